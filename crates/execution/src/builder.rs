@@ -10,9 +10,9 @@ use crate::splice::Splice;
 use crate::storing::{Stored, Storing};
 use crate::task_tables::TaskTables;
 use crate::{
-    Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, Joined, Loss, NO_TIME,
-    Object, ObjectIndex, Observer, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex, State,
-    Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
+    Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, Joined, Loss, NO_NUMBER,
+    NO_TIME, Numbers, Object, ObjectIndex, Observer, Process, ProcessIndex, Region, RegionIndex, Section,
+    SiteIndex, State, Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use taskscope_event::models::wait;
 /// later than other threads' changes.
 #[derive(Debug, Default)]
 pub struct ExecutionBuilder {
+    numbers: Numbers,
     execution: Execution,
     open: Vec<OpenThread>,
     holders: Vec<Option<Hold>>,
@@ -230,9 +231,22 @@ impl ExecutionBuilder {
         self.splice_cpus();
         let TaskTables { tasks, queued, dependences, wait_dependences, .. } = tasks;
         self.execution.tasks = tasks;
+        self.number();
         self.execution.queued = queued;
         self.execution.dependences = dependences.into();
         self.execution.wait_dependences = wait_dependences;
+    }
+
+    /// Gives tasks and regions the numbers by which users know them.
+    fn number(&mut self) {
+        let Numbers { mut tasks, regions } = std::mem::take(&mut self.numbers);
+        tasks.resize(self.execution.tasks.len(), NO_NUMBER);
+        if tasks.iter().any(|number| *number != NO_NUMBER) {
+            self.execution.tasks.number = tasks.into();
+        }
+        for (region, number) in self.execution.regions.iter_mut().zip(regions) {
+            region.number = number;
+        }
     }
 
     /// CPUs show what the threads on them are in.
@@ -280,6 +294,7 @@ impl ExecutionBuilder {
 
     fn region_mut(&mut self, region: RegionIndex) -> &mut Region {
         let blank = Region {
+            number: NO_NUMBER,
             site: SiteIndex::NONE,
             parent: RegionIndex::NONE,
             master: ThreadIndex::NONE,
@@ -418,7 +433,17 @@ impl ExecutionBuilder {
             }
             Change::RegionBegins { region, parent, site, requested } => {
                 let (members, team, end) = (0, 0, NO_TIME);
-                let begun = Region { site, parent, master: thread, begin: at, end, requested, members, team };
+                let begun = Region {
+                    number: NO_NUMBER,
+                    site,
+                    parent,
+                    master: thread,
+                    begin: at,
+                    end,
+                    requested,
+                    members,
+                    team,
+                };
                 self.region_begins(thread, at, region, begun);
             }
             Change::RegionJoins { region, team, .. } => {
@@ -557,6 +582,10 @@ impl Observer for ExecutionBuilder {
                 self.open[thread.index()].last_change = at;
             }
         }
+    }
+
+    fn numbers(&mut self, numbers: Numbers) {
+        self.numbers = numbers;
     }
 
     fn sample(&mut self, sample: &NewSample<'_>) {

@@ -6,6 +6,15 @@ use crate::{
     TeamLimits, ThreadIndex, TypeIndex,
 };
 
+/// The numbers that runtimes and recorders gave to tasks and regions, each in its process.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
+    /// By [`TaskIndex`]; [`NO_NUMBER`](crate::NO_NUMBER) for none.
+    pub tasks: Vec<u64>,
+    /// By [`RegionIndex`]; [`NO_NUMBER`](crate::NO_NUMBER) for none.
+    pub regions: Vec<u64>,
+}
+
 /// Receives what models derive from events.
 ///
 /// Changes of one thread come in the order of time. Between threads only
@@ -28,6 +37,9 @@ pub trait Observer {
 
     /// A sample of a call stack. Samples may come in any order, after everything that they name.
     fn sample(&mut self, _sample: &NewSample<'_>) {}
+
+    /// All events have been interpreted, and these are the numbers of tasks and regions.
+    fn numbers(&mut self, _numbers: Numbers) {}
 
     /// No further change on any thread has a time before `at`.
     fn complete_until(&mut self, _at: u64) {}

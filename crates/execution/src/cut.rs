@@ -190,7 +190,8 @@ impl Part {
 
     fn cut_tasks(&self, tasks: &mut Tasks) {
         let kept: Vec<usize> = (0..tasks.len()).filter(|row| self.tasks[*row].is_some()).collect();
-        let Tasks { ty, parent, region, creator, runner, created, began, ended, status } = tasks;
+        let Tasks { number, ty, parent, region, creator, runner, created, began, ended, status } = tasks;
+        *number = kept.iter().filter_map(|row| number.get(*row).copied()).collect::<Vec<_>>().into();
         *ty = kept.iter().map(|row| ty[*row]).collect::<Vec<_>>().into();
         *parent = kept.iter().map(|row| self.task(parent[*row])).collect::<Vec<_>>().into();
         *region = kept.iter().map(|row| self.region(region[*row])).collect::<Vec<_>>().into();

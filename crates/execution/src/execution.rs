@@ -5,8 +5,8 @@ use crate::samples::Samples;
 use crate::track::TakesActivities;
 use crate::{
     Activities, Anomaly, Catalog, Column, CpuSet, Dependence, Hold, NO_TIME, OffCpu, OsSource, OsTotals,
-    Process, ProcessIndex, Queued, Region, RegionIndex, RuntimeRole, Section, Span, State, SystemTime, Tasks,
-    TeamLimits, ThreadIndex, ThreadKind, Track, TrackSpans, WaitDependence, WorkShare,
+    Process, ProcessIndex, Queued, Region, RegionIndex, RuntimeRole, Section, Span, State, SystemTime,
+    TaskIndex, Tasks, TeamLimits, ThreadIndex, ThreadKind, Track, TrackSpans, WaitDependence, WorkShare,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -251,6 +251,43 @@ impl Execution {
     /// How many processes ran; the holders of CPUs are none.
     pub fn process_count(&self) -> usize {
         self.processes.iter().filter(|process| !process.has_cpus).count()
+    }
+
+    /// A process by its rank, else by its id, and its loom where that is not enough; `None` where there is one process
+    /// only.
+    pub fn process_name(&self, process: ProcessIndex) -> Option<String> {
+        let row = self.processes.get(process.index()).filter(|_| self.process_count() > 1)?;
+        let ranks = &self.communication.ranks;
+        if let Some(rank) = ranks.get(&process.0)
+            && ranks.values().filter(|other| other.rank == rank.rank).count() == 1
+        {
+            return Some(format!("rank {}", rank.rank));
+        }
+        let of_pid = self.processes.iter().filter(|other| other.pid == row.pid && !other.has_cpus);
+        Some(match of_pid.count() {
+            0 | 1 => format!("process {}", row.pid),
+            _ => format!("process {} of {}", row.pid, row.loom),
+        })
+    }
+
+    /// The process in which a task has its number: that of its creator, else of the thread that ran it.
+    pub fn process_of_task(&self, task: TaskIndex) -> Option<ProcessIndex> {
+        let Tasks { creator, runner, .. } = &self.tasks;
+        let thread = |column: &[ThreadIndex]| {
+            let thread = column.get(task.index()).copied().filter(|thread| thread.is_some())?;
+            self.threads.get(thread.index())
+        };
+        thread(creator).or_else(|| thread(runner)).map(|thread| thread.process)
+    }
+
+    /// A task in words: by its number, and its process where there are several.
+    pub fn task_name(&self, task: TaskIndex) -> String {
+        let number = self.tasks.number(task);
+        let number = number.map_or("a task without number".to_string(), |number| format!("task {number}"));
+        match self.process_of_task(task).and_then(|process| self.process_name(process)) {
+            Some(process) => format!("{number} of {process}"),
+            None => number,
+        }
     }
 
     /// The workers, in the order of threads.

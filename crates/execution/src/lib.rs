@@ -54,7 +54,9 @@ pub mod view;
 pub use activities::{Activities, Activity, ActivityTimes, ByActivity, RareRow, RecentNumbers};
 pub use builder::ExecutionBuilder;
 pub use catalog::{Catalog, Construct, DataName, Gap, Module, Object, Process, Site, Type};
-pub use change::{Anomaly, Change, Definition, Observer, RuntimeRole, Section, ThreadKind, TypeKind};
+pub use change::{
+    Anomaly, Change, Definition, Numbers, Observer, RuntimeRole, Section, ThreadKind, TypeKind,
+};
 pub use column::{Column, SharedBytes};
 pub use cpus::{CpuFacts, CpuGroup, CpuLoad, CpuSet, Quota, Throttled};
 pub use execution::{Anomalies, Doubt, Execution, Loss, Tally, TargetWaitPart, Thread, Uncertain};
@@ -75,6 +77,7 @@ pub use starts::{ByRow, RisingStarts, Starts, StartsInOrder, TrackStarts};
 pub use state::{Group, State};
 pub use system_time::{SystemCause, SystemTime, join_intervals};
 pub use tables::{
-    Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, TeamLimits, WaitDependence, WorkShare,
+    Dependence, Hold, NO_NUMBER, NO_TIME, Queued, Region, TaskStatus, Tasks, TeamLimits, WaitDependence,
+    WorkShare,
 };
 pub use track::{Span, Spans, TakesActivities, Track, TrackColumns, TrackSpans, TrackStates};

@@ -5,6 +5,9 @@ use crate::{Column, ObjectIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex,
 /// A time that is not known.
 pub const NO_TIME: u64 = u64::MAX;
 
+/// Stands for a task or region to which its runtime gave no number.
+pub const NO_NUMBER: u64 = u64::MAX;
+
 /// How a task's life ended, as far as the trace goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -26,6 +29,9 @@ pub enum TaskStatus {
 /// Task instances, by [`TaskIndex`], which is the order of creation.
 #[derive(Clone, Debug, Default)]
 pub struct Tasks {
+    /// The number that the runtime, or for OpenMP the recorder, gave the task in its process; [`NO_NUMBER`] for none. A
+    /// runtime may give it again once the task has ended. Empty where no task has one.
+    pub number: Column<u64>,
     /// Type.
     pub ty: Column<TypeIndex>,
     /// The explicit task that created it, if any.
@@ -55,6 +61,11 @@ impl Tasks {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.ty.is_empty()
+    }
+
+    /// The task's number in its process, if it has one; see [`Tasks::number`](struct@Tasks).
+    pub fn number(&self, task: TaskIndex) -> Option<u64> {
+        self.number.get(task.index()).copied().filter(|number| *number != NO_NUMBER)
     }
 
     /// How many began.
@@ -110,6 +121,8 @@ pub struct Queued {
 /// A parallel region instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
+    /// The recorder's number of it in its process; [`NO_NUMBER`] for none.
+    pub number: u64,
     /// Place of the construct.
     pub site: SiteIndex,
     /// The region around it, if any.

@@ -30,7 +30,7 @@ use taskscope_trace::UnchangingFile;
 
 const MAGIC: &[u8; 8] = b"tskcache";
 /// Raise it when what is stored changes.
-const FORM: u32 = 20;
+const FORM: u32 = 21;
 /// What is hashed at either end of a file.
 const END_BYTES: u64 = 64 * 1024;
 

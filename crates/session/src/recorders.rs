@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 use taskscope_execution::samples::NewSample;
 use taskscope_execution::{
-    Change, Definition, ExecutionBuilder, Observer, OpenTrack, ProcessIndex, ThreadIndex,
+    Change, Definition, ExecutionBuilder, Numbers, Observer, OpenTrack, ProcessIndex, ThreadIndex,
 };
 use taskscope_trace::{Stream, Trace};
 
@@ -115,6 +115,10 @@ impl Observer for OfProcesses<'_> {
 
     fn sample(&mut self, sample: &NewSample<'_>) {
         self.builder.sample(sample);
+    }
+
+    fn numbers(&mut self, numbers: Numbers) {
+        self.builder.numbers(numbers);
     }
 
     fn complete_until(&mut self, at: u64) {

@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use taskscope_event::models::wait::kind;
 use taskscope_execution::{
-    Change, Definition, Execution, ExecutionBuilder, ObjectIndex, Observer, Place, ProcessIndex, RegionIndex,
-    Section, SiteIndex, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex, TypeKind,
+    Change, Definition, Execution, ExecutionBuilder, Numbers, ObjectIndex, Observer, Place, ProcessIndex,
+    RegionIndex, Section, SiteIndex, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex, TypeKind,
 };
 
 /// How large an execution is to be.
@@ -36,6 +36,8 @@ const BODY_NS: [u64; 6] = [40_000, 12_000, 9_000, 6_000, 25_000, 2_000_000];
 pub fn execution(shape: Shape) -> Execution {
     let mut generator = Generator::new(shape);
     generator.run();
+    let regions = vec![1; generator.tasks_of.len()];
+    generator.builder.numbers(Numbers { tasks: generator.numbers, regions });
     generator.builder.finish()
 }
 
@@ -64,6 +66,9 @@ struct Generator {
     ready: Vec<Vec<(TaskIndex, usize)>>,
     random: Random,
     next_task: u32,
+    /// Of each process, counted from 1 in each, as runtimes do.
+    tasks_of: Vec<u64>,
+    numbers: Vec<u64>,
     events: u64,
     longest_at: u64,
 }
@@ -91,6 +96,8 @@ impl Generator {
             ready: vec![Vec::new(); processes],
             random: Random(shape.seed.wrapping_mul(2).wrapping_add(1)),
             next_task: 0,
+            tasks_of: vec![0; processes],
+            numbers: Vec::new(),
             events: 0,
             longest_at: 0,
         }
@@ -192,6 +199,8 @@ impl Generator {
             let number = self.next_type();
             let (task, ty) = (TaskIndex(self.next_task), self.ty(process, number));
             self.next_task += 1;
+            self.tasks_of[process] += 1;
+            self.numbers.push(self.tasks_of[process]);
             let (parent, region) = (TaskIndex::NONE, RegionIndex(process as u32));
             self.tell(thread, at, Change::TaskCreated { task, ty, parent, region });
             if number == 3 || number == 1 {

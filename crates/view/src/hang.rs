@@ -4,9 +4,7 @@ use crate::format;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use taskscope_analysis::{Hang, LastSeen, Needed, OpenWait};
-use taskscope_execution::{
-    NO_TIME, Place, ProcessIndex, Section, State, TaskIndex, TaskStatus, ThreadIndex, ThreadKind,
-};
+use taskscope_execution::{NO_TIME, Place, Section, State, TaskIndex, TaskStatus, ThreadIndex, ThreadKind};
 use taskscope_session::Session;
 
 /// Waits that a sentence describes, beyond those of a circle, and needed ones of each.
@@ -109,7 +107,11 @@ impl<'s> HangWords<'s> {
         let execution = &self.session.execution;
         let row = execution.threads.get(thread.index());
         let process = row.and_then(|row| execution.processes.get(row.process.index()));
-        json!({ "pid": process.map(|process| process.pid), "tid": row.map(|row| row.tid) })
+        json!({
+            "pid": process.map(|process| process.pid),
+            "tid": row.map(|row| row.tid),
+            "name": row.map(|row| &row.name),
+        })
     }
 
     fn needed_json(&self, needed: &Needed) -> Value {
@@ -128,7 +130,8 @@ impl<'s> HangWords<'s> {
             Needed::Member(thread) => of_thread("member", thread),
             Needed::Task(task, thread) => {
                 let mut value = of_thread("task", thread);
-                value["where"] = self.task(task).into();
+                value["where"] = self.task_type(task).into();
+                value["task"] = self.session.execution.tasks.number(task).into();
                 value["status"] = self.task_status(task, thread).into();
                 value
             }
@@ -158,19 +161,16 @@ impl<'s> HangWords<'s> {
             .threads
             .iter()
             .filter(|other| other.process == row.process && other.kind != ThreadKind::Cpu);
-        match (self.process(row.process), siblings.count()) {
+        let name = match (row.name.as_str(), row.kind) {
+            ("", ThreadKind::Initial) => " (initial)".to_string(),
+            ("", _) => String::new(),
+            (name, _) => format!(" ({})", format::harmless(name)),
+        };
+        match (execution.process_name(row.process), siblings.count()) {
             (Some(process), 1) => process,
-            (Some(process), _) => format!("thread {} of {process}", row.tid),
-            (None, _) => format!("thread {}", row.tid),
+            (Some(process), _) => format!("thread {}{name} of {process}", row.tid),
+            (None, _) => format!("thread {}{name}", row.tid),
         }
-    }
-
-    /// A process by its rank, else by its id; nothing where there is one process only.
-    fn process(&self, process: ProcessIndex) -> Option<String> {
-        let execution = &self.session.execution;
-        let rank = execution.communication.ranks.get(&process.0).map(|rank| format!("rank {}", rank.rank));
-        let pid = execution.processes.get(process.index()).map(|process| format!("process {}", process.pid));
-        if execution.process_count() > 1 { rank.or(pid) } else { None }
     }
 
     fn place(&self, section: &Section) -> String {
@@ -234,7 +234,11 @@ impl<'s> HangWords<'s> {
                     execution.threads.get(seen.thread.index()).is_some_and(|row| row.process == process)
                 };
                 let seen = self.hang.needed.iter().find(is_own).map(|seen| self.last_seen(seen.thread));
-                let name = self.process(process).unwrap_or_else(|| "another process".to_string());
+                let name = self
+                    .session
+                    .execution
+                    .process_name(process)
+                    .unwrap_or_else(|| "another process".to_string());
                 format!("{name}{}", seen.unwrap_or_default())
             }
         }
@@ -255,8 +259,14 @@ impl<'s> HangWords<'s> {
     }
 
     fn task(&self, task: TaskIndex) -> String {
+        let number = self.session.execution.tasks.number(task);
+        let number = number.map_or("a task".to_string(), |number| format!("task {number}"));
+        format!("{number} of {}", self.task_type(task))
+    }
+
+    fn task_type(&self, task: TaskIndex) -> String {
         let ty = self.session.execution.tasks.ty.get(task.index()).copied();
-        ty.map_or_else(|| "a task".to_string(), |ty| self.session.places.type_name(ty))
+        ty.map_or_else(|| "an unknown type".to_string(), |ty| self.session.places.type_name(ty))
     }
 
     fn task_status(&self, task: TaskIndex, thread: ThreadIndex) -> String {

@@ -520,7 +520,7 @@ impl Page<'_> {
             let thread = &self.session.execution.threads[first.longest_on.index()];
             let text = format!(
                 "{} starved the others most: {} waited {} in all, {} of it for this one, which ran up to {} \
-                 without a pause (task {} on thread {})",
+                 without a pause ({} on thread {})",
                 places.type_name(first.ty),
                 if starvation.waits == 1 {
                     "a task".to_owned()
@@ -530,7 +530,7 @@ impl Page<'_> {
                 time(starvation.waited_ns),
                 time(first.waited_ns),
                 time(first.longest_ns),
-                first.longest_task.0,
+                self.session.execution.task_name(first.longest_task),
                 thread.tid,
             );
             for line in wrap(&text, self.width - 4) {

@@ -14,7 +14,7 @@ export function blameLines(found, trackName) {
   if (found.peer) lines.push(`waits ${formatTime(found.peer.ns)} for ${found.peer.rank !== null ? `rank ${found.peer.rank}` : `process ${found.peer.pid}`}: ${found.peer.kind}`);
   for (const row of (found.holders || []).slice(0, 3)) lines.push(`held by ${trackName(row.track)} for ${formatTime(row.ns)} of it${row.place ? `: ${fitText(row.place, 70)}` : ''}`);
   for (const row of (found.culprits || []).slice(0, 3)) lines.push(`meanwhile ${row.threads} of ${found.workers} workers: ${row.state}${row.place ? `, ${fitText(row.place, 70)}` : ''}`);
-  if (found.ended_last) lines.push(`ended last before: ${found.ended_last.state}${found.ended_last.task !== null ? ` (task ${found.ended_last.task})` : ''} on ${trackName(found.ended_last.track)}`);
+  if (found.ended_last) lines.push(`ended last before: ${found.ended_last.state}${found.ended_last.task_name ? ` (${fitText(found.ended_last.task_name, 70)})` : ''} on ${trackName(found.ended_last.track)}`);
   return lines;
 }
 
@@ -65,7 +65,7 @@ export function shortLines(found, rowLabel, trackName) {
   const lines = [`${found.label}${found.place ? `: ${fitText(found.place, 90)}` : ''}`, when];
   if (found.call) lines.push(`MPI_${fitText(found.call, 60)}`);
   if (found.line) lines.push(fitText(found.line, 90));
-  if (found.task !== null) lines.push(`task ${found.task}${found.task_type ? ` of ${fitText(found.task_type, 70)}` : ''}${found.task_line ? `, ${fitText(found.task_line, 70)}` : ''}`);
+  if (found.task_ref) lines.push(`${fitText(found.task_ref.name, 70)}${found.task_type ? ` of ${fitText(found.task_type, 70)}` : ''}${found.task_line ? `, ${fitText(found.task_line, 70)}` : ''}`);
   return [...lines, ...blameLines(found, trackName).slice(0, 4), ...remarkLines(found)];
 }
 
@@ -89,10 +89,11 @@ export function edgesOfTask(task) {
   if (task.creator !== null && task.runner !== null && task.created !== null && task.began !== null) {
     edges.push({ kind: 'creator', fromTrack: task.creator, from: task.created, toTrack: task.runner, to: task.began, critical: false });
   }
-  const critical = task.critical_predecessor ? task.critical_predecessor.task : null;
+  const same = (a, b) => a !== null && b !== null && a.task_ref.name === b.task_ref.name && a.task_ref.at === b.task_ref.at;
+  const critical = task.critical_predecessor;
   for (const edge of task.predecessors) {
     if (edge.runner !== null && edge.ended !== null && task.began !== null) {
-      edges.push({ kind: 'dependence', fromTrack: edge.runner, from: edge.ended, toTrack: task.runner, to: task.began, critical: edge.task === critical });
+      edges.push({ kind: 'dependence', fromTrack: edge.runner, from: edge.ended, toTrack: task.runner, to: task.began, critical: same(edge, critical) });
     }
   }
   for (const edge of task.successors) {

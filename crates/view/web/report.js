@@ -170,7 +170,7 @@ function tables(report, overview, theme) {
     made.push(table('Tasks that were able to run waited for', [
       { title: 'task type', cell: (row) => nameOf(row.where) }, { title: 'others waited', number: true, cell: (row) => formatTime(row.waited_ns) },
       { title: 'pieces', number: true, cell: (row) => formatCount(row.pieces) }, { title: 'longest run', number: true, cell: (row) => formatTime(row.longest_ns) },
-      { title: 'of task', number: true, cell: (row) => String(row.longest_task) },
+      { title: 'of task', number: true, cell: (row) => row.longest_task === null ? '–' : String(row.longest_task) },
     ], report.starvation.by));
   }
   const queues = (report.devices && report.devices.queues) || [];
@@ -279,7 +279,7 @@ function criticalPath(path, theme) {
   const strip = element('div', { class: 'strip', role: 'img', 'aria-label': 'Critical path' });
   const words = (name) => String(name).replaceAll('_', ' ');
   for (const step of path.steps || []) {
-    const fill = element('span', { title: `${words(step.kind)}${step.name ? ` (${fitText(step.name, NAME)})` : ''}${step.task === null ? '' : `, task ${step.task}`}: ${formatTime(step.end_ns - step.begin_ns)}` });
+    const fill = element('span', { title: `${words(step.kind)}${step.name ? ` (${fitText(step.name, NAME)})` : ''}${step.task === null ? '' : `, task ${step.task}${step.task_process ? ` of ${step.task_process}` : ''}`}: ${formatTime(step.end_ns - step.begin_ns)}` });
     fill.style.left = `${((step.begin_ns - path.begin_ns) / Math.max(1, path.wall_ns)) * 100}%`;
     fill.style.width = `${((step.end_ns - step.begin_ns) / Math.max(1, path.wall_ns)) * 100}%`;
     fill.style.background = colour(step.kind);

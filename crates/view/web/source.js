@@ -23,9 +23,11 @@ const TILE = 512;
 /** Tiles are forgotten, oldest first, beyond this many numbers. */
 const KEPT_NUMBERS = 48 * 1024 * 1024;
 
+/** A task in words, and what names it to the server. @typedef {{ name: string, number: string | null, pid: number | null, at: number | null }} TaskRef */
+
 /**
  * @typedef {{
- *   track: number, start: number, end: number, state: string, label: string, place: string, task: number | null,
+ *   track: number, start: number, end: number, state: string, label: string, place: string, task: number | null, task_ref: TaskRef | null,
  *   [more: string]: any,
  * }} SectionAt
  */

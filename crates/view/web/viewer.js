@@ -396,12 +396,12 @@ class Viewer {
 
   /** @param {any} found */
   async showSection(found) {
-    const facts = [['state', found.label], ['where', nameOf(found.place)], ['line', nameOf(found.line)], ['thread', this.trackName(found.track)], ['from', formatStart(found.start, found.end - found.start)], ['lasts', formatTime(found.end - found.start)], ['region', found.region === null ? '–' : `${found.region}`]];
+    const facts = [['state', found.label], ['where', nameOf(found.place)], ['line', nameOf(found.line)], ['thread', this.trackName(found.track)], ['from', formatStart(found.start, found.end - found.start)], ['lasts', formatTime(found.end - found.start)], ['region', found.region_name ?? '–']];
     const lines = [...blameLines(found, (track) => this.trackName(track)), ...remarkLines(found)].map((line) => element('li', {}, line));
     const select = element('button', { type: 'button', onclick: () => this.timeline.select(found.start, found.end) }, 'select its time');
     this.panel.replaceChildren(element('h2', { id: 'section-title' }, found.label),
       this.facts(facts), lines.length ? element('ul', {}, ...lines) : '', select);
-    if (found.task !== null) await this.showTask(found.task, false);
+    if (found.task_ref) await this.showTask(found.task_ref, false);
     this.live.textContent = fitText(`${found.label}${found.place ? ` ${found.place}` : ''}, ${formatTime(found.end - found.start)}`, 300);
   }
 
@@ -409,22 +409,30 @@ class Viewer {
     return element('dl', { class: 'facts' }, ...rows.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));
   }
 
-  /** @param {number} number @param {boolean} alone */
-  async showTask(number, alone = true) {
-    const task = await this.source.json('task', { task: number });
+  /** What is known of a task. @param {import('./source.js').TaskRef} ref */
+  async task(ref) {
+    const query = { task: ref.number, pid: ref.pid, at: ref.at };
+    return this.source.json('task', Object.fromEntries(Object.entries(query).filter(([, value]) => value !== null)));
+  }
+
+  /** @param {import('./source.js').TaskRef} ref @param {boolean} alone */
+  async showTask(ref, alone = true) {
+    const task = await this.task(ref);
     this.task = task;
     const lasts = task.ended !== null && task.began !== null ? task.ended - task.began : 100;
     const time = (ns) => (ns === null ? 'not known' : formatStart(ns, lasts));
-    const go = (other, label) => element('button', { type: 'button', class: 'link', onclick: () => this.goToTask(other) }, label);
+    const go = (other, label = '') => element('button', { type: 'button', class: 'link', onclick: () => this.goToTask(other) }, fitText(`${other.name}${label}`, 90));
     const list = (title, edges, count) => (count === 0 ? null : element('div', {}, element('h4', {}, `${title}: ${formatCount(count)}`),
-      element('ul', {}, ...edges.slice(0, 12).map((edge) => element('li', {}, go(edge.task, `task ${edge.task}`), ` ${fitText(edge.type, 60)}, at ${edge.address}`)))));
+      element('ul', {}, ...edges.slice(0, 12).map((edge) => element('li', {}, go(edge.task_ref), ` ${fitText(edge.type, 60)}, at ${edge.address}`)))));
     const critical = task.critical_predecessor;
-    const made = element('div', { class: 'task', id: 'task' }, element('h3', {}, `task ${task.task}: ${fitText(task.type, 100)}`),
+    const made = element('div', { class: 'task', id: 'task' }, element('h3', {}, `${fitText(task.task_ref.name, 70)}: ${fitText(task.type, 100)}`),
       this.facts([['line', task.line || '–'], ['status', task.status], ['created', time(task.created)], ['began', time(task.began)], ['ended', time(task.ended)],
         ['waited to run', task.began !== null && task.created !== null ? formatTime(task.began - task.created) : '–'],
         ['creator', task.creator === null ? '–' : `${this.trackName(task.creator)}${task.created_in ? `, in ${fitText(task.created_in, 60)}` : ''}`],
-        ['parent', task.parent === null ? '–' : go(task.parent, `task ${task.parent}`)],
-        ['critical predecessor', critical ? go(critical.task, `task ${critical.task} ${fitText(critical.type, 50)}`) : '–']]),
+        ['parent', task.parent_ref === null ? '–' : go(task.parent_ref)],
+        ['critical predecessor', critical ? go(critical.task_ref, ` ${critical.type}`) : '–']]),
+      task.others_count === 0 ? null : element('div', {}, element('h4', {}, `others of this number: ${formatCount(task.others_count)}`),
+        element('ul', {}, ...task.others.slice(0, 12).map((other) => element('li', {}, go(other), other.at === null ? '' : `, ${task.created === null ? 'from' : 'created at'} ${formatStart(other.at, lasts)}`)))),
       list('depends on', task.predecessors, task.predecessors_count), list('others depend on it', task.successors, task.successors_count));
     if (alone) this.panel.replaceChildren(made);
     else this.panel.append(made);
@@ -432,14 +440,14 @@ class Viewer {
     this.timeline.redraw();
   }
 
-  /** @param {number} number */
-  async goToTask(number) {
-    const task = await this.source.json('task', { task: number });
+  /** @param {import('./source.js').TaskRef} ref */
+  async goToTask(ref) {
+    const task = await this.task(ref);
     if (task.runner !== null && task.began !== null) {
       const found = await this.source.json('section', { track: task.runner, at: task.began });
       if (found) this.timeline.reveal(found);
     }
-    await this.showTask(number);
+    await this.showTask(ref);
   }
 
   /** @param {'next' | 'previous'} step */

@@ -95,7 +95,7 @@ fn object(session: &Session, queue: &Queue, operation: &Operation) -> Value {
             let tasks = &session.execution.tasks;
             let task_type = submitter.task.map(|task| session.places.type_name(tasks.ty[task.index()]));
             object.insert("call".into(), json!(submitter.call));
-            object.insert("task".into(), json!(submitter.task.map(|task| task.index())));
+            object.insert("task".into(), json!(submitter.task.and_then(|task| tasks.number(task))));
             object.insert("task_type".into(), json!(task_type));
             for (name, value) in queue.numbers_of(operation.seq) {
                 object.insert(name.to_owned(), json!(value));

@@ -15,8 +15,8 @@ use super::{
     OperationWait, TaskGraph, TaskType, Told,
 };
 use crate::{
-    CutSpan, Execution, Group, Holders, NO_TIME, ObjectIndex, OsSource, Place, ProcessIndex, RegionIndex,
-    SiteIndex, Span, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
+    CutSpan, Execution, Group, Holders, NO_NUMBER, NO_TIME, ObjectIndex, OsSource, Place, ProcessIndex,
+    RegionIndex, SiteIndex, Span, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -94,8 +94,18 @@ pub fn from_execution(
     maker.add_edge_data();
     maker.order_by_messages(&last);
     maker.add_edge_inputs();
+    let number = |stretch: &Stretch| execution.tasks.number(stretch.task).unwrap_or(NO_NUMBER);
+    let numbers = maker.stretches.iter().map(number).collect();
+    let process =
+        |stretch: &Stretch| execution.process_of_task(stretch.task).map_or(NONE, |process| process.0);
+    let (processes, of_tasks) = match execution.process_count() {
+        0 | 1 => (Vec::new(), Vec::new()),
+        _ => (process_names(execution), maker.stretches.iter().map(process).collect()),
+    };
     let (builder, threads, dropped) = maker.into_parts();
     let mut graph = builder.finish()?;
+    // Tasks of the graph are numbered as their stretches.
+    (graph.tasks.number, graph.tasks.process, graph.processes) = (numbers, of_tasks, processes);
     for worker in &mut graph.workers {
         // Workers are numbered as their threads were found.
         let thread = threads.get(worker.id as usize).copied();
@@ -105,6 +115,12 @@ pub fn from_execution(
         TaskGraph { off_cpu: off_cpu_source(execution), told: told(execution, graph.told), ..graph },
         dropped,
     ))
+}
+
+/// All processes in words.
+fn process_names(execution: &Execution) -> Vec<String> {
+    let processes = (0..execution.processes.len()).map(ProcessIndex::of);
+    processes.map(|process| execution.process_name(process).unwrap_or_default()).collect()
 }
 
 /// What the recorders told. The OpenMP tool tells dependences and locks; those of nOS-V, Nanos6 and NODES, and

@@ -30,7 +30,7 @@ pub use device_work::{
 pub use from_execution::{NamedAddress, Names, from_execution};
 pub use lists::Lists;
 
-use crate::{NO_TIME, OsSource};
+use crate::{NO_NUMBER, NO_TIME, OsSource};
 
 /// No row.
 pub const NONE: u32 = u32::MAX;
@@ -90,6 +90,10 @@ pub struct TaskType {
 pub struct Tasks {
     /// Numbers in the source, ascending.
     pub id: Vec<u64>,
+    /// Numbers that runtimes gave to tasks, where these are not `id`; [`NO_NUMBER`] for code outside of tasks.
+    pub number: Vec<u64>,
+    /// Row of the process in which a task has its number; [`NONE`] for code outside of tasks. Empty where all are of one.
+    pub process: Vec<u32>,
     /// Row of the type.
     pub ty: Vec<u32>,
     /// Row of the worker that ran its first piece; [`NONE`] for a task that never ran.
@@ -117,6 +121,12 @@ impl Tasks {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.id.is_empty()
+    }
+
+    /// The number by which the user knows a task; `None` for code outside of tasks, and for no task.
+    pub fn number(&self, task: usize) -> Option<u64> {
+        let numbers = if self.number.is_empty() { &self.id } else { &self.number };
+        numbers.get(task).copied().filter(|number| *number != NO_NUMBER)
     }
 
     /// Time of creation, or [`NO_TIME`].
@@ -274,6 +284,8 @@ pub struct TaskGraph {
     pub types: Vec<TaskType>,
     /// Names of activities and of data.
     pub names: Vec<String>,
+    /// Processes in words, where tasks are of several.
+    pub processes: Vec<String>,
     /// Tasks.
     pub tasks: Tasks,
     /// Data.
@@ -297,6 +309,17 @@ pub struct TaskGraph {
 }
 
 impl TaskGraph {
+    /// The number by which the user knows some data; `None` for an order of tasks that was derived, and for no data.
+    pub fn data_number(&self, data: u32) -> Option<u64> {
+        self.data.id.get(data as usize).copied().filter(|_| self.tasks.number.is_empty())
+    }
+
+    /// The process of a task in words, where there are several.
+    pub fn process_of(&self, task: u32) -> Option<&str> {
+        let process = *self.tasks.process.get(task as usize)?;
+        self.processes.get(process as usize).map(String::as_str)
+    }
+
     /// When `data` could be read on `node`: when its copy there arrived, or when it was produced
     /// where there is none.
     #[inline]

@@ -5,7 +5,7 @@ use super::{Interpreter, Short, payload};
 use rustc_hash::FxHashMap;
 use taskscope_event::Code;
 use taskscope_event::models::ovni;
-use taskscope_execution::{Change, Observer, ProcessIndex, ThreadIndex, ThreadKind};
+use taskscope_execution::{Change, Numbers, Observer, ProcessIndex, ThreadIndex, ThreadKind};
 
 /// A loom's number, given by the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -86,9 +86,11 @@ impl Interpreter {
         }
     }
 
-    /// Ends the time of all CPUs, and says of which tasks it is not known whether they ran. Call after the last event.
+    /// Ends the time of all CPUs, and says of which tasks it is not known whether they ran, and which numbers tasks and
+    /// regions have. Call after the last event.
     pub fn finish<O: Observer>(&mut self, out: &mut O) {
         self.leave_task_fors(out);
+        out.numbers(Numbers { tasks: self.tasks.take_numbers(), regions: self.region_numbers() });
         for loom in self.looms.iter().filter(|loom| loom.begun) {
             for cpu in loom.by_index.values() {
                 out.change(*cpu, loom.last, Change::ThreadEnds);

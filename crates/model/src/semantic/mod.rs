@@ -44,7 +44,7 @@ pub struct Interpreter {
     names: Names,
     tasks: tasks::TaskNumbers,
     regions: Vec<RegionState>,
-    region_numbers: regions::RegionNumbers,
+    regions_by_id: regions::RegionsById,
     kinds: Kinds,
     instrumented: instrument::Instrumented,
     message_names: messages::MessageNames,

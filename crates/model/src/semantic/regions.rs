@@ -13,10 +13,12 @@ use taskscope_execution::{
 };
 
 /// Region ids of processes to numbers of the trace.
-pub type RegionNumbers = FxHashMap<(ProcessIndex, u32), RegionIndex>;
+pub type RegionsById = FxHashMap<(ProcessIndex, u32), RegionIndex>;
 
 /// What is known of a region while it runs.
 pub struct RegionState {
+    /// The recorder's number of it.
+    number: u32,
     site: SiteIndex,
     begun: bool,
     over: bool,
@@ -43,23 +45,29 @@ impl Interpreter {
         self.regions.get(region.index()).is_some_and(|region| region.over)
     }
 
+    /// The recorder's numbers of all regions.
+    pub(super) fn region_numbers(&self) -> Vec<u64> {
+        self.regions.iter().map(|region| region.number.into()).collect()
+    }
+
     fn new_region(&mut self, process: ProcessIndex, id: u32) -> RegionIndex {
         let region = RegionIndex::of(self.regions.len());
         self.regions.push(RegionState {
+            number: id,
             site: SiteIndex::NONE,
             begun: false,
             over: false,
             joined: u64::MAX,
             members: Vec::new(),
         });
-        self.region_numbers.insert((process, id), region);
+        self.regions_by_id.insert((process, id), region);
         region
     }
 
     fn region_at(&mut self, thread: ThreadIndex, payload: &[u8]) -> Result<RegionIndex, Short> {
         let id = u32_at(payload, 0).ok_or(Short)?;
         let process = self.threads[thread.index()].process;
-        Ok(match self.region_numbers.get(&(process, id)) {
+        Ok(match self.regions_by_id.get(&(process, id)) {
             Some(region) => *region,
             None => self.new_region(process, id),
         })
@@ -71,7 +79,7 @@ impl Interpreter {
         let begins_or_ends = matches!(code, omp::REGION_BEGIN | omp::REGION_END);
         let id = u32_at(payload, 0).filter(|_| begins_or_ends);
         let process = self.threads[thread.index()].process;
-        id.and_then(|id| self.region_numbers.get(&(process, id)))
+        id.and_then(|id| self.regions_by_id.get(&(process, id)))
             .map_or(&[], |region| &self.regions[region.index()].members)
     }
 

@@ -100,7 +100,7 @@ impl Interpreter {
 
     /// The region with this id, if it has one; 0 is none.
     fn region_of(&self, process: ProcessIndex, id: u32) -> RegionIndex {
-        self.region_numbers.get(&(process, id)).copied().filter(|_| id != 0).unwrap_or(RegionIndex::NONE)
+        self.regions_by_id.get(&(process, id)).copied().filter(|_| id != 0).unwrap_or(RegionIndex::NONE)
     }
 
     /// Takes a sample of `thread`, after all events: regions and tasks are known by then. `false` if it

@@ -7,8 +7,8 @@ use super::{Interpreter, Short};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::{nanos6, omp};
 use taskscope_execution::{
-    Anomaly, Change, MessageChange, ObjectIndex, Observer, Place, ProcessIndex, Section, State, TaskIndex,
-    ThreadIndex, TypeIndex,
+    Anomaly, Change, MessageChange, NO_NUMBER, ObjectIndex, Observer, Place, ProcessIndex, Section, State,
+    TaskIndex, ThreadIndex, TypeIndex,
 };
 
 /// What opens the body of a task-for.
@@ -25,6 +25,8 @@ pub struct TaskNumbers {
     /// Which block it is, by process and id.
     numbers: FxHashMap<(ProcessIndex, u32), u32>,
     types: Vec<TypeIndex>,
+    /// The numbers that runtimes gave to them; [`NO_NUMBER`] for none.
+    ids: Vec<u64>,
     /// How often an id was given to a further task.
     reuses: u32,
     /// First use of tasks that were used before their creation was seen.
@@ -54,6 +56,7 @@ impl TaskNumbers {
     /// Makes room for so many tasks, if it can be had: what is not used of it costs nothing.
     pub fn expect(&mut self, tasks: usize) {
         let _ = self.types.try_reserve_exact(tasks);
+        let _ = self.ids.try_reserve_exact(tasks);
         let _ = self.blocks.try_reserve_exact(tasks / BLOCK);
         let _ = self.numbers.try_reserve(tasks / BLOCK);
     }
@@ -66,7 +69,7 @@ impl TaskNumbers {
             return (*task, false);
         }
         *task = next;
-        self.types.push(TypeIndex::NONE);
+        self.add(TypeIndex::NONE, id.into());
         (next, true)
     }
 
@@ -96,10 +99,21 @@ impl TaskNumbers {
         Some(self.blocks[block as usize][id as usize % BLOCK]).filter(|task| task.is_some())
     }
 
-    /// A new task, which no 32-bit id names.
-    pub fn fresh(&mut self, ty: TypeIndex) -> TaskIndex {
-        self.types.push(ty);
+    /// A new task, which no 32-bit id names; its runtime calls it `number`.
+    pub fn fresh(&mut self, ty: TypeIndex, number: u64) -> TaskIndex {
+        self.add(ty, number);
         TaskIndex::of(self.types.len() - 1)
+    }
+
+    #[inline(always)]
+    fn add(&mut self, ty: TypeIndex, number: u64) {
+        self.types.push(ty);
+        self.ids.push(number);
+    }
+
+    /// The runtimes' numbers of all tasks; none is known from here on.
+    pub fn take_numbers(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.ids)
     }
 
     /// The task with this id, if one is known; 0 is none.
@@ -207,8 +221,7 @@ impl Interpreter {
     ) -> Result<(), Short> {
         let state = &mut self.threads[thread.index()];
         let (parent, region) = (state.frames.task(), state.frames.region());
-        let task = TaskIndex::of(self.tasks.types.len());
-        self.tasks.types.push(ty);
+        let task = self.tasks.fresh(ty, id.into());
         *self.tasks.slot(state.process, id, &mut state.last_block) = task;
         self.tasks.reuses = self.tasks.reuses.wrapping_add(1);
         out.change(thread, at, Change::TaskCreated { task, ty, parent, region });
@@ -246,7 +259,7 @@ impl Interpreter {
             around
         } else {
             let ty = self.names.task_for(process, out);
-            let task = self.tasks.fresh(ty);
+            let task = self.tasks.fresh(ty, NO_NUMBER);
             out.change(thread, at, Change::TaskFound { task, ty, region: around.region });
             out.change(thread, at, Change::TaskStarts { task });
             self.works(thread, at, out);

@@ -43,7 +43,8 @@ pub(super) fn queues_json(graph: &TaskGraph, causes: &Causes) -> Value {
             "wait_ns": queue.wait_ns,
             "most_at_a_time": queue.most,
             "longest_wait_ns": queue.longest_ns,
-            "longest_task": graph.tasks.id.get(task),
+            "longest_task": graph.tasks.number(task),
+            "longest_task_process": graph.process_of(queue.longest_task),
             "longest_task_type": ty,
         })
     });

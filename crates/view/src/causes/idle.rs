@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use taskscope_analysis::slo::{Interval, Slo, window_times};
 use taskscope_analysis::{FineNanos, Letter, Shares};
-use taskscope_execution::graph::{NONE, TaskGraph};
+use taskscope_execution::graph::TaskGraph;
 
 const LETTERS: [(Letter, &str); 3] =
     [(Letter::Starvation, "starvation"), (Letter::Latency, "latency"), (Letter::Overhead, "overhead")];
@@ -65,12 +65,13 @@ fn shares(row: &Shares) -> Value {
 }
 
 fn interval(graph: &TaskGraph, row: &Interval) -> Value {
-    let data = |row: u32| if row == NONE { Value::Null } else { graph.data.id[row as usize].into() };
+    let data = |row: u32| Value::from(graph.data_number(row));
     let mut map = Map::new();
     map.insert("worker".into(), graph.workers[row.worker as usize].id.into());
     map.insert("begin_ns".into(), row.begin.into());
     map.insert("end_ns".into(), row.end.into());
-    map.insert("task".into(), graph.tasks.id[row.task as usize].into());
+    map.insert("task".into(), graph.tasks.number(row.task as usize).into());
+    map.insert("task_process".into(), graph.process_of(row.task).into());
     insert_shares(&mut map, &row.shares);
     map.insert("last_produced".into(), data(row.deciding.last_produced));
     map.insert("last_arrived".into(), data(row.deciding.last_arrived));

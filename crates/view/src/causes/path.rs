@@ -194,11 +194,11 @@ pub(super) fn path_json(
             steps.truncate(most_steps);
             steps.sort_by_key(|step| step.start);
         }
-        let id = |ids: &[u64], row: u32| ids.get(row as usize).copied();
         let list = steps.iter().map(|step| {
             json!({
                 "kind": step.kind.name(), "begin_ns": step.start, "end_ns": step.end,
-                "task": id(&graph.tasks.id, step.task), "data": id(&graph.data.id, step.data),
+                "task": graph.tasks.number(step.task as usize), "task_process": graph.process_of(step.task),
+                "data": graph.data_number(step.data),
                 "name": graph.names.get(step.name as usize),
             })
         });

@@ -30,6 +30,7 @@ pub use queues::{Queue, QueueOperation, Queues};
 pub use rows::{View, packed_rows, packed_rows_with, stacked_rows};
 pub use search::{Direction, Matches, Position};
 pub use slices::{LARGEST_SLICE_BYTES, SliceError};
+pub use tasks::TaskQuery;
 pub use types::TypeRows;
 pub use values::packed_model_rows;
 

@@ -3,6 +3,7 @@
 use super::Page;
 use super::queues::Queues;
 use super::sections::group_name;
+use super::tasks::TaskQuery;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
@@ -79,7 +80,7 @@ const FIELDS: Fields = Fields {
         }
         "time" | "duration" => Some(Kind::Time(UNSIGNED)),
         "thread" | "process" => Some(Kind::Number(SIGNED)),
-        "task" | "region" => Some(Kind::Number(0..=u32::MAX.into())),
+        "task" | "region" => Some(Kind::Number(UNSIGNED)),
         "thread_name" | "loom" | "place" | "type" => Some(Kind::Text),
         _ => None,
     },
@@ -125,8 +126,8 @@ fn has_text(text: &str) -> impl Fn(&str) -> bool {
 enum Pattern {
     /// A state, a place or a thread whose words have the text.
     Words { states: [bool; State::ALL.len()], places: FxHashSet<Place>, threads: FxHashSet<ThreadIndex> },
-    /// This task.
-    Task(TaskIndex),
+    /// These tasks.
+    Tasks(FxHashSet<TaskIndex>),
     /// What passes a filter; with the words of places, where it asks for them.
     Filter { filter: Filter, words: FxHashMap<Place, String> },
 }
@@ -138,14 +139,19 @@ impl Pattern {
             Pattern::Words { states, places, threads } => {
                 states[section.state as usize] || places.contains(&section.place) || threads.contains(&thread)
             }
-            Pattern::Task(task) => section.task == *task,
+            Pattern::Tasks(tasks) => tasks.contains(&section.task),
             Pattern::Filter { filter, words } => filter.matches(&Shown { page, thread, span, words }),
         }
     }
 
     fn is_nothing(&self) -> bool {
-        matches!(self, Pattern::Words { states, places, threads }
-            if places.is_empty() && threads.is_empty() && !states.contains(&true))
+        match self {
+            Pattern::Words { states, places, threads } => {
+                places.is_empty() && threads.is_empty() && !states.contains(&true)
+            }
+            Pattern::Tasks(tasks) => tasks.is_empty(),
+            Pattern::Filter { .. } => false,
+        }
     }
 }
 
@@ -162,7 +168,6 @@ impl Record for Shown<'_> {
         let execution = &self.page.execution;
         let section = &self.span.section;
         let number = |value: u64| Some(filter::Value::from(value));
-        let index = |value: u32| if value == u32::MAX { None } else { number(u64::from(value)) };
         let thread = &execution.threads[self.thread.index()];
         let process = &execution.processes[thread.process.index()];
         let text = |place: &Place| self.words.get(place).map(|words| filter::Value::Text(words));
@@ -175,8 +180,8 @@ impl Record for Shown<'_> {
             "thread_name" => with(Some(filter::Value::Text(&thread.name))),
             "process" => with(Some(filter::Value::from(process.pid))),
             "loom" => with(Some(filter::Value::Text(&process.loom))),
-            "task" => with(index(section.task.0)),
-            "region" => with(index(section.region.0)),
+            "task" => with(execution.tasks.number(section.task).and_then(number)),
+            "region" => with(self.page.region_number(section.region).and_then(number)),
             "place" => with(text(&section.place)),
             "type" => {
                 let ty = execution.tasks.ty.get(section.task.index()).copied();
@@ -189,7 +194,8 @@ impl Record for Shown<'_> {
 
 impl Page {
     /// The nearest section that starts after (before) `at` and whose state, task type, construct or
-    /// place has `text` in its words, in lower or upper case; `task 123` finds that task, and a filter
+    /// place has `text` in its words, in lower or upper case; `task 123` and `task 123 of rank 1` find the
+    /// tasks of that number, and a filter
     /// (`state=barrier and duration>1ms`) what passes it.
     pub fn search(&self, text: &str, from: impl Into<Position>, direction: Direction) -> Option<Value> {
         let from = from.into();
@@ -296,8 +302,8 @@ impl Page {
             return Pattern::Filter { filter, words: words.into_iter().collect() };
         }
         let text = text.trim().to_lowercase();
-        if let Some(number) = text.strip_prefix("task ").and_then(|rest| rest.trim().parse().ok()) {
-            return Pattern::Task(TaskIndex(number));
+        if let Some(tasks) = self.tasks_called(&text) {
+            return Pattern::Tasks(tasks);
         }
         let mut states = [false; State::ALL.len()];
         let mut places = FxHashSet::default();
@@ -313,6 +319,21 @@ impl Page {
             places = found.into_iter().map(|(place, _)| place).collect();
         }
         Pattern::Words { states, places, threads }
+    }
+
+    /// The tasks that `task 12`, or `task 12 of rank 1`, means; `None` for other texts.
+    fn tasks_called(&self, text: &str) -> Option<FxHashSet<TaskIndex>> {
+        let (number, process) = match text.strip_prefix("task ")?.split_once(" of ") {
+            Some((number, process)) => (number, Some(process.trim())),
+            None => (&text[5..], None),
+        };
+        let number = Some(number.trim().parse().ok()?);
+        let found = self.find_tasks(&TaskQuery { number, ..TaskQuery::default() }).into_iter();
+        let is_of = |task: &TaskIndex| {
+            let of = self.execution.process_of_task(*task).and_then(|of| self.execution.process_name(of));
+            process.is_none_or(|process| of.is_some_and(|of| of.to_lowercase() == process))
+        };
+        Some(found.filter(is_of).collect())
     }
 
     /// All places whose words are wanted, with these.

@@ -4,7 +4,9 @@ use super::Page;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use taskscope_execution::messages::Call;
-use taskscope_execution::{Group, Hold, Holders, NO_TIME, OsSource, Place, Span, State, ThreadIndex};
+use taskscope_execution::{
+    Group, Hold, Holders, NO_NUMBER, NO_TIME, OsSource, Place, RegionIndex, Span, State, ThreadIndex,
+};
 
 impl Page {
     /// The section of a track at a time, with everything that is known of it; `None` where the track
@@ -47,7 +49,8 @@ impl Page {
         row.insert("place".into(), place.into());
         let line = self.names.ask(move |places| places.line(places.site_of(section.place)));
         row.insert("line".into(), line.into());
-        row.insert("task".into(), if section.task.is_some() { section.task.0.into() } else { Value::Null });
+        row.insert("task".into(), self.execution.tasks.number(section.task).into());
+        row.insert("task_ref".into(), self.task_reference(section.task));
         if let Some(ty) = self.execution.tasks.ty.get(section.task.index()).copied() {
             let (name, line) = self.names.ask(move |places| {
                 (places.type_name(ty), places.line(places.type_site(ty)).unwrap_or_default())
@@ -55,10 +58,8 @@ impl Page {
             row.insert("task_type".into(), name.into());
             row.insert("task_line".into(), line.into());
         }
-        row.insert(
-            "region".into(),
-            if section.region.is_some() { section.region.0.into() } else { Value::Null },
-        );
+        row.insert("region".into(), self.region_number(section.region).into());
+        row.insert("region_name".into(), self.region_name(section.region).into());
         if section.object.is_some() {
             let object = section.object;
             row.insert("object".into(), self.names.ask(move |places| places.object_name(object)).into());
@@ -113,7 +114,8 @@ impl Page {
                 "track": hold.thread.0, "ns": ns,
                 "place": self.place_words(State::LockWait, Place::site(hold.site)),
                 "start": self.since_start(hold.start), "end": self.since_start(hold.end),
-                "task": if hold.task.is_some() { Some(hold.task.0) } else { None },
+                "task": self.execution.tasks.number(hold.task),
+                "task_name": self.task_name(hold.task),
             })
         });
         row.insert("holders".into(), rows.collect());
@@ -181,10 +183,28 @@ impl Page {
                 "track": thread.0, "end": self.since_start(end),
                 "state": last.section.state.label(),
                 "place": self.place_words(last.section.state, last.section.place),
-                "task": if last.section.task.is_some() { Some(last.section.task.0) } else { None },
+                "task": self.execution.tasks.number(last.section.task),
+                "task_name": self.task_name(last.section.task),
             });
             row.insert("ended_last".into(), value);
         }
+    }
+
+    /// The recorder's number of a region.
+    pub(super) fn region_number(&self, region: RegionIndex) -> Option<u64> {
+        let number = self.execution.regions.get(region.index())?.number;
+        Some(number).filter(|number| *number != NO_NUMBER)
+    }
+
+    /// A region by its number, and its process where there are several.
+    fn region_name(&self, region: RegionIndex) -> Option<String> {
+        let number = self.region_number(region)?;
+        let master = self.execution.regions[region.index()].master;
+        let process = self.execution.threads.get(master.index()).map(|thread| thread.process);
+        Some(match process.and_then(|process| self.execution.process_name(process)) {
+            Some(process) => format!("{number} of {process}"),
+            None => number.to_string(),
+        })
     }
 
     pub(super) fn time_or_null(&self, at: u64) -> Value {

@@ -31,7 +31,7 @@ const DEPENDENCES: usize = HOLDS + 1;
 const ACTIVITIES: usize = DEPENDENCES + 1;
 /// Columns of tasks, after them.
 const TASKS: usize = ACTIVITIES + 1;
-const TASK_COLUMNS: usize = 9;
+const TASK_COLUMNS: usize = 10;
 /// Where the blocks of device queues begin.
 const QUEUES: usize = TASKS + TASK_COLUMNS;
 const KINDS: [ThreadKind; 5] =
@@ -121,6 +121,7 @@ impl Page {
         let tables: [Column<u64>; TABLES] = [
             words(regions, |r| {
                 [
+                    r.number,
                     pair(r.site.0, r.parent.0),
                     pair(r.master.0, r.members),
                     r.begin,
@@ -150,11 +151,11 @@ impl Page {
         blocks.extend(tables.iter().map(Column::as_bytes));
         let activities = activities.stored();
         blocks.extend([holds.as_bytes(), dependences.as_bytes(), activities.as_bytes()]);
-        let Tasks { ty, parent, region, creator, runner, created, began, ended, status } = tasks;
+        let Tasks { number, ty, parent, region, creator, runner, created, began, ended, status } = tasks;
         let status: Vec<u8> = status.iter().map(|status| *status as u8).collect();
         blocks.extend([ty.as_bytes(), parent.as_bytes(), region.as_bytes(), creator.as_bytes()]);
         blocks.extend([runner.as_bytes(), created.as_bytes(), began.as_bytes(), ended.as_bytes()]);
-        blocks.push(&status);
+        blocks.extend([&status[..], number.as_bytes()]);
         let queues: Vec<[Column<u64>; 2]> = (self.queues.queues().iter())
             .map(|queue| [words(&queue.operations, words_of_operation), queue.lost.clone().into()])
             .collect();
@@ -263,7 +264,8 @@ impl Page {
         execution.tasks = stored_tasks(cache.bytes(), tables.get(TASKS..QUEUES)?)?;
         execution.holds = Column::shared(cache.bytes(), tables.get(HOLDS)?.clone())?;
         execution.dependences = Column::shared(cache.bytes(), tables.get(DEPENDENCES)?.clone())?;
-        execution.regions = rows_of(&table(0)?, |[a, b, begin, end, requested]| Region {
+        execution.regions = rows_of(&table(0)?, |[number, a, b, begin, end, requested]| Region {
+            number,
             site: SiteIndex(high(a)),
             parent: RegionIndex(low(a)),
             master: ThreadIndex(high(b)),
@@ -512,10 +514,13 @@ fn operation_of_words(words: [u64; 9]) -> QueueOperation {
 
 /// Tasks whose columns stay where they lie, but for how they ended, which is one byte each.
 fn stored_tasks(bytes: &SharedBytes, at: &[Range<usize>]) -> Option<Tasks> {
-    let [ty, parent, region, creator, runner, created, began, ended, status] = at else { return None };
+    let [ty, parent, region, creator, runner, created, began, ended, status, number] = at else {
+        return None;
+    };
     let status = Column::<u8>::shared(bytes, status.clone())?;
     let status = status.iter().map(|number| STATUSES.get(usize::from(*number)).copied());
     let tasks = Tasks {
+        number: Column::shared(bytes, number.clone())?,
         ty: Column::shared(bytes, ty.clone())?,
         parent: Column::shared(bytes, parent.clone())?,
         region: Column::shared(bytes, region.clone())?,
@@ -528,5 +533,6 @@ fn stored_tasks(bytes: &SharedBytes, at: &[Range<usize>]) -> Option<Tasks> {
     };
     let of_threads = [tasks.region.len(), tasks.creator.len(), tasks.runner.len(), tasks.parent.len()];
     let of_times = [tasks.created.len(), tasks.began.len(), tasks.ended.len(), tasks.status.len()];
-    (of_threads == [tasks.len(); 4] && of_times == of_threads).then_some(tasks)
+    let is_numbered = tasks.number.is_empty() || tasks.number.len() == tasks.len();
+    (is_numbered && of_threads == [tasks.len(); 4] && of_times == of_threads).then_some(tasks)
 }

@@ -4,8 +4,8 @@ use super::guard;
 use super::query::{Query, Refused, ViewOf, refused};
 use crate::html;
 use crate::page::{
-    CounterKind, Direction, LARGEST_SLICE_BYTES, Matches, Page, Position, SliceError, counter_json,
-    packed_model_rows, packed_rows_with, stacked_rows,
+    CounterKind, Direction, LARGEST_SLICE_BYTES, Matches, Page, Position, SliceError, TaskQuery,
+    counter_json, packed_model_rows, packed_rows_with, stacked_rows,
 };
 use axum::Router;
 use axum::body::Bytes;
@@ -15,7 +15,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::Value;
 use std::sync::Arc;
-use taskscope_execution::TaskIndex;
 use taskscope_session::instrumentation::{DrawnName, DrawnView};
 use taskscope_session::model_views::{KeptView, ViewName};
 
@@ -202,9 +201,18 @@ fn section(page: &Page, query: &Query) -> Result<Value, Refused> {
 }
 
 fn task(page: &Page, query: &Query) -> Result<Value, Refused> {
-    let number = query.number("task")?;
-    let task = u32::try_from(number).ok().and_then(|task| page.task(TaskIndex(task)));
-    task.ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no task {number}")))
+    let number = if query.text("task").is_empty() { None } else { Some(query.number("task")?) };
+    let at = if query.text("at").is_empty() { None } else { Some(query.number("at")?) };
+    let pid = match query.text("pid") {
+        "" => None,
+        pid => Some(pid.parse().map_err(|_| refused("`pid` must be a whole number".to_string()))?),
+    };
+    if number.is_none() && at.is_none() {
+        return Err(refused("`task` or `at` must be given".to_string()));
+    }
+    let found = page.find_tasks(&TaskQuery { number, pid, at });
+    let task = found.first().and_then(|task| page.task(*task));
+    task.ok_or_else(|| (StatusCode::NOT_FOUND, "there is no such task".to_string()))
 }
 
 fn search(page: &Page, query: &Query) -> Result<Value, Refused> {

@@ -34,7 +34,7 @@ impl Interpreter {
                 let parent = self.instrumented.tasks.get(&(process, parent));
                 let parent = parent.map_or(TaskIndex::NONE, |(parent, _)| *parent);
                 let region = self.threads[thread.index()].frames.region();
-                let index = self.tasks.fresh(ty);
+                let index = self.tasks.fresh(ty, task);
                 self.instrumented.tasks.insert((process, task), (index, ty));
                 out.change(thread, at, Change::TaskCreated { task: index, ty, parent, region });
                 out.change(thread, at, Change::TaskReady { task: index });
@@ -90,6 +90,6 @@ impl Interpreter {
             .instrumented
             .tasks
             .entry((process, task))
-            .or_insert_with(|| (tasks.fresh(TypeIndex::NONE), TypeIndex::NONE))
+            .or_insert_with(|| (tasks.fresh(TypeIndex::NONE, task), TypeIndex::NONE))
     }
 }
