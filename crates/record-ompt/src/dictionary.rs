@@ -147,7 +147,9 @@ impl Moment<'_> {
         let found = self.write_anyway(|moment| {
             TABLE.with(|table| {
                 moment.read_clock_again();
-                table.entry(known, outlined, moment)
+                let entry = table.entry(known, outlined, moment);
+                moment.thread.explained = table.explained;
+                entry
             })
         });
         let entry = found.unwrap_or_default();

@@ -230,7 +230,7 @@ impl Moment<'_> {
     /// callback `before`, unless that was another one.
     fn open_fork(&mut self, team: Option<*mut Data>, before: u64) {
         let Some(Fork { region, requested, site, flags, at }) = self.thread.fork.take() else { return };
-        let (now, codeptr) = (self.at, self.thread.forks.last().map_or(0, |fork| fork.1));
+        let codeptr = self.thread.forks.last().map_or(0, |fork| fork.1);
         let site = match team.and_then(|team| self.site_of_team(team, Some(codeptr))) {
             Some(site) => site,
             None if team.is_some() && flags & (parallel_flag::LEAGUE | omp::RUNTIMES_OWN) == 0 => {
@@ -242,8 +242,9 @@ impl Moment<'_> {
         for (part, value) in payload.chunks_exact_mut(4).zip([region, requested, site, flags]) {
             part.copy_from_slice(&value.to_le_bytes());
         }
-        // What explains a site that was met first comes before it.
-        let begun = if self.at == now && before == at { at } else { self.at };
+        // What explains the site comes before it, whichever thread has written that. Else the region begins at the fork:
+        // members that join it before this thread returns from there would come before it.
+        let begun = if before == at && self.thread.explained <= at { at } else { self.at };
         let after = core::mem::replace(&mut self.at, begun);
         self.open_with(Open::Region { region }, site, |moment| {
             moment.recorder.own_begin(moment.at, omp::REGION_BEGIN, payload, 4);

@@ -107,6 +107,8 @@ pub struct Table {
     modules: Vec<Module>,
     /// Creation paths by their addresses.
     paths: HashMap<Box<[u64]>, u32>,
+    /// Time of the latest event that explains a number of `entries`, in nanoseconds.
+    pub explained: u64,
 }
 
 /// The number of the path that was written last. A forked child goes on from its parent's: in profile mode it still
@@ -192,6 +194,7 @@ impl Table {
         if let Some(entry) = self.entries.get(&key) {
             return *entry;
         }
+        self.explained = self.explained.max(moment.at);
         if self.entries.try_reserve(3).is_err() {
             return Entry::default();
         }

@@ -36,6 +36,8 @@ pub struct Thread {
     pub regions: Ids,
     /// Sites and types that this thread has met.
     pub cache: Cache,
+    /// Time of the latest event of any thread that explained a site or type when this thread looked one up last.
+    pub explained: u64,
     /// Site of the worksharing construct that ended last in the current implicit task: the place of
     /// an implicit barrier that has no code pointer.
     pub last_work_site: u32,

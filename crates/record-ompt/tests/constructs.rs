@@ -416,6 +416,20 @@ fn every_region_has_its_members_and_join_barriers() {
 }
 
 #[test]
+fn regions_begin_at_their_fork_with_more_places_than_a_thread_remembers() {
+    each("many_places", 10, |_, trace| {
+        assert_eq!(trace.count(omp::REGION_BEGIN), 1000);
+        let forking = trace.streams.iter().find(|stream| stream.count(omp::REGION_BEGIN) > 0).unwrap();
+        let times = |code| forking.of(code).map(|event| event.at);
+        let first_round = 100;
+        // The runtime forks the team between the two callbacks, and the clock goes on.
+        for (begin, joined) in times(omp::REGION_BEGIN).zip(times(omp::IMPLICIT_BEGIN)).skip(first_round) {
+            assert!(begin < joined, "{begin} ns is the time of the member's begin");
+        }
+    });
+}
+
+#[test]
 fn the_runtimes_helper_threads_are_no_workers() {
     if !Compiler::Clang.is_installed() {
         return;

@@ -478,6 +478,15 @@ static void execs(void) {
     execl("/proc/self/exe", "constructs", "tasks", text, (char *)0);
 }
 
+/* More constructs than a thread remembers, each executed `size` times. */
+static void many_places(void) {
+#define ONE _Pragma("omp parallel") cell++;
+#define TEN ONE ONE ONE ONE ONE ONE ONE ONE ONE ONE
+    for (int i = 0; i < size; i++) {
+        TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+    }
+}
+
 static pthread_barrier_t all_done;
 
 static void *root(void *unused) {
@@ -520,6 +529,7 @@ int main(int argc, char **argv) {
         CONSTRUCT(quick_exit_inside), CONSTRUCT(abort_inside), CONSTRUCT(forks), CONSTRUCT(execs), CONSTRUCT(roots),
         CONSTRUCT(pauses), CONSTRUCT(endless), CONSTRUCT(target_nowait), CONSTRUCT(alternating),
         CONSTRUCT(control), CONSTRUCT(pause_inside), CONSTRUCT(exit_in_master), CONSTRUCT(reductions), CONSTRUCT(flushes),
+        CONSTRUCT(many_places),
     };
     size = argc > 2 ? atoi(argv[2]) : 10;
     for (unsigned i = 0; argc > 1 && i < sizeof all / sizeof *all; i++) {
