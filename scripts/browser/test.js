@@ -679,7 +679,8 @@ await step('a click shows the task, its creator, dependences and critical predec
   assert.equal(edges.filter((edge) => edge.kind === 'dependence').length, drawn);
   assert.equal(edges.filter((edge) => edge.critical).length, 1);
   assert.equal(edges.filter((edge) => edge.kind === 'creator').length, 1);
-  assert.ok((await page.textContent('#panel')).includes(`task ${wanted.answer.critical_predecessor.task}`));
+  assert.ok((await page.textContent('#panel')).includes(wanted.answer.critical_predecessor.task_ref.name));
+  for (const other of wanted.answer.others) assert.ok((await page.textContent('#panel')).includes(other.name));
 });
 await step('a search goes to the next match, and on', async () => {
   await page.keyboard.press('Escape');
@@ -876,7 +877,7 @@ await step('what hangs at the pointer goes when a measure begins, and arrows whe
   await page.mouse.up();
   await page.keyboard.up('Shift');
   await page.keyboard.press('Escape');
-  await page.evaluate((task) => window.taskscope.goToTask(task), expected.task.answer.task);
+  await page.evaluate((task) => window.taskscope.goToTask(task), expected.task.answer.task_ref);
   assert.ok((await timeline('t.edges.length')) > 0);
   await page.click('#run');
   assert.equal(await timeline('t.edges.length'), 0);

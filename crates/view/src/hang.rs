@@ -191,6 +191,8 @@ impl<'s> HangWords<'s> {
         let section = &wait.span.section;
         let place = match (self.place(section), wait.function) {
             (place, Some(call)) if place.is_empty() => format!("MPI_{call}"),
+            // Places of calls have the function in their names.
+            (place, Some(call)) if place.contains(&format!("MPI_{call}")) => place,
             (place, Some(call)) => format!("MPI_{call} at {place}"),
             (place, None) if place.is_empty() => section.state.label().to_string(),
             (place, None) => place,

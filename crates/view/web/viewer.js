@@ -410,14 +410,14 @@ class Viewer {
   }
 
   /** What is known of a task. @param {import('./source.js').TaskRef} ref */
-  async task(ref) {
+  async askTask(ref) {
     const query = { task: ref.number, pid: ref.pid, at: ref.at };
     return this.source.json('task', Object.fromEntries(Object.entries(query).filter(([, value]) => value !== null)));
   }
 
   /** @param {import('./source.js').TaskRef} ref @param {boolean} alone */
   async showTask(ref, alone = true) {
-    const task = await this.task(ref);
+    const task = await this.askTask(ref);
     this.task = task;
     const lasts = task.ended !== null && task.began !== null ? task.ended - task.began : 100;
     const time = (ns) => (ns === null ? 'not known' : formatStart(ns, lasts));
@@ -442,7 +442,7 @@ class Viewer {
 
   /** @param {import('./source.js').TaskRef} ref */
   async goToTask(ref) {
-    const task = await this.task(ref);
+    const task = await this.askTask(ref);
     if (task.runner !== null && task.began !== null) {
       const found = await this.source.json('section', { track: task.runner, at: task.began });
       if (found) this.timeline.reveal(found);
