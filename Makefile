@@ -8,7 +8,7 @@ release = target/release
 # What is built is looked for here, also where the user has cargo build elsewhere.
 override export CARGO_TARGET_DIR := $(CURDIR)/target
 
-.PHONY: predictions check-aarch64 help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record soak-input gates lint clean packages
+.PHONY: ovni-suite predictions check-aarch64 help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record soak-input gates lint clean packages
 
 help:
 	@echo "make test               install what is missing, build, run every test"
@@ -31,6 +31,7 @@ help:
 	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing;"
 	@echo "                        TASKSCOPE_TAIL_DIR=/dev/shm: also the process that stores for it"
 	@echo "make bench-view         how fast the viewer opens, answers and draws, and the HTML report is made"
+	@echo "make ovni-suite BUILD=DIR  ovni's own tests, of its cmake build in DIR, with taskscope's tools and library"
 	@echo "make bench-device       what ordering device records costs"
 	@echo "make soak-device        order 100 M device records twice; fails if memory grows"
 	@echo "make check-aarch64      compile for aarch64 with Debian sid's toolchain (root, 500 MB), test where such programs run"
@@ -39,6 +40,10 @@ help:
 	@echo "make pic-trends         examples/pic with finer fragments, more nodes, a slower link"
 	@echo "make lint               formatting, clippy, documentation"
 	@echo "make clean              remove everything that was built"
+
+ovni-suite:
+	@$(cargo) build -p taskscope -p taskscope-record-c
+	@scripts/ovni-suite $(BUILD)
 
 packages:
 	@scripts/install-packages

@@ -17,6 +17,7 @@
 mod talk;
 
 mod ignored_signals;
+mod libovni;
 mod messages;
 mod output;
 mod ovni_names;

@@ -3,12 +3,13 @@
 //! What differs on purpose: all violations are listed, not the first; `-h` succeeds; sentences of
 //! `ovnidump` are our own. See docs/ovni-compatibility.md.
 
+use crate::libovni;
 use crate::messages;
 use crate::output;
 use crate::reading::{TraceArgs, ViolationPrinter, open, open_in_order};
 use crate::verbs::{dump, emulate, sort, top};
 use anyhow::Context;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 use taskscope_event::models::MODELS;
 use taskscope_event::spec::ModelSpec;
 use taskscope_model::{MachineOptions, Severity};
+use taskscope_record::process;
 use taskscope_session::emulation;
 use taskscope_session::judgement::Judge;
 use taskscope_session::selection::Selection;
@@ -25,7 +27,7 @@ use taskscope_trace::{ClockSource, ProblemKind, ReadOrder, Trace};
 pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
     let name = Path::new(arguments.first()?).file_name()?.to_str()?;
     let result = match name {
-        "ovniemu" => parse(arguments).and_then(ovniemu),
+        "ovniemu" => parse_as(Ovniemu::command().after_help(available_models()), arguments).and_then(ovniemu),
         "ovnidump" => parse(arguments).and_then(ovnidump),
         "ovnitop" => parse(arguments).and_then(ovnitop),
         "ovnisort" => parse(arguments).and_then(ovnisort),
@@ -39,11 +41,24 @@ pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
 type Run = Result<ExitCode, ExitCode>;
 
 fn parse<Options: Parser>(arguments: &[OsString]) -> Result<Options, ExitCode> {
-    Options::try_parse_from(arguments).map_err(|error| {
+    parse_as(Options::command(), arguments)
+}
+
+fn parse_as<Options: Parser>(command: clap::Command, arguments: &[OsString]) -> Result<Options, ExitCode> {
+    let matches = command.try_get_matches_from(arguments);
+    matches.and_then(|matches| Options::from_arg_matches(&matches)).map_err(|error| {
         let misuse = error.use_stderr();
         let _ = error.print();
         ExitCode::from(u8::from(misuse))
     })
+}
+
+/// The models that `ovniemu -h` lists: letter, name, version.
+fn available_models() -> String {
+    let models = MODELS.iter().filter(|model| !model.own);
+    let lines =
+        models.map(|model| format!("\n  {} {:<8} {}", model.letter as char, model.name, model.version));
+    format!("Available emulation models:{}", lines.collect::<String>())
 }
 
 /// ovni's tools know one way to fail.
@@ -108,7 +123,11 @@ fn try_ovniemu(options: Ovniemu) -> anyhow::Result<ExitCode> {
         |model: &&ModelSpec| !model.own && (options.all_models || system.models.contains(&model.letter));
     let mut enabled: Vec<&ModelSpec> = MODELS.iter().filter(is_enabled).collect();
     enabled.sort_by_key(|model| model.letter);
-    info(format!("the following {} models are enabled:", enabled.len()));
+    let count = enabled.len();
+    info(match options.all_models {
+        true => format!("all {count} models are enabled (-a):"),
+        false => format!("the following {count} models are enabled:"),
+    });
     for model in enabled {
         let events = model.events.len();
         info(format!("{:>8} {} '{}' ({events} events)", model.name, model.version, model.letter as char));
@@ -225,9 +244,23 @@ fn ovnisync(_options: Ovnisync) -> Run {
         .into()))
 }
 
+/// Prints what ovni's command prints: the library path, and the versions of this command and of the libovni that
+/// programs load here. Then the models.
 fn ovniver() -> Run {
     let print = || -> anyhow::Result<ExitCode> {
         let mut out = output::results();
+        match std::env::var_os("LD_LIBRARY_PATH") {
+            Some(path) => writeln!(out, "LD_LIBRARY_PATH set to {}", path.display())?,
+            None => writeln!(out, "LD_LIBRARY_PATH not set")?,
+        }
+        let own = format!("v{} ({})", process::FORMAT_LIBRARY_VERSION, process::FORMAT_LIBRARY_COMMIT);
+        match libovni::loaded() {
+            Some(libovni::Loaded { version, commit, path }) => {
+                writeln!(out, "libovni: build {own}, dynamic v{version} ({commit})")?;
+                writeln!(out, "loaded from {}", path.display())?;
+            }
+            None => writeln!(out, "libovni: build {own}, dynamic: libovni.so.1 is not found")?,
+        }
         writeln!(
             out,
             "taskscope {}; reads ovni's metadata version 3, stream version 1",

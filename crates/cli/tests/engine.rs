@@ -715,3 +715,57 @@ fn counters_may_be_declared_by_one_thread_alone() {
         assert!(taskscope(&["emulate", "-l", &path]).status.success());
     }
 }
+
+#[test]
+fn tools_of_ovni_speak_as_it_does() {
+    let root = tempfile::tempdir().unwrap();
+    let tool = |name: &str| {
+        let link = root.path().join(name);
+        let _ = std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_taskscope"), &link);
+        link
+    };
+    let help = run(&tool("ovniemu"), &["-h"]);
+    let text = stdout(&help);
+    let models: Vec<&str> =
+        text.lines().skip_while(|line| !line.contains("emulation models")).skip(1).collect();
+    let words: Vec<Vec<&str>> = models.iter().map(|line| line.split_whitespace().collect()).collect();
+    assert!(words.contains(&vec!["V", "nosv", "2.7.0"]), "{text}");
+    assert_eq!(words.len(), models::MODELS.iter().filter(|model| !model.own).count());
+
+    let directory = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let place = root.path().join("lib");
+    fs::create_dir(&place).unwrap();
+    std::os::unix::fs::symlink(directory.join("libovni.so"), place.join("libovni.so.1")).unwrap();
+    let version = Command::new(tool("ovniver")).env("LD_LIBRARY_PATH", &place).output().unwrap();
+    let text = stdout(&version);
+    assert!(text.contains(&format!("LD_LIBRARY_PATH set to {}", place.display())), "{text}");
+    assert!(text.contains("libovni: build v1.14.0 (taskscope-"), "{text}");
+    assert!(text.contains("dynamic v1.14.0 (taskscope-"), "{text}");
+    assert!(text.contains(&format!("loaded from {}", place.join("libovni.so.1").display())), "{text}");
+    let without = Command::new(tool("ovniver")).env_remove("LD_LIBRARY_PATH").output().unwrap();
+    assert!(stdout(&without).contains("LD_LIBRARY_PATH not set"));
+
+    let phrase = |stream: &StreamBuilder, phrase: &str| {
+        let (_root, path) = written(stream);
+        let output = run(&tool("ovniemu"), &["-l", &path]);
+        assert!(!output.status.success());
+        assert!(stderr(&output).contains(phrase), "{phrase}: {}", stderr(&output));
+    };
+    let begin = || StreamBuilder::new(0, 1, 101).cpus(1).execute(1_000, 0);
+    let task = || {
+        begin().jumbo(1_100, nosv::TYPE_CREATE, &type_payload(1, "t")).event(
+            1_200,
+            nosv::TASK_CREATE,
+            &pair(1, 1),
+        )
+    };
+    let execute = |stream: StreamBuilder, at| stream.event(at, nosv::TASK_EXECUTE, &pair(1, 0));
+    let twice = execute(execute(task(), 2_000), 3_000).end(4_000);
+    phrase(&twice, "body_execute: body(id=1,taskid=1) state must be Created but is Running");
+    let paused =
+        execute(execute(task(), 2_000).event(2_500, nosv::TASK_PAUSE, &pair(1, 0)), 3_000).end(4_000);
+    phrase(&paused, "body_execute: refusing to run body(id=1,taskid=1) in Paused state");
+    let not_enabled =
+        begin().require(&["ovni"]).jumbo(1_100, nosv::TYPE_CREATE, &type_payload(1, "t")).end(2_000);
+    phrase(&not_enabled, "model nosv not enabled for event VYc");
+}

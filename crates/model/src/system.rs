@@ -539,7 +539,11 @@ impl<'a> Builder<'a> {
             }
             let mut indices: Vec<i64> = loom.cpus.values().copied().collect();
             indices.sort_unstable();
-            if let Some(position) = (0..indices.len()).find(|i| indices[*i] != *i as i64) {
+            let twice = indices.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+            if let Some(index) = twice {
+                let text = format!("cpu with index {index} already taken in loom {}", loom.name);
+                self.report(ViolationCode::BadCpus, text);
+            } else if let Some(position) = (0..indices.len()).find(|i| indices[*i] != *i as i64) {
                 let text = format!(
                     "the CPU indices of loom {} are not 0 to {}: {} stands where {position} should",
                     loom.name,

@@ -1,5 +1,6 @@
 //! Events: built by the caller in a `struct ovni_ev`, stored in the order of their emission.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 
 use taskscope_event::Code;
@@ -271,7 +272,30 @@ pub extern "C" fn ovni_flush() {
         let begin = recorder.now();
         recorder.flush();
         let end = recorder.now();
+        let start = recorder.position();
         recorder.begin(begin, ovni::FLUSH_BEGIN, [], 0);
         recorder.end(end, ovni::FLUSH_END, []);
+        LAST_FLUSH.set(Flush { start, begin, end });
+    }
+}
+
+/// The events of a thread's last flush: their address, and clocks.
+#[derive(Clone, Copy, Default)]
+struct Flush {
+    start: usize,
+    begin: u64,
+    end: u64,
+}
+
+std::thread_local! {
+    static LAST_FLUSH: Cell<Flush> = const { Cell::new(Flush { start: 0, begin: 0, end: 0 }) };
+}
+
+/// Takes back the events of a flush after which the thread has emitted nothing. The original keeps them in a buffer that
+/// the next flush would write.
+pub(crate) fn forget_last_flush() {
+    let Flush { start, begin, end } = LAST_FLUSH.take();
+    if let Some(mut recorder) = enter() {
+        recorder.take_back(start, (ovni::FLUSH_BEGIN, begin), (ovni::FLUSH_END, end));
     }
 }

@@ -249,6 +249,7 @@ pub extern "C" fn ovni_thread_free() {
     if thread_for("ovni_thread_free").is_none() {
         return;
     }
+    crate::events::forget_last_flush();
     // Before the end of the recorder, whose address may be another thread's as soon as it has ended.
     if let Some(threads) = lock(&THREADS).as_mut() {
         threads.remove(&thread::address());

@@ -406,3 +406,21 @@ fn metadata_is_on_disk_when_a_signal_ends_the_program() {
     }
     std::fs::remove_dir_all(directory).unwrap();
 }
+
+#[test]
+fn a_flush_that_nothing_follows_leaves_no_events() {
+    let directory = temporary("flush");
+    let program = compile("gcc", "flush", &directory, &[]);
+    let trace = directory.join("trace");
+    assert_eq!(succeeded(command(&program, &directory, &trace).output().unwrap()), "");
+    let trace = open(&trace);
+    let codes = |tid: i64| -> Vec<String> {
+        let stream = trace.streams().iter().find(|stream| stream.metadata.tid == Some(tid)).unwrap();
+        assert!(stream.is_finished());
+        stream.events_of(File::Standard).map(|event| event.code.to_string()).collect()
+    };
+    assert_eq!(codes(1), ["OHx", "OHe"]);
+    assert_eq!(codes(2), ["OHx", "OF[", "OF]", "OHe"]);
+    assert_eq!(codes(3), ["OHx", "OF[", "OF]", "OB.", "OB.", "OB.", "OHe"]);
+    std::fs::remove_dir_all(directory).unwrap();
+}

@@ -396,6 +396,36 @@ impl Stream {
         }
     }
 
+    /// Takes back the last two events, if they are `first` and `second` (code and clock) without payloads, written one
+    /// after the other from `start`, a position of [`Stream::pos`], on. Returns whether they were.
+    pub fn take_back(&mut self, start: usize, first: (Code, u64), second: (Code, u64)) -> bool {
+        const BYTES: usize = 2 * EVENT_HEADER_BYTES;
+        let from = self.pos.wrapping_sub(BYTES);
+        if start == 0 || from as usize != start || self.dropped_depth > 0 {
+            return false;
+        }
+        let header = |(Code(code), clock): (Code, u64)| {
+            let mut bytes = [0; EVENT_HEADER_BYTES];
+            bytes[1..4].copy_from_slice(&code);
+            bytes[4..].copy_from_slice(&clock.to_le_bytes());
+            bytes
+        };
+        let (first, second) = (header(first), header(second));
+        // SAFETY: the caller wrote from `start` on, which is in a region; regions are never unmapped while the stream
+        // is open, and `pos` is in the active one, so that all bytes between the two are in it.
+        unsafe {
+            let bytes = from.cast::<[[u8; EVENT_HEADER_BYTES]; 2]>();
+            if bytes.read_unaligned() != [first, second] {
+                return false;
+            }
+            // The first model letter first: a zero ends the stream for every reader.
+            from.add(1).write_volatile(0);
+            bytes.write_unaligned([[0; EVENT_HEADER_BYTES]; 2]);
+        }
+        self.pos = from;
+        true
+    }
+
     /// Appends what is in the tail to the file now. Nothing is safer by it; but a reader that knows no
     /// tails sees it.
     pub fn flush(&mut self) {

@@ -161,6 +161,17 @@ impl ThreadRecorder {
         }
     }
 
+    /// Where the next standard event is written; for [`ThreadRecorder::take_back`].
+    pub fn position(&self) -> usize {
+        self.standard.pos as usize
+    }
+
+    /// Takes back the last two standard events, if they are these (code and clock), without payloads, and were written
+    /// from `start`, a [`ThreadRecorder::position`], on. Returns whether they were.
+    pub fn take_back(&mut self, start: usize, first: (Code, u64), second: (Code, u64)) -> bool {
+        self.main.is_null() && self.diverted.is_none() && self.standard.take_back(start, first, second)
+    }
+
     /// Appends what lies in the tail of the standard stream to its file.
     pub fn flush(&mut self) {
         self.standard.flush();

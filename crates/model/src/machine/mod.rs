@@ -397,7 +397,9 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             ),
             ChannelError::Same => (
                 ViolationCode::SameValue,
-                format!("thread {tid} enters {label} ({name}), where it already is"),
+                format!(
+                    "thread {tid} enters {label} ({name}), where it already is: same value as last_value"
+                ),
             ),
             ChannelError::Full => {
                 (ViolationCode::StackFull, format!("thread {tid} has more than 512 values stacked of {name}"))

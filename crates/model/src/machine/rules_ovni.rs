@@ -56,7 +56,7 @@ impl<O: ViewObserver> Machine<'_, O> {
     fn not_enabled(&mut self, event: InputEvent<'_>) {
         let name = taskscope_event::models::model_of(event.code.model()).map_or("?", |model| model.name);
         let text = format!(
-            "`{}` belongs to the {name} model, which no thread requires (option -a enables all models)",
+            "model {name} not enabled for event {}: no thread requires it (option -a enables all models)",
             event.code
         );
         self.report(ViolationCode::ModelNotEnabled, text);

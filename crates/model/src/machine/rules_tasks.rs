@@ -169,12 +169,17 @@ impl<O: ViewObserver> Machine<'_, O> {
             None | Some(BodyState::Created) => {}
             Some(BodyState::Dead) if rules.may_run_again => {}
             Some(BodyState::Dead) => {
-                let text = format!("body(id={id},taskid={task}) is not allowed to run again");
+                let text = format!("body_execute: body(id={id},taskid={task}) is not allowed to run again");
                 self.report(ViolationCode::TaskState, text);
             }
             Some(state) => {
-                let state = if state == BodyState::Running { "running" } else { "paused" };
-                let text = format!("body(id={id},taskid={task}) cannot execute: it is {state}");
+                // The sentences are ovni's, to the letter: its users search for them.
+                let name = format!("body(id={id},taskid={task})");
+                let text = if state == BodyState::Running {
+                    format!("body_execute: {name} state must be Created but is Running")
+                } else {
+                    format!("body_execute: refusing to run {name} in Paused state, needs to resume intead")
+                };
                 self.report(ViolationCode::TaskState, text);
                 if self.bodies(thread, model).contains(&body) {
                     return false;
@@ -211,7 +216,8 @@ impl<O: ViewObserver> Machine<'_, O> {
 
     fn pause_body(&mut self, thread: u32, model: u8, body: Body, rules: TaskRules) -> bool {
         if !rules.may_pause {
-            let text = format!("body(id={},taskid={}) is not allowed to pause", body.body, body.task);
+            let text =
+                format!("body_pause: body(id={},taskid={}) is not allowed to pause", body.body, body.task);
             self.report(ViolationCode::TaskState, text);
         }
         if !self.is_on_top(thread, model, body, BodyState::Running, "pause") {
