@@ -75,7 +75,7 @@ pub use open_thread::OpenTrack;
 pub use runs::Runs;
 pub use starts::{ByRow, RisingStarts, Starts, StartsInOrder, TrackStarts};
 pub use state::{Group, State};
-pub use system_time::{SystemCause, SystemTime, join_intervals};
+pub use system_time::{CpuShortage, SystemCause, SystemTime, join_intervals};
 pub use tables::{
     Dependence, Hold, NO_NUMBER, NO_TIME, Queued, Region, TaskStatus, Tasks, TeamLimits, WaitDependence,
     WorkShare,

@@ -253,7 +253,56 @@ impl OfCrowd {
     }
 }
 
+/// Time of workers without a CPU, by whether it is lost and by who had none; nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuShortage {
+    /// Lost by workers that could run and had no CPU.
+    pub own_ns: u64,
+    /// Lost by workers that wait (asleep, or on a CPU) while those that they wait for have no CPU, or all CPUs are taken.
+    pub others_ns: u64,
+    /// Not lost to the system: workers that could run and had no CPU, waiting meanwhile for others that worked.
+    pub waiting_ns: u64,
+}
+
+impl CpuShortage {
+    /// What is lost to the system.
+    pub fn lost_ns(&self) -> u64 {
+        self.own_ns + self.others_ns
+    }
+
+    /// How long workers could run and had no CPU, as the kernel's `run_delay` counts it.
+    pub fn runnable_ns(&self) -> u64 {
+        self.own_ns + self.waiting_ns
+    }
+}
+
+/// How much of both `times`, each in order and apart, falls together.
+fn overlap_ns(times: &Times, others: impl Iterator<Item = (u64, u64)>) -> u64 {
+    let (mut left, mut sum) = (times, 0);
+    for (start, end) in others {
+        left = &left[left.partition_point(|time| time.1 <= start)..];
+        let together = left.iter().take_while(|time| time.0 < end);
+        sum += together.map(|time| time.1.min(end) - time.0.max(start)).sum::<u64>();
+    }
+    sum
+}
+
 impl Execution {
+    /// Time of all workers without a CPU.
+    pub fn cpu_shortage(&self) -> CpuShortage {
+        let mut shortage = CpuShortage::default();
+        for (thread, _) in self.workers() {
+            let runnable = self.runnable_times(thread);
+            let lost = self.system_time_of(thread).iter().filter(|part| part.cause != SystemCause::Blocked);
+            let own = overlap_ns(&runnable, lost.clone().map(|part| (part.start, part.end)));
+            let total = |times: &Times| times.iter().map(|time| time.1 - time.0).sum::<u64>();
+            shortage.own_ns += own;
+            shortage.others_ns += lost.map(|part| part.end - part.start).sum::<u64>() - own;
+            shortage.waiting_ns += total(&runnable) - own;
+        }
+        shortage
+    }
+
     /// The times of a thread that the system took, in order.
     pub fn system_time_of(&self, thread: ThreadIndex) -> &[SystemTime] {
         let first = self.system_time.partition_point(|part| part.thread < thread);

@@ -1,6 +1,6 @@
 //! The CPUs of a run: in a header's words, as JSON, and where more workers share them than there are.
 
-use crate::format::{counted, fit};
+use crate::format::{counted, fit, percent};
 use crate::words::NoticeText;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -134,6 +134,38 @@ pub(crate) fn json(execution: &Execution) -> Value {
         })
     };
     known.filter(|(process, _)| !process.has_cpus).map(row).collect()
+}
+
+/// How much of the time without a CPU is the workers' own, as JSON; null where it is not known of all workers.
+pub(crate) fn shortage_json(execution: &Execution) -> Value {
+    if !execution.knows_off_cpu() {
+        return Value::Null;
+    }
+    let shortage = execution.cpu_shortage();
+    json!({
+        "own_ns": shortage.own_ns,
+        "others_ns": shortage.others_ns,
+        "waiting_ns": shortage.waiting_ns,
+        "runnable_ns": shortage.runnable_ns(),
+    })
+}
+
+/// The same in words, where what is lost and what the kernel counts are a hundredth of the capacity apart.
+pub(crate) fn shortage_text(execution: &Execution, capacity_ns: u64) -> Option<String> {
+    let shortage = execution.cpu_shortage();
+    let is_large = |ns: u64| ns.saturating_mul(100) >= capacity_ns.max(1);
+    if !execution.knows_off_cpu() || !(is_large(shortage.others_ns) || is_large(shortage.waiting_ns)) {
+        return None;
+    }
+    let share = |ns: u64| percent(ns, capacity_ns);
+    Some(format!(
+        "Workers could run and had no CPU for {} of the time: {} lost, {} while they waited for others that ran. {} more were lost \
+         by workers that waited until others got a CPU.",
+        share(shortage.runnable_ns()),
+        share(shortage.own_ns),
+        share(shortage.waiting_ns),
+        share(shortage.others_ns)
+    ))
 }
 
 /// The mask of a thread, where it is known by itself.

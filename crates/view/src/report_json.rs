@@ -46,6 +46,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
             cpus => Some(crate::format::counted(cpus as u64, "CPU")),
         },
         "process_cpus": crate::cpus::json(&session.execution),
+        "no_cpu": crate::cpus::shortage_json(&session.execution),
         "other_threads": ledger.other_threads,
         "processes": session.execution.process_count(),
         "tasks": analysis.tasks,

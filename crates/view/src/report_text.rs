@@ -463,6 +463,11 @@ impl Page<'_> {
             };
             self.row(0, &name, &[(&self.unit.show(rest), 16), (&percent(rest, ledger.capacity_ns), 9)]);
         }
+        if let Some(text) = crate::cpus::shortage_text(&self.session.execution, ledger.capacity_ns) {
+            for line in wrap(&text, self.width - 4) {
+                self.row(0, &line, &[]);
+            }
+        }
     }
 
     /// The findings that are large enough to be shown.

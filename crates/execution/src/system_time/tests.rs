@@ -121,6 +121,18 @@ fn a_lock_held_without_a_cpu_is_waited_for_by_the_systems_doing() {
 
 /// A part of the run is cut out of the whole run's partition.
 #[test]
+fn time_without_a_cpu_is_apart_by_who_had_none() {
+    let execution = off(
+        run(2, &[&[(0, Task)], &[(0, Task), (40, Barrier)]]),
+        // While the first one works, the second waits for it; while it has no CPU both lose time.
+        &[(0, 50, 80), (1, 45, 60)],
+    );
+    let shortage = execution.cpu_shortage();
+    assert_eq!(shortage, CpuShortage { own_ns: 30 + 10, others_ns: 20, waiting_ns: 5 });
+    assert_eq!((shortage.lost_ns(), shortage.runnable_ns()), (60, 45));
+}
+
+#[test]
 fn parts_of_a_run_add_up() {
     let waits: &[(u64, State)] = &[(0, Barrier), (70, Task)];
     let whole = || {
