@@ -118,6 +118,7 @@ fn try_ovniemu(options: Ovniemu) -> anyhow::Result<ExitCode> {
         selection: Selection::default(),
         gzip: false,
         directory: trace.root().to_path_buf(),
+        pipes: false,
     };
     let is_enabled =
         |model: &&ModelSpec| !model.own && (options.all_models || system.models.contains(&model.letter));

@@ -69,6 +69,12 @@ pub const SIDE_TARGET_OFFSET: u64 = 2040;
 /// The side area.
 pub const SIDE: Region = Region { offset: 2048, bytes: 2048 };
 
+/// Bytes of the longest tail file.
+pub const FILE_BYTES: u64 = {
+    let last = region(REGIONS as u8 - 1);
+    last.offset + last.bytes
+};
+
 /// A region of the tail file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {

@@ -1,7 +1,7 @@
 //! Lines in the order of a key, written to a file, with bounded memory: an external merge sort.
 //!
 //! ```text
-//!  push ──▶ lines, 32 MiB of text ──full──▶ sorted, to the end of FILE.part ──▶ merged into FILE
+//!  push ──▶ lines, 32 MiB of text ──full──▶ sorted, to the end of a file without a name ──▶ merged into FILE
 //! ```
 //! Lines of one key stay in the order in which they came. In memory lie at most [`LINES_BYTES`] of text with 24
 //! bytes a line, and while merging [`MERGE_BYTES`] for all runs together; what is written meanwhile takes the
@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use taskscope_files::file_without_name;
 
 /// Text that is kept before it is sorted and written.
 const LINES_BYTES: usize = 32 << 20;
@@ -38,22 +39,15 @@ struct Line {
     length: u32,
 }
 
-/// Sorted runs, one after another in one file, which is removed in the end.
+/// Sorted runs, one after another in one file without a name.
 struct Runs {
     file: File,
-    path: PathBuf,
     /// Where each begins and ends.
     places: Vec<(u64, u64)>,
 }
 
-impl Drop for Runs {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 impl SortedLines {
-    /// For a file at `path`; what memory does not hold goes to `path` with `.part` behind it.
+    /// For a file at `path`; what memory does not hold goes to a file without a name in its directory.
     pub fn beside(path: &Path) -> SortedLines {
         let (text, lines) = (Vec::new(), Vec::new());
         SortedLines { text, lines, most_bytes: LINES_BYTES, runs: None, path: path.to_owned() }
@@ -78,11 +72,8 @@ impl SortedLines {
         let runs = match &mut self.runs {
             Some(runs) => runs,
             None => {
-                let mut path = self.path.clone().into_os_string();
-                path.push(".part");
-                let options =
-                    File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
-                self.runs.insert(Runs { file: options, path: path.into(), places: Vec::new() })
+                let file = file_without_name(&self.path)?;
+                self.runs.insert(Runs { file, places: Vec::new() })
             }
         };
         let begin = runs.places.last().map_or(0, |(_, end)| *end);
@@ -205,11 +196,11 @@ mod tests {
             for (key, line) in &lines {
                 all.push(*key, |text| text.extend_from_slice(line.as_bytes())).unwrap();
             }
-            assert_eq!(most_bytes < usize::MAX, directory.path().join("out.part").exists());
+            assert_eq!(most_bytes < usize::MAX, all.runs.is_some());
             let mut out = Vec::new();
             all.write_to(&mut out).unwrap();
             assert!(out == expected.as_bytes(), "with {most_bytes} bytes");
-            assert!(!directory.path().join("out.part").exists());
+            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         }
     }
 }

@@ -2,13 +2,14 @@
 //! no worker. The events are those of `taskscope_event::models::graph`.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use taskscope_event::Code;
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, size_code};
 use taskscope_event::models::graph as codes;
 use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{ActivityKind, NONE, Role, TaskGraph};
+use taskscope_files::write_file;
 
 /// Writes `graph` into the directory `root`, which is made if need be.
 ///
@@ -171,18 +172,18 @@ impl Events {
         fs::create_dir_all(directory)?;
         // Stable: events of one instant stay in the order in which they were told.
         self.order.sort_by_key(|event| event.0);
-        let mut file = BufWriter::new(fs::File::create(directory.join("taskscope.obs"))?);
-        file.write_all(&file_header())?;
-        for (_, start, size) in &self.order {
-            file.write_all(&self.bytes[*start..*start + *size as usize])?;
-        }
-        file.flush()?;
+        write_file(&directory.join("taskscope.obs"), |file| {
+            file.write_all(&file_header())?;
+            self.order
+                .iter()
+                .try_for_each(|(_, start, size)| file.write_all(&self.bytes[*start..*start + *size as usize]))
+        })?;
         let metadata = serde_json::json!({
             "version": 1,
             "kind": kind,
             "require": {"taskscope-graph": codes::VERSION},
             "finished": 1,
         });
-        fs::write(directory.join("taskscope.json"), format!("{metadata:#}\n"))
+        write_file(&directory.join("taskscope.json"), |file| writeln!(file, "{metadata:#}"))
     }
 }

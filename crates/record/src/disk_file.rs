@@ -38,10 +38,15 @@ pub struct DiskFile {
 impl DiskFile {
     /// Creates `path`, which must not exist, and leaves it open for its first use.
     pub fn create(path: &Path) -> Result<(Self, OwnedFd), NoRoom> {
+        Self::with_mode(path, 0o644)
+    }
+
+    /// Likewise, with these permissions at most.
+    pub fn with_mode(path: &Path, mode: libc::mode_t) -> Result<(Self, OwnedFd), NoRoom> {
         let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| NoRoom::Other)?;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         // SAFETY: `path` is a NUL-terminated string.
-        let fd = unsafe { libc::open(path.as_ptr(), flags, 0o644) };
+        let fd = unsafe { libc::open(path.as_ptr(), flags, mode) };
         let fd = owned(fd)?;
         let identity = identity(&fd)?;
         Ok((DiskFile { path, identity }, fd))

@@ -77,5 +77,5 @@ pub use metadata::{About, Describe, Json};
 pub use samples::{InHandler, enter_in_handler};
 pub use stream::{Half, Nesting, copy_payload};
 pub use sync::heavy_fence as fence_all_threads;
-pub use tail_place::{TAIL_DIRECTORY_VARIABLE, place_for as tail_place_for};
+pub use tail_place::{SHARE_VARIABLE, TAIL_DIRECTORY_VARIABLE, place_for as tail_place_for};
 pub use thread::{Recording, Short, ThreadRecorder, enter, enter_for, enter_shortly};

@@ -5,13 +5,18 @@
 //! There, the tail lies in memory (`/dev/shm`), and a symbolic link of its name beside the stream
 //! leads to it: it still survives the process, and readers on the same host find it.
 
+use crate::disk_file::{DiskFile, NoRoom};
 use std::ffi::CString;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The environment variable that names a directory for all tails, to be on the host itself.
 pub const TAIL_DIRECTORY_VARIABLE: &str = "TASKSCOPE_TAIL_DIR";
+
+/// The environment variable that, set to 1, makes tails in memory readable by other users.
+pub const SHARE_VARIABLE: &str = "TASKSCOPE_SHARE";
 
 /// What a linked tail's name begins and ends with; the writing process's id follows the beginning.
 pub(crate) const PREFIX: &str = "taskscope-";
@@ -40,6 +45,14 @@ pub fn place_for(directory: &Path) -> Option<PathBuf> {
         Some(chosen) if !chosen.is_empty() => std::path::absolute(chosen).ok(),
         _ => is_unsafe_to_map(directory).then(|| PathBuf::from("/dev/shm")),
     }
+}
+
+/// Creates the file of a tail: `linked`, which lies in a directory of all users, readable by its owner alone unless
+/// [`SHARE_VARIABLE`] says otherwise; else `tail_path`, readable as the whole trace is.
+pub(crate) fn create(tail_path: &Path, linked: Option<&Path>) -> Result<(DiskFile, OwnedFd), NoRoom> {
+    let Some(linked) = linked else { return DiskFile::create(tail_path) };
+    let is_shared = std::env::var_os(SHARE_VARIABLE).is_some_and(|value| value == "1");
+    DiskFile::with_mode(linked, if is_shared { 0o644 } else { 0o600 })
 }
 
 /// Links `tail_path` to a new place when the tail must not lie there. `None`: it may.

@@ -71,7 +71,7 @@ impl TailedFile {
         // A file whose tail cannot be made is empty, and readers understand that.
         let tail_path = path.with_extension("tail");
         let linked_tail = crate::tail_place::link(&tail_path);
-        let (tail, open_tail) = DiskFile::create(linked_tail.as_deref().unwrap_or(&tail_path))?;
+        let (tail, open_tail) = crate::tail_place::create(&tail_path, linked_tail.as_deref())?;
         let made = (|| {
             reserve(&open_tail, 0, HEAD_BYTES)?;
             let head = Mapping::new(&open_tail, 0, HEAD_BYTES as usize)?;

@@ -17,7 +17,6 @@
 use rayon::prelude::*;
 use rustc_hash::FxHasher;
 use serde_json::{Value, json};
-use std::fs::File;
 use std::hash::Hasher;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -26,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use taskscope_execution::SharedBytes;
+use taskscope_files::{NewFile, open_regular, write_file};
 use taskscope_trace::UnchangingFile;
 
 const MAGIC: &[u8; 8] = b"tskcache";
@@ -72,7 +72,7 @@ fn list(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 
 /// Path below the root, size, time, inode, and both ends.
 fn file_hash(root: &Path, path: &Path) -> io::Result<u64> {
-    let mut file = File::open(path)?;
+    let (mut file, _) = open_regular(path)?;
     let metadata = file.metadata()?;
     let mut hash = FxHasher::default();
     hash.write(path.strip_prefix(root).unwrap_or(path).as_os_str().as_encoded_bytes());
@@ -222,17 +222,16 @@ fn write(place: &Path, key: &Key, more: &Value, blocks: &[&[u8]], stop: &AtomicB
     if let Some(directory) = place.parent() {
         std::fs::create_dir_all(directory)?;
     }
-    let mut name = place.as_os_str().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    let written =
-        write_all(Path::new(&name), key, more, blocks, stop).and_then(|()| std::fs::rename(&name, place));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&name);
-    }
-    written
+    write_file(place, |out| write_all(out, key, more, blocks, stop))
 }
 
-fn write_all(path: &Path, key: &Key, more: &Value, blocks: &[&[u8]], stop: &AtomicBool) -> io::Result<()> {
+fn write_all(
+    out: &mut BufWriter<NewFile>,
+    key: &Key,
+    more: &Value,
+    blocks: &[&[u8]],
+    stop: &AtomicBool,
+) -> io::Result<()> {
     let up = |at: usize| at.next_multiple_of(8);
     // The header holds places that depend on its own length: leave room for the longest numbers.
     let room = up(24 + 256 + key.0.len() + more.to_string().len() + blocks.len() * 66);
@@ -243,18 +242,17 @@ fn write_all(path: &Path, key: &Key, more: &Value, blocks: &[&[u8]], stop: &Atom
         at = up(at + block.len());
     }
     let header = json!({ "key": key.0, "bytes": at, "blocks": rows, "more": more }).to_string();
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     out.write_all(MAGIC)?;
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(&hash_of(header.as_bytes()).to_le_bytes())?;
     out.write_all(header.as_bytes())?;
     let mut written = 24 + header.len();
-    let pad = |out: &mut BufWriter<File>, written: &mut usize, to: usize| -> io::Result<()> {
+    let pad = |out: &mut BufWriter<NewFile>, written: &mut usize, to: usize| -> io::Result<()> {
         let zeros = to.checked_sub(*written).ok_or_else(|| io::Error::other("the header is too long"))?;
         *written = to;
         io::copy(&mut io::repeat(0).take(zeros as u64), out).map(|_| ())
     };
-    pad(&mut out, &mut written, room)?;
+    pad(out, &mut written, room)?;
     for block in blocks {
         for part in block.chunks(8 << 20) {
             if stop.load(Ordering::Relaxed) {
@@ -264,9 +262,9 @@ fn write_all(path: &Path, key: &Key, more: &Value, blocks: &[&[u8]], stop: &Atom
         }
         written += block.len();
         let to = up(written);
-        pad(&mut out, &mut written, to)?;
+        pad(out, &mut written, to)?;
     }
-    out.flush()
+    Ok(())
 }
 
 fn hash_of(bytes: &[u8]) -> u64 {

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use taskscope_files::{open_regular, read_regular};
 use taskscope_profile::{Profile, ReadError, form};
 
-/// No profile of a process is larger; what is, is something else.
-const MOST_BYTES: u64 = 1 << 30;
+/// Longest profile of a process.
+pub const MAX_PROFILE_BYTES: u64 = 1 << 30;
 /// Directories within directories.
 const DEEPEST: usize = 8;
 
@@ -27,14 +28,6 @@ pub enum ProfileProblem {
         path: PathBuf,
         /// In which way.
         error: ReadError,
-    },
-    /// It is too large.
-    #[error("{path} has {bytes} bytes, more than any profile")]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
     },
 }
 
@@ -72,7 +65,7 @@ fn is_profile(path: &Path) -> bool {
     let named = path.extension().is_some_and(|extension| extension == form::EXTENSION);
     let begins = || -> io::Result<bool> {
         let mut first = [0; form::MAGIC.len()];
-        io::Read::read_exact(&mut std::fs::File::open(path)?, &mut first)?;
+        io::Read::read_exact(&mut open_regular(path)?.0, &mut first)?;
         Ok(first == form::MAGIC)
     };
     named || begins().unwrap_or(false)
@@ -115,11 +108,7 @@ pub fn merge_profiles(files: &[PathBuf]) -> MergedProfiles {
 
 fn read_profile(path: &Path) -> Result<Profile, ProfileProblem> {
     let unreadable = |source| ProfileProblem::Unreadable { path: path.to_path_buf(), source };
-    let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
-    if bytes > MOST_BYTES {
-        return Err(ProfileProblem::TooLarge { path: path.to_path_buf(), bytes });
-    }
-    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let bytes = read_regular(path, MAX_PROFILE_BYTES).map_err(unreadable)?;
     Profile::read(&bytes).map_err(|error| ProfileProblem::Damaged { path: path.to_path_buf(), error })
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use std::path::Path;
-use taskscope_trace::read_small_file;
+use taskscope_files::read_regular;
 
 /// Name of the file in a trace's directory.
 pub const RUN_FILE: &str = "taskscope-run.json";
@@ -53,7 +53,7 @@ impl RunFile {
     /// # Errors
     /// A sentence that says why the file that is there cannot be used.
     pub fn load(directory: &Path) -> Result<Option<RunFile>, String> {
-        let bytes = match read_small_file(&directory.join(RUN_FILE), MOST_BYTES) {
+        let bytes = match read_regular(&directory.join(RUN_FILE), MOST_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("cannot read {RUN_FILE}: {error}")),
@@ -96,7 +96,7 @@ fn further_ranks(directory: &Path) -> Vec<RunFile> {
     paths.sort();
     paths
         .iter()
-        .filter_map(|path| serde_json::from_slice(&read_small_file(path, MOST_BYTES).ok()?).ok())
+        .filter_map(|path| serde_json::from_slice(&read_regular(path, MOST_BYTES).ok()?).ok())
         .collect()
 }
 

@@ -416,7 +416,7 @@ impl ModuleFile {
 /// Start, end and name of the variables in the symbol table.
 pub(crate) fn data_symbols(path: &str) -> Vec<(u64, u64, String)> {
     let read = || {
-        let bytes = std::fs::read(path).ok()?;
+        let bytes = read_whole(Path::new(path)).ok()?;
         let file = object::File::parse(&*bytes).ok()?;
         let table = if file.symbol_table().is_some() { file.symbols() } else { file.dynamic_symbols() };
         let data = table.filter(|s| s.kind() == SymbolKind::Data && s.is_definition());
@@ -444,7 +444,7 @@ fn has_own_line(context: Option<&Context<Reader>>, function: u64, one: &Loop) ->
 
 /// The code of a file for x86-64.
 fn code_of(path: &str) -> Option<Code> {
-    let bytes = std::fs::read(path).ok()?;
+    let bytes = read_whole(Path::new(path)).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
     if file.architecture() != object::Architecture::X86_64 {
         return None;
@@ -460,11 +460,7 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
 
 /// A regular file that is not too large.
 pub(crate) fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
-    let metadata = std::fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > MOST_BYTES {
-        return Err(std::io::ErrorKind::InvalidInput.into());
-    }
-    std::fs::read(path)
+    taskscope_files::read_regular(path, MOST_BYTES)
 }
 
 /// What the file has itself of debug information, or, if `outside` a program, for that.

@@ -4,7 +4,7 @@ use crate::unwind_entries::each_entry;
 
 /// Begin and end of the functions that have entries there.
 pub fn unwound_functions(path: &str) -> Option<Vec<(u64, u64)>> {
-    let bytes = std::fs::read(path).ok()?;
+    let bytes = crate::file::read_whole(std::path::Path::new(path)).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
     let mut functions = Vec::new();
     each_entry(&file, |entry| functions.push((entry.initial_address(), entry.end_address())));

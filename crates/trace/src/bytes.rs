@@ -3,45 +3,127 @@
 
 use crate::decode::EventHead;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Deref;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use taskscope_event::framing::FILE_HEADER_BYTES;
+use taskscope_event::tail;
+use taskscope_files::{open_regular, read_open, read_regular};
 
 /// Files below this size are read: a mapping costs more than the copy, and thousands of small
 /// streams would use up the mappings that a process may have.
 const SMALLEST_MAPPED_BYTES: u64 = 128 * 1024;
 
-/// An unfinished stream file with what its tail adds (form: [`taskscope_event::tail`]), and how many
-/// bytes before the tail are missing, which happens only when the machine itself went down.
-pub(crate) fn load_unfinished(path: &Path) -> io::Result<(FileBytes, u64)> {
-    let mut bytes = match FileBytes::load(path, false)? {
-        FileBytes::Read(bytes) => bytes,
-        FileBytes::Mapped(map) => map.to_vec(),
-    };
-    let Ok(tail) = FileBytes::load(&path.with_extension("tail"), false) else {
-        return Ok((FileBytes::Read(bytes), 0));
-    };
-    let Some((base, newest)) = taskscope_event::tail::active(&tail) else {
-        return Ok((FileBytes::Read(bytes), 0));
-    };
-    let (stored, sealed) = taskscope_event::tail::sealed(&tail);
-    let missing = stored.min(base).saturating_sub(bytes.len() as u64);
-    if missing == 0 {
-        bytes.truncate(stored.min(base) as usize);
-        sealed.into_iter().for_each(|part| bytes.extend_from_slice(part));
-        bytes.extend_from_slice(newest);
-        let (target, side) = taskscope_event::tail::side(&tail);
-        let model_at_target = target.checked_add(1).and_then(|model| bytes.get(model as usize));
-        if target == 0 || model_at_target.is_none_or(|model| *model == 0) {
-            append_side(&mut bytes, base as usize, side);
+/// Longest checkpoint: it holds the open states of one thread.
+const MAX_CHECKPOINT_BYTES: u64 = 256 << 20;
+/// Read of an unfinished stream at once.
+const CHUNK_BYTES: usize = 16 << 20;
+/// Longest event of an unfinished stream; no recorder writes one of a tenth of it.
+const MAX_EVENT_BYTES: usize = 64 << 20;
+
+/// An unfinished stream file with what its tail adds.
+pub(crate) struct Unfinished {
+    /// The stream.
+    pub(crate) bytes: FileBytes,
+    /// Bytes before the tail that are missing, which happens only when the machine itself went down.
+    pub(crate) missing: u64,
+    /// Why a tail that is there was not used.
+    pub(crate) unusable_tail: Option<String>,
+}
+
+/// Loads an unfinished stream file with its tail (form: [`taskscope_event::tail`]). Takes memory for its events alone,
+/// whatever length the file has.
+pub(crate) fn load_unfinished(path: &Path) -> io::Result<Unfinished> {
+    let checkpoint_path = path.with_extension("checkpoint");
+    let load_checkpoint = || read_regular(&checkpoint_path, MAX_CHECKPOINT_BYTES).ok();
+    let mut checkpoint = load_checkpoint();
+    loop {
+        let loaded = load_with(path, checkpoint.as_deref())?;
+        // The writer may have given up more of the stream meanwhile.
+        let now = load_checkpoint();
+        if kept_from(now.as_deref()) == kept_from(checkpoint.as_deref()) {
+            return Ok(loaded);
+        }
+        checkpoint = now;
+    }
+}
+
+/// Where a stream that keeps only its newest part goes on behind what the checkpoint stands for.
+fn kept_from(checkpoint: Option<&[u8]>) -> Option<u64> {
+    checkpoint?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+fn load_with(path: &Path, checkpoint: Option<&[u8]>) -> io::Result<Unfinished> {
+    let (file, length) = open_regular(path)?;
+    let header = FILE_HEADER_BYTES as u64;
+    let kept_from = kept_from(checkpoint).filter(|from| (header..=length).contains(from)).unwrap_or(header);
+    let (mut bytes, is_whole) = read_events(file, kept_from)?;
+    // Offsets of the stream before the checkpoint is put into its place.
+    let gone = kept_from - header;
+    let mut unfinished = Unfinished { bytes: FileBytes::Read(Vec::new()), missing: 0, unusable_tail: None };
+    match read_regular(&path.with_extension("tail"), tail::FILE_BYTES) {
+        Ok(tail) => {
+            let missing = append_tail(&mut bytes, &tail, gone);
+            // Else there is damage before, where reading ends anyway.
+            unfinished.missing = if is_whole { missing } else { 0 };
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => unfinished.unusable_tail = Some(error.to_string()),
+    }
+    if let Some((_, events)) = checkpoint.and_then(|checkpoint| checkpoint.split_first_chunk::<8>())
+        && kept_from > header
+    {
+        bytes.splice(FILE_HEADER_BYTES..FILE_HEADER_BYTES, events.iter().copied());
+    }
+    unfinished.bytes = FileBytes::Read(bytes);
+    Ok(unfinished)
+}
+
+/// The header of a stream file and its bytes from `from` on, and whether these go to its end: reading stops at the first
+/// event without a model letter, as in a file that was made long without content.
+fn read_events(mut file: File, from: u64) -> io::Result<(Vec<u8>, bool)> {
+    let mut bytes = Vec::new();
+    (&mut file).take(FILE_HEADER_BYTES as u64).read_to_end(&mut bytes)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut end = bytes.len();
+    loop {
+        let before = bytes.len();
+        (&mut file).take(CHUNK_BYTES as u64).read_to_end(&mut bytes)?;
+        if bytes.len() - before < CHUNK_BYTES {
+            return Ok((bytes, true));
+        }
+        while let Some(head) = EventHead::read(&bytes, end) {
+            if head.code.model() == 0 || head.end - end > MAX_EVENT_BYTES {
+                return Ok((bytes, false));
+            }
+            if head.end > bytes.len() {
+                break;
+            }
+            end = head.end;
         }
     }
-    if let Ok(checkpoint) = FileBytes::load(&path.with_extension("checkpoint"), false) {
-        replace_beginning(&mut bytes, &checkpoint);
+}
+
+/// Appends what the tail has of a stream whose first `gone` bytes behind the header are not in `bytes`. Returns how many
+/// bytes are missing between the two.
+fn append_tail(bytes: &mut Vec<u8>, tail: &[u8], gone: u64) -> u64 {
+    let Some((base, newest)) = tail::active(tail) else { return 0 };
+    let (stored, sealed) = tail::sealed(tail);
+    let complete = stored.min(base).saturating_sub(gone);
+    let missing = complete.saturating_sub(bytes.len() as u64);
+    if missing > 0 {
+        return missing;
     }
-    Ok((FileBytes::Read(bytes), missing))
+    bytes.truncate(complete as usize);
+    sealed.into_iter().for_each(|part| bytes.extend_from_slice(part));
+    bytes.extend_from_slice(newest);
+    let (target, side) = tail::side(tail);
+    let model_at_target =
+        target.checked_add(1).and_then(|model| bytes.get(model.checked_sub(gone)? as usize));
+    if target == 0 || model_at_target.is_none_or(|model| *model == 0) {
+        append_side(bytes, base.saturating_sub(gone) as usize, side);
+    }
+    0
 }
 
 /// Puts the events that wait in the side area behind the last event from `base` on.
@@ -60,15 +142,6 @@ fn append_side(bytes: &mut Vec<u8>, base: usize, side: &[u8]) {
     bytes.extend_from_slice(side);
 }
 
-/// Of a stream that keeps only its newest part: puts the checkpoint in place of what is gone.
-fn replace_beginning(bytes: &mut Vec<u8>, checkpoint: &[u8]) {
-    let Some((kept_from, events)) = checkpoint.split_first_chunk() else { return };
-    let kept_from = u64::from_le_bytes(*kept_from) as usize;
-    if (FILE_HEADER_BYTES..=bytes.len()).contains(&kept_from) {
-        bytes.splice(FILE_HEADER_BYTES..kept_from, events.iter().copied());
-    }
-}
-
 /// Asks the processor to fetch the byte at `position`, which will be read soon. Streams are read in turn, too
 /// many of them for the processor to see that each is read forwards.
 #[inline(always)]
@@ -83,49 +156,6 @@ pub(crate) fn prefetch(bytes: &[u8], position: usize) {
     let _ = (bytes, position);
 }
 
-/// The content of a small file such as metadata. Refused are files beyond `most` bytes, and what is no
-/// regular file: reading a pipe could take for ever, and a device may have no end.
-///
-/// # Errors
-/// If it cannot be read, or is refused.
-pub fn read_small_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let (file, length) = open_regular(path)?;
-    let too_long = || io::Error::new(io::ErrorKind::InvalidInput, format!("it has more than {most} bytes"));
-    if length > most {
-        return Err(too_long());
-    }
-    let bytes = read(file, length, most.saturating_add(1))?;
-    if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
-}
-
-/// A regular file and its length.
-fn open_regular(path: &Path) -> io::Result<(File, u64)> {
-    // So that opening a pipe does not wait for its writer.
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
-    Ok((file, metadata.len()))
-}
-
-/// All bytes of a file that had this length, or the first `most`. Of a file that did not change the system is asked
-/// twice only, as thousands of streams are opened.
-fn read(mut file: File, length: u64, most: u64) -> io::Result<Vec<u8>> {
-    let expected = usize::try_from(length.min(most)).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(expected)?;
-    bytes.resize(expected, 0);
-    match file.read(&mut bytes) {
-        Ok(first) => bytes.truncate(first),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => bytes.clear(),
-        Err(error) => return Err(error),
-    }
-    let rest = most - bytes.len() as u64;
-    file.take(rest).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// The content of a file.
 pub(crate) enum FileBytes {
     Read(Vec<u8>),
@@ -133,16 +163,16 @@ pub(crate) enum FileBytes {
 }
 
 impl FileBytes {
-    /// Loads `path`. With `may_map`, the caller holds that the file does not change any more.
-    pub(crate) fn load(path: &Path, may_map: bool) -> io::Result<FileBytes> {
+    /// Loads `path`. The caller holds that the file does not change any more.
+    pub(crate) fn load(path: &Path) -> io::Result<FileBytes> {
         let (file, length) = open_regular(path)?;
-        if may_map && length >= SMALLEST_MAPPED_BYTES {
+        if length >= SMALLEST_MAPPED_BYTES {
             // SAFETY: the map is read-only and private, and the metadata beside the file says that
             // its writer has finished. Should something still shrink it, the kernel ends this
             // process with SIGBUS; it cannot make us read memory of another object.
             return Ok(FileBytes::Mapped(unsafe { memmap2::Mmap::map(&file)? }));
         }
-        read(file, length, u64::MAX).map(FileBytes::Read)
+        read_open(file, length, u64::MAX).map(FileBytes::Read)
     }
 }
 
@@ -156,7 +186,7 @@ impl UnchangingFile {
     /// # Errors
     /// If it cannot be read.
     pub fn open(path: &Path) -> io::Result<UnchangingFile> {
-        FileBytes::load(path, true).map(UnchangingFile)
+        FileBytes::load(path).map(UnchangingFile)
     }
 
     /// A file without a name, which nobody else can open, and into which nothing is written any more.

@@ -4,10 +4,10 @@
 //! is corrected by `t * drift / 10^12`. `taskscope sync` writes it beside `clock-offsets.txt`, whose form, which
 //! is ovni's, has room for one number a host; tools that do not know this file apply that number alone.
 
-use crate::bytes::read_small_file;
 use crate::metadata::MAX_METADATA_BYTES;
 use std::fmt::Write as _;
 use std::path::Path;
+use taskscope_files::read_regular;
 
 /// The file's name in a trace's root.
 pub const DRIFT_FILE: &str = "clock-drift.txt";
@@ -57,7 +57,7 @@ pub struct ClockDrift {
 /// # Errors
 /// A sentence that names the line.
 pub fn load_drifts(path: &Path) -> Result<Vec<ClockDrift>, String> {
-    let bytes = read_small_file(path, MAX_METADATA_BYTES)
+    let bytes = read_regular(path, MAX_METADATA_BYTES)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     parse_drifts(&String::from_utf8_lossy(&bytes))
 }

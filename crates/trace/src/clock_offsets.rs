@@ -3,10 +3,10 @@
 //! One header line, then per line `rank host median mean standard-deviation`, in nanoseconds; the
 //! median counts. A host is the text of a loom's name up to its first dot.
 
-use crate::bytes::read_small_file;
 use crate::metadata::MAX_METADATA_BYTES;
 use std::fmt::Write as _;
 use std::path::Path;
+use taskscope_files::read_regular;
 
 /// Its name, in the trace's root.
 pub const FILE: &str = "clock-offsets.txt";
@@ -43,7 +43,7 @@ impl ClockOffsets {
     /// A sentence that names the line: unreadable file, not five fields, a number that is none, an offset
     /// of more than 73 years, a host twice, no entries.
     pub fn load(path: &Path) -> Result<ClockOffsets, String> {
-        let bytes = read_small_file(path, MAX_METADATA_BYTES)
+        let bytes = read_regular(path, MAX_METADATA_BYTES)
             .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         ClockOffsets::parse(&String::from_utf8_lossy(&bytes))
     }

@@ -39,7 +39,7 @@ mod trace;
 mod turn_clocks;
 mod turns;
 
-pub use bytes::{UnchangingFile, read_small_file};
+pub use bytes::UnchangingFile;
 pub use clock_drift::{ClockCorrection, ClockDrift, DRIFT_FILE, drifts_to_text, load_drifts};
 pub use clock_offsets::{ClockOffset, ClockOffsets};
 pub use decode::{Decoder, Event};

@@ -3,7 +3,6 @@
 //! Such a location lies in a directory of its own with `taskscope.json` and `taskscope.obs`, and
 //! no `stream.json`, so that ovni's tools pass it by.
 
-use crate::bytes::read_small_file;
 use crate::clock_drift::ClockCorrection;
 use crate::decode::{Decoder, Event};
 use crate::metadata::MAX_METADATA_BYTES;
@@ -11,6 +10,7 @@ use crate::problem::{Problem, ProblemKind};
 use crate::stream::{File, ReadOrder, StreamFile};
 use serde_json::Value;
 use std::path::PathBuf;
+use taskscope_files::read_regular;
 
 /// A location that is no thread, with its stream.
 pub struct Location {
@@ -27,7 +27,7 @@ impl Location {
     pub(crate) fn load(directory: PathBuf, relative_path: String, problems: &mut Vec<Problem>) -> Location {
         let mut report = |kind, text: String| problems.push(Problem::of_stream(kind, &relative_path, text));
         let path = directory.join("taskscope.json");
-        let metadata = match read_small_file(&path, MAX_METADATA_BYTES) {
+        let metadata = match read_regular(&path, MAX_METADATA_BYTES) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
                 report(ProblemKind::BadMetadata, format!("taskscope.json is no valid JSON: {error}"));
                 Value::Null

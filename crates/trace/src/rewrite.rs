@@ -4,58 +4,50 @@
 use crate::stream::{File, Stream};
 use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 use taskscope_event::framing::{FILE_HEADER_BYTES, file_header};
+use taskscope_files::{NewFile, write_file};
 
-/// Writes a file under another name, makes it durable, and gives it its name. Links stay, and what they lead to
-/// is replaced; owner and mode stay too, as far as that is permitted.
+/// Writes a file under another name, makes it durable, and gives it its name. Owner and mode stay, as far as that is
+/// permitted.
 ///
 /// # Errors
-/// Those of the file system, or that the file is write-protected; the old file is then untouched and the new one
-/// removed.
+/// Those of the file system, that the file is a symbolic link, or that it is write-protected; the old file is then
+/// untouched and the new one removed.
 pub fn replace_file(
     path: &Path,
-    write: impl FnOnce(&mut BufWriter<fs::File>) -> io::Result<()>,
+    write: impl FnOnce(&mut BufWriter<NewFile>) -> io::Result<()>,
 ) -> io::Result<()> {
-    // Beside the file itself, wherever links to it lie.
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let old = path.symlink_metadata().ok();
     // A rename asks only for the directory's permission, and root's needs none.
-    if fs::metadata(path).is_ok_and(|metadata| metadata.permissions().readonly()) {
+    if old.as_ref().is_some_and(|old| old.is_file() && old.permissions().readonly()) {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is write-protected"));
     }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new = path.with_file_name(name);
-    let attempt = || {
-        let mut out = BufWriter::new(fs::File::create(&new)?);
-        write(&mut out)?;
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        if let Ok(metadata) = fs::metadata(path) {
+    write_file(path, |out| {
+        write(out)?;
+        out.flush()?;
+        let file = out.get_ref().file();
+        if let Some(old) = old {
             // Before the mode, which a change of owner cuts.
-            let _ = fchown(&file, Some(metadata.uid()), Some(metadata.gid()));
-            file.set_permissions(metadata.permissions())?;
+            let _ = fchown(file, Some(old.uid()), Some(old.gid()));
+            file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o777))?;
         }
-        file.sync_all()?;
-        fs::rename(&new, path)
-    };
-    let result = attempt();
-    if result.is_err() {
-        let _ = fs::remove_file(&new);
-    }
-    result
+        file.sync_all()
+    })
 }
 
 impl Stream {
     /// Writes the regions of unsorted events of a file in their order. Bytes after the last whole
-    /// event stay as they are. Returns whether there was anything to do.
+    /// event stay as they are. A link to the file stays; the file that it leads to is replaced. Returns whether there was
+    /// anything to do.
     ///
     /// # Errors
     /// Those of the file system; the file is then as it was.
     pub fn sort_file(&self, which: File) -> io::Result<bool> {
         let Some(file) = self.file(which).filter(|file| file.needs_sorting()) else { return Ok(false) };
         let bytes = file.bytes();
-        replace_file(&self.directory.join(which.name()), |out| {
+        replace_file(&self.directory.join(which.name()).canonicalize()?, |out| {
             out.write_all(&file_header())?;
             let mut position = FILE_HEADER_BYTES;
             for (begin, end, order) in file.windows() {
@@ -74,10 +66,10 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{chown, symlink};
 
     #[test]
-    fn links_owners_and_modes_stay() {
+    fn owners_and_modes_stay_and_links_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         fs::write(&file, "old").unwrap();
@@ -87,8 +79,9 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         let facts = || fs::metadata(&file).map(|file| (file.uid(), file.gid(), file.mode())).unwrap();
         let before = facts();
-        replace_file(&link, |out| out.write_all(b"new")).unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(replace_file(&link, |out| out.write_all(b"new")).is_err());
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+        replace_file(&file, |out| out.write_all(b"new")).unwrap();
         assert_eq!((fs::read(&file).unwrap(), facts()), (b"new".to_vec(), before));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     }

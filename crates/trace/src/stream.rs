@@ -1,6 +1,6 @@
 //! A thread's stream: its metadata, its files, its events.
 
-use crate::bytes::{FileBytes, load_unfinished, read_small_file};
+use crate::bytes::{FileBytes, Unfinished, load_unfinished};
 use crate::clock_drift::ClockCorrection;
 use crate::decode::{Decoder, Event, EventHead, PlainEvents};
 use crate::falls::Falls;
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, FILE_HEADER_BYTES};
 use taskscope_event::{Code, alive};
+use taskscope_files::read_regular;
 
 /// Which of a stream's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,9 +61,21 @@ impl StreamFile {
         unfinished: bool,
         orderless: Option<&Arc<OrderlessCodes>>,
     ) -> std::io::Result<StreamFile> {
-        let (bytes, missing) =
-            if unfinished { load_unfinished(path)? } else { (FileBytes::load(path, true)?, 0) };
+        let loaded = match unfinished {
+            true => load_unfinished(path)?,
+            false => Unfinished { bytes: FileBytes::load(path)?, missing: 0, unusable_tail: None },
+        };
+        let Unfinished { bytes, missing, unusable_tail } = loaded;
         let mut survey = survey(&bytes, unfinished, orderless);
+        if let Some(why) = unusable_tail {
+            survey.findings.push(Finding {
+                kind: ProblemKind::Unreadable,
+                offset: bytes.len(),
+                clock: None,
+                count: 1,
+                text: format!("the file's tail, with its newest events, cannot be read: {why}"),
+            });
+        }
         if missing > 0 {
             survey.findings.push(Finding {
                 kind: ProblemKind::TruncatedEvent,
@@ -180,7 +193,7 @@ impl Stream {
         labels: &SharedLabels,
     ) -> (Stream, Vec<Problem>) {
         let mut problems = Vec::new();
-        let metadata = match read_small_file(&directory.join("stream.json"), MAX_METADATA_BYTES) {
+        let metadata = match read_regular(&directory.join("stream.json"), MAX_METADATA_BYTES) {
             Ok(bytes) => Metadata::parse(&bytes, &relative_path, labels, &mut problems),
             Err(error) => {
                 let text = format!("cannot read stream.json: {error}");
@@ -218,7 +231,7 @@ impl Stream {
     /// Reads the sign of life beside the streams of its process, where the process did not end properly.
     fn load_alive(&self) -> Option<Alive> {
         let path = self.directory.parent().filter(|_| !self.metadata.finished)?.join(alive::FILE);
-        let page = read_small_file(&path, alive::BYTES as u64).ok()?;
+        let page = read_regular(&path, alive::BYTES as u64).ok()?;
         let last = [&self.standard, &self.own].into_iter().flatten().filter(|file| file.survey.events > 0);
         let last = last.map(|file| file.survey.highest_clock).max()?;
         let until = i64::try_from(alive::until(&page)?).ok()?;

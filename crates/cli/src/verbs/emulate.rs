@@ -84,6 +84,8 @@ pub struct Job {
     pub selection: Selection,
     pub gzip: bool,
     pub directory: PathBuf,
+    /// Whether the user named the directory, and so means the pipes in it.
+    pub pipes: bool,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -111,6 +113,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         judge: if args.strict { Judge::Ovni { lint: true } } else { Judge::Own },
         selection,
         gzip: args.gzip,
+        pipes: args.output.is_some(),
         directory: args.output.unwrap_or_else(|| trace.root().to_path_buf()),
     };
     let printer = ViolationPrinter::new(job.judge, args.strict, args.json).all(args.all).beside_other_work();
@@ -172,7 +175,8 @@ pub fn emulate(
             })
     };
     let end_ns = emulation::duration_ns(trace).min(range.1);
-    let writer = ParaverWriter::create(&job.directory, &files, end_ns, job.gzip).map_err(cannot_write)?;
+    let writer =
+        ParaverWriter::create(&job.directory, &files, end_ns, job.gzip, job.pipes).map_err(cannot_write)?;
 
     let mut machine = Machine::new(system, job.options, RangeObserver::new(writer, range));
     let mut verdict = Verdict::default();

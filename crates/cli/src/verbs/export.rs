@@ -2,11 +2,12 @@
 
 use crate::messages::Failure;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::Column;
 use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
+use taskscope_files::write_named;
 
 /// Write what a trace or profiles tell for another program.
 ///
@@ -77,30 +78,9 @@ fn put(args: &Args, write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> an
             write(&mut out)?;
             out.flush()?;
         }
-        Some(file) => to_file(file, write).map_err(|error| {
+        Some(file) => write_named(file, |_| {}, write).map_err(|error| {
             Failure::new(format!("cannot write {}", file.display())).why(error.to_string())
         })?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes a file, complete or not at all.
-fn to_file(file: &Path, write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {
-    let into = |path: &Path| {
-        let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
-        write(&mut out)?;
-        out.flush()
-    };
-    // A pipe or a device cannot be renamed over.
-    if file.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return into(file);
-    }
-    let mut part = file.as_os_str().to_owned();
-    part.push(format!(".{}.part", std::process::id()));
-    let part = PathBuf::from(part);
-    let written = into(&part).and_then(|()| std::fs::rename(&part, file));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    written
 }

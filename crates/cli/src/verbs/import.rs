@@ -2,16 +2,17 @@
 
 use super::import_device_records::{self, DeviceRecordsArgs};
 use crate::messages::Failure;
-use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_execution::graph::{Role, TaskGraph};
+use taskscope_files::read_regular;
 use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
 use taskscope_import::starpu::{is_tasks_rec, read_tasks_rec};
 use taskscope_import::{ImportErrors, write_graph};
 use taskscope_view::format::fit;
 
+/// Longest file of another tool.
+const MAX_FILE_BYTES: u64 = 8 << 30;
 /// Characters of a list of threads in a message.
 const MAX_LISTED: usize = 200;
 
@@ -105,10 +106,7 @@ fn read(path: &Path) -> anyhow::Result<(TaskGraph, Vec<String>)> {
 
 fn read_text(path: &Path) -> anyhow::Result<String> {
     let unreadable = |why: String| Failure::new(format!("cannot read {}", path.display())).why(why);
-    let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|mut file| file.read_to_end(&mut bytes))
-        .map_err(|error| unreadable(error.to_string()))?;
+    let bytes = read_regular(path, MAX_FILE_BYTES).map_err(|error| unreadable(error.to_string()))?;
     Ok(String::from_utf8(bytes).map_err(|error| {
         let line =
             1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();

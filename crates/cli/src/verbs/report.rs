@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_execution::lod::Timeline;
+use taskscope_files::write_named;
 use taskscope_session::Session;
 use taskscope_view::page::Page;
 use taskscope_view::{CausesSection, ReportOptions, Section, format, html};
@@ -198,26 +199,16 @@ fn write_html(file: &Path, session: Session, watch: &Watch) -> anyhow::Result<Ex
 
 /// Writes a page, complete or not at all: somebody may be reading the old one.
 pub(super) fn write_page(file: &Path, text: &str, watch: Option<&Watch>) -> anyhow::Result<ExitCode> {
-    let write = || -> std::io::Result<()> {
-        // A pipe or a device cannot be renamed over.
-        if file.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            return std::fs::write(file, text);
-        }
-        let mut name = file.as_os_str().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
+    let begun = |temporary: &Path| {
         if let Some(watch) = watch {
-            watch.unfinished(Some(Path::new(&name)));
+            watch.unfinished(Some(temporary));
         }
-        let written = std::fs::write(&name, text).and_then(|()| std::fs::rename(&name, file));
-        if let Some(watch) = watch {
-            watch.unfinished(None);
-        }
-        if written.is_err() {
-            let _ = std::fs::remove_file(&name);
-        }
-        written
     };
-    write()
+    let written = write_named(file, begun, |out| out.write_all(text.as_bytes()));
+    if let Some(watch) = watch {
+        watch.unfinished(None);
+    }
+    written
         .map_err(|error| Failure::new(format!("cannot write {}", file.display())).why(error.to_string()))?;
     Ok(ExitCode::SUCCESS)
 }

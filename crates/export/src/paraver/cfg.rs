@@ -7,6 +7,7 @@ use super::write_whole;
 use std::io::{self, Write};
 use std::path::Path;
 use taskscope_execution::view::{View, ViewDescription, ViewType};
+use taskscope_files::create_directory_below;
 
 /// File systems take names of 255 bytes, while they are written with an ending more.
 const MAX_FILE_NAME: usize = 100;
@@ -20,8 +21,7 @@ const COUNTERS: std::ops::Range<u32> = 200..300;
 /// # Errors
 /// Those of the file system.
 pub fn write_configurations(directory: &Path, view: View, description: &ViewDescription) -> io::Result<()> {
-    let folder = directory.join(view.file_name());
-    std::fs::create_dir_all(&folder)?;
+    let folder = create_directory_below(directory, Path::new("cfg").join(view.file_name()))?;
     for entry in std::fs::read_dir(&folder)?.flatten() {
         if is_ours(&entry.file_name().to_string_lossy()) {
             std::fs::remove_file(entry.path())?;
@@ -115,7 +115,8 @@ mod tests {
         }];
         let description = ViewDescription { rows: vec!["TH 1.1".to_owned()], types };
         write_configurations(directory.path(), View::Thread, &description).unwrap();
-        let text = std::fs::read_to_string(directory.path().join("thread/13-nos-v-subsystem.cfg")).unwrap();
+        let text =
+            std::fs::read_to_string(directory.path().join("cfg/thread/13-nos-v-subsystem.cfg")).unwrap();
         assert!(text.contains("window_filter_module evt_type 1 13\n"));
         assert!(text.contains("{thread, Last Evt Val}"));
     }
@@ -127,6 +128,6 @@ mod tests {
         let description =
             ViewDescription { rows: vec!["TH 1.1".to_owned()], types: vec![long(100), long(101)] };
         write_configurations(directory.path(), View::Thread, &description).unwrap();
-        assert_eq!(std::fs::read_dir(directory.path().join("thread")).unwrap().count(), 2);
+        assert_eq!(std::fs::read_dir(directory.path().join("cfg/thread")).unwrap().count(), 2);
     }
 }

@@ -7,10 +7,9 @@
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
+use taskscope_files::NewFile;
 
 /// What is written at once past the page cache.
 pub(crate) const BLOCK_BYTES: usize = 1 << 20;
@@ -23,7 +22,7 @@ const ALIGNMENT: usize = 4096;
 
 /// A file that is written from its beginning to its end, block by block.
 pub(crate) struct LongFile {
-    file: File,
+    file: NewFile,
     written: u64,
     /// Whether it goes past the page cache.
     direct: bool,
@@ -60,11 +59,10 @@ impl DerefMut for Block {
 }
 
 impl LongFile {
-    pub(crate) fn create(path: &Path) -> io::Result<LongFile> {
-        let file = File::create(path)?;
+    pub(crate) fn new(file: NewFile) -> LongFile {
         // Of a pipe, the flag would make packets.
-        let direct_from = if file.metadata()?.is_file() { KEPT_BYTES } else { u64::MAX };
-        Ok(LongFile { file, written: 0, direct: false, direct_from })
+        let direct_from = if file.is_pipe() { u64::MAX } else { KEPT_BYTES };
+        LongFile { file, written: 0, direct: false, direct_from }
     }
 
     /// Writes the next [`BLOCK_BYTES`].
@@ -76,10 +74,11 @@ impl LongFile {
         self.write(&block[..BLOCK_BYTES])
     }
 
-    /// Writes the last piece.
-    pub(crate) fn write_end(mut self, text: &[u8]) -> io::Result<()> {
+    /// Writes the last piece, and returns the file, which has no name of its own yet.
+    pub(crate) fn write_end(mut self, text: &[u8]) -> io::Result<NewFile> {
         self.leave_direct()?;
-        self.write(text)
+        self.write(text)?;
+        Ok(self.file)
     }
 
     fn write(&mut self, mut text: &[u8]) -> io::Result<()> {
@@ -112,9 +111,9 @@ impl LongFile {
     }
 
     fn pass_cache(&self, pass: bool) -> io::Result<()> {
-        let mut flags = OFlag::from_bits_retain(fcntl(&self.file, FcntlArg::F_GETFL)?);
+        let mut flags = OFlag::from_bits_retain(fcntl(self.file.file(), FcntlArg::F_GETFL)?);
         flags.set(OFlag::O_DIRECT, pass);
-        fcntl(&self.file, FcntlArg::F_SETFL(flags))?;
+        fcntl(self.file.file(), FcntlArg::F_SETFL(flags))?;
         Ok(())
     }
 }
@@ -122,6 +121,7 @@ impl LongFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     /// The block with this number: no two pages are alike.
     fn block(number: u8) -> Block {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn written(path: &Path, blocks: u8, set: impl FnOnce(&mut LongFile)) -> LongFile {
-        let mut file = LongFile::create(path).unwrap();
+        let mut file = LongFile::new(NewFile::create(path).unwrap());
         set(&mut file);
         (0..blocks).for_each(|number| file.write_block(&block(number)).unwrap());
         file
@@ -154,10 +154,10 @@ mod tests {
         // A longer file that was there leaves nothing behind.
         std::fs::write(&path, vec![7; 9 * BLOCK_BYTES]).unwrap();
         let file = written(&path, 4, |file| file.direct_from = 2 * BLOCK_BYTES as u64);
-        let passes =
-            OFlag::from_bits_retain(fcntl(&file.file, FcntlArg::F_GETFL).unwrap()).contains(OFlag::O_DIRECT);
+        let passes = OFlag::from_bits_retain(fcntl(file.file.file(), FcntlArg::F_GETFL).unwrap())
+            .contains(OFlag::O_DIRECT);
         assert_eq!((passes, file.direct_from), (file.direct, u64::MAX));
-        file.write_end(b"the end, which is no whole page").unwrap();
+        file.write_end(b"the end, which is no whole page").unwrap().commit().unwrap();
         assert!(is_whole(&path, 4, b"the end, which is no whole page"));
     }
 
@@ -167,7 +167,7 @@ mod tests {
         let path = folder.path().join("short");
         let file = written(&path, 3, |_| ());
         assert!(!file.direct);
-        file.write_end(b"").unwrap();
+        file.write_end(b"").unwrap().commit().unwrap();
         assert!(is_whole(&path, 3, b""));
     }
 
@@ -181,14 +181,7 @@ mod tests {
         file.write(&second[..1000]).unwrap();
         file.write(&second[1000..BLOCK_BYTES]).unwrap();
         file.write_block(&block(2)).unwrap();
-        file.write_end(b"end").unwrap();
+        file.write_end(b"end").unwrap().commit().unwrap();
         assert!(is_whole(&path, 3, b"end"));
-    }
-
-    #[test]
-    fn devices_are_written_like_files() {
-        let file = written(Path::new("/dev/null"), 2, |_| ());
-        assert_eq!((file.direct_from, file.written), (u64::MAX, 2 * BLOCK_BYTES as u64));
-        file.write_end(b"end").unwrap();
     }
 }

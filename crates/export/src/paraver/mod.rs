@@ -2,8 +2,7 @@
 //!
 //! [`ParaverWriter`] hears of changes and hands them in batches to one thread per file, which
 //! formats and writes. Where one could not be written whole, all are removed, and the error is returned; so they are
-//! where the writer is dropped before its end: no output is silently short. `.pcf` and `.row` come last, and earlier
-//! ones go first: a killed writer leaves a `.prv` without them.
+//! where the writer is dropped before its end: no output is silently short. Files get their names when they are whole.
 
 mod cfg;
 mod labels;
@@ -18,9 +17,10 @@ use prv::{PrvFile, move_end};
 pub use queues::write_queues;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use taskscope_execution::view::{View, ViewChange, ViewDescription, ViewObserver};
+use taskscope_files::{NewFile, remove_regular, write_file};
 
 /// Changes in a batch.
 const BATCH: usize = 8192;
@@ -42,21 +42,39 @@ pub struct ParaverWriter {
     /// In the order of [`View::ALL`].
     lanes: [Option<Lane>; View::ALL.len()],
     gzip: bool,
+    /// Whether a pipe in the place of a view is written as it is.
+    pipes: bool,
     /// Where the views end, if earlier than was said at first.
     earlier_end_ns: Option<i64>,
 }
 
 struct Lane {
     batch: Vec<ViewChange>,
-    sender: Option<SyncSender<Vec<ViewChange>>>,
-    spent: Receiver<Vec<ViewChange>>,
-    thread: Option<JoinHandle<io::Result<()>>>,
+    writer: LaneWriter,
+    has_failed: bool,
     path: PathBuf,
     rows: usize,
 }
 
+/// Where the changes of a file become records.
+enum LaneWriter {
+    Thread {
+        sender: SyncSender<Vec<ViewChange>>,
+        spent: Receiver<Vec<ViewChange>>,
+        thread: JoinHandle<io::Result<NewFile>>,
+    },
+    /// Where no thread can be made, the thread that plays.
+    Here(Box<PrvFile>),
+    /// The whole file under its temporary name.
+    Written(NewFile),
+    Failed(io::Error),
+    /// The file has its name, or is removed.
+    Closed,
+}
+
 impl ParaverWriter {
-    /// Starts a file for each view in `directory`. `end_ns` is the time of the last event.
+    /// Starts a file for each view in `directory`. `end_ns` is the time of the last event. With `pipes`, a pipe in the place
+    /// of a view is somebody's who reads it; in a directory of unknown origin it would block for ever.
     ///
     /// # Errors
     /// A file could not be created.
@@ -65,24 +83,19 @@ impl ParaverWriter {
         views: &[ViewFile],
         end_ns: i64,
         gzip: bool,
+        pipes: bool,
     ) -> io::Result<ParaverWriter> {
         std::fs::create_dir_all(directory)?;
-        // Views of an earlier run that are not written now would be taken for those of this trace. What cannot be removed
-        // will not be written either, and that is told. A pipe in the place of a view is somebody's who reads it.
-        let now = if gzip { "prv.gz" } else { "prv" };
+        // Views of an earlier run that are not written now would be taken for those of this trace, and the others take
+        // room on the disk.
         for view in View::ALL {
-            let is_written = views.iter().any(|file| file.view == view);
-            let endings = ["prv", "prv.gz", "pcf", "row"].into_iter();
-            for ending in endings.filter(|ending| !(is_written && *ending == now)) {
-                let path = directory.join(view.file_name()).with_extension(ending);
-                if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
-                    let _ = std::fs::remove_file(path);
-                }
+            for ending in ["prv", "prv.gz", "pcf", "row"] {
+                remove_regular(&directory.join(view.file_name()).with_extension(ending));
             }
         }
         let lanes = View::ALL.map(|_| None);
         let mut writer =
-            ParaverWriter { directory: directory.to_path_buf(), lanes, gzip, earlier_end_ns: None };
+            ParaverWriter { directory: directory.to_path_buf(), lanes, gzip, pipes, earlier_end_ns: None };
         for file in views {
             writer.start(*file, end_ns)?;
         }
@@ -92,8 +105,10 @@ impl ParaverWriter {
     fn start(&mut self, file: ViewFile, end_ns: i64) -> io::Result<()> {
         let base = self.directory.join(file.view.file_name());
         let path = base.with_extension(if self.gzip { "prv.gz" } else { "prv" });
-        let prv =
-            PrvFile::create(&path, file.rows, end_ns, self.gzip).map_err(|error| naming(&path, error))?;
+        let create = if self.pipes { NewFile::create_or_pipe } else { NewFile::create };
+        let prv = create(&path)
+            .and_then(|new| PrvFile::begin(new, file.rows, end_ns, self.gzip))
+            .map_err(|error| naming(&path, error))?;
         self.lanes[file.view as usize] = Some(Lane::start(prv, path, file.rows));
         Ok(())
     }
@@ -111,11 +126,11 @@ impl ParaverWriter {
     pub fn finish(mut self, mut describe: impl FnMut(View) -> Option<ViewDescription>) -> io::Result<()> {
         let (earlier_end_ns, gzip) = (self.earlier_end_ns, self.gzip);
         let close = |result: io::Result<()>, lane: &mut Lane| {
-            let closed = lane.close().and_then(|()| match earlier_end_ns {
-                Some(end_ns) => {
-                    move_end(&lane.path, lane.rows, end_ns, gzip).map_err(|error| naming(&lane.path, error))
+            let closed = lane.close().and_then(|()| match (earlier_end_ns, &lane.writer) {
+                (Some(end_ns), LaneWriter::Written(file)) => {
+                    move_end(file, lane.rows, end_ns, gzip).map_err(|error| naming(&lane.path, error))
                 }
-                None => Ok(()),
+                _ => Ok(()),
             });
             result.and(closed)
         };
@@ -125,13 +140,14 @@ impl ParaverWriter {
             let Some(mut lane) = lane else { continue };
             let description = describe(*view).unwrap_or_default();
             let base = self.directory.join(view.file_name());
-            let written = write_whole(&base.with_extension("pcf"), |out| write_pcf(out, &description))
+            let written = lane
+                .commit()
+                .and_then(|()| write_whole(&base.with_extension("pcf"), |out| write_pcf(out, &description)))
                 .and_then(|()| write_whole(&base.with_extension("row"), |out| write_row(out, &description)))
-                .and_then(|()| write_configurations(&self.directory.join("cfg"), *view, &description));
+                .and_then(|()| write_configurations(&self.directory, *view, &description));
             if written.is_err() {
-                lane.discard();
-                for ending in ["pcf", "row"] {
-                    let _ = std::fs::remove_file(base.with_extension(ending));
+                for ending in [if gzip { "prv.gz" } else { "prv" }, "pcf", "row"] {
+                    remove_regular(&base.with_extension(ending));
                 }
             }
             result = result.and(written);
@@ -141,7 +157,7 @@ impl ParaverWriter {
 
     /// Whether a file can no longer be written; playing on is of no use then.
     pub fn has_failed(&self) -> bool {
-        self.lanes.iter().flatten().any(|lane| lane.sender.is_none())
+        self.lanes.iter().flatten().any(|lane| lane.has_failed)
     }
 }
 
@@ -164,10 +180,13 @@ impl ViewObserver for ParaverWriter {
 }
 
 impl Lane {
-    fn start(mut prv: PrvFile, path: PathBuf, rows: usize) -> Lane {
+    fn start(prv: PrvFile, path: PathBuf, rows: usize) -> Lane {
         let (sender, receiver) = sync_channel::<Vec<ViewChange>>(WAITING_BATCHES);
         let (give_back, spent) = sync_channel(WAITING_BATCHES + 1);
-        let thread = std::thread::spawn(move || {
+        // A thread that cannot be made drops what it was given.
+        let (hand_over, taken) = sync_channel::<PrvFile>(1);
+        let thread = std::thread::Builder::new().spawn(move || {
+            let mut prv = taken.recv().map_err(|_| io::Error::other("the view was given up"))?;
             for mut batch in receiver {
                 prv.write(&batch)?;
                 batch.clear();
@@ -176,58 +195,76 @@ impl Lane {
             }
             prv.finish()
         });
-        Lane {
-            batch: Vec::with_capacity(BATCH),
-            sender: Some(sender),
-            spent,
-            thread: Some(thread),
-            path,
-            rows,
-        }
+        let writer = match thread {
+            Ok(thread) => match hand_over.send(prv) {
+                Ok(()) => LaneWriter::Thread { sender, spent, thread },
+                Err(SendError(prv)) => LaneWriter::Here(Box::new(prv)),
+            },
+            Err(_) => LaneWriter::Here(Box::new(prv)),
+        };
+        Lane { batch: Vec::with_capacity(BATCH), writer, has_failed: false, path, rows }
     }
 
     fn send(&mut self) {
-        let next = self.spent.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
-        let batch = std::mem::replace(&mut self.batch, next);
-        // The other end is gone only after an error, which `close` fetches.
-        if self.sender.as_ref().is_some_and(|sender| sender.send(batch).is_err()) {
-            self.sender = None;
+        match &mut self.writer {
+            LaneWriter::Thread { sender, spent, .. } => {
+                let next = spent.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
+                // The other end is gone only after an error, which `close` fetches.
+                self.has_failed |= sender.send(std::mem::replace(&mut self.batch, next)).is_err();
+            }
+            LaneWriter::Here(prv) => {
+                let written = prv.write(&self.batch);
+                self.batch.clear();
+                if let Err(error) = written {
+                    self.has_failed = true;
+                    self.writer = LaneWriter::Failed(error);
+                }
+            }
+            _ => self.batch.clear(),
         }
     }
 
-    /// Removes the file. Why that is done matters more than what happens to the remains.
+    /// Ends the thread and removes what it wrote.
     fn discard(&mut self) {
+        // Why that is done matters more than how the thread ended.
         let _ = self.close();
-        let _ = std::fs::remove_file(&self.path);
+        self.writer = LaneWriter::Closed;
     }
 
     fn close(&mut self) -> io::Result<()> {
         self.send();
-        self.sender = None;
-        let result = match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            _ => Err(io::Error::other("the thread that writes the file has stopped")),
+        let written = match std::mem::replace(&mut self.writer, LaneWriter::Closed) {
+            LaneWriter::Thread { sender, thread, .. } => {
+                drop(sender);
+                let stopped = |_| Err(io::Error::other("the thread that writes the file has stopped"));
+                thread.join().unwrap_or_else(stopped)
+            }
+            LaneWriter::Here(prv) => prv.finish(),
+            LaneWriter::Failed(error) => Err(error),
+            other => {
+                self.writer = other;
+                return Ok(());
+            }
         };
-        result.map_err(|error| naming(&self.path, error))
+        self.writer = LaneWriter::Written(written.map_err(|error| naming(&self.path, error))?);
+        Ok(())
+    }
+
+    /// Gives the file its name.
+    fn commit(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.writer, LaneWriter::Closed) {
+            LaneWriter::Written(file) => file.commit().map_err(|error| naming(&self.path, error)),
+            _ => Ok(()),
+        }
     }
 }
 
-/// Writes a file through a buffer, and removes it if that fails.
+/// Writes a file, whole or not at all; errors have its name.
 pub(crate) fn write_whole(
     path: &Path,
-    write: impl FnOnce(&mut io::BufWriter<std::fs::File>) -> io::Result<()>,
+    write: impl FnOnce(&mut io::BufWriter<NewFile>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let attempt = || {
-        let mut out = io::BufWriter::new(std::fs::File::create(path)?);
-        write(&mut out)?;
-        out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(())
-    };
-    let result = attempt();
-    if result.is_err() {
-        let _ = std::fs::remove_file(path);
-    }
-    result.map_err(|error| naming(path, error))
+    write_file(path, write).map_err(|error| naming(path, error))
 }
 
 /// The same error, with the file's name before it.
@@ -254,35 +291,45 @@ mod tests {
     fn a_view_that_cannot_be_begun_leaves_none_of_the_others() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("cpu.prv")).unwrap();
-        assert!(ParaverWriter::create(directory.path(), &FILES, 10, false).is_err());
+        assert!(ParaverWriter::create(directory.path(), &FILES, 10, false, false).is_err());
         assert_eq!(names(directory.path()), ["cpu.prv"]);
     }
 
-    /// As on a full disk, where the one that fails makes room for the others.
     #[test]
-    fn a_view_that_cannot_be_written_on_leaves_none_of_the_others() {
-        let directory = tempfile::tempdir().unwrap();
-        let pipe = directory.path().join("thread.prv");
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        // Whoever reads it goes away.
-        let reader = std::thread::spawn(move || drop(std::fs::File::open(pipe).unwrap()));
-        let mut writer = ParaverWriter::create(directory.path(), &FILES, 10, false).unwrap();
-        reader.join().unwrap();
-        let change = |view| ViewChange { view, row: 0, view_type: 1, value: 1, time_ns: 5 };
-        writer.view_change(change(View::Cpu));
-        while !writer.has_failed() {
-            writer.view_change(change(View::Thread));
+    fn views_are_not_written_through_links_and_pipes() {
+        for place in ["thread.prv", "cpu.pcf", "thread.row", "cfg", "cfg/cpu"] {
+            for pipe in [false, true] {
+                let directory = tempfile::tempdir().unwrap();
+                let (out, victim) = (directory.path().join("out"), directory.path().join("victim"));
+                std::fs::create_dir_all(out.join(place).parent().unwrap()).unwrap();
+                match place.starts_with("cfg") {
+                    true => std::fs::create_dir(&victim).unwrap(),
+                    false => std::fs::write(&victim, "precious").unwrap(),
+                }
+                match pipe {
+                    true => {
+                        let made = std::process::Command::new("mkfifo").arg(out.join(place)).status();
+                        assert!(made.unwrap().success());
+                    }
+                    false => std::os::unix::fs::symlink(&victim, out.join(place)).unwrap(),
+                }
+                let written = ParaverWriter::create(&out, &FILES, 10, false, false)
+                    .and_then(|writer| writer.finish(|_| Some(ViewDescription::default())));
+                let error = written.unwrap_err().to_string();
+                assert!(error.contains(place), "{place}: {error}");
+                match place.starts_with("cfg") {
+                    true => assert!(names(&victim).is_empty(), "{place}"),
+                    false => assert_eq!(std::fs::read(&victim).unwrap(), b"precious"),
+                }
+                assert!(!names(&out).iter().any(|name| name.contains(".part")), "{place}");
+            }
         }
-        let error = writer.finish(|_| Some(ViewDescription::default())).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
-        assert!(error.to_string().contains("thread.prv: "), "{error}");
-        assert!(names(directory.path()).is_empty(), "{:?}", names(directory.path()));
     }
 
     #[test]
     fn views_whose_writer_is_dropped_are_removed() {
         let directory = tempfile::tempdir().unwrap();
-        drop(ParaverWriter::create(directory.path(), &FILES, 10, false).unwrap());
+        drop(ParaverWriter::create(directory.path(), &FILES, 10, false, false).unwrap());
         assert!(names(directory.path()).is_empty(), "{:?}", names(directory.path()));
     }
 
@@ -290,7 +337,7 @@ mod tests {
     fn views_of_an_earlier_run_do_not_stay_beside_others() {
         let directory = tempfile::tempdir().unwrap();
         let write = |views: &[ViewFile], gzip: bool| {
-            let writer = ParaverWriter::create(directory.path(), views, 10, gzip).unwrap();
+            let writer = ParaverWriter::create(directory.path(), views, 10, gzip, false).unwrap();
             writer.finish(|_| Some(ViewDescription::default())).unwrap();
         };
         write(&FILES, true);
@@ -303,7 +350,7 @@ mod tests {
     fn labels_of_earlier_views_do_not_stay_beside_those_that_are_being_written() {
         let directory = tempfile::tempdir().unwrap();
         for _ in 0..2 {
-            let writer = ParaverWriter::create(directory.path(), &FILES, 10, false).unwrap();
+            let writer = ParaverWriter::create(directory.path(), &FILES, 10, false, false).unwrap();
             let begun = names(directory.path());
             assert!(!begun.contains(&"thread.pcf".to_owned()) && !begun.contains(&"cpu.row".to_owned()));
             writer.finish(|_| None).unwrap();

@@ -12,10 +12,10 @@
 use super::long_file::{BLOCK_BYTES, Block, LongFile};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
 use taskscope_execution::view::ViewChange;
+use taskscope_files::NewFile;
 
 /// No part of a record is longer; parts are copied with this fixed size, which needs no call.
 const PART_BYTES: usize = 32;
@@ -37,7 +37,7 @@ pub(crate) struct PrvFile {
 
 enum Output {
     Plain(LongFile),
-    Gzip(GzEncoder<File>),
+    Gzip(GzEncoder<NewFile>),
 }
 
 /// The text `:<time>:` of the last record, as most records come in groups of equal time and are close to
@@ -112,16 +112,15 @@ impl Part {
 }
 
 impl PrvFile {
-    pub(crate) fn create(path: &Path, rows: usize, end_ns: i64, gzip: bool) -> io::Result<PrvFile> {
+    pub(crate) fn begin(mut file: NewFile, rows: usize, end_ns: i64, gzip: bool) -> io::Result<PrvFile> {
         let header = header(rows, end_ns, gzip)?;
         let mut block = Block::with_room(4 * PART_BYTES);
         let (out, used) = if gzip {
-            let mut file = File::create(path)?;
             file.write_all(&header)?;
             (Output::Gzip(GzEncoder::new(file, Compression::fast())), 0)
         } else {
             block[..header.len()].copy_from_slice(&header);
-            (Output::Plain(LongFile::create(path)?), header.len())
+            (Output::Plain(LongFile::new(file)), header.len())
         };
         Ok(PrvFile {
             out,
@@ -162,13 +161,14 @@ impl PrvFile {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> io::Result<()> {
+    /// Writes what is left, and returns the file, which has no name of its own yet.
+    pub(crate) fn finish(self) -> io::Result<NewFile> {
         let text = &self.block[..self.used];
         match self.out {
             Output::Plain(file) => file.write_end(text),
             Output::Gzip(mut encoder) => {
                 encoder.write_all(text)?;
-                encoder.finish().map(drop)
+                encoder.finish()
             }
         }
     }
@@ -186,11 +186,11 @@ fn header(rows: usize, end_ns: i64, gzip: bool) -> io::Result<Vec<u8>> {
 }
 
 /// Writes the header of a finished file again, with another end. What went through a pipe cannot be called back.
-pub(crate) fn move_end(path: &Path, rows: usize, end_ns: i64, gzip: bool) -> io::Result<()> {
-    if !path.metadata()?.is_file() {
+pub(crate) fn move_end(file: &NewFile, rows: usize, end_ns: i64, gzip: bool) -> io::Result<()> {
+    if file.is_pipe() {
         return Ok(());
     }
-    File::options().write(true).open(path)?.write_all(&header(rows, end_ns, gzip)?)
+    file.file().write_all_at(&header(rows, end_ns, gzip)?, 0)
 }
 
 /// The text of a type and a value.

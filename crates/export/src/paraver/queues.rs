@@ -1,13 +1,13 @@
 //! Device queues as a Paraver view, `device.prv`: a row for each lane of each queue, whose value is the
 //! name of the operation that runs; a second type holds its kind.
 
-use super::{write_pcf, write_row};
+use super::{write_pcf, write_row, write_whole};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use taskscope_execution::devices::{Devices, Queue};
 use taskscope_execution::view::{ViewDescription, ViewType};
+use taskscope_files::remove_regular;
 
 /// Types of the view's events.
 const NAME: u32 = 6600;
@@ -22,7 +22,7 @@ pub fn write_queues(devices: &Devices, origin_ns: u64, directory: &Path) -> io::
     let written = write_files(devices, origin_ns, directory);
     if written.is_err() {
         for extension in ["prv", "pcf", "row"] {
-            let _ = std::fs::remove_file(directory.join(format!("device.{extension}")));
+            remove_regular(&directory.join(format!("device.{extension}")));
         }
     }
     written
@@ -53,26 +53,20 @@ fn write_files(devices: &Devices, origin_ns: u64, directory: &Path) -> io::Resul
     }
     events.sort_unstable();
     let end = events.last().map_or(0, |event| event.0);
-    let create = |extension: &str| {
-        Ok::<_, io::Error>(BufWriter::new(File::create(directory.join(format!("device.{extension}")))?))
-    };
-    let mut out = create("prv")?;
-    writeln!(out, "#Paraver (19/01/38 at 03:14):{end:020}_ns:0:1:1({}:1)", rows.len())?;
-    for (time, row, _, name, kind) in &events {
-        writeln!(out, "2:0:1:1:{}:{time}:{NAME}:{name}:{KIND}:{kind}", row + 1)?;
-    }
-    out.flush()?;
+    let path = |extension: &str| directory.join(format!("device.{extension}"));
+    write_whole(&path("prv"), |out| {
+        writeln!(out, "#Paraver (19/01/38 at 03:14):{end:020}_ns:0:1:1({}:1)", rows.len())?;
+        events.iter().try_for_each(|(time, row, _, name, kind)| {
+            writeln!(out, "2:0:1:1:{}:{time}:{NAME}:{name}:{KIND}:{kind}", row + 1)
+        })
+    })?;
     let types = vec![
         ViewType { number: NAME, title: "Device: operation".to_owned(), values: names.list() },
         ViewType { number: KIND, title: "Device: kind of operation".to_owned(), values: kinds.list() },
     ];
     let description = ViewDescription { types, rows };
-    let mut out = create("pcf")?;
-    write_pcf(&mut out, &description)?;
-    out.flush()?;
-    let mut out = create("row")?;
-    write_row(&mut out, &description)?;
-    out.flush()?;
+    write_whole(&path("pcf"), |out| write_pcf(out, &description))?;
+    write_whole(&path("row"), |out| write_row(out, &description))?;
     Ok(true)
 }
 

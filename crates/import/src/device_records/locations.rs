@@ -6,11 +6,12 @@ use super::table::Table;
 use super::{Error, account};
 use rustc_hash::FxHashMap;
 use serde_json::json;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word};
 use taskscope_event::{Code, models::device};
+use taskscope_files::{append_regular, write_file};
 use taskscope_reorder::clock::ClockFit;
 use taskscope_reorder::{Anomalies, Output, QueueOrder, Released, Reorder};
 
@@ -169,7 +170,8 @@ impl<'a> Locations<'a> {
                 "import_problems": if q == 0 { &self.table.problems[..] } else { &[] },
             });
             let path = location.directory.join("taskscope.json");
-            fs::write(&path, format!("{metadata:#}\n")).map_err(|source| Error::Write { path, source })?;
+            write_file(&path, |file| writeln!(file, "{metadata:#}"))
+                .map_err(|source| Error::Write { path, source })?;
             let mut anomalies: Vec<(&'static str, u64)> = location.by_anomaly.drain().collect();
             anomalies.sort_unstable();
             queues.push(ImportedQueue {
@@ -229,8 +231,8 @@ impl Location {
 
     fn flush(&mut self) -> Result<(), Error> {
         let path = self.directory.join("taskscope.obs");
-        let file = OpenOptions::new().create(true).append(true).open(&path);
-        file.and_then(|mut file| file.write_all(&self.buffer))
+        append_regular(&path)
+            .and_then(|mut file| file.write_all(&self.buffer))
             .map_err(|source| Error::Write { path, source })?;
         self.buffer.clear();
         Ok(())

@@ -4,6 +4,10 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use taskscope_files::read_regular;
+
+/// Longest dump.
+const MAX_FILE_BYTES: u64 = 8 << 30;
 
 /// Why a file cannot be read as a dump.
 #[derive(Debug, thiserror::Error)]
@@ -174,8 +178,8 @@ impl Table {
         let (mut texts, mut threads) = (Interner::default(), Interner::default());
         threads.index("");
         for (number, path) in paths.iter().enumerate() {
-            let bytes =
-                std::fs::read(path).map_err(|source| ReadError::Unreadable { path: path.clone(), source })?;
+            let bytes = read_regular(path, MAX_FILE_BYTES)
+                .map_err(|source| ReadError::Unreadable { path: path.clone(), source })?;
             let text = match String::from_utf8(bytes) {
                 Ok(text) => text,
                 Err(error) => {

@@ -4,7 +4,7 @@
 
 use super::schedstat::Schedstat;
 use crate::clock;
-use crate::disk_file::{DiskFile, Mapping, reserve};
+use crate::disk_file::{Mapping, reserve};
 use crate::tail_place;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use std::path::{Path, PathBuf};
@@ -122,8 +122,7 @@ unsafe impl Send for Page {}
 impl Page {
     fn create(path: &Path) -> Option<Page> {
         let linked = tail_place::link(path);
-        let file = linked.as_deref().unwrap_or(path);
-        let made = DiskFile::create(file).and_then(|(_, open)| {
+        let made = tail_place::create(path, linked.as_deref()).and_then(|(_, open)| {
             reserve(&open, 0, alive::BYTES as u64)?;
             Mapping::new(&open, 0, alive::BYTES)
         });

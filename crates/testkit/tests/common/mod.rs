@@ -28,7 +28,7 @@ pub fn emulate(trace: &Path, output: &Path, options: MachineOptions) -> Emulated
         .filter_map(|view| Some(ViewFile { view, rows: described.describe(view)?.rows.len() }))
         .collect();
     let end_ns = emulation::duration_ns(&trace);
-    let writer = ParaverWriter::create(output, &files, end_ns, false).expect("files can be created");
+    let writer = ParaverWriter::create(output, &files, end_ns, false, false).expect("files can be created");
     let mut machine = Machine::new(&system, options, writer);
     emulation::play(&trace, &mut machine, |_, machine| {
         violations.extend(machine.take_violations());

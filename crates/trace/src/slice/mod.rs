@@ -40,6 +40,7 @@ use taskscope_event::framing::file_header;
 use taskscope_event::models::{
     self, dictionary, kernel, model_of, nanos6, nosv, openmp, ovni, recorder, samples,
 };
+use taskscope_files::{create_directory_below, write_file};
 
 /// The CPU of a thread that is bound to none, as events name it.
 const VIRTUAL_CPU: [u8; 4] = (-1_i32).to_le_bytes();
@@ -108,7 +109,8 @@ impl Trace {
 fn remove_contents(directory: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
-        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }?;
+        let is_directory = path.symlink_metadata()?.is_dir();
+        if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }?;
     }
     Ok(())
 }
@@ -342,7 +344,7 @@ impl<'a> Slicer<'a> {
             ..ClockOffset::default()
         };
         let table = ClockOffsets { entries: (0..).zip(listed).map(entry).collect() };
-        std::fs::write(output.join(FILE), table.to_text())
+        write_file(&output.join(FILE), |out| out.write_all(table.to_text().as_bytes()))
     }
 
     /// Tasks that events of the range name, by process, model, and the lower half of their numbers.
@@ -488,7 +490,8 @@ impl<'a> Slicer<'a> {
         let named = |name: &str, error: io::Error| {
             io::Error::new(error.kind(), format!("{}: {error}", directory.join(name).display()))
         };
-        std::fs::create_dir_all(&directory).map_err(|error| named("", error))?;
+        let below = directory.strip_prefix(output).unwrap_or(&directory);
+        create_directory_below(output, below).map_err(|error| named("", error))?;
         let write = |name: &str, bytes: &[u8]| {
             replace_file(&directory.join(name), |out| out.write_all(bytes))
                 .map_err(|error| named(name, error))

@@ -9,6 +9,7 @@ use super::launcher::Rank;
 use crate::messages::Failure;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use taskscope_view::format::shell_word;
 
@@ -24,16 +25,22 @@ pub struct TraceDirectory {
     /// Directories that did not exist before, the innermost last.
     created: Vec<PathBuf>,
     asked_for: bool,
+    share: bool,
 }
 
 /// Takes `output`, or the default for this command: `CMD.trace`, `CMD.JOB.trace` under a launcher,
-/// each with the next free number when it is taken.
-pub fn take(output: Option<&Path>, command: &Path, rank: Option<&Rank>) -> Result<TraceDirectory, Failure> {
+/// each with the next free number when it is taken. With `share` others may read the run file.
+pub fn take(
+    output: Option<&Path>,
+    command: &Path,
+    rank: Option<&Rank>,
+    share: bool,
+) -> Result<TraceDirectory, Failure> {
     let wanted = match output {
         Some(output) => output.to_owned(),
         None => PathBuf::from(default_name(command, rank)),
     };
-    take_numbered(&wanted, output.is_some(), rank).map_err(|error| {
+    take_numbered(&wanted, output.is_some(), rank, share).map_err(|error| {
         let failure = Failure::new(format!("cannot record into {}", wanted.display())).why(reason(&error));
         match output {
             Some(_) => failure,
@@ -65,7 +72,12 @@ fn default_name(command: &Path, rank: Option<&Rank>) -> String {
     }
 }
 
-fn take_numbered(wanted: &Path, asked_for: bool, rank: Option<&Rank>) -> io::Result<TraceDirectory> {
+fn take_numbered(
+    wanted: &Path,
+    asked_for: bool,
+    rank: Option<&Rank>,
+    share: bool,
+) -> io::Result<TraceDirectory> {
     let wanted = std::path::absolute(wanted)?;
     let run_file_name = match rank {
         Some(Rank { rank: 1.., .. }) => format!("taskscope-run.{}.json", rank.map_or(0, |rank| rank.rank)),
@@ -75,9 +87,9 @@ fn take_numbered(wanted: &Path, asked_for: bool, rank: Option<&Rank>) -> io::Res
         let path = if number == 1 { wanted.clone() } else { numbered(&wanted, number) };
         let created = create_all(&path)?;
         let run_file = path.join(&run_file_name);
-        if is_usable(&path, &created, rank)? && create_new(&run_file)? {
+        if is_usable(&path, &created, rank)? && create_new(&run_file, mode_of_run_file(share))? {
             let instead_of = (number > 1 && asked_for).then_some(wanted);
-            return Ok(TraceDirectory { path, run_file, instead_of, created, asked_for });
+            return Ok(TraceDirectory { path, run_file, instead_of, created, asked_for, share });
         }
     }
     Err(io::Error::other("every number is taken"))
@@ -114,8 +126,13 @@ fn is_usable(path: &Path, created: &[PathBuf], rank: Option<&Rank>) -> io::Resul
         || fs::read_dir(path)?.next().is_none())
 }
 
-fn create_new(file: &Path) -> io::Result<bool> {
-    match File::create_new(file) {
+/// Command lines hold passwords and names of people.
+fn mode_of_run_file(share: bool) -> u32 {
+    if share { 0o666 } else { 0o600 }
+}
+
+fn create_new(file: &Path, mode: u32) -> io::Result<bool> {
+    match File::options().write(true).create_new(true).mode(mode).open(file) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
@@ -123,6 +140,11 @@ fn create_new(file: &Path) -> io::Result<bool> {
 }
 
 impl TraceDirectory {
+    /// Permissions of the run file, which the umask cuts.
+    pub fn run_file_mode(&self) -> u32 {
+        mode_of_run_file(self.share)
+    }
+
     /// Whether any process recorded something into it.
     pub fn has_streams(&self) -> bool {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
@@ -183,18 +205,19 @@ mod tests {
     fn a_process_alone_takes_the_next_free_number() {
         let root = tempfile::tempdir().unwrap();
         let wanted = root.path().join("deep/a.trace");
-        let names: Vec<_> = (0..3).map(|_| take(Some(&wanted), Path::new("a"), None).unwrap().path).collect();
+        let names: Vec<_> =
+            (0..3).map(|_| take(Some(&wanted), Path::new("a"), None, false).unwrap().path).collect();
         assert_eq!(names, [wanted.clone(), numbered(&wanted, 2), numbered(&wanted, 3)]);
     }
 
     #[test]
     fn an_empty_directory_is_used_and_an_unused_one_given_back() {
         let root = tempfile::tempdir().unwrap();
-        let taken = take(Some(root.path()), Path::new("a"), None).unwrap();
+        let taken = take(Some(root.path()), Path::new("a"), None, false).unwrap();
         assert_eq!(taken.path, root.path());
         taken.give_back();
         assert!(root.path().is_dir(), "it was there before us");
-        let below = take(Some(&root.path().join("x/y")), Path::new("a"), None).unwrap();
+        let below = take(Some(&root.path().join("x/y")), Path::new("a"), None, false).unwrap();
         below.give_back();
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
@@ -209,7 +232,7 @@ mod tests {
                 .map(|index| {
                     let wanted = wanted.clone();
                     std::thread::spawn(move || {
-                        take(Some(&wanted), Path::new("a"), rank(index).as_ref()).unwrap().path
+                        take(Some(&wanted), Path::new("a"), rank(index).as_ref(), false).unwrap().path
                     })
                 })
                 .collect();
@@ -225,7 +248,7 @@ mod tests {
         let file = root.path().join("a");
         fs::write(&file, "x").unwrap();
         for wanted in [file.clone(), file.join("below")] {
-            let error = take(Some(&wanted), Path::new("a"), None).unwrap_err();
+            let error = take(Some(&wanted), Path::new("a"), None, false).unwrap_err();
             assert!(error.to_string().contains("cannot record into"), "{error}");
         }
     }

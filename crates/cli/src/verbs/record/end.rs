@@ -6,10 +6,11 @@
 
 use super::child::Outcome;
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use taskscope_event::alive;
+use taskscope_files::write_file;
 
 /// Stores the end of the program where its streams in `trace` are unfinished. What cannot be written leaves the last sign of
 /// life.
@@ -46,7 +47,12 @@ fn directories(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 }
 
 fn store_in(path: &Path, end: u64) -> io::Result<()> {
-    match File::options().read(true).write(true).open(path) {
+    match File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
+        .open(path)
+    {
         Ok(file) => {
             let mut page = [0; alive::BYTES];
             file.read_exact_at(&mut page, 0)?;
@@ -60,7 +66,7 @@ fn store_in(path: &Path, end: u64) -> io::Result<()> {
             for (offset, value) in [alive::MARK, (alive::UNTIL_OFFSET, end)] {
                 page[offset as usize..][..8].copy_from_slice(&value.to_le_bytes());
             }
-            fs::write(path, page)
+            write_file(path, |file| file.write_all(&page))
         }
         Err(why) => Err(why),
     }

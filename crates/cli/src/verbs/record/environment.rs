@@ -9,6 +9,7 @@
 //! | `ASAN_OPTIONS` | in front of the user's, for programs with AddressSanitizer's library where something is preloaded: that this is well, and that leaks (our own) are not looked for |
 //! | `LD_LIBRARY_PATH` | in front of the user's: our `libovni.so.1` for programs that record through ovni ([`super::ovni`]), the program's own runtime for programs that offload ([`super::offload`]) |
 //! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
+//! | `TASKSCOPE_SHARE` | 1 with `--share`: tails that lie in memory are readable by other users |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
 
 use super::elf::Dynamic;

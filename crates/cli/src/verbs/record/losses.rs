@@ -3,6 +3,10 @@
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use taskscope_files::read_regular;
+
+/// Longest `stream.json` that is read.
+const MAX_METADATA_BYTES: u64 = 64 << 20;
 
 /// Sums over all streams of a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -24,7 +28,9 @@ impl Losses {
                 // Every stream tells the threads of its process so far.
                 losses.threads = losses.threads.max(inner.threads);
             } else if entry.file_name() == "stream.json" {
-                let own = fs::read(entry.path()).ok().and_then(|text| serde_json::from_slice(&text).ok());
+                let own = read_regular(&entry.path(), MAX_METADATA_BYTES)
+                    .ok()
+                    .and_then(|text| serde_json::from_slice(&text).ok());
                 let own: Value = own.unwrap_or_default();
                 let count = |name: &str| own["taskscope"][name].as_u64().unwrap_or(0);
                 losses.events += count("lost_events");

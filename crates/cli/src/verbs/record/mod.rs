@@ -33,6 +33,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use taskscope_record::SHARE_VARIABLE;
 use taskscope_record::drain::Drainer;
 use taskscope_record::limits::{MAX_SIZE_VARIABLE, RING_VARIABLE, parse_bytes};
 
@@ -103,6 +104,11 @@ pub struct Args {
     #[arg(long, value_name = "CLOCK", default_value = "wall", value_parser = ["wall", "cpu"])]
     clock: String,
 
+    /// Let other users read the command line and its directory (taskscope-run.json), and tails in shared memory while
+    /// the program runs: as the umask permits, instead of the owner alone.
+    #[arg(long)]
+    share: bool,
+
     /// Print neither notices nor the summary; errors only.
     #[arg(short, long)]
     quiet: bool,
@@ -120,8 +126,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     child::survive_file_size_limit();
     let program = program::find(&args.command[0])?;
     let rank = launcher::rank();
-    let set_up = recorder_library::find()
-        .and_then(|tool| Ok((tool, directory::take(args.output.as_deref(), &program, rank.as_ref())?)));
+    let set_up = recorder_library::find().and_then(|tool| {
+        Ok((tool, directory::take(args.output.as_deref(), &program, rank.as_ref(), args.share)?))
+    });
     match set_up {
         Ok((tool, trace)) => record(&args, &program, &tool, rank, trace),
         Err(failure) if args.strict => Err(failure.kept("nothing was run").exit_code(CANNOT_RUN).into()),
@@ -193,6 +200,9 @@ fn record(
         if let Some(bytes) = bytes {
             environment.set(variable, bytes.to_string());
         }
+    }
+    if args.share {
+        environment.set(SHARE_VARIABLE, "1");
     }
     let drainer = tails::drain(&trace.path, &mut environment);
     let names = environment.names();
@@ -309,7 +319,7 @@ fn all_notices(mut notices: Vec<Notice>, trace: &TraceDirectory) -> Vec<Notice> 
 
 /// The program's fate is not the run file's: when it cannot be written, that is said, and that is all.
 fn write_run_file(run_file: &RunFile, trace: &TraceDirectory) {
-    if let Err(error) = run_file.write(&trace.run_file) {
+    if let Err(error) = run_file.write(&trace.run_file, trace.run_file_mode()) {
         let failure =
             Failure::new(format!("cannot write {}", trace.run_file.display())).why(error.to_string()).kept(
                 "the program and its recording go on; the report will not know the command and its exit code",

@@ -2,10 +2,10 @@
 //! of the trace must know. Written before the program starts, and again, completed, after its end.
 
 use serde::Serialize;
-use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use taskscope_files::NewFile;
 
 /// The value of the key `schema`.
 pub const SCHEMA: &str = "taskscope-run/1";
@@ -93,14 +93,12 @@ impl RunFile {
         }
     }
 
-    /// Writes the file whole or not at all: under another name first, then renamed.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
-        let unfinished = path.with_extension("json.new");
+    /// Writes the file whole or not at all, with these permissions at most.
+    pub fn write(&self, path: &Path, mode: u32) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
-        fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, path)).inspect_err(|_| {
-            // Half of a file helps nobody; the older one still stands.
-            let _ = fs::remove_file(&unfinished);
-        })
+        let mut file = NewFile::with_mode(path, mode)?;
+        file.write_all(&text)?;
+        file.commit()
     }
 }

@@ -9,7 +9,9 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use taskscope_files::read_regular;
 use taskscope_profile::{Process, Profile};
+use taskscope_session::MAX_PROFILE_BYTES;
 use taskscope_view::incomplete_profiles;
 
 /// A larger trace is not analysed unasked: that would take noticeable time and memory.
@@ -96,7 +98,7 @@ pub fn print_profiles(run: &RunFile, profiles: &[PathBuf], trace: &TraceDirector
     if run.rank.is_some() {
         return;
     }
-    let read = |path: &PathBuf| Profile::read(&fs::read(path).ok()?).ok();
+    let read = |path: &PathBuf| Profile::read(&read_regular(path, MAX_PROFILE_BYTES).ok()?).ok();
     let profiles: Vec<Profile> = profiles.iter().filter_map(read).collect();
     let processes: Vec<Process> = profiles.iter().flat_map(|profile| profile.processes.clone()).collect();
     if let Some(incomplete) = incomplete_profiles(&processes) {

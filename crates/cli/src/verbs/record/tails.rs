@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use std::fs;
 use std::io;
 use std::path::Path;
+use taskscope_files::{NewFile, open_regular};
 use taskscope_record::drain::{DRAINER_VARIABLE, Drainer, Refused};
 use taskscope_record::{TAIL_DIRECTORY_VARIABLE, tail_place_for};
 
@@ -68,14 +69,19 @@ fn bring(link: &Path) -> io::Result<()> {
     if writer.is_none_or(is_alive) || !place.is_file() {
         return Ok(());
     }
-    let part = link.with_extension(format!("tail.{}.part", std::process::id()));
-    let copied = fs::copy(&place, &part).and_then(|_| fs::rename(&part, link));
-    if let Err(why) = copied {
-        let _ = fs::remove_file(&part);
-        // Another rank's recorder on this host may have brought it meanwhile.
-        return if link.is_symlink() { Err(why) } else { Ok(()) };
+    match copy(&place, link) {
+        Ok(()) => fs::remove_file(&place),
+        Err(why) if link.is_symlink() => Err(why),
+        // Another rank's recorder on this host has brought it meanwhile.
+        Err(_) => Ok(()),
     }
-    fs::remove_file(&place)
+}
+
+fn copy(place: &Path, link: &Path) -> io::Result<()> {
+    let (mut tail, _) = open_regular(place)?;
+    let mut file = NewFile::in_place_of_link(link)?;
+    io::copy(&mut tail, &mut file)?;
+    file.replace_link()
 }
 
 /// The process that made a tail of this name (`taskscope-PID-NUMBER-TIME.tail`).

@@ -1,0 +1,238 @@
+//! Traces from somebody else: nothing of the reader's is overwritten through them, nothing blocks, nothing grows.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use taskscope_event::models::ovni;
+use taskscope_testkit::generator::{Generator, Runtime};
+use taskscope_testkit::trace_builder::StreamBuilder;
+
+const TASKSCOPE: &str = env!("CARGO_BIN_EXE_taskscope");
+
+/// Runs for at most a minute, in 1.5 GB of address space.
+fn taskscope(arguments: &[&str]) -> Output {
+    Command::new("timeout")
+        .args(["60", "sh", "-c", "ulimit -v 1500000; exec \"$0\" \"$@\"", TASKSCOPE])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn stream(tid: u32) -> StreamBuilder {
+    StreamBuilder::new(0, 1, tid)
+        .require(&["ovni"])
+        .cpus(2)
+        .execute(10, 0)
+        .point(20, ovni::BURST)
+        .point(30, ovni::UNSORTED_BEGIN)
+        .point(15, ovni::BURST)
+        .point(40, ovni::UNSORTED_END)
+        .end(50)
+}
+
+/// The verb, what is in the way, whether that is an error. `{}` stands for the place of the links.
+#[test]
+fn nothing_is_written_through_links() {
+    let cases: &[(&[&str], &str, bool)] = &[
+        (&["emulate", "TRACE"], "cpu.prv", true),
+        (&["emulate", "TRACE"], "thread.pcf", true),
+        (&["emulate", "TRACE"], "cpu.row", true),
+        (&["emulate", "--gzip", "TRACE"], "thread.prv.gz", true),
+        (&["emulate", "--nanos", "stacked", "TRACE"], "nanos.prv", true),
+        (&["emulate", "--nanos", "stacked", "TRACE"], "nanos.row", true),
+        (&["emulate", "TRACE"], "cfg/thread/1-thread-tid.cfg", false),
+        (&["sync", "-c", "OFFSETS", "TRACE"], "clock-offsets.txt", true),
+        (&["report", "--html", "TRACE/page.html", "TRACE"], "page.html", true),
+        (&["sort", "TRACE"], "LOOM/stream.obs.new", false),
+        (&["sort", "TRACE"], "LOOM/stream.obs.part", false),
+    ];
+    for (arguments, place, is_error) in cases {
+        for kind in ["symbolic", "hard", "broken"] {
+            let root = tempfile::tempdir().unwrap();
+            let trace = root.path().join("trace");
+            let thread = stream(1).write(&trace).unwrap();
+            let offsets = root.path().join("offsets");
+            fs::write(&offsets, "rank hostname offset_median offset_mean offset_std\n0 node 1 1 0\n")
+                .unwrap();
+            let victim = root.path().join("victim");
+            if kind != "broken" {
+                fs::write(&victim, "precious").unwrap();
+            }
+            let place = match place.strip_prefix("LOOM/") {
+                Some(name) => thread.join(name),
+                None => trace.join(place),
+            };
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            match kind {
+                "hard" => fs::hard_link(&victim, &place).unwrap(),
+                _ => symlink(&victim, &place).unwrap(),
+            }
+            let arguments: Vec<String> = (arguments.iter())
+                .map(|part| part.replace("TRACE", text(&trace)).replace("OFFSETS", text(&offsets)))
+                .collect();
+            let output = taskscope(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+            let what = format!("{arguments:?}, {} is a {kind} link: {}", place.display(), stderr(&output));
+            match kind {
+                "broken" => assert!(!victim.exists(), "{what}"),
+                _ => assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{what}"),
+            }
+            if *is_error && kind != "hard" {
+                assert_eq!(output.status.code(), Some(2), "{what}");
+                assert!(stderr(&output).contains("symbolic link"), "{what}");
+            }
+        }
+    }
+}
+
+/// Directories of outputs within the trace may be links, too.
+#[test]
+fn nothing_is_removed_or_written_in_directories_behind_links() {
+    for place in ["cfg", "cfg/cpu"] {
+        let root = tempfile::tempdir().unwrap();
+        let (trace, victim) = (root.path().join("trace"), root.path().join("victim"));
+        stream(1).write(&trace).unwrap();
+        fs::create_dir_all(&victim).unwrap();
+        fs::write(victim.join("1-own.cfg"), "precious").unwrap();
+        fs::create_dir_all(trace.join(place).parent().unwrap()).unwrap();
+        symlink(&victim, trace.join(place)).unwrap();
+        let output = taskscope(&["emulate", text(&trace)]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let left: Vec<_> = fs::read_dir(&victim).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["1-own.cfg"], "{place}");
+    }
+}
+
+/// The cache of a trace lies beside it.
+#[test]
+fn a_link_in_the_place_of_a_cache_is_not_followed() {
+    let root = tempfile::tempdir().unwrap();
+    let trace = root.path().join("trace");
+    let generator =
+        Generator { runtime: Runtime::Nosv, threads: 2, threads_per_loom: 2, events: 1_100_000, seed: 3 };
+    generator.write(&trace).unwrap();
+    let victim = root.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    symlink(&victim, root.path().join("trace.cache")).unwrap();
+    let mut viewer = Command::new(TASKSCOPE)
+        .args(["view", text(&trace)])
+        .env("XDG_CACHE_HOME", root.path().join("caches"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The cache goes to its second place.
+    let caches = root.path().join("caches/taskscope");
+    let is_there = || {
+        let names = fs::read_dir(&caches).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        names.into_iter().any(|name| name.to_string_lossy().ends_with(".cache"))
+    };
+    while !is_there() && viewer.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    viewer.kill().unwrap();
+    viewer.wait().unwrap();
+    assert!(is_there());
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+}
+
+/// Pipes, devices and giants in the place of every file that is read beside streams.
+#[test]
+fn special_files_and_giants_are_refused_at_once() {
+    let places: &[(&str, &[&str])] = &[
+        ("x.tsprof", &["report", "ROOT"]),
+        ("x.tsprof", &["export", "--to", "flamegraph", "ROOT"]),
+        ("tasks.rec", &["import", "PLACE", "-o", "ROOT/out"]),
+        ("trace.json", &["import", "PLACE", "-o", "ROOT/out"]),
+        ("dump.tsv", &["import", "--from", "device-records", "PLACE", "-o", "ROOT/out"]),
+        ("offsets", &["sync", "-c", "PLACE", "TRACE"]),
+    ];
+    for (name, arguments) in places {
+        for kind in ["pipe", "zero", "giant", "directory"] {
+            let root = tempfile::tempdir().unwrap();
+            let trace = root.path().join("trace");
+            if arguments.contains(&"TRACE") {
+                stream(1).write(&trace).unwrap();
+            }
+            let place = root.path().join(name);
+            make_special(&place, kind);
+            let arguments: Vec<String> = (arguments.iter())
+                .map(|part| {
+                    let part = part.replace("ROOT", text(root.path()));
+                    part.replace("PLACE", text(&place)).replace("TRACE", text(&trace))
+                })
+                .collect();
+            let output = taskscope(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+            let what = format!("{arguments:?}, {kind}: {}", stderr(&output));
+            assert_eq!(output.status.code(), Some(2), "{what}");
+            assert!(stderr(&output).contains("error:") && !stderr(&output).contains("panicked"), "{what}");
+        }
+    }
+}
+
+fn make_special(place: &Path, kind: &str) {
+    match kind {
+        "pipe" => assert!(Command::new("mkfifo").arg(place).status().unwrap().success()),
+        "zero" => symlink("/dev/zero", place).unwrap(),
+        "directory" => fs::create_dir(place).unwrap(),
+        _ => File::create(place).unwrap().set_len(3 << 30).unwrap(),
+    }
+}
+
+/// What lies beside an unfinished stream, and the stream itself: the events that are there are read.
+#[test]
+fn unfinished_streams_are_read_whatever_lies_beside_them() {
+    for name in ["stream.tail", "stream.checkpoint", "taskscope.tail", "taskscope.obs", "stream.obs"] {
+        for kind in ["pipe", "zero", "giant", "directory"] {
+            let root = tempfile::tempdir().unwrap();
+            stream(2).write(root.path()).unwrap();
+            let thread = stream(1).write(root.path()).unwrap();
+            let metadata = thread.join("stream.json");
+            let unfinished = fs::read_to_string(&metadata).unwrap().replace("\"finished\"", "\"f\"");
+            fs::write(&metadata, unfinished).unwrap();
+            let place = thread.join(name);
+            if name == "taskscope.tail" {
+                fs::write(thread.join("taskscope.obs"), taskscope_event::framing::file_header()).unwrap();
+            }
+            match (name, kind) {
+                ("stream.obs", "giant") => {
+                    File::options().write(true).open(&place).unwrap().set_len(1 << 40).unwrap();
+                }
+                _ => {
+                    let _ = fs::remove_file(&place);
+                    make_special(&place, kind);
+                }
+            }
+            let output = taskscope(&["info", text(root.path())]);
+            let what = format!("{name} is {kind}: {}", stderr(&output));
+            assert_eq!(output.status.code(), Some(0), "{what}");
+            if name.ends_with("tail") {
+                let said = String::from_utf8_lossy(&output.stdout).into_owned() + &what;
+                assert!(said.contains("cannot be read"), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_command_line_is_readable_by_its_owner_alone_unless_it_is_shared() {
+    for (share, mode) in [(false, 0o600), (true, 0o644)] {
+        let root = tempfile::tempdir().unwrap();
+        let trace = root.path().join("t");
+        let mut arguments =
+            vec!["-c", "umask 022; exec \"$0\" \"$@\"", TASKSCOPE, "record", "-q", "-o", text(&trace)];
+        arguments.extend(share.then_some("--share"));
+        arguments.extend(["--", "true"]);
+        assert!(Command::new("sh").args(arguments).status().unwrap().success());
+        let metadata = trace.join("taskscope-run.json").metadata().unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, mode);
+    }
+}

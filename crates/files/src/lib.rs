@@ -1,0 +1,20 @@
+//! Opens and writes files in directories whose content somebody else may have prepared.
+//!
+//! A trace comes from anywhere. A pipe in the place of one of its files would block its reader for ever, a device has no
+//! end, and a link in the place of an output leads to the reader's own files. So:
+//!
+//! - [`open_regular`] and [`read_regular`] refuse all but regular files, and do not block.
+//! - [`NewFile`] writes under a new name beside the target and takes the target's name when it is complete. It refuses
+//!   symbolic links; of a target with several hard links only the name is replaced, never the shared content.
+//! - [`create_directory_below`] does not enter symbolic links.
+
+#![forbid(unsafe_code)]
+
+mod new_file;
+mod read;
+
+pub use new_file::{
+    NewFile, append_regular, create_directory_below, file_without_name, remove_regular, write_file,
+    write_named,
+};
+pub use read::{open_regular, read_open, read_regular};
