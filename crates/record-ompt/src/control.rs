@@ -50,13 +50,14 @@ pub fn start() {
         unsafe {
             let mut action: libc::sigaction = core::mem::zeroed();
             action.sa_sigaction = toggle as *const () as usize;
-            action.sa_flags = libc::SA_RESTART;
+            action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
             libc::sigaction(signal, &action, core::ptr::null_mut());
         }
     }
 }
 
-extern "C" fn toggle(_signal: c_int) {
+/// The handler of the control signal.
+pub extern "C" fn toggle(_signal: c_int) {
     PAUSED.fetch_xor(true, Relaxed);
 }
 

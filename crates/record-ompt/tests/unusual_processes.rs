@@ -300,3 +300,26 @@ fn where_the_runtime_says_something_else_is_told() {
         }
     }
 }
+
+/// Where the kernel writes for handlers, and what handlers take of a stack.
+#[test]
+fn nothing_beneath_a_small_stack_changes() {
+    if !Compiler::Gcc.is_installed() {
+        return;
+    }
+    let flags = ["-fno-openmp", "-pthread", "-Wl,-z,now"];
+    let program = compile(Compiler::Gcc, "small_stacks", &flags);
+    // No alternate stack, a large one, and one that holds no frame of the kernel's where processors have wide registers.
+    for alternate in ["none", "given", "2048", "4096"] {
+        for bytes in ["2048", "4096", "1536"] {
+            let mut run = Run::program(Compiler::Clang, &program)
+                .env("TASKSCOPE_SAMPLE", "1000")
+                .env("LD_PRELOAD", tool());
+            run.command.args([bytes, alternate, "threads"]);
+            let (output, trace) = run.output();
+            assert_eq!(silent(&output), "0 0 0\n", "{bytes} {alternate}");
+            let with_samples = trace.streams.iter().filter(|stream| stream.samples.len() > 5).count();
+            assert_eq!(with_samples, 3, "{bytes} {alternate}");
+        }
+    }
+}

@@ -6,10 +6,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use taskscope_event::models::samples::{self, flag, state};
 use taskscope_record::{InHandler, enter_in_handler};
 
+use super::alternate::Alternate;
 use super::levels::{Entry, Stack};
 use super::sampler::{Sampler, now};
 use super::undeferred::Undeferred;
-use super::walk::{interrupted_registers, stack_pointer_here};
+use super::walk::{ROOM, interrupted_registers, stack_pointer_here};
 use super::{Clock, check, code_map, regions, signal};
 use crate::control;
 use crate::profiling::{Sample, SampleOf, Sampled, is_work, no_cpu, share_in_callback};
@@ -31,8 +32,8 @@ pub unsafe extern "C" fn on_signal(number: c_int, info: *mut libc::siginfo_t, co
     }
 }
 
-/// On the stack that the thread is on, if that is its own and has room for a sample. It may be an alternate one, of a few kilobytes,
-/// on which a handler of the program was interrupted; of others, which a program changes to by itself, nothing is known.
+/// On the stack that the handler is on, if that is the recorder's, or the thread's own with room for a sample. It may be an alternate one
+/// of the program's, of a few kilobytes; of others, which a program changes to by itself, nothing is known.
 ///
 /// # Safety
 /// As for [`sample`].
@@ -41,9 +42,16 @@ unsafe fn sample_with_room(recording: InHandler, context: *const libc::ucontext_
     // SAFETY: as in `sample`, by contract.
     unsafe {
         let Some(sampler) = (*thread).sampler.as_deref() else { return };
-        if sampler.bounds.have_room_below(stack_pointer_here()) {
+        let sp = stack_pointer_here();
+        let own = sampler.alternate.as_ref().map(Alternate::stack);
+        let has_room = match own.and_then(|own| own.room_below(sp)) {
+            Some(room) if room < ROOM => return,
+            Some(_) => true,
+            None => sampler.bounds.have_room_below(sp),
+        };
+        if has_room {
             sample(recording, context);
-        } else if let Some(own) = &sampler.stack {
+        } else if let Some(own) = own {
             own.call(|| sample(recording, context));
         }
     }

@@ -10,8 +10,9 @@
 //! **Rules of the handler.** No allocation, no lock, `errno` kept; its memory was allocated, and touched as far as
 //! most need it, before its timer was armed; every pointer of the runtime is checked before use. It reads the
 //! thread's stack of open things only where it did not interrupt a callback. Of a stack that has no room, or of which that is not
-//! known, it takes nothing (`own_stack`).
+//! known, it takes nothing (`own_stack`); the kernel's frame is on an alternate stack (`alternate`).
 
+mod alternate;
 pub mod check;
 pub mod code_map;
 mod handler;

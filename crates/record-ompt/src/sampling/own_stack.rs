@@ -100,6 +100,17 @@ impl OwnStack {
         }
     }
 
+    /// Bytes of it below an address in it.
+    pub fn room_below(&self, address: u64) -> Option<u64> {
+        let low = self.low as u64 + GUARD as u64;
+        (low..=low + BYTES as u64).contains(&address).then(|| address - low)
+    }
+
+    /// As an alternate stack for signals.
+    pub fn as_alternate(&self) -> libc::stack_t {
+        libc::stack_t { ss_sp: self.low.wrapping_byte_add(GUARD), ss_flags: 0, ss_size: BYTES }
+    }
+
     /// Calls a function on it. Async-signal-safe, if the function is.
     pub fn call<F: FnOnce()>(&self, function: F) {
         unsafe extern "C" fn enter<F: FnOnce()>(function: *mut c_void) {

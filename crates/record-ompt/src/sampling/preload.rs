@@ -10,6 +10,7 @@
 //!   with `MSG_WAITALL`): the same;
 //! - `sigwait` and its kin: they never hand our signal to the program;
 //! - `sigprocmask`, `pthread_sigmask`, `signalfd`: a program that blocks all signals, or reads all, does not mean ours;
+//! - `sigaltstack`: an alternate stack of the recorder's is not visible to the program ([`alternate`]);
 //! - `_exit`, `_Exit`: a profile is complete then, too.
 //!
 //! Where the library is not preloaded nothing of this is found by anybody. Every function passes its
@@ -25,7 +26,7 @@ use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_
 use taskscope_event::models::ovni;
 use taskscope_record::clock;
 
-use super::{Clock, Sampler, code_map, settings, signal};
+use super::{Clock, Sampler, alternate, code_map, settings, signal};
 use crate::{profiling, thread, tool};
 
 /// The next function of a name after ours.
@@ -113,7 +114,7 @@ next_functions! {
     nanosleep clock_nanosleep usleep sleep thrd_sleep pause poll __poll_chk select epoll_wait sem_timedwait
     sem_clockwait semop semtimedop msgrcv msgsnd aio_suspend aio_suspend64 gai_suspend write writev send sendto sendmsg recv recvfrom recvmsg
     ppoll pselect epoll_pwait __ppoll_chk epoll_pwait2 sigsuspend sigwait sigwaitinfo sigtimedwait signal
-    bsd_signal ssignal sysv_signal __sysv_signal sigaction pthread_create dlopen dlsym _exit _Exit
+    bsd_signal ssignal sysv_signal __sysv_signal sigaction sigaltstack pthread_create dlopen dlsym _exit _Exit
     sigprocmask pthread_sigmask signalfd setsockopt read __read_chk readv accept accept4 connect recvmmsg sendmmsg __recv_chk __recvfrom_chk syscall
 }
 
@@ -386,12 +387,30 @@ unsafe extern "C" fn sigaction(
     type Function = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
     // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
     unsafe {
+        if let Some(action) = action.as_ref() {
+            alternate::note(action);
+        }
         if number == 0 || number != signal::number() {
             return core::mem::transmute::<usize, Function>(next::sigaction.address())(number, action, old);
         }
         signal::exchange(action, old);
     }
     0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
+    type Function = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> c_int;
+    // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
+    unsafe {
+        let next = core::mem::transmute::<usize, Function>(next::sigaltstack.address());
+        let mut result = None;
+        with_sampler(|sampler| {
+            let own = sampler.alternate.as_ref();
+            result = own.map(|own| own.exchange(new, old));
+        });
+        result.unwrap_or_else(|| next(new, old))
+    }
 }
 
 /// `fn name with flags;`: the C library's functions that install a handler and return the one before.

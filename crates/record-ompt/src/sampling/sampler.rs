@@ -6,10 +6,11 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use taskscope_event::models::samples::LEVEL_BYTES;
 use taskscope_record::clock;
 
+use super::alternate::Alternate;
 use super::levels::Levels;
 use super::timer::Timer;
 use super::walk::{Bounds, Cache, Frames, registers_here};
-use super::{Clock, OwnStack, Settings, code_map, settings, signal};
+use super::{Clock, Settings, code_map, settings, signal};
 use std::sync::Arc;
 
 use crate::profiling::{Counted, Recent};
@@ -19,7 +20,9 @@ pub struct Sampler {
     pub(super) settings: Settings,
     pub(super) bounds: Bounds,
     /// For samples that have no room on the thread's.
-    pub(super) stack: Option<OwnStack>,
+    pub(super) alternate: Option<Alternate>,
+    /// Its thread, by the system's number.
+    os_tid: i32,
     /// The next sample comes from a call that was not to be interrupted.
     pub(super) after_blocking: AtomicBool,
     /// The function that it has called, while that sample may be taken; else 0.
@@ -67,7 +70,8 @@ impl Sampler {
         let mut sampler = Box::new(Sampler {
             settings,
             bounds,
-            stack: OwnStack::new(),
+            alternate: Alternate::new(),
+            os_tid,
             after_blocking: AtomicBool::new(false),
             called: AtomicUsize::new(0),
             called_at: AtomicU64::new(0),
@@ -154,6 +158,15 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         if let Some(timer) = self.timer.take() {
             timer.stop();
+        }
+        if let Some(alternate) = self.alternate.take() {
+            // SAFETY: no preconditions.
+            if unsafe { libc::syscall(libc::SYS_gettid) } == libc::c_long::from(self.os_tid) {
+                alternate.remove();
+            } else {
+                // Its thread may still have it.
+                core::mem::forget(alternate);
+            }
         }
     }
 }

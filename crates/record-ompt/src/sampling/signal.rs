@@ -31,7 +31,8 @@ pub fn install(handler: Handler) -> Option<c_int> {
     unsafe {
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
         action.sa_sigaction = handler as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        // The program may be on a stack of a few kilobytes; Go's runtime ends where a handler is on one of its own.
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
         libc::sigfillset(&mut action.sa_mask);
         if libc::sigaction(signal, &action, core::ptr::null_mut()) != 0 {
             return None;
