@@ -40,6 +40,7 @@ mod device;
 mod dictionary;
 mod frames;
 mod ids;
+mod kept;
 mod label;
 mod memory;
 mod modules;

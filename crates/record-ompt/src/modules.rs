@@ -13,7 +13,7 @@ pub struct Module {
     pub end: u64,
     /// What the loader added to the addresses in the file.
     pub bias: u64,
-    /// The GNU build id in hexadecimal digits; empty where there is none.
+    /// The GNU build id in hexadecimal digits; where there is none, `~` and a fingerprint; empty where that is not known either.
     pub build_id: CString,
     /// Its file.
     pub path: CString,
@@ -241,7 +241,17 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *
             };
             build_id_in(notes)
         })
-        .and_then(|id| CString::new(digits_of(id)).ok())
+        .map(digits_of)
+        .or_else(|| {
+            let first =
+                headers.iter().find(|header| header.p_type == libc::PT_LOAD && header.p_offset == 0)?;
+            let page = usize::try_from(first.p_filesz).ok()?.min(FINGERPRINT_BYTES);
+            // SAFETY: this part of a loaded module is mapped, and readable by its flags.
+            let page = (first.p_flags & libc::PF_R != 0)
+                .then(|| unsafe { core::slice::from_raw_parts(start_of(first) as *const u8, page) })?;
+            Some(fingerprint(page))
+        })
+        .and_then(|id| CString::new(id).ok())
         .unwrap_or_default();
     let unwind = headers.iter().find(|header| header.p_type == libc::PT_GNU_EH_FRAME).and_then(|header| {
         let at = start_of(header);
@@ -273,6 +283,19 @@ unsafe fn is_never_unloaded(mut entry: *const [u64; 2]) -> bool {
             _ => entry = unsafe { entry.add(1) },
         }
     }
+}
+
+/// Bytes of a file's start that stand for the whole where it has no build id; its headers are there.
+const FINGERPRINT_BYTES: usize = 4096;
+
+/// `~` and the FNV-1a hash of a file's first page. Readers compute the same (`taskscope_symbol`).
+fn fingerprint(page: &[u8]) -> Vec<u8> {
+    let hash = page.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let mut id = vec![b'~'];
+    id.extend(digits_of(&hash.to_be_bytes()));
+    id
 }
 
 fn digits_of(bytes: &[u8]) -> Vec<u8> {

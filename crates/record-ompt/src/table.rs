@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use taskscope_event::models::{dictionary, openmp, samples};
 
 use crate::dictionary::is_of_kernels;
+use crate::kept;
 use crate::label::{Label, work_name};
 use crate::modules::{self, Module};
 use crate::outlined::Outlined;
@@ -301,6 +302,7 @@ impl Table {
             return;
         }
         if let Some(module) = modules::find(address) {
+            kept::keep(&module);
             write_module(&module, moment);
             modules::has_constructs(&module);
             self.modules.push(module);
@@ -342,6 +344,7 @@ impl Table {
             if !self.modules.iter().any(|known| is_same(known, module)) && self.modules.try_reserve(1).is_ok()
             {
                 self.forget(|known| known.start < module.end && module.start < known.end);
+                kept::keep(module);
                 write_module(module, moment);
                 self.modules.push(module.clone());
             }

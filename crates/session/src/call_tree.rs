@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use taskscope_profile::named::{CallTree, Label, What};
 use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT, key};
 use taskscope_symbol::{
-    CodePlace, LoopCode, Missing, Symbolizer, are_of_one_template, is_outlined, is_stub, without_parameters,
+    CodePlace, KeptModules, LoopCode, Missing, RUN_TIME_CODE, Symbolizer, are_of_one_template, is_outlined,
+    is_stub, without_parameters,
 };
 
 /// What starts a program or a thread before its own first function.
@@ -28,11 +29,11 @@ const CALLS_MAIN: [&str; 3] = ["__libc_start_main", "__libc_start_main_impl", "_
 
 /// The call tree of a profile, with inlined functions as steps, and bodies of constructs named after
 /// the function that they were written in. What starts a program before `main` is left out. The
-/// second part says, each reason once, why names or lines are missing.
-pub fn name_call_paths(profile: &Profile) -> (CallTree, Vec<Missing>) {
+/// second part says, each reason once, why names or lines are missing. `kept` are files of modules that are gone.
+pub fn name_call_paths(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<Missing>) {
     let mut naming = Naming {
         profile,
-        symbolizer: Symbolizer::default(),
+        symbolizer: Symbolizer::default().with_kept(kept),
         places: FxHashMap::default(),
         tail_calls: FxHashMap::default(),
         loops: FxHashMap::default(),
@@ -90,7 +91,7 @@ impl Naming<'_> {
         }
         let place = match self.profile.modules.get(module as usize) {
             Some(file) => self.symbolizer.place_in_file(&file.path, &file.build_id, offset),
-            None => CodePlace { missing: Some(Missing::NoModule), ..CodePlace::default() },
+            None => self.symbolizer.place_of_run_time_code(offset),
         };
         let place = std::rc::Rc::new(place);
         self.places.insert((module, offset), place.clone());
@@ -235,7 +236,7 @@ impl Naming<'_> {
         let file_of_module = place.module.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();
         let name_of = |frame: &taskscope_symbol::Frame| match &frame.function {
             Some(name) => without_parameters(name).to_string(),
-            None if module == NO_MODULE => format!("{offset:#x}"),
+            None if module == NO_MODULE => RUN_TIME_CODE.to_owned(),
             None => format!("{file_of_module}+{:#x}", place.unnamed.unwrap_or(offset)),
         };
         let loops = if kind.is_user() { self.loops(module, offset) } else { std::rc::Rc::default() };
@@ -412,7 +413,7 @@ mod tests {
         profile.tree.add(cut, Metric::TIME, 5);
         let region = profile.tree.child(ROOT, Frame::body(FrameKind::Region));
         profile.tree.add(region, Metric::TIME, 7);
-        let (named, _) = name_call_paths(&profile);
+        let (named, _) = name_call_paths(&profile, KeptModules::default());
         let rows = named
             .tree
             .ids()
@@ -439,7 +440,7 @@ mod tests {
         // A thread of the library's own.
         let other = profile.tree.child(start, frame(0, 0x50));
         profile.tree.add(other, Metric::TIME, 5);
-        let (named, _) = name_call_paths(&profile);
+        let (named, _) = name_call_paths(&profile, KeptModules::default());
         let rows: Vec<_> = named.tree.ids().map(|node| named.text_of(named.tree.frame(node))).collect();
         assert_eq!(rows, ["program+0x30", "libc.so.6+0x40", "libc.so.6+0x50"]);
     }
@@ -467,7 +468,7 @@ mod tests {
         let caller = profile.tree.child(ROOT, frame(caller));
         let called = profile.tree.child(caller, frame(stub));
         profile.tree.add(called, Metric::TIME, 3);
-        let (named, _) = name_call_paths(&profile);
+        let (named, _) = name_call_paths(&profile, KeptModules::default());
         let rows: Vec<_> = (named.tree.ids())
             .map(|node| (named.text_of(named.tree.frame(node)), named.tree.value(node, Metric::TIME)))
             .collect();

@@ -35,6 +35,7 @@ pub use call_tree::name_call_paths;
 pub use places::Places;
 pub use profiles::{MAX_PROFILE_BYTES, MergedProfiles, ProfileProblem, merge_profiles, profile_files};
 pub use run_file::{Notice, RUN_FILE, RunFile};
+pub use taskscope_symbol::KeptModules;
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 
 use playing::Playing;
@@ -246,7 +247,10 @@ impl Session {
         }
         let mut places = None;
         let mut execution = builder.finish_doubting(
-            |catalog| places.insert(Places::of_catalog(catalog)).joined(),
+            |catalog| {
+                let kept = KeptModules::of_trace(root);
+                places.insert(Places::of_catalog(catalog).with_kept(kept)).joined()
+            },
             |execution| doubts::of_streams(&trace, &threads, execution),
         );
         if let Some(error) = track_file.as_ref().and_then(|file| file.failure()) {

@@ -10,13 +10,14 @@ use taskscope_execution::{
     State, TypeIndex, TypeKind,
 };
 use taskscope_symbol::{
-    CodePlace, LoadedModule, Location, Missing, Symbolizer, VariablePlace, acquires_for_its_caller,
-    without_parameters,
+    CodePlace, KeptModules, LoadedModule, Location, Missing, Symbolizer, VariablePlace,
+    acquires_for_its_caller, without_parameters,
 };
 
 /// Resolves code sites when they are asked for, each once.
 pub struct Places {
     catalog: Catalog,
+    kept: KeptModules,
     symbolizers: RefCell<FxHashMap<ProcessIndex, Symbolizer>>,
     resolved: RefCell<FxHashMap<SiteIndex, Rc<CodePlace>>>,
     missing: RefCell<BTreeSet<Missing>>,
@@ -38,6 +39,7 @@ impl Places {
     pub(crate) fn of_catalog(catalog: &Catalog) -> Places {
         Places {
             catalog: catalog.clone(),
+            kept: KeptModules::default(),
             symbolizers: RefCell::default(),
             resolved: RefCell::default(),
             missing: RefCell::default(),
@@ -45,6 +47,11 @@ impl Places {
             of_locks: FxHashSet::default(),
             of_calls: FxHashMap::default(),
         }
+    }
+
+    /// The same with files that were kept of modules.
+    pub fn with_kept(self, kept: KeptModules) -> Places {
+        Places { kept, ..self }
     }
 
     /// The same with what is known of locks and of calls of MPI.
@@ -157,6 +164,7 @@ impl Places {
                 })
                 .collect(),
             )
+            .with_kept(self.kept.clone())
         }))
     }
 

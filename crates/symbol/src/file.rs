@@ -3,7 +3,9 @@
 use crate::debug::{Debug, Unit, lacks_rest};
 use crate::fortran::{self, FortranNames};
 use crate::handlers::{Handler, handlers_of};
+use crate::image::{is_image, with_sections};
 use crate::inlined::InlinedNames;
+use crate::kept::{KeptModules, fingerprint};
 use crate::loops::{Loop, loops_of};
 use crate::name;
 use crate::plt;
@@ -58,6 +60,10 @@ struct Declaration {
 
 /// A file that names can be looked up in.
 pub struct ModuleFile {
+    /// Where it was read: at its own path, or where the recorder kept it.
+    path: String,
+    /// Whether only what lies in memory was kept of it.
+    is_image: bool,
     functions: Vec<Function>,
     /// Stubs of calls into other files.
     stubs: Vec<Function>,
@@ -117,18 +123,33 @@ impl Found {
 const SYSTEM_HEADERS: &str = "/usr/include/";
 
 impl ModuleFile {
-    /// Reads the file at `path`, if it is the one with `build_id` (empty: any).
-    pub fn open(path: &str, build_id: &str) -> Result<ModuleFile, Missing> {
+    /// Reads the file at `path`, if it is the one with `build_id` (empty: any), or what was kept of that one.
+    pub fn open(path: &str, build_id: &str, kept: &KeptModules) -> Result<ModuleFile, Missing> {
+        ModuleFile::open_at(path, build_id).or_else(|missing| {
+            let kept = kept.find(build_id).and_then(|file| file.into_os_string().into_string().ok());
+            kept.and_then(|kept| ModuleFile::open_at(&kept, "").ok()).ok_or(missing)
+        })
+    }
+
+    fn open_at(path: &str, build_id: &str) -> Result<ModuleFile, Missing> {
         let gone = || Missing::FileGone { path: path.to_string() };
         let bytes = if path == VDSO {
             own_vdso().ok_or_else(gone)?
         } else {
             read_whole(Path::new(path)).map_err(|_| gone())?
         };
-        let unreadable = |_| Missing::NotReadable { path: path.to_string() };
-        let file = object::File::parse(&*bytes).map_err(unreadable)?;
-        let found_id = hexadecimal(file.build_id().ok().flatten().unwrap_or_default());
-        if !build_id.is_empty() && !found_id.eq_ignore_ascii_case(build_id) {
+        let unreadable = || Missing::NotReadable { path: path.to_string() };
+        let is_image = is_image(&bytes);
+        let bytes = with_all_sections(bytes).ok_or_else(unreadable)?;
+        let file = object::File::parse(&*bytes).map_err(|_| unreadable())?;
+        let is_it = match build_id.starts_with('~') {
+            true => fingerprint(&bytes) == build_id,
+            false => {
+                let found = hexadecimal(file.build_id().ok().flatten().unwrap_or_default());
+                build_id.is_empty() || found.eq_ignore_ascii_case(build_id)
+            }
+        };
+        if !is_it {
             return Err(Missing::Changed { path: path.to_string() });
         }
         let mut dwarf = dwarf_of(&file, false);
@@ -154,6 +175,8 @@ impl ModuleFile {
         let context = debug.as_ref().and_then(|debug| Context::from_arc_dwarf(debug.dwarf.clone()).ok());
         let tail_calls = TailCalls::of(&file);
         Ok(ModuleFile {
+            path: path.to_string(),
+            is_image,
             functions,
             stubs: plt::stubs_of(&file),
             context,
@@ -170,12 +193,12 @@ impl ModuleFile {
     }
 
     /// The loops around an address, outer ones before inner ones.
-    pub fn loops_around(&mut self, path: &str, address: u64) -> Vec<LoopCode> {
+    pub fn loops_around(&mut self, address: u64) -> Vec<LoopCode> {
         let after = self.functions.partition_point(|f| f.start <= address);
         let function =
             after.checked_sub(1).map(|index| (self.functions[index].start, self.functions[index].end));
         let Some((start, end)) = function.filter(|(_, end)| address < *end) else { return Vec::new() };
-        let code = self.code.get_or_insert_with(|| code_of(path).unwrap_or_default());
+        let code = self.code.get_or_insert_with(|| code_of(&self.path).unwrap_or_default());
         let context = self.context.as_ref();
         let loops = self.loops.entry(start).or_insert_with(|| {
             let section =
@@ -199,18 +222,23 @@ impl ModuleFile {
     }
 
     /// Where the function begins that holds an address, by its unwind table.
-    pub fn start_of_function(&mut self, path: &str, address: u64) -> Option<u64> {
-        let all = &*self.unwound.get_or_insert_with(|| unwound_functions(path).unwrap_or_default());
+    pub fn start_of_function(&mut self, address: u64) -> Option<u64> {
+        let all = &*self.unwound.get_or_insert_with(|| unwound_functions(&self.path).unwrap_or_default());
         let (start, end) = all.get(all.partition_point(|(start, _)| *start <= address).checked_sub(1)?)?;
         (address < *end).then_some(*start)
     }
 
     /// The static variable that holds an address, and where in it that lies.
-    pub fn variable(&mut self, path: &str, address: u64) -> Option<VariablePlace> {
+    pub fn variable(&mut self, address: u64) -> Option<VariablePlace> {
         let debug = self.debug.as_ref();
-        let all = self.variables.get_or_insert_with(|| variables(path, debug));
+        let all = self.variables.get_or_insert_with(|| variables(&self.path, debug));
         let variable = all.get(all.partition_point(|v| v.start <= address).checked_sub(1)?)?;
         (address < variable.end).then(|| variable.place(address - variable.start))
+    }
+
+    /// Whether only what lies in memory was kept of it.
+    pub fn is_image(&self) -> bool {
+        self.is_image
     }
 
     /// Whether it has line numbers.
@@ -416,7 +444,7 @@ impl ModuleFile {
 /// Start, end and name of the variables in the symbol table.
 pub(crate) fn data_symbols(path: &str) -> Vec<(u64, u64, String)> {
     let read = || {
-        let bytes = read_whole(Path::new(path)).ok()?;
+        let bytes = read_with_sections(path)?;
         let file = object::File::parse(&*bytes).ok()?;
         let table = if file.symbol_table().is_some() { file.symbols() } else { file.dynamic_symbols() };
         let data = table.filter(|s| s.kind() == SymbolKind::Data && s.is_definition());
@@ -444,7 +472,7 @@ fn has_own_line(context: Option<&Context<Reader>>, function: u64, one: &Loop) ->
 
 /// The code of a file for x86-64.
 fn code_of(path: &str) -> Option<Code> {
-    let bytes = read_whole(Path::new(path)).ok()?;
+    let bytes = read_with_sections(path)?;
     let file = object::File::parse(&*bytes).ok()?;
     if file.architecture() != object::Architecture::X86_64 {
         return None;
@@ -461,6 +489,15 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
 /// A regular file that is not too large.
 pub(crate) fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
     taskscope_files::read_regular(path, MOST_BYTES)
+}
+
+/// A file's content, with the section table that an image does not have.
+pub(crate) fn read_with_sections(path: &str) -> Option<Vec<u8>> {
+    with_all_sections(read_whole(Path::new(path)).ok()?)
+}
+
+fn with_all_sections(bytes: Vec<u8>) -> Option<Vec<u8>> {
+    if is_image(&bytes) { with_sections(&bytes) } else { Some(bytes) }
 }
 
 /// What the file has itself of debug information, or, if `outside` a program, for that.
@@ -544,8 +581,8 @@ mod tests {
 
     #[test]
     fn functions_of_the_kernel_in_this_process_have_names() {
-        let file = ModuleFile::open(VDSO, "").unwrap();
+        let file = ModuleFile::open_at(VDSO, "").unwrap();
         assert!(file.functions.iter().any(|function| function.name.contains("clock_gettime")));
-        assert!(ModuleFile::open(VDSO, "00").is_err());
+        assert!(ModuleFile::open_at(VDSO, "00").is_err());
     }
 }

@@ -14,10 +14,13 @@ mod debug;
 mod file;
 mod fortran;
 mod handlers;
+mod image;
 mod inlined;
+mod kept;
 mod loops;
 mod name;
 mod plt;
+mod run_time_code;
 mod separate;
 mod tail_call;
 mod unwind_entries;
@@ -25,6 +28,7 @@ mod unwound;
 mod variable;
 
 pub use construct::Location;
+pub use kept::KeptModules;
 pub use name::{
     acquires_for_its_caller, are_of_one_template, demangle, is_outlined, is_stub, user_function,
     without_parameters,
@@ -33,7 +37,11 @@ pub use name::{
 pub use variable::VariablePlace;
 
 use file::ModuleFile;
+use run_time_code::CodeNames;
 use rustc_hash::FxHashMap;
+
+/// Name of code that no loaded file holds.
+pub const RUN_TIME_CODE: &str = "[code generated at run time]";
 
 /// Why an address has no function or no line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
@@ -41,15 +49,29 @@ pub enum Missing {
     /// No recorded file holds the address.
     #[error("no recorded module holds the address")]
     NoModule,
+    /// No file holds the code, and no map names it.
+    #[error(
+        "code that no loaded file holds has no names: it was generated at run time (JIT), and has none in /tmp/perf-PID.map \
+         (compilers write that with an option: perf-basic-prof of Node.js, perf support of Python)"
+    )]
+    RunTimeCode,
     /// The file is not there any more, or cannot be read.
     #[error("{path} cannot be read on this machine")]
     FileGone {
         /// Path at run time.
         path: String,
     },
-    /// The file has another build id than when it was recorded.
-    #[error("{path} has changed since it was recorded (its build id differs)")]
+    /// The file has another build id, or without one other headers, than when it was recorded.
+    #[error("{path} is not the file that was recorded: it has been replaced or built again")]
     Changed {
+        /// Path at run time.
+        path: String,
+    },
+    /// The file was removed or replaced while the program ran.
+    #[error(
+        "{path} was removed or replaced before it could be read: only the functions that it exports have names"
+    )]
+    OnlyExported {
         /// Path at run time.
         path: String,
     },
@@ -95,7 +117,7 @@ pub struct LoadedModule {
     pub end: u64,
     /// Address minus bias is an address of the file.
     pub bias: u64,
-    /// Build id in hexadecimal; empty: not checked.
+    /// Build id in hexadecimal, or `~` and the fingerprint of a file without one; empty: not checked.
     pub build_id: String,
     /// Path at run time.
     pub path: String,
@@ -155,7 +177,10 @@ pub struct Symbolizer {
     modules: Vec<LoadedModule>,
     /// The time that addresses are of.
     time: u64,
+    kept: KeptModules,
     files: FxHashMap<(String, String), Result<ModuleFile, Missing>>,
+    /// Names of code that was generated at run time, one for each process; read at the first question.
+    run_time_code: Option<Vec<CodeNames>>,
 }
 
 impl Symbolizer {
@@ -163,7 +188,12 @@ impl Symbolizer {
     pub fn new(modules: Vec<LoadedModule>) -> Symbolizer {
         let mut modules = modules;
         modules.sort_by_key(|module| std::cmp::Reverse(module.since));
-        Symbolizer { modules, time: u64::MAX, files: FxHashMap::default() }
+        Symbolizer { modules, time: u64::MAX, ..Symbolizer::default() }
+    }
+
+    /// The same, with files that were kept of modules that are gone.
+    pub fn with_kept(self, kept: KeptModules) -> Symbolizer {
+        Symbolizer { kept, ..self }
     }
 
     /// Sets the time that addresses are of from now on, in the unit of [`LoadedModule::since`]: several modules may have
@@ -209,8 +239,12 @@ impl Symbolizer {
 
     /// The file at a path, with a build id, if it can be read.
     fn file(&mut self, path: &str, build_id: &str) -> Option<&mut ModuleFile> {
-        let key = (path.to_string(), build_id.to_string());
-        self.files.entry(key).or_insert_with(|| ModuleFile::open(path, build_id)).as_mut().ok()
+        self.try_file(path, build_id).as_mut().ok()
+    }
+
+    fn try_file(&mut self, path: &str, build_id: &str) -> &mut Result<ModuleFile, Missing> {
+        let (key, kept) = ((path.to_string(), build_id.to_string()), &self.kept);
+        self.files.entry(key).or_insert_with(|| ModuleFile::open(path, build_id, kept))
     }
 
     /// What lies at an address of a file, inside an instruction. The file is the one at `path`, if its
@@ -227,29 +261,40 @@ impl Symbolizer {
         (*found != in_file).then_some(place)
     }
 
+    /// Names an address that no loaded file holds by the kept maps of code that was generated at run time. Where the maps of
+    /// several processes have it under different names, it has none.
+    pub fn place_of_run_time_code(&mut self, address: u64) -> CodePlace {
+        let maps = self.run_time_code.get_or_insert_with(|| {
+            self.kept.code_maps().map(|text| CodeNames::parse(&String::from_utf8_lossy(&text))).collect()
+        });
+        let mut names: Vec<&str> = maps.iter().filter_map(|map| map.find(address)).collect();
+        names.dedup();
+        match names[..] {
+            [name] => {
+                let frame = Frame { function: Some(name.to_string()), ..Frame::default() };
+                CodePlace { frame, ..CodePlace::default() }
+            }
+            _ => CodePlace { missing: Some(Missing::RunTimeCode), ..CodePlace::default() },
+        }
+    }
+
     /// The loops around an address of a file, outer ones before inner ones. Empty where the code is not at hand, or
     /// for another processor than x86-64.
     pub fn loops_around(&mut self, path: &str, build_id: &str, in_file: u64) -> Vec<LoopCode> {
-        let key = (path.to_string(), build_id.to_string());
-        let file = self.files.entry(key).or_insert_with(|| ModuleFile::open(path, build_id));
-        file.as_mut().map_or_else(|_| Vec::new(), |file| file.loops_around(path, in_file))
+        self.file(path, build_id).map_or_else(Vec::new, |file| file.loops_around(in_file))
     }
 
     /// The static variable that lies at an address, and where in it that is.
     pub fn variable(&mut self, address: u64) -> Option<VariablePlace> {
         let (module, _) = self.in_file(address)?;
         let (path, build_id, bias) = (module.path.clone(), module.build_id.clone(), module.bias);
-        let key = (path.clone(), build_id.clone());
-        let file = self.files.entry(key).or_insert_with(|| ModuleFile::open(&path, &build_id));
-        file.as_mut().ok()?.variable(&path, address.wrapping_sub(bias))
+        self.file(&path, &build_id)?.variable(address.wrapping_sub(bias))
     }
 
     fn describe(&mut self, path: &str, build_id: &str, in_file: u64, runtime_call: bool) -> CodePlace {
         let short = path.rsplit('/').next().unwrap_or_default().to_string();
         let mut place = CodePlace { module: Some((short, in_file)), ..CodePlace::default() };
-        let key = (path.to_string(), build_id.to_string());
-        let file = self.files.entry(key).or_insert_with(|| ModuleFile::open(path, build_id));
-        let file = match file {
+        let file = match self.try_file(path, build_id) {
             Ok(file) => file,
             Err(missing) => {
                 place.missing = Some(missing.clone());
@@ -311,13 +356,15 @@ impl Symbolizer {
             place.offset = place.frame.line.is_none().then_some(offset);
         }
         if place.frame.function.is_none() {
-            place.unnamed = file.start_of_function(path, in_file);
+            place.unnamed = file.start_of_function(in_file);
         }
         // Beside all functions of a file that has debug information lies what the linker makes.
         let is_stub = found.is_stub || place.frame.function.is_none() && file.has_debug_information();
         if place.frame.line.is_none() && !is_stub {
             let path = path.to_string();
-            place.missing = Some(if file.has_debug_information() || file.has_symbols() {
+            place.missing = Some(if file.is_image() {
+                Missing::OnlyExported { path }
+            } else if file.has_debug_information() || file.has_symbols() {
                 Missing::NoDebugInformation { path }
             } else {
                 Missing::Stripped { path }

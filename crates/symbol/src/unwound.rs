@@ -1,10 +1,11 @@
 //! Where functions begin and end that have no names: from the tables by which stacks are unwound, which stripping leaves.
 
+use crate::file::read_with_sections;
 use crate::unwind_entries::each_entry;
 
 /// Begin and end of the functions that have entries there.
 pub fn unwound_functions(path: &str) -> Option<Vec<(u64, u64)>> {
-    let bytes = crate::file::read_whole(std::path::Path::new(path)).ok()?;
+    let bytes = read_with_sections(path)?;
     let file = object::File::parse(&*bytes).ok()?;
     let mut functions = Vec::new();
     each_entry(&file, |entry| functions.push((entry.initial_address(), entry.end_address())));

@@ -399,3 +399,44 @@ fn a_tail_call_into_a_runtime_inside_the_program_is_found() {
     let line = text.lines().position(|line| line.contains("/* the construct */")).unwrap() as u32 + 1;
     assert_eq!((place.frame.function.as_deref(), place.frame.line), (Some("smooth"), Some(line)));
 }
+
+#[test]
+fn exported_functions_have_names_without_a_section_table() {
+    let here = tempfile::tempdir().unwrap();
+    let (source, library) = (here.path().join("a.c"), here.path().join("a.so"));
+    std::fs::write(
+        &source,
+        "int shown(int a) { return a * 3; }\nint again(int a) { return shown(a) + 1; }\n",
+    )
+    .unwrap();
+    for style in ["gnu", "sysv"] {
+        let built = std::process::Command::new("cc")
+            .args(["-O1", "-g", "-shared", "-fPIC", &format!("-Wl,--hash-style={style}"), "-o"])
+            .args([&library, &source])
+            .status();
+        assert!(built.unwrap().success());
+        let path = library.to_str().unwrap();
+        let whole = std::fs::read(path).unwrap();
+        let table = u64::from_le_bytes(*whole[0x28..].first_chunk().unwrap()) as usize;
+        // What lies in memory ends before the sections that are not loaded.
+        let mut image = whole[..table].to_vec();
+        image[0x28..0x30].fill(0);
+        image[0x3c..0x40].fill(0);
+        std::fs::write(path, &image).unwrap();
+        let mut symbolizer = Symbolizer::default();
+        let named: Vec<String> = (0..image.len() as u64)
+            .filter_map(|at| symbolizer.place_in_file(path, "", at).frame.function)
+            .collect();
+        for name in ["shown", "again"] {
+            assert!(named.iter().any(|found| found == name), "{style}: {named:?}");
+        }
+        // Damaged ones give no names, and no panic.
+        for at in (0..image.len()).step_by(7) {
+            let mut damaged = image.clone();
+            damaged[at] = 0xff;
+            damaged.truncate(image.len() - at / 2);
+            std::fs::write(path, &damaged).unwrap();
+            let _ = Symbolizer::default().place_in_file(path, "", 0x1100);
+        }
+    }
+}

@@ -6,13 +6,13 @@ use crate::output;
 use anyhow::Context;
 use serde_json::json;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_analysis::call_paths::{CallPathOptions, TaskContext, profile_of};
 use taskscope_analysis::call_views::Column;
 use taskscope_profile::Profile;
 use taskscope_profile::named::CallTree;
-use taskscope_session::{Session, merge_profiles, profile_files};
+use taskscope_session::{KeptModules, Session, merge_profiles, profile_files};
 use taskscope_view::{CallPaths, PathsOptions, PathsView, TOP_PATHS, format, profile_summary};
 
 /// Name and version of the JSON of profiles: `call_paths` as in the report's schema, without what only a trace
@@ -101,14 +101,14 @@ pub fn json(session: &Session, args: &Args) -> serde_json::Value {
 /// # Errors
 /// If none of the files can be read, the report not be written, or what is asked for is not in a profile.
 pub fn run_profile(args: &Args) -> anyhow::Result<Option<ExitCode>> {
-    let Some(profile) = open_profile(&args.trace)? else { return Ok(None) };
+    let Some((profile, kept)) = open_profile(&args.trace)? else { return Ok(None) };
     let part = &args.selection;
     let asks_for_more = args.section.iter().any(|name| !PROFILE_SECTIONS.contains(&name.as_str()));
     if args.timeline || part.range.is_some() || part.filter.is_some() || asks_for_more {
         return Err(super::open_trace::a_profile(&args.trace).into());
     }
     check_context(&args.trace, args.paths.context())?;
-    let paths = CallPaths::of(&profile, None);
+    let paths = CallPaths::of(&profile, kept, None);
     let mut out = output::results();
     if args.json || args.html.is_some() {
         let report = json!({
@@ -139,11 +139,11 @@ fn check_context(profile: &Path, context: TaskContext) -> anyhow::Result<()> {
     }
 }
 
-/// The profiles at a path, merged; `None` where there are none. Damaged files are told on stderr.
+/// The profiles at a path, merged, and files that were kept beside them; `None` where there are none. Damaged files are told on stderr.
 ///
 /// # Errors
 /// If there are files and none can be read.
-pub fn open_profile(path: &Path) -> anyhow::Result<Option<Profile>> {
+pub fn open_profile(path: &Path) -> anyhow::Result<Option<(Profile, KeptModules)>> {
     let files = profile_files(path);
     if files.is_empty() {
         return Ok(None);
@@ -156,7 +156,8 @@ pub fn open_profile(path: &Path) -> anyhow::Result<Option<Profile>> {
     for problem in &merged.problems {
         eprintln!("warning: {problem}; it is left out");
     }
-    Ok(Some(merged.profile))
+    let kept = KeptModules::of_profiles(files.iter().map(PathBuf::as_path));
+    Ok(Some((merged.profile, kept)))
 }
 
 /// Whether `path` is a profile or a directory of profiles.
@@ -169,17 +170,18 @@ pub fn is_profile(path: &Path) -> bool {
 /// # Errors
 /// If there is nothing to read.
 pub fn open_tree(path: &Path, context: TaskContext) -> anyhow::Result<CallTree> {
-    let profile = match open_profile(path)? {
-        Some(profile) => {
+    let (profile, kept) = match open_profile(path)? {
+        Some(found) => {
             check_context(path, context)?;
-            profile
+            found
         }
         None => {
             let session = super::open(path)?;
-            profile_of(&session.execution, CallPathOptions { task_context: context }).0
+            let options = CallPathOptions { task_context: context };
+            (profile_of(&session.execution, options).0, KeptModules::of_trace(&session.root))
         }
     };
-    let (tree, missing) = taskscope_session::name_call_paths(&profile);
+    let (tree, missing) = taskscope_session::name_call_paths(&profile, kept);
     for missing in missing.iter().take(3) {
         eprintln!("warning: names are missing: {missing}");
     }

@@ -11,6 +11,7 @@ use framehop::{
 };
 
 use crate::dictionary;
+use crate::kept;
 use crate::modules::{self, Module, UnwindTables};
 use crate::runtime_inside;
 use crate::thread::Moment;
@@ -205,6 +206,7 @@ impl CodeMap {
                 } else {
                     Owner::Anybody
                 };
+                kept::keep(&module);
                 let prepared = prepare(&module);
                 let unwind = unwind_module(&module, prepared.tables);
                 Known { module, unwind, prepared, owner }

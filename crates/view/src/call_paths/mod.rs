@@ -16,7 +16,7 @@ use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext
 use taskscope_analysis::call_views::{Column, FlatBy, FlatRow};
 use taskscope_profile::named::{CallTree, What};
 use taskscope_profile::{Metric, Profile, conservation};
-use taskscope_session::Session;
+use taskscope_session::{KeptModules, Session};
 use taskscope_symbol::Missing;
 
 /// Which view.
@@ -85,13 +85,13 @@ impl CallPaths {
         let (profile, quality) = profile_of(&session.execution, CallPathOptions { task_context });
         CallPaths {
             filtered: crate::words::notes_of_filter(session),
-            ..CallPaths::of(&profile, Some(quality))
+            ..CallPaths::of(&profile, KeptModules::of_trace(&session.root), Some(quality))
         }
     }
 
-    /// Names the paths of a profile.
-    pub fn of(profile: &Profile, quality: Option<SampleQuality>) -> CallPaths {
-        let (tree, missing) = taskscope_session::name_call_paths(profile);
+    /// Names the paths of a profile, with files that were kept of modules.
+    pub fn of(profile: &Profile, kept: KeptModules, quality: Option<SampleQuality>) -> CallPaths {
+        let (tree, missing) = taskscope_session::name_call_paths(profile, kept);
         CallPaths { tree, missing, quality, unfit: profile.tree.unfit(), filtered: Vec::new() }
     }
 

@@ -158,7 +158,7 @@ impl Page {
             timeline.mark(instance.thread, Flags::FINDING, vec![(instance.start, instance.end)]);
         }
         Page {
-            names: Names::of(execution.clone()),
+            names: Names::of(execution.clone(), taskscope_session::KeptModules::of_trace(&session.root)),
             timeline,
             report,
             instances,

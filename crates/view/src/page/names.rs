@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use taskscope_execution::Execution;
-use taskscope_session::Places;
+use taskscope_session::{KeptModules, Places};
 
 type Question = Box<dyn FnOnce(&Places) + Send>;
 
@@ -14,11 +14,11 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of an execution. The thread ends when this is dropped.
-    pub fn of(execution: Arc<Execution>) -> Names {
+    /// The names of an execution, with files that were kept of modules. The thread ends when this is dropped.
+    pub fn of(execution: Arc<Execution>, kept: KeptModules) -> Names {
         let (questions, incoming) = channel::<Question>();
         std::thread::spawn(move || {
-            let places = Places::of(&execution);
+            let places = Places::of(&execution).with_kept(kept);
             drop(execution);
             for question in incoming {
                 question(&places);

@@ -368,7 +368,7 @@ impl Page {
         let queues = Queues::new(queues);
         let time = time_of(&execution, &queues);
         Some(Page {
-            names: Names::of(execution.clone()),
+            names: Names::of(execution.clone(), taskscope_session::KeptModules::of_trace(root)),
             execution,
             timeline,
             report: cache.header["report"].clone(),

@@ -1,0 +1,186 @@
+//! Keeps the files of modules that may be gone when names are looked up: removed or replaced ones, those that are in no
+//! directory (`memfd_create`), and those in directories for temporary files.
+//!
+//! A file is copied to `modules/` in the trace directory under its build id, once per recording. A removed one is copied by
+//! its mapping, which needs privileges, else what lies in memory is kept: headers, exported symbols, code and unwind
+//! tables. Done when a module is met first, never in a handler.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use taskscope_record::{limits, process};
+
+use crate::modules::Module;
+
+/// Directory in the trace. Readers have the same name in `taskscope_symbol::KeptModules`.
+const DIRECTORY: &str = "modules";
+/// Larger files are not kept whole.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+/// What a process keeps in all.
+const MAX_BYTES: u64 = 256 << 20;
+/// Headers of an ELF file lie in its first page.
+const PAGE_BYTES: usize = 4096;
+/// Directories whose files come and go.
+const TEMPORARY: [&[u8]; 6] = [b"/tmp/", b"/var/tmp/", b"/dev/", b"/proc/", b"/run/", b"/memfd:"];
+
+static KEPT_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Keeps a module's file, if it may be gone later.
+pub fn keep(module: &Module) {
+    let is_own = module.contains(keep as fn(&Module) as usize as u64) && !module.is_program;
+    if !module.path.to_bytes().contains(&b'/') || is_own {
+        return;
+    }
+    if process::place().is_some() && is_new(module) {
+        // Without a file there are no names, which readers report.
+        let _ = try_keep(module);
+    }
+}
+
+/// Whether a module was not looked at before.
+fn is_new(module: &Module) -> bool {
+    static SEEN: Mutex<Vec<(u64, CString, CString)>> = Mutex::new(Vec::new());
+    // A forked child may find it locked for ever; its parent has kept what there was.
+    let Ok(mut seen) = SEEN.try_lock() else { return false };
+    let same = |(start, id, path): &(u64, CString, CString)| {
+        (*start, id, path) == (module.start, &module.build_id, &module.path)
+    };
+    if seen.iter().any(same) {
+        return false;
+    }
+    seen.push((module.start, module.build_id.clone(), module.path.clone()));
+    true
+}
+
+fn try_keep(module: &Module) -> io::Result<()> {
+    let Ok(id) = module.build_id.to_str() else { return Ok(()) };
+    if id.is_empty() || id.len() > 128 {
+        return Ok(());
+    }
+    let memory = File::open("/proc/self/mem")?;
+    let mut page = [0; PAGE_BYTES];
+    let page_bytes = memory.read_at(&mut page, module.start & !0xfff)?;
+    let page = &page[..page_bytes];
+    let path = Path::new(std::ffi::OsStr::from_bytes(module.path.to_bytes()));
+    let own = open_if(path, |file| begins_with(file, page));
+    if own.is_some() && !is_temporary(module) {
+        return Ok(());
+    }
+    let Some((trace, _)) = process::place() else { return Ok(()) };
+    let directory = trace.join(DIRECTORY);
+    let place = directory.join(id);
+    if place.exists() {
+        return Ok(());
+    }
+    let source = own.or_else(|| open_removed(module, page));
+    let bytes = source.as_ref().and_then(|file| file.metadata().ok()).map_or(u64::MAX, |found| found.len());
+    let _ = std::fs::create_dir(&directory);
+    match source {
+        Some(mut file) if bytes <= MAX_FILE_BYTES => {
+            store(&place, bytes, |part| io::copy(&mut file, part).map(drop))
+        }
+        _ => {
+            let image = image(module, &memory, page).ok_or(io::ErrorKind::InvalidData)?;
+            store(&place, image.len() as u64, |mut part| io::Write::write_all(&mut part, &image))
+        }
+    }
+}
+
+fn is_temporary(module: &Module) -> bool {
+    let path = module.path.to_bytes();
+    let of_variable = std::env::var_os("TMPDIR").filter(|directory| directory.len() > 1);
+    TEMPORARY.iter().any(|directory| path.starts_with(directory))
+        || of_variable.is_some_and(|directory| path.starts_with(directory.as_bytes()))
+}
+
+/// Opens a regular file that is the one looked for. Never waits for another process.
+fn open_if(path: &Path, is_it: impl Fn(&File) -> bool) -> Option<File> {
+    let file =
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
+    (file.metadata().is_ok_and(|found| found.is_file()) && is_it(&file)).then_some(file)
+}
+
+fn begins_with(file: &File, page: &[u8]) -> bool {
+    let mut begin = [0; PAGE_BYTES];
+    let Some(begin) = begin.get_mut(..page.len()) else { return false };
+    let Ok(read) = file.read_at(begin, 0) else { return false };
+    // The memory behind the end of a file is zero.
+    begin.get(..read) == page.get(..read) && page.get(read..).is_some_and(|rest| rest.iter().all(|b| *b == 0))
+}
+
+/// Opens a removed file by what the system has of it: the program as such, and, with privileges, any mapping.
+fn open_removed(module: &Module, page: &[u8]) -> Option<File> {
+    let is_it = |file: &File| begins_with(file, page);
+    if module.is_program {
+        return open_if(Path::new("/proc/self/exe"), is_it);
+    }
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let begin = format!("{:x}-", module.start & !0xfff);
+    let range = maps.lines().find(|line| line.starts_with(&begin))?.split(' ').next()?;
+    open_if(&Path::new("/proc/self/map_files").join(range), is_it)
+}
+
+/// Writes a file whole or not at all.
+fn store(place: &Path, bytes: u64, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    limits::check_file_size(bytes)?;
+    if KEPT_BYTES.fetch_add(bytes, Relaxed).saturating_add(bytes) > MAX_BYTES {
+        KEPT_BYTES.fetch_sub(bytes, Relaxed);
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let part = PathBuf::from(format!("{}.{}.part", place.display(), std::process::id()));
+    let mut file = File::create_new(&part)?;
+    let done = write(&mut file).and_then(|()| std::fs::rename(&part, place));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    done
+}
+
+/// What lies in memory of a file, at its offsets: all that is not written to, and the dynamic section as it was in the file.
+/// It has no section table.
+fn image(module: &Module, memory: &File, page: &[u8]) -> Option<Vec<u8>> {
+    let word = |at: usize| Some(u64::from_ne_bytes(*page.get(at..)?.first_chunk()?));
+    let count = usize::from(u16::from_ne_bytes(*page.get(0x38..)?.first_chunk()?));
+    let table = usize::try_from(word(0x20)?).ok()?;
+    let mut image: Vec<u8> = Vec::new();
+    for number in 0..count {
+        let at = table.checked_add(number * size_of::<libc::Elf64_Phdr>())?;
+        let (kind, flags) = (word(at)? as u32, (word(at)? >> 32) as u32);
+        let (offset, address, bytes) = (word(at + 8)?, word(at + 16)?, word(at + 32)?);
+        if kind != libc::PT_DYNAMIC && (kind != libc::PT_LOAD || flags & libc::PF_W != 0) {
+            continue;
+        }
+        let end = offset.checked_add(bytes).filter(|end| *end <= MAX_FILE_BYTES)?;
+        let (start, end) = (offset as usize, end as usize);
+        if image.len() < end {
+            image.try_reserve(end - image.len()).ok()?;
+            image.resize(end, 0);
+        }
+        let part = image.get_mut(start..end)?;
+        memory.read_exact_at(part, module.bias.wrapping_add(address)).ok()?;
+        if kind == libc::PT_DYNAMIC {
+            unrelocate(part, module);
+        }
+    }
+    // Offset, number and names of sections.
+    for range in [0x28..0x30, 0x3c..0x40] {
+        image.get_mut(range)?.fill(0);
+    }
+    Some(image)
+}
+
+/// Takes back what the C library's loader adds to the addresses in a dynamic section.
+fn unrelocate(dynamic: &mut [u8], module: &Module) {
+    for value in dynamic.as_chunks_mut::<8>().0.iter_mut().skip(1).step_by(2) {
+        let address = u64::from_ne_bytes(*value);
+        if module.contains(address) {
+            *value = address.wrapping_sub(module.bias).to_ne_bytes();
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Files of modules that a recorder kept in the trace, since their own may be gone when names are looked up.
+
+use std::path::{Path, PathBuf};
+
+/// Directories with kept files, each named after the build id of its module.
+#[derive(Clone, Debug, Default)]
+pub struct KeptModules {
+    directories: Vec<PathBuf>,
+}
+
+impl KeptModules {
+    /// Name of the directory in a trace.
+    pub const DIRECTORY: &str = "modules";
+
+    /// The kept files of the trace in a directory.
+    pub fn of_trace(directory: &Path) -> KeptModules {
+        KeptModules { directories: vec![directory.join(KeptModules::DIRECTORY)] }
+    }
+
+    /// The kept files beside profiles.
+    pub fn of_profiles<'a>(files: impl IntoIterator<Item = &'a Path>) -> KeptModules {
+        let beside = files.into_iter().filter_map(|file| Some(file.parent()?.join(KeptModules::DIRECTORY)));
+        let mut directories: Vec<PathBuf> = beside.collect();
+        directories.sort();
+        directories.dedup();
+        KeptModules { directories }
+    }
+
+    /// Larger maps of code that was generated at run time are neither kept nor read.
+    pub const MAX_MAP_BYTES: u64 = 64 << 20;
+    /// More maps are not read.
+    const MAX_MAPS: usize = 256;
+
+    /// The content of the kept maps of code that was generated at run time. Links are not followed.
+    pub(crate) fn code_maps(&self) -> impl Iterator<Item = Vec<u8>> {
+        let entries = self.directories.iter().filter_map(|directory| std::fs::read_dir(directory).ok());
+        let mut maps: Vec<PathBuf> = (entries.flatten().flatten())
+            .filter(|entry| {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                let is_small = |found: std::fs::Metadata| found.len() <= KeptModules::MAX_MAP_BYTES;
+                name.starts_with("perf-")
+                    && name.ends_with(".map")
+                    && entry.file_type().is_ok_and(|kind| kind.is_file())
+                    && entry.metadata().is_ok_and(is_small)
+            })
+            .map(|entry| entry.path())
+            .take(KeptModules::MAX_MAPS)
+            .collect();
+        maps.sort();
+        maps.into_iter().filter_map(|map| std::fs::read(map).ok())
+    }
+
+    /// The kept file of a module. Links are not followed.
+    pub(crate) fn find(&self, build_id: &str) -> Option<PathBuf> {
+        let is_digit = |byte: u8| byte.is_ascii_hexdigit() || byte == b'~';
+        if build_id.is_empty() || build_id.len() > 128 || !build_id.bytes().all(is_digit) {
+            return None;
+        }
+        let files = self.directories.iter().map(|directory| directory.join(build_id));
+        let is_file = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+        files.into_iter().find(is_file)
+    }
+}
+
+/// Bytes of a file's start that its fingerprint is of.
+const FINGERPRINT_BYTES: usize = 4096;
+
+/// What stands for the build id of a file without one: `~` and the FNV-1a hash of its first page, which holds its headers.
+pub(crate) fn fingerprint(file: &[u8]) -> String {
+    let page = &file[..file.len().min(FINGERPRINT_BYTES)];
+    let hash = page.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("~{hash:016x}")
+}

@@ -1,0 +1,61 @@
+//! Names of code that was generated at run time, from maps in perf's form: lines of start and size in hexadecimal and a name.
+
+/// Functions of one process's map, in the order of their addresses.
+#[derive(Debug, Default)]
+pub(crate) struct CodeNames {
+    /// Start, end and name. None overlap.
+    functions: Vec<(u64, u64, String)>,
+}
+
+impl CodeNames {
+    /// Reads a map. Lines of another form are left out. Where functions overlap, the last one written counts: compilers use
+    /// memory again.
+    pub(crate) fn parse(text: &str) -> CodeNames {
+        let mut kept: std::collections::BTreeMap<u64, (u64, &str)> = std::collections::BTreeMap::new();
+        for (start, end, name) in text.lines().filter_map(function_of) {
+            while let Some((before, (before_end, _))) = kept.range(..end).next_back()
+                && *before_end > start
+            {
+                let before = *before;
+                kept.remove(&before);
+            }
+            kept.insert(start, (end, name));
+        }
+        let functions = kept.into_iter().map(|(start, (end, name))| (start, end, name.to_string()));
+        CodeNames { functions: functions.collect() }
+    }
+
+    /// The function that holds an address.
+    pub(crate) fn find(&self, address: u64) -> Option<&str> {
+        let after = self.functions.partition_point(|(start, ..)| *start <= address);
+        let (_, end, name) = self.functions.get(after.checked_sub(1)?)?;
+        (address < *end).then_some(name)
+    }
+}
+
+fn function_of(line: &str) -> Option<(u64, u64, &str)> {
+    let mut fields = line.splitn(3, ' ');
+    let number = |field: Option<&str>| {
+        let field = field?;
+        u64::from_str_radix(field.strip_prefix("0x").unwrap_or(field), 16).ok()
+    };
+    let (start, size) = (number(fields.next())?, number(fields.next())?);
+    let name = fields.next()?.trim();
+    let end = start.checked_add(size.max(1))?;
+    (!name.is_empty()).then_some((start, end, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_functions_replace_those_whose_memory_they_use() {
+        let map = CodeNames::parse(
+            "1000 20 old a\n0x1010 8 new\nx 1 y\n2000 10 \nffffffffffffffff 9 z\n3000 0 stub",
+        );
+        let names = [0x1000, 0x1010, 0x1017, 0x1018, 0x2000, 0x3000].map(|address| map.find(address));
+        assert_eq!(names, [None, Some("new"), Some("new"), None, None, Some("stub")]);
+        assert_eq!(CodeNames::parse("1000 20 a(int, long)").find(0x101f), Some("a(int, long)"));
+    }
+}
