@@ -63,3 +63,91 @@ fn paths_of_libraries_at_one_address_are_not_mixed() {
         assert_eq!(found, [true; 2], "{mode}");
     }
 }
+
+/// A library, one that replaces it, and the program that loads it; the report of a run in this way.
+fn run_removed(here: &Path, way: &str, options: &[&str], flags: &[&str]) -> (Value, String) {
+    let mut own = vec!["-shared", "-fPIC", "-O1", "-DNAME=kept_kernel"];
+    own.extend(flags);
+    Compiler::Clang.build_file(&program("removed_library"), &here.join("own.so"), &own);
+    let other = [&own[..3], &["-DNAME=wrong_kernel", "-DOTHER"], flags].concat();
+    Compiler::Clang.build_file(&program("removed_library"), &here.join("other.so"), &other);
+    Compiler::Clang.build_file(&program("removed"), &here.join("program"), &["-fno-openmp"]);
+    let mut command = record(here);
+    command.args(["-o", "trace"]).args(options).args(["--", "./program", way, "own.so", "other.so"]);
+    assert!(output(&mut command).status.success());
+    let report = |options: &[&str]| {
+        let printed = output(taskscope().arg("report").args(options).arg(here.join("trace")));
+        String::from_utf8(printed.stdout).unwrap()
+    };
+    let found = (serde_json::from_str(&report(&["--json"])).unwrap(), report(&[]));
+    std::fs::remove_dir_all(here.join("trace")).unwrap();
+    found
+}
+
+#[test]
+fn removed_and_replaced_libraries_keep_their_names() {
+    let here = tempfile::tempdir().unwrap();
+    for way in ["removed", "replaced", "later", "memory"] {
+        for flags in [&[][..], &["-Wl,--build-id=none"]] {
+            let (report, _) = run_removed(here.path(), way, &["--sample", "500"], flags);
+            let regions: Vec<&str> =
+                rows(&report, "regions").iter().filter_map(|row| row["function"].as_str()).collect();
+            assert_eq!(regions, ["run"], "{way} {flags:?}");
+            let lines: Vec<&Value> = rows(&report, "task_types").iter().map(|row| &row["line"]).collect();
+            assert_eq!(lines, [20], "{way} {flags:?}");
+            let paths: String =
+                rows(&report["call_paths"], "paths").iter().flat_map(frames).collect::<Vec<_>>().join("\n");
+            assert!(paths.contains("kept_kernel") && !paths.contains("wrong_kernel"), "{way}: {paths}");
+        }
+    }
+}
+
+#[test]
+fn profiles_keep_names_of_removed_libraries() {
+    let here = tempfile::tempdir().unwrap();
+    let options = ["--sample", "500", "--mode", "profile"];
+    for way in ["removed", "memory"] {
+        let (report, _) = run_removed(here.path(), way, &options, &[]);
+        let paths: String =
+            rows(&report["call_paths"], "paths").iter().flat_map(frames).collect::<Vec<_>>().join("\n");
+        assert!(paths.contains("kept_kernel"), "{way}: {paths}");
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn code_generated_at_run_time_has_the_names_of_its_map() {
+    let here = tempfile::tempdir().unwrap();
+    Compiler::Clang.build_file(&program("generated"), &here.path().join("program"), &["-fno-openmp"]);
+    let without = "[code generated at run time]";
+    for mode in ["trace", "profile"] {
+        for (argument, expected) in [
+            (&[][..], &[without][..]),
+            (&["removed"], &[without]),
+            (&["kept"], &["generated::first", "generated::second"]),
+        ] {
+            let mut command = record(here.path());
+            command
+                .args(["-o", "trace", "--sample", "500", "--mode", mode, "--", "./program"])
+                .args(argument);
+            assert!(output(&mut command).status.success());
+            let trace = here.path().join("trace");
+            let printed = output(taskscope().args(["report", "--json"]).arg(&trace));
+            let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+            let mut innermost: Vec<&str> = rows(&report["call_paths"], "paths")
+                .iter()
+                .filter_map(|path| frames(path).into_iter().rfind(|step| step.contains("generated")))
+                .collect();
+            innermost.sort();
+            innermost.dedup();
+            assert_eq!(innermost, expected, "{mode} {argument:?}");
+            if let Ok(kept) = std::fs::read_dir(trace.join("modules")) {
+                for map in kept.flatten().filter(|file| file.file_name().to_string_lossy().ends_with(".map"))
+                {
+                    std::fs::remove_file(Path::new("/tmp").join(map.file_name())).unwrap();
+                }
+            }
+            std::fs::remove_dir_all(trace).unwrap();
+        }
+    }
+}

@@ -19,6 +19,7 @@ mod ovni;
 mod program;
 pub mod recorder_library;
 mod run_file;
+mod run_time_code;
 mod summary;
 mod tails;
 mod wrapped;
@@ -221,6 +222,7 @@ fn record(
     let mut run_file = RunFile::begin(typed, program, &args.mode, rank.map(|rank| rank.rank), notices);
     write_run_file(&run_file, &trace);
 
+    let start = std::time::SystemTime::now();
     let outcome = execute(program, &args.command, &passed_on, &environment.variables);
     let refused = drainer.map(Drainer::stop).unwrap_or_default();
     drop(libraries);
@@ -231,6 +233,7 @@ fn record(
     run_file.signal = outcome.signal();
     let tails_outside = tails::bring_home(&trace.path);
     end::store(&trace.path, &outcome);
+    run_time_code::keep_maps(&trace.path, start);
     let profiles = trace.profiles();
     let recorded = trace.has_streams();
     if recorded && run_file.rank.unwrap_or(0) == 0 {
