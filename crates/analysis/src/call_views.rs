@@ -239,42 +239,83 @@ fn hot_path(sums: &[u64], children: &[Vec<NodeId>]) -> Vec<NodeId> {
 
 /// The tree turned over: outermost what a value was counted at, then its callers. Where it was called from
 /// is no part of a function's identity on the outermost level, nor is the line of a wait. Each row's parts sum to it.
+/// Idle workers have no callers: below their row is what the others worked on meanwhile, by its share.
 pub fn bottom_up(tree: &CallTree) -> CallTree {
     let mut turned = tree.clone();
     turned.tree = Tree::growing();
+    let idle = Metric::taken(Marker::Idle);
+    let mut idled = 0u64;
     for node in tree.nodes() {
-        let values: Vec<(Metric, u64)> = tree.tree.values(node).collect();
+        let mut values: Vec<(Metric, u64)> = tree.tree.values(node).collect();
+        if tree.tree.parent(node) == ROOT {
+            values.retain(|(metric, value)| {
+                let is_idle = *metric == idle;
+                idled = idled.saturating_add(if is_idle { *value } else { 0 });
+                !is_idle
+            });
+        }
         if values.is_empty() {
             continue;
         }
-        let path: Vec<Frame> = tree.tree.path(node).collect();
-        let mut at = ROOT;
-        for (depth, frame) in path.iter().enumerate() {
-            // The line from which a step was called belongs to its caller's row.
-            let inner = depth.checked_sub(1).map(|inner| path[inner]);
-            let waiting = inner.and_then(|inner| tree.place_of(inner)).cloned();
-            let inner = inner.and_then(|inner| tree.label_of(inner)).cloned().or_else(|| waiting.clone());
-            let frame = match tree.label_of(*frame).cloned() {
-                Some(mut label) if label.what == What::Function => {
-                    (label.file, label.line) = inner.map_or((None, None), |inner| (inner.file, inner.line));
-                    Frame { module: turned.number(label), ..*frame }
-                }
-                // A construct has a line of its own: that of the wait in it is a row between.
-                Some(_) => {
-                    if let Some(line) = waiting {
-                        at = turned.child(at, FrameKind::User, line);
-                    }
-                    *frame
-                }
-                None => frame.without_place(),
-            };
-            at = turned.tree.child(at, frame);
-        }
+        let at = add_turned(tree, &mut turned, ROOT, node);
         for (metric, value) in values {
             turned.tree.add(at, metric, value);
         }
     }
+    if idled > 0 {
+        add_idle(tree, &mut turned, idled);
+    }
     turned
+}
+
+/// Adds `idled` nanoseconds of idling, at the paths that share its blame.
+fn add_idle(tree: &CallTree, turned: &mut CallTree, idled: u64) {
+    let (taken, shared) = (Metric::taken(Marker::Idle), Metric::shared(Marker::Idle));
+    let row = turned.tree.child(ROOT, Frame::state(Marker::Idle));
+    let whole = tree.tree.total(shared);
+    let mut rest = idled;
+    for node in tree.nodes() {
+        let share = own(&tree.tree, node, Column::Of(shared));
+        // Of a part of a run, more may be shared than was idled in it.
+        let part = (u128::from(share) * u128::from(idled.min(whole))).checked_div(whole.into());
+        let part = part.and_then(|part| u64::try_from(part).ok()).unwrap_or(0).min(rest);
+        if part > 0 {
+            let at = add_turned(tree, turned, row, node);
+            turned.tree.add(at, taken, part);
+            rest -= part;
+        }
+    }
+    if rest > 0 {
+        turned.tree.add(row, taken, rest);
+    }
+}
+
+/// Adds the steps of a node, innermost first, below a row of the turned tree; returns the last one.
+fn add_turned(tree: &CallTree, turned: &mut CallTree, below: NodeId, node: NodeId) -> NodeId {
+    let path: Vec<Frame> = tree.tree.path(node).collect();
+    let mut at = below;
+    for (depth, frame) in path.iter().enumerate() {
+        // The line from which a step was called belongs to its caller's row.
+        let inner = depth.checked_sub(1).map(|inner| path[inner]);
+        let waiting = inner.and_then(|inner| tree.place_of(inner)).cloned();
+        let inner = inner.and_then(|inner| tree.label_of(inner)).cloned().or_else(|| waiting.clone());
+        let frame = match tree.label_of(*frame).cloned() {
+            Some(mut label) if label.what == What::Function => {
+                (label.file, label.line) = inner.map_or((None, None), |inner| (inner.file, inner.line));
+                Frame { module: turned.number(label), ..*frame }
+            }
+            // A construct has a line of its own: that of the wait in it is a row between.
+            Some(_) => {
+                if let Some(line) = waiting {
+                    at = turned.child(at, FrameKind::User, line);
+                }
+                *frame
+            }
+            None => frame.without_place(),
+        };
+        at = turned.tree.child(at, frame);
+    }
+    at
 }
 
 /// What rows of the flat view are.
@@ -472,6 +513,49 @@ mod tests {
         tree.add(node, Metric::shared(Marker::Idle), 3);
         tree.add(node, Metric::shared(Marker::Barrier), 4);
         assert_eq!((total(&tree, Column::Idleness), total(&tree, Column::Blame)), (3, 5));
+    }
+
+    #[test]
+    fn idle_time_has_below_it_what_others_worked_on() {
+        let mut run = CallTree::default();
+        let label = |function: &str| Label {
+            what: What::Function,
+            function: function.to_string(),
+            file: None,
+            line: None,
+            module: String::new(),
+        };
+        let main = run.child(ROOT, FrameKind::User, label("main"));
+        let [read, write] = ["read", "write"].map(|name| run.child(main, FrameKind::User, label(name)));
+        let idle = run.tree.child(ROOT, Frame::state(Marker::Idle));
+        for (read_share, write_share, idled) in [(70, 30, 100), (70, 30, 110), (140, 60, 100)] {
+            let mut run = run.clone();
+            run.tree.add(read, Metric::shared(Marker::Idle), read_share);
+            run.tree.add(write, Metric::shared(Marker::Idle), write_share);
+            run.tree.add(idle, Metric::taken(Marker::Idle), idled);
+            let turned = bottom_up(&run);
+            let waiting = inclusive(&turned.tree, Column::Waiting);
+            let paths: Vec<(Vec<String>, u64)> = (turned.tree.ids())
+                .map(|node| {
+                    let mut steps: Vec<String> =
+                        turned.tree.path(node).map(|frame| turned.text_of(frame)).collect();
+                    steps.reverse();
+                    (steps, waiting[node.0 as usize])
+                })
+                .filter(|(_, waiting)| *waiting > 0)
+                .collect();
+            let path =
+                |steps: &[&str], waiting| (steps.iter().map(|step| step.to_string()).collect(), waiting);
+            let expected: [(Vec<String>, u64); 5] = [
+                path(&["<idle>"], idled),
+                path(&["<idle>", "read"], 70),
+                path(&["<idle>", "read", "main"], 70),
+                path(&["<idle>", "write"], 30),
+                path(&["<idle>", "write", "main"], 30),
+            ];
+            assert_eq!(paths, expected);
+            assert_eq!(total(&turned.tree, Column::Idleness), read_share + write_share);
+        }
     }
 
     #[test]
