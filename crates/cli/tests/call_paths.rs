@@ -563,7 +563,7 @@ fn code_in_regions_is_known_where_the_runtime_takes_no_tool() {
     let time_in = |function: &str| -> u64 {
         let paths = rows(&report["call_paths"], "paths").iter();
         let within = paths.filter(|path| frames(path).contains(&function));
-        within.map(|path| path["values"]["work_ns"].as_u64().unwrap_or(0)).sum()
+        within.map(|path| path["values"]["time_ns"].as_u64().unwrap_or(0)).sum()
     };
     // Two threads for 0.05 s each.
     assert!(time_in("in_region") > 50_000_000, "{}", time_in("in_region"));
