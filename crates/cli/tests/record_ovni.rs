@@ -61,6 +61,60 @@ fn a_size_cap_is_kept_and_the_loss_told() {
     assert!(text(&wrong.stderr).contains("64M"));
 }
 
+/// Each starts two programs that are linked to libovni, in ways that their users use.
+#[test]
+fn programs_are_recorded_whatever_starts_them() {
+    let here = tempfile::tempdir().unwrap();
+    let bin = here.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    for name in ["again", "nested"] {
+        compile(name, here.path());
+        fs::rename(here.path().join(name), bin.join(name)).unwrap();
+    }
+    let write = |name: &str, text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::write(here.path().join(name), text).unwrap();
+        fs::set_permissions(here.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    write(
+        "run.sh",
+        "#!/bin/sh\ndir=$(dirname \"$0\")/bin\nfor prog in again nested; do\n  \"$dir/$prog\" || exit 1\ndone\n",
+    );
+    write("outer.sh", "#!/bin/bash\nexec env LANG=C sh ./run.sh\n");
+    write("Makefile", "BIN = ./bin\nrun:\n\t@$(BIN)/again\n\t@$(BIN)/nested\n");
+    write(
+        "x.py",
+        "import subprocess\nfor name in ['again', 'nested']:\n    subprocess.run(['bin/' + name], check=True)\n",
+    );
+    for (index, command) in [
+        &["bash", "./run.sh"][..],
+        &["sh", "run.sh"],
+        &["./outer.sh"],
+        &["make", "-s", "run"],
+        &["python3", "x.py"],
+        &["sh", "-c", "p=again; bin/$p && (cd bin; exec ./nested)"],
+        &["timeout", "100", "nice", "bash", "run.sh"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        if Command::new(command[0]).arg("--version").output().is_err() && command[0] == "python3" {
+            continue;
+        }
+        let trace = format!("{index}.trace");
+        let recorded = output(record(here.path()).args(["-o", &trace, "--"]).args(*command));
+        assert!(recorded.status.success(), "{command:?}: {}", text(&recorded.stderr));
+        assert!(
+            !text(&recorded.stderr).contains("used no OpenMP"),
+            "{command:?}: {}",
+            text(&recorded.stderr)
+        );
+        // Four of the one, which runs as two processes, and one of the other.
+        assert_eq!(walk(&here.path().join(&trace)).len(), 5, "{command:?}");
+        assert!(!here.path().join("ovni").exists(), "{command:?}");
+    }
+}
+
 /// All `stream.obs` below a directory.
 fn walk(directory: &Path) -> Vec<PathBuf> {
     let mut found = vec![];

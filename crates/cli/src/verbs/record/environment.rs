@@ -7,7 +7,7 @@
 //! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | a library of the program's with a tool, and the user's own `OMP_TOOL_LIBRARIES`; our tool chains to the first that starts |
 //! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken, MPI is recorded, a library of the program's has a tool, or the runtime is linked into the program |
 //! | `ASAN_OPTIONS` | in front of the user's, for programs with AddressSanitizer's library where something is preloaded: that this is well, and that leaks (our own) are not looked for |
-//! | `LD_LIBRARY_PATH` | in front of the user's: our `libovni.so.1` for programs that record through ovni ([`super::ovni`]), the program's own runtime for programs that offload ([`super::offload`]) |
+//! | `LD_LIBRARY_PATH` | in front of the user's: our `libovni.so.1` for programs that record through ovni, and for commands that use no OpenMP themselves, as they may start such programs ([`super::ovni`]), the program's own runtime for programs that offload ([`super::offload`]) |
 //! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
 //! | `TASKSCOPE_SHARE` | 1 with `--share`: tails that lie in memory are readable by other users |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |

@@ -59,6 +59,11 @@ pub fn is_used_by(programs: &[PathBuf]) -> bool {
         .any(|(_, object)| object.needed.iter().any(is_runtime))
 }
 
+/// Whether a program is linked with any OpenMP runtime.
+pub fn uses_openmp(program: &Path) -> bool {
+    has_ompt_runtime(program) || decide(program) != Decision::NotNeeded
+}
+
 /// Whether a program is linked with an OpenMP runtime that a tool can attach to.
 pub fn has_ompt_runtime(program: &Path) -> bool {
     loader::objects_of(program).iter().any(|(path, _)| is_ompt_runtime_name(path))

@@ -194,8 +194,10 @@ fn record(
     environment.appease_sanitizer(&programs);
     let libraries = offload::attach(&mut environment, &trace.path, &programs);
     let uses_ovni = ovni::is_used_by(&programs);
-    if uses_ovni {
-        ovni::attach(&mut environment, &trace.path);
+    // What a command starts cannot always be seen. On other hosts the loader's paths are not ours to set.
+    let may_start_others = !libgomp::uses_openmp(program) && !launcher::is_launcher(program);
+    if uses_ovni || may_start_others {
+        ovni::attach(&mut environment, &trace.path, uses_ovni);
     }
     for (variable, bytes) in [(MAX_SIZE_VARIABLE, args.max_size), (RING_VARIABLE, args.ring)] {
         if let Some(bytes) = bytes {

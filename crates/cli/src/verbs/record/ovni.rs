@@ -23,15 +23,19 @@ pub fn is_used_by(programs: &[PathBuf]) -> bool {
         .any(|(_, object)| object.needed.iter().any(counts))
 }
 
-/// Puts our library in front of the original, and the trace where `record` wants it.
-pub fn attach(environment: &mut Environment, trace: &Path) {
+/// Puts our library in front of the original, and the trace where `record` wants it: where the original is loaded all
+/// the same, by a path of the program's own, its streams are in the trace.
+pub fn attach(environment: &mut Environment, trace: &Path, is_used: bool) {
     let Some(directory) = library_directory() else {
+        environment.set("OVNI_TRACEDIR", trace);
+        if !is_used {
+            return;
+        }
         let text = format!(
             "this program records through ovni's own library, since taskscope's {NEEDED} is not installed; \
              to record it: make install, or {VARIABLE}=/directory/of/{NEEDED}"
         );
         environment.notices.push(Notice { name: "no-ovni-library", text });
-        environment.set("OVNI_TRACEDIR", trace);
         return;
     };
     environment.search_first(&directory);
