@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// A linkage name without C++ or Rust mangling; other names as they are.
+/// A linkage name without C++, Rust or Cython mangling; other names as they are.
 pub fn demangle(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
@@ -15,7 +15,54 @@ pub fn demangle(name: &str) -> String {
             return text;
         }
     }
-    name.to_string()
+    of_cython(name).unwrap_or_else(|| name.to_string())
+}
+
+/// `sklearn.utils.murmurhash.hash_all` of `__pyx_pw_7sklearn_5utils_10murmurhash_3hash_all`: the qualified name of a function
+/// in a module made by Cython. What it appends for copies of the function stays.
+///
+/// The module's name is a list of parts, each after its length and before `_`. In functions for Python (`pw`: wrapper, `pf`:
+/// body) and generators, a number that tells functions of one name apart comes before the function's own name.
+fn of_cython(name: &str) -> Option<String> {
+    /// What a name begins with, and whether a number comes before the function's own name.
+    const KINDS: [(&str, bool); 4] = [("pw_", true), ("pf_", true), ("gb_", true), ("f_", false)];
+    let mut rest = name.strip_prefix("__pyx_")?;
+    // A function of a fused type has a copy for each combination of types.
+    while let Some(numbered) = rest.strip_prefix("fuse_") {
+        rest = numbered.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_').strip_prefix("pyx_")?;
+    }
+    let (mut rest, is_numbered) =
+        KINDS.iter().find_map(|(mark, is_numbered)| Some((rest.strip_prefix(mark)?, *is_numbered)))?;
+    let mut parts = Vec::new();
+    let mut own = None;
+    while let Some((part, inner)) = part_of_cython(rest) {
+        parts.push(part);
+        rest = inner;
+        // A number may be the length of what comes after it by chance.
+        let unnumbered = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        if !is_numbered {
+            own = Some((parts.len(), rest));
+        } else if unnumbered.len() < rest.len() {
+            own = Some((parts.len(), unnumbered));
+        }
+    }
+    let (modules, mut function) = own?;
+    // Functions of fused types repeat the mark before their own name.
+    if let Some(numbered) = function.strip_prefix("__pyx_fuse_") {
+        function = numbered.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_');
+    }
+    parts.truncate(modules);
+    parts.push(Some(function).filter(|function| !function.is_empty())?);
+    Some(parts.join("."))
+}
+
+/// `sklearn` and what comes after it, of `7sklearn_5utils_…`.
+fn part_of_cython(text: &str) -> Option<(&str, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (length, text) = text.split_at(digits);
+    let (part, rest) = text.split_at_checked(length.parse().ok()?)?;
+    let rest = rest.strip_prefix('_').filter(|rest| !rest.is_empty() && !part.is_empty())?;
+    Some((part, rest))
 }
 
 /// What compilers append or put in the place of a function's name when they cut out the body of an
@@ -287,6 +334,34 @@ mod tests {
         assert_eq!(demangle("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE"), "core::fmt::Formatter::pad");
         assert_eq!(demangle("_ZN2ns4workEi"), "ns::work(int)");
         assert_eq!(demangle("c_function"), "c_function");
+        for (name, demangled) in [
+            ("__pyx_pw_4heat_5steps_7advance", "heat.steps.advance"),
+            ("__pyx_pf_4heat_5steps_6advance", "heat.steps.advance"),
+            ("__pyx_pw_4heat_5steps_4Grid_3sum_up", "heat.steps.Grid.sum_up"),
+            // The number is the length of a word by chance.
+            ("__pyx_pw_4heat_5steps_9_relocate_rows", "heat.steps._relocate_rows"),
+            ("__pyx_f_4heat_5steps__inner", "heat.steps._inner"),
+            ("__pyx_f_4heat_7_steps2_4Grid_sum_up.isra.0", "heat._steps2.Grid.sum_up.isra.0"),
+            ("__pyx_fuse_1__pyx_f_4heat_5steps__norm", "heat.steps._norm"),
+            ("__pyx_fuse_0_1__pyx_pw_4heat_5steps_11norm", "heat.steps.norm"),
+            ("__pyx_pf_4heat_5steps_4__pyx_fuse_0norm", "heat.steps.norm"),
+            ("__pyx_gb_4heat_5steps_4rows_2generator1", "heat.steps.rows.generator1"),
+        ] {
+            assert_eq!(demangle(name), demangled);
+        }
+        for name in [
+            "__pyx_pw_",
+            "__pyx_f_4heat",
+            "__pyx_f_99heat_x",
+            "__pyx_f_99999999999999999999heat_x",
+            "__pyx_pw_4heat_2",
+            "__pyx_f_1é_x",
+            "__pyx_fuse_",
+            "__pyx_mdef_4heat_1f",
+            "__Pyx_PyObject_Call",
+        ] {
+            assert_eq!(demangle(name), name);
+        }
     }
 
     #[test]
