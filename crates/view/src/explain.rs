@@ -318,7 +318,7 @@ explanations! {
     "missing-names": "Some places in the code have no function or line."; "Files are compared with the recorded ones by build id; lines come from DWARF, names from DWARF or the symbol table."; "Compile with -g; keep the executables as they were when recorded, at the same path.";
 
     // What did not fit.
-    "inverted-edge": "Something was used before it was created, because clocks of threads differ a little."; "The creation is moved to the use, so that the distance is zero; count and largest distance are shown."; "Up to some hundred nanoseconds it is harmless.";
+    "inverted-edge": "A thread executed a region or task before its recorded creation. Clocks of threads differ a little, and the first region of a construct is recorded once its code is known."; "The creation is moved to the use, so that the distance is zero; count and largest distance are shown."; "None is needed: it is harmless up to some hundred nanoseconds, and once for each construct.";
     "late-release": "A lock's release was reported after the next holder had it. OMPT reports a release after it has happened, so some are always late."; "The next holder counts from its own acquisition; the late report is ignored."; "Nothing: it moves no time.";
     "time-runs-back": "An event lies before its thread's previous one."; "It is moved to the previous one's time."; "taskscope check names the stream.";
     "end-without-begin": "An end event had no begin."; "It is ignored."; "taskscope check names the stream.";

@@ -1,6 +1,6 @@
 //! What is inside a trace, how complete, which clocks, what was lost: for every thread.
 
-use crate::format::{count, short_count, thread_words, time};
+use crate::format::{count, counted, short_count, thread_words, time};
 use crate::words::{self, NoticeText};
 use anstyle::Style;
 use rustc_hash::FxHashSet;
@@ -90,16 +90,16 @@ pub fn text(session: &Session) -> String {
     line(
         "contents",
         &format!(
-            "{} tasks, {} parallel regions, {} worksharing shares, {} holds of {} locks, {} dependences{}",
-            count(execution.tasks.len() as u64),
-            count(execution.regions.len() as u64),
-            count(contents.works),
-            count(contents.holds),
-            count(execution.catalog.objects.len() as u64),
-            count(contents.dependences),
+            "{}, {}, {}, {} of {}, {}{}",
+            counted(execution.tasks.len() as u64, "task"),
+            counted(execution.regions.len() as u64, "parallel region"),
+            counted(contents.works, "worksharing share"),
+            counted(contents.holds, "hold"),
+            counted(execution.catalog.objects.len() as u64, "lock"),
+            counted(contents.dependences, "dependence"),
             match session.devices.operations() {
                 0 => String::new(),
-                operations => format!(", {} device operations", count(operations)),
+                operations => format!(", {}", counted(operations as u64, "device operation")),
             },
         ),
     );

@@ -250,8 +250,8 @@ impl Page<'_> {
         let mut threads = counted(ledger.os_threads() as u64, "thread");
         if ledger.cpus > 0 {
             threads = format!("{}  {threads}", counted(ledger.cpus as u64, "CPU"));
-        } else if ledger.other_threads > 0 {
-            let _ = write!(threads, " ({} no workers)", ledger.other_threads);
+        } else if ledger.other_threads > 0 && !words::knows_samples_alone(session, analysis) {
+            let _ = write!(threads, " ({})", counted(ledger.workers as u64, "worker"));
         }
         // Where CPUs are the workers, their number is there already.
         if let Some(cpus) = crate::cpus::header(&session.execution).filter(|_| ledger.cpus == 0) {

@@ -163,12 +163,13 @@ fn no_cpu(session: &Session) -> String {
     let loads = facts.iter().filter_map(|facts| Some((facts.load()?, facts.allowed.len())));
     let others = loads.filter(|(load, _)| load.end > load.start).max_by_key(|(load, _)| load.others_ns());
     match others {
-        Some((load, cpus)) if load.others_ns() * 50 >= load.end - load.start => format!(
-            "threads had no CPU: other programs used {:.1} of {}",
-            load.others_ns() as f64 / (load.end - load.start) as f64,
-            format::counted(cpus as u64, "CPU")
-        ),
-        _ => "threads had no CPU: something else ran on it".to_string(),
+        Some((load, cpus)) if load.others_ns() * 50 >= load.end - load.start => {
+            let used = load.others_ns() as f64 / (load.end - load.start) as f64;
+            let digits = if used < 0.1 { 2 } else { 1 };
+            let cpus = format::counted(cpus as u64, "CPU");
+            format!("threads had no CPU: other programs used {used:.digits$} of {cpus}")
+        }
+        _ => "threads had no CPU: other code ran on their CPUs".to_string(),
     }
 }
 
@@ -219,7 +220,7 @@ fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) ->
         FindingKind::Creation => {
             format!("{workers} wait while {} creates {} tasks", place, format::count(finding.tasks_created))
         }
-        FindingKind::RegionCode => format!("the team waits for code outside its constructs: {place}"),
+        FindingKind::RegionCode => format!("load imbalance in region code: {place}"),
         FindingKind::Device if finding.victims.get(State::TargetWait) == finding.ns => {
             format!("threads wait for a device in {place}")
         }
@@ -584,7 +585,11 @@ fn problem_text(problem: &taskscope_analysis::Problem) -> String {
     let at_most = format::time(problem.tally.max_ns);
     match problem.name {
         "inverted-edge" => {
-            format!("{} before the creation, by {at_most} at most; taken as simultaneous", times("first use"))
+            format!(
+                "{} of a region or task before its recorded creation, by {at_most} at most; taken as \
+                 simultaneous",
+                times("use")
+            )
         }
         "time-runs-back" => {
             format!(

@@ -65,7 +65,8 @@ pub fn print_nothing_recorded(run: &RunFile, programs: &[PathBuf]) {
         format!(": {} used no OpenMP", run.command[0])
     } else {
         format!(
-            ": {} used no OpenMP, or GCC's from a library that it has loaded itself, as Python does (--preload records that)",
+            ": {} used no OpenMP, or GCC's from a library that it has loaded itself, as Python does (--preload records \
+             that; --sample 100 records call paths of any program)",
             run.command[0]
         )
     };
