@@ -118,5 +118,14 @@ fn a_thread_that_outlives_main_voids_no_report() {
         assert!(!printed.contains("efficiency") && printed.contains("Call paths"), "{printed}");
         let is_known = report["thread_states"][0]["off_cpu"] != "unknown";
         assert_eq!(printed.contains("running"), is_known, "{printed}");
+        // Sections of states and waiting are left out, not filled with what is not known.
+        let all = text(&output(taskscope().args(["report", "--section", "all"]).arg(&trace)).stdout);
+        for absent in
+            ["efficiency", "does not tell", "not a worker", "no worker", "<nobody worked>", "waiting"]
+        {
+            assert!(!all.contains(absent), "{absent}: {all}");
+        }
+        assert_eq!(all.contains("running"), is_known, "{all}");
+        assert!(all.contains("bottom-up"), "{all}");
     }
 }

@@ -1,6 +1,6 @@
 //! How the operating system treated each thread: running, runnable without a CPU, blocked.
 
-use crate::format::{Unit, counted, percent};
+use crate::format::{Unit, counted, percent, thread_words};
 use anstyle::Style;
 use std::fmt::Write;
 use taskscope_execution::{Execution, OffCpu, OsSource, ThreadIndex};
@@ -39,10 +39,10 @@ pub fn thread_split_text(execution: &Execution) -> String {
     let _ = writeln!(out, "  {DIM}{time:>9} {:>8} {:>8} {:>8}{DIM:#}", "running", "no CPU", "blocked");
     for (index, time, running, runnable, blocked) in rows.iter().take(MAX_ROWS) {
         let thread = &execution.threads[index.index()];
-        let pid = execution.processes[thread.process.index()].pid;
         let [running, runnable, blocked] = [running, runnable, blocked].map(|part| percent(*part, *time));
         let time = unit.show(*time);
-        let _ = writeln!(out, "  {time:>9} {running:>8} {runnable:>8} {blocked:>8}  {pid}/{}", thread.tid);
+        let words = thread_words(&execution.processes[thread.process.index()], thread);
+        let _ = writeln!(out, "  {time:>9} {running:>8} {runnable:>8} {blocked:>8}  {words}");
     }
     if let Some(more) = rows.len().checked_sub(MAX_ROWS).filter(|more| *more > 0) {
         let more = counted(more as u64, "more thread");

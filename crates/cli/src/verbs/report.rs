@@ -128,12 +128,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let paths = super::report_paths::asked(&args);
         let shown = super::report_shown::asked(&args);
         let is_short = args.section.is_empty() && !paths && !shown;
-        let of_samples =
-            (is_short || args.recorded.is_some()) && taskscope_view::knows_samples_alone(&session, &analysis);
-        if of_samples {
-            sections = vec![Section::Summary];
-        } else if is_short {
+        if is_short {
             sections = Section::SHORT.to_vec();
+        }
+        // Without events no worker's state is known, and what is computed from them would be of nothing.
+        let samples_alone = taskscope_view::knows_samples_alone(&session, &analysis);
+        let splits_threads = samples_alone && (is_short || sections.contains(&Section::Threads));
+        if samples_alone {
+            sections.retain(|section| *section == Section::Summary);
         }
         let options = ReportOptions {
             sections,
@@ -155,12 +157,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if shown || (all && super::report_shown::is_told(&session)) {
             text += &narrowed(super::report_shown::text(&args, width)?, width);
         }
-        if of_samples {
+        if splits_threads {
             text += &narrowed(taskscope_view::thread_split_text(&session.execution), width);
+        }
+        if samples_alone && (is_short || args.recorded.is_some()) {
             text += &narrowed(super::report_paths::short_text(&session, &args, width), width);
         }
         if paths || all {
-            text += &narrowed(super::report_paths::text(&session, &args, width), width);
+            text += &narrowed(super::report_paths::text(&session, &args, width, samples_alone), width);
         }
         if text.trim().is_empty() {
             text =

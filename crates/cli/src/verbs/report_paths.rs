@@ -61,7 +61,7 @@ pub fn asked(args: &Args) -> bool {
     by_section || !args.paths.view.is_empty() || args.paths.sort.is_some() || args.paths.runtime_frames
 }
 
-fn options(args: &Args, width: usize) -> PathsOptions {
+fn options(args: &Args, width: usize, samples_alone: bool) -> PathsOptions {
     let named = |name: &String| PathsView::ALL.iter().find(|(known, _)| known == name).map(|(_, view)| *view);
     let mut views: Vec<PathsView> = args.paths.view.iter().filter_map(named).collect();
     if views.is_empty() {
@@ -73,18 +73,19 @@ fn options(args: &Args, width: usize) -> PathsOptions {
         runtime: args.paths.runtime_frames,
         top: args.top_or(20),
         width,
+        samples_alone,
     }
 }
 
 /// The call paths of a trace, as text.
-pub fn text(session: &Session, args: &Args, width: usize) -> String {
-    CallPaths::of_session(session, args.paths.context()).text(&options(args, width))
+pub fn text(session: &Session, args: &Args, width: usize, samples_alone: bool) -> String {
+    CallPaths::of_session(session, args.paths.context()).text(&options(args, width, samples_alone))
 }
 
 /// The outermost of them, and how to see all: what there is to say first of a run of which nothing else is known.
 pub fn short_text(session: &Session, args: &Args, width: usize) -> String {
     let options =
-        PathsOptions { views: vec![PathsView::TopDown], top: args.top_or(10), ..options(args, width) };
+        PathsOptions { views: vec![PathsView::TopDown], top: args.top_or(10), ..options(args, width, true) };
     let paths = CallPaths::of_session(session, args.paths.context()).text(&options);
     let trace = format::shell_word(&args.trace);
     format!("\n{paths}\n  next:  taskscope report --section call-paths {trace}\n")
@@ -125,7 +126,7 @@ pub fn run_profile(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     } else {
         let width = args.width_of_lines();
         out.write_all(profile_summary(&paths.tree, width).as_bytes())?;
-        out.write_all(paths.text(&options(args, width)).as_bytes())?;
+        out.write_all(paths.text(&options(args, width, false)).as_bytes())?;
     }
     out.flush().context("cannot write the report")?;
     Ok(Some(ExitCode::SUCCESS))

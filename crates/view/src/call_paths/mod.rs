@@ -54,6 +54,8 @@ pub struct PathsOptions {
     pub top: usize,
     /// Characters of a line.
     pub width: usize,
+    /// Whether samples are all that is known: waiting and its causes are not shown.
+    pub samples_alone: bool,
 }
 
 /// A named tree with what is to be said about it.

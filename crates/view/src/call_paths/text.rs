@@ -89,6 +89,9 @@ fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOpt
     // What has no room beside the names is left out.
     let room = options.width.saturating_sub(NUMBERS);
     let mut side = side_columns(tree, sort);
+    if options.samples_alone {
+        side.retain(|column| matches!(column, Column::Blocked | Column::OutOfCpu));
+    }
     side.truncate(room.saturating_sub(NAME) / SIDE_COLUMN);
     let room = room.saturating_sub(SIDE_COLUMN * side.len()).max(SHORTEST_NAME);
     let is_asked = options.sort.is_some();
