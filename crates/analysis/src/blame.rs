@@ -169,7 +169,8 @@ pub struct WaitPart {
     pub thread: ThreadIndex,
     /// What it is in: the lock, its state, where it waits.
     pub section: Section,
-    /// Who is to blame: the one that held it, or handed it over ([`Holders::split`]); nobody where it was free.
+    /// Who is to blame: the one that held it, or handed it over ([`Holders::split`]); nobody where it was free. Of a wait
+    /// that is not over it may be the waiting thread.
     pub holder: Option<Hold>,
     /// Nanoseconds.
     pub ns: u64,
@@ -182,10 +183,12 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     for (thread, row) in execution.selected_workers() {
         let is_wait = |state: State, _| state.group() == Group::Mutex;
         row.track.for_each_in(is_wait, |wait| {
+            // A nested lock is taken again at once.
+            let own = if wait.end == row.track.end() { holders.own_of(thread, &wait) } else { None };
             holders.split(thread, &wait, |holder, start, end| {
                 let ns = end - start - execution.system_ns(thread, start, end);
                 if ns > 0 {
-                    take(WaitPart { thread, section: wait.section, holder, ns });
+                    take(WaitPart { thread, section: wait.section, holder: holder.or(own), ns });
                 }
             });
         });

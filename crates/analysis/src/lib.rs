@@ -57,7 +57,9 @@ pub use ledger::{ByState, Cause, Ledger, ThreadTime, book};
 pub use locks::{HolderSite, Lock, locks};
 pub use short_teams::{ShortReason, ShortTeam, short_teams};
 pub use starvation::{Starvation, Starver, starvation};
-pub use task_types::{TaskType, body_times, explicit_tasks_begun, is_explicit, percentile, task_types};
+pub use task_types::{
+    TaskType, blocked_times, body_times, explicit_tasks_begun, is_explicit, percentile, task_types,
+};
 pub use teams::{Load, ParallelConstruct, Worksharing, parallel_constructs, worksharing};
 
 use taskscope_execution::{Execution, Tally};
@@ -106,7 +108,7 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
     // cores for it.
     let tables = || {
         let bodies = body_times(execution);
-        let types = task_types(execution, &bodies);
+        let types = task_types(execution, &bodies, &blocked_times(execution));
         let (works, regions) = (worksharing(execution), parallel_constructs(execution));
         let of_tasks = (bodies, types, creations(execution));
         (book(execution), of_tasks, works, regions, locks(execution), starvation(execution))

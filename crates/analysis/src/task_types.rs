@@ -1,7 +1,9 @@
 //! Task types: how many, how long.
 
+use std::collections::BTreeSet;
 use taskscope_execution::{
-    Execution, NO_TIME, Span, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex, TypeKind,
+    CutSpan, Execution, NO_TIME, Span, State, SystemCause, TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
+    TypeKind,
 };
 
 /// OMPT's flags of explicit tasks and of target tasks.
@@ -18,8 +20,10 @@ pub struct TaskType {
     pub created: u64,
     /// Tasks that began on such threads; all that follows is theirs.
     pub began: u64,
-    /// Time in their own bodies, nanoseconds: without waits, nested tasks and nested regions.
+    /// Time in their own bodies, nanoseconds: without waits, nested tasks and nested regions, and without times off the CPU.
     pub body_ns: u64,
+    /// Time that their own bodies were blocked in the kernel, nanoseconds.
+    pub blocked_ns: u64,
     /// Half of those that began took no longer than this, nanoseconds.
     pub median_ns: u64,
     /// 95 of 100 took no longer than this.
@@ -79,6 +83,26 @@ pub fn body_times(execution: &Execution) -> Vec<u64> {
     times
 }
 
+/// Nanoseconds that each task was blocked in its own body, on any thread; empty where none was.
+pub fn blocked_times(execution: &Execution) -> Vec<u64> {
+    let blocked = execution.system_time.iter().filter(|part| part.cause == SystemCause::Blocked);
+    let threads: BTreeSet<ThreadIndex> = blocked.map(|part| part.thread).collect();
+    let mut times = Vec::new();
+    for thread in threads {
+        if execution.threads[thread.index()].kind == ThreadKind::Cpu {
+            continue;
+        }
+        times.resize(execution.tasks.len(), 0);
+        let of_body = |cut: &CutSpan| cut.under == State::Task && cut.span.section.state == State::Blocked;
+        for cut in execution.shown_spans_of_run(thread).filter(of_body) {
+            if let Some(time) = times.get_mut(cut.span.section.task.index()) {
+                *time += cut.span.nanos();
+            }
+        }
+    }
+    times
+}
+
 /// Parts of tasks that are added at once. A thread's tasks lie far apart, and a processor waits for many of them at a
 /// time only where nothing else is between them.
 const PARTS: usize = 512;
@@ -92,8 +116,8 @@ fn add_parts(parts: &mut Vec<(TaskIndex, u64)>, times: &mut [u64]) {
 }
 
 /// All task types, those with most time first.
-/// `bodies` are their [`body_times`].
-pub fn task_types(execution: &Execution, bodies: &[u64]) -> Vec<TaskType> {
+/// `bodies` are their [`body_times`], `blocked` their [`blocked_times`].
+pub fn task_types(execution: &Execution, bodies: &[u64], blocked: &[u64]) -> Vec<TaskType> {
     let tasks = &execution.tasks;
     // The last one is of tasks of which no type is known.
     let slot = |task: usize| tasks.ty[task].index().min(execution.catalog.types.len());
@@ -105,6 +129,7 @@ pub fn task_types(execution: &Execution, bodies: &[u64]) -> Vec<TaskType> {
             created: 0,
             began: 0,
             body_ns: 0,
+            blocked_ns: 0,
             median_ns: 0,
             p95_ns: 0,
             max_ns: 0,
@@ -115,6 +140,7 @@ pub fn task_types(execution: &Execution, bodies: &[u64]) -> Vec<TaskType> {
         if began(task) {
             row.began += 1;
             row.body_ns += body_ns;
+            row.blocked_ns += blocked.get(task).copied().unwrap_or(0);
             if tasks.created[task] != NO_TIME {
                 row.queued_ns += tasks.began[task].saturating_sub(tasks.created[task]);
             }

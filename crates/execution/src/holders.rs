@@ -32,6 +32,13 @@ impl Holders {
         Holders { by_object }
     }
 
+    /// The hold of a thread that waits for what it holds itself, to its end: a wait that is never over.
+    pub fn own_of(&self, waiter: ThreadIndex, wait: &Span) -> Option<Hold> {
+        let list = self.by_object.get(&wait.section.object)?;
+        let is_own = |hold: &&Hold| hold.thread == waiter && hold.start <= wait.start && hold.end >= wait.end;
+        list.iter().rev().find(is_own).copied()
+    }
+
     /// Splits a wait of `waiter` over the holders in sequence: hands each part to `take` with its holder, if
     /// anybody is; the parts tile the wait.
     pub fn split(&self, waiter: ThreadIndex, wait: &Span, mut take: impl FnMut(Option<Hold>, u64, u64)) {

@@ -247,7 +247,7 @@ impl Execution {
     }
 
     /// The same with blocked time in code of the program, as it is shown.
-    pub(crate) fn shown_spans_of_run(&self, thread: ThreadIndex) -> CutSpans<'_> {
+    pub fn shown_spans_of_run(&self, thread: ThreadIndex) -> CutSpans<'_> {
         CutSpans(Cut { takes_blocked: true, ..self.cut_of_run(thread) })
     }
 

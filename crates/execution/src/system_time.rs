@@ -20,8 +20,8 @@
 
 use crate::track::TrackColumns;
 use crate::{
-    CpuGroup, Execution, Group, Holders, ObjectIndex, ProcessIndex, Section, Span, State, ThreadIndex,
-    ThreadKind,
+    CpuGroup, Execution, Group, Holders, ObjectIndex, OffCpu, ProcessIndex, Section, Span, State,
+    ThreadIndex, ThreadKind,
 };
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -339,14 +339,15 @@ impl Execution {
     /// Adds when a thread was blocked in code of the program. (There the system takes time only while the thread could
     /// run, so these do not overlap others.)
     fn add_blocked_code(&self, thread: ThreadIndex, row: &crate::Thread, all: &mut Vec<SystemTime>) {
-        let mut blocked = self.blocked_of(thread);
-        if row.kind == ThreadKind::Cpu || blocked.is_empty() {
+        let all_blocked = self.blocked_times(thread);
+        let mut blocked = all_blocked.as_slice();
+        if blocked.is_empty() {
             return;
         }
         for span in row.track.spans().filter(|span| span.section.state.is_useful()) {
-            blocked = &blocked[blocked.partition_point(|off| off.end <= span.start)..];
-            for off in blocked.iter().take_while(|off| off.start < span.end) {
-                let (start, end) = (off.start.max(span.start), off.end.min(span.end));
+            blocked = &blocked[blocked.partition_point(|off| off.1 <= span.start)..];
+            for (start, end) in blocked.iter().take_while(|off| off.0 < span.end) {
+                let (start, end) = ((*start).max(span.start), (*end).min(span.end));
                 all.push(SystemTime { thread, start, end, cause: SystemCause::Blocked });
             }
         }
@@ -420,12 +421,7 @@ impl Execution {
             |span| times.extend((span.end > span.start).then_some((span.start, span.end))),
         );
         if row.kind == ThreadKind::Cpu {
-            for (start, end, on_it) in self.threads_on(thread) {
-                let off = self.off_cpu_of(on_it);
-                let first = off.partition_point(|off| off.end <= start);
-                let parts = off[first..].iter().take_while(|off| off.start < end);
-                times.extend(parts.map(|off| (off.start.max(start), off.end.min(end))));
-            }
+            self.add_times_on(thread, &self.off_cpu, &mut times);
         } else {
             times.extend(self.off_cpu_of(thread).iter().map(|off| (off.start, off.end)));
         }
@@ -433,11 +429,31 @@ impl Execution {
         times
     }
 
+    /// When a thread was blocked in the kernel; for a CPU: when the threads were whose sections it shows.
+    fn blocked_times(&self, thread: ThreadIndex) -> Vec<(u64, u64)> {
+        if self.threads[thread.index()].kind != ThreadKind::Cpu {
+            return self.blocked_of(thread).iter().map(|off| (off.start, off.end)).collect();
+        }
+        let mut times = Vec::new();
+        self.add_times_on(thread, &self.blocked, &mut times);
+        join_intervals(&mut times);
+        times
+    }
+
+    /// Adds the times, of all threads by thread, of those threads whose sections a CPU shows, while it does.
+    fn add_times_on(&self, cpu: ThreadIndex, of_threads: &[OffCpu], times: &mut Vec<(u64, u64)>) {
+        if of_threads.is_empty() {
+            return;
+        }
+        for (start, end, on_it) in self.threads_on(cpu) {
+            let first = of_threads.partition_point(|off| (off.thread, off.end) <= (on_it, start));
+            let parts = of_threads[first..].iter().take_while(|off| off.thread == on_it && off.start < end);
+            times.extend(parts.map(|off| (off.start.max(start), off.end.min(end))));
+        }
+    }
+
     /// Which threads' sections a CPU shows, in order.
     fn threads_on(&self, cpu: ThreadIndex) -> Vec<(u64, u64, ThreadIndex)> {
-        if self.off_cpu.is_empty() {
-            return Vec::new();
-        }
         let by_columns: FxHashMap<*const TrackColumns, ThreadIndex> = (self.threads.iter().enumerate())
             .filter_map(|(thread, row)| {
                 Some((Arc::as_ptr(row.track.shared_columns()?), ThreadIndex(thread as u32)))
@@ -486,14 +502,13 @@ impl Execution {
                 let row = &self.threads[thread.index()];
                 let process = processes.iter().position(|process| *process == row.process)?;
                 let crowd = crowds.iter().position(|crowd| crowd.workers.contains(&thread));
-                let blocked = self.blocked_of(thread).iter().map(|blocked| (blocked.start, blocked.end));
                 Some(Member {
                     thread,
                     process,
                     crowd,
                     worker: row.worker,
                     off: self.runnable_times(thread),
-                    blocked: blocked.collect(),
+                    blocked: self.blocked_times(thread),
                 })
             })
             .collect();

@@ -8,7 +8,9 @@ use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
 use taskscope_analysis::{Analysis, FindingKind};
 use taskscope_event::models::{nanos6, nosv, ovni};
-use taskscope_execution::{RuntimeRole, State, TaskStatus};
+use taskscope_execution::{
+    Execution, OsSource, OsTimes, RuntimeRole, State, TaskStatus, ThreadIndex, ThreadKind,
+};
 use taskscope_session::Session;
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
@@ -200,4 +202,32 @@ fn lacking_idle_states_of_nosv_are_a_notice() {
         notices.iter().any(|notice| notice.name == "resting-not-recorded")
     };
     assert_eq!((notice(Some(false)), notice(Some(true)), notice(None)), (true, false, false));
+}
+
+#[test]
+fn a_body_that_is_blocked_is_blocked_on_its_thread_its_cpu_and_in_its_type() {
+    let root = with_worker(|stream| stream);
+    let (mut session, _) = opened(root.path());
+    let execution = &mut session.execution;
+    let of_tid = |execution: &Execution, tid: i64, kind: fn(ThreadKind) -> bool| {
+        let all = &execution.threads;
+        ThreadIndex::of(all.iter().position(|thread| thread.tid == tid && kind(thread.kind)).unwrap())
+    };
+    let thread = of_tid(execution, 10, |kind| kind != ThreadKind::Cpu);
+    // Before its body, in it, and at its end.
+    let blocked = vec![(1050, 1080), (1300, 1500), (1890, 1950)];
+    execution.add_os_times(thread, OsSource::Switches, OsTimes { blocked, ..OsTimes::default() });
+    execution.attribute_system_time();
+    let analysis = taskscope_analysis::analyse(execution).0;
+    let row = analysis.task_types.iter().find(|row| session.places.type_name(row.ty) == "solve").unwrap();
+    assert_eq!((row.body_ns, row.blocked_ns, row.max_ns), (800 - 210, 210, 590));
+    let cpu = of_tid(&session.execution, 0, |kind| kind == ThreadKind::Cpu);
+    for index in [thread, cpu] {
+        let of_body = session.execution.spans_of_run(index).filter(|span| span.section.state == State::Task);
+        assert_eq!(of_body.map(|span| span.nanos()).sum::<u64>(), 590, "{index:?}");
+    }
+    let ledger = &analysis.ledger;
+    assert!(ledger.by_state.get(State::Blocked) >= 210);
+    assert_eq!(ledger.by_state.get(State::Task), 590);
+    assert_eq!(ledger.by_state.total(), ledger.capacity_ns);
 }

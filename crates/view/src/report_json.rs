@@ -268,6 +268,7 @@ fn task_types(session: &Session, analysis: &Analysis) -> Vec<Value> {
             "created": row.created,
             "began": row.began,
             "body_ns": row.body_ns,
+            "blocked_ns": row.blocked_ns,
             "mean_ns": row.mean_ns(),
             "median_ns": row.median_ns,
             "p95_ns": row.p95_ns,

@@ -603,9 +603,14 @@ impl Page<'_> {
 
     fn tasks(&mut self) {
         let total = format!("total {}", self.unit.short());
-        let columns =
-            [("began", 10), (&*total, 10), ("mean", 10), ("median", 10), ("95 %", 10), ("longest", 10)];
         let rows = &self.analysis.task_types;
+        let has_blocked = rows.iter().any(|row| row.blocked_ns > 0);
+        let each = if has_blocked { 9 } else { 10 };
+        let mut columns = vec!["began", &*total, "mean", "median", "95 %", "longest"];
+        if has_blocked {
+            columns.insert(2, "blocked");
+        }
+        let columns: Vec<(&str, usize)> = columns.into_iter().map(|name| (name, each)).collect();
         if rows.is_empty() {
             return;
         }
@@ -613,7 +618,7 @@ impl Page<'_> {
         let pids = Pids::of(rows.iter().map(|row| pid_of_type(self.session, row.ty)));
         for row in rows.iter().take(self.options.top) {
             let name = pids.told(self.session.places.type_name(row.ty), pid_of_type(self.session, row.ty));
-            let values = [
+            let mut values = vec![
                 count(row.began),
                 self.unit.show(row.body_ns),
                 time(row.mean_ns()),
@@ -621,7 +626,10 @@ impl Page<'_> {
                 time(row.p95_ns),
                 time(row.max_ns),
             ];
-            let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
+            if has_blocked {
+                values.insert(2, self.unit.show(row.blocked_ns));
+            }
+            let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), each)).collect();
             self.row(0, &name, &columns);
         }
         self.more(rows.len().saturating_sub(self.options.top), Section::Tasks);

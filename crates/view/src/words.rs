@@ -126,7 +126,21 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     for (number, finding) in merged.iter_mut().enumerate() {
         finding.id = format!("F{}", number + 1);
     }
+    refer_to_hangs(&mut merged, analysis);
     merged
+}
+
+/// In a hang nobody works: its waits need no second cause.
+fn refer_to_hangs(findings: &mut [NamedFinding], analysis: &Analysis) {
+    let hangs = findings.iter().filter_map(|f| Some((f.id.clone(), analysis.hangs.get(f.hang?)?.victims)));
+    for (id, victims) in hangs.collect::<Vec<_>>() {
+        for finding in findings.iter_mut().filter(|finding| finding.kind == FindingKind::NobodyWorks) {
+            let common: u64 = finding.victims.iter().map(|(state, ns)| ns.min(victims.get(state))).sum();
+            if common >= finding.ns / 10 * 9 {
+                finding.text = format!("the hang itself ({id}): no worker runs any code while these wait");
+            }
+        }
+    }
 }
 
 fn place_of(places: &Places, finding: &Finding) -> String {

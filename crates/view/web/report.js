@@ -131,7 +131,8 @@ function tables(report, overview, theme) {
     const rows = report.task_types.map((row, i) => ({ ...row, classes: (overview.histograms || [])[i] || [] }));
     made.push(table('Task types', [
       { title: 'task type', cell: (row) => nameOf(row.name) }, ...processColumn(rows), { title: 'began', number: true, cell: (row) => formatCount(row.began) },
-      { title: 'in bodies', number: true, cell: (row) => formatTime(row.body_ns) }, { title: 'median', number: true, cell: (row) => formatTime(row.median_ns) },
+      { title: 'in bodies', number: true, cell: (row) => formatTime(row.body_ns) },
+      ...(rows.some((row) => row.blocked_ns > 0) ? [{ title: 'blocked in them', number: true, cell: (row) => formatTime(row.blocked_ns) }] : []), { title: 'median', number: true, cell: (row) => formatTime(row.median_ns) },
       { title: '95 %', number: true, cell: (row) => formatTime(row.p95_ns) }, { title: 'longest', number: true, cell: (row) => formatTime(row.max_ns) },
       { title: 'durations', cell: (row) => histogram(row.classes, theme) },
     ], rows));
