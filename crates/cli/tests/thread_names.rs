@@ -42,3 +42,14 @@ fn thread_names_are_recorded_and_shown_without_effect_on_terminals() {
         "{events}"
     );
 }
+
+#[test]
+fn late_names_survive_a_kill() {
+    let here = tempfile::tempdir().unwrap();
+    let built = Compiler::Clang.build_file(&program("named_late"), &here.path().join("program"), &[]);
+    let _ = output(record(here.path()).args(["-o", "trace", "--"]).arg(built));
+    let printed = output(taskscope().args(["report", "--json"]).arg(here.path().join("trace")));
+    let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let names: Vec<&Value> = rows(&report, "thread_states").iter().map(|row| &row["name"]).collect();
+    assert!(names.iter().any(|name| *name == "late-name"), "{names:?}");
+}

@@ -480,7 +480,7 @@ fn unique_id(id: i32, copy: i64) -> i64 {
 
 /// Name that a thread of this process has now (`pthread_setname_np`, `PR_SET_NAME`); none while it is that of the
 /// program's file, which no thread has chosen.
-fn thread_name(os_tid: i32) -> Option<String> {
+pub(crate) fn thread_name(os_tid: i32) -> Option<String> {
     let name = std::fs::read(format!("/proc/self/task/{os_tid}/comm")).ok()?;
     let name = name.strip_suffix(b"\n").unwrap_or(&name);
     let program = std::fs::read_link("/proc/self/exe").ok()?;

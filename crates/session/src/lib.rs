@@ -446,7 +446,7 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
             interpreter.add_thread_of(recorder, process)
         };
         all.threads.push(thread);
-        builder.name_thread(thread, thread_name(stream));
+        builder.name_thread(thread, thread_name(trace, stream));
         if on_cpus {
             interpreter.has_subsystems(thread);
         }
@@ -461,9 +461,19 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
     all
 }
 
-/// Name that a thread had when its metadata was written last; empty without one.
-pub(crate) fn thread_name(stream: &Stream) -> &str {
-    stream.metadata.raw["taskscope"]["thread_name"].as_str().unwrap_or_default()
+/// Name that a thread had when it was stored last; empty without one. Of a killed thread it is in the process's side stream.
+pub(crate) fn thread_name<'a>(trace: &'a Trace, stream: &'a Stream) -> &'a str {
+    let in_process = || {
+        let (loom, pid, tid) = (stream.loom()?, stream.pid()?, stream.tid()?.to_string());
+        let is_its = |location: &&taskscope_trace::Location| {
+            let about = &location.metadata;
+            about["kind"] == "os-time" && about["loom"] == loom && about["pid"] == pid
+        };
+        let own = trace.locations().iter().filter(is_its);
+        own.filter_map(|location| location.metadata["thread_names"][&tid].as_str()).next_back()
+    };
+    let later = if stream.is_finished() { None } else { in_process() };
+    later.or_else(|| stream.metadata.raw["taskscope"]["thread_name"].as_str()).unwrap_or_default()
 }
 
 /// Whether the stream is of a process whose OpenMP runtime took our tool.

@@ -325,7 +325,7 @@ pub fn field_of_stream<R>(
     let Some(stream) = trace.streams().get(stream) else { return with(None) };
     match name {
         "thread" => with(stream.tid().map(Value::from)),
-        "thread_name" => with(Some(Value::Text(crate::thread_name(stream)))),
+        "thread_name" => with(Some(Value::Text(crate::thread_name(trace, stream)))),
         "process" => with(stream.pid().map(Value::from)),
         "app" => with(stream.metadata.app_id.map(Value::from)),
         "loom" => with(stream.loom().map(Value::Text)),

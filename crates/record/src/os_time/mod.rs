@@ -30,10 +30,12 @@ use crate::clock;
 use crate::cpus::Mask;
 use crate::metadata::Json;
 use crate::own_threads::{self, OwnThread};
+use crate::process;
 use alive::{Alive, BEAT};
 use cpu_watch::CpuWatch;
 use schedstat::{Periods, Sums};
 use side_file::SideFile;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -58,6 +60,10 @@ const RAREST_LOOK: Duration = Duration::from_millis(320);
 const LONGEST_END: Duration = Duration::from_millis(2);
 /// A round may take this part of the time.
 const LARGEST_SHARE: u32 = 100;
+/// Names of threads are read no sooner than this after the last time.
+const NAMES_APART: Duration = Duration::from_millis(100);
+/// More threads' names are not stored before the threads end.
+const MAX_NAMES: usize = 4096;
 
 /// An interval off the CPU, or a period with sums of them.
 struct OffCpu {
@@ -195,6 +201,10 @@ struct State {
     /// The housekeeping thread is in the kernel, which may keep it for 10 ms.
     opens: bool,
     ended: bool,
+    /// Names of threads by their ids in the trace, as they were stored last.
+    names: BTreeMap<i64, String>,
+    /// When names were read last.
+    names_read: Option<Instant>,
 }
 
 /// What is watched in a process. Never freed.
@@ -330,7 +340,7 @@ impl OsTime {
         self.round(&mut state, &mut watched, u64::MAX);
         if let Some(mut stream) = state.stream.take() {
             let whole = stream.store();
-            stream.write_metadata(&self.about(&watched, state.summed, whole));
+            stream.write_metadata(&self.about(&watched, state.summed, whole, &state.names));
         }
         let housekeeping = state.housekeeping.take().filter(|_| !state.opens);
         drop(state);
@@ -390,9 +400,10 @@ impl OsTime {
         if state.stream.is_none() && !watched.is_empty() {
             state.stream = SideFile::create(&self.directory).ok();
             if let Some(stream) = &state.stream {
-                stream.write_metadata(&self.about(watched, false, false));
+                stream.write_metadata(&self.about(watched, false, false, &state.names));
             }
         }
+        self.store_names(state, watched);
         let State { stream: Some(stream), cpus, last, numbers, .. } = state else { return };
         let mut ready: Vec<(OffCpu, u32)> = Vec::new();
         for watched in watched.iter_mut().filter(|watched| watched.source.is_some()) {
@@ -451,7 +462,33 @@ impl OsTime {
         stream.store();
     }
 
-    fn about(&self, watched: &[Watched], summed: bool, finished: bool) -> Json {
+    /// Stores names that threads have chosen since the last time. A killed process has no later metadata of its threads.
+    fn store_names(&self, state: &mut State, watched: &[Watched]) {
+        if state.stream.is_none() || state.names_read.is_some_and(|read| read.elapsed() < NAMES_APART) {
+            return;
+        }
+        state.names_read = Some(Instant::now());
+        let mut has_changed = false;
+        for watched in watched.iter().filter(|watched| !watched.has_left()) {
+            let Some(name) = process::thread_name(watched.os_tid) else { continue };
+            let is_known = state.names.get(&watched.tid) == Some(&name);
+            if !is_known && (state.names.len() < MAX_NAMES || state.names.contains_key(&watched.tid)) {
+                state.names.insert(watched.tid, name);
+                has_changed = true;
+            }
+        }
+        if let Some(stream) = state.stream.as_ref().filter(|_| has_changed) {
+            stream.write_metadata(&self.about(watched, state.summed, false, &state.names));
+        }
+    }
+
+    fn about(
+        &self,
+        watched: &[Watched],
+        summed: bool,
+        finished: bool,
+        names: &BTreeMap<i64, String>,
+    ) -> Json {
         let summed = summed || matches!(self.mode, Mode::Periods) || watched.iter().any(Watched::tells_sums);
         let mut members = vec![
             ("version", Json::integer(1)),
@@ -461,6 +498,10 @@ impl OsTime {
             ("loom", Json::string(&self.loom)),
             ("pid", Json::integer(self.pid)),
         ];
+        if !names.is_empty() {
+            let names = names.iter().map(|(tid, name)| (tid.to_string(), Json::string(name)));
+            members.push(("thread_names", Json::object(names)));
+        }
         if finished {
             members.push(("finished", Json::integer(1)));
         }
