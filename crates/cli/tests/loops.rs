@@ -34,6 +34,15 @@ fn rotated_and_nested_loops_are_steps_of_top_down_paths() {
             let flags = [level, "-fno-optimize-sibling-calls"];
             let paths = call_paths(here.path(), &source, &How { compiler, flags: &flags, ..TRACED });
             assert_eq!(paths_to(&paths, "sweep"), expected, "{compiler:?} {level}");
+            // The loop over chunks and the one over a chunk's iterations are one loop of the program.
+            let shared = paths_to(&paths, "touch");
+            let is_loop = |step: &String| step.contains("share [loop at");
+            assert!(!shared.is_empty(), "{compiler:?} {level}");
+            for path in shared {
+                let loops: Vec<_> = path.iter().filter(|step| is_loop(step)).collect();
+                let names: BTreeSet<_> = loops.iter().collect();
+                assert!(!names.is_empty() && names.len() == loops.len(), "{compiler:?} {level}: {path:?}");
+            }
             // With what they call, the rotated loop has no less than the regions in it.
             let loops = rows(&paths, "loops");
             let total =

@@ -331,6 +331,8 @@ impl Naming<'_> {
                 loops.extend(self.loop_place(module, &code));
             }
         }
+        // Compilers make nests of one loop of the program: one over the chunks of a schedule around that of a chunk's iterations.
+        loops.dedup();
         let loops = std::rc::Rc::new(loops);
         self.loops.insert((module, offset), loops.clone());
         loops

@@ -48,10 +48,25 @@ __attribute__((noinline)) static void relax(int side) {
     }
 }
 
+__attribute__((noinline)) static void touch(int *cell) {
+    double end = omp_get_wtime() + 0.001;
+    while (omp_get_wtime() < end)
+        ++*cell;
+}
+
+__attribute__((noinline)) static void share(void) {
+    int cells[64] = {0};
+#pragma omp parallel for schedule(dynamic, 4)
+    for (int i = 0; i < 64; i++)
+        touch(&cells[i]);
+    level += cells[0] > 0;
+}
+
 int main(int argc, char **argv) {
     if (argc > 1)
         wanted = atoi(argv[1]);
     double factor = march(argc > 2);
+    share();
     relax(argc + 4); /* not unrolled: its trips are not known */
     printf("%d %g\n", rounds, factor);
     return 0;
