@@ -105,6 +105,44 @@ mod tests {
         assert_eq!(wall(Change { types: vec![(0, 0.5)], ..Change::default() }), 900);
     }
 
+    /// A rank starts MPI until 990 ns and waits for a message until 1000 ns, which could have come by 800 ns.
+    #[test]
+    fn a_rank_that_waits_after_the_start_of_mpi_has_started_it() {
+        let mut builder = GraphBuilder::new();
+        let ty = builder.add_type(TaskType { name: "code".into(), implicit: true, ..TaskType::default() });
+        let init = builder.add_name("MPI_Init");
+        for (worker, started) in [(0, 700), (1, 990)] {
+            builder.add_worker(worker, worker, 0, 1100);
+            builder.add_activity(worker, ActivityKind::Start, init, 100, started);
+        }
+        for (task, worker, start, end) in
+            [(0, 0, 0, 100), (1, 1, 0, 100), (2, 0, 700, 800), (3, 1, 1000, 1100)]
+        {
+            builder.add_task(NewTask::new(task, ty));
+            builder.add_piece(worker, task, start, end);
+        }
+        let (producer, name) = (Some(2), u32::MAX);
+        builder.add_data(NewData {
+            id: 0,
+            producer,
+            produced: 800,
+            home: 0,
+            bytes: 8,
+            name,
+            synchronises: false,
+        });
+        builder.add_copy(0, 1, 800, 1000);
+        builder.add_input(3, 0);
+        let graph = builder.finish().unwrap();
+        let costs = Costs::of(&graph, &deciding_inputs(&graph));
+        let wall = |change: Change| replay(&graph, &costs, &change).wall_ns;
+        assert_eq!(wall(Change::default()), 1100);
+        assert_eq!(wall(Change { network: 0.0, ..Change::default() }), 1090);
+        assert!(
+            wall(Change { runtime: 0.0, network: 0.0, types: vec![(0, 0.0)], ..Change::default() }) >= 890
+        );
+    }
+
     /// What waits for code after MPI_Init has the start of MPI as its overhead in every mode, not too little parallelism.
     #[test]
     fn waiting_for_the_start_of_mpi_is_no_starvation() {

@@ -33,7 +33,8 @@ pub struct Costs {
     late: Vec<u64>,
     /// By task: delay of its start beyond all that is known.
     delay: Vec<u64>,
-    /// By task: the part of its delay in which its worker started or ended a library, or absorbed noise; nothing changes it.
+    /// By task: time since its worker's task before it in which the worker started or ended a library, or absorbed noise,
+    /// also while the task could not start yet; nothing changes it.
     fixed: Vec<u64>,
     /// By copy, in the order of the graph: from production to sending.
     send: Vec<u64>,
@@ -92,9 +93,9 @@ impl Costs {
                     let late = inside(own, ready.max(free), piece.start);
                     costs.gap[task] = gap;
                     costs.late[task] = late;
-                    let delay = piece.start - (free + gap).max(ready + late).min(piece.start);
-                    costs.fixed[task] = inside(fixed.get(worker), free, piece.start).min(delay);
-                    costs.delay[task] = delay - costs.fixed[task];
+                    let fixed = inside(fixed.get(worker), free, piece.start);
+                    costs.fixed[task] = fixed;
+                    costs.delay[task] = piece.start - (free + gap + fixed).max(ready + late).min(piece.start);
                 }
                 free = piece.end;
             }
@@ -361,9 +362,9 @@ impl<'a> Replay<'a> {
         let (tasks, costs, runtime) = (&self.graph.tasks, self.costs, self.change.runtime);
         let free = self.free_since[worker].take().unwrap_or(now);
         let ready = self.ready_at[row];
-        let by_worker = free + scaled(costs.gap[row], runtime);
+        let by_worker = free + scaled(costs.gap[row], runtime) + costs.fixed[row];
         let by_inputs = ready + scaled(costs.late[row], runtime);
-        let start = by_worker.max(by_inputs).max(now) + scaled(costs.delay[row], runtime) + costs.fixed[row];
+        let start = by_worker.max(by_inputs).max(now) + scaled(costs.delay[row], runtime);
         let work = scaled(costs.work[row], self.factors[tasks.ty[row] as usize]);
         let length = work + costs.waits[row] + scaled(costs.inner[row], runtime);
         let end = start + length;

@@ -43,9 +43,8 @@ impl Prediction {
         &self.span
     }
 
-    /// No change makes the start and the end of MPI shorter.
     fn wall(&self, graph: &TaskGraph, change: &Change) -> u64 {
-        replay(graph, &self.costs, change).wall_ns.max(self.start_ns)
+        replay(graph, &self.costs, change).wall_ns
     }
 
     fn baseline_ns(&self, graph: &TaskGraph) -> u64 {
