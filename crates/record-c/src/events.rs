@@ -126,8 +126,12 @@ pub unsafe extern "C" fn ovni_ev_get_clock(event: *const Event) -> u64 {
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds; also on threads that are not initialized.
+///
+/// The counter is read after all earlier loads: a thread that has seen what another one wrote after its reading gets no
+/// earlier time.
 #[unsafe(no_mangle)]
 pub extern "C" fn ovni_clock_now() -> u64 {
+    clock::finish_what_comes_before();
     match thread::now_plain() {
         Some(now) => now,
         None => clock_of_unusual_thread(),
