@@ -21,6 +21,7 @@ mod libovni;
 mod messages;
 mod output;
 mod ovni_names;
+mod pool;
 mod reading;
 mod verbs;
 mod watch;
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
     // A recorded program inherits what its signals do.
     if arguments.get(1).is_none_or(|verb| verb != "record") {
         outlive_file_limits();
+        pool::prepare();
     }
     ovni_names::run(&arguments).unwrap_or_else(|| taskscope(arguments))
 }

@@ -7,9 +7,11 @@
 //!   try:  taskscope report cholesky.trace        (goes on with what is there, and says so)
 //! ```
 
+use crate::output::{Shown, plain};
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use taskscope_view::format::harmless;
 
 /// Exit code of a verb that could not do its work, unless the verb says otherwise.
 pub const FAILED: u8 = 2;
@@ -84,14 +86,14 @@ pub fn finish(result: anyhow::Result<ExitCode>) -> ExitCode {
 
 /// Prints an error in the form above on stderr.
 pub fn print(error: &anyhow::Error) {
-    let mut stderr = anstream::AutoStream::auto(io::stderr().lock());
+    let mut stderr = Shown::on(anstream::AutoStream::auto(io::stderr().lock()));
     // When stderr is closed there is nobody to tell.
-    let _ = write_error(&mut stderr, error);
+    let _ = write_error(&mut stderr, error).and_then(|()| stderr.flush());
 }
 
 fn write_error(out: &mut impl Write, error: &anyhow::Error) -> io::Result<()> {
     let red = anstyle::AnsiColor::Red.on_default().bold();
-    writeln!(out, "{red}error:{red:#} {error}")?;
+    writeln!(out, "{red}error:{red:#} {}", plain(&error.to_string()))?;
     match error.downcast_ref::<Failure>() {
         Some(failure) => {
             write_part(out, "why:", failure.why.as_deref())?;
@@ -107,7 +109,7 @@ fn write_part(out: &mut impl Write, label: &str, text: Option<&str>) -> io::Resu
     let bold = anstyle::Style::new().bold();
     for (number, line) in text.into_iter().flat_map(str::lines).enumerate() {
         let label = if number == 0 { label } else { "" };
-        writeln!(out, "  {bold}{label:<5}{bold:#} {line}")?;
+        writeln!(out, "  {bold}{label:<5}{bold:#} {}", harmless(line))?;
     }
     Ok(())
 }

@@ -486,14 +486,15 @@ impl Progress {
         let rate = done as f64 / elapsed.as_secs_f64();
         let share = 100.0 * done as f64 / self.total.max(1) as f64;
         let left = self.total.saturating_sub(done) as f64 / rate.max(1.0);
-        eprint!("\r{share:5.1} %  {:.2} M {}/s  {left:.0} s left \x1b[K", rate / 1e6, self.what);
-        let _ = io::stderr().flush();
+        let mut line = io::stderr().lock();
+        let _ = write!(line, "\r{share:5.1} %  {:.2} M {}/s  {left:.0} s left \x1b[K", rate / 1e6, self.what)
+            .and_then(|()| line.flush());
     }
 
     /// Clears the line.
     pub fn finish(&mut self) {
         if self.shown {
-            eprint!("\r\x1b[K");
+            let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::messages::{self, Failure};
 use signal_hook::SigId;
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -14,6 +14,9 @@ use taskscope_session::ReadProgress;
 
 /// Between two looks at the clock and at signals.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Signals that end a command.
+const ENDING: [i32; 2] = [SIGINT, SIGTERM];
 
 /// What the command is at.
 #[derive(Default)]
@@ -41,32 +44,43 @@ impl Watch {
         let progress = Arc::new(ReadProgress::default());
         let now = Arc::new(Mutex::new(Now { stage: "reading", unfinished: None }));
         let (end, ended) = channel();
-        let interrupted = Arc::new(AtomicBool::new(false));
+        let interrupted = Arc::new(AtomicUsize::new(0));
         // Where signals cannot be watched, `^C` ends the program as it always does.
         let over = Arc::new(AtomicBool::new(false));
-        let signals = [
-            signal_hook::flag::register_conditional_shutdown(SIGINT, 130, over.clone()),
-            signal_hook::flag::register(SIGINT, interrupted.clone()),
-        ];
+        let signals: Vec<_> = ENDING
+            .into_iter()
+            .flat_map(|signal| {
+                [
+                    signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, over.clone()),
+                    signal_hook::flag::register_usize(signal, interrupted.clone(), signal as usize),
+                ]
+            })
+            .collect();
         let (watched_progress, watched_now) = (progress.clone(), now.clone());
-        let thread = std::thread::spawn(move || {
+        let watcher = move || {
             let mut line = Line::new();
             while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                if interrupted.load(Ordering::Relaxed) {
+                let signal = interrupted.load(Ordering::Relaxed) as i32;
+                if signal != 0 {
                     line.clear();
                     if let Some(path) = &lock(&watched_now).unfinished {
                         let _ = std::fs::remove_file(path);
                     }
                     messages::print(&Failure::new("interrupted").kept("the trace is as it was").into());
                     // 128 and the signal, as shells tell it.
-                    std::process::exit(130);
+                    std::process::exit(128 + signal);
                 }
                 line.show(lock(&watched_now).stage, &watched_progress);
             }
             line.clear();
-        });
+        };
+        // Without a thread nothing is shown, and signals end the program as they always do.
+        let thread = std::thread::Builder::new().spawn(watcher).ok();
+        if thread.is_none() {
+            over.store(true, Ordering::Relaxed);
+        }
         let signals = signals.into_iter().flatten().collect();
-        Watch { progress, now, end: Some(end), thread: Some(thread), over, signals }
+        Watch { progress, now, end: Some(end), thread, over, signals }
     }
 
     /// Ends the watch; the caller takes care of `^C` from here on.

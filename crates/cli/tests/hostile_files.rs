@@ -236,3 +236,135 @@ fn the_command_line_is_readable_by_its_owner_alone_unless_it_is_shared() {
         assert_eq!(metadata.permissions().mode() & 0o777, mode);
     }
 }
+
+/// What a verb prints on a terminal, stdout and stderr.
+fn on_terminal(arguments: &[&str]) -> String {
+    let quoted = arguments.iter().map(|part| format!("'{part}'")).collect::<Vec<_>>().join(" ");
+    let output = Command::new("timeout")
+        .args(["60", "script", "-qec", &format!("{TASKSCOPE} {quoted}"), "/dev/null"])
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A title, a colour, a cleared screen with an 8-bit introducer, and a name that is shown backwards.
+const EVIL: &str = "\u{1b}]0;PWN\u{7}\u{1b}[31mRED\u{9b}2JC1\u{202e}BIDI\u{2066}";
+
+fn assert_harmless(arguments: &[&str]) {
+    let text = on_terminal(arguments);
+    assert!(!text.is_empty(), "{arguments:?} prints nothing");
+    for sequence in ["\u{1b}]", "\u{1b}[31mRED", "\u{9b}", "\u{202e}", "\u{2066}", "\u{7}"] {
+        assert!(!text.contains(sequence), "{arguments:?} prints {sequence:?}: {text:?}");
+    }
+}
+
+#[test]
+fn names_do_not_act_on_a_terminal() {
+    let root = tempfile::tempdir().unwrap();
+    let tasks = root.path().join("tasks.rec");
+    fs::write(&tasks, format!("JobId: 1{EVIL}\nName: a\nWorkerId: 0\n")).unwrap();
+    assert_harmless(&["import", text(&tasks), "-o", text(&root.path().join("out"))]);
+    let odd = root.path().join(format!("x{EVIL}"));
+    for verb in ["report", "info", "dump", "check", "top", "emulate", "sort", "view"] {
+        assert_harmless(&[verb, text(&odd)]);
+    }
+    assert_harmless(&["explain", EVIL]);
+    assert_harmless(&["report", "--where", &format!("name={EVIL}"), text(root.path())]);
+
+    let trace = root.path().join("trace");
+    let thread = stream(1).write(&trace).unwrap();
+    let metadata = thread.join("stream.json");
+    let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&metadata).unwrap()).unwrap();
+    document["ovni"]["loom"] = format!("{EVIL}.1").into();
+    document["ovni"]["require"][EVIL] = "1.0.0".into();
+    fs::write(&metadata, document.to_string()).unwrap();
+    assert_harmless(&["sync", text(&trace)]);
+    assert_harmless(&["check", text(&trace)]);
+    let renamed = trace.join(format!("loom.{EVIL}"));
+    let loom = thread.strip_prefix(&trace).unwrap().components().next().unwrap();
+    fs::rename(trace.join(loom), renamed).unwrap();
+    for verb in [&["dump"][..], &["dump", "--json"], &["info"], &["info", "--json"], &["check"]] {
+        assert_harmless(&[verb, &[text(&trace)]].concat());
+    }
+    let run = format!(
+        r#"{{"command":[{0}],"program":{0},"host":{0},"notices":[{{"name":{0},"text":{0}}}]}}"#,
+        serde_json::to_string(EVIL).unwrap()
+    );
+    fs::write(trace.join("taskscope-run.json"), run).unwrap();
+    for verb in [&["report"][..], &["report", "--json"], &["info"]] {
+        assert_harmless(&[verb, &[text(&trace)]].concat());
+    }
+}
+
+/// Stacks that no address space holds stand for a limit of threads.
+#[test]
+fn the_calling_thread_does_the_work_where_no_thread_can_be_made() {
+    let root = tempfile::tempdir().unwrap();
+    let trace = root.path().join("trace");
+    let generator =
+        Generator { runtime: Runtime::Nosv, threads: 4, threads_per_loom: 4, events: 200_000, seed: 7 };
+    generator.write(&trace).unwrap();
+    let views = root.path().join("views");
+    for arguments in [
+        &["report", "--section", "all"][..],
+        &["report", "--json"],
+        &["info"],
+        &["check"],
+        &["top"],
+        &["emulate", "-o", text(&views)],
+        &["report", "--html", text(&root.path().join("page.html"))],
+    ] {
+        let run = |stack: &str| {
+            let arguments = [arguments, &[text(&trace)]].concat();
+            let output = Command::new("timeout")
+                .args(["100", TASKSCOPE])
+                .args(&arguments)
+                .env("RUST_MIN_STACK", stack)
+                .output()
+                .unwrap();
+            assert!(!stderr(&output).contains("panicked"), "{arguments:?}: {}", stderr(&output));
+            (output.status.code(), output.stdout)
+        };
+        let (code, printed) = run(&(1_u64 << 47).to_string());
+        assert!((code, printed) == run("2097152"), "{arguments:?}");
+    }
+}
+
+/// A browser is given a private page that leads to the viewer; both signals end the viewer and remove the page.
+#[test]
+fn the_token_is_in_no_command_line() {
+    for (signal, path) in [("-INT", "one"), ("-TERM", "two")] {
+        let root = tempfile::tempdir().unwrap();
+        let trace = root.path().join("trace");
+        stream(1).write(&trace).unwrap();
+        let opener = root.path().join("xdg-open");
+        fs::write(&opener, "#!/bin/sh\necho \"$1\" > $HEARD.new; stat -c %a \"$1\" >> $HEARD.new; cat \"$1\" >> $HEARD.new\nmv $HEARD.new $HEARD\n")
+            .unwrap();
+        fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+        let heard = root.path().join(path);
+        let searched = format!("{}:{}", text(root.path()), std::env::var("PATH").unwrap());
+        let mut viewer = Command::new(TASKSCOPE)
+            .args(["view", "--open", text(&trace)])
+            .env("PATH", searched)
+            .env("HEARD", &heard)
+            .env("XDG_RUNTIME_DIR", root.path())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while !heard.exists() && viewer.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let said = fs::read_to_string(&heard).unwrap();
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(!lines[0].contains("token") && lines[0].ends_with(".html"), "{said}");
+        assert_eq!(lines[1], "600");
+        assert!(said.contains("http://127.0.0.1:") && said.contains("?token="), "{said}");
+        let sent = Command::new("kill").args([signal, &viewer.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        assert_eq!(viewer.wait().unwrap().code(), Some(0));
+        assert!(!Path::new(lines[0]).exists());
+    }
+}

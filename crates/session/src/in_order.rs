@@ -7,7 +7,7 @@
 use crate::selection::{Part, Selected};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use taskscope_event::Code;
 use taskscope_model::semantic::{Kinds, OwnKind, orderless_codes};
 use taskscope_trace::{Event, MergedEvent, OrderlessCodes, Stream, ThreadEvents, Trace};
@@ -156,16 +156,23 @@ pub fn play<'a>(
     } else {
         std::thread::scope(|scope| {
             let (full, batches) = sync_channel::<Vec<u32>>(WAITING);
-            scope.spawn(move || {
-                let mut turns = turns;
+            // A thread that cannot be made would drop the turns.
+            let (hand_over, given) = channel_for(&turns);
+            let merge = move || {
+                let Ok(mut turns) = given.recv() else { return };
                 loop {
-                    let batch: Vec<u32> = turns.by_ref().take(BATCH).collect();
+                    let batch: Vec<u32> = Iterator::by_ref(&mut turns).take(BATCH).collect();
                     // Nobody takes turns any more when the range is over, or when taking them panicked.
                     if batch.is_empty() || full.send(batch).is_err() {
                         return;
                     }
                 }
-            });
+            };
+            let made = std::thread::Builder::new().spawn_scoped(scope, merge).is_ok();
+            let left = if made { hand_over.send(turns).err().map(|unsent| unsent.0) } else { Some(turns) };
+            if let Some(turns) = left {
+                turns.for_each(|stream| reading.turn(stream));
+            }
             for batch in batches {
                 batch.into_iter().for_each(|stream| reading.turn(stream));
                 progress.events.store(reading.read, Ordering::Relaxed);
@@ -179,6 +186,11 @@ pub fn play<'a>(
         reading.rest();
     }
     reading.latest
+}
+
+/// A channel for one such value, whose type has no name.
+fn channel_for<T>(_: &T) -> (SyncSender<T>, Receiver<T>) {
+    sync_channel(1)
 }
 
 /// A stream, read up to where it was played.

@@ -281,20 +281,25 @@ fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T
     }
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(count));
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(|| {
-                let mut mine = Vec::new();
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= count {
-                        break;
-                    }
-                    mine.push((index, work(index)));
-                }
-                done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(mine);
-            });
+    let take = || {
+        let mut mine = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                break;
+            }
+            mine.push((index, work(index)));
         }
+        done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(mine);
+    };
+    std::thread::scope(|scope| {
+        // Where no thread can be made, this one does the work of all.
+        for _ in 1..cores {
+            if std::thread::Builder::new().spawn_scoped(scope, take).is_err() {
+                break;
+            }
+        }
+        take();
     });
     let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     done.sort_by_key(|(index, _)| *index);

@@ -146,11 +146,14 @@ pub fn bar(share: f64, width: usize) -> String {
 /// `text` as one line that a terminal shows as it is: what would move the cursor, change colours or turn the
 /// direction of writing is shown as the sign for what cannot be shown. Names come from traces, and those from anywhere.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    let acts = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     if text.contains(acts) { text.replace(acts, "\u{fffd}").into() } else { text.into() }
+}
+
+/// Whether a terminal acts on a character instead of showing it: control characters of 7 and 8 bits, separators of lines,
+/// and those that turn the direction of writing.
+pub fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// `12/34 solver`: a thread by its process and its id, with its name if it has one.
@@ -230,7 +233,7 @@ pub fn shell_word(path: &Path) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(byte);
     match std::str::from_utf8(&bytes) {
         Ok(text) if !text.is_empty() && bytes.iter().all(plain) => text.to_string(),
-        Ok(text) if !text.chars().any(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
+        Ok(text) if !text.contains(acts) => format!("'{}'", text.replace('\'', r"'\''")),
         // What a terminal cannot show is spelled in octal.
         _ => {
             let mut word = String::from("\"$(printf '");
@@ -259,9 +262,13 @@ mod tests {
         {
             assert_eq!(shell_word(Path::new(path)), word);
         }
-        for path in
-            [&b"it's \"$HOME\" `x`\\; *"[..], b"\x1b[31mred\x07\n.trace", b"\xff\xfe 100%s'\\", b"~ #!"]
-        {
+        for path in [
+            &b"it's \"$HOME\" `x`\\; *"[..],
+            b"\x1b[31mred\x07\n.trace",
+            b"\xff\xfe 100%s'\\",
+            b"~ #!",
+            "\u{202e}a\u{9b}".as_bytes(),
+        ] {
             let word = shell_word(Path::new(std::ffi::OsStr::from_bytes(path)));
             assert!(!word.chars().any(char::is_control), "{word}");
             let printed =

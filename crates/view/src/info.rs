@@ -1,6 +1,6 @@
 //! What is inside a trace, how complete, which clocks, what was lost: for every thread.
 
-use crate::format::{count, counted, short_count, thread_words, time};
+use crate::format::{count, counted, harmless, short_count, thread_words, time};
 use crate::words::{self, NoticeText};
 use anstyle::Style;
 use rustc_hash::FxHashSet;
@@ -54,7 +54,7 @@ pub fn text(session: &Session) -> String {
     let execution = &session.execution;
     let (first, _) = execution.range();
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(page, "  {DIM}{name:<10}{DIM:#} {value}");
+        let _ = writeln!(page, "  {DIM}{name:<10}{DIM:#} {}", harmless(value));
     };
     line("trace", &session.root.display().to_string());
     if let Some(run) = &session.run {
@@ -138,7 +138,7 @@ pub fn text(session: &Session) -> String {
         page.push('\n');
     }
     for notice in notices {
-        let _ = writeln!(page, "  note {}: {}", notice.name, notice.text);
+        let _ = writeln!(page, "  note {}: {}", harmless(&notice.name), harmless(&notice.text));
     }
     page
 }

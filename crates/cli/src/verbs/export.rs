@@ -1,7 +1,8 @@
 //! `taskscope export`: what was recorded in the forms of other programs.
 
 use crate::messages::Failure;
-use std::io::Write;
+use crate::output::Shown;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use taskscope_analysis::call_paths::TaskContext;
@@ -75,8 +76,19 @@ fn put(args: &Args, write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> an
     match &args.output {
         None => {
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-            write(&mut out)?;
-            out.flush()?;
+            if std::io::stdout().is_terminal() {
+                if args.to == "pprof" {
+                    return Err(Failure::new("pprof's form is binary and not for a terminal")
+                        .remedy("taskscope export --to pprof -o FILE TRACE")
+                        .into());
+                }
+                let mut out = Shown::on(out);
+                write(&mut out)?;
+                out.flush()?;
+            } else {
+                write(&mut out)?;
+                out.flush()?;
+            }
         }
         Some(file) => write_named(file, |_| {}, write).map_err(|error| {
             Failure::new(format!("cannot write {}", file.display())).why(error.to_string())

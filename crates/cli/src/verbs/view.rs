@@ -1,10 +1,12 @@
 //! `taskscope view`: the local viewer.
 
 use crate::messages::Failure;
+use crate::output::Shown;
 use crate::reading::parse_range;
 use crate::watch::Watch;
 use anstyle::Style;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -83,7 +85,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let stop = Arc::new(AtomicBool::new(false));
     let keeper = key.filter(|_| !is_stored && events >= CACHED_EVENTS);
     let interrupted = page.clone();
-    let keeper = keeper.map(|key| keep(page.clone(), args.trace.clone(), key, stop.clone()));
+    let keeper = keeper.and_then(|key| keep(page.clone(), args.trace.clone(), key, stop.clone()));
     let viewer = Viewer::start(page, args.port).map_err(|error| {
         let failure = Failure::new("cannot start the viewer").why(error.to_string());
         if args.port == 0 { failure } else { failure.remedy("leave --port out        (takes any free port)") }
@@ -97,7 +99,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let address = viewer.address() + &opened_at;
     let dim = Style::new().dimmed();
     let took = format::time(begun.elapsed().as_nanos() as u64);
-    let mut out = anstream::AutoStream::auto(std::io::stderr().lock());
+    let mut out = Shown::on(anstream::AutoStream::auto(std::io::stderr().lock()));
     // When stderr is closed there is nobody to tell, but `--open` may have opened a browser.
     let _ = writeln!(
         out,
@@ -110,10 +112,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     );
     let _ = out.flush();
     drop(out);
-    if args.open {
-        open_browser(&address);
-    }
+    let redirect = args.open.then(|| open_browser(&address)).flatten();
     interrupt.wait();
+    drop(redirect);
     // Half a cache is none: its writer takes it away.
     stop.store(true, Ordering::Relaxed);
     interrupted.stop();
@@ -138,8 +139,8 @@ fn fragment(args: &Args, (from, to): (i64, i64), length: u64) -> String {
 }
 
 /// Writes the cache while the viewer already answers, unless the trace has changed meanwhile.
-fn keep(page: Arc<Page>, trace: PathBuf, key: Key, stop: Arc<AtomicBool>) -> JoinHandle<()> {
-    std::thread::spawn(move || {
+fn keep(page: Arc<Page>, trace: PathBuf, key: Key, stop: Arc<AtomicBool>) -> Option<JoinHandle<()>> {
+    let write = move || {
         if Key::of(&trace).as_ref() != Some(&key) {
             return;
         }
@@ -148,7 +149,9 @@ fn keep(page: Arc<Page>, trace: PathBuf, key: Key, stop: Arc<AtomicBool>) -> Joi
         {
             eprintln!("note: the next opening will take as long: no cache could be written ({error})");
         }
-    })
+    };
+    // Without a thread there is no cache.
+    std::thread::Builder::new().spawn(write).ok()
 }
 
 fn host_name() -> String {
@@ -156,20 +159,67 @@ fn host_name() -> String {
     name.unwrap_or_else(|| "HOST".to_string())
 }
 
-/// Starts a browser, and tells of it where none comes up: what starts it may find that out only after a while.
-fn open_browser(address: &str) {
+/// A page that leads to the viewer, readable by its owner alone, removed when this is dropped. Command lines are readable
+/// by everybody on the machine, and the address has the token.
+struct Redirect(PathBuf);
+
+impl Redirect {
+    fn to(address: &str) -> std::io::Result<Redirect> {
+        let directory = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
+        let directory = directory.unwrap_or_else(std::env::temp_dir);
+        let since_1970 = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+        let path = directory.join(format!("taskscope-view-{}-{since_1970}.html", std::process::id()));
+        // `create_new` follows no links.
+        let mut file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+        let redirect = Redirect(path);
+        let address = address.replace('&', "&amp;").replace('"', "&quot;");
+        writeln!(
+            file,
+            "<!doctype html>\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+             <meta http-equiv=\"refresh\" content=\"0; url={address}\">\n<a href=\"{address}\">taskscope view</a>"
+        )?;
+        Ok(redirect)
+    }
+}
+
+impl Drop for Redirect {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Starts a browser, and tells of it where none comes up: what starts it may find that out only after a while. The browser
+/// reads the page that is returned.
+fn open_browser(address: &str) -> Option<Redirect> {
     let failed = |why: String| {
         // When stderr is closed there is nobody to tell.
         let _ = writeln!(std::io::stderr(), "cannot open a browser (xdg-open {why}); open the address above");
     };
+    let redirect = match Redirect::to(address) {
+        Ok(redirect) => redirect,
+        Err(error) => {
+            failed(format!("has no page to open: {error}"));
+            return None;
+        }
+    };
     let mut command = Command::new("xdg-open");
     // Out of this group, so that `^C` ends the viewer and not the browser.
-    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    command
+        .arg(&redirect.0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0);
     match command.spawn() {
         Err(error) => failed(format!("cannot be started: {error}")),
-        Ok(mut child) => drop(std::thread::spawn(move || match child.wait() {
-            Ok(status) if !status.success() => failed(format!("ended with {status}")),
-            _ => {}
-        })),
+        Ok(mut child) => {
+            let wait = move || match child.wait() {
+                Ok(status) if !status.success() => failed(format!("ended with {status}")),
+                _ => {}
+            };
+            // Without a thread nobody hears how it ended.
+            let _ = std::thread::Builder::new().spawn(wait);
+        }
     }
+    Some(redirect)
 }

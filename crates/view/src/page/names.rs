@@ -17,13 +17,15 @@ impl Names {
     /// The names of an execution, with files that were kept of modules. The thread ends when this is dropped.
     pub fn of(execution: Arc<Execution>, kept: KeptModules) -> Names {
         let (questions, incoming) = channel::<Question>();
-        std::thread::spawn(move || {
+        let answer = move || {
             let places = Places::of(&execution).with_kept(kept);
             drop(execution);
             for question in incoming {
                 question(&places);
             }
-        });
+        };
+        // Without a thread there are no names, as where a question took it with it.
+        let _ = std::thread::Builder::new().spawn(answer);
         Names { questions }
     }
 

@@ -35,6 +35,12 @@ impl Viewer {
     /// # Errors
     /// If the port is taken or no random numbers are to be had.
     pub fn start(page: Arc<Page>, port: u16) -> io::Result<Viewer> {
+        // The runtime's builder would end the program where no thread can be made.
+        let probes: Vec<_> = (0..3).map(|_| std::thread::Builder::new().spawn(|| ())).collect();
+        for probe in probes {
+            // An empty function does not panic.
+            let _ = probe?.join();
+        }
         let token = random_token()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -64,27 +70,36 @@ impl Viewer {
         format!("http://127.0.0.1:{}/?token={}", self.port(), self.token)
     }
 
-    /// Heeds `^C` from now on: one that comes before [`Interrupt::wait`] is not forgotten.
+    /// Heeds `^C` and SIGTERM from now on: one that comes before [`Interrupt::wait`] is not forgotten.
     ///
     /// # Errors
     /// If signals cannot be waited for.
     pub fn interrupt(&self) -> io::Result<Interrupt<'_>> {
         let runtime = self.runtime.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let signal = runtime.block_on(async { unix::signal(unix::SignalKind::interrupt()) })?;
-        Ok(Interrupt { runtime, signal })
+        let _entered = runtime.enter();
+        let [interrupt, terminate] =
+            [unix::SignalKind::interrupt(), unix::SignalKind::terminate()].map(unix::signal);
+        Ok(Interrupt { runtime, interrupt: interrupt?, terminate: terminate? })
     }
 }
 
-/// A `^C` to come.
+/// A `^C` or SIGTERM to come.
 pub struct Interrupt<'a> {
     runtime: &'a tokio::runtime::Runtime,
-    signal: unix::Signal,
+    interrupt: unix::Signal,
+    terminate: unix::Signal,
 }
 
 impl Interrupt<'_> {
     /// Waits for it, while the viewer answers.
     pub fn wait(mut self) {
-        self.runtime.block_on(self.signal.recv());
+        self.runtime.block_on(std::future::poll_fn(|context| {
+            let interrupted = self.interrupt.poll_recv(context).is_ready();
+            match interrupted | self.terminate.poll_recv(context).is_ready() {
+                true => std::task::Poll::Ready(()),
+                false => std::task::Poll::Pending,
+            }
+        }));
     }
 }
 

@@ -13,6 +13,7 @@ use signal_hook::low_level::siginfo::{Cause, Origin};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Signals that would end us while the program still runs.
@@ -53,7 +54,8 @@ pub fn run(command: &mut Command) -> io::Result<Outcome> {
     let mut child = command.spawn()?;
     let pid = Pid::from_raw(child.id() as i32);
     let handle = signals.handle();
-    let forwarder = std::thread::spawn(move || {
+    // Without a thread, signals that are sent to this process alone do not reach the program.
+    let forwarder = std::thread::Builder::new().spawn(move || {
         for origin in signals.forever() {
             forward(&origin, pid);
         }
@@ -63,7 +65,7 @@ pub fn run(command: &mut Command) -> io::Result<Outcome> {
     let end_monotonic_ns = monotonic_ns();
     handle.close();
     // The thread ends with its iterator; if it panicked there is nothing left to forward.
-    let _ = forwarder.join();
+    let _ = forwarder.map(JoinHandle::join);
     Ok(Outcome { status: status?, wall, pid: child.id(), end_monotonic_ns })
 }
 

@@ -141,7 +141,7 @@ fn with_unit(bytes: u64) -> String {
 
 pub fn say(line: &str) {
     // A closed stderr must not change the program's outcome.
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", crate::output::plain(line));
 }
 
 #[cfg(test)]
