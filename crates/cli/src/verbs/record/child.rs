@@ -4,16 +4,18 @@
 //! directly. We only have to survive them, wait, and end as the child ended. Signals that somebody
 //! sends to us alone (a batch system, `kill`) are forwarded.
 
+use super::inherited;
 use crate::ignored_signals::IgnoredSignals;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitCode, ExitStatus};
-use std::thread::JoinHandle;
+use std::path::Path;
+use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// Signals that would end us while the program still runs.
@@ -42,31 +44,46 @@ pub struct Outcome {
     pub end_monotonic_ns: Option<u64>,
 }
 
-/// Starts the program and waits for it. An error means that it never ran.
-pub fn run(command: &mut Command) -> io::Result<Outcome> {
+/// Starts the program with these arguments, the first of which is its name, and waits for it. An error means that it never ran. No
+/// thread is made for that: a limit on their number is the program's.
+pub fn run(
+    program: &Path,
+    arguments: &[OsString],
+    variables: &[(&'static str, OsString)],
+) -> io::Result<Outcome> {
     // A signal that our caller ignores (`nohup`) must stay ignored in the child; one with a handler
     // of ours falls back to its default there, as if we had never touched it.
     let ignored = IgnoredSignals::now();
-    let survived = SURVIVED.iter().filter(|signal| !ignored.contain(**signal)).map(|&signal| signal as i32);
-    let mut signals = SignalsInfo::<WithOrigin>::new(survived)?;
-    super::inherited::pass_on(command);
+    let survived = SURVIVED.iter().filter(|signal| !ignored.contain(**signal));
+    let mut signals = SignalsInfo::<WithOrigin>::new(survived.map(|&signal| signal as i32))?;
+    let end_is_ignored = ignored.contain(Signal::SIGCHLD);
+    if !end_is_ignored {
+        signals.add_signal(Signal::SIGCHLD as i32)?;
+    }
     let begin = Instant::now();
-    let mut child = command.spawn()?;
-    let pid = Pid::from_raw(child.id() as i32);
-    let handle = signals.handle();
-    // Without a thread, signals that are sent to this process alone do not reach the program.
-    let forwarder = std::thread::Builder::new().spawn(move || {
-        for origin in signals.forever() {
-            forward(&origin, pid);
+    let pid = inherited::spawn(program, arguments, variables)?;
+    if end_is_ignored {
+        // The program ignores it, too; its end would not be told to us.
+        signals.add_signal(Signal::SIGCHLD as i32)?;
+    }
+    // The caller may have blocked it.
+    let mut end = SigSet::empty();
+    end.add(Signal::SIGCHLD);
+    end.thread_unblock()?;
+    let status = loop {
+        // It may have ended before this.
+        if let Some(status) = inherited::status_of(pid)? {
+            break status;
         }
-    });
-    let status = child.wait();
+        for origin in signals.wait() {
+            if origin.signal != Signal::SIGCHLD as i32 {
+                forward(&origin, pid);
+            }
+        }
+    };
     let wall = begin.elapsed();
     let end_monotonic_ns = monotonic_ns();
-    handle.close();
-    // The thread ends with its iterator; if it panicked there is nothing left to forward.
-    let _ = forwarder.map(JoinHandle::join);
-    Ok(Outcome { status: status?, wall, pid: child.id(), end_monotonic_ns })
+    Ok(Outcome { status, wall, pid: pid.as_raw().cast_unsigned(), end_monotonic_ns })
 }
 
 /// The clock of the traces of this host.

@@ -13,8 +13,8 @@ pub struct Dynamic {
     pub is_64_bit: bool,
     /// The machine that the code is for (`e_machine`).
     pub machine: u16,
-    /// Whether it names the loader that is to run it.
-    pub has_interpreter: bool,
+    /// The loader that is to run it (`PT_INTERP`).
+    pub interpreter: Option<String>,
     /// `DT_NEEDED`, in order.
     pub needed: Vec<String>,
     /// `DT_RPATH`, split at colons, as written.
@@ -59,7 +59,8 @@ fn parse<'data, Header: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(data
         }
     }
     let mut headers = file.elf_program_headers().iter();
-    dynamic.has_interpreter = headers.any(|header| header.p_type(endian) == object::elf::PT_INTERP);
+    let interpreter = headers.find_map(|header| header.interpreter(endian, data).ok().flatten());
+    dynamic.interpreter = interpreter.map(|path| String::from_utf8_lossy(path).into_owned());
     let symbols = file.elf_dynamic_symbol_table();
     // At once: each name by itself would be a call of the system.
     let strings = file
@@ -84,6 +85,13 @@ pub fn holds_openmp_runtime(path: &Path) -> bool {
     let Ok(file) = object::File::parse(&cache) else { return false };
     defines(&file, "__kmpc_fork_call")
         || file.section_by_name(".symtab").is_none() && holds(&file, ".rodata", "ompt_start_tool\0")
+}
+
+/// [`defines`] of the file at a path.
+pub fn file_defines(path: &Path, function: &str) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let cache = ReadCache::new(file);
+    object::File::parse(&cache).is_ok_and(|file| defines(&file, function))
 }
 
 /// Whether a file defines a function of this name, for itself alone or for others, as far as it was not stripped.

@@ -1,4 +1,5 @@
-//! Gives the program the signal mask and the disposition of SIGPIPE that taskscope was started with.
+//! Gives the program what taskscope was started with: the environment in its order, the signal mask and the disposition of
+//! SIGPIPE.
 //!
 //! The standard library ignores SIGPIPE in us before `main` begins, and sets it to its default and
 //! empties the mask in every child. A service manager that ignores SIGPIPE, or a shell that blocks a
@@ -7,9 +8,14 @@
 #![allow(unsafe_code)]
 
 use nix::libc;
-use nix::sys::signal::SigSet;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::Pid;
+use std::ffi::{CStr, CString, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static SIGPIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
@@ -29,20 +35,136 @@ extern "C" fn look() {
     }
 }
 
-/// Has the child set both as they were, just before it becomes the program.
-pub fn pass_on(command: &mut Command) {
-    let mask = SigSet::thread_get_mask().unwrap_or_else(|_| SigSet::empty());
-    let sigpipe_was_ignored = SIGPIPE_WAS_IGNORED.load(Relaxed);
-    if mask == SigSet::empty() && !sigpipe_was_ignored {
-        return;
-    }
-    let restore = move || {
-        if sigpipe_was_ignored {
-            // SAFETY: ignoring a signal installs no handler. `signal` may be called after a fork.
-            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-        }
-        mask.thread_set_mask().map_err(Into::into)
+/// Starts the program with exactly these arguments, the first of which is its name, and the environment of this process changed by
+/// `variables` alone. The standard library would sort the environment and drop entries of one name. No file is opened for it.
+pub fn spawn(
+    program: &Path,
+    arguments: &[OsString],
+    variables: &[(&'static str, OsString)],
+) -> io::Result<Pid> {
+    let c_string = |bytes: &[u8]| CString::new(bytes).map_err(io::Error::from);
+    let file = c_string(program.as_os_str().as_bytes())?;
+    let arguments: Vec<CString> =
+        arguments.iter().map(|argument| c_string(argument.as_bytes())).collect::<Result<_, _>>()?;
+    let environment: Vec<CString> =
+        changed(entries(), variables).into_iter().map(|entry| c_string(&entry)).collect::<Result<_, _>>()?;
+    let list = |strings: &[CString]| -> Vec<*mut libc::c_char> {
+        strings.iter().map(|string| string.as_ptr().cast_mut()).chain([std::ptr::null_mut()]).collect()
     };
-    // SAFETY: between fork and exec it only makes the two system calls above.
-    unsafe { command.pre_exec(restore) };
+    let (arguments, environment) = (list(&arguments), list(&environment));
+    let mask = SigSet::thread_get_mask().unwrap_or_else(|_| SigSet::empty());
+    let mut defaults = SigSet::empty();
+    if !SIGPIPE_WAS_IGNORED.load(Relaxed) {
+        defaults.add(Signal::SIGPIPE);
+    }
+    let flags = libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF;
+    let mut attributes = std::mem::MaybeUninit::uninit();
+    let mut pid = 0;
+    // SAFETY: the attributes are initialized by the first call and destroyed by the last; a file name, and two lists of C strings
+    // that null pointers end, all of which live until then.
+    let failed = unsafe {
+        let failed = libc::posix_spawnattr_init(attributes.as_mut_ptr());
+        if failed != 0 {
+            return Err(io::Error::from_raw_os_error(failed));
+        }
+        let attributes = attributes.as_mut_ptr();
+        libc::posix_spawnattr_setflags(attributes, flags as libc::c_short);
+        libc::posix_spawnattr_setsigmask(attributes, mask.as_ref());
+        libc::posix_spawnattr_setsigdefault(attributes, defaults.as_ref());
+        let failed = libc::posix_spawn(
+            &mut pid,
+            file.as_ptr(),
+            std::ptr::null(),
+            attributes,
+            arguments.as_ptr(),
+            environment.as_ptr(),
+        );
+        libc::posix_spawnattr_destroy(attributes);
+        failed
+    };
+    if failed == 0 { Ok(Pid::from_raw(pid)) } else { Err(io::Error::from_raw_os_error(failed)) }
+}
+
+/// How a child ended; `None` while it runs.
+pub fn status_of(child: Pid) -> io::Result<Option<ExitStatus>> {
+    let mut status = 0;
+    // SAFETY: `status` is valid for writing.
+    match unsafe { libc::waitpid(child.as_raw(), &mut status, libc::WNOHANG) } {
+        0 => Ok(None),
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(Some(ExitStatus::from_raw(status))),
+    }
+}
+
+/// The entries of this process's environment, as they are.
+fn entries() -> Vec<Vec<u8>> {
+    unsafe extern "C" {
+        static environ: *const *const libc::c_char;
+    }
+    let mut entries = Vec::new();
+    // SAFETY: a list of C strings that a null pointer ends, which nobody in this process changes.
+    unsafe {
+        let mut next = environ;
+        while !next.is_null() && !(*next).is_null() {
+            entries.push(CStr::from_ptr(*next).to_bytes().to_owned());
+            next = next.add(1);
+        }
+    }
+    entries
+}
+
+/// Sets variables among entries `NAME=VALUE`: in the places of those of the same name, else at the end. Of several values of one
+/// variable the last counts.
+fn changed(mut entries: Vec<Vec<u8>>, variables: &[(&'static str, OsString)]) -> Vec<Vec<u8>> {
+    for (name, value) in variables {
+        let entry = [name.as_bytes(), b"=", value.as_bytes()].concat();
+        let is_it =
+            |entry: &Vec<u8>| entry.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="));
+        let mut is_there = false;
+        for present in entries.iter_mut().filter(|entry| is_it(entry)) {
+            present.clone_from(&entry);
+            is_there = true;
+        }
+        if !is_there {
+            entries.push(entry);
+        }
+    }
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_keep_their_order_and_number() {
+        let entries =
+            |list: &[&str]| -> Vec<Vec<u8>> { list.iter().map(|entry| entry.as_bytes().to_vec()).collect() };
+        let before = entries(&[
+            "Z=1",
+            "A=2",
+            "Z=3",
+            "no value",
+            "LD_PRELOAD=x",
+            "A=2",
+            "=",
+            "LD_PRELOAD=y",
+            "LD_PRELOADED=z",
+        ]);
+        assert_eq!(changed(before.clone(), &[]), before);
+        let after = changed(before, &[("LD_PRELOAD", "x:ours".into()), ("B", "1".into()), ("B", "2".into())]);
+        let expected = [
+            "Z=1",
+            "A=2",
+            "Z=3",
+            "no value",
+            "LD_PRELOAD=x:ours",
+            "A=2",
+            "=",
+            "LD_PRELOAD=x:ours",
+            "LD_PRELOADED=z",
+            "B=2",
+        ];
+        assert_eq!(after, entries(&expected));
+    }
 }

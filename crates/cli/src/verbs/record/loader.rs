@@ -67,7 +67,7 @@ pub fn is_there(library: &Path) -> bool {
 
 /// Whether a program is linked statically: no loader runs for it, which could load anything else.
 pub fn is_static(program: &Path) -> bool {
-    elf::read(program).is_some_and(|own| own.needed.is_empty() && !own.has_interpreter)
+    elf::read(program).is_some_and(|own| own.needed.is_empty() && own.interpreter.is_none())
 }
 
 fn candidates(name: &str, first: &[PathBuf]) -> Vec<PathBuf> {

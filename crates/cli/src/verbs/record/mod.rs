@@ -22,6 +22,7 @@ mod run_file;
 mod run_time_code;
 mod summary;
 mod tails;
+mod untouched;
 mod wrapped;
 
 use crate::messages::{self, Failure};
@@ -30,10 +31,9 @@ use directory::TraceDirectory;
 use environment::Environment;
 use nix::sys::signal::Signal;
 use run_file::{Notice, RunFile};
-use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use taskscope_record::SHARE_VARIABLE;
 use taskscope_record::drain::Drainer;
 use taskscope_record::limits::{MAX_SIZE_VARIABLE, RING_VARIABLE, parse_bytes};
@@ -159,55 +159,14 @@ fn record(
     trace: TraceDirectory,
 ) -> anyhow::Result<ExitCode> {
     let programs = wrapped::programs_of(program, &args.command[1..]);
-    let mpi_library = mpi::library_for(&programs, tool);
-    let openmp_tool = mpi_library.as_deref().unwrap_or(tool);
-    let mut environment = Environment::attaching(openmp_tool, &trace.path);
-    if args.no_preload {
-        environment.keep_libgomp(&programs);
-    } else if !environment.replace_libgomp(&programs) && args.preload {
-        environment.preload_runtime(&programs);
-    }
-    let profiled = args.mode == "profile";
-    if profiled {
-        environment.set("TASKSCOPE_MODE", "profile");
-        if let Some(seconds) = args.live {
-            environment.set("TASKSCOPE_LIVE", seconds.to_string());
-        }
-    }
-    if let Some(signal) = args.control_signal {
-        environment.set("TASKSCOPE_CONTROL_SIGNAL", signal.to_string());
-    }
-    if let Some(rate) = args.sample {
-        environment.set("TASKSCOPE_SAMPLE", rate.to_string());
-    }
-    if args.sample.is_some() || profiled {
-        environment.set("TASKSCOPE_SAMPLE_CLOCK", &args.clock);
-    }
-    let has_own_tool = environment.chain_own_tools(&programs);
-    // A runtime that is linked into the program does not open what `OMP_TOOL_LIBRARIES` names (Intel's of 2026), but finds a
-    // tool that is there already.
-    let has_runtime_inside = || programs.iter().any(|program| elf::holds_openmp_runtime(program));
-    if args.sample.is_some() || profiled || mpi_library.is_some() || has_own_tool || has_runtime_inside() {
-        environment.preload(openmp_tool);
-    }
-    device_library::attach(&mut environment, tool, &programs);
-    environment.appease_sanitizer(&programs);
-    let libraries = offload::attach(&mut environment, &trace.path, &programs);
-    let uses_ovni = ovni::is_used_by(&programs);
-    // What a command starts cannot always be seen. On other hosts the loader's paths are not ours to set.
-    let may_start_others = !libgomp::uses_openmp(program) && !launcher::is_launcher(program);
-    if uses_ovni || may_start_others {
-        ovni::attach(&mut environment, &trace.path, uses_ovni);
-    }
-    for (variable, bytes) in [(MAX_SIZE_VARIABLE, args.max_size), (RING_VARIABLE, args.ring)] {
-        if let Some(bytes) = bytes {
-            environment.set(variable, bytes.to_string());
-        }
-    }
-    if args.share {
-        environment.set(SHARE_VARIABLE, "1");
-    }
-    let drainer = tails::drain(&trace.path, &mut environment);
+    let untouched = untouched::notice(&programs);
+    let is_untouched = untouched.is_some();
+    let mut environment = Environment { notices: untouched.into_iter().collect(), ..Environment::default() };
+    let Attached { libraries, uses_ovni, drainer } = if is_untouched {
+        Attached::default()
+    } else {
+        attach(args, (program, &programs), tool, &trace, &mut environment)
+    };
     let names = environment.names();
     let passed_on = launcher::arguments_that_pass_on(program, &names);
     if let Some(list) = launcher::extended_list(program, &names) {
@@ -250,7 +209,9 @@ fn record(
         (true, false) if !profiles.is_empty() => summary::print_profiles(&run_file, &profiles, &trace),
         (true, true) => summary::print(&run_file, &trace),
         (true, false) if uses_ovni => summary::print_nothing_recorded_by_ovni(&run_file),
-        (true, false) if profiled => summary::print_no_profile(&run_file, &programs),
+        (true, false) if args.mode == "profile" && !is_untouched => {
+            summary::print_no_profile(&run_file, &programs)
+        }
         (true, false) => summary::print_nothing_recorded(&run_file, &programs),
         (false, _) => {}
     }
@@ -269,24 +230,97 @@ fn record(
     Ok(outcome.pass_on())
 }
 
+/// What lasts as long as the program runs.
+#[derive(Default)]
+struct Attached {
+    /// Keeps the directory of libraries for programs that offload.
+    libraries: Option<offload::Directory>,
+    uses_ovni: bool,
+    drainer: Option<Drainer>,
+}
+
+/// Sets the variables that attach the recorders to what the command starts.
+fn attach(
+    args: &Args,
+    (program, programs): (&Path, &[PathBuf]),
+    tool: &Path,
+    trace: &TraceDirectory,
+    environment: &mut Environment,
+) -> Attached {
+    let mpi_library = mpi::library_for(programs, tool);
+    let openmp_tool = mpi_library.as_deref().unwrap_or(tool);
+    *environment = Environment::attaching(openmp_tool, &trace.path);
+    if args.no_preload {
+        environment.keep_libgomp(programs);
+    } else if !environment.replace_libgomp(programs) && args.preload {
+        environment.preload_runtime(programs);
+    }
+    let profiled = args.mode == "profile";
+    if profiled {
+        environment.set("TASKSCOPE_MODE", "profile");
+        if let Some(seconds) = args.live {
+            environment.set("TASKSCOPE_LIVE", seconds.to_string());
+        }
+    }
+    if let Some(signal) = args.control_signal {
+        environment.set("TASKSCOPE_CONTROL_SIGNAL", signal.to_string());
+    }
+    if let Some(rate) = args.sample {
+        environment.set("TASKSCOPE_SAMPLE", rate.to_string());
+    }
+    if args.sample.is_some() || profiled {
+        environment.set("TASKSCOPE_SAMPLE_CLOCK", &args.clock);
+    }
+    let has_own_tool = environment.chain_own_tools(programs);
+    // A runtime that is linked into the program does not open what `OMP_TOOL_LIBRARIES` names (Intel's of 2026), but finds a
+    // tool that is there already.
+    let has_runtime_inside = || programs.iter().any(|program| elf::holds_openmp_runtime(program));
+    if args.sample.is_some() || profiled || mpi_library.is_some() || has_own_tool || has_runtime_inside() {
+        environment.preload(openmp_tool);
+    }
+    device_library::attach(environment, tool, programs);
+    environment.appease_sanitizer(programs);
+    let libraries = offload::attach(environment, &trace.path, programs);
+    let uses_ovni = ovni::is_used_by(programs);
+    // What a command starts cannot always be seen. On other hosts the loader's paths are not ours to set.
+    let may_start_others = !libgomp::uses_openmp(program) && !launcher::is_launcher(program);
+    if uses_ovni || may_start_others {
+        ovni::attach(environment, &trace.path, uses_ovni);
+    }
+    for (variable, bytes) in [(MAX_SIZE_VARIABLE, args.max_size), (RING_VARIABLE, args.ring)] {
+        if let Some(bytes) = bytes {
+            environment.set(variable, bytes.to_string());
+        }
+    }
+    if args.share {
+        environment.set(SHARE_VARIABLE, "1");
+    }
+    if args.share {
+        environment.set(SHARE_VARIABLE, "1");
+    }
+    let drainer = tails::drain(&trace.path, environment);
+    Attached { libraries, uses_ovni, drainer }
+}
+
 /// Runs the program to its end.
 fn execute(
     program: &Path,
     typed: &[OsString],
     further_arguments: &[OsString],
-    variables: &[(&str, OsString)],
+    variables: &[(&'static str, OsString)],
 ) -> Result<Outcome, Failure> {
-    let variables = || variables.iter().map(|(name, value)| (name, value));
-    let mut command = Command::new(program);
-    command.arg0(&typed[0]).args(further_arguments).args(&typed[1..]).envs(variables());
-    let mut started = child::run(&mut command);
+    let arguments = |first: &[&OsStr]| -> Vec<OsString> {
+        first.iter().map(|first| (*first).to_owned()).chain(typed[1..].iter().cloned()).collect()
+    };
+    let mut first: Vec<&OsStr> = vec![&typed[0]];
+    first.extend(further_arguments.iter().map(OsString::as_os_str));
+    let run = |program: &Path, first: &[&OsStr]| child::run(program, &arguments(first), variables);
+    let mut started = run(program, &first);
     if started.as_ref().is_err_and(|error| error.raw_os_error() == Some(nix::libc::ENOEXEC))
         && program::is_text(program)
     {
         // A script without `#!`: shells and `env` give it to sh.
-        let mut shell = Command::new("/bin/sh");
-        shell.arg(program).args(&typed[1..]).envs(variables());
-        started = child::run(&mut shell);
+        started = run(Path::new("/bin/sh"), &[OsStr::new("/bin/sh"), program.as_os_str()]);
     }
     started.map_err(|error| cannot_execute(program, &error))
 }

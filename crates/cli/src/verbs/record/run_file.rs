@@ -22,7 +22,8 @@ pub struct Notice {
 impl Notice {
     /// Whether it says by itself that nothing will be recorded.
     pub fn stops_recording(&self) -> bool {
-        ["tool-disabled", "runtime-kept", "no-ompt-runtime", "own-tool"].contains(&self.name)
+        ["tool-disabled", "runtime-kept", "no-ompt-runtime", "own-tool", "cannot-load", "thread-sanitizer"]
+            .contains(&self.name)
     }
 }
 
