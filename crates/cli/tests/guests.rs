@@ -57,6 +57,7 @@ fn programs_of_another_c_library_run_untouched() {
     let Some(program) = build("musl-gcc", here.path(), "other", ENVIRONMENT, &[]) else { return };
     let reason = "uses another C library";
     assert_untouched(here.path(), &["./other", "one"], reason);
+    assert_untouched(here.path(), &["sh", "-c", "./other one two | tail -n 1; exit 7"], reason);
     let script = here.path().join("script");
     fs::write(&script, format!("#!{} -x\n", program.display())).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();

@@ -53,18 +53,14 @@ impl Reason {
     }
 }
 
-/// The notice of a command of which nothing is to be attached to: its first program decides, and any that has ThreadSanitizer, as all
-/// that are started see the variables. Named programs that only cannot load the recorder have theirs taken away where another program of
-/// the command starts them; a program without a loader does not do so.
+/// The notice of a command to which nothing is to be attached: the variables reach all that it starts, so any of its programs decides
+/// that would end or print an error because of them. One with other rights does so only if it is the first: its loader takes no notice.
 pub fn notice(programs: &[PathBuf]) -> Option<Notice> {
     let own = elf::read(Path::new("/proc/self/exe"))?;
     let reasons: Vec<_> =
         programs.iter().map(|program| Some((program, reason(&executed(program)?, &own)?))).collect();
-    let first_is_static = programs.first().is_some_and(|program| loader::is_static(program));
     let decides = |(number, reason): &(usize, &Option<(&PathBuf, Reason)>)| {
-        reason
-            .as_ref()
-            .is_some_and(|(_, reason)| *number == 0 || first_is_static || *reason == Reason::ThreadSanitizer)
+        reason.as_ref().is_some_and(|(_, reason)| *number == 0 || *reason != Reason::Rights)
     };
     let (_, found) = reasons.iter().enumerate().find(decides)?;
     found.as_ref().map(|(program, reason)| reason.notice(program))
