@@ -13,7 +13,7 @@
 //! With more workers than CPUs, as many waiting workers can lose time to too little work as CPUs are left
 //! by those that work or could work; the others could run nothing anyway. Which ones these are is a matter of choice: who
 //! keeps waiting goes on to, so that a wait falls apart into few pieces. A worker that has not started, or has ended, has no thread
-//! that could use a CPU: its time is lost to the system only where the program itself has no CPU.
+//! that could use a CPU: its time is lost to the system only while other threads of the job have all CPUs, or the program itself has none.
 //!
 //! Every nanosecond has one answer, so times of parts of a run add up to those of the whole: the partition is computed once,
 //! for the whole run, and cut with it.
@@ -640,6 +640,8 @@ impl Sweep<'_> {
                 Doing::Works | Doing::Other | Doing::Elsewhere => None,
                 doing if doing.is_wait() && crowd.is_some() && !lane.kept => Some(SystemCause::MoreWorkers),
                 Doing::WaitsForLock { system } => system.then_some(taken),
+                // Threads that are there have all CPUs.
+                Doing::Absent if taken == SystemCause::MoreWorkers => Some(taken),
                 Doing::Waits | Doing::Absent => process.waits_for_system().then_some(taken),
             };
             lane.becomes(lost.filter(|_| lane.worker), at, self.out);

@@ -87,14 +87,16 @@ fn as_many_workers_lose_time_to_too_little_work_as_cpus_stand_free() {
 }
 
 #[test]
-fn a_worker_that_has_not_started_needs_no_cpu() {
+fn a_worker_that_has_not_started_needs_no_cpu_where_one_stands_free() {
     let work: &[(u64, State)] = &[(0, Task)];
-    let execution = off(run(1, &[work, &[(60, Barrier)]]), &[(0, 20, 50)]);
-    assert_eq!(times(&execution, 0), [(Task, 20), (OutOfCpu, 30), (Task, 50)]);
+    let late: &[(u64, State)] = &[(60, Barrier)];
+    let execution = off(run(2, &[work, &[(40, Task)], late]), &[(0, 20, 30)]);
+    assert_eq!(times(&execution, 0), [(Task, 20), (OutOfCpu, 10), (Task, 70)]);
+    // It waits for the first one, then for a CPU.
     let not_started = State::NotStarted;
     assert_eq!(
-        times(&execution, 1),
-        [(not_started, 20), (OutOfCpu, 30), (not_started, 10), (Oversubscribed, 40)]
+        times(&execution, 2),
+        [(not_started, 20), (OutOfCpu, 10), (not_started, 10), (Oversubscribed, 60)]
     );
 }
 
