@@ -261,6 +261,8 @@ impl OsTime {
             return;
         }
         state.alive.watch(os_tid, tid);
+        // It may have ended before the housekeeping thread comes to it.
+        state.cpus.look_at_threads([(os_tid, tid)].into_iter());
         state.watched.push(Watched::new(os_tid, tid));
         if state.housekeeping.is_some() {
             self.wake.notify_all();
