@@ -104,11 +104,9 @@ fn reason(program: &Path, own: &Dynamic) -> Option<Reason> {
 }
 
 /// Whether the loader will take nothing from the environment (`AT_SECURE`).
-#[allow(unsafe_code)]
 fn has_other_rights(program: &Path) -> bool {
     let Ok(meta) = fs::metadata(program) else { return false };
-    // SAFETY: no preconditions.
-    let (user, group) = unsafe { (nix::libc::geteuid(), nix::libc::getegid()) };
+    let (user, group) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
     let is_set = |bit: u32| meta.mode() & bit != 0;
     is_set(nix::libc::S_ISUID) && meta.uid() != user
         // Without the group's right to execute, the bit is not for this.
@@ -116,14 +114,10 @@ fn has_other_rights(program: &Path) -> bool {
         || user != 0 && has_capabilities(program).unwrap_or(false)
 }
 
-/// Whether a file gives capabilities to who executes it.
-#[allow(unsafe_code)]
+/// Whether executing a file gives capabilities.
 fn has_capabilities(program: &Path) -> io::Result<bool> {
-    let path = std::ffi::CString::new(program.as_os_str().as_bytes())?;
-    let name = c"security.capability";
-    // SAFETY: two C strings; without room only the size is returned.
-    let bytes = unsafe { nix::libc::getxattr(path.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) };
-    Ok(bytes > 0)
+    // Without room only the size is returned.
+    Ok(rustix::fs::getxattr(program, c"security.capability", &mut [0_u8; 0])? > 0)
 }
 
 #[cfg(test)]
