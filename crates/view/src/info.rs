@@ -99,7 +99,7 @@ pub fn text(session: &Session) -> String {
             counted(contents.dependences, "dependence"),
             match session.devices.operations() {
                 0 => String::new(),
-                operations => format!(", {}", counted(operations as u64, "device operation")),
+                operations => format!(", {}", counted(operations, "device operation")),
             },
         ),
     );

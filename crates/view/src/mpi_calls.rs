@@ -73,7 +73,7 @@ pub fn rows(session: &Session) -> Vec<CallRow> {
 /// The rows as JSON.
 pub fn json(session: &Session) -> Vec<Value> {
     let rows = rows(session).into_iter().map(|row| {
-        let code = row.site.is_some().then(|| session.places.code(row.site)).unwrap_or_default();
+        let code = if row.site.is_some() { session.places.code(row.site) } else { Default::default() };
         let waits = row.late.iter().map(
             |(kind, late, ns)| json!({ "kind": kind.name(), "rank": late.rank, "pid": late.pid, "ns": ns }),
         );
