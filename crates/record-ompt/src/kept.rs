@@ -66,7 +66,7 @@ fn try_keep(module: &Module) -> io::Result<()> {
     let memory = File::open("/proc/self/mem")?;
     let mut page = [0; PAGE_BYTES];
     let page_bytes = memory.read_at(&mut page, module.start & !0xfff)?;
-    let page = &page[..page_bytes];
+    let page = page.get(..page_bytes).unwrap_or_default();
     let path = Path::new(std::ffi::OsStr::from_bytes(module.path.to_bytes()));
     let own = open_if(path, |file| begins_with(file, page));
     if own.is_some() && !is_temporary(module) {

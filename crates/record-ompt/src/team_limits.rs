@@ -48,7 +48,7 @@ impl Moment<'_> {
             return;
         }
         let (word, bit) = (site as usize / 64 % RECORDED.len(), 1 << (site % 64));
-        if RECORDED[word].fetch_or(bit, Relaxed) & bit != 0 {
+        if RECORDED.get(word).is_none_or(|seen| seen.fetch_or(bit, Relaxed) & bit != 0) {
             return;
         }
         let Some(getters) = getters() else { return };
