@@ -31,6 +31,8 @@ pub enum StepKind {
     Runtime,
     /// It could run and had no CPU.
     System,
+    /// It was blocked in the kernel, in code of the program.
+    Blocked,
     /// A task could start and did not.
     Dispatch,
     /// Its last input was complete and not sent.
@@ -45,7 +47,7 @@ pub enum StepKind {
 
 impl StepKind {
     /// All kinds.
-    pub const ALL: [StepKind; 13] = [
+    pub const ALL: [StepKind; 14] = [
         StepKind::Work,
         StepKind::LockWait,
         StepKind::Communication,
@@ -54,6 +56,7 @@ impl StepKind {
         StepKind::MpiStart,
         StepKind::Runtime,
         StepKind::System,
+        StepKind::Blocked,
         StepKind::Dispatch,
         StepKind::Send,
         StepKind::Transfer,
@@ -72,6 +75,7 @@ impl StepKind {
             StepKind::MpiStart => "runtime.start",
             StepKind::Runtime => "runtime",
             StepKind::System => "os",
+            StepKind::Blocked => "blocked",
             StepKind::Dispatch => "dispatch",
             StepKind::Send => "send",
             StepKind::Transfer => "transfer",
@@ -88,6 +92,7 @@ impl StepKind {
             ActivityKind::Start => StepKind::MpiStart,
             ActivityKind::Runtime | ActivityKind::AbsorbingNoise => StepKind::Runtime,
             ActivityKind::OffCpu => StepKind::System,
+            ActivityKind::Blocked => StepKind::Blocked,
         }
     }
 }

@@ -58,13 +58,15 @@ pub enum Situation {
     AbsorbingNoise,
     /// The operating system kept threads off the CPU.
     System,
+    /// Threads were blocked in the kernel, in code of the program.
+    Blocked,
     /// A lock is held.
     ContendedLock,
 }
 
 impl Situation {
     /// All situations.
-    pub const ALL: [Situation; 12] = [
+    pub const ALL: [Situation; 13] = [
         Situation::LowParallelism,
         Situation::TooCoarse,
         Situation::BadlyDistributed,
@@ -76,6 +78,7 @@ impl Situation {
         Situation::MpiStart,
         Situation::AbsorbingNoise,
         Situation::System,
+        Situation::Blocked,
         Situation::ContendedLock,
     ];
 
@@ -93,6 +96,7 @@ impl Situation {
             Situation::MpiStart => "mpi-start",
             Situation::AbsorbingNoise => "absorbing-noise",
             Situation::System => "no-cpu",
+            Situation::Blocked => "blocked",
             Situation::ContendedLock => "contended-lock",
         }
     }
@@ -103,7 +107,9 @@ impl Situation {
             Situation::LowParallelism | Situation::TooCoarse | Situation::BadlyDistributed => {
                 Letter::Starvation
             }
-            Situation::SlowLink | Situation::SlowDevice | Situation::BadLocality => Letter::Latency,
+            Situation::SlowLink | Situation::SlowDevice | Situation::BadLocality | Situation::Blocked => {
+                Letter::Latency
+            }
             Situation::TooFine
             | Situation::SlowRuntime
             | Situation::MpiStart
@@ -166,6 +172,7 @@ pub fn diagnose(graph: &TaskGraph, causes: &Causes, span: &Span) -> Diagnosis {
                 add(rest, charge.ns - split[0]);
             }
             Letter::Latency if matches!(charge.who, Who::Device(_)) => add(Situation::SlowDevice, charge.ns),
+            Letter::Latency if matches!(charge.who, Who::Blocked(_)) => add(Situation::Blocked, charge.ns),
             Letter::Latency => {
                 let far = evidence.far_inputs * FAR_INPUTS > evidence.inputs;
                 add(if far { Situation::BadLocality } else { Situation::SlowLink }, charge.ns);

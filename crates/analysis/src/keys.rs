@@ -33,6 +33,8 @@ pub enum Who {
     Peer(u32),
     /// What a device did, or that it did nothing; row of the graph's names (latency).
     Device(u32),
+    /// Code of this type, blocked in the kernel (latency).
+    Blocked(u32),
     /// What ran instead on the CPU; row of the graph's names (overhead).
     System(u32),
     /// The runtime of a node, which had not yet noticed that all had arrived (overhead).
@@ -65,6 +67,8 @@ impl Who {
             Who::Lock(row, _) => format!("lock {}", name(row)),
             Who::Call(row) | Who::Peer(row) => format!("call {}", name(row)),
             Who::Device(row) => format!("device {}", name(row)),
+            Who::Blocked(row) if (row as usize) < graph.types.len() => format!("blocked in {}", ty(row)),
+            Who::Blocked(_) => "blocked outside of tasks".to_owned(),
             Who::System(row) => format!("system {}", name(row)),
             Who::Delivery(row) => format!("delivery on {}", node(row)),
             Who::Creator(row) => format!("creator of {}", ty(row)),

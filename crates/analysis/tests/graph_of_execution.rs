@@ -6,6 +6,7 @@ use taskscope_analysis::critical_path::{StepKind, critical_path};
 use taskscope_analysis::replay::{Change, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
+use taskscope_analysis::{ByState, book};
 use taskscope_event::models::omp;
 use taskscope_execution::Change::{Becomes, TaskCreated, ThreadWorks};
 use taskscope_execution::graph::{
@@ -13,8 +14,8 @@ use taskscope_execution::graph::{
     Told, from_execution,
 };
 use taskscope_execution::{
-    Execution, ExecutionBuilder, ObjectIndex, Observer, Place, PlaceKind, RegionIndex, Section, SiteIndex,
-    State, TaskIndex, ThreadIndex, TypeIndex,
+    Execution, ExecutionBuilder, Group, ObjectIndex, Observer, OsSource, OsTimes, Place, PlaceKind,
+    RegionIndex, Section, SiteIndex, State, TaskIndex, ThreadIndex, TypeIndex,
 };
 use taskscope_testkit::script::{Script, any_program};
 
@@ -219,6 +220,50 @@ fn the_critical_path_goes_through_a_device_to_who_submitted() {
     assert!(steps.windows(2).all(|pair| pair[0].2 == pair[1].1), "{steps:?}");
 }
 
+/// What threads did by themselves has the same time by state and by leaf. A leaf of one who waits may be what the state
+/// calls idle or waiting, so of waits only the sum is the same.
+fn check_states(execution: &Execution, causes: &Causes) {
+    let states: ByState = book(execution).by_state;
+    let leaf = |leaf: Leaf| causes.leaves[leaf as usize];
+    assert_eq!(leaf(Leaf::Work), states.of_group(Group::Useful), "work");
+    assert_eq!(leaf(Leaf::Blocked), states.of_group(Group::Blocked), "blocked");
+    assert_eq!(leaf(Leaf::System), states.of_group(Group::Off), "no CPU");
+    assert_eq!(leaf(Leaf::LockWait), states.of_group(Group::Mutex), "locks");
+    assert_eq!(leaf(Leaf::Start), states.of_group(Group::Start), "start of MPI");
+    assert_eq!(leaf(Leaf::AbsorbingNoise), states.get(State::AbsorbingNoise), "noise");
+    let runtime = states.of_group(Group::Runtime) + states.of_group(Group::Unknown);
+    assert_eq!(leaf(Leaf::Runtime) + leaf(Leaf::AbsorbingNoise), runtime, "runtime");
+    assert_eq!(leaf(Leaf::Communication), states.get(State::Communication), "communication");
+}
+
+/// Thread 0 creates a task and waits for it; thread 1 runs it from 300 to 900 and sleeps in it from 400 to 800.
+#[test]
+fn a_body_that_sleeps_is_blocked_and_still_waited_for() {
+    let mut script = Script::new(2, 0, 1000);
+    script.site(0, 0, 1, 0x100).task_type(0, 0, 7, 1, "a");
+    script.fork(0, 100, 1, 1, 2).join_team(1, 100, 1, 1, 2).arrive(1, 150);
+    script.create(0, 200, 1, 7).arrive(0, 250).run(1, 300, 900, 1);
+    script.join(0, 950, 1).depart(1, 1000, 1);
+    let mut execution = script.play();
+    let times = OsTimes { blocked: vec![(400, 800)], ..OsTimes::default() };
+    execution.add_os_times(ThreadIndex(1), OsSource::Switches, times);
+    execution.attribute_system_time();
+    let graph = graph_of(&execution);
+    let causes = check_sums(&graph);
+    check_states(&execution, &causes);
+    assert_eq!(causes.leaves[Leaf::Blocked as usize], 400);
+    let blocked = causes.charges.iter().find(|charge| charge.leaf == Leaf::Blocked).unwrap();
+    assert_eq!((blocked.who.label(&graph).as_str(), blocked.ns), ("blocked in type 0", 400));
+    // Thread 0 waits for the task, also while that sleeps.
+    let waits = causes.charges.iter().find(|charge| charge.leaf == Leaf::Sync).unwrap();
+    assert_eq!((waits.who.label(&graph).as_str(), waits.ns), ("task type 0", 600));
+    let steps: u64 = (critical_path(&graph).iter())
+        .filter(|step| step.kind == StepKind::Blocked)
+        .map(|step| step.end - step.start)
+        .sum();
+    assert_eq!(steps, 400);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -228,5 +273,27 @@ proptest! {
         choices in prop::collection::vec((0_usize..5, 0_u16..50, 0_usize..200, any::<[u8; 16]>()), 1..300),
     ) {
         check_sums(&graph_of(&any_program(threads, &choices).play()));
+    }
+
+    #[test]
+    fn states_and_leaves_agree_with_any_times_off_the_cpu(
+        threads in 1_usize..5,
+        choices in prop::collection::vec((0_usize..5, 0_u16..50, 0_usize..200, any::<[u8; 16]>()), 1..300),
+        off in prop::collection::vec((0_u32..5, 0_u64..8000, 1_u64..500, any::<bool>()), 0..40),
+    ) {
+        let mut execution = any_program(threads, &choices).play();
+        for thread in 0..threads as u32 {
+            let mut times = OsTimes::default();
+            for (_, start, ns, blocked) in off.iter().filter(|(of, ..)| *of == thread) {
+                let list = if *blocked { &mut times.blocked } else { &mut times.runnable };
+                list.push((*start, start + ns));
+            }
+            times.blocked.sort_unstable();
+            times.runnable.sort_unstable();
+            execution.add_os_times(ThreadIndex(thread), OsSource::Switches, times);
+        }
+        execution.attribute_system_time();
+        let causes = check_sums(&graph_of(&execution));
+        check_states(&execution, &causes);
     }
 }

@@ -51,6 +51,7 @@ fn worker_events(graph: &TaskGraph, row: usize) -> Events {
             ActivityKind::AbsorbingNoise => codes::activity::ABSORBING_NOISE,
             ActivityKind::Runtime => codes::activity::RUNTIME,
             ActivityKind::OffCpu => codes::activity::OFF_CPU,
+            ActivityKind::Blocked => codes::activity::BLOCKED,
         };
         let fields: [&[u8]; 3] =
             [&activity.name.to_le_bytes(), &kind.to_le_bytes(), &activity.end.to_le_bytes()];

@@ -111,6 +111,9 @@ impl GraphReader {
                 codes::activity::OFF_CPU => {
                     builder.add_activity(worker, ActivityKind::OffCpu, name, start, end)
                 }
+                codes::activity::BLOCKED => {
+                    builder.add_activity(worker, ActivityKind::Blocked, name, start, end)
+                }
                 _ => builder.add_activity(worker, ActivityKind::Runtime, name, start, end),
             }
         }

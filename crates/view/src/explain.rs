@@ -95,7 +95,7 @@ explanations! {
 
     // Leaves of the ledger by the task graph (`report --section ledger`).
     "work": "A worker executes the body of a task, or code outside of tasks.";
-        "Time in the body, without waits for locks, calls, sections of the runtime and times off the CPU inside it. Runtime work inside it at unknown positions is taken out in its known amount.";
+        "Time in the body, without waits for locks, calls, sections of the runtime, times off the CPU and blocked in the kernel inside it. Runtime work inside it at unknown positions is taken out in its known amount.";
         "This is what the run is for. `report --section path` says which of it the end of the run waited for.";
     "lock.wait": "A worker waits for a lock that another holds.";
         "Charged, instant by instant, to the place from which the holder had asked for the lock, handing over included (see lock-held).";

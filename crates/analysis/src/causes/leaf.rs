@@ -23,6 +23,8 @@ pub enum Leaf {
     Runtime,
     /// Able to run, but not on a CPU.
     System,
+    /// Blocked in the kernel, in code of the program.
+    Blocked,
     /// The next task was not created yet.
     CreateWait,
     /// Its inputs were not all produced.
@@ -45,7 +47,7 @@ pub enum Leaf {
 
 impl Leaf {
     /// All leaves.
-    pub const ALL: [Leaf; 17] = [
+    pub const ALL: [Leaf; 18] = [
         Leaf::Work,
         Leaf::LockWait,
         Leaf::Communication,
@@ -54,6 +56,7 @@ impl Leaf {
         Leaf::AbsorbingNoise,
         Leaf::Runtime,
         Leaf::System,
+        Leaf::Blocked,
         Leaf::CreateWait,
         Leaf::DependWait,
         Leaf::SendWait,
@@ -76,6 +79,7 @@ impl Leaf {
             Leaf::AbsorbingNoise => "absorbing",
             Leaf::Runtime => "runtime",
             Leaf::System => "os",
+            Leaf::Blocked => "blocked",
             Leaf::CreateWait => "create.wait",
             Leaf::DependWait => "depend.wait",
             Leaf::SendWait => "send.wait",
@@ -103,7 +107,7 @@ impl Leaf {
 pub fn letter_of(who: Who) -> Letter {
     match who {
         Who::Task(_) | Who::Creator(_) | Who::Peer(_) => Letter::Starvation,
-        Who::Link(..) | Who::Call(_) | Who::Device(_) => Letter::Latency,
+        Who::Link(..) | Who::Call(_) | Who::Device(_) | Who::Blocked(_) => Letter::Latency,
         Who::Lock(..) => Letter::Contention,
         Who::Uniform(_)
         | Who::Dispatch(_)

@@ -419,6 +419,18 @@ impl<'a> Booking<'a> {
             Some(idle) => ty(idle.task),
             None => NONE,
         };
+        let executing = |keys: &mut Keys, ty: u32| Now::Has {
+            letter: Letter::Starvation,
+            key: keys.number(Who::Task(ty)),
+            share: self.uniform.get(executes as usize).copied().unwrap_or_default(),
+            share_key: keys.number(Who::Uniform(ty)),
+        };
+        // Others wait for the code, whether it runs or is blocked.
+        if section.is_some_and(|section| section.kind == ActivityKind::Blocked) && executes != NONE {
+            let key = self.keys.number(Who::Blocked(symptom));
+            let position = Position { leaf: Leaf::Blocked, key, symptom, data: None };
+            return (lives.then_some(position), executing(&mut self.keys, symptom));
+        }
         let (leaf, who) = if let Some(segment) = section {
             match segment.kind {
                 ActivityKind::LockWait => (Leaf::LockWait, Who::Lock(segment.name, segment.holder)),
@@ -429,16 +441,12 @@ impl<'a> Booking<'a> {
                 ActivityKind::AbsorbingNoise => (Leaf::AbsorbingNoise, Who::AbsorbingNoise(segment.name)),
                 ActivityKind::Runtime => (Leaf::Runtime, Who::Runtime(segment.name)),
                 ActivityKind::OffCpu => (Leaf::System, Who::System(segment.name)),
+                ActivityKind::Blocked => (Leaf::Blocked, Who::Blocked(NONE)),
             }
         } else if executes != NONE {
             let key = self.keys.number(Who::Task(symptom));
-            let now = Now::Has {
-                letter: Letter::Starvation,
-                key,
-                share: self.uniform.get(executes as usize).copied().unwrap_or_default(),
-                share_key: self.keys.number(Who::Uniform(symptom)),
-            };
-            return (lives.then_some(Position { leaf: Leaf::Work, key, symptom: NONE, data: None }), now);
+            let position = Position { leaf: Leaf::Work, key, symptom: NONE, data: None };
+            return (lives.then_some(position), executing(&mut self.keys, symptom));
         } else if let Some(idle) = idle {
             let limits = idle.limits;
             let sees = match idle.waits {

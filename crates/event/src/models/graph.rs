@@ -34,6 +34,8 @@ pub mod activity {
     pub const START: u32 = 7;
     /// On a CPU that is left free for the noise of the system; the name is the runtime's word for that.
     pub const ABSORBING_NOISE: u32 = 8;
+    /// Blocked in the kernel, in code of the program.
+    pub const BLOCKED: u32 = 9;
 }
 
 events! {

@@ -243,13 +243,17 @@ impl Maker<'_> {
             self.builder.add_worker(worker.into(), node, process.first, process.last);
             let mut open: Option<Stretch> = None;
             let mut after = None;
-            for CutSpan { span, under } in self.execution.cut_spans_of_run(thread) {
+            for CutSpan { span, under } in self.execution.shown_spans_of_run(thread) {
                 let section = span.section;
-                let is_lost = section.state.group() == Group::Off;
-                if is_lost {
+                let off = match section.state.group() {
+                    Group::Off => Some(ActivityKind::OffCpu),
+                    Group::Blocked => Some(ActivityKind::Blocked),
+                    _ => None,
+                };
+                let is_lost = off.is_some();
+                if let Some(kind) = off {
                     let name = self.state_name(section.state);
-                    let (start, end) = (span.start, span.end);
-                    self.builder.go_on_with_activity(worker.into(), ActivityKind::OffCpu, name, (start, end));
+                    self.builder.go_on_with_activity(worker.into(), kind, name, (span.start, span.end));
                 }
                 // Code that is off the CPU is no less in its task: that may be off for all of its length.
                 let inside = match under.group() {

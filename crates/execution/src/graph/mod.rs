@@ -240,6 +240,8 @@ pub enum ActivityKind {
     Runtime,
     /// Runnable, but not on a CPU; its name is the competitor's, where known.
     OffCpu,
+    /// Blocked in the kernel, in code of the program; its name says so.
+    Blocked,
 }
 
 /// Time that a worker spent in an activity. Activities may overlap each other and pieces.

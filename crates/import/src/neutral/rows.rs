@@ -187,7 +187,7 @@ impl Rows {
     }
 }
 
-/// What a `kind` of the source is: seven names are known, all others are sections of the runtime.
+/// What a `kind` of the source is: eight names are known, all others are sections of the runtime.
 fn activity_kind(kind: &str) -> ActivityKind {
     match kind {
         "lock.wait" => ActivityKind::LockWait,
@@ -197,6 +197,7 @@ fn activity_kind(kind: &str) -> ActivityKind {
         "runtime.start" => ActivityKind::Start,
         "absorbing" => ActivityKind::AbsorbingNoise,
         "os" => ActivityKind::OffCpu,
+        "blocked" => ActivityKind::Blocked,
         _ => ActivityKind::Runtime,
     }
 }

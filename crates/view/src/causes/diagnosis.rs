@@ -93,6 +93,7 @@ fn evidence(found: &Diagnosis, situation: Situation) -> String {
         Situation::SlowDevice => "what the device did meanwhile is in section blame".to_owned(),
         Situation::TooFine | Situation::SlowRuntime => size(),
         Situation::System => "threads could run and had no CPU".to_owned(),
+        Situation::Blocked => "the code is in section blame".to_owned(),
         Situation::AbsorbingNoise => "as the runtime was configured".to_owned(),
         Situation::MpiStart => "once a job, whatever its length".to_owned(),
         Situation::ContendedLock => "the holder is in section blame".to_owned(),

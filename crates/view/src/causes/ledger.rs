@@ -98,7 +98,9 @@ pub(super) fn blame_json(graph: &TaskGraph, causes: &Causes) -> Value {
 fn who(graph: &TaskGraph, who: Who) -> Value {
     let name = |row: u32| graph.names.get(row as usize).map(String::as_str);
     match who {
-        Who::Task(ty) | Who::Uniform(ty) | Who::Dispatch(ty) | Who::Creator(ty) => place(graph, ty, None),
+        Who::Task(ty) | Who::Uniform(ty) | Who::Dispatch(ty) | Who::Creator(ty) | Who::Blocked(ty) => {
+            place(graph, ty, None)
+        }
         Who::Lock(lock, holder) => place(graph, holder, name(lock)),
         Who::Runtime(row)
         | Who::Start(row)
