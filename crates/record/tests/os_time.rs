@@ -194,6 +194,64 @@ fn sums_of_schedstat_split_time_as_well() {
     check_sharing_threads("sums_of_schedstat_split_time_as_well", "schedstat");
 }
 
+/// Threads in turns on one CPU, from their first moment on, each with `work`. Their sums as they began and ended.
+fn run_from_the_begin(name: &str, mode: &str, threads: usize, work: fn()) -> Vec<Stored> {
+    if let Some(directory) = role() {
+        pin_to_one_cpu();
+        start_with_os_time(&directory);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(move || {
+                    assert!(attach());
+                    work();
+                    thread::detach();
+                });
+            }
+        });
+        process::finish();
+        leave(0);
+    }
+    let directory = temporary(name);
+    assert!(child(name, &directory).env("TASKSCOPE_OS_TIME", mode).status().unwrap().success());
+    let all: Vec<Stored> = stored(&directory).into_values().filter(|own| !own.on_cpu.is_empty()).collect();
+    std::fs::remove_dir_all(&directory).unwrap();
+    if all.is_empty() {
+        println!("skipped: no source of times off the CPU here");
+    }
+    all
+}
+
+#[test]
+fn threads_that_end_at_once_have_their_times() {
+    for mode in ["auto", "schedstat"] {
+        let all = run_from_the_begin("threads_that_end_at_once_have_their_times", mode, 4, || {
+            spin(Duration::from_millis(4));
+            std::thread::sleep(Duration::from_millis(3));
+        });
+        assert!(all.is_empty() || all.len() == 4, "{all:?}");
+        for own in &all {
+            let delay = Stored::grown(&own.run_delay);
+            assert!(own.runnable.abs_diff(delay) <= delay / 20 + 500_000, "{own:?}");
+            assert!(own.blocked >= 2_900_000, "{own:?}");
+        }
+    }
+}
+
+#[test]
+fn full_rings_lose_no_runnable_time() {
+    let all = run_from_the_begin("full_rings_lose_no_runnable_time", "auto", 3, || {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(300) {
+            std::thread::yield_now();
+        }
+    });
+    for own in &all {
+        let delay = Stored::grown(&own.run_delay);
+        assert!(own.runnable.abs_diff(delay) <= delay / 20 + 2_000_000, "{own:?}");
+        assert!(delay > 100_000_000 && own.blocked < 50_000_000, "{own:?}");
+    }
+}
+
 #[test]
 fn many_brief_waits_are_bounded_and_counted() {
     const NAME: &str = "many_brief_waits_are_bounded_and_counted";

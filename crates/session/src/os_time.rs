@@ -26,6 +26,9 @@ impl OfThread {
     }
 }
 
+/// Sums of runnable time that are more than this part of a thread's time make it estimated.
+const MAX_SUMMED: u64 = 20;
+
 /// Adds the intervals and sums of the side streams. A thread that no stream names stays unknown.
 pub(crate) fn add_os_times(
     trace: &Trace,
@@ -34,10 +37,15 @@ pub(crate) fn add_os_times(
 ) {
     for location in trace.locations().iter().filter(|location| location.metadata["kind"] == "os-time") {
         let summed = location.metadata["source"] == "schedstat";
-        let source = if summed { OsSource::Estimated } else { OsSource::Switches };
         for (tid, own) in read(location) {
             if let Some(thread) = find(processes, execution, location, tid as i64) {
-                execution.add_os_times(thread, source, own.finish());
+                let times = own.finish();
+                let in_sums = times.run_delays.iter().fold(0, |sum: u64, part| sum.saturating_add(part.ns));
+                let track = &execution.threads[thread.index()].track;
+                let is_estimated =
+                    summed || in_sums.saturating_mul(MAX_SUMMED) > track.end().saturating_sub(track.start());
+                let source = if is_estimated { OsSource::Estimated } else { OsSource::Switches };
+                execution.add_os_times(thread, source, times);
             }
         }
     }

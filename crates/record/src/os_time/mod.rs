@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Recorded threads pay a wake-up of the housekeeping thread when they attach, and nothing afterwards: the
-//! event path knows none of this. What happened to a thread before the housekeeping thread came to it is
-//! not told (of a process's first thread that can be 10 ms). Where the kernel lets a program see its own context switches
+//! event path knows none of this. A thread reads its sums as it attaches: what they grow by until the housekeeping thread
+//! comes to it, which can take long where that has no CPU, is stored as sums, also of a thread that has ended by then. Where the kernel lets a program see its own context switches
 //! (`perf_event_open`), each interval off the CPU is known exactly; else the sums of `schedstat` over periods. Intervals
 //! are *runnable* (the thread could run: preempted, or woken and not on a CPU yet) or *blocked* (it sleeps or waits
 //! in the kernel). The delay between wake-up and return is in the sums of `schedstat`, not in the switches, so these
@@ -33,7 +33,7 @@ use crate::own_threads::{self, OwnThread};
 use crate::process;
 use alive::{Alive, BEAT};
 use cpu_watch::CpuWatch;
-use schedstat::{Periods, Sums};
+use schedstat::{Periods, Schedstat, Sums};
 use side_file::SideFile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -102,6 +102,8 @@ struct Watched {
     tid: i64,
     /// Number in the side stream; none until it is told there.
     number: Option<u32>,
+    /// Sums as it attached.
+    attached: Option<Sums>,
     /// None until the housekeeping thread has opened it.
     source: Option<Source>,
     /// Seen, and not written yet: what ended after the round's begin.
@@ -116,8 +118,17 @@ struct Watched {
 
 impl Watched {
     fn new(os_tid: i32, tid: i64) -> Watched {
-        let (coming, totals) = (Vec::new(), [None; 2]);
-        Watched { os_tid, tid, number: None, source: None, coming, untold: 0, totals, coalesced: 0 }
+        Watched {
+            os_tid,
+            tid,
+            number: None,
+            attached: Schedstat::of(os_tid).read(),
+            source: None,
+            coming: Vec::new(),
+            untold: 0,
+            totals: [None; 2],
+            coalesced: 0,
+        }
     }
 
     /// Reads what has ended since the last time, and what has not by `now`. Returns how many records are missing.
@@ -132,14 +143,11 @@ impl Watched {
         }
     }
 
-    /// Sets the source, and reads the sums at the begin.
+    /// Sets the source, and reads what was before it.
     fn begin(&mut self, source: Source) {
-        self.totals[0] = match &source {
-            Source::Switches(switches) => switches.sums(),
-            Source::Periods(periods) => Some(periods.sums()),
-            Source::Left { .. } => None,
-        };
+        self.totals[0] = self.attached;
         self.source = Some(source);
+        self.untold += self.read(0);
     }
 
     /// Reads for the last time; what is behind the source goes.
@@ -154,7 +162,13 @@ impl Watched {
                 periods.read_last(&mut self.coming);
                 self.totals[1] = Some(periods.sums());
             }
-            Some(Source::Left { .. }) | None => return,
+            // It ends before the housekeeping thread has come to it.
+            None => {
+                let Some(mut periods) = Periods::of(self.os_tid, self.attached) else { return };
+                periods.read_last(&mut self.coming);
+                self.totals = [self.attached, Some(periods.sums())];
+            }
+            Some(Source::Left { .. }) => return,
         }
         self.source = Some(Source::Left { summed });
     }
@@ -271,9 +285,9 @@ impl OsTime {
         }
     }
 
-    fn open(&self, os_tid: i32) -> Option<Source> {
-        let periods = || Periods::of(os_tid).map(Source::Periods);
-        let switches = || Switches::of(os_tid).map(Source::Switches);
+    fn open(&self, os_tid: i32, attached: Option<Sums>) -> Option<Source> {
+        let periods = || Periods::of(os_tid, attached).map(Source::Periods);
+        let switches = || Switches::of(os_tid, attached).map(Source::Switches);
         match self.mode {
             Mode::Off => None,
             Mode::Auto => switches().or_else(periods),
@@ -287,13 +301,15 @@ impl OsTime {
     fn open_new<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         loop {
             let is_new = |watched: &&Watched| watched.source.is_none();
-            let new: Vec<i32> = state.watched.iter().filter(is_new).map(|watched| watched.os_tid).collect();
+            let of = |watched: &Watched| (watched.os_tid, watched.attached);
+            let new: Vec<_> = state.watched.iter().filter(is_new).map(of).collect();
             if new.is_empty() || state.ended {
                 return state;
             }
             state.opens = true;
             drop(state);
-            let opened: Vec<_> = new.into_iter().map(|os_tid| (os_tid, self.open(os_tid))).collect();
+            let open = |(os_tid, attached)| (os_tid, self.open(os_tid, attached));
+            let opened: Vec<_> = new.into_iter().map(open).collect();
             state = self.state();
             state.opens = false;
             for (os_tid, source) in opened {
@@ -324,9 +340,9 @@ impl OsTime {
         if let Some(row) = state.watched.iter().position(is_it) {
             let tid = state.watched[row].tid;
             state.cpus.leaves(tid);
-            match state.watched[row].source {
-                None => drop(state.watched.swap_remove(row)),
-                Some(_) => state.watched[row].leave(),
+            state.watched[row].leave();
+            if state.watched[row].source.is_none() {
+                state.watched.swap_remove(row);
             }
         }
     }
@@ -575,7 +591,7 @@ mod tests {
         };
         os_time.state().watched.push(watched(2, vec![off(10, 20), off(25, 30)]));
         // What is behind it does not matter: it has told something already.
-        let Some(periods) = Periods::of(crate::thread::os_tid()) else { return };
+        let Some(periods) = Periods::of(crate::thread::os_tid(), None) else { return };
         let source = Some(Source::Periods(periods));
         os_time.state().watched.push(Watched { source, ..watched(1, vec![off(5, 100)]) });
         os_time.leave(1);

@@ -34,7 +34,18 @@ impl Schedstat {
         Some(Sums { at, on_cpu, run_delay: delay })
     }
 
-    /// Whether the thread is blocked now; `None` where unknown.
+    /// Where the thread stands, whose CPU time was `on_cpu` before; `None` if it has ended.
+    pub fn standing(&self, on_cpu: u64) -> Option<Standing> {
+        let is_blocked = self.is_blocked()?;
+        // A thread that is about to block, or to be woken, is shown as blocked and on a CPU.
+        Some(match thread_sums::cpu_time(self.os_tid)? {
+            now if now != on_cpu => Standing::Running,
+            _ if is_blocked => Standing::Blocked,
+            _ => Standing::Waits,
+        })
+    }
+
+    /// Whether the thread is shown as blocked now; `None` where unknown.
     pub fn is_blocked(&self) -> Option<bool> {
         let mut text = [0; 64];
         let length = std::fs::File::open(&self.state).ok()?.read(&mut text).ok()?;
@@ -43,12 +54,17 @@ impl Schedstat {
         let name_end = text.iter().rposition(|byte| *byte == b')')?;
         Some(*text.get(name_end + 2)? != b'R')
     }
+}
 
-    /// Whether the thread waits for a CPU now: it is runnable, and its CPU clock stands still. `since` is a reading of that
-    /// clock.
-    fn waits_for_cpu(&self, since: u64) -> bool {
-        self.is_blocked() == Some(false) && thread_sums::cpu_time(self.os_tid) == Some(since)
-    }
+/// What a thread is doing now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Standing {
+    /// It is on a CPU.
+    Running,
+    /// It could run, and has no CPU.
+    Waits,
+    /// It sleeps, waits in the kernel, or is stopped.
+    Blocked,
 }
 
 /// Sums of a thread over periods, where its context switches are not visible.
@@ -58,13 +74,13 @@ pub(super) struct Periods {
 }
 
 /// Less blocked time than this in a period is not stored: readings of the three clocks are apart.
-const LEAST_BLOCKED_NS: u64 = 20_000;
+pub(super) const LEAST_BLOCKED_NS: u64 = 20_000;
 
 impl Periods {
-    /// `None` where the kernel keeps no sums.
-    pub fn of(os_tid: i32) -> Option<Self> {
+    /// The periods of a thread whose sums were `attached` when it attached; `None` where the kernel keeps no sums.
+    pub fn of(os_tid: i32, attached: Option<Sums>) -> Option<Self> {
         let schedstat = Schedstat::of(os_tid);
-        let last = schedstat.read()?;
+        let last = attached.or_else(|| schedstat.read())?;
         Some(Periods { schedstat, last })
     }
 
@@ -77,7 +93,7 @@ impl Periods {
     /// wait is in the sums only when it is over, and would count as blocked until then.
     pub fn read(&mut self, off: &mut Vec<OffCpu>) {
         if let Some(sums) = self.schedstat.read()
-            && !self.schedstat.waits_for_cpu(sums.on_cpu)
+            && self.schedstat.standing(sums.on_cpu) != Some(Standing::Waits)
         {
             self.end_period(sums, off);
         }
@@ -86,7 +102,7 @@ impl Periods {
     /// The same at the end of the recording, also while the thread waits for a CPU.
     pub fn read_last(&mut self, off: &mut Vec<OffCpu>) {
         let Some(mut sums) = self.schedstat.read() else { return };
-        if self.schedstat.waits_for_cpu(sums.on_cpu) {
+        if self.schedstat.standing(sums.on_cpu) == Some(Standing::Waits) {
             // What neither sum has is that wait, and not blocked time.
             let used = sums.on_cpu.saturating_sub(self.last.on_cpu);
             let waited = sums.at.saturating_sub(self.last.at).saturating_sub(used);
@@ -117,7 +133,7 @@ mod tests {
 
     #[test]
     fn sums_of_a_period_become_run_delay_and_blocked_time() {
-        let Some(mut periods) = Periods::of(crate::thread::os_tid()) else {
+        let Some(mut periods) = Periods::of(crate::thread::os_tid(), None) else {
             println!("skipped: this kernel has no schedstat (CONFIG_SCHED_INFO)");
             return;
         };
@@ -138,6 +154,6 @@ mod tests {
             _ => 0,
         });
         assert!(blocked.sum::<u64>() > 2_000_000);
-        assert!(Periods::of(i32::MAX).is_none());
+        assert!(Periods::of(i32::MAX, None).is_none());
     }
 }

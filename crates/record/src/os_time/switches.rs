@@ -7,8 +7,13 @@
 //! A thread that was blocked is runnable from its wake-up until it gets a CPU, and no record says when it was woken.
 //! The sum of these delays is what `run_delay` in `schedstat` grew beyond the preempted intervals; it is
 //! apportioned to the blocked intervals of the same look, so that all runnable time of a thread is its `run_delay`.
+//!
+//! Two stretches of a thread's time have no records: from its attaching until its ring is open, and from a full ring until
+//! the next look. Of these the sums tell how much the thread was runnable and blocked: what they grew beyond the intervals
+//! that are known. A stretch ends at the next record, or at a look that does not find the thread waiting for a CPU, as
+//! that wait is in the sums when it is over.
 
-use super::schedstat::{Schedstat, Sums};
+use super::schedstat::{LEAST_BLOCKED_NS, Schedstat, Standing, Sums};
 use super::{Kind, OffCpu};
 use crate::clock;
 use core::sync::atomic::{AtomicU64, Ordering::*};
@@ -62,6 +67,8 @@ const MAX_SINGLE: usize = 256;
 const LONG_NS: u64 = 20_000_000;
 /// Readings of sums in which the thread was not switched meanwhile.
 const MAX_TRIES: usize = 3;
+/// A ring with less room has lost records, or is about to: one of a switch, and one of a loss before it.
+const LEAST_ROOM: u64 = 64;
 
 /// Byte offsets of `data_head` and `data_tail` in the first page of the mapping.
 const HEAD: usize = 1024;
@@ -71,23 +78,61 @@ const TAIL: usize = 1032;
 pub(super) struct Switches {
     base: *mut u8,
     page: usize,
+    schedstat: Schedstat,
     /// The thread is off the CPU.
     out: Option<Out>,
-    schedstat: Schedstat,
-    /// Sums at the last look that needed them.
+    /// Start of a stretch without records that is not over.
+    unseen_since: Option<u64>,
+    /// Records before this time are of a stretch that the sums have told of.
+    known_from: u64,
+    /// Time of the newest record.
+    last_record: u64,
+    /// Sums when they were balanced with the intervals last.
     sums: Option<Sums>,
-    /// Preempted time since then.
-    preempted_ns: u64,
-    /// No record was seen since the begin.
-    is_first: bool,
-    /// The run delay has a part of the first interval that is not in it.
-    owes_first: bool,
+    since_balance: SinceBalance,
     /// Run delay that was not apportioned yet; negative where a switch was seen before the sum had it.
     owed_ns: i64,
     /// Blocked intervals that are in sums only.
     pub coalesced: u64,
     /// Thousandths of the ring that the last look found in use.
     pub filled: u32,
+}
+
+/// What ended since the sums were balanced with it last, nanoseconds.
+#[derive(Clone, Copy, Default)]
+struct SinceBalance {
+    preempted_ns: u64,
+    /// Preempted and blocked, without what was before the balance.
+    off_ns: u64,
+    /// First start and last end of stretches without records, and their time.
+    unseen: Option<(u64, u64)>,
+    unseen_ns: u64,
+}
+
+impl SinceBalance {
+    fn add_unseen(&mut self, start: u64, end: u64) {
+        if start < end {
+            self.unseen = Some((self.unseen.map_or(start, |unseen| unseen.0), end));
+            self.unseen_ns += end - start;
+        }
+    }
+
+    /// Splits the stretches without records of the time `all` into runnable and blocked time, where the thread was on a CPU
+    /// for `on_cpu` in all, has been off it for the last `off_now`, and run delay of `owed` belongs to no known interval.
+    fn split_unseen(
+        &self,
+        all: std::ops::Range<u64>,
+        on_cpu: u64,
+        off_now: u64,
+        owed: u64,
+        waits: bool,
+    ) -> (u64, u64) {
+        let seen = all.end.saturating_sub(all.start).saturating_sub(self.unseen_ns);
+        let on_seen = seen.saturating_sub(self.off_ns).saturating_sub(off_now);
+        let rest = self.unseen_ns.saturating_sub(on_cpu.saturating_sub(on_seen));
+        let delay = if waits { rest } else { owed.min(rest) };
+        (delay, rest - delay)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -101,8 +146,9 @@ struct Out {
 unsafe impl Send for Switches {}
 
 impl Switches {
-    /// `None` where the kernel does not let the program see its switches.
-    pub fn of(os_tid: i32) -> Option<Self> {
+    /// Opens the ring of a thread whose sums were `attached` when it attached. `None` where the kernel does not let the
+    /// program see its switches.
+    pub fn of(os_tid: i32, attached: Option<Sums>) -> Option<Self> {
         let attributes = Attributes {
             kind: TYPE_SOFTWARE,
             size: size_of::<Attributes>() as u32,
@@ -136,40 +182,20 @@ impl Switches {
             libc::close(fd as i32);
             base
         };
-        (base != libc::MAP_FAILED).then(|| {
-            let mut switches = Switches {
-                base: base.cast(),
-                page,
-                out: None,
-                schedstat: Schedstat::of(os_tid),
-                sums: None,
-                preempted_ns: 0,
-                is_first: false,
-                owes_first: false,
-                owed_ns: 0,
-                coalesced: 0,
-                filled: 0,
-            };
-            switches.begin();
-            switches
+        (base != libc::MAP_FAILED).then(|| Switches {
+            base: base.cast(),
+            page,
+            schedstat: Schedstat::of(os_tid),
+            out: None,
+            unseen_since: Some(attached.map_or_else(clock::kernel_ns, |sums| sums.at)),
+            known_from: 0,
+            last_record: 0,
+            sums: attached,
+            since_balance: SinceBalance::default(),
+            owed_ns: 0,
+            coalesced: 0,
+            filled: 0,
         })
-    }
-
-    /// Reads where the thread stands now. Earlier switches are not looked at.
-    fn begin(&mut self) {
-        let (sums, head) = self.read_sums();
-        self.sums = sums;
-        self.drain(head, &mut Vec::new());
-        self.preempted_ns = 0;
-        // Which of both it is off the CPU for, if it is. The next record says whether it was: one that puts it back ends
-        // this interval, one that takes it off replaces it.
-        let since = clock::kernel_ns();
-        if self.out.is_none()
-            && let Some(is_blocked) = self.schedstat.is_blocked()
-        {
-            self.out = Some(Out { since, is_blocked, is_reported: false });
-            self.is_first = true;
-        }
     }
 
     /// The last sums that were read.
@@ -181,19 +207,19 @@ impl Switches {
     /// not ended by `now` once. Returns how many records the kernel had no room for.
     pub fn read(&mut self, now: u64, off: &mut Vec<OffCpu>) -> u64 {
         let first = off.len();
-        let head = self.head();
-        if head != self.tail().load(Relaxed) {
+        let mut untold = 0;
+        if self.head() != self.tail().load(Relaxed) || self.unseen_since.is_some() {
             let (sums, head) = self.read_sums();
-            let untold = self.drain(head, off);
-            if untold > 0 {
-                self.sum_up_lost(sums, off, first);
-            } else {
-                self.apportion(sums, off, first);
+            let room = (RING_BYTES as u64).saturating_sub(head.wrapping_sub(self.tail().load(Relaxed)));
+            untold = self.drain(head, off);
+            if room < LEAST_ROOM {
+                self.lose();
+            }
+            match self.unseen_since {
+                Some(since) => self.end_unseen(since, false, off, first),
+                None => self.balance(sums, false, off, first),
             }
             self.coalesce(off, first);
-            if untold > 0 {
-                return untold;
-            }
         }
         if let Some(out) = self.out.as_mut().filter(|out| out.is_blocked && !out.is_reported)
             && out.since.saturating_add(LONG_NS) < now
@@ -202,21 +228,49 @@ impl Switches {
             off.push(OffCpu { start: out.since, end: now, kind: Kind::StillBlocked });
             off[first..].sort_by_key(|off| off.end);
         }
-        0
+        untold
     }
 
     /// The same at the end of the recording: an interval that has not ended ends now.
     pub fn read_last(&mut self, off: &mut Vec<OffCpu>) -> u64 {
         let untold = self.read(0, off);
+        if let Some(since) = self.unseen_since {
+            let first = off.len();
+            self.end_unseen(since, true, off, first);
+        }
         // The sums of the whole recording, also of a thread that was never blocked.
         self.sums = self.schedstat.read().or(self.sums);
         let end = clock::kernel_ns();
-        if let Some(out) = self.out.take().filter(|out| out.since < end && (out.is_blocked || !self.is_first))
-        {
+        if let Some(out) = self.out.take().filter(|out| out.since < end) {
             let kind = if out.is_blocked { Kind::Blocked { delay_ns: 0 } } else { Kind::Preempted };
             off.push(OffCpu { start: out.since, end, kind });
         }
         untold
+    }
+
+    /// Begins a stretch without records at the newest one.
+    fn lose(&mut self) {
+        self.out = None;
+        let since = self.last_record.max(self.known_from);
+        self.unseen_since.get_or_insert(since);
+    }
+
+    /// Ends a stretch without records now, unless the thread waits for a CPU and this is not the `last` look.
+    fn end_unseen(&mut self, since: u64, last: bool, off: &mut Vec<OffCpu>, first: usize) {
+        let sums = self.schedstat.read();
+        let standing = sums.and_then(|sums| self.schedstat.standing(sums.on_cpu));
+        let waits = standing == Some(Standing::Waits);
+        if waits && !last {
+            return;
+        }
+        self.unseen_since = None;
+        if let Some(sums) = sums {
+            self.known_from = sums.at;
+            self.since_balance.add_unseen(since, sums.at);
+            let blocked = Out { since: sums.at, is_blocked: true, is_reported: false };
+            self.out = (standing == Some(Standing::Blocked)).then_some(blocked);
+        }
+        self.balance(sums, waits, off, first);
     }
 
     /// The sums and the ring's head at one moment, if the thread lets it happen.
@@ -255,7 +309,10 @@ impl Switches {
                 RECORD_SWITCH if size >= 16 => self.switch(misc, self.word(at + 8), off),
                 RECORD_LOST => {
                     untold += self.word(at + 16);
-                    self.out = None;
+                    // A full ring was seen, and the sums have told of it.
+                    if self.last_record > self.known_from {
+                        self.lose();
+                    }
                 }
                 _ => {}
             }
@@ -271,38 +328,51 @@ impl Switches {
     }
 
     fn switch(&mut self, misc: u16, at: u64, off: &mut Vec<OffCpu>) {
-        let is_first = std::mem::take(&mut self.is_first);
+        self.last_record = at;
+        if let Some(since) = self.unseen_since.take() {
+            self.since_balance.add_unseen(since, at);
+            self.known_from = at.max(since);
+        }
         if misc & MISC_SWITCH_OUT != 0 {
-            let is_blocked = misc & MISC_PREEMPTED == 0;
-            self.out = Some(Out { since: at, is_blocked, is_reported: false });
+            let (since, is_blocked) = (at.max(self.known_from), misc & MISC_PREEMPTED == 0);
+            self.out = Some(Out { since, is_blocked, is_reported: false });
         } else if let Some(out) = self.out.take().filter(|out| out.since < at) {
             let kind = if out.is_blocked { Kind::Blocked { delay_ns: 0 } } else { Kind::Preempted };
             if !out.is_blocked {
-                self.preempted_ns += at - out.since;
-                // The sum has a wait that began before this look as a whole.
-                self.owes_first |= is_first;
+                self.since_balance.preempted_ns += at - out.since;
             }
+            let balanced = self.sums.map_or(0, |sums| sums.at);
+            self.since_balance.off_ns += at.saturating_sub(out.since.max(balanced));
             off.push(OffCpu { start: out.since, end: at, kind });
         }
     }
 
-    /// Gives the blocked intervals of a look their shares of what the run delay grew beyond preempted intervals: equal
-    /// ones, but none more than its interval.
-    fn apportion(&mut self, sums: Option<Sums>, off: &mut [OffCpu], first: usize) {
+    /// Balances the sums with the intervals since the last time: what a run delay grew beyond preempted intervals goes
+    /// to stretches without records as far as the thread was not on a CPU there, and else to the blocked intervals of this look:
+    /// equal shares, but none more than its interval. The rest of these stretches was blocked, or runnable if the thread
+    /// `waits` still.
+    fn balance(&mut self, sums: Option<Sums>, waits: bool, off: &mut Vec<OffCpu>, first: usize) {
+        let known = std::mem::take(&mut self.since_balance);
         let (Some(before), Some(sums)) = (self.sums, sums) else {
-            (self.sums, self.preempted_ns, self.owed_ns) = (sums, 0, 0);
+            (self.sums, self.owed_ns) = (sums, 0);
             return;
         };
+        self.sums = Some(sums);
         let grown = sums.run_delay.saturating_sub(before.run_delay);
-        self.owed_ns = self.owed_ns.saturating_add_unsigned(grown).saturating_sub_unsigned(self.preempted_ns);
-        (self.sums, self.preempted_ns) = (Some(sums), 0);
-        if std::mem::take(&mut self.owes_first)
-            && let Some(first) = off.get_mut(first).filter(|off| matches!(off.kind, Kind::Preempted))
-            && let Ok(before) = u64::try_from(self.owed_ns)
-        {
-            // With blocked intervals in the same look it can be a part of their delays, which is small beside a wait.
-            first.start = first.start.saturating_sub(before);
-            self.owed_ns = 0;
+        self.owed_ns =
+            self.owed_ns.saturating_add_unsigned(grown).saturating_sub_unsigned(known.preempted_ns);
+        if let Some((start, end)) = known.unseen {
+            let off_now = self.out.map_or(0, |out| sums.at.saturating_sub(out.since.max(before.at)));
+            let on_cpu = sums.on_cpu.saturating_sub(before.on_cpu);
+            let owed = u64::try_from(self.owed_ns).unwrap_or(0);
+            let (delay, blocked) = known.split_unseen(before.at..sums.at, on_cpu, off_now, owed, waits);
+            self.owed_ns = self.owed_ns.saturating_sub_unsigned(delay.min(owed));
+            if delay > 0 {
+                off.push(OffCpu { start, end, kind: Kind::RunDelay { ns: delay } });
+            }
+            if blocked >= LEAST_BLOCKED_NS {
+                off.push(OffCpu { start, end, kind: Kind::BlockedSum { ns: blocked } });
+            }
         }
         let is_blocked = |off: &&mut OffCpu| matches!(off.kind, Kind::Blocked { .. });
         let mut blocked: Vec<&mut OffCpu> = off[first..].iter_mut().filter(is_blocked).collect();
@@ -319,17 +389,6 @@ impl Switches {
             open -= 1;
         }
         self.owed_ns = left as i64;
-    }
-
-    /// Appends, for a look that has lost records, sums in their place.
-    fn sum_up_lost(&mut self, sums: Option<Sums>, off: &mut Vec<OffCpu>, first: usize) {
-        let known: u64 = off[first..].iter().map(|off| off.end - off.start).sum();
-        let preempted = std::mem::take(&mut self.preempted_ns);
-        (self.owed_ns, self.owes_first) = (0, false);
-        let before = std::mem::replace(&mut self.sums, sums);
-        if let (Some(before), Some(sums)) = (before, sums) {
-            off.extend(beyond_known(before, sums, preempted, known.saturating_sub(preempted)));
-        }
     }
 
     /// Sums up the brief blocked intervals of a look, and of very many the shorter ones.
@@ -378,19 +437,6 @@ impl Switches {
     }
 }
 
-/// What the kernel's sums have grown by from `before` to `after`, beyond known intervals of `preempted` and `blocked`
-/// nanoseconds: sums over the whole period.
-fn beyond_known(before: Sums, after: Sums, preempted: u64, blocked: u64) -> impl Iterator<Item = OffCpu> {
-    let (start, end) = (before.at, after.at.max(before.at));
-    let run_delay = after.run_delay.saturating_sub(before.run_delay);
-    let on_cpu = after.on_cpu.saturating_sub(before.on_cpu);
-    let all_blocked = (end - start).saturating_sub(run_delay.saturating_add(on_cpu));
-    let delay = Kind::RunDelay { ns: run_delay.saturating_sub(preempted) };
-    let blocked = Kind::BlockedSum { ns: all_blocked.saturating_sub(blocked) };
-    let is_some = |kind: &Kind| !matches!(kind, Kind::RunDelay { ns: 0 } | Kind::BlockedSum { ns: 0 });
-    [delay, blocked].into_iter().filter(is_some).map(move |kind| OffCpu { start, end, kind })
-}
-
 impl Drop for Switches {
     fn drop(&mut self) {
         // SAFETY: mapped with this length, and nothing refers to it any more.
@@ -403,20 +449,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lost_records_would_have_had_is_the_growth_of_the_sums() {
-        let before = Sums { at: 1_000, on_cpu: 100, run_delay: 50 };
-        let after = Sums { at: 11_000, on_cpu: 3_100, run_delay: 5_050 };
-        let sums = |preempted, blocked| -> Vec<(u64, u64, &str, u64)> {
-            let of = |off: OffCpu| match off.kind {
-                Kind::RunDelay { ns } => (off.start, off.end, "delay", ns),
-                Kind::BlockedSum { ns } => (off.start, off.end, "blocked", ns),
-                _ => unreachable!("only sums are made"),
-            };
-            beyond_known(before, after, preempted, blocked).map(of).collect()
-        };
-        assert_eq!(sums(1_500, 400), [(1_000, 11_000, "delay", 3_500), (1_000, 11_000, "blocked", 1_600)]);
-        // Known intervals can have more than the sums, which are read at another moment.
-        assert_eq!(sums(5_001, 2_000), []);
+    fn sums_tell_of_stretches_without_records() {
+        let mut known = SinceBalance { preempted_ns: 1_500, off_ns: 2_000, ..SinceBalance::default() };
+        known.add_unseen(0, 3_000);
+        known.add_unseen(5_000, 5_000);
+        known.add_unseen(6_000, 8_000);
+        assert_eq!((known.unseen, known.unseen_ns), (Some((0, 8_000)), 5_000));
+        // Of 5 000 ns with records it was on a CPU for 2 500, so of those without for 500.
+        assert_eq!(known.split_unseen(0..10_000, 3_000, 500, 4_000, false), (4_000, 500));
+        assert_eq!(known.split_unseen(0..10_000, 3_000, 500, 400, true), (4_500, 0));
+        // Sums and records are of different moments.
+        assert_eq!(known.split_unseen(0..10_000, 9_000, 500, 400, false), (0, 0));
+        assert_eq!(known.split_unseen(0..10_000, 0, 9_000, 6_000, false), (5_000, 0));
     }
 
     #[test]
@@ -434,7 +478,7 @@ mod tests {
             }
         };
         let watched = std::thread::spawn(move || {
-            let mut switches = Switches::of(crate::thread::os_tid())?;
+            let mut switches = Switches::of(crate::thread::os_tid(), None)?;
             pin();
             let rival = std::thread::spawn(move || {
                 pin();
