@@ -5,6 +5,7 @@ mod common;
 use common::call_paths::{frames, program, rows};
 use common::{Compiler, output, record, taskscope};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Two libraries with the same code layout, and the program that loads them one after the other.
@@ -149,5 +150,50 @@ fn code_generated_at_run_time_has_the_names_of_its_map() {
             }
             std::fs::remove_dir_all(trace).unwrap();
         }
+    }
+}
+
+/// How often each region of `ending_library.c` was executed, by its function.
+fn executions(here: &Path, way: &str, options: &[&str]) -> BTreeMap<String, u64> {
+    let mut command = record(here);
+    command.args(["-o", "trace"]).args(options).args(["--", "./program", way, "./second.so"]);
+    assert!(output(&mut command).status.success());
+    let printed = output(taskscope().args(["report", "--json"]).arg(here.join("trace")));
+    std::fs::remove_dir_all(here.join("trace")).unwrap();
+    let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let mut counts = BTreeMap::new();
+    for row in rows(&report, "regions") {
+        let function = row["function"].as_str().unwrap().to_string();
+        *counts.entry(function).or_insert(0) += row["executions"].as_u64().unwrap();
+    }
+    counts
+}
+
+#[test]
+fn regions_in_destructors_of_libraries_are_recorded() {
+    let here = tempfile::tempdir().unwrap();
+    let ends =
+        [("set_up", 1), ("called", 2), ("tear_down", 1), ("tear_down_early", 1), ("tear_down_last", 1)];
+    let expected =
+        |counts: &[(&str, u64)]| counts.iter().map(|(name, count)| (name.to_string(), *count)).collect();
+    for compiler in Compiler::ALL {
+        let source = program("ending_library");
+        for library in ["first.so", "second.so"] {
+            compiler.build_file(&source, &here.path().join(library), &["-shared", "-fPIC"]);
+        }
+        // The program itself uses no OpenMP.
+        let flags = ["-fno-openmp", "./first.so"];
+        let mut build = compiler.command();
+        build.current_dir(here.path()).arg(program("ending")).args(["-g", "-o", "program"]).args(flags);
+        assert!(output(&mut build).status.success());
+        assert_eq!(executions(here.path(), "exit", &["--sample", "100"]), expected(&ends), "{compiler:?}");
+        let of = |way: &str| executions(here.path(), way, &[]);
+        assert_eq!(of("exit"), expected(&ends), "{compiler:?}");
+        // No destructor runs, and no function of `atexit`.
+        for way in ["_exit", "quick_exit"] {
+            assert_eq!(of(way), expected(&[("set_up", 1), ("called", 1)]), "{compiler:?} {way}");
+        }
+        let twice = ends.map(|(name, count)| (name, if name == "called" { 2 } else { 2 * count }));
+        assert_eq!(of("close"), expected(&twice), "{compiler:?}");
     }
 }

@@ -38,6 +38,7 @@ mod chain;
 mod control;
 mod device;
 mod dictionary;
+mod end_order;
 mod frames;
 mod ids;
 mod kept;

@@ -9,7 +9,7 @@ use taskscope_event::models::{MODELS, openmp, ovni};
 use taskscope_record::{Json, process};
 
 use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
-use crate::{chain, control, dictionary, memory, profiling, sampling, short_tasks};
+use crate::{chain, control, dictionary, end_order, memory, profiling, sampling, short_tasks};
 
 /// Set to anything: what prevents recording is printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
@@ -120,6 +120,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
     // SAFETY: the runtime's own function, called with a C string as the standard says.
     let Some(set_callback) = (unsafe { lookup(c"ompt_set_callback".as_ptr()) }) else { return 0 };
     dictionary::set_runtime(set_callback as usize);
+    end_order::end_runtime_last(set_callback as usize as u64);
     if sampling::is_active() {
         // SAFETY: the runtime's own function.
         unsafe {
