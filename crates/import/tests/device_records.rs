@@ -107,6 +107,89 @@ fn one_list_executed_three_times_is_three_operations_a_command() {
     assert_eq!((result.queues[0].delivered, result.queues[0].duplicates), (6, 0));
 }
 
+/// The places of the queue's operations: column `at` of the rows, in the order of release.
+fn places(result: &Imported, text: &str) -> Vec<String> {
+    assert_eq!(result.queues.len(), 1, "{text}");
+    let directory = tempfile::tempdir().unwrap();
+    let (file, trace) = (directory.path().join("dump.tsv"), directory.path().join("t"));
+    std::fs::write(&file, text).unwrap();
+    import(&[file], &trace, &Options::default()).unwrap();
+    let (devices, problems) = taskscope_session::devices::open_devices(&trace).unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+    let values = |columns: &str| columns.split('\t').next_back().unwrap_or_default().to_owned();
+    devices.queues[0]
+        .operations
+        .iter()
+        .map(|operation| values(&operation.columns.as_ref().unwrap().1))
+        .collect()
+}
+
+/// Recorded work is appended once and executed often: neither order of its rows, nor of its appends, is that of the queue.
+#[test]
+fn executions_of_lists_stay_together_and_no_clock_is_wrong() {
+    let by_submit = "id\tqueue\tlist\texecution\tappend\tsubmit\tstart\tend\tat\n\
+        11\tq\tA\t1\t5\t50\t60\t70\t0\n\
+        11\tq\tA\t2\t5\t150\t160\t170\t4\n\
+        12\tq\tA\t1\t6\t50\t70\t80\t1\n\
+        12\tq\tA\t2\t6\t150\t170\t180\t5\n\
+        21\tq\tB\t1\t2\t100\t100\t110\t2\n\
+        22\tq\tB\t1\t3\t100\t0\t0\t3\n\
+        21\tq\tB\t1\t2\t100\t100\t110\t2\n";
+    // Without numbers of executions the submissions tell them apart; without submissions the first starts.
+    let without_execution = by_submit.replace("execution", "further");
+    let by_start = "id,queue,list,execution,append,start,end,at\n\
+        1,q,A,1,5,60,70,0\n1,q,A,2,5,160,170,3\n2,q,A,1,6,0,0,1\n2,q,A,2,6,170,180,4\n3,q,B,7,1,100,110,2\n";
+    // Immediate operations between executions; two lists that one call submits.
+    let mixed = "id\tqueue\tlist\tappend\tsubmit\tstart\tend\tat\n\
+        1\tq\tA\t1\t10\t20\t30\t0\n1\tq\tA\t1\t40\t50\t60\t3\n\
+        2\tq\tB\t1\t10\t35\t36\t2\n3\tq\tA\t2\t10\t30\t31\t1\n\
+        3\tq\tA\t2\t40\t60\t61\t4\n9\tq\t\t39\t62\t63\t64\t5\n";
+    for (text, from, duplicates, untimed) in [
+        (by_submit, "submit", 1, 1),
+        (&*without_execution, "submit", 1, 1),
+        (by_start, "start", 0, 1),
+        (mixed, "submit", 0, 0),
+    ] {
+        let text = if text.contains('\t') { text.to_owned() } else { text.replace(',', "\t") };
+        let result = imported_texts(&[&text]);
+        let queue = &result.queues[0];
+        assert_eq!((queue.sequence_from, queue.order), (from, "in-order"), "{text}");
+        assert_eq!(
+            (queue.duplicates, queue.untimed, queue.overlaps, queue.lanes),
+            (duplicates, untimed, 0, 1)
+        );
+        let wrong: Vec<_> = queue.anomalies.iter().filter(|(name, _)| *name != "untimed").collect();
+        assert!(wrong.is_empty(), "{wrong:?} {text}");
+        let places = places(&result, &text);
+        assert!(places.is_sorted() && places.len() as u64 == queue.delivered, "{places:?} {text}");
+    }
+}
+
+#[test]
+fn executions_that_alternate_between_queues_are_each_by_themselves() {
+    let text = "id,queue,list,execution,append,submit,start,end\n\
+        1,a,L,1,5,50,60,70\n1,b,L,2,5,55,65,75\n2,a,L,1,6,50,70,80\n2,b,L,2,6,55,75,85\n\
+        1,a,L,3,5,90,91,95\n2,a,L,3,6,90,95,99\n1,b,L,4,5,90,92,96\n2,b,L,4,6,90,96,98\n";
+    let result = imported_texts(&[text]);
+    for queue in &result.queues {
+        assert_eq!((queue.delivered, queue.overlaps, queue.lanes, queue.duplicates), (4, 0, 1, 0));
+        assert!(queue.anomalies.is_empty(), "{:?}", queue.anomalies);
+    }
+}
+
+/// Nodes of a graph's branches, all with the id of the launch: nothing says that they wait for each other.
+#[test]
+fn branches_of_a_graph_overlap_on_a_loose_queue() {
+    let text = "correlation,stream,graph,queued,start,end\n\
+        7,1,3,5,10,30\n7,1,3,5,20,40\n7,1,3,5,40,50\n8,1,3,60,70,90\n8,1,3,60,80,95\n8,1,3,60,95,99\n";
+    let queue = &imported_texts(&[text]).queues[0];
+    assert_eq!((queue.order, queue.order_from, queue.delivered), ("out-of-order", "overlaps", 6));
+    assert_eq!((queue.overlaps, queue.lanes, queue.anomalies.len()), (0, 2, 0));
+    // The clock of immediate operations is still held to its word.
+    let queue = &imported_texts(&["id,queue,append,start,end\n1,q,5,10,30\n2,q,6,20,40\n"]).queues[0];
+    assert_eq!((queue.order, queue.overlaps), ("in-order", 1));
+}
+
 #[test]
 fn records_without_usable_times_are_delivered_and_told() {
     let text = "queue\tid\tstart\tend\nq\t1\t10\t0\nq\t2\t0\t0\nq\t3\t50\t40\nq\t4\t60\t70\n";

@@ -119,7 +119,7 @@ impl<'a> Locations<'a> {
             None => 0,
         };
         let thread = number_or_zero(&table.threads[record.thread as usize]);
-        let append = row.append.unwrap_or(0);
+        let append = row.submission().unwrap_or(0);
         let mut data = words(&[
             record.seq,
             record.start,

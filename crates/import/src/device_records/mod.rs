@@ -10,7 +10,8 @@
 //!
 //! A first pass plays the part of the notices that a live tool gets: the sequence of a queue's
 //! operations comes from `append` or `submit` where every row of the queue has one, else from the ids,
-//! else from the starts. The second pass hands in the rows as they were delivered.
+//! else from the starts. Recorded work (command lists, graphs) is appended once and executed often: the submissions of
+//! its executions count, else their first starts. The second pass hands in the rows as they were delivered.
 
 mod account;
 mod locations;
@@ -104,7 +105,8 @@ pub fn import(files: &[PathBuf], root: &Path, options: &Options) -> Result<Impor
         let completion = Completion {
             queue: QueueIndex(at.queue),
             seq: at.seq,
-            submit: row.submit.unwrap_or(0),
+            // A list's submission may have the tick in which its first operation starts.
+            submit: row.submit.filter(|submit| row.list.is_none() || *submit != row.start).unwrap_or(0),
             start: row.start,
             end: row.end,
         };

@@ -187,49 +187,77 @@ fn operations(rows: &[Row], of_queue: &[u32]) -> (Vec<u32>, Vec<u32>) {
     (firsts, about)
 }
 
-/// Whether two rows of one id are about one operation, rather than about an id that was used again.
+/// Whether two rows of one id are about one operation, rather than about an id that was used again or a recorded
+/// operation that was executed again.
 fn is_same(a: &Row, b: &Row) -> bool {
-    match (a.append.or(a.submit), b.append.or(b.submit)) {
-        (Some(a), Some(b)) => a == b,
-        _ => a.start == b.start || a.start == 0 || b.start == 0,
-    }
+    let differ = |a: Option<u64>, b: Option<u64>| matches!((a, b), (Some(a), Some(b)) if a != b);
+    !differ(a.append, b.append)
+        && !differ(a.submit, b.submit)
+        && (a.start == b.start || a.start == 0 || b.start == 0)
+}
+
+/// An execution of recorded work: its list, and which execution or, where that is not known, when it was submitted.
+type Execution = (u32, Option<u64>, Option<u64>);
+
+fn execution(row: &Row) -> Option<Execution> {
+    let list = row.list?;
+    let known = row.execution.is_some() || row.submit.is_some();
+    known.then_some((list, row.execution, row.submit.filter(|_| row.execution.is_none())))
 }
 
 /// The order of the operations, as indices into `firsts`, and what it comes from.
+///
+/// Recorded operations are appended once and run at each execution: an execution has its place by its submission, else
+/// by its first start, and `append` orders the operations within it.
 fn sequence(rows: &[Row], firsts: &[u32], wrapped: bool) -> (SequenceFrom, Vec<u32>) {
-    let row = |operation: &u32| &rows[firsts[*operation as usize] as usize];
+    let row = |operation: u32| &rows[firsts[operation as usize] as usize];
     let id = |row: &Row| {
         let id = row.id.unwrap_or(0);
         if wrapped && id < WRAP_GAP { id + (1 << 32) } else { id }
     };
     let all = |has: fn(&Row) -> bool| firsts.iter().all(|first| has(&rows[*first as usize]));
+    let has_lists = !all(|row| row.list.is_none());
     let ids_are_unique = || {
         let mut seen = FxHashSet::default();
         firsts.iter().all(|first| {
             let row = &rows[*first as usize];
-            row.list.is_none() && row.execution.is_none() && row.id.is_some_and(|id| seen.insert(id))
+            row.execution.is_none() && row.id.is_some_and(|id| seen.insert(id))
         })
     };
-    let from = if all(|row| row.append.is_some()) {
+    let from = if !has_lists && all(|row| row.append.is_some()) {
         SequenceFrom::Append
     } else if all(|row| row.submit.is_some()) {
         SequenceFrom::Submit
-    } else if ids_are_unique() {
+    } else if !has_lists && ids_are_unique() {
         SequenceFrom::Id
     } else {
         SequenceFrom::Start
     };
-    let mut sorted: Vec<u32> = (0..firsts.len() as u32).collect();
-    sorted.sort_by_key(|operation| {
-        let row = row(operation);
-        let first = match from {
-            SequenceFrom::Append => row.append.unwrap_or(0),
-            SequenceFrom::Submit => row.submit.unwrap_or(0),
-            SequenceFrom::Id => id(row),
-            SequenceFrom::Start => row.start,
+    // The first submission and the first start of each execution.
+    let mut executions: FxHashMap<Execution, (u64, u64)> = FxHashMap::default();
+    for row in firsts.iter().map(|first| &rows[*first as usize]) {
+        let Some(execution) = execution(row) else { continue };
+        let first = executions.entry(execution).or_insert((u64::MAX, u64::MAX));
+        first.0 = first.0.min(row.submit.unwrap_or(u64::MAX));
+        first.1 = if row.start == 0 { first.1 } else { first.1.min(row.start) };
+    }
+    let key = |operation: &u32| {
+        let row = row(*operation);
+        let of_execution = execution(row).map(|execution| (execution, executions[&execution]));
+        let first = match (from, of_execution) {
+            (SequenceFrom::Append, _) => row.append.unwrap_or(0),
+            (SequenceFrom::Submit, Some((_, (submit, _)))) => submit,
+            (SequenceFrom::Submit, None) => row.submit.unwrap_or(0),
+            (SequenceFrom::Id, _) => id(row),
+            (SequenceFrom::Start, Some((_, (_, start)))) => start,
+            (SequenceFrom::Start, None) => row.start,
         };
-        (first, id(row), row.start)
-    });
+        // Lists may be submitted together: those of one stay together.
+        let within = of_execution.map(|(execution, (_, start))| (start, execution, row.append.unwrap_or(0)));
+        (first, within, id(row), row.start)
+    };
+    let mut sorted: Vec<u32> = (0..firsts.len() as u32).collect();
+    sorted.sort_by_cached_key(key);
     (from, sorted)
 }
 
@@ -273,5 +301,15 @@ fn order(
         running = running.saturating_add_signed(isize::from(change));
         most = most.max(running);
     }
-    if most >= AT_ONCE { (QueueOrder::OutOfOrder, "overlaps") } else { (QueueOrder::InOrder, "assumed") }
+    let is_loose = most >= AT_ONCE || lists_overlap(rows());
+    if is_loose { (QueueOrder::OutOfOrder, "overlaps") } else { (QueueOrder::InOrder, "assumed") }
+}
+
+/// Whether two recorded operations run at once. Only a barrier or an event keeps those apart, on any queue, so it says
+/// nothing about the clock.
+fn lists_overlap<'a>(rows: impl Iterator<Item = &'a Row>) -> bool {
+    let recorded = rows.filter(|row| row.list.is_some() && row.start != 0 && row.end > row.start);
+    let mut spans: Vec<(u64, u64)> = recorded.map(|row| (row.start, row.end)).collect();
+    spans.sort_unstable();
+    spans.windows(2).any(|pair| pair[1].0 < pair[0].1)
 }

@@ -140,6 +140,13 @@ pub struct Row {
     pub end: u64,
 }
 
+impl Row {
+    /// When the operation was submitted: recorded work was appended long before each execution.
+    pub fn submission(&self) -> Option<u64> {
+        if self.list.is_some() { self.submit } else { self.append }
+    }
+}
+
 /// All rows of all files, in the order of delivery.
 pub struct Table {
     pub files: Vec<File>,
