@@ -82,7 +82,7 @@ impl Hub {
             stop: AtomicBool::new(false),
             collector: Mutex::default(),
         };
-        // SAFETY: the function lives as long as the library, which stays loaded.
+        // SAFETY: the function lives as long as the library, which is linked to stay loaded.
         unsafe { libc::atexit(at_exit) };
         Some(hub)
     }
@@ -287,7 +287,8 @@ impl Hub {
         }
     }
 
-    fn wait_for_records(&self, most_ms: u32, most_quiet_ms: u32) {
+    /// Waits until nothing is under way, so long at most, and so long after the last record.
+    pub(crate) fn wait_for_records(&self, most_ms: u32, most_quiet_ms: u32) {
         let pause = || std::thread::sleep(std::time::Duration::from_millis(1));
         // Two looks of the collector later, it knows of everything that was told before.
         let known_by = self.passes.load(Acquire) + 2;

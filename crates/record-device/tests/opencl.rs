@@ -227,3 +227,36 @@ fn operations_that_wait_for_a_failed_event_are_cancelled() {
         }
     }
 }
+
+/// Khronos's loaders unload their layers; the drivers below are gone after that.
+#[test]
+fn a_layer_that_is_unloaded_calls_nothing_below_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let built = directory.path().join("unload");
+    let Some(()) = build(&[], &["cl_unload.c"], &built, &["-ldl", "-lpthread"]) else { return };
+    for (how, said, expected) in
+        [("", "15 ran, 4 did not\n", vec![[13, 10, 3], [6, 5, 1]]), ("legacy", "10 ran\n", vec![[10, 10, 0]])]
+    {
+        let trace = directory.path().join(format!("t{how}"));
+        let output = Command::new(&built)
+            .arg(layer())
+            .arg(how)
+            .env("TASKSCOPE_TRACE_DIR", &trace)
+            .env_remove("OPENCL_LAYERS")
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{how}: {} {stderr}", output.status);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{how}: {stderr}");
+        let (devices, problems) = taskscope_session::devices::open_devices(&trace).unwrap();
+        assert!(problems.is_empty(), "{problems:?}");
+        let counts: Vec<_> = devices
+            .queues
+            .iter()
+            .map(|queue| ["appended", "delivered", "lost"].map(|name| queue.count(name)))
+            .collect();
+        assert_eq!(counts, expected, "{how}");
+        devices.queues.iter().for_each(adds_up);
+        assert!(devices.queues.iter().all(|queue| queue.finished));
+    }
+}

@@ -32,6 +32,8 @@ enum Stream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Submit(u32, Stream),
+    /// A copy or fill, as [`Does::Submit`]; its size is at [`SIZE_OF_MOVE`]. One of nothing runs nothing.
+    Move(u32, Stream),
     WaitForAll,
     Wait,
     /// A stream waits for an event: nothing of the host does.
@@ -41,6 +43,19 @@ enum Does {
     EndCapture,
     Nothing,
 }
+
+impl Does {
+    /// The kind and stream of the operation that the call submits.
+    fn submits(self) -> Option<(u32, Stream)> {
+        match self {
+            Does::Submit(kind, stream) | Does::Move(kind, stream) => Some((kind, stream)),
+            _ => None,
+        }
+    }
+}
+
+/// Offset of a size, or number of values, in the arguments of a [`Does::Move`].
+const SIZE_OF_MOVE: usize = 16;
 
 const INTO: u32 = kind::COPY_IN;
 const OUT: u32 = kind::COPY_OUT;
@@ -61,10 +76,10 @@ const CALLS: &[(&str, Does)] = {
         ("cuLaunchGrid", Submit(KERNEL, Default)),
         ("cuLaunch", Submit(KERNEL, Default)),
         ("cuGraphLaunch", Submit(kind::GRAPH, At(8))),
-        ("cuMemcpyHtoDAsync", Submit(INTO, At(24))),
-        ("cuMemcpyDtoHAsync", Submit(OUT, At(24))),
-        ("cuMemcpyDtoDAsync", Submit(COPY, At(24))),
-        ("cuMemcpyAsync", Submit(COPY, At(24))),
+        ("cuMemcpyHtoDAsync", Move(INTO, At(24))),
+        ("cuMemcpyDtoHAsync", Move(OUT, At(24))),
+        ("cuMemcpyDtoDAsync", Move(COPY, At(24))),
+        ("cuMemcpyAsync", Move(COPY, At(24))),
         ("cuMemcpyHtoAAsync", Submit(INTO, At(32))),
         ("cuMemcpyAtoHAsync", Submit(OUT, At(32))),
         ("cuMemcpy2DAsync", Submit(COPY, At(8))),
@@ -72,25 +87,29 @@ const CALLS: &[(&str, Does)] = {
         ("cuMemcpyPeerAsync", Submit(COPY, At(40))),
         ("cuMemcpy3DPeerAsync", Submit(COPY, At(8))),
         ("cuMemcpyWithAttributesAsync", Submit(COPY, At(32))),
-        ("cuMemsetD8Async", Submit(FILL, At(24))),
-        ("cuMemsetD16Async", Submit(FILL, At(24))),
-        ("cuMemsetD32Async", Submit(FILL, At(24))),
+        ("cuMemsetD8Async", Move(FILL, At(24))),
+        ("cuMemsetD16Async", Move(FILL, At(24))),
+        ("cuMemsetD32Async", Move(FILL, At(24))),
         ("cuMemsetD2D8Async", Submit(FILL, At(40))),
         ("cuMemsetD2D16Async", Submit(FILL, At(40))),
         ("cuMemsetD2D32Async", Submit(FILL, At(40))),
-        ("cuMemcpyHtoD", Submit(INTO, Default)),
-        ("cuMemcpyDtoH", Submit(OUT, Default)),
-        ("cuMemcpyDtoD", Submit(COPY, Default)),
-        ("cuMemcpy", Submit(COPY, Default)),
+        ("cuMemcpyHtoD", Move(INTO, Default)),
+        ("cuMemcpyDtoH", Move(OUT, Default)),
+        ("cuMemcpyDtoD", Move(COPY, Default)),
+        ("cuMemcpy", Move(COPY, Default)),
         ("cuMemcpyPeer", Submit(COPY, Default)),
         ("cuMemcpy2D", Submit(COPY, Default)),
         ("cuMemcpy2DUnaligned", Submit(COPY, Default)),
         ("cuMemcpy3D", Submit(COPY, Default)),
         ("cuMemcpyHtoA", Submit(INTO, Default)),
+        ("cuMemcpyDtoA", Submit(COPY, Default)),
+        ("cuMemcpyAtoD", Submit(COPY, Default)),
+        ("cuMemcpyAtoA", Submit(COPY, Default)),
+        ("cuMemcpy3DPeer", Submit(COPY, Default)),
         ("cuMemcpyAtoH", Submit(OUT, Default)),
-        ("cuMemsetD8", Submit(FILL, Default)),
-        ("cuMemsetD16", Submit(FILL, Default)),
-        ("cuMemsetD32", Submit(FILL, Default)),
+        ("cuMemsetD8", Move(FILL, Default)),
+        ("cuMemsetD16", Move(FILL, Default)),
+        ("cuMemsetD32", Move(FILL, Default)),
         ("cuMemsetD2D8", Submit(FILL, Default)),
         ("cuMemsetD2D16", Submit(FILL, Default)),
         ("cuMemsetD2D32", Submit(FILL, Default)),
@@ -98,10 +117,10 @@ const CALLS: &[(&str, Does)] = {
         ("cudaLaunchCooperativeKernel", Submit(KERNEL, At(48))),
         ("cudaLaunchKernelExC", Submit(KERNEL, InFirst(32))),
         ("cudaGraphLaunch", Submit(kind::GRAPH, At(8))),
-        ("cudaMemcpyAsync", Submit(COPY, At(32))),
+        ("cudaMemcpyAsync", Move(COPY, At(32))),
         ("cudaMemcpy2DAsync", Submit(COPY, At(56))),
-        ("cudaMemcpyToSymbolAsync", Submit(INTO, At(40))),
-        ("cudaMemcpyFromSymbolAsync", Submit(OUT, At(40))),
+        ("cudaMemcpyToSymbolAsync", Move(INTO, At(40))),
+        ("cudaMemcpyFromSymbolAsync", Move(OUT, At(40))),
         ("cudaMemcpyToArrayAsync", Submit(INTO, At(48))),
         ("cudaMemcpyFromArrayAsync", Submit(OUT, At(48))),
         ("cudaMemcpy2DToArrayAsync", Submit(COPY, At(64))),
@@ -110,16 +129,23 @@ const CALLS: &[(&str, Does)] = {
         ("cudaMemcpyPeerAsync", Submit(COPY, At(40))),
         ("cudaMemcpy3DPeerAsync", Submit(COPY, At(8))),
         ("cudaMemcpyWithAttributesAsync", Submit(COPY, At(32))),
-        ("cudaMemsetAsync", Submit(FILL, At(24))),
+        ("cudaMemsetAsync", Move(FILL, At(24))),
         ("cudaMemset2DAsync", Submit(FILL, At(40))),
         ("cudaMemset3DAsync", Submit(FILL, At(64))),
-        ("cudaMemcpy", Submit(COPY, Default)),
+        ("cudaMemcpy", Move(COPY, Default)),
         ("cudaMemcpy2D", Submit(COPY, Default)),
         ("cudaMemcpy3D", Submit(COPY, Default)),
         ("cudaMemcpyPeer", Submit(COPY, Default)),
-        ("cudaMemcpyToSymbol", Submit(INTO, Default)),
-        ("cudaMemcpyFromSymbol", Submit(OUT, Default)),
-        ("cudaMemset", Submit(FILL, Default)),
+        ("cudaMemcpy3DPeer", Submit(COPY, Default)),
+        ("cudaMemcpyToArray", Submit(INTO, Default)),
+        ("cudaMemcpyFromArray", Submit(OUT, Default)),
+        ("cudaMemcpyArrayToArray", Submit(COPY, Default)),
+        ("cudaMemcpy2DToArray", Submit(COPY, Default)),
+        ("cudaMemcpy2DFromArray", Submit(COPY, Default)),
+        ("cudaMemcpy2DArrayToArray", Submit(COPY, Default)),
+        ("cudaMemcpyToSymbol", Move(INTO, Default)),
+        ("cudaMemcpyFromSymbol", Move(OUT, Default)),
+        ("cudaMemset", Move(FILL, Default)),
         ("cudaMemset2D", Submit(FILL, Default)),
         ("cudaMemset3D", Submit(FILL, Default)),
         ("cuCtxSynchronize", WaitForAll),
@@ -265,7 +291,7 @@ fn enter(
     };
     match open.last_mut() {
         // Within another call that submits: the same operation.
-        Some(outer) if matches!(what, Does::Submit(..)) && matches!(outer.what, Does::Submit(..)) => {
+        Some(outer) if what.submits().is_some() && outer.what.submits().is_some() => {
             if outer.operation.is_none() {
                 // The outer call had no context yet.
                 outer.operation = announce(hub, cupti, data, what, per_thread, outer.start);
@@ -338,8 +364,11 @@ fn announce(
     per_thread: bool,
     start: u64,
 ) -> Option<(VendorKey, Operation)> {
-    let Does::Submit(kind, stream) = what else { return None };
+    let (kind, stream) = what.submits()?;
     let stream = stream_at(data, stream)?;
+    if matches!(what, Does::Move(..)) && stream_at(data, Stream::At(SIZE_OF_MOVE)) == Some(0) {
+        return None;
+    }
     if data.context.is_null() || CAPTURES.has(whose(stream, per_thread)) {
         return None;
     }
@@ -376,7 +405,7 @@ fn leave(hub: &'static Hub, cupti: &Cupti, data: &CallData, per_thread: bool, op
         call.operation = None;
     }
     let kind = match call.what {
-        Does::Submit(..) => kind::SUBMITTING_CALL,
+        Does::Submit(..) | Does::Move(..) => kind::SUBMITTING_CALL,
         Does::Wait | Does::WaitForAll => kind::WAITING_CALL,
         Does::StreamWait => kind::OTHER_CALL,
         _ => return,

@@ -1,5 +1,5 @@
 //! CUPTI's functions and the numbers that its interface consists of (documentation and headers of
-//! CUPTI 12.9 and 13.5). Records are read by kind and offset: since CUDA 9 the fields that are read
+//! CUPTI 12.9, 13.0 and 13.5). Records are read by kind and offset: since CUDA 9 the fields that are read
 //! here have kept their places in every version of their structures, which grow at the end.
 
 use crate::dynamic::{Library, functions};

@@ -123,7 +123,7 @@ fn begin(hub: &'static Hub) -> Option<()> {
             return None;
         }
     }
-    hub.add_source(Source { flush: || flush(0), force: || flush(FLUSH_FORCED) });
+    hub.add_source(Source { flush: || flush(0), force: end });
     crate::collector::with_signals_blocked(|| {
         let spawned =
             std::thread::Builder::new().name("taskscope-cupti".to_owned()).spawn(flush_now_and_then);
@@ -162,12 +162,22 @@ fn host_time(stamp: u64) -> Option<u64> {
     stamp.checked_add_signed(OFFSET.load(Relaxed))
 }
 
+/// Whether CUPTI may not be called any more: after the end the driver takes its own apart. Held over a flush.
+static IS_CLOSED: Mutex<bool> = Mutex::new(false);
+
 fn flush(flags: u32) {
-    if let (Some(hub), Some(cupti)) = (hub(), cupti()) {
+    let is_closed = lock(&IS_CLOSED);
+    if let (false, Some(hub), Some(cupti)) = (*is_closed, hub(), cupti()) {
         // SAFETY: from a thread of ours, or at exit; never from a callback.
         unsafe { (cupti.flush_all)(flags) };
         count_dropped(hub, cupti);
     }
+}
+
+/// Hands over all records, also unfinished ones, and calls CUPTI for the last time.
+fn end() {
+    flush(FLUSH_FORCED);
+    *lock(&IS_CLOSED) = true;
 }
 
 fn count_dropped(hub: &Hub, cupti: &Cupti) {

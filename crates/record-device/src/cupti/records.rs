@@ -123,6 +123,8 @@ fn overhead(hub: &'static Hub, record: Record<'_>) {
         0x4_0000 => "loading of a module",
         0x5_0000 => "loading of a function",
         0x6_0000 => "command buffer full",
+        0x7_0000 => "CUPTI: buffer request",
+        0x8_0000 => "CUPTI: start of unified memory counters",
         _ => "overhead",
     };
     let what = What::new(kind::OVERHEAD, hub.name(name));

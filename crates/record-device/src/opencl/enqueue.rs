@@ -92,6 +92,32 @@ static WAITED_FOR: Mutex<BTreeSet<QueueIndex>> = Mutex::new(BTreeSet::new());
 
 pub(super) const POLL: Poll = Poll { not_started, look };
 
+/// Held by the collector while it calls functions below the layer. The library's callbacks never take it, whatever
+/// locks the library holds around them.
+static ASKING: Mutex<()> = Mutex::new(());
+
+/// Waits until the collector has left the functions below; it stays outside as long as the result lives.
+pub(super) fn asking_stopped() -> MutexGuard<'static, ()> {
+    hub::lock(&ASKING)
+}
+
+/// The library below is about to go: gives all events back. No record of operations that are under way will come.
+pub(super) fn give_up() {
+    let open = std::mem::take(&mut *open_events());
+    let ended = std::mem::take(&mut *hub::lock(&ENDED_EVENTS));
+    let mut queues: BTreeMap<QueueIndex, u64> = BTreeMap::new();
+    for (queue, seq) in open.keys() {
+        let before = queues.entry(*queue).or_default();
+        *before = (seq + 1).max(*before);
+    }
+    if let Some(hub) = hub() {
+        queues.into_iter().for_each(|(queue, before)| hub.lost(queue, before));
+    }
+    for event in open.into_values().chain(ended) {
+        call_below!(slot::RELEASE_EVENT, event);
+    }
+}
+
 /// The program has waited for the queue: its operations have ended, be it without a callback, as PoCL's whose
 /// wait list contains a failed event.
 pub(super) fn waited_for(queue: QueueIndex) {
@@ -109,6 +135,7 @@ fn status_of(event: usize) -> Option<i32> {
 }
 
 fn not_started(queue: QueueIndex, seq: u64) -> bool {
+    let _asking = hub::lock(&ASKING);
     let event = open_events().get(&(queue, seq)).copied();
     match event.and_then(status_of) {
         Some(QUEUED | SUBMITTED) => true,
@@ -129,6 +156,7 @@ fn failed(queue: QueueIndex, seq: u64) {
 }
 
 fn look() {
+    let _asking = hub::lock(&ASKING);
     for queue in std::mem::take(&mut *hub::lock(&WAITED_FOR)) {
         let of_queue = (queue, 0)..=(queue, u64::MAX);
         let under_way: Vec<_> = open_events().range(of_queue).map(|(key, event)| (key.1, *event)).collect();
@@ -291,8 +319,12 @@ macro_rules! maps {
             type Function = unsafe extern "C" fn(
                 usize, usize, usize, usize, $(maps!(@word $argument),)* *mut usize, *mut i32,
             ) -> usize;
+            let address = super::below($place);
+            if address == 0 {
+                return 0;
+            }
             // SAFETY: the loader put a function of this form there.
-            let function: Function = unsafe { std::mem::transmute(super::below($place)) };
+            let function: Function = unsafe { std::mem::transmute(address) };
             let about = About {
                 name: $symbol,
                 kind: kind::MAP,

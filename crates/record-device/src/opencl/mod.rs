@@ -1,6 +1,11 @@
 //! The OpenCL layer: stands between a program and its OpenCL library, and hands every operation of
 //! every queue to the hub. Loaded by `OPENCL_LAYERS` (ocl-icd, Khronos's loader).
 //!
+//! | loader | begins | ends |
+//! | --- | --- | --- |
+//! | ocl-icd; Khronos's up to 2024, or with `OCL_ICD_FORCE_LEGACY_TERMINATION` | [`clInitLayer`] | at exit |
+//! | Khronos's | [`clInitLayerWithProperties`] | [`clDeinitLayer`], as the loader is unloaded |
+//!
 //! A layer gets the table of functions below it and gives back its own, in which only what it wants
 //! to see is replaced. Profiling is switched on for every queue, and each operation gets an event,
 //! whose callback reads the stamps; the program's own events stay its own.
@@ -10,7 +15,7 @@ mod queues;
 
 use crate::hub::Source;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 
 /// Functions of the table: `struct _cl_icd_dispatch` of the OpenCL 3.0 headers.
 const ENTRIES: usize = 149;
@@ -27,6 +32,7 @@ pub(super) mod slot {
     pub const RETAIN_EVENT: usize = 43;
     pub const RELEASE_EVENT: usize = 44;
     pub const GET_EVENT_PROFILING_INFO: usize = 45;
+    pub const FLUSH: usize = 46;
     pub const FINISH: usize = 47;
     pub const SET_EVENT_CALLBACK: usize = 81;
     pub const ENQUEUE_MARKER_WITH_WAIT_LIST: usize = 105;
@@ -36,7 +42,7 @@ pub(super) mod slot {
 
 pub(super) const SUCCESS: i32 = 0;
 
-/// The functions below the layer.
+/// The functions below the layer; null before and after their library is there.
 static BELOW: AtomicPtr<[usize; ENTRIES]> = AtomicPtr::new(std::ptr::null_mut());
 /// The layer's own table.
 static OWN: AtomicPtr<[usize; ENTRIES]> = AtomicPtr::new(std::ptr::null_mut());
@@ -70,7 +76,7 @@ const LAYER_API_VERSION: u32 = 0x4240;
 const LAYER_NAME: u32 = 0x4241;
 const INVALID_VALUE: i32 = -30;
 
-/// Tells the loader what this is.
+/// Tells the loader what this is. All loaders that call [`clInitLayerWithProperties`] want version 100, too.
 ///
 /// # Safety
 /// As OpenCL's: `value` has `size` bytes, `size_ret` is null or writable.
@@ -114,6 +120,60 @@ pub unsafe extern "C" fn clInitLayer(
     entries_ret: *mut u32,
     own_ret: *mut *const usize,
 ) -> i32 {
+    // SAFETY: by contract.
+    unsafe { stand_between(entries, target, entries_ret, own_ret) }
+}
+
+/// As [`clInitLayer`], of loaders that call [`clDeinitLayer`]. No property is defined yet; unknown ones are ignored.
+///
+/// # Safety
+/// As for [`clInitLayer`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clInitLayerWithProperties(
+    entries: u32,
+    target: *const usize,
+    entries_ret: *mut u32,
+    own_ret: *mut *const usize,
+    _properties: *const u64,
+) -> i32 {
+    // SAFETY: by contract.
+    unsafe { stand_between(entries, target, entries_ret, own_ret) }
+}
+
+/// Ends the layer before the loader unloads the libraries below it: queues are flushed, records get a second to
+/// arrive, what is still under way is lost, and nothing below is called any more. At the end of the program, where these libraries may be
+/// gone already, recording has ended before.
+#[unsafe(no_mangle)]
+pub extern "C" fn clDeinitLayer() -> i32 {
+    if let Some(hub) = crate::hub::hub() {
+        queues::flush_all();
+        enqueue::waited_for_all();
+        hub.wait_for_records(MOST_WAIT_MS, MOST_QUIET_MS);
+    }
+    // The collector may be asking at this moment.
+    let leaving = enqueue::asking_stopped();
+    if crate::hub::hub().is_some() {
+        enqueue::give_up();
+    }
+    BELOW.store(std::ptr::null_mut(), Release);
+    drop(leaving);
+    queues::forget_all();
+    SUCCESS
+}
+
+/// How long an unloading loader waits for records in all, and after the last one: threads of the driver that need the
+/// dynamic loader, as PoCL's for a new kernel, cannot go on meanwhile.
+const MOST_WAIT_MS: u32 = 1000;
+const MOST_QUIET_MS: u32 = 200;
+
+/// # Safety
+/// As for [`clInitLayer`].
+unsafe fn stand_between(
+    entries: u32,
+    target: *const usize,
+    entries_ret: *mut u32,
+    own_ret: *mut *const usize,
+) -> i32 {
     if target.is_null() || entries_ret.is_null() || own_ret.is_null() {
         return INVALID_VALUE;
     }
@@ -124,7 +184,10 @@ pub unsafe extern "C" fn clInitLayer(
     BELOW.store(Box::leak(Box::new(table)), Release);
     // Without a hub there is nothing to record: the table stays as it is.
     if let Some(hub) = crate::hub::hub() {
-        hub.add_source(Source { flush: enqueue::waited_for_all, force: || () });
+        static KNOWN_TO_HUB: AtomicBool = AtomicBool::new(false);
+        if !KNOWN_TO_HUB.swap(true, Relaxed) {
+            hub.add_source(Source { flush: enqueue::waited_for_all, force: || () });
+        }
         enqueue::replace(&mut table);
         queues::replace(&mut table);
     }

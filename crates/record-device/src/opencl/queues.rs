@@ -121,6 +121,9 @@ pub(super) fn replace(table: &mut [usize; ENTRIES]) {
 /// Calls a creating function below, which gives a handle.
 fn create_below(slot: usize, context: usize, device: usize, properties: usize, error: *mut i32) -> usize {
     let address = super::below(slot);
+    if address == 0 {
+        return 0;
+    }
     type Function = unsafe extern "C" fn(usize, usize, usize, *mut i32) -> usize;
     // SAFETY: the loader put a function of this form there, which the program has called.
     let function: Function = unsafe { std::mem::transmute(address) };
@@ -205,6 +208,22 @@ extern "C" fn release(queue: usize) -> i32 {
         enqueue::waited_for(queue.index);
     }
     status
+}
+
+/// Has the library begin with what was submitted to the queues that were not released.
+pub(super) fn flush_all() {
+    let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
+    let handles: Vec<usize> = queues.iter().flat_map(|queues| queues.keys().copied()).collect();
+    drop(queues);
+    for handle in handles {
+        call_below!(slot::FLUSH, handle);
+    }
+}
+
+/// Forgets all queues and devices: their library is gone, and another one may use their handles.
+pub(super) fn forget_all() {
+    QUEUES.write().unwrap_or_else(PoisonError::into_inner).take();
+    DEVICES.lock().unwrap_or_else(PoisonError::into_inner).take();
 }
 
 /// Whether profiling is on only because the layer switched it on.

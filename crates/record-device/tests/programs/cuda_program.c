@@ -32,6 +32,8 @@ static void joined_capture(void) {
     fake_wait_for_event(22, 2);
     fake_copy(22, 10, 1, FAKE_FINE);
     fake_launch(23, "beside", FAKE_FINE); /* no part of it */
+    fake_copy(23, 0, 1, FAKE_FINE);       /* nothing to do, no record */
+    fake_set(23, 0, FAKE_FINE);
     fake_end_capture(20);
     for (uintptr_t stream = 20; stream < 23; stream++) fake_launch(stream, "after", FAKE_FINE);
     fake_wait_for_event(23, 1);

@@ -218,6 +218,9 @@ static int submit(uintptr_t stream, const about *what, enum fake_fault fault) {
     uint8_t outer[128] = {0}, inner[128] = {0};
     memcpy(outer + what->runtime_stream, &stream, sizeof stream);
     memcpy(inner + what->driver_stream, &stream, sizeof stream);
+    int moves = what->kind == MEMCPY || what->kind == MEMSET;
+    if (moves) memcpy(outer + 16, &what->bytes, sizeof what->bytes);
+    if (moves) memcpy(inner + 16, &what->bytes, sizeof what->bytes);
     int result = fault == FAKE_FAILS ? 700 : 0;
     uint32_t id = __atomic_fetch_add(&next_id, fault == FAKE_INNER_ID ? 2 : 1, __ATOMIC_RELAXED);
     uint32_t inner_id = fault == FAKE_INNER_ID ? id + 1 : id;
@@ -228,7 +231,7 @@ static int submit(uintptr_t stream, const about *what, enum fake_fault fault) {
     pthread_mutex_lock(&lock);
     uint32_t number;
     cuptiGetStreamIdEx((void *)1, stream, 0, &number);
-    int has_record = result == 0 && fault != FAKE_NEVER && fault != FAKE_DROPPED && !captured[stream % 64];
+    int has_record = result == 0 && fault != FAKE_NEVER && fault != FAKE_DROPPED && !captured[stream % 64] && !(moves && what->bytes == 0);
     if (fault == FAKE_DROPPED) dropped++;
     for (int part = 0; has_record && part < (fault == FAKE_TWO_PARTS ? 2 : 1); part++) {
         uint64_t start, end;
