@@ -25,12 +25,17 @@ fn a_program_linked_to_ovni_is_recorded_and_its_trace_accepted() {
     let here = tempfile::tempdir().unwrap();
     // Programs whose events must obey a runtime's model are recorded by those runtimes; these ones' do.
     // One has a region of unsorted events, which ovni's own judgement wants to be sorted first.
-    for (program, expected_streams, judges) in
-        [("again", 4, [&["check"][..], &["emulate", "-l"]]), ("every_function", 1, [&["check"]; 2])]
-    {
-        compile(program, here.path());
+    for (program, expected_streams, judges) in [
+        ("again free", 4, [&["check"][..], &["emulate", "-l"]]),
+        ("again", 4, [&["check"]; 2]),
+        ("every_function", 1, [&["check"]; 2]),
+    ] {
+        let mut words = program.split(' ');
+        let name = words.next().unwrap();
+        compile(name, here.path());
         let trace = format!("{program}.trace");
-        let recorded = output(record(here.path()).args(["-o", &trace, "--", &format!("./{program}")]));
+        let recorded =
+            output(record(here.path()).args(["-o", &trace, "--", &format!("./{name}")]).args(words));
         assert!(recorded.status.success());
         let streams = walk(&here.path().join(&trace));
         assert_eq!(streams.len(), expected_streams, "{streams:?}");
@@ -39,6 +44,10 @@ fn a_program_linked_to_ovni_is_recorded_and_its_trace_accepted() {
             assert!(verdict.status.success(), "{judge:?} of {program}");
         }
     }
+    // As with ovni's library: threads of `again` end without `ovni_thread_free`.
+    let refused = output(taskscope().current_dir(here.path()).args(["emulate", "-l", "again.trace"]));
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(text(&refused.stderr).matches("missing ovni.finished").count(), 3);
 }
 
 #[test]

@@ -209,8 +209,20 @@ pub fn write_named(
 /// # Errors
 /// Those of the system; [`io::ErrorKind::InvalidInput`] for links, files with several names, and what is not regular.
 pub fn append_regular(path: &Path) -> io::Result<File> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = match OpenOptions::new().append(true).create(true).custom_flags(flags).open(path) {
+    open_single(OpenOptions::new().append(true).create(true), path)
+}
+
+/// Opens a file that exists to be written over, in place. For small parts of files of this program.
+///
+/// # Errors
+/// Those of [`append_regular`]; [`io::ErrorKind::NotFound`] where there is none.
+pub fn overwrite_regular(path: &Path) -> io::Result<File> {
+    open_single(OpenOptions::new().read(true).write(true), path)
+}
+
+fn open_single(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = match options.custom_flags(flags).open(path) {
         Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Err(is_link()),
         opened => opened?,
     };
@@ -286,8 +298,10 @@ mod tests {
             assert!(error.to_string().contains("symbolic link"), "{name}: {error}");
             assert!(write_named(&at(name), |_| {}, |out| out.write_all(b"new")).is_err());
             assert!(append_regular(&at(name)).is_err());
+            assert!(overwrite_regular(&at(name)).is_err());
         }
-        assert!(append_regular(&at("hard")).is_err());
+        assert!(append_regular(&at("hard")).is_err() && overwrite_regular(&at("hard")).is_err());
+        assert_eq!(overwrite_regular(&at("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
         write_file(&at("hard"), |out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read(at("victim")).unwrap(), b"precious");
         assert_eq!(fs::read(at("hard")).unwrap(), b"new");

@@ -41,6 +41,8 @@ pub struct ThreadDescription<'t> {
     pub library_commit: Option<String>,
     /// Whether the stream was ended properly.
     pub finished: bool,
+    /// `taskscope.closed`: the stream is whole, whatever its thread did.
+    pub closed: bool,
     /// User marks: type, title, channel type, labels.
     pub marks: Vec<MarkDescription<'t>>,
     /// nOS-V's hardware counters: index and name.
@@ -397,10 +399,11 @@ impl<'a> Builder<'a> {
             self.report(ViolationCode::MissingCommit, text);
         }
         if !description.finished {
-            self.report(
-                ViolationCode::MissingFinished,
-                format!("missing ovni.finished: {}", description.path),
-            );
+            let code = match description.closed {
+                true => ViolationCode::NotFreed,
+                false => ViolationCode::MissingFinished,
+            };
+            self.report(code, format!("missing ovni.finished: {}", description.path));
         }
     }
 
@@ -694,6 +697,7 @@ mod tests {
             library_version: Some("1.14.0".to_owned()),
             library_commit: Some("cf025e2".to_owned()),
             finished: true,
+            closed: true,
             events: 2,
             ..ThreadDescription::default()
         }

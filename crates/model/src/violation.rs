@@ -58,6 +58,7 @@ violation_codes! {
     MissingPart "missing-part" Error Error "The stream does not say which part of the system it belongs to."
     MissingRequire "missing-require" Error Error "The stream does not say which models it needs."
     MissingFinished "missing-finished" Error Error "The thread did not end its stream; what it did last may be missing."
+    NotFreed "not-freed" Error Warning "The thread or its process ended without `ovni_thread_free`; the stream is whole."
     MissingTid "missing-tid" Error Error "The stream does not say which thread wrote it."
     MissingPid "missing-pid" Error Error "The stream does not say which process wrote it."
     MissingLoom "missing-loom" Error Error "The stream does not say on which CPUs it ran."

@@ -251,8 +251,9 @@ pub extern "C" fn ovni_thread_free() {
     }
     crate::events::forget_last_flush();
     // Before the end of the recorder, whose address may be another thread's as soon as it has ended.
-    if let Some(threads) = lock(&THREADS).as_mut() {
-        threads.remove(&thread::address());
+    let metadata = lock(&THREADS).as_mut().and_then(|threads| threads.remove(&thread::address()));
+    if let Some(metadata) = metadata {
+        metadata.free();
     }
     thread::detach();
 }

@@ -34,6 +34,8 @@ struct Inner {
     tree: Map<String, Value>,
     /// Strings that were handed out to C, by key; they last until another is asked for.
     handed_out: HashMap<String, CString>,
+    /// `ovni_thread_free` was called.
+    is_freed: bool,
     /// The object or array that was changed last, as the path to it.
     last_changed: Vec<String>,
     /// The end of the text on disk; `None` where it is not known.
@@ -121,6 +123,11 @@ impl ThreadMetadata {
         let change = self.lock().set(key, value)?;
         self.store(change);
         Ok(())
+    }
+
+    /// Notes that the thread frees itself: its stream gets `ovni.finished` when it is closed.
+    pub fn free(&self) {
+        self.lock().is_freed = true;
     }
 
     /// Writes the whole text now.
@@ -320,7 +327,10 @@ impl Describe for ThreadMetadata {
         if !about.finished {
             return inner.growing_text(&tree, own.as_str());
         }
-        put("ovni.finished", 1.into());
+        // As in the original, a thread that ends otherwise has none; taskscope's own member says that nothing is missing.
+        if inner.is_freed {
+            put("ovni.finished", 1.into());
+        }
         inner.end = None;
         let text = pretty(&Value::Object(tree));
         // The recorder's own member is text already.

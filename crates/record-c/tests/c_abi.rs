@@ -187,6 +187,8 @@ fn a_process_may_begin_again_and_exit_without_freeing() {
     assert_eq!(trace.streams().len(), 4);
     let processes: BTreeSet<_> = trace.streams().iter().map(|stream| stream.metadata.pid).collect();
     assert_eq!(processes.len(), 2);
+    // As ovni has it, only a thread that frees itself has `ovni.finished`.
+    assert_eq!(trace.streams().iter().filter(|stream| stream.metadata.finished).count(), 1);
     for stream in trace.streams() {
         assert!(stream.is_finished(), "{}", stream.relative_path);
         assert_eq!(stream.events_of(File::Standard).count(), 2);

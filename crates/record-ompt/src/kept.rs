@@ -11,9 +11,10 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
+use taskscope_files::{NewFile, create_directory_below};
 use taskscope_record::{limits, process};
 
 use crate::modules::Module;
@@ -75,12 +76,12 @@ fn try_keep(module: &Module) -> io::Result<()> {
     let Some((trace, _)) = process::place() else { return Ok(()) };
     let directory = trace.join(DIRECTORY);
     let place = directory.join(id);
-    if place.exists() {
+    if place.symlink_metadata().is_ok() {
         return Ok(());
     }
     let source = own.or_else(|| open_removed(module, page));
     let bytes = source.as_ref().and_then(|file| file.metadata().ok()).map_or(u64::MAX, |found| found.len());
-    let _ = std::fs::create_dir(&directory);
+    create_directory_below(&trace, DIRECTORY)?;
     match source {
         Some(mut file) if bytes <= MAX_FILE_BYTES => {
             store(&place, bytes, |part| io::copy(&mut file, part).map(drop))
@@ -127,19 +128,15 @@ fn open_removed(module: &Module, page: &[u8]) -> Option<File> {
 }
 
 /// Writes a file whole or not at all.
-fn store(place: &Path, bytes: u64, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+fn store(place: &Path, bytes: u64, write: impl FnOnce(&mut NewFile) -> io::Result<()>) -> io::Result<()> {
     limits::check_file_size(bytes)?;
     if KEPT_BYTES.fetch_add(bytes, Relaxed).saturating_add(bytes) > MAX_BYTES {
         KEPT_BYTES.fetch_sub(bytes, Relaxed);
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    let part = PathBuf::from(format!("{}.{}.part", place.display(), std::process::id()));
-    let mut file = File::create_new(&part)?;
-    let done = write(&mut file).and_then(|()| std::fs::rename(&part, place));
-    if done.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    done
+    let mut file = NewFile::create(place)?;
+    write(&mut file)?;
+    file.commit()
 }
 
 /// What lies in memory of a file, at its offsets: all that is not written to, and the dynamic section as it was in the file.

@@ -18,6 +18,8 @@ const PAIRS: u32 = 4_000;
 /// record nothing else: it is for a command that reports on recordings of other processes.
 pub fn nanos_per_event(trace: &Path) -> Option<f64> {
     let directory = trace.join(format!(".calibration.{}", std::process::id()));
+    // What is there already is not ours to remove, a link least of all.
+    fs::create_dir(&directory).ok()?;
     let measured = measure(&directory);
     remove(&directory);
     measured

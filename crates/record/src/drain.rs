@@ -197,7 +197,7 @@ impl Round {
         // SAFETY: no preconditions.
         let user = unsafe { libc::geteuid() };
         // Anybody may put files there: those of others must not tell us what to write where.
-        if !about.is_file() || about.uid() != user {
+        if !about.is_file() || about.uid() != user || about.nlink() > 1 {
             return Some(Known::Others);
         }
         if about.len() < tail::FIRST_REGION_OFFSET {

@@ -95,14 +95,21 @@ pub(crate) fn count(code: Code) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Writes over a part of a file, without allocating.
+/// Writes over a part of a file, without allocating. What has taken the file's place meanwhile, a link for instance, stays.
 fn overwrite(path: &CStr, offset: u64, bytes: &[u8]) {
-    // SAFETY: a terminated path, and a buffer of its length.
+    let flags = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let mut about = core::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: a terminated path, a buffer of its length, and `about`, all of whose bit patterns are valid.
     unsafe {
-        let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-        if file >= 0 {
-            libc::pwrite(file, bytes.as_ptr().cast(), bytes.len(), offset as libc::off_t);
-            libc::close(file);
+        let file = libc::open(path.as_ptr(), flags);
+        if file < 0 {
+            return;
         }
+        let is_known = libc::fstat(file, about.as_mut_ptr()) == 0;
+        let about = about.assume_init();
+        if is_known && about.st_mode & libc::S_IFMT == libc::S_IFREG && about.st_nlink == 1 {
+            libc::pwrite(file, bytes.as_ptr().cast(), bytes.len(), offset as libc::off_t);
+        }
+        libc::close(file);
     }
 }

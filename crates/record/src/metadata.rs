@@ -1,10 +1,12 @@
 //! `stream.json`, written without a JSON library so that traced programs load none.
 
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use taskscope_files::{NewFile, create_directory_below, open_regular, overwrite_regular};
 
 use crate::limits::check_file_size;
 
@@ -23,8 +25,23 @@ pub struct About<'a> {
     pub tid: i64,
     /// The loom's name.
     pub loom: &'a str,
-    /// Whether the stream has ended properly.
+    /// Whether the stream is whole: the recorder closes it now.
     pub finished: bool,
+}
+
+/// The place of finished streams, where that is not where they are written.
+#[derive(Clone)]
+pub(crate) struct FinalPlace {
+    /// The trace directory.
+    pub trace: PathBuf,
+    /// Directory below it.
+    pub below: PathBuf,
+}
+
+impl FinalPlace {
+    pub fn directory(&self) -> PathBuf {
+        self.trace.join(&self.below)
+    }
 }
 
 /// Who a stream belongs to, and where it lies.
@@ -32,7 +49,7 @@ pub struct About<'a> {
 pub(crate) struct ThreadIdentity {
     pub directory: PathBuf,
     /// Where it goes when it has ended.
-    pub final_directory: Option<PathBuf>,
+    pub final_place: Option<FinalPlace>,
     pub os_tid: i32,
     /// In the trace; unique in the process.
     pub tid: i64,
@@ -42,8 +59,8 @@ pub(crate) struct ThreadIdentity {
 impl ThreadIdentity {
     /// Copies a finished stream to its final place; what cannot be copied stays where it is.
     pub fn move_to_final_directory(&self) {
-        let Some(to) = &self.final_directory else { return };
-        let copied = std::fs::create_dir_all(to).and_then(|()| {
+        let Some(place) = &self.final_place else { return };
+        let copied = create_directory_below(&place.trace, &place.below).and_then(|to| {
             // The metadata goes last: it says that the stream is complete.
             for name in ["stream.obs", "taskscope.obs", "samples.obs", "stream.json"] {
                 let may_lack = matches!(name, "taskscope.obs" | "samples.obs");
@@ -58,7 +75,7 @@ impl ThreadIdentity {
             Ok(()) => drop(std::fs::remove_dir_all(&self.directory)),
             Err(why) => eprintln!(
                 "taskscope: cannot copy a stream to {}\n  why:  {why}\n  kept: {}",
-                to.display(),
+                place.directory().display(),
                 self.directory.display()
             ),
         }
@@ -66,8 +83,11 @@ impl ThreadIdentity {
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    check_file_size(std::fs::metadata(from)?.len())?;
-    std::fs::copy(from, to).map(drop)
+    let (mut from, length) = open_regular(from)?;
+    check_file_size(length)?;
+    let mut to = NewFile::create(to)?;
+    io::copy(&mut from, &mut to)?;
+    to.commit()
 }
 
 const LOSS_KEY: &str = "\"lost_events\":";
@@ -84,7 +104,7 @@ pub(crate) fn store_loss(directory: &Path, lost: u64) {
     let at = found + LOSS_KEY.len();
     let digits = format!("{lost:>LOSS_DIGITS$}");
     if text[at..].bytes().take_while(|byte| *byte == b' ' || byte.is_ascii_digit()).count() >= LOSS_DIGITS
-        && let Ok(file) = std::fs::OpenOptions::new().write(true).open(path)
+        && let Ok(file) = overwrite_regular(&path)
     {
         let _ = file.write_all_at(digits.as_bytes(), at as u64);
     }
@@ -116,6 +136,11 @@ impl Json {
         }
         out.push('"');
         Json(out)
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(value: bool) -> Self {
+        Json(value.to_string())
     }
 
     /// An integer value.
@@ -159,7 +184,7 @@ const PAGE_BYTES: usize = 4096;
 /// works on a full disk, and costs a tenth of a rename, which makes file systems write the file out.
 pub(crate) fn replace_file(text: &str, path: &Path) -> io::Result<()> {
     if text.len() <= PAGE_BYTES
-        && let Ok(file) = std::fs::OpenOptions::new().write(true).open(path)
+        && let Ok(file) = overwrite_regular(path)
         && let Ok(present) = file.metadata()
         && present.len() > 0
         && present.len() <= PAGE_BYTES as u64
@@ -168,13 +193,10 @@ pub(crate) fn replace_file(text: &str, path: &Path) -> io::Result<()> {
         let padded = format!("{}{:padding$}\n", text.trim_end(), "");
         return check_and(padded.len(), || file.write_all_at(padded.as_bytes(), 0));
     }
-    let part = path.with_extension("json.part");
-    let written =
-        check_and(text.len(), || std::fs::write(&part, text)).and_then(|()| std::fs::rename(&part, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    written
+    check_file_size(text.len() as u64)?;
+    let mut file = NewFile::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.commit()
 }
 
 /// Replaces the end of a `stream.json`, from the byte `at` on, by `text`, which is at least as long as that end without
@@ -184,7 +206,7 @@ pub(crate) fn replace_end(directory: &Path, at: u64, text: &str) -> io::Result<(
     if at / PAGE_BYTES as u64 != end.saturating_sub(1) / PAGE_BYTES as u64 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let file = std::fs::OpenOptions::new().write(true).open(directory.join("stream.json"))?;
+    let file = overwrite_regular(&directory.join("stream.json"))?;
     check_and(end as usize, || file.write_all_at(text.as_bytes(), at))
 }
 
@@ -202,5 +224,32 @@ mod tests {
         let json =
             Json::object([("a\"", Json::string("b\\\n")), ("n", Json::integer(-3)), ("l", Json::array([]))]);
         assert_eq!(json.0, r#"{"a\"":"b\\\u000a","n":-3,"l":[]}"#);
+    }
+
+    #[test]
+    fn links_in_the_place_of_a_file_keep_their_content() {
+        let directory = std::env::temp_dir().join(format!("taskscope-metadata-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (victim, json) = (directory.join("victim"), directory.join("stream.json"));
+        let text = r#"{"taskscope":{"lost_events":                    0}}"#;
+        std::fs::write(&victim, text).unwrap();
+        let unchanged = || assert_eq!(std::fs::read_to_string(&victim).unwrap(), text);
+
+        std::os::unix::fs::symlink(&victim, &json).unwrap();
+        assert!(replace_file("{}\n", &json).is_err());
+        assert!(replace_end(&directory, 2, "x").is_err());
+        store_loss(&directory, 7);
+        unchanged();
+        assert!(json.is_symlink());
+
+        std::fs::remove_file(&json).unwrap();
+        std::fs::hard_link(&victim, &json).unwrap();
+        assert!(replace_end(&directory, 2, "x").is_err());
+        store_loss(&directory, 7);
+        unchanged();
+        replace_file("{}\n", &json).unwrap();
+        unchanged();
+        assert_eq!(std::fs::read_to_string(&json).unwrap(), "{}\n");
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -5,10 +5,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use taskscope_files::create_directory_below;
+
 use crate::clock::{self, Source};
 use crate::cpus::Mask;
 use crate::fork_word::wiped_on_fork;
-use crate::metadata::{self, About, Json, ThreadIdentity};
+use crate::metadata::{self, About, FinalPlace, Json, ThreadIdentity};
 use crate::os_time::OsTime;
 use crate::thread::{self, ThreadRecorder};
 use crate::{gate, late, limits, sync};
@@ -76,7 +78,7 @@ pub(crate) struct Process {
     loom: String,
     directory: PathBuf,
     /// Where finished streams go, when that is elsewhere.
-    final_directory: Option<PathBuf>,
+    final_place: Option<FinalPlace>,
     identity: Option<Identity>,
     config: Mutex<Config>,
     cpus: Vec<usize>,
@@ -214,7 +216,7 @@ pub fn finish() -> usize {
 pub fn remove_empty_temporary_directories() {
     // SAFETY: set to a leaked box, or null.
     let Some(process) = (unsafe { PROCESS.load(Acquire).as_ref() }) else { return };
-    if process.final_directory.is_some() {
+    if process.final_place.is_some() {
         for directory in process.directory.ancestors().take(3) {
             if std::fs::remove_dir(directory).is_err() {
                 return;
@@ -287,8 +289,9 @@ impl Process {
         let root = temporary.map_or_else(|| trace.clone(), absolute);
         let (loom, pid, directory) = match &identity {
             Some(named) => {
-                let loom_directory = root.join(format!("loom.{}", named.loom));
-                make_all(&loom_directory)?;
+                let name = format!("loom.{}", named.loom);
+                let loom_directory = create_directory_below(&root, &name)
+                    .map_err(|why| StartError::Directory(root.join(&name), why))?;
                 let (directory, copy) = new_directory(&loom_directory, &format!("proc.{}", named.pid))?;
                 (named.loom.clone(), unique_id(named.pid, copy), directory)
             }
@@ -306,13 +309,13 @@ impl Process {
                 (loom, i64::from(pid), directory)
             }
         };
-        let final_directory = (root != trace)
-            .then(|| directory.strip_prefix(&root).map(|inner| trace.join(inner)).ok())
+        let final_place = (root != trace)
+            .then(|| Some(FinalPlace { below: directory.strip_prefix(&root).ok()?.to_owned(), trace }))
             .flatten();
         let wants_os_time =
             keeps_streams() && config.own_require.iter().any(|(name, _)| *name == "taskscope-system");
         let mask = Mask::of_process();
-        let wants_os_time = wants_os_time && final_directory.is_none();
+        let wants_os_time = wants_os_time && final_place.is_none();
         let os_time = OsTime::new(&directory, &loom, pid, mask.clone(), wants_os_time);
         Ok(Process {
             os_time,
@@ -320,7 +323,7 @@ impl Process {
             pid,
             loom,
             directory,
-            final_directory,
+            final_place,
             identity,
             config: Mutex::new(config),
             // Readers take a loom without CPUs for a mistake.
@@ -354,17 +357,19 @@ impl Process {
             let (directory, describe) = (self.directory.clone(), options.describe);
             return Some(ThreadIdentity {
                 directory,
-                final_directory: None,
+                final_place: None,
                 os_tid,
                 tid: i64::from(tid),
                 describe,
             });
         }
         let (directory, copy) = new_directory(&self.directory, &format!("thread.{tid}")).ok()?;
-        let final_directory =
-            self.final_directory.as_ref().and_then(|to| Some(to.join(directory.file_name()?)));
+        let final_place = self.final_place.as_ref().and_then(|process| {
+            let below = process.below.join(directory.file_name()?);
+            Some(FinalPlace { below, ..process.clone() })
+        });
         let tid = unique_id(tid, copy);
-        Some(ThreadIdentity { directory, final_directory, os_tid, tid, describe: options.describe })
+        Some(ThreadIdentity { directory, final_place, os_tid, tid, describe: options.describe })
     }
 
     /// Writes `stream.json`: at the start without `ovni.finished`, at the end with it and with the
@@ -373,7 +378,7 @@ impl Process {
         if !keeps_streams() {
             return true;
         }
-        let own = self.own_members(thread, finished_with_losses.unwrap_or(0));
+        let own = self.own_members(thread, finished_with_losses);
         let finished = finished_with_losses.is_some();
         let text = match &thread.describe {
             Some(describe) => {
@@ -385,7 +390,7 @@ impl Process {
         metadata::replace_file(&text, &thread.directory.join("stream.json")).is_ok()
     }
 
-    fn own_members(&self, thread: &ThreadIdentity, lost: u64) -> Json {
+    fn own_members(&self, thread: &ThreadIdentity, finished_with_losses: Option<u64>) -> Json {
         let config = lock(&self.config);
         let mut own = vec![("version".to_owned(), Json::string(env!("CARGO_PKG_VERSION")))];
         if !config.own_require.is_empty() {
@@ -396,9 +401,12 @@ impl Process {
             ("thread_name".to_owned(), Json::string(&thread_name(thread.os_tid).unwrap_or_default())),
             ("process_image".to_owned(), Json::string(&process_image())),
             ("clock".to_owned(), clock_attributes()),
-            ("lost_events".to_owned(), metadata::loss_member(lost)),
+            ("lost_events".to_owned(), metadata::loss_member(finished_with_losses.unwrap_or(0))),
             ("unrecorded_threads".to_owned(), Json::integer(self.unrecorded_threads.load(Relaxed))),
         ]);
+        if finished_with_losses.is_some() {
+            own.push(("closed".to_owned(), Json::boolean(true)));
+        }
         if limits::ring_bytes() > 0 {
             own.push(("ring_bytes".to_owned(), Json::integer(limits::ring_bytes())));
         }

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use taskscope_event::framing::{FILE_HEADER_BYTES, file_header};
 use taskscope_event::tail::PAIR_REGION_BYTES;
+use taskscope_files::{NewFile, open_regular};
 
 use crate::checkpoint::Checkpoint;
 use crate::disk_file::{NoRoom, check_size_limit};
@@ -80,9 +81,9 @@ impl Ring {
         let mut bytes = kept_from.to_le_bytes().to_vec();
         self.checkpoint.write(&mut bytes);
         check_file_size(bytes.len() as u64)?;
-        let part = self.checkpoint_path.with_extension("checkpoint.part");
-        fs::write(&part, bytes)?;
-        fs::rename(&part, &self.checkpoint_path)
+        let mut file = NewFile::create(&self.checkpoint_path)?;
+        file.write_all(&bytes)?;
+        file.commit()
     }
 
     /// Makes the stream, which ends at `size`, an ordinary file that starts with the checkpoint.
@@ -90,22 +91,17 @@ impl Ring {
         if self.kept_from == FILE_HEADER_BYTES as u64 {
             return Ok(());
         }
-        let part = path.with_extension("obs.part");
-        let done = self.write_whole(path, &part, size);
-        if done.is_err() {
-            let _ = fs::remove_file(&part);
-            return Err(NoRoom::Other);
-        }
+        self.write_whole(path, size).map_err(|_| NoRoom::Other)?;
         let _ = fs::remove_file(&self.checkpoint_path);
         Ok(())
     }
 
-    fn write_whole(&self, path: &Path, part: &Path, size: u64) -> io::Result<()> {
+    fn write_whole(&self, path: &Path, size: u64) -> io::Result<()> {
         let mut head = file_header().to_vec();
         self.checkpoint.write(&mut head);
         check_size_limit(head.len() as u64 + size - self.kept_from)
             .map_err(|_| io::ErrorKind::FileTooLarge)?;
-        let (from, mut to) = (fs::File::open(path)?, fs::File::create(part)?);
+        let ((from, _), mut to) = (open_regular(path)?, NewFile::create(path)?);
         to.write_all(&head)?;
         let mut block = vec![0; 256 << 10];
         let mut at = self.kept_from;
@@ -116,7 +112,7 @@ impl Ring {
             at += length as u64;
         }
         // The checkpoint belongs to the file that is replaced now.
-        fs::rename(part, path)
+        to.commit()
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn link(tail_path: &Path) -> Option<PathBuf> {
         let number = COUNT.fetch_add(1, Relaxed);
         let name = format!("{PREFIX}{}-{number}-{}{SUFFIX}", std::process::id(), crate::clock::kernel_ns());
         let target = place.join(name);
-        if !target.exists() {
+        if target.symlink_metadata().is_err() {
             return std::os::unix::fs::symlink(&target, tail_path).is_ok().then_some(target);
         }
     }

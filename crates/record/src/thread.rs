@@ -12,7 +12,7 @@ use crate::clock::ThreadClock;
 use crate::disk_file::NoRoom;
 use crate::door::Door;
 use crate::late;
-use crate::metadata::{self, ThreadIdentity};
+use crate::metadata::{self, FinalPlace, ThreadIdentity};
 use crate::process;
 use crate::samples::Samples;
 use crate::stream::{Half, Nesting, Stream};
@@ -307,7 +307,8 @@ impl ThreadRecorder {
                 let _ = std::fs::remove_file(tail);
             }
             self.identity.move_to_final_directory();
-            late::offer(self.identity.final_directory.as_ref().unwrap_or(&self.identity.directory));
+            let place = self.identity.final_place.as_ref().map(FinalPlace::directory);
+            late::offer(place.as_ref().unwrap_or(&self.identity.directory));
         }
     }
 

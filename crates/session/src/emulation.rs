@@ -86,6 +86,7 @@ fn describe(stream: &Stream) -> ThreadDescription<'_> {
         library_version: metadata.library_version.clone(),
         library_commit: metadata.library_commit.clone(),
         finished: metadata.finished,
+        closed: metadata.closed,
         marks: metadata
             .marks
             .iter()

@@ -16,7 +16,7 @@
 //! **Not for** what events mean: that is `taskscope-model`'s.
 //!
 //! A file that shrinks while it is mapped kills the reader with SIGBUS; therefore only streams
-//! whose metadata says `ovni.finished` are mapped.
+//! whose metadata says `ovni.finished` or `taskscope.closed` are mapped.
 #![deny(unsafe_code)]
 
 mod bytes;

@@ -49,6 +49,8 @@ pub struct Metadata {
     pub require: Option<Vec<(String, String)>>,
     /// Whether `ovni.finished` is 1.
     pub finished: bool,
+    /// Whether `taskscope.closed` is true: the recorder has closed the stream at the end of its thread or process.
+    pub closed: bool,
     /// Thread id.
     pub tid: Option<i64>,
     /// Process id.
@@ -115,6 +117,7 @@ impl Metadata {
                     .collect()
             }),
             finished: integer(&ovni["finished"]) == Some(1),
+            closed: raw["taskscope"]["closed"].as_bool() == Some(true),
             tid: integer(&ovni["tid"]),
             pid: integer(&ovni["pid"]),
             loom: string(&ovni["loom"]),
@@ -274,7 +277,7 @@ mod tests {
         assert_eq!(metadata.loom_cpus.unwrap(), [CpuEntry { index: 0, phyid: 4 }]);
         assert_eq!(metadata.marks[0].labels.iter().collect::<Vec<_>>(), [("1", Some("one"))]);
         assert!(metadata.raw["ovni"]["mark"].is_null());
-        assert!(metadata.finished);
+        assert!(metadata.finished && !metadata.closed);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub enum ProblemKind {
     MissingAttribute,
     /// The stream is of a part that is not a thread.
     UnknownPart,
-    /// The stream has no `ovni.finished`: the program was killed, became another one (exec), or still runs.
+    /// The stream has neither `ovni.finished` nor `taskscope.closed`: the program was killed, became another one (exec), or still runs.
     UnfinishedStream,
     /// `stream.json` without `stream.obs`.
     MissingStream,

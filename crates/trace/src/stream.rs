@@ -212,7 +212,7 @@ impl Stream {
             order: options.order,
             alive: None,
         };
-        if !stream.metadata.finished {
+        if !stream.is_finished() {
             let text = format!(
                 "missing ovni.finished: {}: the thread has not ended its stream (was the program killed?)",
                 stream.relative_path
@@ -230,7 +230,7 @@ impl Stream {
 
     /// Reads the sign of life beside the streams of its process, where the process did not end properly.
     fn load_alive(&self) -> Option<Alive> {
-        let path = self.directory.parent().filter(|_| !self.metadata.finished)?.join(alive::FILE);
+        let path = self.directory.parent().filter(|_| !self.is_finished())?.join(alive::FILE);
         let page = read_regular(&path, alive::BYTES as u64).ok()?;
         let last = [&self.standard, &self.own].into_iter().flatten().filter(|file| file.survey.events > 0);
         let last = last.map(|file| file.survey.highest_clock).max()?;
@@ -278,7 +278,7 @@ impl Stream {
             problem
         };
         let path = self.directory.join(file.name());
-        let loaded = match StreamFile::load(&path, !self.metadata.finished, orderless) {
+        let loaded = match StreamFile::load(&path, !self.is_finished(), orderless) {
             Ok(loaded) => loaded,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 if file == File::Standard {
@@ -309,7 +309,7 @@ impl Stream {
 
     /// Whether the metadata says that the thread has ended its stream.
     pub fn is_finished(&self) -> bool {
-        self.metadata.finished
+        self.metadata.finished || self.metadata.closed
     }
 
     /// One of its files, if it is there. Without taskscope's own models there is only the standard one.

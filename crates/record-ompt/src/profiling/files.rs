@@ -1,11 +1,12 @@
 //! The files of one process's profile.
 
 use std::ffi::{CString, OsString};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use taskscope_files::{append_regular, overwrite_regular};
 use taskscope_profile::form;
 use taskscope_record::limits::check_file_size;
 
@@ -45,7 +46,7 @@ impl Files {
     pub fn choose(directory: &Path, name: &str) -> Files {
         let all = (1..MOST_COPIES).map(|copy| Files::named(directory, name, copy));
         let own = all.into_iter().find(|files| match File::create_new(&files.part) {
-            Ok(_) if files.profile.exists() || files.lines.exists() => {
+            Ok(_) if [&files.profile, &files.lines].iter().any(|path| path.symlink_metadata().is_ok()) => {
                 let _ = std::fs::remove_file(&files.part);
                 false
             }
@@ -70,13 +71,16 @@ impl Files {
 
     /// Appends a line to the totals so far, whole or not at all.
     pub fn append_line(&self, line: &str) -> io::Result<()> {
-        let file = OpenOptions::new().append(true).create(true).open(&self.lines)?;
+        let file = append_regular(&self.lines)?;
         let length = file.metadata()?.len();
         Limited { file, length }.write_all(line.as_bytes())
     }
 
     fn write_part(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&self.part)?;
+        let file = match overwrite_regular(&self.part) {
+            Err(error) if error.kind() == ErrorKind::NotFound => File::create_new(&self.part),
+            opened => opened,
+        }?;
         let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, Limited { file, length: 0 });
         write(&mut buffer)?;
         let Limited { file, length } = buffer.into_inner()?;
@@ -141,6 +145,32 @@ mod tests {
             std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(left, std::slice::from_ref(&files.profile));
         assert_eq!(std::fs::read_to_string(&files.profile).unwrap(), "the last");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn links_that_were_there_before_are_not_followed() {
+        let directory = std::env::temp_dir().join(format!("taskscope-linked-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let victim = directory.join("victim");
+        std::fs::write(&victim, "precious").unwrap();
+        let names = ["host.1.part", "host.1-2.live.jsonl", "host.1-3.tsprof"];
+        for (name, to) in names.into_iter().zip(["victim", "nowhere", "nowhere"]) {
+            std::os::unix::fs::symlink(directory.join(to), directory.join(name)).unwrap();
+        }
+        let files = Files::choose(&directory, "host.1");
+        assert!(files.profile.ends_with("host.1-4.tsprof"), "{:?}", files.profile);
+        // Made while the process runs.
+        std::fs::hard_link(&victim, &files.lines).unwrap();
+        assert!(files.append_line("{}\n").is_err());
+        std::fs::remove_file(&files.part).unwrap();
+        std::fs::hard_link(&victim, &files.part).unwrap();
+        for text in ["not written, as the name leads elsewhere", "written"] {
+            files.replace_profile(|out| out.write_all(text.as_bytes()), false);
+        }
+        assert_eq!(std::fs::read_to_string(&files.profile).unwrap(), "written");
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(!directory.join("nowhere").exists());
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -5,11 +5,11 @@
 use crate::disk_file::check_size_limit;
 use crate::limits;
 use crate::metadata::{Json, replace_file};
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use taskscope_event::Code;
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code};
+use taskscope_files::append_regular;
 
 /// A location's directory with its stream.
 pub(super) struct SideFile {
@@ -67,7 +67,7 @@ impl SideFile {
         limits::charge(bytes).map_err(no_room)?;
         // Opened each time: a descriptor that is held could be closed by the program.
         let path = self.directory.join("taskscope.obs");
-        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let file = append_regular(&path);
         let appended = file.and_then(|mut file| {
             let whole = file.write_all(&self.round);
             if whole.is_err() {
