@@ -19,6 +19,7 @@ mod talk;
 mod ignored_signals;
 mod libovni;
 mod messages;
+mod newest;
 mod output;
 mod ovni_names;
 mod pool;

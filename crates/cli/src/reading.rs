@@ -2,6 +2,7 @@
 
 use crate::ignored_signals::IgnoredSignals;
 use crate::messages::Failure;
+use crate::newest::{self, UNNAMED};
 use crate::output;
 use anyhow::Context;
 use nix::sys::signal::Signal;
@@ -26,7 +27,9 @@ const SHOWN_PER_CODE: u64 = 20;
 /// Which trace to read.
 #[derive(clap::Args, Clone, Debug)]
 pub struct TraceArgs {
-    /// Trace directory, or a part of one (a loom, a process, a thread)
+    /// Trace directory, or a part of one (a loom, a process, a thread); where the trace is only read, the newest in the working
+    /// directory if none is named
+    #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     pub trace: PathBuf,
     /// Offsets between the clocks of hosts (default: `clock-offsets.txt` in the trace)
     #[arg(short = 'c', long = "clock-offsets", value_name = "FILE")]
@@ -34,6 +37,24 @@ pub struct TraceArgs {
 }
 
 impl TraceArgs {
+    /// Chooses the newest trace where none is named.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn choose(&mut self) -> anyhow::Result<()> {
+        newest::choose(&mut self.trace)
+    }
+
+    /// Fails where no trace is named, for subcommands that change it.
+    pub fn require_named(&self, verb: &str) -> anyhow::Result<()> {
+        if self.trace.as_os_str() != UNNAMED {
+            return Ok(());
+        }
+        Err(Failure::new(format!("which trace? {verb} changes it, so none is chosen"))
+            .remedy(format!("taskscope {verb} TRACE"))
+            .into())
+    }
+
     fn clocks(&self) -> ClockSource {
         self.clock_offsets.clone().map_or(ClockSource::Beside, ClockSource::File)
     }
@@ -53,6 +74,9 @@ pub fn open_in_order(
 ) -> anyhow::Result<Trace> {
     let options = OpenOptions { clocks, own_events, order, orderless: None };
     Trace::open(&args.trace, &options).map_err(|error| {
+        if matches!(error, OpenError::NoStreams { .. }) && crate::verbs::is_explained(&args.trace) {
+            return crate::verbs::no_streams::why(&args.trace).into();
+        }
         let failure = Failure::new(error.to_string());
         match &error {
             OpenError::Unreadable { .. } => failure.remedy("check the path: a trace is a directory"),

@@ -313,7 +313,7 @@ fn gcc_openmp_that_comes_by_dlopen_is_recorded_where_that_is_wished() {
         text(&run.stderr)
     };
     let without = recorded(&[], &place.program, "without");
-    assert!(without.contains("--preload records that"), "{without}");
+    assert!(without.contains("taskscope record --preload -- "), "{without}");
     let profile = recorded(&["--mode", "profile", "--sample", "2000"], &place.program, "profile");
     // Of a few milliseconds no sample may fall into the runtime.
     assert!(profile.contains("profile of 1 process"), "{profile}");

@@ -32,7 +32,8 @@ fn exit_codes_are_those_of_the_program_or_of_env() {
         assert_eq!(refused.status.code(), Some(125), "{options:?}");
         assert!(text(&refused.stderr).contains(options[0]), "{refused:?}");
     }
-    assert_eq!(names(here.path()), ["data"], "nothing is left behind");
+    assert_eq!(names(here.path()), ["data", "sh.trace"], "of the program that ran, the reason alone");
+    assert_eq!(names(&here.path().join("sh.trace")), ["taskscope-run.json"]);
 }
 
 /// A runtime that is linked into the program loads no tool by itself.
@@ -159,13 +160,17 @@ fn an_ignored_signal_stays_ignored() {
 }
 
 #[test]
-fn a_program_without_openmp_leaves_no_directory() {
+fn a_program_without_openmp_leaves_the_reason() {
     let here = tempfile::tempdir().unwrap();
-    let without = output(record(here.path()).arg("true"));
-    assert!(text(&without.stderr).contains("nothing was recorded"));
-    assert!(names(here.path()).is_empty());
+    for _ in 0..2 {
+        let without = output(record(here.path()).arg("true"));
+        assert!(text(&without.stderr).contains("nothing was recorded"));
+        // Used again where nothing but a reason is in it.
+        assert_eq!(names(here.path()), ["true.trace"]);
+        assert_eq!(names(&here.path().join("true.trace")), ["taskscope-run.json"]);
+    }
     output(record(here.path()).args(["-o", "asked", "true"]));
-    assert_eq!(names(here.path()), ["asked"]);
+    assert_eq!(names(here.path()), ["asked", "true.trace"]);
     let run = run_file(&here.path().join("asked"));
     assert_eq!(run["exit_code"], 0);
     assert_eq!(run["command"], serde_json::json!(["true"]));

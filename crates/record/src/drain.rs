@@ -53,16 +53,30 @@ pub(crate) struct DrainerName {
 impl DrainerName {
     /// The one that drains for this process, if it lives on this host.
     pub fn of_environment() -> Option<Self> {
-        let named = std::env::var(DRAINER_VARIABLE).ok()?;
-        let (pid, started) = named.split_once(':')?;
-        let name = DrainerName { pid: pid.parse().ok()?, started: started.parse().ok()? };
+        let name = DrainerName::parse(&std::env::var(DRAINER_VARIABLE).ok()?)?;
         name.is_alive().then_some(name)
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let (pid, started) = name.split_once(':')?;
+        Some(DrainerName { pid: pid.parse().ok()?, started: started.parse().ok()? })
     }
 
     /// Does not allocate.
     pub fn is_alive(self) -> bool {
         start_time(self.pid) == Some(self.started)
     }
+}
+
+/// This process as `PID:START`, the form of [`DRAINER_VARIABLE`]. None without `/proc`.
+pub fn this_process() -> Option<String> {
+    let pid = u64::from(std::process::id());
+    Some(format!("{pid}:{}", start_time(pid)?))
+}
+
+/// Whether the process of this name (`PID:START`) is alive on this host.
+pub fn is_alive(process: &str) -> bool {
+    DrainerName::parse(process).is_some_and(DrainerName::is_alive)
 }
 
 /// When a process that has not ended started, in ticks since the system did.

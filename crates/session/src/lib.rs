@@ -34,7 +34,7 @@ mod track_file;
 pub use call_tree::name_call_paths;
 pub use places::Places;
 pub use profiles::{MAX_PROFILE_BYTES, MergedProfiles, ProfileProblem, merge_profiles, profile_files};
-pub use run_file::{Notice, RUN_FILE, RunFile};
+pub use run_file::{NotRecorded, Notice, RUN_FILE, RunFile};
 pub use taskscope_symbol::KeptModules;
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 

@@ -19,6 +19,18 @@ pub struct Notice {
     pub text: String,
 }
 
+/// Why a run left neither events nor profiles.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct NotRecorded {
+    /// Stable name.
+    pub reason: String,
+    /// One sentence without a full stop.
+    pub text: String,
+    /// Commands and hints.
+    pub remedies: Vec<String>,
+}
+
 /// The content of the file; what it does not say is empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -45,6 +57,10 @@ pub struct RunFile {
     pub recording_cost_ns_per_event: Option<f64>,
     /// Degraded modes and the like.
     pub notices: Vec<Notice>,
+    /// The process that records, as `PID:START`.
+    pub recorder: Option<String>,
+    /// Why there is nothing to read.
+    pub not_recorded: Option<NotRecorded>,
 }
 
 impl RunFile {

@@ -5,6 +5,8 @@ use taskscope_execution::State;
 /// The explanation of one name.
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation {
+    /// The heading that it is listed under.
+    pub group: &'static str,
     /// The name as reports print it.
     pub name: &'static str,
     /// What it means.
@@ -16,11 +18,11 @@ pub struct Explanation {
 }
 
 macro_rules! explanations {
-    ($( $name:literal: $meaning:literal; $computed:literal; $helps:literal; )*) => {
-        /// All explanations.
-        pub static EXPLANATIONS: &[Explanation] = &[$(
-            Explanation { name: $name, meaning: $meaning, computed: $computed, helps: $helps },
-        )*];
+    ($( $group:literal { $( $name:literal: $meaning:literal; $computed:literal; $helps:literal; )* } )*) => {
+        /// All explanations, those of a group together.
+        pub static EXPLANATIONS: &[Explanation] = &[$($(
+            Explanation { group: $group, name: $name, meaning: $meaning, computed: $computed, helps: $helps },
+        )*)*];
     };
 }
 
@@ -36,8 +38,75 @@ pub fn find(name: &str) -> Option<&'static Explanation> {
     exact(name).or_else(|| alike(&asked)).or_else(|| alike(without_unit)).or_else(|| exact(state()?.name()))
 }
 
+/// The first sentence of a text, at most `width` characters: cut between words where it is longer.
+pub fn summary(text: &str, width: usize) -> String {
+    let end = [". ", ": ", "; "].iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
+    let sentence = text[..end].trim_end_matches(['.', ':']);
+    if sentence.chars().count() <= width {
+        return sentence.to_owned();
+    }
+    let mut cut = String::new();
+    for word in sentence.split(' ') {
+        if cut.chars().count() + word.chars().count() + 2 > width {
+            break;
+        }
+        cut = if cut.is_empty() { word.to_owned() } else { format!("{cut} {word}") };
+    }
+    format!("{}…", cut.trim_end_matches(','))
+}
+
+/// Names that resemble one that is not there, the nearest first: of reports, and of runtimes.
+pub fn near(name: &str) -> Vec<&'static str> {
+    let plain = |name: &str| name.to_lowercase().replace([' ', '-', '_', '.', ':'], "");
+    let asked = plain(name);
+    let most = (asked.chars().count() / 3).max(1);
+    let labels = crate::runtime_names::RUNTIME_NAMES.iter().map(|row| row.label);
+    let parts = labels.flat_map(|label| [label, label.rsplit(": ").next().unwrap_or(label)]);
+    let names = EXPLANATIONS.iter().map(|explanation| explanation.name).chain(parts);
+    let mut near: Vec<(usize, usize, &'static str)> = Vec::new();
+    for (order, candidate) in names.enumerate() {
+        let known = plain(candidate);
+        let holds = asked.chars().count() > 2 && known.contains(&asked);
+        let distance = distance(&asked, &known);
+        if (distance <= most || holds) && near.iter().all(|(.., other)| *other != candidate) {
+            near.push((if holds { distance.min(most) } else { distance }, order, candidate));
+        }
+    }
+    near.sort_unstable();
+    near.into_iter().take(MAX_NEAR).map(|(.., name)| name).collect()
+}
+
+/// Names that are proposed for one that is not there.
+const MAX_NEAR: usize = 4;
+/// Longer words have no near ones; it bounds the work for what anybody types.
+const MAX_WORD: usize = 64;
+
+/// Letters to insert, remove, replace or exchange with the next one to make one word of another.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len() > MAX_WORD || b.len() > MAX_WORD {
+        return usize::MAX;
+    }
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let mut least = changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    least = least.min(rows[i - 2][j - 2] + 1);
+                }
+                least
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
 explanations! {
-    // Findings.
+    "Findings" {
     "hung": "The run hung: at its end threads waited for what could not come. The text names each wait, and what the awaited thread did last.";
         "Deadlock (confidence high): open waits of which each needs another one of them, or a thread that has ended: the holder of a lock, a member of the team that has not come to a barrier, a task that has not ended, a rank that has not come to a collective operation. Silence (confidence medium): a process that did not end properly, and in which for long nothing was recorded and no thread worked: all waited, were idle, or slept in the kernel (by /proc/self/task/TID/schedstat and stat). Long is 200 ms, a tenth of the run (or 5 s), and three times each earlier wait of a waiting thread. Threads that compute are no evidence. Its time is part of the other findings, too.";
         "Locks in a circle: acquire them in one order everywhere, or hold one at a time. A member, task or rank that does not come: look at the place where it is. A wait without a partner: a receive that nobody sends to, an event that nobody fulfils, a barrier that not all members reach.";
@@ -93,7 +162,8 @@ explanations! {
         "Time around lost events, and time of threads in no known section.";
         "Record again with room for all events; see the notices of the report.";
 
-    // Leaves of the ledger by the task graph (`report --section ledger`).
+    }
+    "Causes of lost time (report --section ledger)" {
     "work": "A worker executes the body of a task, or code outside of tasks.";
         "Time in the body, without waits for locks, calls, sections of the runtime, times off the CPU and blocked in the kernel inside it. Runtime work inside it at unknown positions is taken out in its known amount.";
         "This is what the run is for. `report --section path` says which of it the end of the run waited for.";
@@ -155,7 +225,8 @@ explanations! {
         "From the end of all tasks to the end of the worker's life.";
         "Only worth a look in short runs: what does the program do after its last task?";
 
-    // Sections by the task graph, and what is in them.
+    }
+    "Sections by the task graph, and what is in them" {
     "ledger": "Where every nanosecond of every worker went: each has one cause, a leaf.";
         "The first leaf that applies, a worker's own activity before what it was idle for. The leaves sum to the capacity exactly; work, starvation, latency, overhead and contention are sums of them.";
         "Look at the largest leaf, then at its rows in section blame.";
@@ -218,7 +289,8 @@ explanations! {
         "Difference of the means over the mean before; interval_95 is Welch's.";
         "Inflation: smaller working sets a task, first touch on the node that uses it, tasks placed where their data is.";
 
-    // Situations of the section diagnosis.
+    }
+    "Situations (report --section diagnosis)" {
     "low-parallelism": "Workers had nothing to do since the program has too little to do at once: no task was ready anywhere, and those that ran are too small to be split (or no tasks at all).";
         "Starvation (section ledger) while no task was ready on any node, charged to tasks no longer than 16 times what running one costs, or to code outside of tasks.";
         "Relax dependences: depend on the data that is really used, replace taskwait and barriers by dependences, let steps overlap; make serial stretches parallel. Else use fewer workers: section path tells the parallelism.";
@@ -247,7 +319,8 @@ explanations! {
         "Waiting for contention (section ledger); section blame names the place from which the holder had asked for the lock.";
         "Hold it for less, split it, or replace it by atomic operations or a reduction; see lock-held.";
 
-    // States, which are causes in the JSON report.
+    }
+    "States, which are causes in JSON" {
     "task": "In the body of an explicit task; useful time.";
         "From its start to its end, without what is nested in it: waits, other tasks, nested regions.";
         "Table of task types: taskscope report --section tasks.";
@@ -283,7 +356,8 @@ explanations! {
     "no_subsystem": "The thread runs, but is in no section of its runtime: code that Nanos6, nOS-V or NODES do not instrument, such as the main program outside of tasks. Paraver's views of these runtimes show it as 0 or \"Unknown subsystem\"."; "The stack of sections is empty while the thread runs."; "Record with a higher ovni.level; mark sections of the program's own.";
     "ended": "A worker had ended, its process had not."; "From the worker's end to the last event of its process."; "It shows serial work at the end.";
 
-    // Efficiency.
+    }
+    "Efficiency factors" {
     "efficiency": "Useful time over capacity: the part of the workers' time in which the program's own code ran.";
         "Capacity is workers × time from the first to the last event of the process. A worker is a thread that ever was in a team; without any region the initial thread. Efficiency = CPU availability × serialization × load balance × device offload × blocked × runtime overhead (× known), exactly: each factor is what remains after removing one kind of loss, in this order (as TALP does for OpenMP).";
         "Work on the factor that is lowest.";
@@ -294,7 +368,8 @@ explanations! {
     "runtime_overhead": "What remains after the runtime's own time, and after waiting while no worker ran any code."; "(A − Is − Il − Id − Ib − Ir) / (A − Is − Il − Id − Ib), Ir these losses, Ib blocked time."; "See runtime-overhead and nobody-works.";
     "known": "What remains after time that the trace cannot tell."; "U / (A − Is − Il − Id − Ib − Ir), U the useful time."; "See unknown.";
 
-    // Notices about the recording.
+    }
+    "Notices about the recording (--allow NAME)" {
     "unfinished-stream": "Streams did not end properly: the program was killed, became another one (exec), or still runs. Everything up to the last completed event is in the report."; "The thread's metadata does not say that it finished. What a thread was in at its last event is taken to last until the last event of the process."; "Nothing is wrong with what is shown; what came after is missing.";
     "uncertain": "In some stretches of time what is shown need not be what was: a stream ends before its thread does, an event does not fit what was known of its thread, a thread's clock goes back, or several threads run on one CPU at once. Timelines hatch them, or print `?`."; "At the end of a stream the stretch lasts from its last event to the end of what is shown; before an event that does not fit, from the thread's previous change; where a clock goes back, from the earlier clock to the later one, at which the events are shown. A CPU is uncertain while the thread that it shows is. Times are counted as they are shown."; "taskscope check lists what does not fit, with stream and byte.";
     "selected": "The report is of the threads that pass --where: capacity, causes, waits and tasks are theirs alone, and sum exactly."; "The other threads are read whole, so whoever made the selected ones wait is found among them too, and is charged with what these waited; what the others themselves waited is left out. The critical path, what-if, locks' holds and the balance of loops and regions are of the whole run."; "Nothing is wrong. For a part of the time use --range.";
@@ -317,7 +392,8 @@ explanations! {
         "Record with ovni.level=3. Until then read long scheduling on one CPU as having nothing to do.";
     "missing-names": "Some places in the code have no function or line."; "Files are compared with the recorded ones by build id; lines come from DWARF, names from DWARF or the symbol table."; "Compile with -g; keep the executables as they were when recorded, at the same path.";
 
-    // What did not fit.
+    }
+    "Events that contradict each other" {
     "inverted-edge": "A thread executed a region or task before its recorded creation. Clocks of threads differ a little, and the first region of a construct is recorded once its code is known."; "The creation is moved to the use, so that the distance is zero; count and largest distance are shown."; "None is needed: it is harmless up to some hundred nanoseconds, and once for each construct.";
     "late-release": "A lock's release was reported after the next holder had it. OMPT reports a release after it has happened, so some are always late."; "The next holder counts from its own acquisition; the late report is ignored."; "Nothing: it moves no time.";
     "time-runs-back": "An event lies before its thread's previous one."; "It is moved to the previous one's time."; "taskscope check names the stream.";
@@ -331,7 +407,8 @@ explanations! {
         "`taskscope check` lists each with its stream and time.";
     "unknown-event": "Events belong to no model that is known."; "They are ignored and counted."; "A newer taskscope may know them.";
 
-    // Damage of streams.
+    }
+    "Damage of streams" {
     "unreadable": "A file or directory cannot be read."; "The system refused."; "Check permissions.";
     "bad-metadata": "A stream.json is no JSON."; "It is ignored; names come from the directories."; "–";
     "metadata-version": "A stream.json has another version than 3."; "It is read as far as it is understood."; "–";
@@ -354,7 +431,8 @@ explanations! {
     "no-clock-offsets": "The trace spans several hosts and lacks the clock offsets of some or all."; "Clocks are taken as equal."; "On one host nothing is wrong; else taskscope sync.";
     "clock-gate": "The first events of streams lie more than an hour apart."; "Shown as they are."; "Clocks of hosts differ: see clock-offsets.";
 
-    // Device queues: why one is idle, and the rules that `check` holds their records to.
+    }
+    "Device queues" {
     "host-bound": "A device queue is idle and nothing was submitted to it.";
         "Between the end of the last operation and the submission of the next one, per queue.";
         "Submit earlier and more at once: several threads or tasks, larger operations, fewer waits of the host between submissions. See Calls for devices: how long threads wait.";
@@ -400,6 +478,7 @@ explanations! {
     "device-clock": "The map of a device's clock to the host's breaks one of its bounds.";
         "No operation may start before it was submitted, or end after its record was seen; the map is fitted between these bounds, and what cannot be satisfied is counted.";
         "`info` shows the map, its room and its steps. Compare times of device and host only beyond the worst violation.";
+    }
 }
 
 #[cfg(test)]
@@ -453,5 +532,30 @@ mod tests {
         let mut names: Vec<_> = EXPLANATIONS.iter().map(|e| e.name).collect();
         names.sort();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn summaries_are_sentences_that_fit() {
+        assert_eq!(summary("A stream.json is missing. More.", 40), "A stream.json is missing");
+        assert_eq!(summary("One two, three four", 12), "One two…");
+        assert!(EXPLANATIONS.iter().all(|row| summary(row.meaning, 50).chars().count() <= 50));
+    }
+
+    #[test]
+    fn near_names_are_found_by_letters_and_parts() {
+        assert_eq!(near("imbalanc"), ["imbalance"]);
+        assert_eq!(near("lokc-held")[0], "lock-held");
+        assert_eq!(near("unfinished_streams")[0], "unfinished-stream");
+        assert!(near("sponge").contains(&"Sponge mode"));
+        assert!(near("no such name at all").is_empty());
+        assert!(near(&"x".repeat(1 << 20)).is_empty());
+    }
+
+    #[test]
+    fn groups_are_together() {
+        let groups: Vec<_> =
+            EXPLANATIONS.chunk_by(|a, b| a.group == b.group).map(|rows| rows[0].group).collect();
+        let distinct: std::collections::BTreeSet<_> = groups.iter().collect();
+        assert_eq!(distinct.len(), groups.len());
     }
 }

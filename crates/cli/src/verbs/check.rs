@@ -36,7 +36,8 @@ pub struct Args {
     pub allow: Vec<String>,
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.trace.choose()?;
     let selection = args.selection.parse()?;
     let trace = open(&args.trace, true)?;
     let selected = selection.of(&trace);

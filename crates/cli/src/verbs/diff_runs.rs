@@ -2,6 +2,7 @@
 
 use super::diff::Args;
 use crate::messages::Failure;
+use crate::newest::is_trace;
 use crate::output;
 use anyhow::Context;
 use std::io::Write;
@@ -56,18 +57,6 @@ fn runs_of(path: &Path) -> anyhow::Result<Vec<RunNumbers>> {
         _ => traces.push(path.to_owned()),
     }
     traces.iter().map(|trace| numbers_of(trace)).collect()
-}
-
-fn is_trace(path: &Path) -> bool {
-    let tells = |entry: std::fs::DirEntry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        name == "taskscope-run.json"
-            || name == "graph"
-            || name.starts_with("loom.")
-            || name.starts_with("thread.")
-    };
-    path.is_dir() && std::fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(tells))
 }
 
 fn numbers_of(trace: &Path) -> anyhow::Result<RunNumbers> {

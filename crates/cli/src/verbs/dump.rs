@@ -44,7 +44,8 @@ pub struct Args {
     pub behaviour: String,
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.trace.choose()?;
     if let Some(queue) = &args.queue {
         return super::dump_queue::run(&args.trace.trace, queue, args.json);
     }

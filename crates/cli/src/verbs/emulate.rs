@@ -88,7 +88,8 @@ pub struct Job {
     pub pipes: bool,
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.trace.choose()?;
     if let Some(behaviour) = args.nanos {
         let trace = open(&args.trace, true)?;
         let directory = args.output.unwrap_or_else(|| trace.root().to_path_buf());

@@ -1,15 +1,16 @@
 //! `taskscope explain`: what a name in a report means, how it is computed, what usually helps.
 
 use crate::messages::Failure;
+use crate::newest::newest;
 use crate::output;
 use crate::reading::SelectionArgs;
 use anyhow::Context;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_view::advice::{Runtime, advice, rows};
-use taskscope_view::explain::{EXPLANATIONS, Explanation, find};
-use taskscope_view::format;
+use taskscope_view::explain::{EXPLANATIONS, Explanation, find, near, summary};
+use taskscope_view::format::{self, shell_word};
 use taskscope_view::runtime_names::{self, RUNTIME_NAMES, RuntimeName};
 
 /// Explain a finding, a cause or a warning, or what a runtime calls its parts: what it means, how it is computed, what helps.
@@ -20,7 +21,7 @@ pub struct Args {
     /// A name as reports print it, a runtime's name for a section, idle state or kind of thread ("Sponge mode", "nosv
     /// resting", MPI_Waitall), an event (6Wg), or a finding's number (F1) together with its trace.
     name: Option<String>,
-    /// The trace that a finding's number belongs to, or whose runtime to speak of.
+    /// The trace that a finding's number belongs to [default: the newest in the working directory], or whose runtime to speak of.
     trace: Option<PathBuf>,
     #[command(flatten)]
     selection: SelectionArgs,
@@ -28,31 +29,29 @@ pub struct Args {
 
 /// Characters of a line of text.
 const WIDTH: usize = 90;
+/// Characters of a line of the list, and of its first column at most.
+const LIST_WIDTH: usize = 80;
+const MAX_COLUMN: usize = 34;
 
 /// Prints the explanation.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut out = output::results();
     match (&args.name, &args.trace) {
-        (None, _) => {
-            for explanation in EXPLANATIONS {
-                let first = explanation.meaning.split_inclusive(['.', ':']).next().unwrap_or_default();
-                writeln!(out, "  {:<22} {}", explanation.name, first.trim_end_matches([':', '.']))?;
-            }
-            let mut of = ("", "");
-            for row in RUNTIME_NAMES {
-                if of != (row.runtime, row.aspect) {
-                    of = (row.runtime, row.aspect);
-                    writeln!(out, "\n{}: {}", row.runtime, row.aspect)?;
-                }
-                writeln!(out, "  {:<40} {}", row.label, row.meaning.split('.').next().unwrap_or_default())?;
-            }
-        }
-        (Some(name), Some(trace)) if is_number(name) => {
-            let session = super::open_part(trace, &args.selection.parse()?)?;
+        (None, _) => write_list(&mut out)?,
+        (Some(name), trace) if is_number(name) => {
+            let trace = match trace {
+                Some(trace) => trace.clone(),
+                None => newest()?,
+            };
+            let session = super::open_part(&trace, &args.selection.parse()?)?;
             let (analysis, _) = taskscope_analysis::analyse(&session.execution);
             let findings = taskscope_view::findings(&session, &analysis);
             let Some(finding) = findings.iter().find(|f| f.id.eq_ignore_ascii_case(name)) else {
-                let why = format!("the trace has {} findings", findings.len());
+                let why = match findings.as_slice() {
+                    [] => "the trace has no findings".to_owned(),
+                    [_] => "the trace has one finding, F1".to_owned(),
+                    many => format!("the trace has findings F1 to F{}", many.len()),
+                };
                 return Err(Failure::new(format!("there is no finding {name}")).why(why).into());
             };
             writeln!(out, "{}  {}", finding.id, finding.text)?;
@@ -90,18 +89,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 }
             }
         }
-        (Some(name), None) if is_number(name) => {
-            return Err(Failure::new(format!("which trace has the finding {name}?"))
-                .why("numbers of findings belong to a report")
-                .remedy(format!("taskscope explain {name} TRACE"))
-                .into());
-        }
         (Some(name), trace) => {
             let (of_reports, of_runtimes) = (find(name), runtime_names::find(name));
             if of_reports.is_none() && of_runtimes.is_empty() {
-                return Err(Failure::new(format!("nothing is called {name}"))
-                    .remedy("taskscope explain        (lists all names)")
-                    .into());
+                return Err(unknown(name).into());
             }
             if let Some(explanation) = of_reports {
                 write_explanation(&mut out, explanation)?;
@@ -127,6 +118,60 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     out.flush().context("cannot write the explanation")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A name that is not there, with those that resemble it.
+fn unknown(name: &str) -> Failure {
+    let failure = Failure::new(format!("nothing is called {name}"));
+    let all = "taskscope explain        (lists all names)";
+    if Path::new(name).is_dir() {
+        return failure
+            .why("it is a directory; the name of a finding, state or cause comes first")
+            .remedy(format!("taskscope explain F1 {}\n{all}", shell_word(Path::new(name))));
+    }
+    match near(name).as_slice() {
+        [] => failure.remedy(all),
+        names => {
+            let commands =
+                names.iter().map(|near| format!("taskscope explain {}\n", shell_word(Path::new(near))));
+            failure.why("names that resemble it are below").remedy(commands.collect::<String>() + all)
+        }
+    }
+}
+
+/// Options that several subcommands have.
+const OPTIONS: &[(&str, &str)] = &[
+    ("--section NAME", "Parts of a report, or `all`."),
+    ("--where FILTER", "Only events that pass the filter (docs/filter.md)."),
+    ("--range BEGIN..END", "Only this part of the time, such as 1.5s..2s or 10%..20%."),
+    ("--top N", "Rows of each table."),
+    ("--allow NAME", "Silences notices of this name."),
+    ("--json", "Prints JSON with a documented schema."),
+    ("--html FILE", "Writes the report as one page."),
+];
+
+/// All names by group, one line each.
+fn write_list(out: &mut impl Write) -> std::io::Result<()> {
+    let mut write = |group: &str, rows: &[(&str, &str)]| {
+        let longest = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let column = longest.min(MAX_COLUMN);
+        writeln!(out, "{group}")?;
+        for (name, meaning) in rows {
+            let room = LIST_WIDTH - 3 - column.max(name.chars().count());
+            writeln!(out, "  {name:<column$} {}", summary(meaning, room))?;
+        }
+        writeln!(out)
+    };
+    for group in EXPLANATIONS.chunk_by(|a, b| a.group == b.group) {
+        let rows: Vec<_> = group.iter().map(|row| (row.name, row.meaning)).collect();
+        write(group[0].group, &rows)?;
+    }
+    for group in RUNTIME_NAMES.chunk_by(|a, b| (a.runtime, a.aspect) == (b.runtime, b.aspect)) {
+        let rows: Vec<_> = group.iter().map(|row| (row.label, row.meaning)).collect();
+        write(&format!("{}: {}", group[0].runtime, group[0].aspect), &rows)?;
+    }
+    write("Options of subcommands that read a trace", OPTIONS)?;
+    writeln!(out, "taskscope explain NAME explains one; taskscope help SUBCOMMAND its options.")
 }
 
 /// Whether the name is a finding's number: F1, F2, …

@@ -1,6 +1,7 @@
 //! `taskscope export`: what was recorded in the forms of other programs.
 
 use crate::messages::Failure;
+use crate::newest::{UNNAMED, choose};
 use crate::output::Shown;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -17,7 +18,8 @@ use taskscope_files::write_named;
 /// TALP writes them.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Trace directory; or a profile, or a directory of profiles.
+    /// Trace directory; or a profile, or a directory of profiles [default: the newest in the working directory].
+    #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     trace: PathBuf,
     /// The form.
     #[arg(long, value_name = "FORMAT", value_parser = ["flamegraph", "speedscope", "pprof", "talp-json"])]
@@ -38,7 +40,8 @@ pub struct Args {
 ///
 /// # Errors
 /// If there is nothing to read, or the file cannot be written.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    choose(&mut args.trace)?;
     if args.column.is_some() && args.to != "flamegraph" {
         return Err(Failure::new(format!("--column is for flame graphs: {} has all columns", args.to)).into());
     }

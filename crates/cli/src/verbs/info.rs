@@ -1,5 +1,6 @@
 //! `taskscope info`: what is in a trace, and how far it can be trusted.
 
+use crate::newest::{UNNAMED, choose};
 use crate::output;
 use crate::reading::SelectionArgs;
 use anyhow::Context;
@@ -10,7 +11,8 @@ use std::process::ExitCode;
 /// Say what is inside a trace, how complete it is, which clocks it has, and what was lost.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Trace directory.
+    /// Trace directory [default: the newest in the working directory].
+    #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     trace: PathBuf,
     /// Print JSON.
     #[arg(long)]
@@ -20,7 +22,8 @@ pub struct Args {
 }
 
 /// Prints it.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    choose(&mut args.trace)?;
     let session = super::open_part(&args.trace, &args.selection.parse()?)?;
     let mut out = output::results();
     if args.json {

@@ -15,7 +15,7 @@ pub mod generate;
 pub mod import;
 mod import_device_records;
 pub mod info;
-mod no_streams;
+pub mod no_streams;
 mod open_trace;
 pub mod record;
 pub mod report;
@@ -28,4 +28,5 @@ pub mod sync;
 pub mod top;
 pub mod view;
 
+pub use no_streams::{is_being_recorded, is_explained};
 pub use open_trace::{open, open_part, open_part_watched, open_soon};

@@ -25,6 +25,12 @@ pub fn why(trace: &Path) -> Failure {
                 .remedy("record to another place: taskscope record -o DIRECTORY -- …");
         }
         let run = RunFile::load(trace).ok().flatten().unwrap_or_default();
+        if let Some(reason) = run.not_recorded {
+            let what = if run.mode == "profile" { "holds no profile" } else { "holds no events" };
+            let failure = Failure::new(format!("{shown} {what}")).why(reason.text);
+            let remedies = reason.remedies.join("\n");
+            return if remedies.is_empty() { failure } else { failure.remedy(remedies) };
+        }
         if run.mode == "profile" {
             let programs = [PathBuf::from(run.program)];
             let ended = Ended { programs: &programs, wall_ns: run.wall_ns, signal: run.signal };
@@ -37,12 +43,31 @@ pub fn why(trace: &Path) -> Failure {
             return nothing_stored(trace, run.signal, &attached);
         }
         return Failure::new(format!("{shown} holds no events"))
-            .why("the recorded program used no OpenMP and did not start recording itself (docs/instrumenting.md), or the recorder could not be attached to it")
-            .remedy("taskscope doctor        (says what is missing on this machine)");
+            .why(match run.wall_ns {
+                None if is_being_recorded(&run) => {
+                    "its program is still running, and has not begun to record"
+                }
+                None => "`taskscope record` was killed together with its program before anything was stored",
+                Some(_) => "no process of the run stored anything; the reason was not kept",
+            })
+            .remedy("taskscope doctor        (shows what is missing on this machine)");
     }
     Failure::new(format!("{shown} is not a trace"))
         .why("no directory in it holds a stream.json")
         .remedy("give the directory that `taskscope record` or an ovni runtime wrote")
+}
+
+/// Whether the directory stores why nothing was recorded into it.
+pub fn is_explained(trace: &Path) -> bool {
+    RunFile::load(trace).ok().flatten().is_some_and(|run| run.not_recorded.is_some())
+}
+
+/// Whether `record` still waits for the program, as far as that can be seen from this host.
+pub fn is_being_recorded(run: &RunFile) -> bool {
+    let here = nix::unistd::gethostname().unwrap_or_default();
+    run.wall_ns.is_none()
+        && here.to_string_lossy() == *run.host
+        && run.recorder.as_deref().is_some_and(taskscope_record::drain::is_alive)
 }
 
 /// Ids of the processes that the recorder was attached to: it makes their directories first of all.

@@ -1,6 +1,7 @@
 //! `taskscope report`: where the time went and what is to blame.
 
 use crate::messages::Failure;
+use crate::newest::{UNNAMED, choose};
 use crate::output;
 use crate::reading::SelectionArgs;
 use crate::watch::Watch;
@@ -17,7 +18,8 @@ use taskscope_view::{CausesSection, ReportOptions, Section, format, html};
 /// Say where the time of a recorded run went, and what caused the losses.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Trace directory; or a profile, or a directory of profiles.
+    /// Trace directory; or a profile, or a directory of profiles [default: the newest in the working directory].
+    #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     pub(super) trace: PathBuf,
     /// Print JSON (schema: docs/report.schema.json).
     #[arg(long)]
@@ -78,7 +80,8 @@ fn sections() -> clap::builder::PossibleValuesParser {
 }
 
 /// Prints the report.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    choose(&mut args.trace)?;
     if let Some(code) = super::report_paths::run_profile(&args)? {
         return Ok(code);
     }

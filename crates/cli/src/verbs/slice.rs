@@ -35,7 +35,8 @@ pub struct Args {
     pub models: Vec<String>,
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.trace.choose()?;
     let selection = args.selection.parse()?;
     for name in &args.models {
         if !MODELS.iter().any(|model| model.name == name) {

@@ -24,6 +24,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.trace.require_named("sort")?;
     let trace = open(&args.trace, true)?;
     let unsorted = |file: File| {
         trace

@@ -26,6 +26,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.trace.require_named("sync")?;
     let trace = open_in_order(&args.trace, true, ClockSource::None, ReadOrder::Repaired)?;
     let hosts: BTreeSet<&str> = trace.streams().iter().map(|stream| stream.metadata.host()).collect();
     let inside = trace.root().join("clock-offsets.txt");

@@ -31,7 +31,8 @@ pub struct Args {
     pub selection: SelectionArgs,
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.trace.choose()?;
     let selection = args.selection.parse()?;
     let trace = open(&args.trace, !args.standard)?;
     let selected = selection.of(&trace);

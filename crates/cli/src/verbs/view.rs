@@ -1,6 +1,7 @@
 //! `taskscope view`: the local viewer.
 
 use crate::messages::Failure;
+use crate::newest::{UNNAMED, choose};
 use crate::output::Shown;
 use crate::reading::parse_range;
 use crate::watch::Watch;
@@ -22,7 +23,8 @@ use taskscope_view::server::Viewer;
 /// Look at a recorded run in a browser: a timeline at any zoom, from this machine only.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Trace directory.
+    /// Trace directory [default: the newest in the working directory].
+    #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     trace: PathBuf,
     /// Listen on this port [default: any free one].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -45,7 +47,8 @@ pub struct Args {
 const CACHED_EVENTS: u64 = 1_000_000;
 
 /// Serves until `^C`.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    choose(&mut args.trace)?;
     let begun = Instant::now();
     let range = parse_range(args.range.as_deref())?;
     let key = if args.no_cache { None } else { Key::of(&args.trace) };

@@ -5,8 +5,11 @@
 //! sends to us alone (a batch system, `kill`) are forwarded.
 
 use super::inherited;
+use super::watcher::Watcher;
 use crate::ignored_signals::IgnoredSignals;
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigEvent, SigSet, SigevNotify, Signal};
+use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
+use nix::time::ClockId;
 use nix::unistd::Pid;
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
@@ -44,12 +47,13 @@ pub struct Outcome {
     pub end_monotonic_ns: Option<u64>,
 }
 
-/// Starts the program with these arguments, the first of which is its name, and waits for it. An error means that it never ran. No
-/// thread is made for that: a limit on their number is the program's.
+/// Starts the program with these arguments, the first of which is its name, and waits for it, while `watcher` looks at it now and then.
+/// An error means that it never ran. No thread is made for that: a limit on their number is the program's.
 pub fn run(
     program: &Path,
     arguments: &[OsString],
     variables: &[(&'static str, OsString)],
+    watcher: &mut Watcher<'_>,
 ) -> io::Result<Outcome> {
     // A signal that our caller ignores (`nohup`) must stay ignored in the child; one with a handler
     // of ours falls back to its default there, as if we had never touched it.
@@ -70,13 +74,18 @@ pub fn run(
     let mut end = SigSet::empty();
     end.add(Signal::SIGCHLD);
     end.thread_unblock()?;
+    let mut alarm = Alarm::start(&mut signals);
+    alarm.set(watcher);
     let status = loop {
         // It may have ended before this.
         if let Some(status) = inherited::status_of(pid)? {
             break status;
         }
         for origin in signals.wait() {
-            if origin.signal != Signal::SIGCHLD as i32 {
+            if origin.signal == Signal::SIGALRM as i32 && !matches!(origin.cause, Cause::Sent(_)) {
+                watcher.look(pid);
+                alarm.set(watcher);
+            } else if origin.signal != Signal::SIGCHLD as i32 {
                 forward(&origin, pid);
             }
         }
@@ -84,6 +93,28 @@ pub fn run(
     let wall = begin.elapsed();
     let end_monotonic_ns = monotonic_ns();
     Ok(Outcome { status, wall, pid: pid.as_raw().cast_unsigned(), end_monotonic_ns })
+}
+
+/// The timer for the looks of a [`Watcher`]; none where there cannot be one.
+struct Alarm(Option<Timer>);
+
+impl Alarm {
+    /// Starts to listen. Called when the program runs already, whose signals stay as they are.
+    fn start(signals: &mut SignalsInfo<WithOrigin>) -> Alarm {
+        let mut alarm = SigSet::empty();
+        alarm.add(Signal::SIGALRM);
+        let is_heard = signals.add_signal(Signal::SIGALRM as i32).is_ok() && alarm.thread_unblock().is_ok();
+        let signal = SigevNotify::SigevSignal { signal: Signal::SIGALRM, si_value: 0 };
+        let timer = || Timer::new(ClockId::CLOCK_MONOTONIC, SigEvent::new(signal)).ok();
+        Alarm(is_heard.then(timer).flatten())
+    }
+
+    fn set(&mut self, watcher: &Watcher<'_>) {
+        if let (Some(timer), Some(pause)) = (&mut self.0, watcher.pause()) {
+            // Without it there are no further looks.
+            let _ = timer.set(Expiration::OneShot(pause.into()), TimerSetTimeFlags::empty());
+        }
+    }
 }
 
 /// The clock of the traces of this host.

@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use taskscope_session::RunFile;
 use taskscope_view::format::shell_word;
 
 /// A directory that is ours to record into.
@@ -24,7 +25,6 @@ pub struct TraceDirectory {
     pub instead_of: Option<PathBuf>,
     /// Directories that did not exist before, the innermost last.
     created: Vec<PathBuf>,
-    asked_for: bool,
     share: bool,
 }
 
@@ -87,9 +87,10 @@ fn take_numbered(
         let path = if number == 1 { wanted.clone() } else { numbered(&wanted, number) };
         let created = create_all(&path)?;
         let run_file = path.join(&run_file_name);
+        let _lock = if asked_for || rank.is_some() { None } else { take_over(&path) };
         if is_usable(&path, &created, rank)? && create_new(&run_file, mode_of_run_file(share))? {
             let instead_of = (number > 1 && asked_for).then_some(wanted);
-            return Ok(TraceDirectory { path, run_file, instead_of, created, asked_for, share });
+            return Ok(TraceDirectory { path, run_file, instead_of, created, share });
         }
     }
     Err(io::Error::other("every number is taken"))
@@ -131,6 +132,20 @@ fn mode_of_run_file(share: bool) -> u32 {
     if share { 0o666 } else { 0o600 }
 }
 
+/// Empties a directory in which an earlier run left nothing but the reason that it was not recorded. Others do not while the returned
+/// file is open; whoever creates the run file first has the directory.
+fn take_over(path: &Path) -> Option<File> {
+    let directory = File::open(path).ok()?;
+    rustix::fs::flock(&directory, rustix::fs::FlockOperation::NonBlockingLockExclusive).ok()?;
+    let mut entries = fs::read_dir(path).ok()?;
+    let only = entries.next()?.ok()?.file_name();
+    let is_alone = entries.next().is_none() && only == taskscope_session::RUN_FILE;
+    if is_alone && RunFile::load(path).ok()??.not_recorded.is_some() {
+        fs::remove_file(path.join(only)).ok()?;
+    }
+    Some(directory)
+}
+
 fn create_new(file: &Path, mode: u32) -> io::Result<bool> {
     match File::options().write(true).create_new(true).mode(mode).open(file) {
         Ok(_) => Ok(true),
@@ -161,13 +176,7 @@ impl TraceDirectory {
             .collect()
     }
 
-    /// Whether the user named the directory, and so wants it even without streams.
-    pub fn was_asked_for(&self) -> bool {
-        self.asked_for
-    }
-
-    /// Removes what [`take`] created, as far as it is empty: a trace that was not asked for and has
-    /// nothing in it would only be litter.
+    /// Removes what [`take`] created, as far as it is empty, for a program that never ran.
     pub fn give_back(&self) {
         // What cannot be removed (another rank's file in it) is to stay.
         let _ = fs::remove_file(&self.run_file);
@@ -220,6 +229,27 @@ mod tests {
         let below = take(Some(&root.path().join("x/y")), Path::new("a"), None, false).unwrap();
         below.give_back();
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_with_nothing_but_a_reason_is_used_again() {
+        let root = tempfile::tempdir().unwrap();
+        let wanted = root.path().join("a.trace");
+        let take = || take_numbered(&wanted, false, None, false).unwrap();
+        fs::write(take().run_file, r#"{"not_recorded": {"reason": "static"}}"#).unwrap();
+        assert_eq!(take().path, wanted);
+        // That of a run that goes on, and one with more in it.
+        assert_eq!(take().path, numbered(&wanted, 2));
+        fs::write(wanted.join("taskscope-run.json"), r#"{"not_recorded": {}}"#).unwrap();
+        fs::create_dir(wanted.join("loom.x")).unwrap();
+        assert_eq!(take().path, numbered(&wanted, 3));
+        fs::remove_dir(wanted.join("loom.x")).unwrap();
+        let taken: Vec<PathBuf> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| take().path)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        let distinct: std::collections::BTreeSet<_> = taken.iter().collect();
+        assert_eq!(distinct.len(), taken.len());
     }
 
     #[test]

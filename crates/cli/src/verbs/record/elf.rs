@@ -104,6 +104,47 @@ fn defines<'data>(file: &object::File<'data, impl ReadRef<'data>>, function: &st
     symbols.any(|symbol| symbol.is_definition() && symbol.name() == Ok(function))
 }
 
+/// Keys of what shows in a program's or library's own code and notes (`super::known`): the compiler, libraries that are linked in, calls
+/// that start threads.
+pub fn origins(path: &Path) -> Vec<&'static str> {
+    let Ok(file) = File::open(path) else { return Vec::new() };
+    let cache = ReadCache::new(file);
+    let Ok(file) = object::File::parse(&cache) else { return Vec::new() };
+    let mut origins = Vec::new();
+    let has_section = |name| file.section_by_name(name).is_some();
+    if has_section(".go.buildinfo") || has_section(".note.go.buildid") {
+        origins.push("go");
+    }
+    // Rust's panics name their files, with or without symbols.
+    let is_rust = holds(&file, ".comment", "rustc version")
+        || holds(&file, ".rodata", "/rustc/") && holds(&file, ".rodata", "/library/std/src/");
+    if is_rust {
+        origins.push("rust");
+        let crates = [("rayon", ["rayon-core", "/rayon/src/"]), ("tokio", ["/tokio-1.", "/tokio/src/"])];
+        let is_in = |texts: [&str; 2]| texts.iter().any(|text| holds(&file, ".rodata", text));
+        origins.extend(crates.into_iter().filter(|(_, texts)| is_in(*texts)).map(|(key, _)| key));
+    }
+    let calls = |function: &str| {
+        file.dynamic_symbols().any(|symbol| {
+            symbol.is_undefined() && symbol.name().is_ok_and(|name| name.split('@').next() == Some(function))
+        })
+    };
+    let starts_cxx_thread = |symbol: object::Symbol<'_, '_, _>| {
+        symbol.is_undefined()
+            && symbol.name().is_ok_and(|name| name.starts_with("_ZNSt6thread15_M_start_thread"))
+    };
+    if file.dynamic_symbols().any(starts_cxx_thread) {
+        origins.push("cxx-threads");
+    } else if calls("pthread_create") || calls("thrd_create") || defines(&file, "pthread_create") {
+        origins.push("threads");
+    }
+    if holds(&file, ".strtab", "_ZN6Kokkos10initialize") || holds(&file, ".dynstr", "_ZN6Kokkos10initialize")
+    {
+        origins.push("kokkos");
+    }
+    origins
+}
+
 fn holds<'data>(file: &object::File<'data, impl ReadRef<'data>>, section: &str, text: &str) -> bool {
     let content = file.section_by_name(section).and_then(|section| section.data().ok());
     memchr::memmem::find(content.unwrap_or_default(), text.as_bytes()).is_some()
@@ -131,6 +172,14 @@ mod tests {
         let own = object::File::parse(&cache).unwrap();
         assert!(defines(&own, "main") && !defines(&own, "malloc"));
         assert!(!holds_openmp_runtime(Path::new("/nonexistent")));
+    }
+
+    #[test]
+    fn origins_of_a_rust_program_are_found() {
+        // This test program has rayon linked in.
+        let own = origins(&std::env::current_exe().unwrap());
+        assert!(["rust", "rayon", "threads"].iter().all(|key| own.contains(key)), "{own:?}");
+        assert_eq!(origins(Path::new("/nonexistent")), [""; 0]);
     }
 
     #[test]

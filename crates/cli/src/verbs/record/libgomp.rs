@@ -50,15 +50,6 @@ pub fn decide(program: &Path) -> Decision {
     }
 }
 
-/// Whether one of these programs is linked with an OpenMP runtime of any kind.
-pub fn is_used_by(programs: &[PathBuf]) -> bool {
-    let is_runtime = |name: &String| name.starts_with("libgomp.so") || is_ompt_runtime_name(Path::new(name));
-    programs
-        .iter()
-        .flat_map(|program| loader::objects_of(program))
-        .any(|(_, object)| object.needed.iter().any(is_runtime))
-}
-
 /// Whether a program is linked with any OpenMP runtime.
 pub fn uses_openmp(program: &Path) -> bool {
     has_ompt_runtime(program) || decide(program) != Decision::NotNeeded

@@ -8,12 +8,14 @@ mod elf;
 mod end;
 pub mod environment;
 mod inherited;
+mod known;
 mod launcher;
 pub mod libgomp;
 mod loader;
 mod losses;
 mod mpi;
 pub mod no_profile;
+mod not_recorded;
 mod offload;
 mod ovni;
 mod program;
@@ -23,6 +25,7 @@ mod run_time_code;
 mod summary;
 mod tails;
 mod untouched;
+mod watcher;
 mod wrapped;
 
 use crate::messages::{self, Failure};
@@ -30,6 +33,7 @@ use child::Outcome;
 use directory::TraceDirectory;
 use environment::Environment;
 use nix::sys::signal::Signal;
+use not_recorded::NotRecorded;
 use run_file::{Notice, RunFile};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -37,6 +41,7 @@ use std::process::ExitCode;
 use taskscope_record::SHARE_VARIABLE;
 use taskscope_record::drain::Drainer;
 use taskscope_record::limits::{MAX_SIZE_VARIABLE, RING_VARIABLE, parse_bytes};
+use watcher::Watcher;
 
 /// Exit code when recording could not be set up and the program was not run, as with `env`.
 pub const CANNOT_RUN: u8 = 125;
@@ -135,7 +140,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Err(failure) if args.strict => Err(failure.kept("nothing was run").exit_code(CANNOT_RUN).into()),
         Err(failure) => {
             messages::print(&failure.kept("the program runs, unrecorded (--strict refuses that)").into());
-            let outcome = execute(&program, &args.command, &[], &[])?;
+            let outcome = execute(&program, &args.command, &[], &[], &mut Watcher::new(&|| true))?;
             Ok(outcome.pass_on())
         }
     }
@@ -184,7 +189,10 @@ fn record(
     write_run_file(&run_file, &trace);
 
     let start = std::time::SystemTime::now();
-    let outcome = execute(program, &args.command, &passed_on, &environment.variables);
+    // What is recorded needs no explanation.
+    let is_recorded = || trace.has_streams();
+    let mut watcher = Watcher::new(&is_recorded);
+    let outcome = execute(program, &args.command, &passed_on, &environment.variables, &mut watcher);
     let refused = drainer.map(Drainer::stop).unwrap_or_default();
     drop(libraries);
     let outcome = outcome.inspect_err(|_| trace.give_back())?;
@@ -200,20 +208,19 @@ fn record(
     if recorded && run_file.rank.unwrap_or(0) == 0 {
         run_file.recording_cost_ns_per_event = taskscope_record::calibration::nanos_per_event(&trace.path);
     }
-    if recorded || !profiles.is_empty() || trace.was_asked_for() {
-        write_run_file(&run_file, &trace);
-    } else {
-        trace.give_back();
+    if !recorded && profiles.is_empty() {
+        let run = not_recorded::Run { file: &run_file, programs: &programs, seen: &watcher.seen, uses_ovni };
+        run_file.not_recorded = Some(NotRecorded::of(&run));
     }
-    match (speaks, recorded) {
-        (true, false) if !profiles.is_empty() => summary::print_profiles(&run_file, &profiles, &trace),
-        (true, true) => summary::print(&run_file, &trace),
-        (true, false) if uses_ovni => summary::print_nothing_recorded_by_ovni(&run_file),
-        (true, false) if args.mode == "profile" && !is_untouched => {
-            summary::print_no_profile(&run_file, &programs)
+    write_run_file(&run_file, &trace);
+    if speaks {
+        match &run_file.not_recorded {
+            Some(reason) => summary::print_not_recorded(&run_file, reason),
+            None if !profiles.is_empty() && !recorded => {
+                summary::print_profiles(&run_file, &profiles, &trace)
+            }
+            None => summary::print(&run_file, &trace),
         }
-        (true, false) => summary::print_nothing_recorded(&run_file, &programs),
-        (false, _) => {}
     }
     if speaks && let Some(sentence) = losses::Losses::of(&trace.path).sentence() {
         summary::say(&sentence);
@@ -295,9 +302,6 @@ fn attach(
     if args.share {
         environment.set(SHARE_VARIABLE, "1");
     }
-    if args.share {
-        environment.set(SHARE_VARIABLE, "1");
-    }
     let drainer = tails::drain(&trace.path, environment);
     Attached { libraries, uses_ovni, drainer }
 }
@@ -308,13 +312,15 @@ fn execute(
     typed: &[OsString],
     further_arguments: &[OsString],
     variables: &[(&'static str, OsString)],
+    watcher: &mut Watcher<'_>,
 ) -> Result<Outcome, Failure> {
     let arguments = |first: &[&OsStr]| -> Vec<OsString> {
         first.iter().map(|first| (*first).to_owned()).chain(typed[1..].iter().cloned()).collect()
     };
     let mut first: Vec<&OsStr> = vec![&typed[0]];
     first.extend(further_arguments.iter().map(OsString::as_os_str));
-    let run = |program: &Path, first: &[&OsStr]| child::run(program, &arguments(first), variables);
+    let mut run =
+        |program: &Path, first: &[&OsStr]| child::run(program, &arguments(first), variables, watcher);
     let mut started = run(program, &first);
     if started.as_ref().is_err_and(|error| error.raw_os_error() == Some(nix::libc::ENOEXEC))
         && program::is_text(program)

@@ -1,6 +1,7 @@
 //! `taskscope-run.json`: what was run, how it ended, and everything about the recording that a reader
 //! of the trace must know. Written before the program starts, and again, completed, after its end.
 
+use super::not_recorded::NotRecorded;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -47,6 +48,9 @@ pub struct RunFile {
     /// Position in a job of several processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
+    /// The process that records: `PID:START`, its start as in field 22 of `/proc/PID/stat`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorder: Option<String>,
     /// Nanoseconds since 1970 (UTC) at the start of the program.
     pub start_unix_ns: u64,
     /// From just before the start to just after the end of the program.
@@ -63,6 +67,9 @@ pub struct RunFile {
     pub recording_cost_ns_per_event: Option<f64>,
     /// Degraded modes and the like.
     pub notices: Vec<Notice>,
+    /// Why the run left neither events nor profiles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_recorded: Option<NotRecorded>,
 }
 
 impl RunFile {
@@ -85,12 +92,14 @@ impl RunFile {
             cwd: std::env::current_dir().unwrap_or_default().display().to_string(),
             host: host.to_string_lossy().into_owned(),
             rank,
+            recorder: taskscope_record::drain::this_process(),
             start_unix_ns: since_1970.as_nanos() as u64,
             wall_ns: None,
             exit_code: None,
             signal: None,
             recording_cost_ns_per_event: None,
             notices,
+            not_recorded: None,
         }
     }
 

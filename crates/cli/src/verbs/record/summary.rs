@@ -1,9 +1,8 @@
 //! What `record` says on stderr, before and after the program.
 
 use super::directory::TraceDirectory;
-use super::no_profile::Ended;
+use super::not_recorded::NotRecorded;
 use super::run_file::{Notice, RunFile};
-use super::{libgomp, loader};
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -50,43 +49,10 @@ fn print_report(run: &RunFile, trace: &TraceDirectory, about: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// The line after a run that left no events, with what is known about the reason.
-pub fn print_nothing_recorded(run: &RunFile, programs: &[PathBuf]) {
+/// The lines after a run that left nothing.
+pub fn print_not_recorded(run: &RunFile, reason: &NotRecorded) {
     let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
-    let reason = if run.notices.iter().any(|notice| notice.stops_recording()) {
-        String::new()
-    } else if let Some(program) = programs.iter().find(|program| loader::is_static(program)) {
-        format!(": {} is linked statically, so no recorder can be loaded into it", program.display())
-    } else if let Some(signal) = run.signal {
-        format!(": signal {signal} ended {} before anything was stored", run.command[0])
-    } else if libgomp::is_used_by(programs) {
-        ": its OpenMP runtime did not load the recorder (taskscope doctor says what works here)".to_owned()
-    } else if run.notices.iter().any(|notice| notice.name == "runtime-replaced") {
-        format!(": {} used no OpenMP", run.command[0])
-    } else {
-        format!(
-            ": {} used no OpenMP, or GCC's from a library that it has loaded itself, as Python does (--preload records \
-             that; --sample 100 records call paths of any program)",
-            run.command[0]
-        )
-    };
-    say(&format!("taskscope: {wall}  nothing was recorded{reason}"));
-}
-
-/// The line after a run that was to be profiled and left no profile.
-pub fn print_no_profile(run: &RunFile, programs: &[PathBuf]) {
-    let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
-    let why = Ended { programs, wall_ns: run.wall_ns, signal: run.signal }.why_no_profile();
-    say(&format!("taskscope: {wall}  no profile was written: {why}"));
-}
-
-/// [`print_nothing_recorded`] for a program whose runtime records through ovni.
-pub fn print_nothing_recorded_by_ovni(run: &RunFile) {
-    let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
-    say(&format!(
-        "taskscope: {wall}  nothing was recorded: the runtime was not told to use ovni \
-         (NOSV_CONFIG_OVERRIDE, NANOS6_CONFIG_OVERRIDE: see docs/recording.md)"
-    ));
+    reason.lines(&wall, &run.mode).iter().for_each(|line| say(line));
 }
 
 /// The lines after a run that was profiled.

@@ -1,0 +1,420 @@
+//! Why a run left no events: what its programs were found to use, and what records that. Stored in `taskscope-run.json`, where every
+//! reading subcommand finds it.
+
+use super::elf;
+use super::known::{self, Group, Known};
+use super::loader;
+use super::no_profile::Ended;
+use super::program;
+use super::run_file::RunFile;
+use super::watcher::Seen;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use taskscope_view::format::shell_word;
+
+/// Longer commands are not repeated in remedies.
+const MAX_COMMAND: usize = 120;
+/// Directories of the system's own programs, which run others as a rule.
+const SYSTEM: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
+/// Where the system's libraries are, which call functions for threads whether or not a program has any.
+const SYSTEM_LIBRARIES: [&str; 3] = ["/lib", "/usr/lib", "/usr/local/lib"];
+
+/// The reason that a run left no events.
+#[derive(Clone, Debug, Serialize)]
+pub struct NotRecorded {
+    /// Stable, for scripts: the name of a notice, or one of [`REASONS`].
+    pub reason: &'static str,
+    /// One sentence without a full stop.
+    pub text: String,
+    /// What the programs were found to use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub found: Vec<Found>,
+    /// Most threads of one process at one time, as far as they were seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u64>,
+    /// Processes that were seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
+    /// Commands and hints, each with what it does.
+    pub remedies: Vec<String>,
+}
+
+/// Reasons that are not notices.
+pub const REASONS: [&str; 7] = [
+    "static",
+    "signal",
+    "openmp-not-attached",
+    "ovni-off",
+    "other-runtime",
+    "nothing-parallel",
+    "no-profile",
+];
+
+/// Something that a program uses, and the file that shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// Stable key, such as `tbb`.
+    pub key: &'static str,
+    /// As its users call it.
+    pub name: &'static str,
+    /// Name of a library or program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+impl Found {
+    fn known(&self) -> Option<&'static Known> {
+        known::by_key(self.key)
+    }
+}
+
+/// What is known of a run that left nothing.
+pub struct Run<'a> {
+    pub file: &'a RunFile,
+    /// The program, and those that it may have started.
+    pub programs: &'a [PathBuf],
+    pub seen: &'a Seen,
+    pub uses_ovni: bool,
+}
+
+impl NotRecorded {
+    /// The reason why a run left neither events nor profiles.
+    pub fn of(run: &Run<'_>) -> NotRecorded {
+        let programs = run.executed();
+        let found = found_in(&programs, run.seen);
+        let (reason, text, remedies) = run.reason(&programs, &found);
+        let seen = run.seen;
+        let known = (!seen.processes.is_empty()).then_some(seen.processes.len() as u64);
+        NotRecorded { reason, text, found, threads: known.map(|_| seen.threads), processes: known, remedies }
+    }
+}
+
+impl Run<'_> {
+    /// Files that were executed, the command's first. What a script names is among them only where the command is one that runs
+    /// others.
+    fn executed(&self) -> Vec<PathBuf> {
+        let Some((first, others)) = self.programs.split_first() else { return Vec::new() };
+        let is_system =
+            |path: &Path| SYSTEM.iter().any(|directory| path.parent() == Some(Path::new(directory)));
+        let runs_others = program::is_text(first) || is_system(first);
+        let named = others.iter().filter(|_| runs_others);
+        let mut programs: Vec<PathBuf> = Vec::new();
+        for program in std::iter::once(first).chain(&self.seen.programs).chain(named) {
+            let program = program.canonicalize().unwrap_or_else(|_| program.clone());
+            if !programs.contains(&program) {
+                programs.push(program);
+            }
+        }
+        programs
+    }
+
+    /// The command as it was typed.
+    fn command(&self) -> String {
+        let words: Vec<String> = self.file.command.iter().map(|word| argument(word)).collect();
+        let command = words.join(" ");
+        if command.chars().count() > MAX_COMMAND { format!("{} …", words[0]) } else { command }
+    }
+
+    fn reason(&self, programs: &[PathBuf], found: &[Found]) -> (&'static str, String, Vec<String>) {
+        let shown = &self.file.command[0];
+        if let Some(notice) = self.file.notices.iter().find(|notice| notice.stops_recording()) {
+            return (notice.name, notice.text.clone(), Vec::new());
+        }
+        if self.file.mode == "profile" {
+            let ended = Ended { programs, wall_ns: self.file.wall_ns, signal: self.file.signal };
+            return ("no-profile", ended.why_no_profile(), vec![ended.remedy().to_owned()]);
+        }
+        if let Some(program) = programs.iter().find(|program| loader::is_static(program)) {
+            let is_go = elf::origins(program).contains(&"go");
+            let what =
+                if is_go { "is a Go program that is linked statically" } else { "is linked statically" };
+            let remedy = match is_go {
+                true => "a Go program that uses cgo is linked dynamically, and can be sampled: --sample 100",
+                false => "link it dynamically, without -static and -static-pie",
+            };
+            let text = format!("{} {what}, so no recorder can be loaded into it", program.display());
+            return ("static", text, vec![remedy.to_owned()]);
+        }
+        if let Some(signal) = self.file.signal {
+            let text = format!("signal {signal} ended {shown} before anything was stored");
+            return ("signal", text, Vec::new());
+        }
+        let is = |group: Group| {
+            found.iter().filter(move |found| found.known().is_some_and(|known| known.group == group))
+        };
+        let runtimes = || is(Group::Ovni).filter(|found| found.key != "ovni");
+        if self.uses_ovni || runtimes().next().is_some() {
+            let text = format!("the runtime of {shown} was not told to use ovni");
+            let switches = runtimes().filter_map(|runtime| {
+                Some(format!("{} taskscope record -- {}", runtime.known()?.hint?, self.command()))
+            });
+            let mut remedies: Vec<String> = switches.collect();
+            if remedies.is_empty() {
+                remedies.push(
+                    "NOSV_CONFIG_OVERRIDE, NANOS6_CONFIG_OVERRIDE, ovni_proc_init(): see docs/recording.md"
+                        .to_owned(),
+                );
+            }
+            return ("ovni-off", text, remedies);
+        }
+        let loads_libraries = programs
+            .iter()
+            .filter_map(|program| elf::read(program))
+            .any(|program| program.imports.contains("dlopen") || program.imports.contains("dlmopen"));
+        self.by_findings(shown, found, loads_libraries)
+    }
+
+    /// The reason where nothing went wrong: the run used something that is recorded in another way, or nothing at all.
+    fn by_findings(
+        &self,
+        shown: &str,
+        found: &[Found],
+        loads_libraries: bool,
+    ) -> (&'static str, String, Vec<String>) {
+        let is_replaced = self.file.notices.iter().any(|notice| notice.name == "runtime-replaced");
+        let in_groups = |groups: &[Group]| -> Vec<&Found> {
+            found
+                .iter()
+                .filter(|found| found.known().is_some_and(|known| groups.contains(&known.group)))
+                .collect()
+        };
+        let openmp = in_groups(&[Group::OpenMp]);
+        let (mpi, devices) = (in_groups(&[Group::Mpi]), in_groups(&[Group::Device]));
+        let others = in_groups(&[Group::Native, Group::Rust, Group::Interpreter]);
+        let command = self.command();
+        let subject = match self.seen.processes.len() {
+            0 | 1 => shown.to_owned(),
+            _ => format!("{shown}, with what it started,"),
+        };
+        let threads = match self.seen.threads {
+            0 | 1 => String::new(),
+            many => format!(", up to {many} threads at once"),
+        };
+        let (mut parts, mut remedies) = (Vec::new(), Vec::new());
+        let gcc = openmp.iter().find(|found| found.key == "gcc-openmp").filter(|_| !is_replaced);
+        if let Some(gcc) = gcc {
+            parts.push(format!("loaded {} while it ran, which only --preload records", listed(&[gcc])));
+            remedies.push(format!(
+                "taskscope record --preload -- {command}        (OpenMP, on LLVM's runtime in GCC's place)"
+            ));
+        } else if !openmp.is_empty() || is_replaced {
+            parts.push(
+                "is linked to an OpenMP runtime that ran nothing, or did not load the recorder".to_owned(),
+            );
+            remedies.push("taskscope doctor        (whether OpenMP can be recorded here)".to_owned());
+        }
+        if !mpi.is_empty() {
+            parts.push(format!("uses {}, whose calls did not reach the recorder", listed(&mpi)));
+            remedies.push("docs/mpi.md names the MPI libraries that can be recorded".to_owned());
+        }
+        if !devices.is_empty() {
+            parts.push(format!("uses {}, but no operation of a device queue was recorded", listed(&devices)));
+            remedies
+                .push("docs/device-records.md names the drivers and loaders that can be recorded".to_owned());
+        }
+        let (plain, named): (Vec<&Found>, Vec<&Found>) =
+            others.iter().partition(|found| found.key == "threads");
+        if !named.is_empty() {
+            parts.push(format!("uses {}{threads}, which only samples record", listed(&named)));
+        } else if !plain.is_empty() || !threads.is_empty() {
+            parts.push(format!("has threads of its own{threads}, which only samples record"));
+        }
+        let reason = match (openmp.is_empty(), parts.is_empty()) {
+            (_, true) => "nothing-parallel",
+            (false, _) if others.is_empty() => "openmp-not-attached",
+            _ => "other-runtime",
+        };
+        let is_silent = parts.is_empty();
+        if is_silent && loads_libraries {
+            remedies.push(format!(
+                "taskscope record --preload -- {command}        (OpenMP of libraries that it loads itself)"
+            ));
+        }
+        remedies.push(format!(
+            "taskscope record --sample 100 -- {command}        (call paths; time on and off CPUs)"
+        ));
+        if !others.is_empty() || !threads.is_empty() {
+            remedies.push(format!(
+                "taskscope record --mode profile -- {command}        (sums alone, for long runs)"
+            ));
+        }
+        remedies.extend(others.iter().filter_map(|found| found.known()?.hint.map(str::to_owned)));
+        let of_group =
+            |group: Group| others.iter().any(|found| found.known().is_some_and(|known| known.group == group));
+        if of_group(Group::Rust) || of_group(Group::Native) {
+            remedies.push(
+                "docs/instrumenting.md: record tasks and states with a few lines of Rust, C or C++"
+                    .to_owned(),
+            );
+        }
+        let text = match (is_silent, loads_libraries) {
+            (false, _) => format!("{subject} {}", parts.join("; it ")),
+            (true, false) => format!("no OpenMP, threads or other runtimes were seen in {shown}"),
+            // It may have ended before the next look.
+            (true, true) => format!(
+                "no OpenMP, threads or other runtimes were seen in {shown}, which may have loaded some by itself (dlopen)"
+            ),
+        };
+        (reason, text, remedies)
+    }
+}
+
+/// A word for a shell. Options stay options.
+fn argument(word: &str) -> String {
+    let quoted = shell_word(Path::new(word));
+    if word.starts_with('-') { quoted.replacen("./", "", 1) } else { quoted }
+}
+
+/// Names with the files that show them.
+fn listed(found: &[&Found]) -> String {
+    let one = |found: &&Found| match &found.file {
+        Some(file) if !found.name.eq_ignore_ascii_case(file) => format!("{} ({file})", found.name),
+        _ => found.name.to_owned(),
+    };
+    found.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// What the programs, their libraries and what was seen of the running processes show, each once.
+fn found_in(programs: &[PathBuf], seen: &Seen) -> Vec<Found> {
+    let mut found: BTreeMap<usize, Found> = BTreeMap::new();
+    let mut add = |known: Option<&'static Known>, file: Option<String>| {
+        let Some(known) = known else { return };
+        let order = known::KNOWN.iter().position(|other| other.key == known.key).unwrap_or_default();
+        found.entry(order).or_insert(Found { key: known.key, name: known.name, file });
+    };
+    for library in &seen.libraries {
+        let name = library.trim_end_matches(" (deleted)");
+        add(known::by_file(name), Some(name.to_owned()));
+    }
+    for program in programs {
+        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        if let Some(name) = name(program) {
+            add(known::by_file(&name), Some(name));
+        }
+        for (path, object) in loader::objects_of(program) {
+            for needed in &object.needed {
+                let needed = needed.rsplit('/').next().unwrap_or(needed);
+                add(known::by_file(needed), Some(needed.to_owned()));
+            }
+            if !SYSTEM_LIBRARIES.iter().any(|directory| path.starts_with(directory)) {
+                for origin in elf::origins(&path) {
+                    add(known::by_key(origin), None);
+                }
+            }
+        }
+    }
+    let mut found: Vec<Found> = found.into_values().collect();
+    // The particular thing is enough.
+    let has = |found: &[Found], keys: &[&str]| found.iter().any(|found| keys.contains(&found.key));
+    let is_interpreted =
+        found.iter().any(|found| found.known().is_some_and(|known| known.group == Group::Interpreter));
+    for (general, particular) in [
+        ("rust", &["rayon", "tokio"][..]),
+        ("cxx-threads", &["tbb", "kokkos", "hpx", "qt"]),
+        ("ovni", &["nosv", "nanos6", "nodes"]),
+    ] {
+        if has(&found, particular) {
+            found.retain(|found| found.key != general);
+        }
+    }
+    let is_native = |found: &Found| {
+        found.known().is_some_and(|known| matches!(known.group, Group::Native | Group::Rust))
+            && found.key != "threads"
+    };
+    if is_interpreted || found.iter().any(is_native) {
+        found.retain(|found| found.key != "threads");
+    }
+    // Every Rust program is one; it says something only where there are threads.
+    if seen.threads <= 1 && !has(&found, &["threads", "cxx-threads"]) {
+        found.retain(|found| found.key != "rust");
+    }
+    found
+}
+
+impl NotRecorded {
+    /// The sentence and the remedies, as lines for the end of a run.
+    pub fn lines(&self, wall: &str, mode: &str) -> Vec<String> {
+        let what = if mode == "profile" { "no profile was written" } else { "nothing was recorded" };
+        // A notice has been printed before the run.
+        let text = if REASONS.contains(&self.reason) { format!(": {}", self.text) } else { String::new() };
+        let mut lines = vec![format!("taskscope: {wall}  {what}{text}")];
+        for (number, remedy) in self.remedies.iter().enumerate() {
+            lines.push(format!("  {:<5} {remedy}", if number == 0 { "try:" } else { "" }));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(libraries: &[&str], threads: u64) -> Seen {
+        Seen {
+            libraries: libraries.iter().map(|name| name.to_string()).collect(),
+            threads,
+            processes: [1].into(),
+            ..Seen::default()
+        }
+    }
+
+    fn of(seen: &Seen, mode: &str) -> NotRecorded {
+        let program = PathBuf::from("/nonexistent/app");
+        let mut file = RunFile::begin(vec!["./app".into(), "a b".into()], &program, mode, None, Vec::new());
+        file.wall_ns = Some(1_000_000);
+        NotRecorded::of(&Run { file: &file, programs: &[program], seen, uses_ovni: false })
+    }
+
+    #[test]
+    fn runtimes_are_named_with_their_libraries_and_threads() {
+        let tbb = of(&seen(&["libtbb.so.12.8", "libc.so.6"], 5), "trace");
+        assert_eq!(
+            tbb.text,
+            "./app uses TBB (libtbb.so.12.8), up to 5 threads at once, which only samples record"
+        );
+        assert_eq!((tbb.reason, tbb.threads, tbb.processes), ("other-runtime", Some(5), Some(1)));
+        assert!(tbb.remedies[0].starts_with("taskscope record --sample 100 -- ./app 'a b'  "), "{tbb:?}");
+    }
+
+    #[test]
+    fn openmp_is_denied_only_where_nothing_else_was_found() {
+        let none = of(&seen(&["libc.so.6"], 1), "trace");
+        assert_eq!(none.reason, "nothing-parallel");
+        assert!(none.text.starts_with("no OpenMP, "), "{none:?}");
+        for (libraries, threads) in
+            [(&["libcuda.so.1"][..], 1), (&["libmpich.so.12"], 1), (&[], 2), (&["libjvm.so"], 9)]
+        {
+            let found = of(&seen(libraries, threads), "trace");
+            assert!(!found.text.contains("no OpenMP") && found.reason == "other-runtime", "{found:?}");
+        }
+    }
+
+    #[test]
+    fn openmp_that_was_loaded_later_is_preloaded() {
+        let later = of(&seen(&["libgomp.so.1", "libpython3.12.so.1.0"], 4), "trace");
+        assert!(
+            later.text.contains("GCC's OpenMP (libgomp.so.1)") && later.text.contains("Python"),
+            "{later:?}"
+        );
+        assert!(later.remedies[0].starts_with("taskscope record --preload"), "{later:?}");
+    }
+
+    #[test]
+    fn switches_of_runtimes_are_shown() {
+        let nosv = of(&seen(&["libnosv.so.1"], 4), "trace");
+        assert_eq!(nosv.reason, "ovni-off");
+        assert!(nosv.remedies[0].contains("ovni.level=2 taskscope record -- ./app"), "{nosv:?}");
+    }
+
+    #[test]
+    fn reasons_are_listed() {
+        for found in [
+            of(&seen(&[], 1), "trace"),
+            of(&seen(&[], 1), "profile"),
+            of(&seen(&["libomp.so.5"], 2), "trace"),
+        ] {
+            assert!(REASONS.contains(&found.reason), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Programs of which nothing can be recorded as it stands, and subcommands without a trace's name.
+
+mod common;
+
+use common::{Compiler, names, output, record, run_file, taskscope, text};
+use serde_json::json;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// Threads that last as long as it takes to look at them.
+const THREADS: &str = "#include <pthread.h>\n#include <unistd.h>\n\
+    static void *body(void *x) { sleep(1); return x; }\n\
+    int main(void) { pthread_t t[4]; for (int i = 0; i < 4; i++) pthread_create(t + i, 0, body, 0);\n\
+    for (int i = 0; i < 4; i++) pthread_join(t[i], 0); return 3; }\n";
+/// A thread that has ended before anybody could look.
+const SHORT: &str = "#include <pthread.h>\nstatic void *body(void *x) { return x; }\n\
+    int main(void) { pthread_t t; pthread_create(&t, 0, body, 0); return pthread_join(t, 0); }\n";
+
+fn without_openmp(directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
+    Compiler::Gcc.build(directory, name, source, &[options, &["-fno-openmp", "-pthread"]].concat())
+}
+
+/// Keys of what was found. The run file fits its schema.
+fn found(trace: &Path) -> Vec<String> {
+    let run = run_file(trace);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/run-file.schema.json");
+    let schema = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+    compiler.add_resource("run-file.json", schema).unwrap();
+    let index = compiler.compile("run-file.json", &mut schemas).unwrap();
+    schemas.validate(&run, index).unwrap_or_else(|error| panic!("{error:#}"));
+    let found = run["not_recorded"]["found"].as_array().cloned().unwrap_or_default();
+    found.iter().map(|found| found["key"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn threads_are_counted_and_named_in_every_subcommand() {
+    let here = tempfile::tempdir().unwrap();
+    without_openmp(here.path(), "threads", THREADS, &[]);
+    let recorded = output(record(here.path()).args(["--", "./threads"]));
+    assert_eq!(recorded.status.code(), Some(3));
+    let talk = text(&recorded.stderr);
+    assert!(!talk.contains("no OpenMP") && talk.contains("up to 5 threads at once"), "{talk}");
+    assert!(talk.contains("taskscope record --sample 100 -- ./threads"), "{talk}");
+    let trace = here.path().join("threads.trace");
+    let reason = &run_file(&trace)["not_recorded"];
+    assert_eq!((&reason["threads"], &reason["processes"]), (&json!(5), &json!(1)));
+    let sentence = reason["text"].as_str().unwrap();
+    for verb in [
+        &["report"][..],
+        &["report", "--json"],
+        &["info"],
+        &["view"],
+        &["explain", "F1"],
+        &["check"],
+        &["top"],
+        &["dump"],
+        &["emulate"],
+    ] {
+        for named in [&[][..], &["threads.trace"]] {
+            let shown = output(taskscope().current_dir(here.path()).args(verb).args(named));
+            let talk = text(&shown.stderr);
+            assert!(
+                talk.contains(sentence) && talk.contains("--sample 100 -- ./threads"),
+                "{verb:?}: {talk}"
+            );
+            assert_eq!(talk.contains("taskscope: reading threads.trace"), named.is_empty(), "{talk}");
+            assert_eq!((shown.status.code(), text(&shown.stdout).as_str()), (Some(2), ""), "{verb:?}");
+        }
+    }
+}
+
+#[test]
+fn short_programs_are_known_by_their_files() {
+    let here = tempfile::tempdir().unwrap();
+    without_openmp(here.path(), "short", SHORT, &[]);
+    without_openmp(here.path(), "static", SHORT, &["-static"]);
+    let none = without_openmp(here.path(), "none", "int main(void) { return 0; }\n", &[]);
+    // Named like TBB's; whether it is that is not asked.
+    without_openmp(
+        here.path(),
+        "libtbb.so.12",
+        "int tbb(void) { return 0; }\n",
+        &["-shared", "-fPIC", "-Wl,-soname,libtbb.so.12"],
+    );
+    let at = format!("-L{}", here.path().display());
+    let user = "int tbb(void);\nint main(void) { return tbb(); }\n";
+    without_openmp(here.path(), "user", user, &[&at, "-l:libtbb.so.12", "-Wl,-rpath,$ORIGIN"]);
+    let of = |program: &str| {
+        let trace = here.path().join(format!("{program}.t"));
+        let talk =
+            text(&output(record(here.path()).args(["-o", &format!("{program}.t"), "--", program])).stderr);
+        (run_file(&trace)["not_recorded"]["reason"].as_str().unwrap().to_owned(), found(&trace), talk)
+    };
+    let (reason, keys, talk) = of("./short");
+    assert_eq!((reason.as_str(), keys), ("other-runtime", vec!["threads".to_owned()]));
+    assert!(!talk.contains("no OpenMP"), "{talk}");
+    assert_eq!(of("./static").0, "static");
+    let (reason, keys, talk) = of("./user");
+    assert_eq!((reason.as_str(), keys), ("other-runtime", vec!["tbb".to_owned()]));
+    assert!(talk.contains("TBB (libtbb.so.12)"), "{talk}");
+    let (reason, keys, talk) = of("./none");
+    assert_eq!((reason.as_str(), keys.len()), ("nothing-parallel", 0));
+    assert!(talk.contains("no OpenMP, threads or other runtimes were seen in ./none"), "{talk}");
+    // What a program is given as an argument is not what it runs.
+    fs::copy(&none, here.path().join("other")).unwrap();
+    output(record(here.path()).args(["-o", "argument", "--", "./other", "./short"]));
+    assert!(found(&here.path().join("argument")).is_empty());
+}
+
+#[test]
+fn libraries_that_are_loaded_later_are_found_in_children_too() {
+    let here = tempfile::tempdir().unwrap();
+    without_openmp(here.path(), "libQt6Core.so.6", "int qt(void) { return 0; }\n", &["-shared", "-fPIC"]);
+    let loader = "#include <dlfcn.h>\n#include <unistd.h>\n\
+        int main(void) { void *qt = dlopen(\"./libQt6Core.so.6\", RTLD_NOW); sleep(1); return qt == 0; }\n";
+    without_openmp(here.path(), "loader", loader, &["-ldl"]);
+    let script = "#!/bin/sh\nname=load\n./${name}er\nexit 7\n";
+    fs::write(here.path().join("run.sh"), script).unwrap();
+    fs::set_permissions(here.path().join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    for (trace, command) in
+        [("a", &["./loader"][..]), ("b", &["./run.sh"]), ("c", &["sh", "-c", "./loader; true"])]
+    {
+        let recorded = output(record(here.path()).args(["-o", trace, "--"]).args(command));
+        assert!(text(&recorded.stderr).contains("Qt (libQt6Core.so.6)"), "{command:?}");
+        assert_eq!(found(&here.path().join(trace)), ["qt"], "{command:?}");
+    }
+}
+
+#[test]
+fn options_of_the_command_are_repeated_as_typed() {
+    let here = tempfile::tempdir().unwrap();
+    let recorded = output(record(here.path()).args(["--", "sh", "-c", "exit 0"]));
+    let talk = text(&recorded.stderr);
+    assert!(talk.contains("taskscope record --sample 100 -- sh -c 'exit 0'  "), "{talk}");
+}
+
+#[test]
+fn the_newest_trace_is_read_where_none_is_named() {
+    let here = tempfile::tempdir().unwrap();
+    let report = |directory: &Path| text(&output(taskscope().current_dir(directory).arg("report")).stderr);
+    let none = report(here.path());
+    assert!(
+        none.contains("there is none in this directory") && none.contains("taskscope record -- "),
+        "{none}"
+    );
+    let write = |name: &str, start: u64| {
+        fs::create_dir(here.path().join(name)).unwrap();
+        let run =
+            json!({ "start_unix_ns": start, "wall_ns": 1, "not_recorded": { "text": format!("of {name}") } });
+        fs::write(here.path().join(name).join("taskscope-run.json"), run.to_string()).unwrap();
+    };
+    fs::create_dir(here.path().join("no trace")).unwrap();
+    write("b", 20);
+    let one = report(here.path());
+    assert!(one.starts_with("taskscope: reading b\n") && one.contains("of b"), "{one}");
+    write("a", 30);
+    write("c", 10);
+    let newest = report(here.path());
+    assert!(
+        newest.starts_with("taskscope: reading a, the newest of 3 traces here (others: b, c)\n"),
+        "{newest}"
+    );
+    assert!(newest.contains("of a"), "{newest}");
+    let inside = report(&here.path().join("c"));
+    assert!(
+        inside.starts_with("taskscope: reading the trace in this directory\n") && inside.contains("of c"),
+        "{inside}"
+    );
+    // What is changed in place is named.
+    for verb in ["sort", "sync"] {
+        let refused = output(taskscope().current_dir(here.path()).arg(verb));
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(&format!("taskscope {verb} TRACE")));
+    }
+}
+
+#[test]
+fn a_trace_that_is_being_recorded_is_called_so() {
+    let here = tempfile::tempdir().unwrap();
+    // It waits for the end of its input.
+    let mut recording = record(here.path())
+        .args(["-q", "--", "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = recording.stdin.take().unwrap();
+    input.write_all(b"x").unwrap();
+    let mut first = [0];
+    std::io::Read::read_exact(recording.stdout.as_mut().unwrap(), &mut first).unwrap();
+    let report = || text(&output(taskscope().current_dir(here.path()).arg("report")).stderr);
+    let running = report();
+    assert!(running.contains("reading cat.trace, which is still being recorded"), "{running}");
+    assert!(running.contains("its program is still running"), "{running}");
+    drop(input);
+    assert!(recording.wait().unwrap().success());
+    let ended = report();
+    assert!(!ended.contains("still"), "{ended}");
+    assert_eq!(names(here.path()), ["cat.trace"]);
+}
+
+#[test]
+fn names_are_listed_by_group_within_eighty_columns() {
+    let list = text(&output(taskscope().arg("explain")).stdout);
+    assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    let groups = ["Findings\n", "States, ", "\nNanos6: ", "\nnOS-V: ", "\nOptions "];
+    let places: Vec<_> =
+        groups.iter().map(|group| list.find(group).unwrap_or_else(|| panic!("{group}"))).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    let near = output(taskscope().args(["explain", "lock-hold"]));
+    assert_eq!(near.status.code(), Some(2));
+    assert!(text(&near.stderr).contains("taskscope explain lock-held\n"));
+}
