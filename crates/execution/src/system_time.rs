@@ -6,7 +6,7 @@
 //! | the worker | its time is the system's where |
 //! | --- | --- |
 //! | runs code of the program or the runtime | it has no CPU |
-//! | waits for a lock | the holder has no CPU, or the lock is handed to it or free and it has no CPU itself |
+//! | waits for a lock | the holder has code to run and no CPU, or the lock is handed to it or free and it has no CPU itself |
 //! | waits or has nothing to do | nobody works, and a worker that could has no CPU |
 //! | waits, and there are more workers than CPUs | no allowed CPU stands free for it |
 //!
@@ -463,36 +463,6 @@ impl Execution {
         sources.filter_map(|(start, end, columns)| Some((start, end, *by_columns.get(&columns)?))).collect()
     }
 
-    /// When waits for locks of a thread are the system's: the holder has no CPU, or nobody holds the lock (any more) and the thread
-    /// has none.
-    fn lock_times(&self, thread: ThreadIndex, own: &Times, holders: &Holders) -> Vec<(u64, u64)> {
-        let mut times: Vec<(u64, u64)> = Vec::new();
-        let mut add = |all: &Times, start: u64, end: u64| {
-            let first = all.partition_point(|part| part.1 <= start);
-            let parts = all[first..].iter().take_while(|part| part.0 < end);
-            times.extend(parts.map(|part| (part.0.max(start), part.1.min(end))));
-        };
-        self.threads[thread.index()].track.for_each_in(
-            |state, _| state.group() == Group::Mutex,
-            |wait| {
-                holders.split(thread, &wait, |hold, start, end| match hold {
-                    Some(hold) => {
-                        let (from, to) = (hold.start.clamp(start, end), hold.end.clamp(start, end));
-                        add(own, start, from);
-                        let off = self.off_cpu_of(hold.thread);
-                        let first = off.partition_point(|off| off.end <= from);
-                        let off = off[first..].iter().take_while(|off| off.start < to);
-                        let off: Vec<(u64, u64)> = off.map(|off| (off.start, off.end)).collect();
-                        add(&off, from, to);
-                        add(own, to, end);
-                    }
-                    None => add(own, start, end),
-                });
-            },
-        );
-        times
-    }
-
     fn attribute(&self, processes: &[ProcessIndex], crowds: &[Crowd], all: &mut Vec<SystemTime>) {
         let runs_code = |row: &crate::Thread| row.worker || row.kind == ThreadKind::Helper;
         let members: Vec<Member> = (0..self.threads.len() as u32)
@@ -516,9 +486,9 @@ impl Execution {
         if !crowded && members.iter().all(|member| member.off.is_empty()) {
             return;
         }
-        let holders = Holders::of(&self.holds);
+        let waits = LockWaits { execution: self, holders: Holders::of(&self.holds) };
         let locks: Vec<Vec<(u64, u64)>> =
-            members.iter().map(|member| self.lock_times(member.thread, &member.off, &holders)).collect();
+            members.iter().map(|member| waits.system_times(member.thread, &member.off)).collect();
         let windows = match crowded {
             true => vec![(0, u64::MAX)],
             // Where each worker has a CPU, nothing is the system's.
@@ -533,6 +503,92 @@ impl Execution {
             sweep.run(lanes.collect(), begin, end);
         }
     }
+}
+
+/// More threads than this, each of which holds what the one before waits for, are not followed.
+const LONGEST_CHAIN: usize = 16;
+
+/// The waits for locks, by whose doing they are.
+struct LockWaits<'a> {
+    execution: &'a Execution,
+    holders: Holders,
+}
+
+impl LockWaits<'_> {
+    /// When waits of a thread, which could run and had no CPU in `own`, are the system's: the holder has code to run and no CPU,
+    /// or nobody holds the lock (any more) and the thread has no CPU. A holder that waits for a lock itself is followed to the
+    /// holder of that one; in a circle nobody could run, with a CPU or without.
+    fn system_times(&self, thread: ThreadIndex, own: &Times) -> Vec<(u64, u64)> {
+        let mut times = Vec::new();
+        self.execution.threads[thread.index()].track.for_each_in(
+            |state, _| state.group() == Group::Mutex,
+            |wait| {
+                let off = |from, to, times: &mut Vec<(u64, u64)>| add_parts(own, (from, to), times);
+                self.add_wait(&wait, (wait.start, wait.end), &mut vec![thread], off, &mut times);
+            },
+        );
+        times
+    }
+
+    /// Adds the system's part of a wait between two times; `waiting` ends with the thread that waits, `off` adds when that had
+    /// no CPU.
+    fn add_wait(
+        &self,
+        wait: &Span,
+        (begin, end): (u64, u64),
+        waiting: &mut Vec<ThreadIndex>,
+        off: impl Fn(u64, u64, &mut Vec<(u64, u64)>),
+        times: &mut Vec<(u64, u64)>,
+    ) {
+        let Some(thread) = waiting.last().copied() else { return };
+        self.holders.split(thread, wait, |hold, start, end_of_part| {
+            let (start, end) = (start.max(begin), end_of_part.min(end));
+            if start >= end {
+                return;
+            }
+            let Some(hold) = hold else { return off(start, end, times) };
+            let (from, to) = (hold.start.clamp(start, end), hold.end.clamp(start, end));
+            off(start, from, times);
+            if !waiting.contains(&hold.thread) && waiting.len() < LONGEST_CHAIN {
+                waiting.push(hold.thread);
+                self.add_holder(hold.thread, (from, to), waiting, times);
+                waiting.pop();
+            }
+            off(to, end, times);
+        });
+    }
+
+    /// Adds when a holder, the last of `waiting`, keeps others waiting by the system's doing.
+    fn add_holder(
+        &self,
+        holder: ThreadIndex,
+        (from, to): (u64, u64),
+        waiting: &mut Vec<ThreadIndex>,
+        times: &mut Vec<(u64, u64)>,
+    ) {
+        let execution = self.execution;
+        let off = |from, to, times: &mut Vec<(u64, u64)>| {
+            let own = execution.off_cpu_of(holder);
+            let first = own.partition_point(|off| off.end <= from);
+            let parts = own[first..].iter().take_while(|off| off.start < to);
+            times.extend(parts.map(|off| (off.start.max(from), off.end.min(to))));
+        };
+        let spans = execution.spans_of_run_from(holder, from).take_while(|span| span.start < to);
+        for span in spans {
+            let part = (span.start.max(from), span.end.min(to));
+            match span.section.state.group() {
+                Group::Mutex => self.add_wait(&span, part, waiting, off, times),
+                _ => off(part.0, part.1, times),
+            }
+        }
+    }
+}
+
+/// Adds the parts of `all` between two times.
+fn add_parts(all: &Times, (start, end): (u64, u64), out: &mut Vec<(u64, u64)>) {
+    let first = all.partition_point(|part| part.1 <= start);
+    let parts = all[first..].iter().take_while(|part| part.0 < end);
+    out.extend(parts.map(|part| (part.0.max(start), part.1.min(end))));
 }
 
 /// A thread that runs code of a set of processes.

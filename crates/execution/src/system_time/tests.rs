@@ -6,14 +6,22 @@ use State::{Barrier, Idle, LockWait, OutOfCpu, Oversubscribed, Runtime, Serial, 
 
 /// A run from 0 to 100 of workers with these sections, of which each begins where it says.
 fn run(cpus: usize, workers: &[&[(u64, State)]]) -> Execution {
+    let sections =
+        workers.iter().map(|own| own.iter().map(|(at, state)| (*at, Section::of(*state))).collect());
+    let sections: Vec<Vec<(u64, Section)>> = sections.collect();
+    run_of(cpus, &sections.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// The same with all that is known of each section.
+fn run_of(cpus: usize, workers: &[&[(u64, Section)]]) -> Execution {
     let mut builder = ExecutionBuilder::new();
     let process = builder.add_process("host.1", 1);
     for (tid, sections) in workers.iter().enumerate() {
         let thread = builder.add_thread(process, tid as i64);
         builder.change(thread, sections[0].0, Change::ThreadWorks);
-        for (at, state) in *sections {
+        for (at, section) in *sections {
             builder.event(thread, *at);
-            builder.change(thread, *at, Change::Becomes(Section::of(*state)));
+            builder.change(thread, *at, Change::Becomes(*section));
         }
         builder.event(thread, 100);
         builder.change(thread, 100, Change::ThreadEnds);
@@ -119,6 +127,33 @@ fn a_lock_held_without_a_cpu_is_waited_for_by_the_systems_doing() {
     let execution = off(execution, &[(0, 20, 40), (1, 30, 60), (1, 75, 90)]);
     let expected = [(LockWait, 20), (OutOfCpu, 20), (LockWait, 35), (OutOfCpu, 15), (Serial, 10)];
     assert_eq!(times(&execution, 1), expected);
+}
+
+/// Thread 0 works and holds lock 0; thread 1 holds lock 1 and waits for lock 0; thread 2 waits for lock 1.
+#[test]
+fn a_holder_that_waits_for_a_lock_itself_needs_no_cpu_but_its_holder_does() {
+    let waits = |object| Section { object: ObjectIndex(object), ..Section::of(LockWait) };
+    let hold = |object, thread, end| Hold {
+        object: ObjectIndex(object),
+        thread: ThreadIndex(thread),
+        site: SiteIndex(0),
+        task: TaskIndex::NONE,
+        start: 0,
+        end,
+    };
+    let mut execution = run_of(4, &[&[(0, Section::of(Serial))], &[(0, waits(0))], &[(0, waits(1))]]);
+    execution.holds.to_mut().extend([hold(0, 0, 100), hold(1, 1, 100)]);
+    let execution = off(execution, &[(0, 20, 40), (1, 60, 80), (2, 50, 90)]);
+    for thread in 1..3 {
+        assert_eq!(times(&execution, thread), [(LockWait, 20), (OutOfCpu, 20), (LockWait, 60)]);
+    }
+    // In a circle nobody could run, with a CPU or without.
+    let mut execution = run_of(4, &[&[(0, waits(1))], &[(0, waits(0))]]);
+    execution.holds.to_mut().extend([hold(0, 0, 100), hold(1, 1, 100)]);
+    let execution = off(execution, &[(0, 20, 40), (1, 60, 80)]);
+    for thread in 0..2 {
+        assert_eq!(times(&execution, thread), [(LockWait, 100)]);
+    }
 }
 
 /// A part of the run is cut out of the whole run's partition.
