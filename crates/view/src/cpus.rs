@@ -159,7 +159,7 @@ pub(crate) fn shortage_text(execution: &Execution, capacity_ns: u64) -> Option<S
     }
     let share = |ns: u64| percent(ns, capacity_ns);
     Some(format!(
-        "Workers could run and had no CPU for {} of the time: {} lost, {} while they waited for others that ran. {} more were lost \
+        "Workers could run and had no CPU for {} of the time: {} lost, {} while they waited for others. {} more were lost \
          by workers that waited until others got a CPU.",
         share(shortage.runnable_ns()),
         share(shortage.own_ns),
