@@ -131,8 +131,7 @@ pub unsafe extern "C" fn ovni_ev_get_clock(event: *const Event) -> u64 {
 /// earlier time.
 #[unsafe(no_mangle)]
 pub extern "C" fn ovni_clock_now() -> u64 {
-    clock::finish_what_comes_before();
-    match thread::now_plain() {
+    match thread::ordered_now_plain() {
         Some(now) => now,
         None => clock_of_unusual_thread(),
     }
@@ -141,6 +140,7 @@ pub extern "C" fn ovni_clock_now() -> u64 {
 #[cold]
 #[inline(never)]
 fn clock_of_unusual_thread() -> u64 {
+    clock::finish_what_comes_before();
     match enter() {
         Some(mut recorder) => recorder.now(),
         None => clock::now(),

@@ -426,3 +426,16 @@ fn a_flush_that_nothing_follows_leaves_no_events() {
     assert_eq!(codes(3), ["OHx", "OF[", "OF]", "OB.", "OB.", "OB.", "OHe"]);
     std::fs::remove_dir_all(directory).unwrap();
 }
+
+#[test]
+fn a_reading_after_a_hand_over_is_never_earlier() {
+    let directory = temporary("hand-over");
+    let program = compile("gcc", "hand_over", &directory, &[]);
+    for arguments in [&[][..], &["without"]] {
+        let mut command = command(&program, &directory, &directory.join(format!("trace{}", arguments.len())));
+        let output = command.args(arguments).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "0 of 200000 turns back\n", "{arguments:?}");
+        succeeded(output);
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}

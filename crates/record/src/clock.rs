@@ -134,7 +134,19 @@ impl ThreadClock {
     /// [`now`](Self::now) as long as the anchor holds.
     #[inline(always)]
     pub fn now_of_anchor(&mut self) -> Option<u64> {
-        let ticks = counter().wrapping_sub(self.anchor.tsc0);
+        self.at_counter(counter())
+    }
+
+    /// [`now_of_anchor`](Self::now_of_anchor), read after all earlier loads: a thread that has seen what another one wrote
+    /// after its reading gets no earlier time.
+    #[inline(always)]
+    pub fn ordered_now_of_anchor(&mut self) -> Option<u64> {
+        self.at_counter(ordered_counter())
+    }
+
+    #[inline(always)]
+    fn at_counter(&mut self, counter: u64) -> Option<u64> {
+        let ticks = counter.wrapping_sub(self.anchor.tsc0);
         (ticks < self.anchor.span).then(|| {
             self.last_ns = self.last_ns.max(self.anchor.ns_at(ticks));
             self.last_ns
@@ -293,6 +305,7 @@ pub(crate) fn start() {
     if !counter_is_invariant() {
         return;
     }
+    HAS_ORDERED_COUNTER.store(has_ordered_counter(), Relaxed);
     let sample = Sample::take();
     TABLE.measure_from(sample);
     // An anchor without a span: until the rate can be measured, readings ask the kernel.
@@ -323,6 +336,23 @@ pub fn kernel_ns() -> u64 {
     // SAFETY: `time` is valid for writing; the clock exists on every Linux.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Whether the processor has an instruction that reads the counter after all earlier loads.
+static HAS_ORDERED_COUNTER: AtomicBool = AtomicBool::new(false);
+
+/// The counter, after all earlier loads. An instruction that waits for them alone stops less than a fence before the
+/// counter: 21 ns instead of 23, where the unordered counter takes 9.5.
+#[inline(always)]
+fn ordered_counter() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if HAS_ORDERED_COUNTER.load(Relaxed) {
+        let mut processor = 0;
+        // SAFETY: the processor has the instruction, and `processor` may be written.
+        return unsafe { core::arch::x86_64::__rdtscp(&mut processor) };
+    }
+    finish_what_comes_before();
+    counter()
 }
 
 /// Lets no later reading of the counter come before what the program has before it.
@@ -359,6 +389,18 @@ fn counter() -> u64 {
 #[cfg(target_arch = "aarch64")]
 fn counter_is_invariant() -> bool {
     true
+}
+
+#[cfg(target_arch = "aarch64")]
+fn has_ordered_counter() -> bool {
+    false
+}
+
+/// Whether there is `rdtscp`, which some virtual machines hide.
+#[cfg(target_arch = "x86_64")]
+fn has_ordered_counter() -> bool {
+    use core::arch::x86_64::__cpuid;
+    __cpuid(0x8000_0000).eax >= 0x8000_0001 && __cpuid(0x8000_0001).edx & (1 << 27) != 0
 }
 
 /// The processor says that the counter ticks evenly in every power state, and the kernel itself

@@ -101,16 +101,17 @@ pub unsafe fn store_plain(at: u64, flags: u8, code: Code, payload: *const u8, ne
     }
 }
 
-/// The calling thread's [`ThreadRecorder::now`], where nothing is out of the ordinary. As [`store_plain`].
+/// The calling thread's [`ThreadRecorder::now`] after all its earlier loads, where nothing is out of the ordinary. As
+/// [`store_plain`].
 #[inline(always)]
-pub fn now_plain() -> Option<u64> {
+pub fn ordered_now_plain() -> Option<u64> {
     let recorder = tls::get().cast::<ThreadRecorder>();
     // SAFETY: as in `enter`; the clock is ours while the door is.
     unsafe {
         if recorder.is_null() || (*recorder).door.enter() != Entry::Open {
             return None;
         }
-        let now = (*recorder).clock.now_of_anchor();
+        let now = (*recorder).clock.ordered_now_of_anchor();
         (*recorder).door.leave();
         compiler_fence(SeqCst);
         match now {
