@@ -19,7 +19,7 @@ use taskscope_session::emulation;
 use taskscope_session::judgement::{Judge, Verdict};
 use taskscope_session::selection::{FIELDS_OF_EVENTS, Selection, field_of_stream, model_name};
 use taskscope_trace::{ClockSource, OpenError, OpenOptions, ReadOrder, Trace};
-use taskscope_view::format::harmless;
+use taskscope_view::format::{counted, harmless};
 
 /// Violations of one kind that are printed; further ones are counted, unless all are asked for.
 const SHOWN_PER_CODE: u64 = 20;
@@ -340,7 +340,7 @@ pub fn require_range(trace: &Trace, (begin_ns, end_ns): (i64, i64)) -> Result<()
 pub fn nothing_to_read(trace: &Path, why: String, streams: usize) -> anyhow::Error {
     Failure::new(format!("nothing can be read from {}", trace.display()))
         .why(why)
-        .kept(format!("{streams} streams without an event"))
+        .kept(format!("{} without an event", counted(streams as u64, "stream")))
         .into()
 }
 

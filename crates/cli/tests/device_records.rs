@@ -138,7 +138,7 @@ fn verbs_show_device_queues_and_say_what_is_missing() {
     assert!(top.contains("2  QOr  "), "{top}");
 
     let info = String::from_utf8(taskscope(&["info", text(&trace)]).stdout).unwrap();
-    assert!(info.contains("1 records overlap on this in-order queue, by 5 ns at most"), "{info}");
+    assert!(info.contains("overlaps on this in-order queue: 1 record, by 5 ns at most"), "{info}");
     let report: serde_json::Value =
         serde_json::from_slice(&taskscope(&["report", "--json", text(&trace)]).stdout).unwrap();
     let queue = &report["devices"]["queues"][0];

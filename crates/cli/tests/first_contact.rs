@@ -203,6 +203,51 @@ fn a_trace_that_is_being_recorded_is_called_so() {
     assert_eq!(names(here.path()), ["cat.trace"]);
 }
 
+/// Words behind a lone `1` that are plurals.
+fn plurals_of_one(text: &str) -> Vec<String> {
+    let words: Vec<&str> =
+        text.split([' ', '\n', '(', ')', ',', ';', ':']).filter(|word| !word.is_empty()).collect();
+    let is_plural = |word: &str| {
+        word.len() > 2
+            && word.ends_with('s')
+            && !word.ends_with("ss")
+            && word.chars().all(|c| c.is_ascii_lowercase())
+    };
+    let pairs = words.windows(2).filter(|pair| pair[0] == "1" && is_plural(pair[1]));
+    pairs.map(|pair| pair.join(" ")).collect()
+}
+
+#[test]
+fn one_of_a_thing_is_singular() {
+    assert_eq!(plurals_of_one("1 threads, 1 s, 1 process, 11 tasks"), ["1 threads"]);
+    let here = tempfile::tempdir().unwrap();
+    let source =
+        "int main(void) {\n#pragma omp parallel\n#pragma omp single\n#pragma omp task\n { }\n return 0; }\n";
+    let program = Compiler::Clang.build(here.path(), "one", source, &[]);
+    let recorded = output(
+        record(here.path())
+            .env("OMP_NUM_THREADS", "1")
+            .args(["-o", "t", "--sample", "100", "--"])
+            .arg(program),
+    );
+    let mut shown = text(&recorded.stderr);
+    assert!(shown.contains("1 thread ") && shown.contains("1 task "), "{shown}");
+    for arguments in [
+        &["report", "t", "--section", "all"][..],
+        &["report", "t", "--section", "ledger,blame,queues,diagnosis,idle,path,pop,whatif"],
+        &["report", "t", "--timeline"],
+        &["info", "t"],
+        &["check", "t"],
+        &["top", "t"],
+        &["slice", "t", "-o", "s"],
+        &["explain", "F1", "t"],
+    ] {
+        let output = output(taskscope().current_dir(here.path()).args(arguments));
+        shown += &(text(&output.stdout) + &text(&output.stderr));
+    }
+    assert_eq!(plurals_of_one(&shown), [""; 0]);
+}
+
 #[test]
 fn names_are_listed_by_group_within_eighty_columns() {
     let list = text(&output(taskscope().arg("explain")).stdout);

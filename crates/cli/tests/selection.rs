@@ -246,7 +246,7 @@ fn slice_says_that_a_filter_may_break_the_rules() {
         let talk = stderr(&taskscope(&["slice", option, words, "-o", slice, root.path().to_str().unwrap()]));
         // Before the range its thread is started, and what it is in begun.
         let counts =
-            ["3 events of 1 threads in", "2 events of 1 threads, and 2 more", "4 events of 1 threads in"];
+            ["3 events of 1 thread in", "2 events of 1 thread, and 2 more", "4 events of 1 thread in"];
         assert!(talk.contains(counts[number]), "{words}: {talk}");
         assert_eq!(talk.contains("the filter left out"), note, "{words}: {talk}");
         assert_eq!(taskscope(&["check", slice]).status.success(), valid, "{words}");

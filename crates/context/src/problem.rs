@@ -1,6 +1,7 @@
 //! Mistakes that only the whole of the events shows.
 
 use std::fmt;
+use taskscope_event::Counted;
 
 /// An event that does not fit its context, and what was made of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,14 +114,24 @@ impl fmt::Display for Problem {
                 )
             }
             Problem::OpenAtEnd { task, states, bursts } => {
-                write!(f, "ends task {task} with {states} states and {bursts} bursts open")
+                write!(
+                    f,
+                    "ends task {task} with {} and {} open",
+                    Counted(u64::from(states), "state"),
+                    Counted(u64::from(bursts), "burst")
+                )
             }
             Problem::DeferredUnseen { task, events } => {
-                write!(f, "task {task} ends, and {events} events that were left for it are never shown")
+                write!(f, "task {task} ends; {} left for it never shown", Counted(u64::from(events), "event"))
             }
             Problem::TaskAtThreadEnd { task } => write!(f, "the thread ends with task {task} on it"),
             Problem::OpenAtThreadEnd { states, bursts } => {
-                write!(f, "the thread ends with {states} states and {bursts} bursts of its own open")
+                write!(
+                    f,
+                    "the thread ends with {} and {} of its own open",
+                    Counted(u64::from(states), "state"),
+                    Counted(u64::from(bursts), "burst")
+                )
             }
             Problem::TooDeep { limit } => {
                 write!(f, "more than {limit} states, bursts or tasks are nested; ignored")

@@ -15,6 +15,7 @@ extern crate std;
 pub mod alive;
 mod code;
 mod code_map;
+mod counted;
 pub mod decode;
 pub mod framing;
 pub mod models;
@@ -23,3 +24,4 @@ pub mod tail;
 
 pub use code::Code;
 pub use code_map::CodeMap;
+pub use counted::{Count, Counted};

@@ -2,6 +2,7 @@
 //! were wrong. `taskscope check` prints every violation.
 
 use rustc_hash::FxHashMap;
+use taskscope_event::Counted;
 use taskscope_event::models::device::anomaly;
 use taskscope_execution::devices::{Devices, Operation, Queue};
 
@@ -39,7 +40,7 @@ pub fn violations(devices: &Devices) -> Vec<Violation> {
         rule: "device-dropped",
         location: process.clone(),
         seq: None,
-        text: format!("the vendor's interface dropped {records} records of the process"),
+        text: format!("the vendor's interface dropped {} of the process", Counted(*records, "record")),
     });
     dropped.chain(devices.queues.iter().flat_map(of_queue)).collect()
 }

@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashSet;
 use std::ops::ControlFlow;
-use taskscope_event::Code;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, JUMBO_HEADER_BYTES};
 use taskscope_event::models::ovni;
+use taskscope_event::{Code, Counted};
 use taskscope_execution::view::ViewObserver;
 use taskscope_model::{
     InputEvent, Machine, MarkDescription, System, ThreadDescription, Violation, ViolationCode,
@@ -53,7 +53,10 @@ fn late_events(stream: &Stream) -> Option<Violation> {
         event: None,
         offset: None,
         time_ns: None,
-        text: format!("the process raised at least {late} events after it had ended the recording{first}"),
+        text: format!(
+            "the process raised at least {} after it had ended the recording{first}",
+            Counted(late, "event")
+        ),
     })
 }
 

@@ -98,7 +98,7 @@ fn header_of(nodes: &BTreeMap<&str, Node>) -> Option<String> {
                 text.push_str(&format!(" ({})", details.join(", ")));
             }
         }
-        _ => text.push_str(&format!(" of {} nodes", nodes.len())),
+        _ => text.push_str(&format!(" of {}", counted(nodes.len() as u64, "node"))),
     }
     Some(text)
 }

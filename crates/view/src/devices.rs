@@ -1,6 +1,6 @@
 //! Device queues: what they did with their time, what was out of place, what the clocks are worth.
 
-use crate::format::{count, fit, percent, time};
+use crate::format::{count, counted, fit, percent, time};
 use anstyle::Style;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -27,11 +27,11 @@ pub fn report_text(session: &Session) -> String {
         let lost: u64 = session.devices.queues.iter().map(|queue| queue.count("lost")).sum();
         let _ = writeln!(
             page,
-            "{}: {}  {} device queues  {} operations  {} lost",
+            "{}: {}  {}  {}  {} lost",
             session.root.display(),
             time(last - first),
-            session.devices.queues.len(),
-            count(session.devices.operations()),
+            counted(session.devices.queues.len() as u64, "device queue"),
+            counted(session.devices.operations(), "operation"),
             count(lost)
         );
     }
@@ -205,15 +205,15 @@ fn account_sentences(queue: &Queue) -> Vec<String> {
         }
     };
     let lost = queue.lost.len() as u64;
-    tell(lost, format!("{} operations lost: submitted, but no record came", count(lost)));
+    tell(lost, format!("{} lost: submitted, but no record came", counted(lost, "operation")));
     let untimed = queue.count("untimed");
-    tell(untimed, format!("{} records without usable times", count(untimed)));
+    tell(untimed, format!("{} without usable times", counted(untimed, "record")));
     let out_of_place = queue.count("out_of_place");
     tell(
         out_of_place,
         format!(
-            "{} records came out of place, by {} at most; {} were held for others at most",
-            count(out_of_place),
+            "{} came out of place, by {} at most; {} held for others at most",
+            counted(out_of_place, "record"),
             time(queue.count("worst_late_ns")),
             count(queue.count("held_peak"))
         ),
@@ -222,18 +222,18 @@ fn account_sentences(queue: &Queue) -> Vec<String> {
         queue.foreign.len() as u64,
         format!("foreign: {}", queue.foreign.first().cloned().unwrap_or_default()),
     );
-    tell(queue.duplicates, format!("{} records came twice", count(queue.duplicates)));
+    tell(queue.duplicates, format!("{} came twice", counted(queue.duplicates, "record")));
     let overlaps = queue.count("overlaps");
     tell(
         overlaps,
         format!(
-            "{} records overlap on this in-order queue, by {} at most: its clock is wrong by as much",
-            count(overlaps),
+            "overlaps on this in-order queue: {}, by {} at most; its clock is wrong by as much",
+            counted(overlaps, "record"),
             time(queue.count("worst_overlap_ns"))
         ),
     );
     for (name, number) in anomalies(queue).into_iter().filter(|(name, _)| *name != "overlap") {
-        tell(number, format!("{} records: {name}", count(number)));
+        tell(number, format!("{}: {name}", counted(number, "record")));
     }
     if !queue.finished {
         sentences
@@ -281,11 +281,8 @@ pub fn info_text(session: &Session) -> String {
         }
     }
     if vendor_dropped(session) > 0 {
-        let _ = writeln!(
-            page,
-            "  {} records were dropped by vendors' interfaces",
-            count(vendor_dropped(session))
-        );
+        let _ =
+            writeln!(page, "  vendors' interfaces dropped {}", counted(vendor_dropped(session), "record"));
     }
     page
 }
@@ -302,8 +299,7 @@ fn clock_sentences(queue: &Queue) -> Vec<String> {
         let _ = write!(text, "{}; ", clock.source);
     }
     let pieces = clock.knots.len().saturating_sub(1).max(1);
-    let line = if pieces == 1 { "line" } else { "lines" };
-    let _ = write!(text, "{pieces} {line} through {} bounds", count(clock.bounds));
+    let _ = write!(text, "{} through {}", counted(pieces as u64, "line"), counted(clock.bounds, "bound"));
     if clock.drift_ppm.abs() >= 0.05 {
         let _ = write!(text, ", drift {:+.1} ppm", clock.drift_ppm);
     }

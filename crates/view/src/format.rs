@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use taskscope_event::{Count, Counted};
 use taskscope_execution::{Process, Thread};
 
 /// A time: `1.23 s`, `12.3 ms`, `456 µs`, `789 ns`; three significant figures.
@@ -84,15 +85,7 @@ fn three_figures(value: f64) -> String {
 
 /// A count in groups of three: `12 345 678`.
 pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
+    Count(number).to_string()
 }
 
 /// A number of bytes with three digits: `512 B`, `1.25 MiB`.
@@ -109,12 +102,7 @@ pub fn byte_count(bytes: u64) -> String {
 
 /// A count with its noun: `1 thread`, `12 threads`.
 pub fn counted(number: u64, noun: &str) -> String {
-    let ending = match number {
-        1 => "",
-        _ if noun.ends_with('s') => "es",
-        _ => "s",
-    };
-    format!("{} {noun}{ending}", count(number))
+    Counted(number, noun).to_string()
 }
 
 /// A large count short: `21.4 M`; below 100 000 in full.

@@ -74,14 +74,16 @@ pub fn text(session: &Session) -> String {
     let complete = match open {
         0 if session.is_complete() => "yes: every stream ended properly".to_string(),
         0 => "no: see the notes".to_string(),
-        open => format!("no: {open} of {} streams did not end properly", session.streams.len()),
+        open => {
+            format!("no: {open} of {} did not end properly", counted(session.streams.len() as u64, "stream"))
+        }
     };
     line("complete", &complete);
     if let Some(cpus) = crate::cpus::header(execution) {
         line("CPUs", &cpus);
     }
     line("clocks", &clocks(session));
-    line("lost", &format!("{} events", count(session.lost_events())));
+    line("lost", &counted(session.lost_events(), "event"));
     let models: Vec<String> =
         session.events_by_model.iter().map(|(name, events)| format!("{name} {}", count(*events))).collect();
     let models = if models.is_empty() { String::new() } else { format!("   ({})", models.join(", ")) };

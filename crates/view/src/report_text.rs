@@ -262,7 +262,10 @@ impl Page<'_> {
             threads = format!("{processes} processes  {threads}");
         }
         let tasks = counted(analysis.tasks, "task");
-        let events = format!("{} events", short_count(session.events));
+        let events = match session.events {
+            1 => counted(1, "event"),
+            events => format!("{} events", short_count(events)),
+        };
         let wall = time(ledger.wall_ns);
         match recorded {
             Some(trace) => {
@@ -288,7 +291,10 @@ impl Page<'_> {
                 until.map_or("nothing of them is here".to_string(), |at| format!("everything up to {at}"));
             let why = match open.len() {
                 0 => "see the notes".to_string(),
-                open => format!("{open} of {} streams did not end properly; {until}", session.streams.len()),
+                open => format!(
+                    "{open} of {} did not end properly; {until}",
+                    counted(session.streams.len() as u64, "stream")
+                ),
             };
             self.line(&format!("  {YELLOW}incomplete{YELLOW:#}: {why}"));
         }

@@ -190,7 +190,7 @@ impl RunDifference {
     /// As lines for a person, with `top` rows of each long table.
     pub fn text(&self, names: [&str; 2], top: usize) -> String {
         let mut out = String::new();
-        let counted = |runs: usize| if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+        let counted = |runs: usize| crate::format::counted(runs as u64, "run");
         let _ = writeln!(out, "  before  {} ({})", names[0], counted(self.runs.0));
         let _ = writeln!(out, "  after   {} ({})", names[1], counted(self.runs.1));
         for group in [Group::Run, Group::Efficiency, Group::Cause, Group::Finding, Group::TaskType] {

@@ -1,6 +1,6 @@
 //! The run as lines of a terminal: one line for each thread, one character for each piece of time.
 
-use crate::format::{count, fit, harmless, time};
+use crate::format::{count, counted, fit, harmless, time};
 use anstyle::{AnsiColor, Color, Style};
 use std::fmt::Write;
 use taskscope_execution::devices::{Class, Devices, Queue};
@@ -149,9 +149,9 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
     if shown.len() < all.len() {
         let _ = writeln!(
             text,
-            "{} of {} threads, evenly chosen; `taskscope view` shows all",
+            "{} of {}, evenly chosen; `taskscope view` shows all",
             shown.len(),
-            count(all.len() as u64)
+            counted(all.len() as u64, "thread")
         );
     }
     if queues.len() > LINES {

@@ -169,7 +169,7 @@ fn no_cpu(session: &Session) -> String {
     let limit = facts.iter().filter(|facts| facts.throttled_ns() > 0);
     if let Some(quota) = limit.filter_map(|facts| facts.quota.as_ref()).min_by_key(|quota| quota.millicpus) {
         return format!(
-            "threads had no CPU: their control group {} reached its limit of {} CPUs",
+            "threads had no CPU: their control group {} reached its CPU limit of {}",
             format::harmless(&quota.cgroup),
             quota.millicpus as f64 / 1000.0
         );
@@ -232,7 +232,7 @@ fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) ->
             None => format!("the team waits for {place}"),
         },
         FindingKind::Creation => {
-            format!("{workers} wait while {} creates {} tasks", place, format::count(finding.tasks_created))
+            format!("{workers} wait while {place} creates {}", format::counted(finding.tasks_created, "task"))
         }
         FindingKind::RegionCode => format!("load imbalance in region code: {place}"),
         FindingKind::Device if finding.victims.get(State::TargetWait) == finding.ns => {
@@ -430,7 +430,11 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
         };
         say(
             "unfinished-stream",
-            format!("{} of {} streams did not end: {how}; {kept}", unfinished.len(), session.streams.len()),
+            format!(
+                "{} of {} did not end: {how}; {kept}",
+                unfinished.len(),
+                format::counted(session.streams.len() as u64, "stream")
+            ),
         );
     }
     if let Some(notice) = crate::cpus::more_workers(&session.execution) {
@@ -457,17 +461,15 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
     if lost > 0 {
         say(
             "lost-events",
-            format!("{} events were lost; the time around them counts as unknown", format::count(lost)),
+            format!("lost {}; the time around them counts as unknown", format::counted(lost, "event")),
         );
     }
     if session.clocks_too_far > 0 {
-        let events = format::count(session.clocks_too_far);
+        let events = format::counted(session.clocks_too_far, "event");
         let longest = format::time(taskscope_session::LONGEST_NS);
         say(
             "clock-too-far",
-            format!(
-                "clocks of {events} events lie more than {longest} after the first; the stream is damaged"
-            ),
+            format!("the clocks of {events} are more than {longest} after the first; the stream is damaged"),
         );
     }
     let uncertain = &session.execution.uncertain;

@@ -14,6 +14,7 @@ use taskscope_execution::view::NoViews;
 use taskscope_model::{Machine, MachineOptions};
 use taskscope_session::judgement::{Judge, Verdict};
 use taskscope_session::{device_check, emulation};
+use taskscope_view::format::counted;
 
 /// Check a trace against every consistency rule and list all violations.
 ///
@@ -70,7 +71,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         return Err(error);
     }
     if played.interrupted {
-        let kept = format!("{} of {} events were checked", played.events, trace.event_count());
+        let kept = format!("checked {} of {}", played.events, counted(trace.event_count(), "event"));
         return Err(interruption.failure(kept).into());
     }
     printer.summary(&verdict)?;
@@ -86,13 +87,13 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     if verdict.accepts(Judge::Own) && broken.is_empty() {
         let queues = match devices.queues.len() {
             0 => String::new(),
-            count => format!(" and {count} device queues"),
+            count => format!(" and {}", counted(count as u64, "device queue")),
         };
         eprintln!(
-            "{}: {} events in {} streams{queues}, no violations{}",
+            "{}: {} in {}{queues}, no violations{}",
             trace.root().display(),
-            played.events,
-            trace.streams().len(),
+            counted(played.events, "event"),
+            counted(trace.streams().len() as u64, "stream"),
             selection.words.as_ref().map(|words| format!(" of {words}")).unwrap_or_default()
         );
         return Ok(ExitCode::SUCCESS);
@@ -132,7 +133,7 @@ fn print_of_devices(broken: &[device_check::Violation], args: &Args) -> anyhow::
         eprintln!("error[{rule}]: {} more", count - SHOWN);
     }
     if !broken.is_empty() {
-        eprintln!("{} violations of device queues", broken.len());
+        eprintln!("{} of device queues", counted(broken.len() as u64, "violation"));
     }
     if let Some(out) = &mut out {
         out.flush().context("cannot print")?;

@@ -15,6 +15,7 @@ use taskscope_event::models;
 use taskscope_session::selection::EventRecord;
 use taskscope_trace::MergedEvent;
 use taskscope_view::format;
+use taskscope_view::format::counted;
 
 /// Print the events of a trace in the order of time.
 #[derive(clap::Args)]
@@ -93,7 +94,9 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     progress.finish();
     out.flush().context("cannot print")?;
     if interruption.is_requested() {
-        return Err(interruption.failure(format!("the {printed} events that are printed are whole")).into());
+        return Err(interruption
+            .failure(format!("what is printed ({}) is whole", counted(printed, "event")))
+            .into());
     }
     Ok(ExitCode::SUCCESS)
 }

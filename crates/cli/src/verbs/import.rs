@@ -9,7 +9,7 @@ use taskscope_files::read_regular;
 use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
 use taskscope_import::starpu::{is_tasks_rec, read_tasks_rec};
 use taskscope_import::{ImportErrors, write_graph};
-use taskscope_view::format::fit;
+use taskscope_view::format::{counted, fit};
 
 /// Longest file of another tool.
 const MAX_FILE_BYTES: u64 = 8 << 30;
@@ -55,11 +55,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .remedy("give a directory that does not exist yet, with -o")
     })?;
     eprintln!(
-        "taskscope: {shown}: {} tasks, {} data, {} workers on {} nodes  →  {}",
-        graph.tasks.len(),
+        "taskscope: {shown}: {}, {} data, {} on {}  →  {}",
+        counted(graph.tasks.len() as u64, "task"),
         graph.data.len(),
-        graph.executing_workers().count(),
-        graph.nodes.len(),
+        counted(graph.executing_workers().count() as u64, "worker"),
+        counted(graph.nodes.len() as u64, "node"),
         args.output.display()
     );
     let of_runtime = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_import::device_records::{Error, Imported, ImportedQueue, Options, ReadError, import};
-use taskscope_view::format::{count, fit, time};
+use taskscope_view::format::{count, counted, fit, time};
 
 /// What only this format knows.
 #[derive(clap::Args)]
@@ -63,7 +63,9 @@ fn failure(error: Error) -> Failure {
         Error::NoRecords { problems } => Failure::new(error.to_string()).why(match problems.as_slice() {
             [] => "every line is empty or a comment".to_owned(),
             [one] => one.clone(),
-            [first, ..] => format!("{first}, and {} more lines like this", problems.len() - 1),
+            [first, ..] => {
+                format!("{first}, and {} like this", counted(problems.len() as u64 - 1, "more line"))
+            }
         }),
         _ => Failure::new(error.to_string()),
     }
@@ -72,9 +74,9 @@ fn failure(error: Error) -> Failure {
 fn print(imported: &Imported, root: &Path, out: &mut impl Write) -> std::io::Result<()> {
     writeln!(
         out,
-        "{} records, {} queues, {} held at most for records that came late  →  {}",
-        count(imported.records),
-        imported.queues.len(),
+        "{}, {}, {} held at most for records that came late  →  {}",
+        counted(imported.records, "record"),
+        counted(imported.queues.len() as u64, "queue"),
         count(imported.held_peak),
         root.display()
     )?;
@@ -102,7 +104,7 @@ fn print(imported: &Imported, root: &Path, out: &mut impl Write) -> std::io::Res
         )?;
     }
     if imported.foreign.len() > 10 {
-        writeln!(out, "  and {} more foreign records", imported.foreign.len() - 10)?;
+        writeln!(out, "  and {}", counted(imported.foreign.len() as u64 - 10, "more foreign record"))?;
     }
     Ok(())
 }

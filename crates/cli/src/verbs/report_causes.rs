@@ -188,6 +188,9 @@ fn tell_losses(trace: &GraphTrace) {
         eprintln!("taskscope: {problem}");
     }
     if trace.misfits > 0 {
-        eprintln!("taskscope: {} events did not fit and were left out", trace.misfits);
+        eprintln!(
+            "taskscope: left out {} that did not fit",
+            taskscope_view::format::counted(trace.misfits, "event")
+        );
     }
 }

@@ -11,7 +11,7 @@ use taskscope_event::models::MODELS;
 use taskscope_execution::filter::TimeRange;
 use taskscope_session::selection::Part;
 use taskscope_trace::Slice;
-use taskscope_view::format::shell_word;
+use taskscope_view::format::{counted, shell_word};
 
 /// Cuts a trace by time, threads and models. The result is a valid trace.
 ///
@@ -98,7 +98,9 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         0 => String::new(),
         added => format!(", and {added} more for what they rest on,"),
     };
-    eprintln!("{} events of {} threads{added} in {}", sliced.events, sliced.streams, args.output.display());
+    let (events, threads) =
+        (counted(sliced.events as u64, "event"), counted(sliced.streams as u64, "thread"));
+    eprintln!("{events} of {threads}{added} in {}", args.output.display());
     if (0..trace.streams().len()).any(|stream| selected.part_of(stream) == Part::Passing) {
         let slice = shell_word(&args.output);
         eprintln!(

@@ -59,7 +59,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             if interruption.is_requested() {
                 progress.finish();
-                let kept = format!("{} files are sorted, the others are as they were", files - 1);
+                let kept =
+                    format!("{} sorted, the others are as they were", counted(files as u64 - 1, "file"));
                 return Err(interruption.failure(kept).into());
             }
             stream.sort_file(which).map_err(|error| {

@@ -12,6 +12,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use taskscope_event::{Code, models};
 use taskscope_trace::Trace;
+use taskscope_view::format::counted;
 
 /// Count the events of a trace by kind.
 #[derive(clap::Args)]
@@ -51,8 +52,10 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             progress.show_sometimes(read);
             if read.is_multiple_of(1 << 14) && interruption.is_requested() {
                 progress.finish();
-                let kept =
-                    format!("nothing is printed: {read} of {} events were counted", trace.event_count());
+                let kept = format!(
+                    "nothing is printed: counted {read} of {}",
+                    counted(trace.event_count(), "event")
+                );
                 return Err(interruption.failure(kept).into());
             }
             if selected.passes(&taskscope_trace::MergedEvent { stream, file, event }) {

@@ -106,10 +106,14 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     // When stderr is closed there is nobody to tell, but `--open` may have opened a browser.
     let _ = writeln!(
         out,
-        "viewing {}: {} events, ready in {took}\n  {}\n  \
+        "viewing {}: {}, ready in {took}\n  {}\n  \
          {dim}from another machine: ssh -L {port}:127.0.0.1:{port} {}, then open the same address there; ^C ends the viewer{dim:#}",
         args.trace.display(),
-        format::short_count(events),
+        if events == 1 {
+            format::counted(1, "event")
+        } else {
+            format!("{} events", format::short_count(events))
+        },
         address,
         host_name(),
     );

@@ -9,7 +9,7 @@ mod totals;
 pub use difference::{PathsDifference, paths_difference};
 pub use totals::{incomplete_profiles, profile_summary};
 
-use crate::format::count;
+use crate::format::{count, counted};
 use crate::words::missing_names;
 use anstyle::Style;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
@@ -115,16 +115,16 @@ impl CallPaths {
         let total = |metric| self.tree.tree.total(metric);
         if let Some(quality) = self.quality.filter(|quality| quality.samples > 0) {
             notes.push(format!(
-                "{} samples, of which {} were followed to the root of the stack and {} taken inside the runtime, \
+                "{}: {} followed to the root of the stack, {} taken inside the runtime, \
                  whatever time each stands for",
-                count(quality.samples),
+                counted(quality.samples, "sample"),
                 count(quality.reached_root),
                 count(quality.in_runtime)
             ));
             if quality.levels_unknown > 0 {
                 notes.push(format!(
-                    "the tasks on the stack are not known of {} samples",
-                    count(quality.levels_unknown)
+                    "the tasks on the stack are not known of {}",
+                    counted(quality.levels_unknown, "sample")
                 ));
             }
         } else if self.quality.is_some() {
@@ -134,7 +134,7 @@ impl CallPaths {
                     .to_string(),
             );
         } else if total(Metric::SAMPLES) > 0 {
-            notes.push(format!("{} samples", count(total(Metric::SAMPLES))));
+            notes.push(counted(total(Metric::SAMPLES), "sample"));
         } else {
             notes.push(
                 "no samples: time by path is not known, waiting and blame are at the constructs' own lines; the run was short, \
@@ -153,7 +153,7 @@ impl CallPaths {
         }
         if self.unfit > 0 {
             notes.push(format!(
-                "the recorder's memory was full: {} times something was counted further out than it was",
+                "the recorder's memory was full: {} times, something was counted further out than it was",
                 count(self.unfit)
             ));
         }

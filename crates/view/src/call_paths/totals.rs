@@ -93,7 +93,7 @@ pub(super) fn cpu_note(tree: &CallTree, states: &[(&str, u64)]) -> Option<String
     let without = format!("workers had no CPU for {} of their time (estimated)", percent(no_cpu, capacity));
     match workers_on_cpus(&tree.processes).filter(|(workers, cpus)| workers > cpus) {
         Some((workers, cpus)) => {
-            let warning = format!("warning: {workers} workers, {} allowed", counted(cpus, "CPU"));
+            let warning = format!("warning: {}, {} allowed", counted(workers, "worker"), counted(cpus, "CPU"));
             let remedy = format!("try OMP_NUM_THREADS={cpus}, or allow more CPUs");
             Some(if is_much { format!("{warning}: {without}; {remedy}") } else { warning })
         }

@@ -57,10 +57,10 @@ pub(super) fn queues_text(graph: &TaskGraph, causes: &Causes, out: &mut String) 
     for (node, queue) in graph.nodes.iter().zip(&causes.queues) {
         let _ = write!(
             out,
-            "   node {:<6} workers idle {:>10}; {} tasks waited {} each, at most {} at a time",
+            "   node {:<6} workers idle {:>10}; {} waited {} each, at most {} at a time",
             node.id,
             format::time(queue.idle_ns),
-            format::count(queue.tasks),
+            format::counted(queue.tasks, "task"),
             format::time(queue.wait_ns / queue.tasks.max(1)),
             format::count(queue.most)
         );

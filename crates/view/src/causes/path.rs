@@ -228,12 +228,12 @@ pub(super) fn path_text(
     let workers = graph.executing_workers().count();
     let _ = writeln!(
         out,
-        "   work {}, longest chain {} ({} with runtime costs): parallelism {:.1}; no run on {} workers is shorter than {}",
+        "   work {}, longest chain {} ({} with runtime costs): parallelism {:.1}; no run on {} is shorter than {}",
         format::time(span.work_ns),
         format::time(span.span_ns),
         format::time(span.burdened_span_ns),
         span.parallelism(),
-        workers,
+        format::counted(workers as u64, "worker"),
         format::time(span.lower_bound_ns(workers as u64))
     );
     let _ = writeln!(
@@ -246,12 +246,12 @@ pub(super) fn path_text(
     for row in slack_by_type(graph, &slack).iter().take(options.top) {
         let _ = writeln!(
             out,
-            "   {:<44} could end {} later on average, the tightest {}; {} of {} tasks are critical",
+            "   {:<44} could end {} later on average, the tightest {}; {} of {} critical",
             format::fit(&graph.types[row.ty].name, 44),
             format::time(row.mean_ns),
             format::time(row.least_ns),
             format::count(row.without),
-            format::count(row.tasks)
+            format::counted(row.tasks, "task")
         );
     }
     let _ = writeln!(
@@ -319,7 +319,7 @@ fn questions(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions
     }
     let per_node = graph.executing_workers().count().div_ceil(graph.nodes.len().max(1)) as u32;
     let twice = Change { workers_per_node: Some(2 * per_node), ..Change::default() };
-    list.push((format!("{} workers a node", 2 * per_node), twice));
+    list.push((format!("{} a node", format::counted(2 * per_node as u64, "worker")), twice));
     list
 }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use taskscope_files::read_regular;
+use taskscope_view::format::counted;
 
 /// Longest `stream.json` that is read.
 const MAX_METADATA_BYTES: u64 = 64 << 20;
@@ -42,8 +43,8 @@ impl Losses {
 
     /// One line, when there is something to say.
     pub fn sentence(&self) -> Option<String> {
-        let events = (self.events > 0).then(|| format!("{} events", self.events));
-        let threads = (self.threads > 0).then(|| format!("{} whole threads", self.threads));
+        let events = (self.events > 0).then(|| counted(self.events, "event"));
+        let threads = (self.threads > 0).then(|| counted(self.threads, "whole thread"));
         let parts: Vec<String> = events.into_iter().chain(threads).collect();
         (!parts.is_empty()).then(|| {
             format!("taskscope: {} could not be recorded (disk, limits, or --max-size)", parts.join(" and "))

@@ -230,8 +230,9 @@ fn record(
     }
     if speaks && let Some((tails, why)) = tails_outside {
         summary::say(&format!(
-            "taskscope: {tails} files with the newest events could not be copied into the trace ({why}); read it \
-             on this host before that is restarted"
+            "taskscope: {} with the newest events could not be copied into the trace ({why}); read it \
+             on this host before that is restarted",
+            taskscope_view::format::counted(tails, "file")
         ));
     }
     Ok(outcome.pass_on())

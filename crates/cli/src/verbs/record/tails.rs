@@ -16,6 +16,7 @@ use std::path::Path;
 use taskscope_files::{NewFile, open_regular};
 use taskscope_record::drain::{DRAINER_VARIABLE, Drainer, Refused};
 use taskscope_record::{TAIL_DIRECTORY_VARIABLE, tail_place_for};
+use taskscope_view::format::counted;
 
 /// Starts to store the tails of the trace in `directory`, where they lie elsewhere, and tells the program.
 /// Without the thread, the program's threads store themselves.
@@ -33,8 +34,7 @@ pub fn drain(directory: &Path, environment: &mut Environment) -> Option<Drainer>
 /// What could not be stored, and what followed.
 pub fn refused_sentence(refused: &Refused) -> Option<String> {
     let why = refused.why.as_ref()?;
-    let streams =
-        if refused.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", refused.streams) };
+    let streams = counted(refused.streams, "stream");
     Some(format!(
         "taskscope: {streams} could not be stored for the program ({why}); its threads tried themselves from then on"
     ))
