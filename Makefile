@@ -5,6 +5,8 @@ PREFIX ?= /usr/local
 CARGO ?= cargo
 cargo = $(CARGO) --quiet
 release = target/release
+# Names each step before it runs, and prints its time.
+step = scripts/step
 # What is built is looked for here, also where the user has cargo build elsewhere.
 override export CARGO_TARGET_DIR := $(CURDIR)/target
 
@@ -13,7 +15,7 @@ override export CARGO_TARGET_DIR := $(CURDIR)/target
 help:
 	@echo "make test               install what is missing, build, run every test"
 	@echo "make demo               install what is missing, build, record an example, print its report"
-	@echo "make build              build the command and the recorder (release)"
+	@echo "make build              build the command and the recorder (release); debug information is in NAME.debug"
 	@echo "make install PREFIX=P   build and install below P (now $(PREFIX))"
 	@echo "make uninstall PREFIX=P remove what install put there"
 	@echo "make bench              what recording, sampling and profiling cost five OpenMP programs, and what one sample costs (minutes; wants a quiet machine)"
@@ -46,16 +48,16 @@ ovni-suite:
 	@scripts/ovni-suite $(BUILD)
 
 packages:
-	@scripts/install-packages
+	@$(step) "install missing packages (first time: minutes)" scripts/install-packages
 
 test: packages
-	@scripts/install-packages --browser
-	@scripts/clear-killed
-	@$(cargo) test --workspace --no-run
-	@$(MAKE) --no-print-directory -s -C examples/openmp
-	@$(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
-	@$(CARGO) test -p taskscope-record --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
-	@$(MAKE) --no-print-directory -s test-tokio-unstable
+	@$(step) "install the browser for tests of pages" scripts/install-packages --browser
+	@$(step) "remove what killed OpenMP programs left in /dev/shm" scripts/clear-killed
+	@$(step) "build the tests (first time: several minutes)" $(cargo) test --workspace --no-run
+	@$(step) "build the example programs" $(MAKE) --no-print-directory -s -C examples/openmp
+	@$(step) "run the tests of all crates" $(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
+	@$(step) "run the tests with tracing, tokio and rayon" $(CARGO) test -p taskscope-record --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
+	@$(step) "run the tests of tokio's own instrumentation" $(MAKE) --no-print-directory -s test-tokio-unstable
 
 # tokio's own instrumentation is there only with this cfg, which builds all dependencies anew: a target of its own.
 .PHONY: test-tokio-unstable
@@ -63,14 +65,16 @@ test-tokio-unstable:
 	@RUSTFLAGS="$$RUSTFLAGS --cfg tokio_unstable" $(CARGO) test -p taskscope-record --features tracing,tokio,rayon,tokio/tracing \
 		--test async_tasks --target-dir target/tokio-unstable $(if $(CI),,--quiet)
 
+# Debug information goes to NAME.debug beside each file.
 build:
-	@$(cargo) build --release -p taskscope -p taskscope-record-ompt -p taskscope-record-c -p taskscope-record-capi -p taskscope-record-device -p taskscope-record-mpi
+	@$(step) "build the command and the recorders (first time: several minutes)" $(cargo) build --release -p taskscope -p taskscope-record-ompt -p taskscope-record-c -p taskscope-record-capi -p taskscope-record-device -p taskscope-record-mpi
+	@$(step) "move debug information to files of its own" scripts/split-debug $(release)/taskscope $(release)/*.so
 
 demo: packages build
-	@scripts/demo
+	@$(step) "build the example, record it, print its report" scripts/demo
 
 install: build
-	@scripts/install $(DESTDIR)$(PREFIX)
+	@$(step) "install below $(DESTDIR)$(PREFIX)" scripts/install $(DESTDIR)$(PREFIX)
 
 uninstall:
 	@scripts/install --uninstall $(DESTDIR)$(PREFIX)
