@@ -2,7 +2,7 @@
 
 use crate::blame::{Charge, Culprit};
 use crate::grain::{Grain, Grains};
-use crate::hang::Hang;
+use crate::hang::{Hang, Needed};
 use crate::late::{LateProcess, waits_for_late};
 use crate::ledger::{ByState, Ledger};
 use crate::state_places::SumsByPlace;
@@ -156,6 +156,8 @@ pub struct Finding {
     pub late: Option<LateProcess>,
     /// Row of [`Analysis::hangs`](crate::Analysis::hangs), where the run hung.
     pub hang: Option<usize>,
+    /// Whether nearly all of it is the waits of a hang, which is a finding of its own.
+    pub is_of_hang: bool,
 }
 
 impl Finding {
@@ -176,6 +178,7 @@ impl Finding {
             grain: None,
             late: None,
             hang: None,
+            is_of_hang: false,
         }
     }
 }
@@ -260,6 +263,7 @@ pub(crate) fn findings(
             grain,
             late: None,
             hang: None,
+            is_of_hang: false,
         });
     }
     let mut late_at: FxHashMap<Place, u64> = FxHashMap::default();
@@ -291,8 +295,33 @@ pub(crate) fn findings(
             all.push(Finding { tasks_created, confidence, ..own });
         }
     }
+    let in_hangs = in_hangs(hangs);
+    for finding in &mut all {
+        let ns = in_hangs.get(&(finding.kind, finding.place)).copied().unwrap_or(0);
+        finding.is_of_hang = ns >= finding.ns / 10 * 9 && ns > 0;
+    }
     all.sort_by_key(|f| (Reverse(f.ns), f.kind, f.state, f.place, f.late));
     all.splice(0..0, hangs.iter().enumerate().filter_map(|(row, hang)| of_hang(row, hang)));
+    all
+}
+
+/// Nanoseconds of the waits of hangs, by the findings in which they are, too.
+fn in_hangs(hangs: &[Hang]) -> FxHashMap<(FindingKind, Place), u64> {
+    let mut all: FxHashMap<(FindingKind, Place), u64> = FxHashMap::default();
+    for wait in hangs.iter().flat_map(|hang| &hang.waits) {
+        let Section { state, place, .. } = wait.span.section;
+        let mut add = |kind, place| *all.entry((kind, place)).or_default() += wait.span.nanos();
+        match state {
+            State::Communication => add(FindingKind::Communication, place),
+            _ if state.group() == Group::Device => add(FindingKind::Device, place),
+            _ => add(FindingKind::NobodyWorks, place),
+        }
+        for needed in &wait.needs {
+            if let Needed::Holder { site, .. } = needed {
+                add(FindingKind::Lock, Place::site(*site));
+            }
+        }
+    }
     all
 }
 

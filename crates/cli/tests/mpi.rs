@@ -3,65 +3,12 @@
 
 mod common;
 
+use common::mpi::*;
 use common::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-/// An MPI library: its compiler wrapper and its launcher.
-#[derive(Clone, Copy, Debug)]
-struct Mpi {
-    compiler: &'static str,
-    fortran: &'static str,
-    launcher: &'static str,
-}
-
-const OPEN_MPI: Mpi =
-    Mpi { compiler: "mpicc.openmpi", fortran: "mpifort.openmpi", launcher: "mpirun.openmpi" };
-const MPICH: Mpi = Mpi { compiler: "mpicc.mpich", fortran: "mpifort.mpich", launcher: "mpirun.mpich" };
-
-/// More would have to share the cores of a small machine, on which MPI libraries wait busily.
-const RANKS: usize = 2;
-
-/// The libraries that are installed; says what is left out.
-fn installed() -> Vec<Mpi> {
-    let found: Vec<Mpi> = [OPEN_MPI, MPICH]
-        .into_iter()
-        .filter(|mpi| is_there(mpi.compiler) && is_there(mpi.launcher))
-        .collect();
-    if found.len() < 2 {
-        println!("skipped in part: only {found:?} is installed (scripts/install-packages)");
-    }
-    found
-}
-
-fn is_there(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|at| at.join(program).is_file())
-}
-
-fn program_source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
-}
-
-/// Lets Open MPI start more ranks than there are cores, as root too (containers).
-fn permit(command: &mut Command) -> &mut Command {
-    command
-        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
-        .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
-}
-
-fn compile(mpi: Mpi, directory: &Path, source: &str, options: &[&str]) -> PathBuf {
-    let program = directory.join("app");
-    let compiler = if source.ends_with("f90") { mpi.fortran } else { mpi.compiler };
-    let mut command = Command::new(compiler);
-    command.args(["-w", "-g", "-O1", "-o"]).arg(&program).arg(program_source(source)).args(options);
-    assert!(output(&mut command).status.success(), "the compiler failed");
-    program
-}
 
 /// The events of the `messages` model of a trace, as their three letters and fields.
 fn message_events(trace: &Path) -> Vec<(String, Value)> {

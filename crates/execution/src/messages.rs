@@ -128,6 +128,74 @@ pub struct Participation {
     pub bytes: u64,
 }
 
+/// What a call that had not ended at the end of the trace waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// A message that had not come.
+    Message {
+        /// Number of the communicator, the same for all its members.
+        comm: u64,
+        /// The sender's rank in the job; none for a wildcard.
+        source: Option<u32>,
+        /// The tag; none for a wildcard.
+        tag: Option<i32>,
+    },
+    /// The receiver of a message that cannot be sent before it is received.
+    Receiver {
+        /// Its rank in the job.
+        rank: u32,
+        /// The message's tag.
+        tag: i32,
+        /// The message's size; `u64::MAX` where not known.
+        bytes: u64,
+    },
+    /// Other members' parts in a collective operation.
+    Operation {
+        /// Number of the communicator, window or file.
+        comm: u64,
+        /// Number of the operation in it.
+        sequence: u64,
+    },
+    /// A call of one-sided communication by another process.
+    Access {
+        /// Its rank in the job.
+        rank: u32,
+        /// Number of the function that it has to call.
+        function: u32,
+    },
+}
+
+/// Messages of one sender, receiver, communicator and tag that no receive has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreceived {
+    /// Who sent them.
+    pub sender: ProcessIndex,
+    /// Whom they were sent to.
+    pub receiver: ProcessIndex,
+    /// Number of the communicator.
+    pub comm: u64,
+    /// Their tag.
+    pub tag: i32,
+    /// How many.
+    pub messages: u64,
+}
+
+/// A communicator, window or file, as its members made it known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    /// How many there are, also those without a trace.
+    pub size: u32,
+    /// Those with a trace, in no order.
+    pub processes: Vec<ProcessIndex>,
+}
+
+impl Members {
+    /// Whether all members are known.
+    pub fn is_complete(&self) -> bool {
+        self.size > 0 && self.processes.len() >= self.size as usize
+    }
+}
+
 /// A task that ended when a message or operation had completed, not when its body did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fulfilment {
@@ -161,6 +229,12 @@ pub struct Communication {
     pub calls: Vec<Call>,
     /// Messages, by the time they were received.
     pub messages: Vec<Message>,
+    /// What calls that had not ended waited for, by their rows.
+    pub awaited: Vec<(u32, Awaited)>,
+    /// Messages that were not received.
+    pub unreceived: Vec<Unreceived>,
+    /// Communicators, windows and files by their numbers.
+    pub members: FxHashMap<u64, Members>,
     /// Sends without a receive in the trace.
     pub unmatched_sends: u64,
     /// Receives without a send in the trace.
@@ -172,6 +246,13 @@ pub struct Communication {
 }
 
 impl Communication {
+    /// The process of a rank in the job of another process; none without a trace of it.
+    pub fn process_of_rank(&self, beside: ProcessIndex, rank: u32) -> Option<ProcessIndex> {
+        let job = self.ranks.get(&beside.0)?.job;
+        let of_rank = self.ranks.iter().find(|(_, known)| known.job == job && known.rank == rank);
+        of_rank.map(|(process, _)| ProcessIndex(*process))
+    }
+
     /// The calls of a thread, in order.
     pub fn calls_of(&self, thread: ThreadIndex) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(move |call| call.thread == thread)
@@ -218,10 +299,18 @@ fn operation(function: &str) -> &str {
     }
 }
 
-fn is_from_root(function: &str) -> bool {
+/// Whether a member of an operation of this function may leave it without the parts of all others: its partners are its
+/// neighbours in the communicator's topology, which are not recorded.
+pub fn is_among_neighbours(function: &str) -> bool {
+    operation(function).to_ascii_lowercase().starts_with("neighbor_")
+}
+
+/// Whether an operation of this function moves data from its root to all others.
+pub fn is_from_root(function: &str) -> bool {
     ["bcast", "scatter", "scatterv"].iter().any(|name| operation(function).eq_ignore_ascii_case(name))
 }
 
-fn is_to_root(function: &str) -> bool {
+/// Whether an operation of this function moves data from all others to its root.
+pub fn is_to_root(function: &str) -> bool {
     ["reduce", "gather", "gatherv"].iter().any(|name| operation(function).eq_ignore_ascii_case(name))
 }

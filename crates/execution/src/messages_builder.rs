@@ -1,11 +1,14 @@
 //! Pairs what the threads of several processes tell of their messages.
 
 use crate::messages::{
-    Call, Communication, Fulfilment, Message, Participation, PeerWait, PeerWaitKind, Rank,
+    Awaited, Call, Communication, Fulfilment, Message, Participation, PeerWait, PeerWaitKind, Rank,
+    Unreceived,
 };
 use crate::{NO_TIME, Place, PlaceKind, ProcessIndex, SiteIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::messages::{FUNCTIONS, polls};
+
+mod open_calls;
 
 /// No row.
 const NONE: u32 = u32::MAX;
@@ -17,6 +20,13 @@ const NO_RANK: u32 = u32::MAX;
 pub enum MessageChange {
     /// The thread's process has this rank.
     IsRank(Rank),
+    /// The thread's process is a member of this communicator, window or file.
+    IsMember {
+        /// Its number.
+        comm: u64,
+        /// How many members it has.
+        size: u32,
+    },
     /// Enters a function of the library.
     CallBegins {
         /// Its number.
@@ -88,6 +98,13 @@ pub enum MessageChange {
         peer: u32,
         /// Bytes that it accesses.
         bytes: u64,
+    },
+    /// The call does not end before this has come.
+    Awaits(Awaited),
+    /// The call does not end before a message that it, or a call before it, sent has been received or copied.
+    AwaitsSent {
+        /// The process's number of the send.
+        post: u64,
     },
     /// Has found a message that it has not received yet.
     Probed {
@@ -190,6 +207,8 @@ pub(crate) struct MessagesBuilder {
     fulfilled: Vec<(TaskIndex, u64, Completion)>,
     concerns: Vec<Concern>,
     probes: Vec<Probe>,
+    /// Of each thread, by its number: what its last call awaits.
+    awaits: FxHashMap<u32, Vec<MessageChange>>,
     /// Processes of threads that call.
     threads_of: FxHashMap<ThreadIndex, ProcessIndex>,
     /// By call: who came last of those that it needed, before it ended.
@@ -219,6 +238,15 @@ impl MessagesBuilder {
                 let call = Call { thread, function, place, start, end, count, bytes, wait: None };
                 self.communication.calls.push(call);
                 self.completions.remove(&thread.0);
+                self.awaits_nothing(thread);
+            }
+            MessageChange::IsMember { comm, size } => {
+                let members = self.communication.members.entry(comm).or_default();
+                members.size = members.size.max(size);
+                members.processes.push(process);
+            }
+            MessageChange::Awaits(_) | MessageChange::AwaitsSent { .. } => {
+                self.awaits.entry(thread.0).or_default().push(change);
             }
             MessageChange::CallIsAt(place) => {
                 if let Some(call) = self.communication.calls.get_mut(call as usize) {
@@ -247,6 +275,7 @@ impl MessagesBuilder {
                 if let Some(call) = self.communication.calls.get_mut(call as usize) {
                     call.end = at;
                 }
+                self.awaits_nothing(thread);
             }
             MessageChange::Sends { post, comm, peer, tag, bytes } => {
                 let half =
@@ -329,6 +358,11 @@ impl MessagesBuilder {
         process_of: impl Fn(ThreadIndex) -> ProcessIndex + Copy,
         last: impl Fn(ThreadIndex) -> u64,
     ) -> Communication {
+        for members in self.communication.members.values_mut() {
+            members.processes.sort_unstable();
+            members.processes.dedup();
+        }
+        self.find_awaited();
         for call in self.communication.calls.iter_mut().filter(|call| call.end == NO_TIME) {
             call.end = last(call.thread).max(call.start);
         }
@@ -349,6 +383,12 @@ impl MessagesBuilder {
         self.share_waits_at_ports(process_of);
         self.note_waits();
         self.communication
+    }
+
+    fn awaits_nothing(&mut self, thread: ThreadIndex) {
+        if let Some(awaits) = self.awaits.get_mut(&thread.0) {
+            awaits.clear();
+        }
     }
 
     fn add_bytes(&mut self, call: u32, bytes: u64) {
@@ -407,7 +447,11 @@ impl MessagesBuilder {
             let mut others = sends.remove(&key).unwrap_or_default();
             others.sort_unstable_by_key(|row| self.sends[*row].post);
             let first = pairs.len();
+            let rest = others.split_off(own.len().min(others.len()));
             pairs.extend(others.into_iter().zip(own));
+            if !rest.is_empty() {
+                sends.insert(key, rest);
+            }
             // The message that a probe found is the first one that was asked for after it.
             for probe in probes.remove(&key).unwrap_or_default() {
                 let own = &pairs[first..];
@@ -418,6 +462,15 @@ impl MessagesBuilder {
                 }
             }
         }
+        let left = sends.into_iter().filter(|(_, rows)| !rows.is_empty());
+        let mut unreceived: Vec<Unreceived> = left
+            .map(|((comm, sender, receiver, tag), rows)| {
+                let messages = rows.len() as u64;
+                Unreceived { sender, receiver, comm, tag, messages }
+            })
+            .collect();
+        unreceived.sort_by_key(|row| (row.receiver, row.sender, row.comm, row.tag));
+        self.communication.unreceived = unreceived;
         self.communication.unmatched_sends = (self.sends.len() - pairs.len()) as u64;
         self.communication.unmatched_receives = (self.receives.len() - pairs.len()) as u64;
         pairs.sort_unstable_by_key(|(_, receive)| *receive);

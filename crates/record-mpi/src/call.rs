@@ -119,13 +119,7 @@ unsafe fn wrapped(
         begin(moment, row, call, caller);
         if let Some(library) = library {
             // SAFETY: the arguments are those of this function.
-            unsafe {
-                Operation { does: row.does, number: row.number, library }.before(
-                    &mut arguments,
-                    &mut flight,
-                    moment,
-                )
-            };
+            unsafe { Operation { row, library }.before(&mut arguments, &mut flight, moment) };
         }
     });
     // SAFETY: the program's own call.
@@ -141,9 +135,8 @@ unsafe fn wrapped(
     }
     record(|moment| {
         if let Some(library) = library {
-            let operation = Operation { does: row.does, number: row.number, library };
             // SAFETY: as above, and the call has returned.
-            unsafe { operation.after(&arguments, flight, good, moment) };
+            unsafe { Operation { row, library }.after(&arguments, flight, good, moment) };
         }
         moment.end_call(call);
     });

@@ -9,17 +9,21 @@ use taskscope_ompt::shared::Moment;
 use crate::arguments::{Arguments, Kind};
 use crate::communicators::{self, Communicator};
 use crate::entry::Language;
-use crate::functions::{ABSENT, Amount, Does, Makes, Message, On, Partitions};
+use crate::functions::{ABSENT, Amount, Does, Makes, Message, On, Partitions, Row};
 use crate::library::{Library, Status, WORDS};
-use crate::requests::{Making, Pending, PreparedCollective, PreparedSend, Receive, Table, put, take};
+use crate::requests::{
+    Making, Pending, PreparedCollective, PreparedReceive, PreparedSend, Receive, Table, put, take,
+};
 
 /// The next number of a send or receive of this process.
 static POSTS: AtomicU64 = AtomicU64::new(0);
 
+/// Requests of one call that its begin names.
+const MAX_AWAITED: usize = 16;
+
 /// A call, and how to understand it.
 pub struct Operation {
-    pub does: Does,
-    pub number: u32,
+    pub row: &'static Row,
     pub library: &'static Library,
 }
 
@@ -30,6 +34,7 @@ pub struct Flight {
     send: Option<u64>,
     receive: Option<Receive>,
     prepared: Option<PreparedSend>,
+    prepared_receive: Option<PreparedReceive>,
     prepared_collective: Option<PreparedCollective>,
     sequence: u64,
     /// Requests or messages that the call may complete, with their places in its array.
@@ -46,20 +51,22 @@ impl Operation {
     /// # Safety
     /// `arguments` are those of a call of this function.
     pub unsafe fn before(&self, arguments: &mut Arguments, flight: &mut Flight, moment: &mut Moment<'_>) {
-        // SAFETY: the positions of `self.does` are those of the function.
+        // SAFETY: the positions of `self.row.does` are those of the function.
         unsafe {
-            match self.does {
+            match self.row.does {
                 Does::Send(message) | Does::StartSend(message, _) => {
                     self.send(arguments, message, flight, moment)
                 }
                 Does::Receive(message, status) => {
                     self.post_receive(arguments, message, flight, moment);
+                    flight.receive.iter().for_each(|receive| record_awaited_receive(receive, moment));
                     self.provide_statuses(arguments, status, 1, flight);
                 }
                 Does::StartReceive(message, _) => self.post_receive(arguments, message, flight, moment),
                 Does::Exchange(send, receive, status) => {
                     self.send(arguments, send, flight, moment);
                     self.post_receive(arguments, receive, flight, moment);
+                    flight.receive.iter().for_each(|receive| record_awaited_receive(receive, moment));
                     self.provide_statuses(arguments, status, 1, flight);
                 }
                 Does::StartExchange(send, receive, _) => {
@@ -97,7 +104,12 @@ impl Operation {
                 }
                 Does::Ready(partitions, request) => self.ready(arguments, partitions, request, moment),
                 Does::PrepareReceive(message, _) => {
-                    flight.comm = self.communicator(arguments, message.comm, moment);
+                    let comm = self.communicator(arguments, message.comm, moment);
+                    flight.prepared_receive = comm.map(|comm| PreparedReceive {
+                        comm,
+                        source: arguments.int(message.peer),
+                        tag: arguments.int(message.tag),
+                    });
                 }
                 Does::Start(request) => self.start(arguments, request, 1, moment),
                 Does::StartAll(count, requests) => {
@@ -105,23 +117,36 @@ impl Operation {
                 }
                 Does::CompleteOne(request, _, status) => {
                     self.take_requests(arguments, request, 1, flight);
+                    self.await_taken(true, flight, moment);
                     self.provide_statuses(arguments, status, 1, flight);
                 }
                 Does::CompleteAll(count, requests, _, statuses)
                 | Does::CompleteSome(count, requests, _, _, statuses) => {
                     let count = length(arguments.int(count));
                     self.take_requests(arguments, requests, count, flight);
+                    let needs_all = matches!(self.row.does, Does::CompleteAll(..));
+                    self.await_taken(needs_all, flight, moment);
                     self.provide_statuses(arguments, statuses, count, flight);
                 }
                 Does::CompleteAny(count, requests, _, _, status) => {
                     self.take_requests(arguments, requests, length(arguments.int(count)), flight);
+                    self.await_taken(false, flight, moment);
                     self.provide_statuses(arguments, status, 1, flight);
                 }
                 Does::FreeRequest(request) => self.take_requests(arguments, request, 1, flight),
                 // Most probes of a loop find nothing: their communicator is looked up afterwards.
-                Does::Probe(_, _, status) => self.give_statuses(arguments, status, 1, flight),
+                Does::Probe(comm, _, status) => {
+                    if !self.row.polls {
+                        let comm = self.communicator(arguments, comm, moment);
+                        comm.iter().for_each(|comm| self.await_probed(arguments, comm, moment));
+                    }
+                    self.give_statuses(arguments, status, 1, flight);
+                }
                 Does::MatchProbe(comm, _, _, status) => {
                     flight.comm = self.communicator(arguments, comm, moment);
+                    if let Some(comm) = flight.comm.as_ref().filter(|_| !self.row.polls) {
+                        self.await_probed(arguments, comm, moment);
+                    }
                     self.provide_statuses(arguments, status, 1, flight);
                 }
                 Does::MatchedReceive(message, status) => {
@@ -138,7 +163,7 @@ impl Operation {
                         root: self.root(arguments, root, &comm),
                         bytes: self.amount(arguments, amount, &comm),
                         comm,
-                        number: self.number,
+                        number: self.row.number,
                     });
                 }
                 Does::BeginSplit(file, amount) => {
@@ -200,7 +225,7 @@ impl Operation {
         let (send, receive) = (flight.send.take(), flight.receive.take());
         // SAFETY: the positions are those of the function, which has returned and filled what it fills.
         unsafe {
-            match self.does {
+            match self.row.does {
                 Does::Receive(..) | Does::Exchange(..) => {
                     if let Some(receive) = receive {
                         received(&receive, self.status(&flight, 0), self.library, moment);
@@ -230,8 +255,8 @@ impl Operation {
                     }
                 }
                 Does::PrepareReceive(_, request) => {
-                    if let Some(comm) = flight.comm.take() {
-                        self.remember(arguments, request, Pending::PreparedReceive(comm, None));
+                    if let Some(prepared) = flight.prepared_receive.take() {
+                        self.remember(arguments, request, Pending::PreparedReceive(prepared, None));
                     }
                 }
                 Does::CompleteOne(_, flag, _) => {
@@ -283,7 +308,14 @@ impl Operation {
                         && let Some(comm) = flight.comm.take()
                     {
                         probed(&comm, self.status(&flight, 0), self.library, moment);
-                        let receive = Receive { post: POSTS.fetch_add(1, Relaxed), posted: moment.at, comm };
+                        let status = self.status(&flight, 0);
+                        let receive = Receive {
+                            post: next_post(),
+                            posted: moment.at,
+                            comm,
+                            source: status.source,
+                            tag: status.tag,
+                        };
                         let handle = arguments.handle_in(self.library, message, 0, Kind::Message);
                         put(Table::Messages, handle, Pending::Receive(receive));
                     }
@@ -328,7 +360,7 @@ impl Operation {
                     {
                         flight.sequence = comm.next_operation();
                         let root = messages::NO_RANK;
-                        tell_part(&comm, flight.sequence, root, 0, self.number, moment);
+                        tell_part(&comm, flight.sequence, root, 0, self.row.number, moment);
                     }
                 }
                 _ => {}
@@ -385,10 +417,12 @@ impl Operation {
         moment: &mut Moment<'_>,
     ) {
         // SAFETY: by contract.
-        let (peer, comm) =
-            unsafe { (arguments.int(message.peer), self.communicator(arguments, message.comm, moment)) };
-        if let Some(comm) = comm.filter(|_| peer != self.library.proc_null()) {
-            flight.receive = Some(Receive { post: POSTS.fetch_add(1, Relaxed), posted: moment.at, comm });
+        let (source, tag, comm) = unsafe {
+            let comm = self.communicator(arguments, message.comm, moment);
+            (arguments.int(message.peer), arguments.int(message.tag), comm)
+        };
+        if let Some(comm) = comm.filter(|_| source != self.library.proc_null()) {
+            flight.receive = Some(Receive { post: next_post(), posted: moment.at, comm, source, tag });
         }
     }
 
@@ -412,10 +446,10 @@ impl Operation {
                     tell_part(comm, sequence, *root, *bytes, *number, moment);
                     Pending::PreparedCollective(prepared, Some(sequence))
                 }
-                Some(Pending::PreparedReceive(comm, _)) => {
-                    let post = POSTS.fetch_add(1, Relaxed);
-                    let receive = Receive { post, posted: moment.at, comm: comm.clone() };
-                    Pending::PreparedReceive(comm, Some(receive))
+                Some(Pending::PreparedReceive(prepared, _)) => {
+                    let PreparedReceive { comm, source, tag } = prepared.clone();
+                    let receive = Receive { post: next_post(), posted: moment.at, comm, source, tag };
+                    Pending::PreparedReceive(prepared, Some(receive))
                 }
                 Some(other) => other,
                 None => continue,
@@ -433,6 +467,46 @@ impl Operation {
             {
                 flight.taken.push((place, handle, pending));
             }
+        }
+    }
+
+    /// Records what a call that may block on these requests waits for: all of them, or one of them.
+    fn await_taken(&self, needs_all: bool, flight: &Flight, moment: &mut Moment<'_>) {
+        // A part of the alternatives would be misleading.
+        if self.row.polls || !needs_all && flight.taken.len() > MAX_AWAITED {
+            return;
+        }
+        for (_, _, pending) in flight.taken.iter().take(MAX_AWAITED) {
+            match pending {
+                Pending::Receive(receive) | Pending::PreparedReceive(_, Some(receive)) => {
+                    record_awaited_receive(receive, moment)
+                }
+                Pending::Send { post } | Pending::PreparedSend(_, Some(post)) => {
+                    record_awaited_send(*post, moment)
+                }
+                Pending::Exchange { post, receive } => {
+                    record_awaited_send(*post, moment);
+                    record_awaited_receive(receive, moment);
+                }
+                Pending::Collective { sequence, comm, .. } => {
+                    record_awaited_operation(*sequence, *comm, moment)
+                }
+                Pending::PreparedCollective(prepared, Some(sequence)) => {
+                    record_awaited_operation(*sequence, prepared.comm.number, moment);
+                }
+                Pending::PreparedReceive(_, None)
+                | Pending::PreparedSend(_, None)
+                | Pending::PreparedCollective(_, None) => {}
+            }
+        }
+    }
+
+    /// Records what a probe waits for; its first arguments are source and tag.
+    unsafe fn await_probed(&self, arguments: &Arguments, comm: &Communicator, moment: &mut Moment<'_>) {
+        // SAFETY: by contract.
+        let (source, tag) = unsafe { (arguments.int(0), arguments.int(1)) };
+        if source != self.library.proc_null() {
+            record_awaited_source(comm, source, tag, moment);
         }
     }
 
@@ -531,11 +605,11 @@ impl Operation {
                     active.into_iter().for_each(|post| tell_sent(post, moment));
                     put(Table::Requests, handle, Pending::PreparedSend(send, None));
                 }
-                Pending::PreparedReceive(comm, active) => {
+                Pending::PreparedReceive(prepared, active) => {
                     if let Some(receive) = active {
                         received(&receive, status(), self.library, moment);
                     }
-                    put(Table::Requests, handle, Pending::PreparedReceive(comm, None));
+                    put(Table::Requests, handle, Pending::PreparedReceive(prepared, None));
                 }
             }
         }
@@ -615,7 +689,7 @@ impl Operation {
             let Some(comm) = self.members(arguments, on, moment) else { return };
             let (root, bytes) = (self.root(arguments, root, &comm), self.amount(arguments, amount, &comm));
             flight.sequence = comm.next_operation();
-            tell_part(&comm, flight.sequence, root, bytes, self.number, moment);
+            tell_part(&comm, flight.sequence, root, bytes, self.row.number, moment);
             match on {
                 On::CommFreed(at) => communicators::forget(
                     Kind::Communicator,
@@ -756,6 +830,30 @@ fn tell_completed(sequence: u64, comm: u32, moment: &mut Moment<'_>) {
     payload[..8].copy_from_slice(&sequence.to_le_bytes());
     payload[8..].copy_from_slice(&comm.to_le_bytes());
     moment.recorder.own_point(moment.at, messages::COLLECTIVE_COMPLETED, payload);
+}
+
+fn record_awaited_receive(receive: &Receive, moment: &mut Moment<'_>) {
+    record_awaited_source(&receive.comm, receive.source, receive.tag, moment);
+}
+
+fn record_awaited_source(comm: &Communicator, source: i32, tag: i32, moment: &mut Moment<'_>) {
+    let mut payload = [0; 12];
+    payload[..4].copy_from_slice(&comm.number.to_le_bytes());
+    // A source that is a wildcard is no member's rank; the wildcard of tags has one value in all libraries.
+    payload[4..8].copy_from_slice(&comm.peer(source).to_le_bytes());
+    payload[8..].copy_from_slice(&tag.to_le_bytes());
+    moment.recorder.own_point(moment.at, messages::AWAITS, payload);
+}
+
+fn record_awaited_send(post: u64, moment: &mut Moment<'_>) {
+    moment.recorder.own_point(moment.at, messages::AWAITS_SENT, post.to_le_bytes());
+}
+
+fn record_awaited_operation(sequence: u64, comm: u32, moment: &mut Moment<'_>) {
+    let mut payload = [0; 12];
+    payload[..8].copy_from_slice(&sequence.to_le_bytes());
+    payload[8..].copy_from_slice(&comm.to_le_bytes());
+    moment.recorder.own_point(moment.at, messages::AWAITS_OPERATION, payload);
 }
 
 fn tell_concerns(bytes: u64, comm: &Communicator, peer: u32, moment: &mut Moment<'_>) {

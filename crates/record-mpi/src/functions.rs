@@ -3,6 +3,8 @@
 //! In Fortran the same arguments are references, followed by the error code and by the lengths of strings.
 //! The rows are in `functions/table.rs`, which is made from the MPI Forum's list (`tests/function_list.rs`).
 
+use taskscope_event::models::messages::polls;
+
 /// Where the arguments of one message stand.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
@@ -141,6 +143,8 @@ pub struct Row {
     pub does: Does,
     /// In `messages::FUNCTIONS`.
     pub number: u32,
+    /// Whether it returns at once, whatever has completed.
+    pub polls: bool,
 }
 
 const fn message(count: u8, datatype: u8, peer: u8, tag: u8, comm: u8) -> Message {
@@ -172,6 +176,7 @@ macro_rules! rows {
             symbols: by_variant([$( ($variant, $symbol) ),*]),
             does: $does,
             number: $number,
+            polls: polls(stringify!($name)),
         } ),*];
     };
 }

@@ -15,6 +15,9 @@ pub struct Receive {
     /// Nanoseconds.
     pub posted: u64,
     pub comm: Arc<Communicator>,
+    /// The sender's rank in the communicator and the tag, either of which may be a wildcard.
+    pub source: i32,
+    pub tag: i32,
 }
 
 /// A send that can be started again and again.
@@ -28,6 +31,14 @@ pub struct PreparedSend {
     pub partitions: u64,
     /// Partitions that are not ready yet, since it was started.
     pub missing: u64,
+}
+
+/// A receive that can be started again and again.
+#[derive(Clone)]
+pub struct PreparedReceive {
+    pub comm: Arc<Communicator>,
+    pub source: i32,
+    pub tag: i32,
 }
 
 /// A collective operation that can be started again and again.
@@ -53,7 +64,7 @@ pub enum Pending {
     Exchange { post: u64, receive: Receive },
     Collective { sequence: u64, comm: u32, makes: Option<Making> },
     PreparedSend(PreparedSend, Option<u64>),
-    PreparedReceive(Arc<Communicator>, Option<Receive>),
+    PreparedReceive(PreparedReceive, Option<Receive>),
     PreparedCollective(PreparedCollective, Option<u64>),
 }
 

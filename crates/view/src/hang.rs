@@ -1,17 +1,21 @@
-//! Hangs in sentences and in JSON.
+//! Hangs in sentences and in JSON, with what helps against them.
+
+mod advice;
+mod json;
 
 use crate::format;
-use serde_json::{Value, json};
 use std::cell::RefCell;
-use taskscope_analysis::{Hang, LastSeen, Needed, OpenWait};
-use taskscope_execution::{NO_TIME, Place, Section, State, TaskIndex, TaskStatus, ThreadIndex, ThreadKind};
+use taskscope_analysis::{Hang, LastSeen, Needed, OpenWait, Owed};
+use taskscope_execution::{
+    NO_TIME, Place, ProcessIndex, Section, SiteIndex, State, TaskIndex, TaskStatus, ThreadIndex, ThreadKind,
+};
 use taskscope_session::Session;
 
 /// Waits that a sentence describes, beyond those of a circle, and needed ones of each.
 const DESCRIBED: usize = 3;
 
 /// Words and values of one session's hangs.
-pub(crate) struct HangWords<'s> {
+pub struct HangWords<'s> {
     session: &'s Session,
     hang: &'s Hang,
     /// Needed threads of which the sentence has said what they did.
@@ -20,7 +24,7 @@ pub(crate) struct HangWords<'s> {
 
 impl<'s> HangWords<'s> {
     /// Of a hang of this session.
-    pub fn of(session: &'s Session, hang: &'s Hang) -> Self {
+    pub(crate) fn of(session: &'s Session, hang: &'s Hang) -> Self {
         HangWords { session, hang, described: RefCell::default() }
     }
 
@@ -33,7 +37,9 @@ impl<'s> HangWords<'s> {
             // In a circle each wait is for the thread of the next one.
             let again = number > 0 && number < self.hang.circle;
             let who = if again { "which".to_string() } else { self.thread(wait.thread) };
-            let text = format!("{who} {}", self.wait(wait));
+            let next =
+                (number < self.hang.circle).then(|| self.hang.waits[(number + 1) % self.hang.circle].thread);
+            let text = format!("{who} {}", self.wait(wait, next));
             match parts.last_mut() {
                 Some(last) if again => *last = format!("{last}, {text}"),
                 _ => parts.push(text),
@@ -56,91 +62,9 @@ impl<'s> HangWords<'s> {
     pub fn lines(&self) -> Vec<String> {
         let line = |wait: &OpenWait| {
             self.described.borrow_mut().clear();
-            format!("{} {}", self.thread(wait.thread), self.wait(wait))
+            format!("{} {}", self.thread(wait.thread), self.wait(wait, None))
         };
         self.hang.waits.iter().map(line).collect()
-    }
-
-    /// The value of a finding's key `hang`.
-    pub fn json(&self) -> Value {
-        let section = |section: &Section| {
-            json!({
-                "state": section.state.name(),
-                "where": Some(self.place(section)).filter(|place| !place.is_empty()),
-            })
-        };
-        let with = |mut value: Value, more: Value| {
-            if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
-                value.extend(more);
-            }
-            value
-        };
-        let waits = self.hang.waits.iter().map(|wait| {
-            let object = wait.span.section.object;
-            let own = json!({
-                "start_ns": self.since(wait.span.start),
-                "object": object.is_some().then(|| self.session.places.object_name(object)),
-                "call": wait.function,
-                "needs": wait.needs.iter().map(|needed| self.needed_json(needed)).collect::<Vec<_>>(),
-            });
-            with(with(self.thread_json(wait.thread), section(&wait.span.section)), own)
-        });
-        let needed = self.hang.needed.iter().map(|seen| {
-            let own = json!({
-                "start_ns": self.since(seen.span.start),
-                "ended": seen.gone,
-                "asleep_since_ns": seen.asleep_since.map(|since| self.since(since)),
-            });
-            with(with(self.thread_json(seen.thread), section(&seen.span.section)), own)
-        });
-        json!({
-            "deadlock": self.hang.is_deadlock,
-            "circle": self.hang.circle,
-            "since_ns": self.since(self.hang.since),
-            "end_ns": self.since(self.hang.end),
-            "waits": waits.collect::<Vec<_>>(),
-            "needed": needed.collect::<Vec<_>>(),
-        })
-    }
-
-    fn thread_json(&self, thread: ThreadIndex) -> Value {
-        let execution = &self.session.execution;
-        let row = execution.threads.get(thread.index());
-        let process = row.and_then(|row| execution.processes.get(row.process.index()));
-        json!({
-            "pid": process.map(|process| process.pid),
-            "tid": row.map(|row| row.tid),
-            "name": row.map(|row| &row.name),
-        })
-    }
-
-    fn needed_json(&self, needed: &Needed) -> Value {
-        let of_thread = |kind: &str, thread: ThreadIndex| {
-            let mut value = self.thread_json(thread);
-            value["kind"] = kind.into();
-            value
-        };
-        match *needed {
-            Needed::Holder { thread, since, site } => {
-                let mut value = of_thread("holder", thread);
-                value["since_ns"] = self.since(since).into();
-                value["where"] = Some(self.session.places.name(State::LockWait, Place::site(site))).into();
-                value
-            }
-            Needed::Member(thread) => of_thread("member", thread),
-            Needed::Task(task, thread) => {
-                let mut value = of_thread("task", thread);
-                value["where"] = self.task_type(task).into();
-                value["task"] = self.session.execution.tasks.number(task).into();
-                value["status"] = self.task_status(task, thread).into();
-                value
-            }
-            Needed::Rank(process) => {
-                let rank = self.session.execution.communication.ranks.get(&process.0).map(|rank| rank.rank);
-                let pid = self.session.execution.processes.get(process.index()).map(|process| process.pid);
-                json!({ "kind": "rank", "pid": pid, "rank": rank })
-            }
-        }
     }
 
     /// Nanoseconds since the start of the trace.
@@ -186,41 +110,90 @@ impl<'s> HangWords<'s> {
         }
     }
 
-    /// What a thread waits for, from the verb on.
-    fn wait(&self, wait: &OpenWait) -> String {
+    /// Where a thread waits: the place, with the function of the communication library.
+    fn wait_place(&self, wait: &OpenWait) -> String {
         let section = &wait.span.section;
-        let place = match (self.place(section), wait.function) {
+        match (self.place(section), wait.function) {
             (place, Some(call)) if place.is_empty() => format!("MPI_{call}"),
             // Places of calls have the function in their names.
             (place, Some(call)) if place.contains(&format!("MPI_{call}")) => place,
             (place, Some(call)) => format!("MPI_{call} at {place}"),
             (place, None) if place.is_empty() => section.state.label().to_string(),
             (place, None) => place,
-        };
-        let time = self.lasted(wait.span.start);
-        let needs: Vec<String> =
-            wait.needs.iter().take(DESCRIBED).map(|needed| self.needed(wait, needed)).collect();
-        let more = match wait.needs.len().saturating_sub(DESCRIBED) {
+        }
+    }
+
+    /// What a thread waits for, from the verb on; of a wait in a circle only what the next one is needed for.
+    fn wait(&self, wait: &OpenWait, next: Option<ThreadIndex>) -> String {
+        let (place, time) = (self.wait_place(wait), self.lasted(wait.span.start));
+        let mut needs: Vec<&Needed> = wait.needs.iter().collect();
+        if let Some(next) = next {
+            needs.retain(|needed| self.concerns(needed, next));
+            needs.truncate(1);
+        }
+        let groups: Vec<&[&Needed]> =
+            needs.chunk_by(|a, b| owed(a).is_some() && owed(a) == owed(b)).collect();
+        let texts: Vec<String> = groups.iter().take(DESCRIBED).map(|group| self.group(wait, group)).collect();
+        let more = match groups.len().saturating_sub(DESCRIBED) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        match needs.is_empty() {
+        let or = if wait.any { " or for " } else { " and for " };
+        match texts.is_empty() {
             true => format!("has waited {time} in {place}"),
-            false => format!("has waited {time} in {place} for {}{more}", needs.join(" and for ")),
+            false => format!("has waited {time} in {place} for {}{more}", texts.join(or)),
+        }
+    }
+
+    /// Whether a need is for this thread, or for its process.
+    fn concerns(&self, needed: &Needed, other: ThreadIndex) -> bool {
+        match *needed {
+            Needed::Holder { thread, .. } | Needed::Member(thread) | Needed::Task(_, thread) => {
+                thread == other
+            }
+            Needed::Rank { process, .. } => {
+                let row = self.session.execution.threads.get(other.index());
+                process.is_some() && row.map(|row| row.process) == process
+            }
+        }
+    }
+
+    /// Needs in words: ranks that owe the same together.
+    fn group(&self, wait: &OpenWait, group: &[&Needed]) -> String {
+        let Some(owes) = group.first().and_then(|needed| owed(needed)) else {
+            return group
+                .iter()
+                .map(|needed| self.needed(wait, needed))
+                .collect::<Vec<_>>()
+                .join(" and for ");
+        };
+        let shown = group.len().min(DESCRIBED);
+        let names: Vec<String> = group[..shown].iter().map(|needed| self.needed(wait, needed)).collect();
+        let last = if wait.any { " or " } else { " and " };
+        let names = match group.len() - shown {
+            0 => enumerated(&names, last),
+            more => format!("{}{last}{more} more", names.join(", ")),
+        };
+        match owes {
+            Owed::Message { tag, of_any, .. } => {
+                let any = if of_any { "any rank: " } else { "" };
+                format!("a message with {} from {any}{names}", tag_words(tag))
+            }
+            Owed::Receipt { tag, bytes } => {
+                let size = if bytes == u64::MAX { String::new() } else { format!(" ({bytes} bytes)") };
+                format!("the receipt of its message with tag {tag}{size} by {names}")
+            }
+            Owed::Part { .. } => names,
+            Owed::SamePart { called } => format!("{names} (called MPI_{called} instead)"),
+            Owed::Access(function) => format!("MPI_{function} by {names}"),
         }
     }
 
     fn needed(&self, wait: &OpenWait, needed: &Needed) -> String {
-        let execution = &self.session.execution;
         match *needed {
             Needed::Holder { thread, since, site } => {
-                let word = match self.session.places.object_kind(wait.span.section.object) {
-                    "critical" => "critical construct",
-                    "ordered" => "ordered turn",
-                    "unknown" | "object" => "lock",
-                    word => word,
-                };
-                let place = self.session.places.name(wait.span.section.state, Place::site(site));
+                let word = self.object_word(wait);
+                let place = self.taken_at(wait, site);
                 let place = if place.is_empty() { place } else { format!(" (taken in {place})") };
                 let time = self.lasted(since);
                 if thread == wait.thread {
@@ -231,19 +204,43 @@ impl<'s> HangWords<'s> {
             }
             Needed::Member(thread) => format!("{}{}", self.thread(thread), self.last_seen(thread)),
             Needed::Task(task, thread) => format!("{} ({})", self.task(task), self.task_status(task, thread)),
-            Needed::Rank(process) => {
-                let is_own = |seen: &&LastSeen| {
-                    execution.threads.get(seen.thread.index()).is_some_and(|row| row.process == process)
-                };
-                let seen = self.hang.needed.iter().find(is_own).map(|seen| self.last_seen(seen.thread));
-                let name = self
-                    .session
-                    .execution
-                    .process_name(process)
-                    .unwrap_or_else(|| "another process".to_string());
-                format!("{name}{}", seen.unwrap_or_default())
+            Needed::Rank { process, rank, .. } => {
+                let seen = self.seen_of(process).map(|seen| self.last_seen(seen.thread));
+                format!("{}{}", self.rank(process, rank), seen.unwrap_or_default())
             }
         }
+    }
+
+    /// What kind of object a thread waits for.
+    fn object_word(&self, wait: &OpenWait) -> &'static str {
+        match self.session.places.object_kind(wait.span.section.object) {
+            "critical" => "critical construct",
+            "ordered" => "ordered turn",
+            "unknown" | "object" => "lock",
+            word => word,
+        }
+    }
+
+    /// Where the object that a thread waits for was taken.
+    fn taken_at(&self, wait: &OpenWait, site: SiteIndex) -> String {
+        self.session.places.name(wait.span.section.state, Place::site(site))
+    }
+
+    /// A rank in words.
+    fn rank(&self, process: Option<ProcessIndex>, rank: Option<u32>) -> String {
+        match (process.and_then(|process| self.session.execution.process_name(process)), rank) {
+            (Some(name), _) => name,
+            (None, Some(rank)) if process.is_none() => format!("rank {rank} (not in the trace)"),
+            (None, Some(rank)) => format!("rank {rank}"),
+            (None, None) => "another process".to_string(),
+        }
+    }
+
+    /// What the thread that stands for a process did last, if that does not wait.
+    fn seen_of(&self, process: Option<ProcessIndex>) -> Option<&LastSeen> {
+        let threads = &self.session.execution.threads;
+        let is_own = |seen: &&LastSeen| threads.get(seen.thread.index()).map(|row| row.process) == process;
+        self.hang.needed.iter().find(is_own).filter(|_| process.is_some())
     }
 
     /// What a needed thread did last, if it does not wait itself, and has not been described before.
@@ -256,8 +253,26 @@ impl<'s> HangWords<'s> {
             return format!(", which ended {} ago", self.lasted(seen.span.end));
         }
         let asleep = if seen.asleep_since.is_some() { ", asleep in the kernel" } else { "" };
-        let (section, time) = (self.section(&seen.span.section), self.lasted(seen.span.start));
+        let (section, time) = (self.seen_in(seen), self.lasted(seen.span.start));
         format!(", which has been in {section} for {time}{asleep}")
+    }
+
+    /// What a thread was in: the section, and the last call of the communication library before serial code.
+    fn seen_in(&self, seen: &LastSeen) -> String {
+        let section = self.section(&seen.span.section);
+        // Serial code of a process without regions has no place of its own.
+        if section != State::Serial.label() {
+            return section;
+        }
+        let calls = &self.session.execution.communication.calls;
+        let last = calls.iter().rfind(|call| call.thread == seen.thread && call.end <= seen.span.start);
+        let Some(last) = last else { return section };
+        let place = self.session.places.name(State::Communication, last.place);
+        match (place.is_empty(), last.function_name()) {
+            (false, _) => format!("{section} after {place}"),
+            (true, Some(function)) => format!("{section} after MPI_{function}"),
+            (true, None) => section,
+        }
     }
 
     fn task(&self, task: TaskIndex) -> String {
@@ -281,5 +296,26 @@ impl<'s> HangWords<'s> {
             }
             _ => "not ended".to_string(),
         }
+    }
+}
+
+/// What a rank has to do; none of other needs.
+fn owed(needed: &Needed) -> Option<Owed> {
+    match *needed {
+        Needed::Rank { owes, .. } => Some(owes),
+        _ => None,
+    }
+}
+
+fn tag_words(tag: Option<i32>) -> String {
+    tag.map_or_else(|| "any tag".to_string(), |tag| format!("tag {tag}"))
+}
+
+/// Names with commas, and a word before the last one.
+fn enumerated(names: &[String], last: &str) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., end] => format!("{}{last}{end}", all.join(", ")),
     }
 }

@@ -44,6 +44,6 @@ pub use talp::talp_json;
 pub use thread_split::thread_split_text;
 pub use timeline_text::timeline_text;
 pub use words::{
-    NamedFinding, NoticeText, blame, causes, findings, hang_lines, knows_samples_alone, notes_of_filter,
+    NamedFinding, NoticeText, blame, causes, findings, hang_words, knows_samples_alone, notes_of_filter,
     notices,
 };

@@ -72,7 +72,8 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     let mut merged: Vec<NamedFinding> = Vec::new();
     let mut known: FxHashMap<_, usize> = FxHashMap::default();
     let workers = if analysis.ledger.workers_are_cpus() { "CPUs" } else { "workers" };
-    for finding in &analysis.findings {
+    // In a hang nobody works: its waits need no second cause.
+    for finding in analysis.findings.iter().filter(|finding| !finding.is_of_hang) {
         let place = place_of(places, finding);
         // Whoever comes late is one finding, wherever the others wait.
         let of_place = if finding.late.is_some() { String::new() } else { place.clone() };
@@ -126,21 +127,7 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     for (number, finding) in merged.iter_mut().enumerate() {
         finding.id = format!("F{}", number + 1);
     }
-    refer_to_hangs(&mut merged, analysis);
     merged
-}
-
-/// In a hang nobody works: its waits need no second cause.
-fn refer_to_hangs(findings: &mut [NamedFinding], analysis: &Analysis) {
-    let hangs = findings.iter().filter_map(|f| Some((f.id.clone(), analysis.hangs.get(f.hang?)?.victims)));
-    for (id, victims) in hangs.collect::<Vec<_>>() {
-        for finding in findings.iter_mut().filter(|finding| finding.kind == FindingKind::NobodyWorks) {
-            let common: u64 = finding.victims.iter().map(|(state, ns)| ns.min(victims.get(state))).sum();
-            if common >= finding.ns / 10 * 9 {
-                finding.text = format!("the hang itself ({id}): no worker runs any code while these wait");
-            }
-        }
-    }
 }
 
 fn place_of(places: &Places, finding: &Finding) -> String {
@@ -319,10 +306,14 @@ fn one(plural: &str) -> &str {
     plural.strip_suffix('s').unwrap_or(plural)
 }
 
-/// The waits of a hang, a line each; none of another finding.
-pub fn hang_lines(session: &Session, analysis: &Analysis, finding: &NamedFinding) -> Vec<String> {
-    let hang = finding.hang.and_then(|row| analysis.hangs.get(row));
-    hang.map_or_else(Vec::new, |hang| HangWords::of(session, hang).lines())
+/// The words of a hang; none of another finding.
+pub fn hang_words<'s>(
+    session: &'s Session,
+    analysis: &'s Analysis,
+    finding: &NamedFinding,
+) -> Option<HangWords<'s>> {
+    let hang = finding.hang.and_then(|row| analysis.hangs.get(row))?;
+    Some(HangWords::of(session, hang))
 }
 
 /// Causes with names: state, place in words, nanoseconds; largest first, one row a name, sum exact.

@@ -73,15 +73,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 let alone = format::percent(finding.sole_ns, finding.ns);
                 writeln!(out, "  evidence  in {alone} of it the cause was the only thing that ran or held")?;
             }
-            for line in taskscope_view::hang_lines(&session, &analysis, finding) {
+            let hang = taskscope_view::hang_words(&session, &analysis, finding);
+            for line in hang.iter().flat_map(|hang| hang.lines()) {
                 writeln!(out, "  waits     {line}")?;
+            }
+            let advice_of_hang = hang.map(|hang| hang.advice()).unwrap_or_default();
+            for text in &advice_of_hang {
+                write_part(&mut out, "helps", text)?;
             }
             for note in taskscope_view::notes_of_filter(&session) {
                 writeln!(out, "  note      {note}")?;
             }
             if let Some(explanation) = find(finding.kind.name()) {
                 writeln!(out)?;
-                write_explanation(&mut out, explanation)?;
+                write_explanation(&mut out, explanation, advice_of_hang.is_empty())?;
                 if let Some(runtime) = Runtime::of(&session)
                     && let Some(text) = advice(explanation.name, runtime)
                 {
@@ -95,7 +100,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 return Err(unknown(name).into());
             }
             if let Some(explanation) = of_reports {
-                write_explanation(&mut out, explanation)?;
+                write_explanation(&mut out, explanation, true)?;
                 let runtime = match trace {
                     Some(trace) => Runtime::of(&super::open_part(trace, &args.selection.parse()?)?),
                     None => None,
@@ -180,11 +185,19 @@ fn is_number(name: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn write_explanation(out: &mut impl Write, explanation: &Explanation) -> std::io::Result<()> {
+/// Writes an explanation, with general advice where there is none of its own.
+fn write_explanation(
+    out: &mut impl Write,
+    explanation: &Explanation,
+    with_helps: bool,
+) -> std::io::Result<()> {
     writeln!(out, "{}", explanation.name)?;
     write_part(out, "meaning", explanation.meaning)?;
     write_part(out, "computed", explanation.computed)?;
-    write_part(out, "helps", explanation.helps)
+    if with_helps {
+        write_part(out, "helps", explanation.helps)?;
+    }
+    Ok(())
 }
 
 fn write_runtime_name(out: &mut impl Write, row: &RuntimeName) -> std::io::Result<()> {

@@ -6,6 +6,8 @@
 //! `post` numbers what a process sends and asks to receive, in the order in which it did: MPI
 //! matches messages of one communicator, sender, receiver and tag in that order, so that a reader
 //! can pair each [`SEND`] with its [`RECEIVED`], wildcards and completions in any order included.
+//! A call that may block records at its begin what it waits for ([`AWAITS`], [`AWAITS_SENT`], [`AWAITS_OPERATION`]), so that
+//! a call that never ends names its partner; rank [`NO_RANK`] and tag [`ANY_TAG`] are wildcards there.
 //!
 //! All but [`CALL_SITE`] lie between the begin and the end of the call that they tell of.
 
@@ -22,6 +24,8 @@ pub const VERSION: &str = "1.0.0";
 pub const NO_RANK: u32 = u32::MAX;
 /// Stands for a size that is not known.
 pub const UNKNOWN_BYTES: u64 = u64::MAX;
+/// Stands for any tag in [`AWAITS`].
+pub const ANY_TAG: i32 = -1;
 
 /// Whether a collective operation that a call of this function begins ends in a later call: nonblocking, split and
 /// prepared ones. `name` is without `MPI_`.
@@ -36,7 +40,7 @@ pub fn begins_operation(name: &str) -> bool {
 }
 
 /// Whether this function asks for the state of something and returns at once. `name` is without `MPI_`.
-pub fn polls(name: &str) -> bool {
+pub const fn polls(name: &str) -> bool {
     const POLLS: [&str; 12] = [
         "Test",
         "Testall",
@@ -51,7 +55,14 @@ pub fn polls(name: &str) -> bool {
         "Request_get_status_any",
         "Request_get_status_some",
     ];
-    POLLS.contains(&name)
+    let mut row = 0;
+    while row < POLLS.len() {
+        if equal(POLLS[row].as_bytes(), name.as_bytes()) {
+            return true;
+        }
+        row += 1;
+    }
+    false
 }
 
 /// The number of an MPI function, by its name without `MPI_`.
@@ -85,9 +96,12 @@ events! {
     CALL_END = b"CF]" plain (function: u32) Rule, "ends MPI function {function}";
     SEND = b"CMs" jumbo (post: u64, bytes: u64, comm: u32, peer: u32, tag: i32) Rule, "sends {bytes} bytes to rank {peer} in communicator {comm} with tag {tag}, as its post {post}";
     SENT = b"CMe" plain (post: u64) Rule, "knows that what it sent as post {post} may be overwritten";
+    AWAITS_SENT = b"CMb" plain (post: u64) Rule, "waits until what it sent as post {post} may be overwritten";
+    AWAITS = b"CMw" plain (comm: u32, peer: u32, tag: i32) Rule, "waits for a message from rank {peer} in communicator {comm} with tag {tag}";
     RECEIVED = b"CMr" jumbo (post: u64, age: u64, bytes: u64, comm: u32, peer: u32, tag: i32) Rule, "has received {bytes} bytes from rank {peer} in communicator {comm} with tag {tag}, asked for {age} ns ago as post {post}";
     COLLECTIVE = b"CGb" jumbo (sequence: u64, bytes: u64, comm: u32, root: u32, function: u32) Rule, "takes part in operation {sequence} of communicator {comm}: MPI function {function}, root {root}, {bytes} bytes of its own";
     COLLECTIVE_COMPLETED = b"CGe" plain (sequence: u64, comm: u32) Rule, "has completed operation {sequence} of communicator {comm}, which was nonblocking";
+    AWAITS_OPERATION = b"CGw" plain (sequence: u64, comm: u32) Rule, "waits for the completion of operation {sequence} of communicator {comm}";
     CONCERNS = b"CPc" plain (bytes: u64, comm: u32, peer: u32) Rule, "calls for {bytes} bytes of rank {peer} in the window, file or port {comm}";
     PROBED = b"CPp" plain (comm: u32, peer: u32, tag: i32) Rule, "has found a message from rank {peer} in communicator {comm} with tag {tag}, not received yet";
     CLOCK = b"CKo" jumbo (offset: i64, error: u64, reference: u32) Rule, "measures that {offset} ns must be added to its clock to have that of rank {reference}, at most {error} ns off";

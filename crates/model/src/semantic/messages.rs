@@ -8,7 +8,7 @@ use taskscope_event::Code;
 use taskscope_event::models::messages::{self, function_number};
 use taskscope_event::models::mpi;
 use taskscope_event::spec::Effect;
-use taskscope_execution::messages::Rank;
+use taskscope_execution::messages::{Awaited, Rank};
 use taskscope_execution::{
     Change, MessageChange, ObjectIndex, Observer, Place, ProcessIndex, Section, State, ThreadIndex,
 };
@@ -201,7 +201,7 @@ impl Interpreter {
             messages::JOB => MessageChange::IsRank(Rank { job: long(0)?, rank: word(8)?, ranks: word(12)? }),
             messages::COMMUNICATOR => {
                 self.message_names.communicators.insert((process, word(8)?), long(0)?);
-                return Ok(());
+                MessageChange::IsMember { comm: long(0)?, size: word(16)? }
             }
             messages::CALL_SITE => return self.call_site(thread, at, payload, out),
             messages::CALL_BEGIN => {
@@ -252,6 +252,16 @@ impl Interpreter {
                     nonblocking: messages::begins_operation(name),
                 }
             }
+            messages::AWAITS => MessageChange::Awaits(Awaited::Message {
+                comm: self.communicator(process, word(0)?),
+                source: Some(word(4)?).filter(|rank| *rank != messages::NO_RANK),
+                tag: Some(word(8)? as i32).filter(|tag| *tag != messages::ANY_TAG),
+            }),
+            messages::AWAITS_SENT => MessageChange::AwaitsSent { post: long(0)? },
+            messages::AWAITS_OPERATION => MessageChange::Awaits(Awaited::Operation {
+                sequence: long(0)?,
+                comm: self.communicator(process, word(8)?),
+            }),
             messages::CONCERNS => MessageChange::Concerns {
                 bytes: long(0)?,
                 comm: self.communicator(process, word(8)?),

@@ -1,0 +1,302 @@
+//! Hangs of executions that are built by hand.
+
+use super::*;
+use taskscope_event::models::messages::function_number;
+use taskscope_execution::messages::{Awaited, Rank};
+use taskscope_execution::{
+    Change, Definition, ExecutionBuilder, MessageChange, ObjectIndex, Observer, Place, RegionIndex, Section,
+    State,
+};
+
+/// A process whose threads share region 0 from time 0 on.
+struct Run(ExecutionBuilder, u32);
+
+const S: u64 = 1_000_000_000;
+
+impl Run {
+    fn of(threads: u32) -> Run {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host", 1);
+        for tid in 0..threads {
+            builder.add_thread(process, tid.into());
+        }
+        let mut run = Run(builder, threads);
+        let master = ThreadIndex(0);
+        let region = RegionIndex(0);
+        run.0.change(
+            master,
+            0,
+            Change::RegionBegins { region, parent: RegionIndex::NONE, site: SiteIndex::NONE, requested: 0 },
+        );
+        for object in 0..4 {
+            let object = ObjectIndex(object);
+            run.0.define(Definition::Object { object, process, id: object.0.into(), kind: 2 });
+        }
+        (0..threads).for_each(|thread| run.is(thread, 1, State::ImplicitTask));
+        run
+    }
+
+    fn is(&mut self, thread: u32, at: u64, state: State) {
+        self.waits(thread, at, state, ObjectIndex::NONE);
+    }
+
+    fn waits(&mut self, thread: u32, at: u64, state: State, object: ObjectIndex) {
+        let section = Section { region: RegionIndex(0), object, ..Section::of(state) };
+        self.0.event(ThreadIndex(thread), at);
+        self.0.change(ThreadIndex(thread), at, Change::Becomes(section));
+    }
+
+    fn takes(&mut self, thread: u32, at: u64, object: u32) {
+        let change = Change::Acquires { object: ObjectIndex(object), site: SiteIndex::NONE };
+        self.0.change(ThreadIndex(thread), at, change);
+    }
+
+    /// Hangs at this end, with threads that slept from time 10 on.
+    fn hangs(mut self, end: u64, asleep: &[usize]) -> Vec<Hang> {
+        (0..self.1).for_each(|thread| self.0.lives_at(ThreadIndex(thread), end));
+        let mut execution = self.0.finish();
+        for thread in asleep {
+            execution.threads[*thread].asleep_since = Some(10);
+        }
+        hangs(&execution)
+    }
+}
+
+fn threads(hang: &Hang) -> Vec<u32> {
+    hang.waits.iter().map(|wait| wait.thread.0).collect()
+}
+
+#[test]
+fn locks_in_a_circle_are_a_deadlock_from_the_first_instant() {
+    let mut run = Run::of(4);
+    for thread in 0..3 {
+        run.takes(thread, 10, thread);
+    }
+    for (thread, at) in [(0, 20), (1, 40), (2, 30)] {
+        run.waits(thread, at, State::LockWait, ObjectIndex((thread + 1) % 3));
+    }
+    run.is(3, 25, State::ImplicitTask);
+    let hangs = run.hangs(50, &[]);
+    assert_eq!(hangs.len(), 1);
+    let hang = &hangs[0];
+    // From the one that came last, in the order of who needs whom.
+    assert_eq!((hang.is_deadlock, hang.circle, threads(hang)), (true, 3, vec![1, 2, 0]));
+    assert_eq!((hang.since, hang.end), (40, 50));
+}
+
+#[test]
+fn a_lock_whose_holder_works_is_none() {
+    let mut run = Run::of(2);
+    run.takes(1, 10, 0);
+    run.waits(0, 20, State::LockWait, ObjectIndex(0));
+    assert_eq!(run.hangs(20 * S, &[]), []);
+}
+
+#[test]
+fn a_lock_of_a_thread_that_has_ended_never_comes() {
+    let mut run = Run::of(2);
+    run.takes(1, 10, 0);
+    run.0.change(ThreadIndex(1), 15, Change::ThreadEnds);
+    run.waits(0, 20, State::LockWait, ObjectIndex(0));
+    let hangs = run.hangs(50, &[]);
+    assert_eq!((hangs[0].is_deadlock, threads(&hangs[0])), (true, vec![0]));
+    assert!(hangs[0].needed[0].gone && hangs[0].needed[0].thread == ThreadIndex(1));
+}
+
+#[test]
+fn who_waits_for_a_deadlock_belongs_to_it() {
+    let mut run = Run::of(3);
+    run.takes(0, 10, 0);
+    run.waits(0, 20, State::LockWait, ObjectIndex(0));
+    run.is(1, 30, State::Barrier);
+    run.is(2, S - 1000, State::Barrier);
+    let hangs = run.hangs(S, &[]);
+    // A barrier that was entered a moment ago may be over.
+    assert_eq!((hangs[0].circle, threads(&hangs[0])), (1, vec![0, 1]));
+}
+
+#[test]
+fn a_member_that_sleeps_is_silence_and_one_that_computes_is_none() {
+    let barrier = |asleep: &[usize], end: u64| {
+        let mut run = Run::of(2);
+        run.is(0, 20, State::Barrier);
+        run.hangs(end, asleep)
+    };
+    let hangs = barrier(&[1], 3 * S);
+    assert_eq!((hangs[0].is_deadlock, threads(&hangs[0])), (false, vec![0]));
+    assert_eq!(hangs[0].waits[0].needs, [Needed::Member(ThreadIndex(1))]);
+    assert_eq!(hangs[0].needed[0].asleep_since, Some(10));
+    assert_eq!(barrier(&[], 3 * S), []);
+    assert_eq!(barrier(&[1], S / 10), []);
+}
+
+#[test]
+fn a_wait_no_longer_than_those_before_is_none() {
+    let mut run = Run::of(2);
+    run.is(0, 20, State::Barrier);
+    run.is(0, S, State::ImplicitTask);
+    run.is(0, S + 20, State::Barrier);
+    assert_eq!(run.hangs(2 * S, &[1]), []);
+}
+
+#[test]
+fn threads_that_all_wait_without_a_known_reason_are_silence() {
+    let mut run = Run::of(2);
+    run.is(0, 20, State::Taskwait);
+    run.is(1, 20, State::Idle);
+    let hangs = run.hangs(S, &[]);
+    assert_eq!((hangs[0].is_deadlock, threads(&hangs[0]), hangs[0].since), (false, vec![0], 20));
+}
+
+#[test]
+fn a_process_that_ended_properly_hung_only_in_a_circle_of_locks() {
+    let mut run = Run::of(2);
+    run.is(0, 20, State::Taskwait);
+    run.is(1, 20, State::Barrier);
+    (0..2).for_each(|thread| run.0.change(ThreadIndex(thread), 3 * S, Change::ThreadEnds));
+    assert_eq!(run.hangs(3 * S, &[]), []);
+    let mut run = Run::of(2);
+    run.takes(0, 10, 0);
+    run.waits(0, 20, State::LockWait, ObjectIndex(0));
+    (0..2).for_each(|thread| run.0.change(ThreadIndex(thread), 3 * S, Change::ThreadEnds));
+    assert_eq!(threads(&run.hangs(3 * S, &[])[0]), [0]);
+}
+
+/// A job whose ranks have one thread each, all members of communicator 7.
+struct Job(ExecutionBuilder, u32);
+
+impl Job {
+    fn of(ranks: u32) -> Job {
+        let mut builder = ExecutionBuilder::new();
+        for rank in 0..ranks {
+            let process = builder.add_process("host", i64::from(rank) + 1);
+            builder.add_thread(process, i64::from(rank) + 1);
+        }
+        let mut job = Job(builder, ranks);
+        for rank in 0..ranks {
+            job.0.event(ThreadIndex(rank), 1);
+            job.tells(rank, 1, MessageChange::IsRank(Rank { job: 1, rank, ranks }));
+            job.tells(rank, 1, MessageChange::IsMember { comm: 7, size: ranks });
+            job.0.change(ThreadIndex(rank), 1, Change::Becomes(Section::of(State::Serial)));
+        }
+        job
+    }
+
+    fn tells(&mut self, rank: u32, at: u64, change: MessageChange) {
+        self.0.change(ThreadIndex(rank), at, Change::Message(change));
+    }
+
+    /// A call that does not end, and what happens in it.
+    fn calls(&mut self, rank: u32, at: u64, name: &str, changes: &[MessageChange]) {
+        let (function, place) = (function_number(name), Place::UNKNOWN);
+        self.0.event(ThreadIndex(rank), at);
+        self.tells(rank, at, MessageChange::CallBegins { function, place });
+        changes.iter().for_each(|change| self.tells(rank, at, *change));
+        self.0.change(ThreadIndex(rank), at, Change::Becomes(Section::of(State::Communication)));
+    }
+
+    fn returns(&mut self, rank: u32, at: u64) {
+        self.tells(rank, at, MessageChange::CallEnds);
+        self.0.change(ThreadIndex(rank), at, Change::Becomes(Section::of(State::Serial)));
+    }
+
+    fn hangs(mut self, end: u64) -> Vec<Hang> {
+        (0..self.1).for_each(|rank| self.0.lives_at(ThreadIndex(rank), end));
+        hangs(&self.0.finish())
+    }
+}
+
+fn message(source: Option<u32>) -> MessageChange {
+    MessageChange::Awaits(Awaited::Message { comm: 7, source, tag: Some(3) })
+}
+
+fn part(function: &str) -> MessageChange {
+    let (function, root) = (function_number(function), u32::MAX);
+    MessageChange::TakesPart { comm: 7, sequence: 0, root, function, bytes: 0, nonblocking: false }
+}
+
+/// Of each wait: the ranks that it needs.
+fn needed(hang: &Hang) -> Vec<Vec<u32>> {
+    let rank = |needed: &Needed| match needed {
+        Needed::Rank { rank, .. } => rank.unwrap_or(u32::MAX),
+        _ => u32::MAX,
+    };
+    hang.waits.iter().map(|wait| wait.needs.iter().map(rank).collect()).collect()
+}
+
+#[test]
+fn receives_in_a_circle_are_a_deadlock_and_a_rank_that_computes_is_none() {
+    let mut job = Job::of(3);
+    job.calls(0, 20, "Recv", &[message(Some(1))]);
+    job.calls(1, 40, "Wait", &[message(Some(0))]);
+    job.calls(2, 30, "Recv", &[message(Some(1))]);
+    let hangs = job.hangs(S);
+    assert_eq!((hangs[0].circle, threads(&hangs[0])), (2, vec![1, 0, 2]));
+    assert_eq!(needed(&hangs[0]), [[0], [1], [1]]);
+    let mut job = Job::of(2);
+    job.calls(0, 20, "Recv", &[message(Some(1))]);
+    assert_eq!(job.hangs(S), []);
+}
+
+#[test]
+fn a_receive_from_any_rank_is_stuck_only_if_all_ranks_are() {
+    let mut job = Job::of(3);
+    job.calls(0, 20, "Recv", &[message(None)]);
+    job.calls(1, 20, "Recv", &[message(Some(0))]);
+    assert_eq!(job.hangs(S), []);
+    let mut job = Job::of(3);
+    job.calls(0, 20, "Recv", &[message(None)]);
+    job.calls(1, 20, "Recv", &[message(Some(0))]);
+    job.calls(2, 30, "Recv", &[message(Some(0))]);
+    let hangs = job.hangs(S);
+    assert_eq!((hangs[0].circle, hangs[0].waits.len()), (2, 3));
+}
+
+#[test]
+fn any_of_several_requests_is_enough_for_waitany_only() {
+    for (function, is_stuck) in [("Waitany", false), ("Waitall", true)] {
+        let mut job = Job::of(3);
+        job.calls(0, 20, function, &[message(Some(1)), message(Some(2))]);
+        job.calls(1, 20, "Recv", &[message(Some(0))]);
+        assert_eq!(!job.hangs(S).is_empty(), is_stuck, "{function}");
+    }
+}
+
+#[test]
+fn members_that_have_called_another_operation_are_named() {
+    let mut job = Job::of(2);
+    job.calls(0, 20, "Barrier", &[part("Barrier")]);
+    job.calls(1, 30, "Allreduce", &[part("Allreduce")]);
+    let hangs = job.hangs(S);
+    assert_eq!((hangs[0].circle, needed(&hangs[0])), (2, vec![vec![0], vec![1]]));
+    assert!(matches!(
+        hangs[0].waits[0].needs[0],
+        Needed::Rank { owes: Owed::SamePart { called: "Barrier" }, .. }
+    ));
+}
+
+#[test]
+fn a_message_that_was_sent_is_not_waited_for() {
+    let mut job = Job::of(2);
+    let sends = MessageChange::Sends { post: 0, comm: 7, peer: 0, tag: 3, bytes: 8 };
+    job.calls(1, 10, "Send", &[sends]);
+    job.returns(1, 11);
+    let other = MessageChange::Awaits(Awaited::Message { comm: 7, source: Some(1), tag: Some(4) });
+    job.calls(0, 20, "Waitall", &[message(Some(1)), other]);
+    job.calls(1, 30, "Recv", &[message(Some(0))]);
+    let hangs = job.hangs(S);
+    let wait = hangs[0].waits.iter().find(|wait| wait.thread == ThreadIndex(0)).unwrap();
+    assert!(matches!(wait.needs[..], [Needed::Rank { owes: Owed::Message { tag: Some(4), .. }, .. }]));
+}
+
+#[test]
+fn an_exposure_epoch_needs_its_group() {
+    let mut job = Job::of(2);
+    let on = |peer| MessageChange::Concerns { comm: 9, peer, bytes: 0 };
+    job.calls(0, 10, "Win_post", &[on(1)]);
+    job.returns(0, 11);
+    job.calls(0, 20, "Win_wait", &[on(u32::MAX)]);
+    job.calls(1, 30, "Recv", &[message(Some(0))]);
+    let hangs = job.hangs(S);
+    assert_eq!((hangs[0].circle, hangs[0].waits.len()), (2, 2));
+}
