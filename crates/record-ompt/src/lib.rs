@@ -34,6 +34,7 @@
 )]
 
 mod abi;
+mod callee;
 mod chain;
 mod control;
 mod device;

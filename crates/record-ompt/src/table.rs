@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use taskscope_event::models::{dictionary, openmp, samples};
 
-use crate::dictionary::is_of_kernels;
+use crate::callee;
+use crate::dictionary::{is_in_runtime, is_of_kernels};
 use crate::kept;
 use crate::label::{Label, work_name};
 use crate::modules::{self, Module};
@@ -117,6 +118,12 @@ pub struct Table {
 static LAST_PATH: AtomicU32 = AtomicU32::new(0);
 /// More creation paths than these are not told apart.
 const MAX_PATHS: usize = 1 << 20;
+
+/// Whether code at an address is neither the runtime's nor this library's.
+fn has_own_constructs(address: u64) -> bool {
+    let is_own = |module: Module| module.contains(has_own_constructs as fn(u64) -> bool as usize as u64);
+    !is_in_runtime(address as *const _) && !modules::find(address).is_some_and(is_own)
+}
 
 /// Whether two modules are one file at one place.
 fn is_same(one: &Module, other: &Module) -> bool {
@@ -284,6 +291,10 @@ impl Table {
             return 0;
         }
         self.write_module(address, moment);
+        // The function that is called there may end with the construct, and have no frame.
+        if let Some(callee) = callee::before(address).filter(|callee| has_own_constructs(*callee)) {
+            self.write_module(callee, moment);
+        }
         self.sites.push((address, 0));
         let site = self.sites.len() as u32;
         let mut payload = [0; 12];

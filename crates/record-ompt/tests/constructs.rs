@@ -4,8 +4,9 @@
 mod common;
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 
-use common::{Compiler, Run, Trace, compile, tool_under_old_kinds};
+use common::{Compiler, Run, Trace, compile, compile_as, tool_under_old_kinds};
 use taskscope_event::Code;
 use taskscope_event::models::{dictionary, omp, openmp as p, wait};
 use taskscope_execution::SiteIndex;
@@ -595,6 +596,51 @@ fn regions_of_a_library_are_named_by_their_bodies() {
             let mut run = Run::program(compiler, &host).env("LD_PRELOAD", common::LIBOMP);
             run.command.arg(library);
             assert_eq!(executed(&session_of(run)), expected, "{compiler:?} {optimised}");
+        }
+    }
+}
+
+#[test]
+fn waits_that_end_functions_are_in_these() {
+    if cfg!(not(target_arch = "x86_64")) {
+        return;
+    }
+    let library = include_str!("programs/last_waits_library.c");
+    let program = include_str!("programs/last_waits.c");
+    let line = |source: &str, name: &str| {
+        source.lines().position(|line| line.contains(&format!("/* {name} */"))).unwrap() + 1
+    };
+    let in_library =
+        |function: &str| format!("{function} [wait at last_waits_library.c:{}]", line(library, function));
+    let mut expected: HashSet<String> = ["settle", "line_up", "take"].map(in_library).into();
+    // Which of its two waits it is, is not known; nor is what a pointer leads to.
+    expected.insert("either [wait]".to_string());
+    expected.insert(format!("main [wait in code called at last_waits.c:{}]", line(program, "pointer")));
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let beside = programs.join("last_waits_library.c").display().to_string();
+    for compiler in [Compiler::Clang, Compiler::Gcc].into_iter().filter(|compiler| compiler.is_installed()) {
+        for optimised in [&["-O2"][..], &["-O3", "-fno-plt"], &["-O2", "-no-pie", "-fno-pie"]] {
+            for is_library in [false, true] {
+                let other = match is_library {
+                    true => {
+                        let flags = ["-shared", "-fPIC", optimised[0]];
+                        compile(compiler, "last_waits_library", &flags).display().to_string()
+                    }
+                    false => beside.clone(),
+                };
+                let flags = [optimised, &["-Wl,--no-as-needed", &other]].concat();
+                // Programs are named after their flags, which have paths here.
+                let name = format!("last_waits.{compiler:?}.{is_library}{}", optimised.concat());
+                let session =
+                    session_of(Run::program(compiler, &compile_as(&name, compiler, "last_waits", &flags)));
+                let sites = (0..session.execution.catalog.sites.len() as u32).map(SiteIndex);
+                let named: HashSet<String> = sites
+                    .filter(|site| !session.execution.catalog.constructs.contains_key(site))
+                    .map(|site| session.places.construct("wait", site))
+                    .filter(|name| !name.contains("[wait at last_waits.c"))
+                    .collect();
+                assert_eq!(named, expected, "{compiler:?} {optimised:?} {is_library}");
+            }
         }
     }
 }

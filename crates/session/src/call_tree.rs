@@ -33,7 +33,9 @@ const CALLS_MAIN: [&str; 3] = ["__libc_start_main", "__libc_start_main_impl", "_
 pub fn name_call_paths(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<Missing>) {
     let mut naming = Naming {
         profile,
-        symbolizer: Symbolizer::default().with_kept(kept),
+        symbolizer: Symbolizer::default().with_kept(kept).with_files(
+            profile.modules.iter().map(|file| (file.path.clone(), file.build_id.clone())).collect(),
+        ),
         places: FxHashMap::default(),
         tail_calls: FxHashMap::default(),
         loops: FxHashMap::default(),

@@ -199,6 +199,7 @@ impl Places {
             (Some(file), Some(line)) => Some(format!("{}:{line}", short(file))),
             _ => None,
         };
+        let what = if code.is_caller { &format!("{what} in code called") } else { what };
         match (function, line, &code.module) {
             (Some(function), Some(line), _) => format!("{function} [{what} at {line}]"),
             (None, Some(line), _) => format!("[{what} at {line}]"),

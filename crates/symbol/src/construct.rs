@@ -3,6 +3,7 @@
 //! The return address alone may be that of any caller: compilers make calls at the ends of functions jumps. The body is
 //! the construct's own. Where both name the same function, they describe the same call, and the more precise name is taken.
 
+use crate::calls::Call;
 use crate::name::own_name;
 use crate::{CodePlace, Frame, Symbolizer, are_of_one_template};
 
@@ -111,7 +112,12 @@ impl Symbolizer {
     fn is_certain_call(&mut self, return_address: u64) -> bool {
         let Some((module, in_file)) = self.in_file(return_address) else { return false };
         let (path, build_id) = (module.path.clone(), module.build_id.clone());
-        self.file(&path, &build_id).is_some_and(|file| file.is_certain_call(in_file))
+        match self.file(&path, &build_id) {
+            // Code for another processor is not looked at.
+            Some(file) if !file.has_tail_calls() => true,
+            Some(_) => !matches!(self.find_call(&path, &build_id, in_file), Call::Unknown | Call::Below),
+            None => false,
+        }
     }
 
     /// The function that the outlined body at an address was written in, with the construct's line where debug information

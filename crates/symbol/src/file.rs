@@ -10,7 +10,7 @@ use crate::loops::{Loop, loops_of};
 use crate::name;
 use crate::plt;
 use crate::separate::debug_file_of;
-use crate::tail_call::TailCalls;
+use crate::tail_call::{Callee, Exits, TailCalls};
 use crate::unwound::unwound_functions;
 use crate::variable::{Variable, VariablePlace, variables};
 use crate::{LoopCode, Missing};
@@ -74,6 +74,8 @@ pub struct ModuleFile {
     inlined: Option<InlinedNames>,
     declarations: Option<Vec<Declaration>>,
     tail_calls: Option<TailCalls>,
+    /// Exported functions; read at the first question for one.
+    exports: Option<rustc_hash::FxHashMap<String, u64>>,
     /// Loops of the functions that were asked for, by the function's address.
     loops: rustc_hash::FxHashMap<u64, Vec<(Loop, LoopCode)>>,
     /// Static variables; read at the first question for one.
@@ -185,6 +187,7 @@ impl ModuleFile {
             inlined: None,
             declarations: None,
             tail_calls,
+            exports: None,
             loops: rustc_hash::FxHashMap::default(),
             variables: None,
             code: None,
@@ -221,9 +224,13 @@ impl ModuleFile {
         around.map(|(_, code)| code.clone()).collect()
     }
 
+    fn read_unwound(&mut self) -> &[(u64, u64)] {
+        self.unwound.get_or_insert_with(|| unwound_functions(&self.path).unwrap_or_default())
+    }
+
     /// Where the function begins that holds an address, by its unwind table.
     pub fn start_of_function(&mut self, address: u64) -> Option<u64> {
-        let all = &*self.unwound.get_or_insert_with(|| unwound_functions(&self.path).unwrap_or_default());
+        let all = self.read_unwound();
         let (start, end) = all.get(all.partition_point(|(start, _)| *start <= address).checked_sub(1)?)?;
         (address < *end).then_some(*start)
     }
@@ -251,23 +258,55 @@ impl ModuleFile {
         !self.functions.is_empty()
     }
 
-    /// The return address of a call into an OpenMP runtime, or what stands for it where the runtime's
-    /// caller left by a jump.
-    pub fn behind_tail_calls(&self, return_address: u64) -> u64 {
-        let end_of_function = |start: u64| {
-            let index = self.functions.binary_search_by_key(&start, |function| function.start).ok()?;
-            Some(self.functions[index].end)
-        };
-        let behind = self.tail_calls.as_ref().and_then(|calls| calls.behind(return_address, end_of_function));
-        behind.unwrap_or(return_address)
+    /// Whether its calls into an OpenMP runtime can be looked at.
+    pub fn has_tail_calls(&self) -> bool {
+        self.tail_calls.is_some()
     }
 
-    /// Whether the call into an OpenMP runtime that returns to this address is known to be where it seems, or where
-    /// [`behind_tail_calls`](Self::behind_tail_calls) has found it.
-    pub fn is_certain_call(&self, return_address: u64) -> bool {
-        let is_call = |calls: &TailCalls| calls.is_call_of_runtime(return_address);
-        self.tail_calls.as_ref().is_none_or(is_call)
-            || self.behind_tail_calls(return_address) != return_address
+    /// What is called by the call into an OpenMP runtime that returns to an address.
+    pub fn callee(&mut self, return_address: u64) -> Callee {
+        self.read_range_of(return_address);
+        let Some(calls) = &self.tail_calls else { return Callee::Unknown };
+        let around = |address: u64| self.known_range(address).map(|(start, _)| start);
+        calls.callee(return_address, |start| self.end_of_function(start).is_some(), around)
+    }
+
+    /// How the function at an address leaves for an OpenMP runtime.
+    pub fn exits(&mut self, start: u64) -> Exits {
+        self.read_range_of(start);
+        let calls = self.tail_calls.as_ref();
+        calls.map(|calls| calls.exits(start, |start| self.end_of_function(start))).unwrap_or_default()
+    }
+
+    /// The function that this file exports by a name, if its code calls an OpenMP runtime anywhere.
+    pub fn exported(&mut self, name: &str) -> Option<u64> {
+        self.tail_calls.as_ref()?;
+        let exports = self.exports.get_or_insert_with(|| exports_of(&self.path).unwrap_or_default());
+        exports.get(name).copied()
+    }
+
+    /// Begin and end of the function that holds an address, by its symbol or else by its unwind table, once that was read.
+    fn known_range(&self, address: u64) -> Option<(u64, u64)> {
+        let after = self.functions.partition_point(|function| function.start <= address);
+        let symbol = after.checked_sub(1).map(|index| &self.functions[index]);
+        if let Some(function) = symbol.filter(|function| address < function.end) {
+            return Some((function.start, function.end));
+        }
+        let unwound = self.unwound.as_deref()?;
+        let found = unwound.get(unwound.partition_point(|(start, _)| *start <= address).checked_sub(1)?)?;
+        Some(*found).filter(|(_, end)| address < *end)
+    }
+
+    /// Reads unwind tables if no symbol has the function at an address.
+    fn read_range_of(&mut self, address: u64) {
+        if self.known_range(address).is_none() {
+            self.read_unwound();
+        }
+    }
+
+    /// The end of the function that begins at an address.
+    fn end_of_function(&self, start: u64) -> Option<u64> {
+        self.known_range(start).filter(|(begin, _)| *begin == start).map(|(_, end)| end)
     }
 
     /// The address after the only jump into an OpenMP runtime in the function that begins at an address.
@@ -514,6 +553,14 @@ pub(crate) fn section(file: &object::File<'_>, name: Option<&str>) -> Reader {
     let section = name.and_then(|name| file.section_by_name(name));
     let data = section.and_then(|s| s.uncompressed_data().ok()).unwrap_or_default();
     EndianRcSlice::new(Rc::from(&*data), endian)
+}
+
+/// Names and addresses of the functions that a file exports.
+fn exports_of(path: &str) -> Option<rustc_hash::FxHashMap<String, u64>> {
+    let bytes = read_with_sections(path)?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let exported = file.dynamic_symbols().filter(|s| s.kind() == SymbolKind::Text && s.is_definition());
+    Some(exported.filter_map(|s| Some((s.name().ok()?.to_string(), s.address()))).collect())
 }
 
 fn functions_of(file: &object::File<'_>) -> Vec<Function> {

@@ -9,6 +9,7 @@
 //! panic.
 #![forbid(unsafe_code)]
 
+mod calls;
 mod construct;
 mod debug;
 mod file;
@@ -160,6 +161,9 @@ pub struct CodePlace {
     pub unnamed: Option<u64>,
     /// Why there is no line, or no name either.
     pub missing: Option<Missing>,
+    /// Whether this is not the place of the call in question, but that of the call of the function that has it, which is not
+    /// known.
+    pub is_caller: bool,
 }
 
 /// Machine code of a loop.
@@ -177,6 +181,8 @@ pub struct Symbolizer {
     modules: Vec<LoadedModule>,
     /// The time that addresses are of.
     time: u64,
+    /// Files of the process that no address leads to: path and build id.
+    others: Vec<(String, String)>,
     kept: KeptModules,
     files: FxHashMap<(String, String), Result<ModuleFile, Missing>>,
     /// Names of code that was generated at run time, one for each process; read at the first question.
@@ -194,6 +200,11 @@ impl Symbolizer {
     /// The same, with files that were kept of modules that are gone.
     pub fn with_kept(self, kept: KeptModules) -> Symbolizer {
         Symbolizer { kept, ..self }
+    }
+
+    /// The same, with more files of the process, in which functions are looked up by name: paths with build ids.
+    pub fn with_files(self, others: Vec<(String, String)>) -> Symbolizer {
+        Symbolizer { others, ..self }
     }
 
     /// Sets the time that addresses are of from now on, in the unit of [`LoadedModule::since`]: several modules may have
@@ -221,7 +232,10 @@ impl Symbolizer {
             return CodePlace { missing: Some(Missing::NoModule), ..CodePlace::default() };
         };
         let (path, build_id) = (module.path.clone(), module.build_id.clone());
-        self.describe(&path, &build_id, in_file, runtime_call)
+        match runtime_call {
+            true => self.place_of_call(&path, &build_id, in_file.wrapping_add(1)),
+            false => self.describe(&path, &build_id, in_file, false),
+        }
     }
 
     /// The module that holds an address of the process, and the address in its file.
@@ -256,9 +270,10 @@ impl Symbolizer {
     /// Of a call into an OpenMP runtime at an address of a file: the place of the jump by which a function
     /// ended with it, if its compiler made the call a jump. That function has no frame on the stack.
     pub fn place_behind_tail_call(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<CodePlace> {
-        let place = self.describe(path, build_id, in_file, true);
-        let (_, found) = place.module.as_ref()?;
-        (*found != in_file).then_some(place)
+        let returns_to = in_file.wrapping_add(1);
+        let call = self.find_call(path, build_id, returns_to);
+        let is_jump = matches!(call, calls::Call::Jump(_) | calls::Call::OneOf(_));
+        is_jump.then(|| self.place_of_call(path, build_id, returns_to))
     }
 
     /// Names an address that no loaded file holds by the kept maps of code that was generated at run time. Where the maps of
@@ -301,13 +316,6 @@ impl Symbolizer {
                 return place;
             }
         };
-        let in_file = match runtime_call {
-            true => file.behind_tail_calls(in_file.wrapping_add(1)).wrapping_sub(1),
-            false => in_file,
-        };
-        if let Some((_, shown)) = &mut place.module {
-            *shown = in_file;
-        }
         let mut found = file.find(in_file);
         if runtime_call {
             file.leave_library_frames(&mut found);

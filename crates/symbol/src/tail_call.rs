@@ -1,4 +1,4 @@
-//! Where a call into an OpenMP runtime really lies, when the compiler made it a tail call.
+//! Where a call into an OpenMP runtime or into MPI lies, when the compiler made it a tail call.
 //!
 //! A function that ends with a construct jumps into the runtime instead of calling it, so that the
 //! runtime's return address lies in the function's caller:
@@ -10,7 +10,8 @@
 //! ```
 //! The call before the return address tells the function; in it, the jump into the runtime tells the
 //! line. Code is not disassembled: what is looked for are near jumps whose distance leads exactly to
-//! an entry of the runtime, which other bytes meet by chance once in 2³² places. x86-64 only.
+//! an entry of the runtime, which other bytes meet by chance once in 2³² places. A function of another
+//! file is known by its name. Behind a call through a pointer, the function is not known. x86-64 only.
 
 use object::{
     Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SectionKind,
@@ -20,10 +21,34 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How the entries of OpenMP runtimes begin to which constructs lead.
 const ENTRY_PREFIXES: [&str; 2] = ["__kmpc_", "GOMP_"];
-/// How all begin that a program calls.
-const RUNTIME_PREFIXES: [&str; 4] = ["__kmpc_", "GOMP_", "omp_", "kmpc_"];
-/// Functions that tail call one another before the runtime is reached.
-const LONGEST_CHAIN: usize = 4;
+/// How all begin that a program calls, and whose calls have sites.
+const RUNTIME_PREFIXES: [&str; 8] = ["__kmpc_", "GOMP_", "omp_", "kmpc_", "__tgt_", "MPI_", "PMPI_", "mpi_"];
+/// Functions that are looked at behind one call.
+const MAX_FUNCTIONS: usize = 16;
+
+/// What the call before a return address leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// The runtime itself.
+    Runtime,
+    /// A function of the file, at an address.
+    Own(u64),
+    /// A function of another file, by its name.
+    Imported(String),
+    /// Whatever a pointer leads to.
+    Pointer,
+    /// No call is there, or not one that is understood.
+    Unknown,
+}
+
+/// How a function and those that it jumps to leave for the runtime.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exits {
+    /// The function, and the address after the jump.
+    pub jumps: Vec<(u64, u64)>,
+    /// Functions of other files that are jumped to.
+    pub imported: Vec<String>,
+}
 
 /// The code of a file, and the ways that lead from it into the runtime.
 pub struct TailCalls {
@@ -36,12 +61,14 @@ pub struct TailCalls {
     stubs: FxHashSet<u64>,
     /// The file's own functions behind such pointers and stubs: a library calls by them what it exports.
     own: FxHashMap<u64, u64>,
+    /// Names of functions of other files behind such pointers and stubs.
+    imported: FxHashMap<u64, String>,
 }
 
 impl TailCalls {
     /// What is needed of a file; nothing where the file has no call into a runtime.
     pub fn of(file: &object::File<'_>) -> Option<TailCalls> {
-        let (Slots { runtime: slots, own }, entries) = (slots_of(file)?, entries_of(file));
+        let (Slots { runtime: slots, own, imported }, entries) = (slots_of(file)?, entries_of(file));
         if slots.is_empty() && entries.is_empty() {
             return None;
         }
@@ -51,57 +78,151 @@ impl TailCalls {
             .filter(is_code)
             .filter_map(|section| Some((section.address(), section.data().ok()?.to_vec())))
             .collect();
-        let mut calls = TailCalls { code, slots, stubs: FxHashSet::default(), own };
-        for (stub, slot) in calls.find_stubs() {
+        // A function that is nothing but such a jump looks the same; an image without names of sections does not tell.
+        let has_own_section = |section: &object::Section<'_, '_>| {
+            is_code(section) && section.name().is_ok_and(|name| name.starts_with(".plt"))
+        };
+        let of_stubs: Vec<u64> =
+            file.sections().filter(has_own_section).map(|section| section.address()).collect();
+        let mut calls = TailCalls { code, slots, stubs: FxHashSet::default(), own, imported };
+        for (stub, slot) in calls.find_stubs(&of_stubs) {
             if calls.slots.contains(&slot) {
                 calls.stubs.insert(stub);
             } else if let Some(function) = calls.own.get(&slot).copied() {
                 calls.own.insert(stub, function);
+            } else if let Some(name) = calls.imported.get(&slot).cloned() {
+                calls.imported.insert(stub, name);
             }
         }
         calls.stubs.extend(entries);
         Some(calls)
     }
 
-    /// The address after the jump into the runtime, if the call that returns to `return_address` is of
-    /// a function that ends with one. `functions` tells a function's range from its first address.
-    pub fn behind(&self, return_address: u64, functions: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        let called = match self.called_before(return_address) {
-            Some(called) => self.function_at(called),
-            None => *self.own.get(&self.pointer_called_by(return_address)?)?,
-        };
-        if self.stubs.contains(&called) {
-            return None;
-        }
-        let mut chain = vec![called];
-        for step in 0..LONGEST_CHAIN {
-            let &start = chain.get(step)?;
-            let end = functions(start)?;
-            let jumps = self.jumps_in(start, end);
-            let into_runtime: Vec<u64> =
-                jumps.iter().filter(|jump| jump.enters_runtime).map(|jump| jump.after).collect();
-            match into_runtime[..] {
-                [one] => return Some(one),
-                [] => {}
-                // The function is known, but not which of its constructs: its first line stands for it.
-                _ => return start.checked_add(1),
+    /// What is called by the call that returns to an address. `is_function` says whether a function begins at one, and
+    /// `around` where the function begins that holds one.
+    pub fn callee(
+        &self,
+        return_address: u64,
+        is_function: impl Fn(u64) -> bool,
+        around: impl Fn(u64) -> Option<u64>,
+    ) -> Callee {
+        if let Some(called) = self.called_before(return_address) {
+            if self.stubs.contains(&called) {
+                return Callee::Runtime;
             }
-            let onward = jumps.iter().map(|jump| jump.to).filter(|to| functions(*to).is_some());
-            chain.extend(onward.filter(|to| *to != start));
+            if let Some(name) = self.imported.get(&called) {
+                return Callee::Imported(name.clone());
+            }
+            let function = self.function_at(called);
+            if is_function(function) {
+                return Callee::Own(function);
+            }
         }
-        None
+        if let Some(slot) = self.pointer_called_by(return_address) {
+            return self.behind_pointer(slot);
+        }
+        match self.register_called_by(return_address) {
+            Some(Some(register)) => {
+                let start = around(return_address);
+                let kept = start.and_then(|start| self.kept_in(register, start, return_address, is_function));
+                kept.unwrap_or(Callee::Pointer)
+            }
+            Some(None) => Callee::Pointer,
+            None => Callee::Unknown,
+        }
     }
 
-    /// Whether the call that returns to `return_address` is one of the runtime itself, so that it is where it seems to be.
-    pub fn is_call_of_runtime(&self, return_address: u64) -> bool {
-        self.called_before(return_address).is_some_and(|called| self.stubs.contains(&called))
-            || self.pointer_called_by(return_address).is_some_and(|slot| self.slots.contains(&slot))
+    fn behind_pointer(&self, slot: u64) -> Callee {
+        match (self.slots.contains(&slot), self.own.get(&slot), self.imported.get(&slot)) {
+            (true, ..) => Callee::Runtime,
+            (_, Some(function), _) => Callee::Own(*function),
+            (_, _, Some(name)) => Callee::Imported(name.clone()),
+            _ => Callee::Pointer,
+        }
+    }
+
+    /// How the function at `start` and those of the file that it jumps to leave for the runtime. `functions` tells a function's
+    /// end from its first address.
+    pub fn exits(&self, start: u64, functions: impl Fn(u64) -> Option<u64>) -> Exits {
+        let mut exits = Exits::default();
+        let mut met = vec![start];
+        let mut next = 0;
+        while let Some(&start) = met.get(next) {
+            next += 1;
+            let Some(end) = functions(start) else { continue };
+            for jump in self.jumps_in(start, end) {
+                if jump.enters_runtime {
+                    exits.jumps.push((start, jump.after));
+                } else if let Some(name) = self.imported.get(&jump.to) {
+                    exits.imported.push(name.clone());
+                } else if met.len() < MAX_FUNCTIONS && !met.contains(&jump.to) && functions(jump.to).is_some()
+                {
+                    met.push(jump.to);
+                }
+            }
+        }
+        exits
     }
 
     /// Where the pointer is through which the call goes that returns to an address.
     fn pointer_called_by(&self, return_address: u64) -> Option<u64> {
         let bytes = self.bytes(return_address.checked_sub(6)?, 6)?;
         bytes.starts_with(&[0xff, 0x15]).then(|| relative(return_address, &bytes[2..]))
+    }
+
+    /// The register through which the call goes that returns to an address; `Some(None)` where that goes through memory that
+    /// a register points to.
+    fn register_called_by(&self, return_address: u64) -> Option<Option<u8>> {
+        let before = |count: u64| self.bytes(return_address.checked_sub(count)?, count as usize);
+        if let Some([0xff, register @ 0xd0..=0xd7]) = before(2) {
+            let is_extended = before(3).is_some_and(|bytes| bytes[0] == 0x41);
+            return Some(Some(register - 0xd0 + if is_extended { 8 } else { 0 }));
+        }
+        // `call *(%rax)`, with an index, a distance of one byte or four, and both.
+        let is_call = |count: u64, is_mode: fn(u8) -> bool| {
+            before(count).is_some_and(|bytes| bytes[0] == 0xff && is_mode(bytes[1]))
+        };
+        let through_memory = is_call(2, |mode| matches!(mode, 0x10..=0x13 | 0x16 | 0x17))
+            || is_call(3, |mode| mode == 0x14 || matches!(mode, 0x50..=0x53 | 0x55..=0x57))
+            || is_call(4, |mode| mode == 0x54)
+            || is_call(6, |mode| matches!(mode, 0x90..=0x93 | 0x95..=0x97))
+            || is_call(7, |mode| matches!(mode, 0x14 | 0x94));
+        through_memory.then_some(None)
+    }
+
+    /// The function whose address the code from `start` to `end` keeps in a register, if that is one that calls leave as it
+    /// is: compilers keep the address of what is called often.
+    fn kept_in(
+        &self,
+        register: u8,
+        start: u64,
+        end: u64,
+        is_function: impl Fn(u64) -> bool,
+    ) -> Option<Callee> {
+        /// `rbx`, `rbp`, `r12` to `r15`.
+        const KEPT: [u8; 6] = [3, 5, 12, 13, 14, 15];
+        if !KEPT.contains(&register) {
+            return None;
+        }
+        let code = self.bytes(start, usize::try_from(end.checked_sub(start)?).ok()?)?;
+        let prefix = if register < 8 { 0x48 } else { 0x4c };
+        let operand = 5 | (register & 7) << 3;
+        let loaded = code.windows(7).enumerate().filter_map(|(index, window)| {
+            let to = relative(start.wrapping_add(index as u64 + 7), &window[3..]);
+            match window {
+                // `mov distance(%rip), %register` and `lea`.
+                [first, 0x8b, last, ..] if (*first, *last) == (prefix, operand) => {
+                    Some(self.behind_pointer(to))
+                }
+                [first, 0x8d, last, ..] if (*first, *last) == (prefix, operand) => {
+                    Some(if is_function(to) { Callee::Own(to) } else { Callee::Pointer })
+                }
+                _ => None,
+            }
+        });
+        let mut loaded = loaded.collect::<Vec<_>>();
+        let last = loaded.pop()?;
+        loaded.iter().all(|other| *other == last).then_some(last)
     }
 
     /// The address after the only jump into the runtime in a function from `start` to `end`.
@@ -154,19 +275,31 @@ impl TailCalls {
         };
         // The last jump may end with the function: a byte more, which no distance reaches, stands behind.
         let padded = [code, &[0]].concat();
-        padded.windows(6).enumerate().filter_map(jump).collect()
+        let mut jumps: Vec<Jump> = padded.windows(6).enumerate().filter_map(jump).collect();
+        // A short one is only known to be one where the function ends with it.
+        if let [.., 0xeb, distance] = code {
+            let to = end.wrapping_add_signed(i64::from(distance.cast_signed()));
+            jumps.push(Jump { to, after: end, enters_runtime: self.stubs.contains(&to) });
+        }
+        jumps
     }
 
     /// Stubs, and their pointers: `jmp *pointer(%rip)`, often behind `endbr64` and with a `bnd` prefix.
-    fn find_stubs(&self) -> Vec<(u64, u64)> {
+    /// In the sections at these addresses, or if there are none, anywhere.
+    fn find_stubs(&self, sections: &[u64]) -> Vec<(u64, u64)> {
         let mut stubs = Vec::new();
-        for (address, code) in &self.code {
+        let has_stubs = |address: &u64| sections.is_empty() || sections.contains(address);
+        for (address, code) in self.code.iter().filter(|(address, _)| has_stubs(address)) {
             for (index, window) in code.windows(6).enumerate() {
                 // Addresses of a damaged file may be any; those that go on at 0 are nobody's.
                 let at = address.wrapping_add(index as u64);
                 let next = at.wrapping_add(6);
                 let slot = relative(next, &window[2..]);
-                let is_known = || self.slots.contains(&slot) || self.own.contains_key(&slot);
+                let is_known = || {
+                    self.slots.contains(&slot)
+                        || self.own.contains_key(&slot)
+                        || self.imported.contains_key(&slot)
+                };
                 if window[..2] == [0xff, 0x25] && is_known() {
                     let before = &code[..index];
                     let bnd = u64::from(before.ends_with(&[0xf2]));
@@ -215,6 +348,8 @@ struct Slots {
     runtime: FxHashSet<u64>,
     /// Of the file itself: which function.
     own: FxHashMap<u64, u64>,
+    /// Of other files: its name.
+    imported: FxHashMap<u64, String>,
 }
 
 /// The slots of a file; `None` where code cannot be read.
@@ -238,6 +373,10 @@ fn slots_of(file: &object::File<'_>) -> Option<Slots> {
             slots.runtime.insert(address);
         } else if symbol.is_definition() && symbol.kind() == SymbolKind::Text {
             slots.own.insert(address, symbol.address());
+        } else if symbol.is_undefined()
+            && let Ok(name) = symbol.name()
+        {
+            slots.imported.insert(address, name.to_string());
         }
     }
     Some(slots)

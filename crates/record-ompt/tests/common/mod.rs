@@ -51,13 +51,18 @@ pub fn compile(compiler: Compiler, name: &str, flags: &[&str]) -> PathBuf {
 
 /// The same, where these flags may not be supported.
 pub fn try_compile(compiler: Compiler, name: &str, flags: &[&str]) -> Option<PathBuf> {
+    compile_to(&format!("{name}.{}{}", compiler.command(), flags.concat()), compiler, name, flags)
+}
+
+/// The same, to a file of this name.
+pub fn compile_as(file_name: &str, compiler: Compiler, name: &str, flags: &[&str]) -> PathBuf {
+    compile_to(file_name, compiler, name, flags).unwrap_or_else(|| panic!("{name} does not compile"))
+}
+
+fn compile_to(file_name: &str, compiler: Compiler, name: &str, flags: &[&str]) -> Option<PathBuf> {
     static DONE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
-        "{name}.{}{}",
-        compiler.command(),
-        flags.concat()
-    ));
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file_name);
     let mut done = DONE.lock().unwrap();
     if !done.contains(&program) {
         // Test binaries run at the same time: each moves a program of its own into place.
