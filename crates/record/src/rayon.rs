@@ -1,13 +1,22 @@
-//! rayon's `join`, `scope` and `spawn`, whose closures are tasks in the trace.
+//! rayon's `join`, `scope` and `spawn`, whose closures are tasks in the trace, and parallel iterators, whose pieces are.
 //!
-//! In the place of rayon's own functions: `use taskscope_record::rayon::join;`. A task's kind is the function
-//! with the place of the call. Between tasks a worker has nothing to do; what a task spends waiting for what
-//! it forked is state SYNCHRONIZATION.
+//! In the place of rayon's own functions: `use taskscope_record::rayon::join;`. Parallel iterators:
+//! [`as_tasks`](AsTasks::as_tasks) as the last adaptor. A task's kind is the function with the place of the call. Between tasks a
+//! worker has nothing to do; the time in which a task waits for what it forked is state SYNCHRONIZATION.
+//!
+//! | of rayon | recorded |
+//! | --- | --- |
+//! | `join`, `scope`, `Scope::spawn`, `spawn` | through the functions of this module |
+//! | parallel iterators | each piece that runs without being split further, through [`as_tasks`](AsTasks::as_tasks) |
+//! | `par_sort`, `join_context`, `scope_fifo`, `in_place_scope`, `broadcast`, `yield_now`, `ThreadPool`'s own `join`, `scope` and `spawn` | not; inside [`ThreadPool::install`](rayon::ThreadPool::install) the functions of this module run in that pool |
 
 use core::panic::Location;
 use std::cell::RefCell;
 
-use crate::instrument::{Class, StateName, TaskContext, named, task_kind};
+use rayon::iter::ParallelIterator;
+use rayon::iter::plumbing::{Consumer, Folder, UnindexedConsumer};
+
+use crate::instrument::{Class, OnThread, StateName, TaskContext, named, task_kind};
 
 static WAITING: StateName =
     StateName::new("SYNCHRONIZATION", "for what was forked").counts_as(Class::Synchronisation);
@@ -105,4 +114,104 @@ pub fn scope<'scope, R: Send>(body: impl FnOnce(&Scope<'_, 'scope>) -> R + Send)
     });
     drop(waiting);
     result
+}
+
+/// Parallel iterators whose pieces are tasks.
+pub trait AsTasks: ParallelIterator {
+    /// Makes a task, of kind `par_iter` at the caller's line, of each piece of the iterator that runs on one thread without being
+    /// split further; the caller waits for them.
+    ///
+    /// Call it last, before what consumes the iterator: `v.par_iter().map(f).as_tasks().sum()`. The result is not an
+    /// [`IndexedParallelIterator`](rayon::iter::IndexedParallelIterator): `enumerate`, `zip`, `with_min_len` and the like come before.
+    /// The maker of a piece is the task that was on the thread that runs it.
+    #[track_caller]
+    fn as_tasks(self) -> Tasks<Self> {
+        Tasks { inner: self, here: Location::caller() }
+    }
+}
+
+impl<I: ParallelIterator> AsTasks for I {}
+
+/// The iterator that [`AsTasks::as_tasks`] returns.
+#[must_use = "parallel iterators do nothing until they are consumed"]
+pub struct Tasks<I> {
+    inner: I,
+    here: &'static Location<'static>,
+}
+
+impl<I: ParallelIterator> ParallelIterator for Tasks<I> {
+    type Item = I::Item;
+
+    fn drive_unindexed<C: UnindexedConsumer<I::Item>>(self, consumer: C) -> C::Result {
+        let _waiting = WAITING.enter();
+        self.inner.drive_unindexed(Piece { inner: consumer, here: self.here })
+    }
+
+    fn opt_len(&self) -> Option<usize> {
+        self.inner.opt_len()
+    }
+}
+
+/// A piece that may be split further.
+struct Piece<C> {
+    inner: C,
+    here: &'static Location<'static>,
+}
+
+impl<T, C: Consumer<T>> Consumer<T> for Piece<C> {
+    type Folder = RunningPiece<C::Folder>;
+    type Reducer = C::Reducer;
+    type Result = C::Result;
+
+    fn split_at(self, index: usize) -> (Self, Self, C::Reducer) {
+        let (left, right, reducer) = self.inner.split_at(index);
+        (Piece { inner: left, here: self.here }, Piece { inner: right, here: self.here }, reducer)
+    }
+
+    fn into_folder(self) -> RunningPiece<C::Folder> {
+        let on = new_task("par_iter", self.here).enter();
+        RunningPiece { inner: self.inner.into_folder(), on }
+    }
+
+    fn full(&self) -> bool {
+        self.inner.full()
+    }
+}
+
+impl<T, C: UnindexedConsumer<T>> UnindexedConsumer<T> for Piece<C> {
+    fn split_off_left(&self) -> Self {
+        Piece { inner: self.inner.split_off_left(), here: self.here }
+    }
+
+    fn to_reducer(&self) -> C::Reducer {
+        self.inner.to_reducer()
+    }
+}
+
+/// A piece that runs on this thread. Its task ends with it, also where an item's closure panics.
+struct RunningPiece<F> {
+    inner: F,
+    on: OnThread,
+}
+
+impl<T, F: Folder<T>> Folder<T> for RunningPiece<F> {
+    type Result = F::Result;
+
+    fn consume(self, item: T) -> Self {
+        RunningPiece { inner: self.inner.consume(item), on: self.on }
+    }
+
+    fn consume_iter<I: IntoIterator<Item = T>>(self, items: I) -> Self {
+        RunningPiece { inner: self.inner.consume_iter(items), on: self.on }
+    }
+
+    fn complete(self) -> F::Result {
+        let result = self.inner.complete();
+        self.on.end();
+        result
+    }
+
+    fn full(&self) -> bool {
+        self.inner.full()
+    }
 }

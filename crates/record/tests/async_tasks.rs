@@ -313,6 +313,56 @@ fn names_can_be_switched_off_and_on_for_spans_and_forks() {
 }
 
 #[test]
+fn pieces_of_parallel_iterators_are_tasks() {
+    use rayon::prelude::*;
+    use taskscope_record::rayon::AsTasks;
+    const NAME: &str = "pieces_of_parallel_iterators_are_tasks";
+    if role().is_some() {
+        instrument::start_from_environment();
+        let squares: Vec<u32> =
+            (0..160_u32).into_par_iter().with_max_len(10).map(|n| n * n).as_tasks().collect();
+        assert_eq!(squares, (0..160).map(|n| n * n).collect::<Vec<_>>(), "in order");
+        // Pieces within pieces, without an order, that end early, and one that panics.
+        let nested: u32 = (0..4_u32)
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|n| (0..n).into_par_iter().with_max_len(1).as_tasks().sum::<u32>())
+            .as_tasks()
+            .sum();
+        assert_eq!(nested, 4);
+        assert_eq!((0..100).par_bridge().filter(|n| n % 2 == 0).as_tasks().count(), 50);
+        assert_eq!((0..100).into_par_iter().as_tasks().find_first(|n| *n > 40), Some(41));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        pool.install(|| [1, 2].par_iter().with_max_len(1).as_tasks().for_each(|_| ()));
+        let failed = std::panic::catch_unwind(|| {
+            (0..2).into_par_iter().with_max_len(1).as_tasks().for_each(|n| assert!(n > 5));
+        });
+        assert!(failed.is_err());
+        taskscope_record::rayon::join(|| (), || ());
+        drop(pool);
+        instrument::finish();
+        leave(0);
+    }
+    recorded(NAME, |tasks, names| {
+        let count = |name: &str| names.values().filter(|of| *of == name).count();
+        // At least one a piece: how far beyond that rayon splits is its own affair.
+        assert!(count("par_iter") >= 16 + 4 + 2 + 2, "{}", count("par_iter"));
+        assert_eq!(count("join"), 2);
+        assert_eq!(tasks.problems, [""; 0]);
+        assert!(tasks.mistakes.is_empty(), "{:?}", tasks.mistakes);
+    });
+}
+
+#[test]
+fn the_program_in_the_documentation_is_the_example() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(here.join("../../docs/instrumenting.md")).unwrap();
+    let example = std::fs::read_to_string(here.join("examples/first_tasks.rs")).unwrap();
+    let shown = page.split_once("```rust\n").and_then(|(_, rest)| rest.split_once("```")).unwrap().0;
+    assert!(example.ends_with(shown) && shown.contains("fn main"), "{shown}");
+}
+
+#[test]
 fn forks_of_rayon_are_tasks_with_parents() {
     const NAME: &str = "forks_of_rayon_are_tasks_with_parents";
     fn sum(from: u64, to: u64) -> u64 {
