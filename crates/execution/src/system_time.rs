@@ -20,7 +20,7 @@
 
 use crate::track::TrackColumns;
 use crate::{
-    CpuGroup, Execution, Group, Holders, ObjectIndex, OffCpu, ProcessIndex, Section, Span, State,
+    CpuGroup, Execution, Group, Holders, ObjectIndex, OffCpu, OsSource, ProcessIndex, Section, Span, State,
     ThreadIndex, ThreadKind,
 };
 use rustc_hash::FxHashMap;
@@ -321,6 +321,7 @@ impl Execution {
     /// Decides which time of workers the system took, from the times off the CPU and the CPUs that processes may use. Is
     /// called once, when these are known and before the run is cut.
     pub fn attribute_system_time(&mut self) {
+        self.set_sources_of_cpus();
         let mut all = Vec::new();
         let crowds = self.crowds();
         for processes in self.related_processes(&crowds) {
@@ -334,6 +335,28 @@ impl Execution {
         }
         all.sort_unstable_by_key(|part| (part.thread, part.start));
         self.system_time = all;
+    }
+
+    /// Of a CPU as much is known as of the threads that may run on it.
+    fn set_sources_of_cpus(&mut self) {
+        let rank = |source: OsSource| match source {
+            OsSource::Unknown => 0,
+            OsSource::Estimated => 1,
+            OsSource::Switches => 2,
+        };
+        let mut of_looms: FxHashMap<&str, OsSource> = FxHashMap::default();
+        let threads = self.threads.iter().filter(|row| row.kind != ThreadKind::Cpu && row.track.len() > 0);
+        for row in threads {
+            let loom = self.processes[row.process.index()].loom.as_str();
+            let weakest = of_looms.entry(loom).or_insert(row.os_source);
+            if rank(row.os_source) < rank(*weakest) {
+                *weakest = row.os_source;
+            }
+        }
+        for row in self.threads.iter_mut().filter(|row| row.kind == ThreadKind::Cpu) {
+            let loom = self.processes[row.process.index()].loom.as_str();
+            row.os_source = of_looms.get(loom).copied().unwrap_or_default();
+        }
     }
 
     /// Adds when a thread was blocked in code of the program. (There the system takes time only while the thread could
@@ -412,8 +435,9 @@ impl Execution {
         related
     }
 
-    /// When a thread could run and had no CPU, by its recorder or its track. For a CPU: when the threads on it had none.
-    fn runnable_times(&self, thread: ThreadIndex) -> Vec<(u64, u64)> {
+    /// When a thread could run and had no CPU, by its recorder or its track: start and end of each time, in order. For a CPU:
+    /// when the threads on it had none.
+    pub fn runnable_times(&self, thread: ThreadIndex) -> Vec<(u64, u64)> {
         let row = &self.threads[thread.index()];
         let mut times: Vec<(u64, u64)> = Vec::new();
         row.track.for_each_in(
@@ -429,8 +453,9 @@ impl Execution {
         times
     }
 
-    /// When a thread was blocked in the kernel; for a CPU: when the threads were whose sections it shows.
-    fn blocked_times(&self, thread: ThreadIndex) -> Vec<(u64, u64)> {
+    /// When a thread was blocked in the kernel: start and end of each time, in order. For a CPU: when the threads were whose
+    /// sections it shows.
+    pub fn blocked_times(&self, thread: ThreadIndex) -> Vec<(u64, u64)> {
         if self.threads[thread.index()].kind != ThreadKind::Cpu {
             return self.blocked_of(thread).iter().map(|off| (off.start, off.end)).collect();
         }

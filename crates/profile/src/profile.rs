@@ -40,6 +40,10 @@ pub mod key {
     pub const CPUS_ONLINE: &str = "cpus_online";
     /// Lowest CPU limit of its control groups, in thousandths of a CPU.
     pub const CPU_QUOTA: &str = "cpu_quota_millicpus";
+    /// Enforcement periods in which a CPU limit of its control groups was reached.
+    pub const THROTTLED_PERIODS: &str = "throttled_periods";
+    /// Time that this cost, summed over CPUs.
+    pub const THROTTLED_NS: &str = "throttled_ns";
     /// Nominal time between two samples of a thread.
     pub const SAMPLE_PERIOD_NS: &str = "sample_period_ns";
     /// What samples count: `cpu` or `wall` time.
@@ -71,7 +75,8 @@ pub struct Profile {
     /// Exact sums over the run that belong to no path, by name: `wall_ns` (of several processes the longest), `capacity_ns`, and
     /// `state.NAME` nanoseconds of the workers by the names of `taskscope_execution::State`. Two states are estimated parts of
     /// others, `state.out_of_cpu` and `state.oversubscribed` (more workers than CPUs): `no_cpu.NAME` is what was taken
-    /// from a state for them.
+    /// from a state for them. `runnable_ns` is how long workers could run and had no CPU, as `run_delay` counts it: whether
+    /// that time was lost, or others ran meanwhile for whom they waited.
     pub totals: BTreeMap<String, u64>,
 }
 

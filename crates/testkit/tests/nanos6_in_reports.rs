@@ -205,6 +205,26 @@ fn lacking_idle_states_of_nosv_are_a_notice() {
 }
 
 #[test]
+fn a_cpu_has_the_times_of_its_threads_once_all_are_known() {
+    let root = with_worker(|stream| stream);
+    let (mut session, _) = opened(root.path());
+    let execution = &mut session.execution;
+    let rows = (0..execution.threads.len()).map(ThreadIndex::of);
+    let threads: Vec<ThreadIndex> =
+        rows.filter(|row| execution.threads[row.index()].kind != ThreadKind::Cpu).collect();
+    for thread in threads {
+        assert!(!execution.knows_off_cpu());
+        let times = OsTimes { runnable: vec![(1300, 1350)], ..OsTimes::default() };
+        let is_worker = execution.threads[thread.index()].tid == 10;
+        let times = if is_worker { times } else { OsTimes::default() };
+        execution.add_os_times(thread, OsSource::Switches, times);
+        execution.attribute_system_time();
+    }
+    assert!(execution.knows_switches());
+    assert_eq!(execution.cpu_shortage().runnable_ns(), 50);
+}
+
+#[test]
 fn a_body_that_is_blocked_is_blocked_on_its_thread_its_cpu_and_in_its_type() {
     let root = with_worker(|stream| stream);
     let (mut session, _) = opened(root.path());

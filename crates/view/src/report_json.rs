@@ -4,7 +4,7 @@ use crate::hang::HangWords;
 use crate::words;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::{Analysis, ByState, Efficiency, Load, Problem};
-use taskscope_execution::{NO_TIME, ObjectIndex, OffCpu, OsSource, RuntimeRole, SiteIndex, State, TypeIndex};
+use taskscope_execution::{NO_TIME, ObjectIndex, OsSource, RuntimeRole, SiteIndex, State, TypeIndex};
 use taskscope_session::{Places, Session};
 
 /// Name and version of the form.
@@ -229,7 +229,7 @@ fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
     let start = session.execution.range().0;
     let since = |at: u64| if at == NO_TIME { 0 } else { at.saturating_sub(start) };
     let execution = &session.execution;
-    let total = |off: &[OffCpu]| off.iter().map(|off| off.end - off.start).sum::<u64>();
+    let total = |times: Vec<(u64, u64)>| times.iter().map(|(start, end)| end - start).sum::<u64>();
     let rows = analysis.ledger.threads.iter().map(|row| {
         let thread = &execution.threads[row.thread.index()];
         let process = &execution.processes[thread.process.index()];
@@ -251,8 +251,8 @@ fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
             "off_cpu": thread.os_source.name(),
             "on_cpu_ns": thread.os_totals.on_cpu_ns,
             "run_delay_ns": thread.os_totals.run_delay_ns,
-            "runnable_ns": known_off.then(|| total(execution.off_cpu_of(row.thread))),
-            "blocked_ns": known_off.then(|| total(execution.blocked_of(row.thread))),
+            "runnable_ns": known_off.then(|| total(execution.runnable_times(row.thread))),
+            "blocked_ns": known_off.then(|| total(execution.blocked_times(row.thread))),
             "states": by_state(&row.by_state),
         })
     });

@@ -9,7 +9,7 @@ use taskscope_analysis::{
     Worksharing,
 };
 use taskscope_execution::{
-    Doubt, Execution, Group, Place, SiteIndex, State, ThreadIndex, ThreadKind, Uncertain,
+    CpuFacts, Doubt, Execution, Group, Place, SiteIndex, State, ThreadIndex, ThreadKind, Uncertain,
 };
 use taskscope_session::{Places, ProblemKind, Session};
 use taskscope_symbol::Missing;
@@ -153,11 +153,13 @@ fn is_of_no_place(kind: FindingKind) -> bool {
 fn no_cpu(session: &Session) -> String {
     let facts: Vec<_> =
         session.execution.processes.iter().filter_map(|process| process.cpus.as_ref()).collect();
-    let limit = facts.iter().filter(|facts| facts.throttled_ns() > 0);
-    if let Some(quota) = limit.filter_map(|facts| facts.quota.as_ref()).min_by_key(|quota| quota.millicpus) {
+    let limits = facts.iter().filter(|facts| facts.throttled_ns() > 0);
+    let limits = limits.filter_map(|facts| Some((*facts, facts.quota.as_ref()?)));
+    if let Some((facts, quota)) = limits.min_by_key(|(_, quota)| quota.millicpus) {
         return format!(
-            "threads had no CPU: their control group {} reached its CPU limit of {}",
+            "threads had no CPU: their control group {} {} by its CPU limit of {}",
             format::harmless(&quota.cgroup),
+            throttled(facts),
             quota.millicpus as f64 / 1000.0
         );
     }
@@ -174,17 +176,32 @@ fn no_cpu(session: &Session) -> String {
     }
 }
 
+/// How often a limit of CPU time was reached, and what that cost on all CPUs.
+fn throttled(facts: &CpuFacts) -> String {
+    let periods = facts.throttled.iter().fold(0, |sum: u64, part| sum.saturating_add(part.periods));
+    format!("was throttled {}, for {}", format::counted(periods, "time"), format::time(facts.throttled_ns()))
+}
+
 /// How many workers there are on how many CPUs.
 fn more_workers(session: &Session) -> String {
     let groups = session.execution.cpu_groups().into_iter().filter(|group| group.is_oversubscribed());
     match groups.max_by_key(|group| group.workers_at_once) {
         Some(group) => {
-            let cpus = match group.quota {
-                Some(_) => format!("{} CPUs (quota)", group.millicpus as f64 / 1000.0),
-                None => format::counted(group.cpus.len() as u64, "CPU"),
-            };
             let workers = format::counted(group.workers_at_once as u64, "worker");
-            format!("more workers than CPUs: {workers} share {cpus}")
+            let Some(quota) = &group.quota else {
+                let cpus = format::counted(group.cpus.len() as u64, "CPU");
+                return format!("more workers than CPUs: {workers} share {cpus}");
+            };
+            let all = session.execution.processes.iter().filter_map(|process| process.cpus.as_ref());
+            let of_group =
+                |facts: &&CpuFacts| facts.quota.as_ref().is_some_and(|own| own.cgroup == quota.cgroup);
+            let most = all.filter(of_group).max_by_key(|facts| facts.throttled_ns());
+            let reached = most.filter(|facts| facts.throttled_ns() > 0).map(throttled);
+            let reached = reached.map(|text| format!(", which {text}")).unwrap_or_default();
+            format!(
+                "more workers than CPUs: {workers} share {} CPUs (limit of their control group{reached})",
+                group.millicpus as f64 / 1000.0
+            )
         }
         None => "more workers than CPUs".to_string(),
     }

@@ -75,7 +75,7 @@ pub(super) fn write(run: &Run, finished: bool) {
         processes: vec![describe(run, name, all.wall, threads, finished)],
         modules: code_map::all_modules(),
         tree,
-        totals: totals(&all),
+        totals: totals(&all, run.no_cpu.runnable_ns()),
     };
     store(run, &profile, finished);
 }
@@ -100,8 +100,10 @@ fn describe(run: &Run, name: &str, wall: u64, threads: u64, finished: bool) -> P
         say(key::CPU_MASK, mask.bytes().iter().map(|byte| format!("{byte:02x}")).collect());
     }
     say(key::CPUS_ONLINE, cpus::online().to_string());
-    if let Some(quota) = cpus::Cgroups::of_process().quota().filter(|quota| quota.millicpus > 0) {
-        say(key::CPU_QUOTA, quota.millicpus.to_string());
+    if let Some((millicpus, throttled)) = run.no_cpu.quota() {
+        say(key::CPU_QUOTA, millicpus.to_string());
+        say(key::THROTTLED_PERIODS, throttled.periods.to_string());
+        say(key::THROTTLED_NS, throttled.ns.to_string());
     }
     if let Some(settings) = settings() {
         say(key::SAMPLE_PERIOD_NS, settings.period_ns.to_string());
@@ -113,9 +115,10 @@ fn describe(run: &Run, name: &str, wall: u64, threads: u64, finished: bool) -> P
     says
 }
 
-fn totals(all: &Totals) -> BTreeMap<String, u64> {
+fn totals(all: &Totals, runnable_ns: Option<u64>) -> BTreeMap<String, u64> {
     let mut totals =
         BTreeMap::from([("wall_ns".to_owned(), all.wall), ("capacity_ns".to_owned(), all.sums.iter().sum())]);
+    totals.extend(runnable_ns.map(|ns| ("runnable_ns".to_owned(), ns)));
     let mut insert = |family: &str, cause: Cause, ns: u64| {
         if ns > 0 {
             totals.insert(format!("{family}.{}", cause.name()), ns);

@@ -55,6 +55,11 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
         {
             let _ = writeln!(out, "  {line}");
         }
+        for line in
+            runnable_line(tree, capacity).iter().flat_map(|line| wrap(line, width.saturating_sub(2).max(38)))
+        {
+            let _ = writeln!(out, "  {line}");
+        }
         let unit = Unit::for_total(capacity);
         let _ = writeln!(out, "\n  {BOLD}Where the time went{BOLD:#}  {DIM}({}){DIM:#}", unit.of_workers());
         for (name, ns) in states {
@@ -77,6 +82,33 @@ fn workers_on_cpus(processes: &[Process]) -> Option<(u64, u64)> {
     processes.iter().filter_map(of).max_by(crowded)
 }
 
+/// How long workers could run and had no CPU, by the kernel, where that is a hundredth of their time or more.
+fn runnable_line(tree: &CallTree, capacity: u64) -> Option<String> {
+    let runnable = *tree.totals.get("runnable_ns")?;
+    let is_large = runnable.saturating_mul(100) >= capacity;
+    is_large.then(|| {
+        let share = percent(runnable, capacity);
+        format!("Workers could run and had no CPU for {share} of their time (run_delay), lost or while others ran for whom they waited.")
+    })
+}
+
+/// How often CPU limits were reached, and what that cost; `None` where they never were.
+fn throttling(processes: &[Process]) -> Option<String> {
+    let of = |process: &Process| {
+        let ns = Profile::number(process, key::THROTTLED_NS).filter(|ns| *ns > 0)?;
+        let periods = Profile::number(process, key::THROTTLED_PERIODS)?;
+        Some((ns, periods, Profile::number(process, key::CPU_QUOTA)?))
+    };
+    // Processes of one control group have the same counts.
+    let (ns, periods, millicpus) = processes.iter().filter_map(of).max()?;
+    Some(format!(
+        "its control group was throttled {}, for {}, by the limit of {} CPUs",
+        counted(periods, "time"),
+        crate::format::time(ns),
+        millicpus as f64 / 1000.0
+    ))
+}
+
 /// The states that are estimated parts of others (`no_cpu.NAME` of the totals).
 pub(super) fn is_estimated(state: &str) -> bool {
     matches!(state, "out_of_cpu" | "oversubscribed")
@@ -90,15 +122,22 @@ pub(super) fn cpu_note(tree: &CallTree, states: &[(&str, u64)]) -> Option<String
     let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
     let no_cpu: u64 = states.iter().filter(|(name, _)| is_estimated(name)).map(|(_, ns)| ns).sum();
     let is_much = no_cpu > 0 && u128::from(no_cpu) * 100 >= u128::from(capacity) * u128::from(NO_CPU_PERCENT);
-    let without = format!("workers had no CPU for {} of their time (estimated)", percent(no_cpu, capacity));
+    let mut without =
+        format!("workers lost {} of their time without a CPU (estimated)", percent(no_cpu, capacity));
+    let throttling = throttling(&tree.processes);
+    if let Some(text) = &throttling {
+        without.push_str(&format!("; {text}"));
+    }
     match workers_on_cpus(&tree.processes).filter(|(workers, cpus)| workers > cpus) {
         Some((workers, cpus)) => {
-            let warning = format!("warning: {}, {} allowed", counted(workers, "worker"), counted(cpus, "CPU"));
+            let warning =
+                format!("warning: {}, {} allowed", counted(workers, "worker"), counted(cpus, "CPU"));
             let remedy = format!("try OMP_NUM_THREADS={cpus}, or allow more CPUs");
             Some(if is_much { format!("{warning}: {without}; {remedy}") } else { warning })
         }
         None => is_much.then(|| {
-            format!("warning: {without}: other programs or a CPU limit took it; try a machine with free CPUs, or fewer threads")
+            let who = if throttling.is_some() { "" } else { ": other programs or a CPU limit took it" };
+            format!("warning: {without}{who}; try a machine with free CPUs, or fewer threads")
         }),
     }
 }
@@ -170,8 +209,19 @@ mod tests {
         let much = [("task", 40), ("out_of_cpu", 25), ("oversubscribed", 35)];
         assert_eq!(
             note(8, 2, &much).unwrap(),
-            "warning: 8 workers, 2 CPUs allowed: workers had no CPU for 60.0 % of their time (estimated); \
+            "warning: 8 workers, 2 CPUs allowed: workers lost 60.0 % of their time without a CPU (estimated); \
              try OMP_NUM_THREADS=2, or allow more CPUs"
+        );
+        let mut limited = tree(2, 2, &much);
+        for (key, number) in
+            [(key::CPU_QUOTA, "800"), (key::THROTTLED_PERIODS, "5"), (key::THROTTLED_NS, "474000000")]
+        {
+            limited.processes[0].insert(key.to_string(), number.to_string());
+        }
+        assert_eq!(
+            cpu_note(&limited, &states_of(&limited)).unwrap(),
+            "warning: workers lost 60.0 % of their time without a CPU (estimated); its control group was throttled 5 times, \
+             for 474 ms, by the limit of 0.8 CPUs; try a machine with free CPUs, or fewer threads"
         );
         let others = note(2, 2, &much).unwrap();
         assert!(others.contains("other programs or a CPU limit"), "{others}");
@@ -190,6 +240,10 @@ mod tests {
     fn estimated_states_are_marked() {
         let text = profile_summary(&tree(4, 1, &[("task", 20), ("out_of_cpu", 80)]), 100);
         let marked: Vec<&str> = text.lines().filter(|line| line.ends_with(" (estimated)")).collect();
+        assert!(!text.contains("run_delay"), "{text}");
+        let mut known = tree(4, 1, &[("task", 20), ("out_of_cpu", 80)]);
+        known.totals.insert("runnable_ns".to_string(), 85);
+        assert!(profile_summary(&known, 100).contains("had no CPU for 85.0 % of their time (run_delay)"));
         assert_eq!(marked.len(), 1, "{text}");
         assert!(marked[0].contains("80.0 %") && text.contains("Parallel efficiency"), "{text}");
     }

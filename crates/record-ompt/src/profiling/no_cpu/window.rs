@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::OnceLock;
 
-use taskscope_record::cpus::{Cgroups, Mask};
+use taskscope_record::cpus::{Cgroups, Mask, Throttled};
 use taskscope_record::thread_sums::ThreadSums;
 
 use super::estimate::{Moved, divide, estimate, own_delays};
@@ -137,7 +137,7 @@ pub struct Observed {
     is_wanted: bool,
     /// CPUs that the process may use: those of its mask, and no more than its limit from when that is known.
     cpus: AtomicU64,
-    limit: OnceLock<()>,
+    limit: OnceLock<Limit>,
     /// Time of workers by cause, and the part of it without a CPU.
     spent: [AtomicU64; CAUSES],
     off: [AtomicU64; CAUSES],
@@ -151,6 +151,13 @@ pub struct Observed {
     /// When the last window was closed.
     closed: AtomicU64,
     windows: UnsafeCell<Windows>,
+}
+
+/// The limits of the process's control groups.
+struct Limit {
+    cgroups: Cgroups,
+    /// What they had cost when they were read first.
+    before: Option<Throttled>,
 }
 
 /// Sums until the last window was closed.
@@ -200,13 +207,36 @@ impl Observed {
     /// Reads the limit of the process's control groups, if nobody has. It is in several files, which a program's start need
     /// not wait for. A part of a CPU counts as one.
     pub fn read_limit(&self) {
+        self.limit();
+    }
+
+    fn limit(&self) -> &Limit {
         self.limit.get_or_init(|| {
+            let cgroups = Cgroups::of_process();
             // Without a limit it is 0.
-            let quota = Cgroups::of_process().quota().map(|quota| quota.millicpus);
+            let quota = cgroups.quota().map(|quota| quota.millicpus);
             if let Some(millicpus) = quota.filter(|millicpus| *millicpus > 0) {
                 self.cpus.fetch_min(millicpus.div_ceil(1000), Relaxed);
             }
-        });
+            Limit { before: cgroups.throttled(), cgroups }
+        })
+    }
+
+    /// The lowest limit of the control groups in thousandths of a CPU, and what limits have cost since they were read first.
+    pub fn quota(&self) -> Option<(u64, Throttled)> {
+        let Limit { cgroups, before } = self.limit();
+        let quota = cgroups.quota().filter(|quota| quota.millicpus > 0)?;
+        let (before, now) = (before.unwrap_or_default(), cgroups.throttled().unwrap_or_default());
+        let cost = Throttled {
+            periods: now.periods.saturating_sub(before.periods),
+            ns: now.ns.saturating_sub(before.ns),
+        };
+        Some((quota.millicpus, cost))
+    }
+
+    /// How long workers could run and had no CPU, nanoseconds, whatever they were in. `None` where it is not known.
+    pub fn runnable_ns(&self) -> Option<u64> {
+        self.is_known().then(|| load(&self.off).iter().sum())
     }
 
     /// CPUs that the process may use.
