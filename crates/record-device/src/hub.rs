@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use taskscope_record::own_threads;
 use taskscope_reorder::{Completion, Detail, Notice, Producer, QueueIndex, Rings};
 
 /// Messages that a thread's ring takes; more go a slower way.
@@ -96,6 +97,10 @@ impl Hub {
         if self.directory.get_or_init(|| make_directory(&self.trace, self.pid)).is_none() {
             // There is no place for records: nothing more is taken.
             self.stop.store(true, Release);
+            return;
+        }
+        // Without it, records are written when the process ends, as far as they find room.
+        if !own_threads::may_start() {
             return;
         }
         // The program's signals are not for this thread.
@@ -274,16 +279,22 @@ impl Hub {
     }
 
     /// Ends recording: waits a moment for what is open, then for the collector to write everything.
-    pub fn finish(&self) {
+    pub fn finish(&'static self) {
         let sources = lock(&self.sources).clone();
         sources.iter().for_each(|source| (source.flush)());
         // Records get a second to come, as long as some come; the driver is not asked any more.
         self.wait_for_records(1000, 200);
         sources.iter().for_each(|source| (source.force)());
         self.stop.store(true, Release);
-        if let Some(collector) = lock(&self.collector).take() {
-            collector.thread().unpark();
-            let _ = collector.join();
+        let collector = lock(&self.collector).take();
+        match collector {
+            Some(collector) => {
+                collector.thread().unpark();
+                let _ = collector.join();
+            }
+            // No thread could be had.
+            None if self.directory.get().is_some_and(Option::is_some) => Collector::new(self).run(),
+            None => {}
         }
     }
 

@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use taskscope_event::tail;
 
 use crate::disk_file::{DiskFile, Mapping, close};
+use crate::own_threads;
 use crate::tail_page::TailPage;
 use crate::tail_place;
 
@@ -114,8 +115,11 @@ impl Drainer {
     /// programs.
     ///
     /// # Errors
-    /// If there is no thread to be had, or no `/proc`.
+    /// If there is no thread to be had, or none to spare for the program ([`own_threads::may_start`]), or no `/proc`.
     pub fn start(place: &Path) -> io::Result<(Drainer, String)> {
+        if !own_threads::may_start() {
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
         let pid = u64::from(std::process::id());
         let started = start_time(pid).ok_or(io::ErrorKind::Unsupported)?;
         let stop = Arc::new(AtomicBool::new(false));

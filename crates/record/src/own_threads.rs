@@ -1,12 +1,16 @@
 //! Threads that a recorder starts for itself are none of the program's: who intercepts the program's
 //! `pthread_create` asks here and leaves them alone, and the program's signals are not delivered to them.
 //!
+//! Nor do they take a place that the program needs. Where few threads are allowed, the recorder starts none of its own, as programs
+//! come near such limits, and other processes count too ([`may_start`]). Near larger limits those of a process end for an attempt of
+//! the program's that fails, where that is seen ([`give_way`]).
+//!
 //! Nor do they keep a process alive. It ends with its last thread where `main` left by `pthread_exit`; so from then on they look
 //! whether others are left, and else end it as the C library would.
 
 use std::cell::Cell;
 use std::os::unix::thread::JoinHandleExt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,8 +18,124 @@ std::thread_local! {
     static STARTING: Cell<bool> = const { Cell::new(false) };
 }
 
+/// The process that started threads of the recorder's own.
+static STARTED_IN: AtomicU32 = AtomicU32::new(0);
+/// The process that ended them for the program's, or had no room for them.
+static GAVE_WAY_IN: AtomicU32 = AtomicU32::new(0);
+/// Functions of type [`End`], or 0.
+static ENDS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
+
+/// Has a thread of the recorder's own end soon, if it lives; returns it.
+pub type End = fn() -> Option<JoinHandle<()>>;
+
+/// Where a user may have fewer tasks, or a control group has less room, no thread is started: programs come near such limits.
+const FEW_TASKS: u64 = 1024;
+const LITTLE_ROOM: u64 = 256;
+
+/// Whether a thread of the recorder's own may be started: the program will not miss its place.
+pub fn may_start() -> bool {
+    let pid = std::process::id();
+    if GAVE_WAY_IN.load(Relaxed) == pid {
+        return false;
+    }
+    let may = has_room();
+    if !may {
+        // Once is enough: threads ask as they attach.
+        GAVE_WAY_IN.store(pid, Relaxed);
+    }
+    may
+}
+
+fn has_room() -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for writing.
+    let is_known = unsafe { libc::getrlimit(libc::RLIMIT_NPROC, &mut limit) } == 0;
+    // SAFETY: no preconditions.
+    let is_limited = is_known && limit.rlim_cur < FEW_TASKS && unsafe { libc::getuid() } != 0;
+    !is_limited && crate::cpus::room_for_tasks().is_none_or(|room| room >= LITTLE_ROOM)
+}
+
+/// Registers what ends a thread that is started from now on.
+pub fn ends_by(end: End) {
+    let end = end as usize;
+    if ENDS.iter().any(|place| place.load(Acquire) == end) {
+        return;
+    }
+    for place in &ENDS {
+        if place.compare_exchange(0, end, AcqRel, Relaxed).is_ok() {
+            return;
+        }
+    }
+}
+
+/// The program cannot have a thread or process (`EAGAIN`): ends the recorder's own threads for good. Returns whether one has ended,
+/// so that another attempt is worth it. Not for signal handlers.
+#[cold]
+pub fn give_way() -> bool {
+    let pid = std::process::id();
+    if STARTED_IN.load(Acquire) != pid || GAVE_WAY_IN.swap(pid, AcqRel) == pid {
+        return false;
+    }
+    let own: Vec<i32> = OWN
+        .iter()
+        .map(|place| place.load(Acquire))
+        .filter(|entry| (entry >> 32) as u32 == pid)
+        .map(|entry| entry as u32 as i32)
+        .collect();
+    let mut has_ended = false;
+    for end in ENDS.iter().map(|place| place.load(Acquire)).filter(|end| *end != 0) {
+        // SAFETY: `ends_by` stores functions of this type alone.
+        let end = unsafe { std::mem::transmute::<usize, End>(end) };
+        if let Some(thread) = end() {
+            wait_for_end(thread, LONGEST_WAY);
+            has_ended = true;
+        }
+    }
+    // Joined, it may still be counted for a moment.
+    let is_counted = |tid: &i32| {
+        // SAFETY: no signal is sent.
+        unsafe { libc::syscall(libc::SYS_tgkill, pid.cast_signed(), *tid, 0) == 0 }
+    };
+    for _ in 0..100 {
+        if !has_ended || !own.iter().any(is_counted) {
+            break;
+        }
+        nap();
+    }
+    has_ended
+}
+
+/// Sleeps for a millisecond: what sleeps by the C library's functions is intercepted.
+fn nap() {
+    let (word, operation) = (0u32, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
+    let millisecond = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    // SAFETY: the word and the time are only read.
+    unsafe { libc::syscall(libc::SYS_futex, &raw const word, operation, 0, &raw const millisecond) };
+}
+
+/// How long the program waits for a thread that gives way.
+const LONGEST_WAY: Duration = Duration::from_secs(2);
+
+/// Calls `attempt` until it succeeds, while threads of the recorder's own may be why it fails: `fails` is whether its result means
+/// that the limit is reached.
+pub fn try_again<T>(mut attempt: impl FnMut() -> T, fails: impl Fn(&T) -> bool) -> T {
+    let mut result = attempt();
+    if fails(&result) && give_way() {
+        for _ in 0..20 {
+            // The kernel takes a thread that has ended out of its counts a little later.
+            nap();
+            result = attempt();
+            if !fails(&result) {
+                break;
+            }
+        }
+    }
+    result
+}
+
 /// Calls `spawn`, which starts a thread of the recorder's own.
 pub fn start<T>(spawn: impl FnOnce() -> T) -> T {
+    STARTED_IN.store(std::process::id(), Release);
     let before = STARTING.replace(true);
     let blocked = BlockedSignals::new();
     let started = spawn();

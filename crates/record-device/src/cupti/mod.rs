@@ -21,6 +21,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
+use taskscope_record::own_threads;
 
 static CUPTI: OnceLock<Cupti> = OnceLock::new();
 static CORRELATOR: Correlator = Correlator::new("CUDA", describe, new_device);
@@ -124,11 +125,13 @@ fn begin(hub: &'static Hub) -> Option<()> {
         }
     }
     hub.add_source(Source { flush: || flush(0), force: end });
-    crate::collector::with_signals_blocked(|| {
-        let spawned =
-            std::thread::Builder::new().name("taskscope-cupti".to_owned()).spawn(flush_now_and_then);
-        drop(spawned);
-    });
+    if own_threads::may_start() {
+        crate::collector::with_signals_blocked(|| {
+            let spawned =
+                std::thread::Builder::new().name("taskscope-cupti".to_owned()).spawn(flush_now_and_then);
+            drop(spawned);
+        });
+    }
     Some(())
 }
 

@@ -21,6 +21,7 @@ use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 use taskscope_event::models::device::kind;
+use taskscope_record::own_threads;
 use taskscope_reorder::{Operation, VendorKey};
 
 static LEVEL_ZERO: OnceLock<LevelZero> = OnceLock::new();
@@ -156,20 +157,22 @@ pub(crate) fn begin(hub: &'static Hub) -> bool {
         }
     }
     hub.add_source(Source { flush: look, force: look });
-    crate::collector::with_signals_blocked(|| {
-        drop(std::thread::Builder::new().name("taskscope-ze".to_owned()).spawn(|| {
-            OWN.with(|own| own.set(true));
-            let mut turn = 0u32;
-            while self::hub().is_some() {
-                std::thread::sleep(LOOK_EVERY);
-                look();
-                turn = turn.wrapping_add(1);
-                if turn.is_multiple_of(ANCHOR_EVERY) {
-                    anchor_all();
+    if own_threads::may_start() {
+        crate::collector::with_signals_blocked(|| {
+            drop(std::thread::Builder::new().name("taskscope-ze".to_owned()).spawn(|| {
+                OWN.with(|own| own.set(true));
+                let mut turn = 0u32;
+                while self::hub().is_some() {
+                    std::thread::sleep(LOOK_EVERY);
+                    look();
+                    turn = turn.wrapping_add(1);
+                    if turn.is_multiple_of(ANCHOR_EVERY) {
+                        anchor_all();
+                    }
                 }
-            }
-        }));
-    });
+            }));
+        });
+    }
     true
 }
 

@@ -19,6 +19,7 @@ use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 use taskscope_event::models::device::kind;
+use taskscope_record::own_threads;
 use taskscope_reorder::{Operation, VendorKey};
 
 static PTI: OnceLock<Pti> = OnceLock::new();
@@ -76,14 +77,16 @@ pub(crate) fn begin(hub: &'static Hub) -> bool {
         }
     }
     hub.add_source(Source { flush, force: flush });
-    crate::collector::with_signals_blocked(|| {
-        drop(std::thread::Builder::new().name("taskscope-pti".to_owned()).spawn(|| {
-            while self::hub().is_some() {
-                std::thread::sleep(FLUSH_EVERY);
-                flush();
-            }
-        }));
-    });
+    if own_threads::may_start() {
+        crate::collector::with_signals_blocked(|| {
+            drop(std::thread::Builder::new().name("taskscope-pti".to_owned()).spawn(|| {
+                while self::hub().is_some() {
+                    std::thread::sleep(FLUSH_EVERY);
+                    flush();
+                }
+            }));
+        });
+    }
     true
 }
 

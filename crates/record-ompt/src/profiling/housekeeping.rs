@@ -14,7 +14,7 @@ use taskscope_record::clock;
 use taskscope_record::own_threads::{self, OwnThread};
 
 use super::live;
-use super::run::Run;
+use super::run::{Run, current};
 use super::write::write;
 use crate::sampling::{Clock, code_map, now};
 use crate::thread::Thread;
@@ -57,12 +57,26 @@ pub struct Housekeeping {
 impl Housekeeping {
     /// Starts it; without it there is a profile at the end only.
     pub fn start(&'static self, run: &'static Run) {
+        if !own_threads::may_start() {
+            return;
+        }
+        own_threads::ends_by(|| current()?.housekeeping.give_way());
         let thread = std::thread::Builder::new().name("taskscope-profile".to_owned()).stack_size(256 << 10);
         let started = own_threads::start(|| thread.spawn(|| self.keep_house(run)));
         if let Ok(started) = &started {
             let _ = self.sleeper.set(started.thread().clone());
         }
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = started.ok();
+    }
+
+    /// Ends it for good, for a thread of the program's: the profile is written at the end.
+    fn give_way(&self) -> Option<JoinHandle<()>> {
+        self.has_ended.store(true, Release);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = &thread {
+            thread.thread().unpark();
+        }
+        thread
     }
 
     /// It begins no round any more.

@@ -1,4 +1,4 @@
-//! CPU limits of the control groups that a process is in: version 2, or the controller `cpu` of version 1.
+//! Limits of the control groups that a process is in, on CPUs and on tasks: version 2, or a controller of version 1.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -37,23 +37,27 @@ struct Level {
 }
 
 impl Cgroups {
-    /// Those of the calling process; none where the kernel or a container does not show them.
+    /// Those of the calling process that limit CPUs; none where the kernel or a container does not show them.
     pub fn of_process() -> Cgroups {
-        let text = |path| fs::read_to_string(path).unwrap_or_default();
-        Cgroups::find(&text("/proc/self/cgroup"), &text("/proc/self/mountinfo"))
+        Cgroups::of_controller("cpu")
     }
 
-    fn find(groups: &str, mounts: &str) -> Cgroups {
+    fn of_controller(controller: &str) -> Cgroups {
+        let text = |path| fs::read_to_string(path).unwrap_or_default();
+        Cgroups::find(controller, &text("/proc/self/cgroup"), &text("/proc/self/mountinfo"))
+    }
+
+    fn find(controller: &str, groups: &str, mounts: &str) -> Cgroups {
         // The controller is in one of the versions; that of version 1 has a line of its own.
         let fields = |line: &str| {
             let mut parts = line.splitn(3, ':').skip(1);
             Some((parts.next()?.to_owned(), parts.next()?.to_owned()))
         };
         let lines: Vec<(String, String)> = groups.lines().filter_map(fields).collect();
-        let v1 = lines.iter().find(|(controllers, _)| controllers.split(',').any(|name| name == "cpu"));
+        let v1 = lines.iter().find(|(controllers, _)| controllers.split(',').any(|name| name == controller));
         let v2 = || lines.iter().find(|(controllers, _)| controllers.is_empty());
         let Some((_, group)) = v1.or_else(v2) else { return Cgroups::default() };
-        let Some((root, point)) = mounts.lines().find_map(|line| mount(line, v1.is_some())) else {
+        let Some((root, point)) = mounts.lines().find_map(|line| mount(line, v1.map(|_| controller))) else {
             return Cgroups::default();
         };
         // Of a container the group may be named from the host's root, or from above the visible one.
@@ -83,6 +87,17 @@ impl Cgroups {
         }))
     }
 
+    fn room_for_tasks(&self) -> Option<u64> {
+        let number = |directory: &Path, name: &str| -> Option<u64> {
+            fs::read_to_string(directory.join(name)).ok()?.trim().parse().ok()
+        };
+        let room = |level: &Level| {
+            let limit = number(&level.directory, "pids.max")?;
+            Some(limit.saturating_sub(number(&level.directory, "pids.current")?))
+        };
+        self.levels.iter().filter_map(room).min()
+    }
+
     /// What the limits have cost so far, summed over the groups; `None` where nothing is counted.
     pub fn throttled(&self) -> Option<Throttled> {
         let counts = self.levels.iter().filter_map(|level| counts(&level.directory));
@@ -93,14 +108,19 @@ impl Cgroups {
     }
 }
 
-/// Root and mount point of a line of `mountinfo` that is about CPU control groups.
-fn mount(line: &str, first_version: bool) -> Option<(PathBuf, PathBuf)> {
+/// How many more processes and threads the control groups of the calling process let it have; `None` without a limit.
+pub fn room_for_tasks() -> Option<u64> {
+    Cgroups::of_controller("pids").room_for_tasks()
+}
+
+/// Root and mount point of a line of `mountinfo` that is about control groups: those of a controller of version 1, or version 2.
+fn mount(line: &str, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
     let (own, file_system) = line.split_once(" - ")?;
     let mut file_system = file_system.split(' ');
     let (kind, options) = (file_system.next()?, file_system.nth(1)?);
-    let fits = match first_version {
-        true => kind == "cgroup" && options.split(',').any(|option| option == "cpu"),
-        false => kind == "cgroup2",
+    let fits = match controller {
+        Some(controller) => kind == "cgroup" && options.split(',').any(|option| option == controller),
+        None => kind == "cgroup2",
     };
     let mut own = own.split(' ').skip(3);
     let (root, point) = (own.next()?, own.next()?);
@@ -160,7 +180,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let groups = Cgroups::find(lines, &mounts.replace("CG", root.to_str().unwrap()));
+        let groups = Cgroups::find("cpu", lines, &mounts.replace("CG", root.to_str().unwrap()));
         let found = (groups.quota(), groups.throttled());
         fs::remove_dir_all(root).unwrap();
         found
@@ -208,7 +228,7 @@ mod tests {
         assert_eq!(quota, Some(Quota { millicpus: 0, cgroup: String::new() }));
         assert_eq!(throttled, None);
         for (lines, mounts) in [("", ""), ("0::/", ""), ("4:cpu:/a", V2), ("::::", V1), ("x", "y - z")] {
-            assert_eq!(Cgroups::find(lines, mounts).quota(), None, "{lines}");
+            assert_eq!(Cgroups::find("cpu", lines, mounts).quota(), None, "{lines}");
         }
     }
 }

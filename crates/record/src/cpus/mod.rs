@@ -6,6 +6,6 @@ mod cgroup;
 mod load;
 mod mask;
 
-pub use cgroup::{Cgroups, Quota, Throttled};
+pub use cgroup::{Cgroups, Quota, Throttled, room_for_tasks};
 pub use load::{CpuTime, online};
 pub use mask::Mask;

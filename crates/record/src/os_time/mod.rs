@@ -214,6 +214,8 @@ struct State {
     housekeeping: Option<JoinHandle<()>>,
     /// The housekeeping thread is in the kernel, which may keep it for 10 ms.
     opens: bool,
+    /// The housekeeping thread ends before the process does: the program needs its place.
+    gives_way: bool,
     ended: bool,
     /// Names of threads by their ids in the trace, as they were stored last.
     names: BTreeMap<i64, String>,
@@ -278,11 +280,24 @@ impl OsTime {
         // It may have ended before the housekeeping thread comes to it.
         state.cpus.look_at_threads([(os_tid, tid)].into_iter());
         state.watched.push(Watched::new(os_tid, tid));
+        // Where none can be had, what the thread's sums have grown by is read when it ends.
         if state.housekeeping.is_some() {
             self.wake.notify_all();
         } else {
             state.housekeeping = self.start_housekeeping();
         }
+    }
+
+    /// Ends the housekeeping thread for good, for a thread of the program's. The sums of threads are read when they end.
+    fn give_way(&self) -> Option<JoinHandle<()>> {
+        let mut state = self.state();
+        state.gives_way = true;
+        // Nobody stores its time any more.
+        state.alive.finish();
+        let housekeeping = state.housekeeping.take();
+        drop(state);
+        self.wake.notify_all();
+        housekeeping
     }
 
     fn open(&self, os_tid: i32, attached: Option<Sums>) -> Option<Source> {
@@ -303,7 +318,7 @@ impl OsTime {
             let is_new = |watched: &&Watched| watched.source.is_none();
             let of = |watched: &Watched| (watched.os_tid, watched.attached);
             let new: Vec<_> = state.watched.iter().filter(is_new).map(of).collect();
-            if new.is_empty() || state.ended {
+            if new.is_empty() || state.ended || state.gives_way {
                 return state;
             }
             state.opens = true;
@@ -373,6 +388,10 @@ impl OsTime {
     }
 
     fn start_housekeeping(&'static self) -> Option<JoinHandle<()>> {
+        if !own_threads::may_start() {
+            return None;
+        }
+        own_threads::ends_by(|| crate::process::current()?.os_time.give_way());
         let name = "taskscope-os".to_owned();
         let thread = std::thread::Builder::new().name(name).stack_size(64 << 10);
         own_threads::start(|| thread.spawn(|| self.keep_house())).ok()
@@ -381,14 +400,14 @@ impl OsTime {
     fn keep_house(&self) {
         let own = OwnThread::begin();
         let mut state = self.state();
-        if !state.ended {
+        if !state.ended && !state.gives_way {
             state.alive.begin(&self.process);
         }
         let (mut last, mut pause) = (Instant::now(), FIRST_LOOK);
         loop {
             state = self.open_new(state);
             state.cpus.look_at_process(false);
-            if state.ended {
+            if state.ended || state.gives_way {
                 return;
             }
             let sums = state.watched.iter().any(|watched| watched.tells_sums() && !watched.has_left());
