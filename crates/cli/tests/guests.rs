@@ -131,6 +131,7 @@ fn the_environment_is_passed_on_in_its_order() {
         assert_eq!(run.status.code(), alone.status.code());
         let own = [
             "OMP_TOOL",
+            "ASAN_OPTIONS=",
             "TASKSCOPE_",
             "LD_PRELOAD=",
             "OPENCL_LAYERS=",
@@ -177,5 +178,265 @@ fn go_programs_with_c_code_run_as_alone() {
             );
             let _ = fs::remove_dir_all(here.path().join("out"));
         }
+    }
+}
+
+/// Ways to start a program that `record` does not see: the shell's variable `P` names it.
+const STARTERS: [&[&str]; 4] =
+    [&["sh", "-c", "$P"], &["sh", "-c", "echo | xargs $P"], &["./static"], &["./calls_system"]];
+
+fn build_starters(here: &Path) -> bool {
+    const STATIC: &str = "#include <stdlib.h>\n#include <unistd.h>\nint main(void) { char *p = getenv(\"P\"); \
+        return execl(p, p, (char *)0); }\n";
+    const SYSTEM: &str = "#include <stdlib.h>\nint main(void) { return system(\"$P\") >> 8; }\n";
+    build("gcc", here, "static", STATIC, &["-static"]).is_some()
+        && build("gcc", here, "calls_system", SYSTEM, &[]).is_some()
+}
+
+/// Whatever starts it, and although nobody named it: a program runs as alone, in each mode.
+fn assert_unnamed_as_alone(here: &Path, program: &str, reason: Option<&str>) {
+    for starter in STARTERS {
+        let alone = Command::new(starter[0])
+            .args(&starter[1..])
+            .current_dir(here)
+            .env("P", program)
+            .env("OMP_NUM_THREADS", "2")
+            .output()
+            .unwrap();
+        for mode in MODES {
+            let run = output(
+                record(here).env("P", program).args(["-q", "-o", "out"]).args(mode).arg("--").args(starter),
+            );
+            assert_eq!(run.status.code(), alone.status.code(), "{program} by {starter:?} {mode:?}");
+            assert_eq!(text(&run.stdout), text(&alone.stdout), "{program} by {starter:?} {mode:?}");
+            assert_eq!(text(&run.stderr), text(&alone.stderr), "{program} by {starter:?} {mode:?}");
+            if let Some(reason) = reason.filter(|_| !mode.is_empty()) {
+                let told = notices(&here.join("out"));
+                assert_eq!(told.iter().filter(|name| *name == reason).count(), 1, "{told:?}");
+            }
+            let _ = fs::remove_dir_all(here.join("out"));
+        }
+    }
+}
+
+#[test]
+fn programs_of_another_c_library_run_whoever_starts_them() {
+    const PLAIN: &str = "#include <stdio.h>\nint main(void) { puts(\"musl\"); return 12; }\n";
+    let here = tempfile::tempdir().unwrap();
+    if build("musl-gcc", here.path(), "other", PLAIN, &[]).is_some() && build_starters(here.path()) {
+        assert_unnamed_as_alone(here.path(), "./other", None);
+    }
+}
+
+#[test]
+fn programs_with_checkers_run_as_alone_whoever_starts_them() {
+    const LOCKED: &str = "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\nextern char **environ;\n\
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; static long sum;\n\
+        static void *add(void *x) { for (int i = 0; i < 20000; i++) { pthread_mutex_lock(&lock); sum += i & 7; \
+        pthread_mutex_unlock(&lock); } return x; }\n\
+        int main(void) { pthread_t t; pthread_create(&t, 0, add, 0); add(0); pthread_join(t, 0);\n\
+        for (char **e = environ; *e; e++) if ((*e)[0] != '_') puts(*e); printf(\"%ld\\n\", sum); return 29; }\n";
+    let here = tempfile::tempdir().unwrap();
+    if !build_starters(here.path()) {
+        return;
+    }
+    let checked = ["-g", "-O1", "-pthread"];
+    for (driver, name, flag, reason) in [
+        ("gcc", "races", "-fsanitize=thread", "thread-sanitizer"),
+        ("clang-19", "clang_races", "-fsanitize=thread", "thread-sanitizer"),
+        ("clang-19", "memory", "-fsanitize=memory", "memory-sanitizer"),
+    ] {
+        if build(driver, here.path(), name, LOCKED, &[&checked[..], &[flag]].concat()).is_some() {
+            // The environment is printed: what is attached is taken out of it where it was preloaded.
+            let quiet = format!("./{name}");
+            for mode in MODES.into_iter().skip(1) {
+                let command = |taskscope: &mut Command| {
+                    let all = taskscope.env("P", &quiet).env_remove("PWD").env_remove("OLDPWD");
+                    output(all.args(["-q", "-o", "out"]).args(mode).args(["--", "./static"]))
+                };
+                let run = command(&mut record(here.path()));
+                let alone = output(
+                    taskscope_environment()
+                        .current_dir(here.path())
+                        .env("P", &quiet)
+                        .env_remove("PWD")
+                        .env_remove("OLDPWD")
+                        .arg("./static"),
+                );
+                assert_eq!(run.status.code(), alone.status.code());
+                assert_eq!(text(&run.stdout), text(&alone.stdout));
+                assert_eq!(text(&run.stderr), text(&alone.stderr));
+                assert_eq!(notices(&here.path().join("out")), [reason]);
+                let _ = fs::remove_dir_all(here.path().join("out"));
+            }
+        }
+    }
+    const SUM: &str = "#include <stdio.h>\nint main(void) { puts(\"checked\"); return 29; }\n";
+    if build("gcc", here.path(), "races", SUM, &["-fsanitize=thread"]).is_some() {
+        assert_unnamed_as_alone(here.path(), "./races", Some("thread-sanitizer"));
+    }
+}
+
+/// `env`, with the environment that [`record`] has.
+fn taskscope_environment() -> Command {
+    let mut command = Command::new("env");
+    for (name, value) in taskscope().get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.env("OMP_NUM_THREADS", "2");
+    command
+}
+
+/// What the program leaks is found, what the recorder has is not.
+#[test]
+fn leaks_are_found_as_alone() {
+    const LEAK: &str = "#include <pthread.h>\n#include <stdlib.h>\n#include <stdio.h>\n\
+        static void *work(void *x) { volatile double s = 0; for (int i = 0; i < 3000000; i++) s += i; return x; }\n\
+        int main(int n, char **a) { pthread_t t; pthread_create(&t, 0, work, 0); work(0); pthread_join(t, 0);\n\
+        void *volatile p = n > 1 ? malloc(77) : 0; p = 0; puts(\"done\"); return 3; }\n";
+    let here = tempfile::tempdir().unwrap();
+    for (driver, name, flag) in [
+        ("gcc", "address", "-fsanitize=address"),
+        ("gcc", "leak", "-fsanitize=leak"),
+        ("gcc", "undefined", "-fsanitize=undefined"),
+        ("clang-19", "clang_address", "-fsanitize=address"),
+    ] {
+        if build(driver, here.path(), name, LEAK, &[flag, "-pthread"]).is_none() {
+            continue;
+        }
+        let program = format!("./{name}");
+        for arguments in [&[][..], &["leak"]] {
+            let command = [&[program.as_str()][..], arguments].concat();
+            let alone = output(Command::new(command[0]).args(&command[1..]).current_dir(here.path()));
+            for mode in MODES {
+                let run = recorded(here.path(), mode, &command);
+                assert_eq!(run.status.code(), alone.status.code(), "{command:?} {mode:?}");
+                assert_eq!(text(&run.stdout), text(&alone.stdout), "{command:?} {mode:?}");
+                let leaks = |output: &Output| text(&output.stderr).matches("77 byte(s) leaked").count();
+                assert_eq!(leaks(&run), leaks(&alone), "{command:?} {mode:?}");
+                let _ = fs::remove_dir_all(here.path().join("out"));
+            }
+        }
+    }
+}
+
+/// A program that may not be recorded is no reason to leave out others that the same command names.
+#[test]
+fn others_are_recorded_beside_an_untouched_program() {
+    const PLAIN: &str = "#include <stdio.h>\nint main(void) { puts(\"musl\"); return 0; }\n";
+    const REGION: &str =
+        "int main(void) { int n = 0;\n#pragma omp parallel reduction(+ : n)\nn++;\nreturn n != 2; }\n";
+    let here = tempfile::tempdir().unwrap();
+    if build("musl-gcc", here.path(), "other", PLAIN, &[]).is_none() {
+        return;
+    }
+    for compiler in Compiler::ALL {
+        compiler.build(here.path(), "region", REGION, &[]);
+        for mode in MODES {
+            let run = recorded(here.path(), mode, &["sh", "-c", "./other && ./region && ./other"]);
+            assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(0), "musl\nmusl\n"));
+            assert!(notices(&here.path().join("out")).contains(&"cannot-load".to_owned()));
+            let is_profile = mode.contains(&"profile");
+            assert!(is_profile || streams(&here.path().join("out")).len() == 2, "{compiler:?} {mode:?}");
+            assert!(text(&run.stderr).contains(if is_profile {
+                "profile of 1 process"
+            } else {
+                "2 threads"
+            }));
+            let _ = fs::remove_dir_all(here.path().join("out"));
+        }
+    }
+}
+
+/// As many threads as alone, but for the one process that `record` itself is.
+#[test]
+fn limits_of_threads_leave_the_program_what_it_has_alone() {
+    const COUNT: &str = "#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+        static void *wait(void *x) { pause(); return x; }\n\
+        int main(void) { int n = 0;\n#pragma omp parallel reduction(+ : n)\nn++;\n\
+        usleep(100000); pthread_t t; while (n < 1000 && !pthread_create(&t, 0, wait, 0)) n++;\n\
+        printf(\"%d\\n\", n); fflush(stdout); _exit(6); }\n";
+    const FORK: &str = "#include <stdio.h>\n#include <unistd.h>\n#include <signal.h>\n#include <sys/wait.h>\n\
+        int main(void) { int n = 0, p, all[1000];\n#pragma omp parallel reduction(+ : n)\nn++;\n\
+        int first = n; usleep(100000); while (n < 1000 && (p = fork()) > 0) all[n++] = p; if (!p) { pause(); _exit(0); }\n\
+        printf(\"%d\\n\", n); fflush(stdout); while (n > first) { kill(all[--n], 9); waitpid(all[n], 0, 0); } _exit(6); }\n";
+    let here = tempfile::tempdir().unwrap();
+    fs::set_permissions(here.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let Some(other) = OtherUser::new(here.path(), 1_900_000_000, 24) else { return };
+    let own = env!("CARGO_BIN_EXE_taskscope");
+    for (name, code) in [("count", COUNT), ("forks", FORK)] {
+        for compiler in Compiler::ALL {
+            let program = compiler.build(here.path(), name, code, &["-Wno-unused-result"]);
+            let program = program.display().to_string();
+            let alone = output(&mut other.command(&[&program]));
+            let threads = |run: &Output| text(&run.stdout).trim().parse::<i64>().unwrap();
+            assert!(threads(&alone) > 15, "{alone:?}");
+            for mode in MODES {
+                let record = [&[own, "record", "-q", "-o", "out"], mode, &["--", &program]].concat();
+                let run = output(&mut other.command(&record));
+                assert_eq!(run.status.code(), alone.status.code(), "{name} {compiler:?} {mode:?}");
+                assert_eq!(threads(&run), threads(&alone) - 1, "{name} {compiler:?} {mode:?}");
+                let _ = fs::remove_dir_all(here.path().join("out"));
+            }
+        }
+    }
+}
+
+/// Near a large limit, a recorder that is preloaded ends its thread for the program's.
+#[test]
+fn a_thread_of_the_recorder_gives_way_to_the_programs() {
+    const COUNT: &str = "#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+        static void *wait(void *x) { pause(); return x; }\n\
+        int main(void) { int n = 0; pthread_attr_t a; pthread_attr_init(&a); pthread_attr_setstacksize(&a, 32768);\n\
+        usleep(100000); pthread_t t; while (n < 4000 && !pthread_create(&t, &a, wait, 0)) n++;\n\
+        printf(\"%d\\n\", n); fflush(stdout); _exit(6); }\n";
+    let here = tempfile::tempdir().unwrap();
+    fs::set_permissions(here.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let Some(other) = OtherUser::new(here.path(), 1_950_000_000, 1100) else { return };
+    let Some(program) = build("gcc", here.path(), "count", COUNT, &["-pthread"]) else { return };
+    let program = program.display().to_string();
+    let threads = |run: &Output| text(&run.stdout).trim().parse::<i64>().unwrap();
+    let alone = output(&mut other.command(&[&program]));
+    for mode in MODES {
+        let own = env!("CARGO_BIN_EXE_taskscope");
+        let record = [&[own, "record", "-q", "-o", "out"], mode, &["--", &program]].concat();
+        let run = output(&mut other.command(&record));
+        assert_eq!(run.status.code(), alone.status.code(), "{mode:?}");
+        assert_eq!(threads(&run), threads(&alone) - 1, "{mode:?}");
+        let _ = fs::remove_dir_all(here.path().join("out"));
+    }
+}
+
+/// A user without any other process, who may have few.
+struct OtherUser<'a> {
+    here: &'a Path,
+    id: String,
+    limit: String,
+}
+
+impl<'a> OtherUser<'a> {
+    /// `None`, with the reason printed, where this user may not become another, or that one may not run the command.
+    fn new(here: &'a Path, first_id: u32, limit: u32) -> Option<Self> {
+        let user = OtherUser {
+            here,
+            id: (first_id + std::process::id()).to_string(),
+            limit: format!("--nproc={limit}"),
+        };
+        let own = env!("CARGO_BIN_EXE_taskscope");
+        let may = user.command(&[own, "--version"]).output().is_ok_and(|may| may.status.success());
+        if !may {
+            println!("skipped: no other user can run {own} here");
+        }
+        may.then_some(user)
+    }
+
+    fn command(&self, command: &[&str]) -> Command {
+        let mut limited = Command::new("setpriv");
+        limited.args(["--reuid", &self.id, "--regid", &self.id, "--clear-groups", "prlimit", &self.limit]);
+        limited.args(command).current_dir(self.here).env("OMP_NUM_THREADS", "2");
+        limited
     }
 }

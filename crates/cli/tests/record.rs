@@ -260,7 +260,7 @@ fn a_tool_of_the_user_comes_next_and_a_disabled_tool_is_respected() {
     let shown = text(&chained.stdout);
     let lines: Vec<_> = shown.lines().collect();
     assert_eq!(lines[0], "/x/libown.so");
-    assert!(lines[1].ends_with("libtaskscope_ompt.so"), "{}", lines[1]);
+    assert!(lines[1].ends_with("libtaskscope_ompt.so:/x/libown.so"), "{}", lines[1]);
     assert_eq!(lines[2], here.path().canonicalize().unwrap().join("a").to_str().unwrap());
     // A library that is not there is not told to run.
     assert_eq!(notices(&here.path().join("a")), ["tool-missing"]);

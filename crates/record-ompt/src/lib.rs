@@ -49,6 +49,7 @@ mod modules;
 mod mutexes;
 mod named_data;
 mod outlined;
+mod own_memory;
 mod pair;
 mod parallel;
 mod profiling;
@@ -66,6 +67,7 @@ mod tasks;
 mod team_limits;
 mod thread;
 mod tool;
+mod unwanted;
 mod word;
 mod work;
 

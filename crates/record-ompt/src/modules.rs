@@ -103,12 +103,12 @@ pub fn all() -> Vec<Module> {
     found
 }
 
-/// Gives modules that were loaded by a relative path the one that the system knows: the program may have changed its
-/// directory since.
+/// Gives modules that were loaded by a relative path, or by one that climbs (preloaded through `$ORIGIN`), the one that the
+/// system knows: the program may have changed its directory since.
 fn make_absolute(modules: &mut [Module]) {
     let is_relative = |module: &Module| {
         let path = module.path.to_bytes();
-        path.contains(&b'/') && !path.starts_with(b"/")
+        path.contains(&b'/') && (!path.starts_with(b"/") || path.windows(4).any(|part| part == b"/../"))
     };
     if !modules.iter().any(is_relative) {
         return;

@@ -68,7 +68,7 @@ fn own_path() -> Option<PathBuf> {
     };
     // SAFETY: the loader's own C string, which lives as long as this library.
     let name = unsafe { CStr::from_ptr(name) };
-    std::path::absolute(Path::new(OsStr::from_bytes(name.to_bytes()))).ok()
+    Path::new(OsStr::from_bytes(name.to_bytes())).canonicalize().ok()
 }
 
 fn tell(scope: c_int, device: c_int, what: u32, bytes: u64) {

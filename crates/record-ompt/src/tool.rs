@@ -9,7 +9,7 @@ use taskscope_event::models::{MODELS, openmp, ovni};
 use taskscope_record::{Json, process};
 
 use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
-use crate::{chain, control, dictionary, end_order, memory, profiling, sampling, short_tasks};
+use crate::{chain, control, dictionary, end_order, memory, profiling, sampling, short_tasks, unwanted};
 
 /// Set to anything: what prevents recording is printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn ompt_start_tool(
 ) -> *mut StartToolResult {
     // The user's list may name this library too.
     static STARTING: AtomicBool = AtomicBool::new(false);
-    if STARTING.swap(true, Relaxed) {
+    if unwanted::is_here() || STARTING.swap(true, Relaxed) {
         return core::ptr::null_mut();
     }
     // SAFETY: the runtime's own arguments.
@@ -84,7 +84,7 @@ unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut Sta
 /// models. Where that has happened already (a second runtime, or the same one loaded again, or
 /// sampling), the recording is shared. Says whether the process is recorded now.
 pub fn start_recording(models: &[(&'static str, &'static str)]) -> bool {
-    let Some(trace_directory) = trace_directory() else { return false };
+    let Some(trace_directory) = trace_directory().filter(|_| !unwanted::is_here()) else { return false };
     let config = process::Config {
         trace_directory: trace_directory.into(),
         app_id: 1,

@@ -33,6 +33,7 @@
 
 #![cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "parts that serve the feature alone"))]
 
+pub mod attached;
 pub mod calibration;
 mod checkpoint;
 pub mod clock;

@@ -11,6 +11,8 @@
 //! - `sigwait` and its kin: they never hand our signal to the program;
 //! - `sigprocmask`, `pthread_sigmask`, `signalfd`: a program that blocks all signals, or reads all, does not mean ours;
 //! - `sigaltstack`: an alternate stack of the recorder's is not visible to the program ([`alternate`]);
+//! - `pthread_create`, `fork`, `system`, `popen`, `posix_spawn`, `posix_spawnp`: where they fail for the limit of threads, those of the
+//!   recorder's own end, and they are tried again;
 //! - `_exit`, `_Exit`: a profile is complete then, too.
 //!
 //! Where the library is not preloaded nothing of this is found by anybody. Every function passes its
@@ -24,10 +26,10 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_t, timespec, timeval};
 use taskscope_event::models::ovni;
-use taskscope_record::clock;
+use taskscope_record::{clock, own_threads};
 
 use super::{Clock, Sampler, alternate, code_map, settings, signal};
-use crate::{profiling, thread, tool};
+use crate::{profiling, thread, tool, unwanted};
 
 /// The next function of a name after ours.
 struct Next {
@@ -116,6 +118,7 @@ next_functions! {
     ppoll pselect epoll_pwait __ppoll_chk epoll_pwait2 sigsuspend sigwait sigwaitinfo sigtimedwait signal
     bsd_signal ssignal sysv_signal __sysv_signal sigaction sigaltstack pthread_create dlopen dlsym _exit _Exit
     sigprocmask pthread_sigmask signalfd setsockopt read __read_chk readv accept accept4 connect recvmmsg sendmmsg __recv_chk __recvfrom_chk syscall
+    fork system popen posix_spawn posix_spawnp
 }
 
 /// The C library's `dlsym`.
@@ -496,16 +499,50 @@ unsafe extern "C-unwind" fn pthread_create(
     // SAFETY: the function of this name has this type; the arguments are the caller's, or ours.
     unsafe {
         let next = core::mem::transmute::<usize, Function>(next::pthread_create.address());
-        if !super::is_active() || taskscope_record::own_threads::are_being_started() {
+        if own_threads::are_being_started() {
             return next(thread, attributes, routine, argument);
         }
+        let create = |routine, argument| {
+            let attempt = || next(thread, attributes, routine, argument);
+            own_threads::try_again(attempt, |failed| *failed == libc::EAGAIN)
+        };
+        if !super::is_active() {
+            return create(routine, argument);
+        }
         let start = Box::into_raw(Box::new(Start { routine, argument }));
-        let failed = next(thread, attributes, started, start.cast());
+        let failed = create(started, start.cast());
         if failed != 0 {
             drop(Box::from_raw(start));
         }
         failed
     }
+}
+
+/// `fn name(arguments) -> result, fails condition;`: the C library's functions that make a process, tried again where one of the
+/// recorder's threads was in its place.
+macro_rules! tried_again {
+    ($( fn $name:ident($($arg:ident : $type:ty),*) -> $result:ty, fails $fails:expr; )*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($arg: $type),*) -> $result {
+            type Function = unsafe extern "C" fn($($type),*) -> $result;
+            // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
+            let attempt = || unsafe { core::mem::transmute::<usize, Function>(next::$name.address())($($arg),*) };
+            own_threads::try_again(attempt, $fails)
+        }
+    )* };
+}
+
+tried_again! {
+    fn fork() -> libc::pid_t, fails |made| *made == -1 && is_at_limit();
+    fn system(command: *const libc::c_char) -> c_int, fails |status| *status == -1 && is_at_limit();
+    fn popen(command: *const libc::c_char, mode: *const libc::c_char) -> *mut libc::FILE, fails |file| file.is_null() && is_at_limit();
+    fn posix_spawn(pid: *mut libc::pid_t, file: *const libc::c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const libc::c_char, environment: *const *const libc::c_char) -> c_int, fails |failed| *failed == libc::EAGAIN;
+    fn posix_spawnp(pid: *mut libc::pid_t, file: *const libc::c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const libc::c_char, environment: *const *const libc::c_char) -> c_int, fails |failed| *failed == libc::EAGAIN;
+}
+
+fn is_at_limit() -> bool {
+    // SAFETY: `errno` is the thread's own.
+    unsafe { *libc::__errno_location() == libc::EAGAIN }
 }
 
 /// Before the program loads something.
@@ -595,14 +632,16 @@ const STARTERS: [&str; 24] = [
 /// Runs when the library is loaded: starts to sample a program that need not know OpenMP.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static AT_LOAD: extern "C" fn() = at_load;
+static AT_LOAD: extern "C" fn(c_int, *const *const libc::c_char) = at_load;
 
-extern "C" fn at_load() {
+/// The loader passes the program's arguments.
+extern "C" fn at_load(_count: c_int, arguments: *const *const libc::c_char) {
     // It is 0 when a program begins.
     // SAFETY: `errno` is the thread's own.
     unsafe {
         let errno = libc::__errno_location();
         let kept = *errno;
+        unwanted::start_anew(arguments);
         start_at_load();
         *errno = kept;
     }
@@ -627,9 +666,10 @@ fn start_at_load() {
     }
 }
 
-/// Whether the program's calls come here: the loader finds our function first.
+/// Whether the program's calls come here: the loader finds another function than the one behind ours. (The address of ours is of no
+/// use: it is what the loader finds.)
 fn is_preloaded() -> bool {
-    core::ptr::eq(dlsym_of(libc::RTLD_DEFAULT, c"pthread_create"), pthread_create as *const c_void)
+    dlsym_of(libc::RTLD_DEFAULT, c"pthread_create") as usize != next::pthread_create.address()
 }
 
 /// Whether calls may come here: the loader finds what only this library has.

@@ -81,7 +81,8 @@ fn trial(compiler: &str, tool: &Path, directory: &Path) -> Option<Finding> {
     if !built {
         return None;
     }
-    let mut environment = Environment::attaching(tool, &trace);
+    let mut environment = Environment::default();
+    environment.attach(tool, &trace);
     environment.replace_libgomp(std::slice::from_ref(&program));
     let ran = quiet(Command::new(&program).envs(environment.variables));
     let recorded = fs::read_dir(&trace).is_ok_and(|mut entries| entries.next().is_some());

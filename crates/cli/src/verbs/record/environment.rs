@@ -2,11 +2,12 @@
 //!
 //! | variable | value |
 //! | --- | --- |
-//! | `OMP_TOOL_LIBRARIES` | our OMPT tool; the OpenMP runtime loads it |
+//! | `OMP_TOOL_LIBRARIES` | our OMPT tool, which the OpenMP runtime loads, before the user's |
 //! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
 //! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | a library of the program's with a tool, and the user's own `OMP_TOOL_LIBRARIES`; our tool chains to the first that starts |
 //! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken, MPI is recorded, a library of the program's has a tool, or the runtime is linked into the program |
-//! | `ASAN_OPTIONS` | in front of the user's, for programs with AddressSanitizer's library where something is preloaded: that this is well, and that leaks (our own) are not looked for |
+//! | `ASAN_OPTIONS` | in front of the user's, where something is preloaded: that AddressSanitizer's library is to bear this |
+//! | `TASKSCOPE_ADDED`, `TASKSCOPE_ADDED_*` | what of all this was added ([`taskscope_record::attached`]) |
 //! | `LD_LIBRARY_PATH` | in front of the user's: our `libovni.so.1` for programs that record through ovni, and for commands that use no OpenMP themselves, as they may start such programs ([`super::ovni`]), the program's own runtime for programs that offload ([`super::offload`]) |
 //! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
 //! | `TASKSCOPE_SHARE` | 1 with `--share`: tails that lie in memory are readable by other users |
@@ -17,7 +18,9 @@ use super::libgomp::{self, Decision};
 use super::loader;
 use super::run_file::Notice;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use taskscope_record::attached;
 
 /// Tools that run behind ours, the first that wants to.
 const NEXT_TOOLS: &str = "TASKSCOPE_NEXT_TOOL_LIBRARIES";
@@ -34,31 +37,35 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// What attaches `tool` and makes it write to `trace`, seen from this process's variables.
-    pub fn attaching(tool: &Path, trace: &Path) -> Self {
-        let mut environment = Environment::default();
-        environment.set("OMP_TOOL_LIBRARIES", tool);
-        environment.set("TASKSCOPE_TRACE_DIR", trace);
+    /// Attaches `tool` and makes it write to `trace`, seen from this process's variables.
+    pub fn attach(&mut self, tool: &Path, trace: &Path) {
+        self.set("TASKSCOPE_TRACE_DIR", trace);
         let next = users_tools(std::env::var_os("OMP_TOOL_LIBRARIES"));
+        let mut tools = tool.as_os_str().to_owned();
+        // The runtime tries these where ours leaves a program alone.
+        if let Some(users) = &next {
+            tools.push(":");
+            tools.push(users);
+        }
+        self.set("OMP_TOOL_LIBRARIES", tools);
         if let Some(next) = next {
             // The runtime passes silently by what it cannot load.
             let is_there = std::env::split_paths(&next).any(|library| loader::is_there(&library));
             let next_shown = next.display();
             if is_there {
                 let text = format!("the tool in OMP_TOOL_LIBRARIES ({next_shown}) runs behind taskscope's");
-                environment.notice("tool-chained", text);
+                self.notice("tool-chained", text);
             } else {
                 let text = format!("OMP_TOOL_LIBRARIES names {next_shown}, which is not there");
-                environment.notice("tool-missing", text);
+                self.notice("tool-missing", text);
             }
-            environment.set(NEXT_TOOLS, &next);
+            self.set(NEXT_TOOLS, &next);
         }
         if std::env::var_os("OMP_TOOL").is_some_and(|value| value == "disabled") {
             let text = "OMP_TOOL=disabled is set: the OpenMP runtime will load no tool, nothing will be recorded of OpenMP; \
                         unset OMP_TOOL to record";
-            environment.notice("tool-disabled", text.to_owned());
+            self.notice("tool-disabled", text.to_owned());
         }
-        environment
     }
 
     /// What follows where a program brings an OMPT tool of its own: the runtime takes the first that it finds in the
@@ -203,25 +210,53 @@ impl Environment {
         if !list.is_empty() {
             list.push(":");
         }
-        list.push(library);
+        list.push(through_origin(library));
         self.set("LD_PRELOAD", list);
     }
 
-    /// Has AddressSanitizer's library bear what is preloaded before it, which it would end the program for.
+    /// Names what was added to the environment, so that the recorder can take it out again where it finds itself in a program
+    /// that it must leave alone ([`taskscope_record::attached`]).
+    pub fn name_additions(&mut self) {
+        let items = |list: &OsStr| -> Vec<OsString> {
+            list.as_bytes()
+                .split(|byte| *byte == b':')
+                .map(|item| OsStr::from_bytes(item).to_owned())
+                .collect()
+        };
+        let mut own = OsString::from(attached::ADDED);
+        let mut added = Vec::new();
+        for (name, value) in &self.variables {
+            own.push(":");
+            match attached::LISTS.iter().find(|(list, _)| list == name) {
+                None => own.push(name),
+                Some((_, variable)) => {
+                    let before = items(&std::env::var_os(name).unwrap_or_default());
+                    let of_ours = items(value).into_iter().filter(|item| !before.contains(item));
+                    added.push((*variable, of_ours.collect::<Vec<_>>().join(OsStr::new(":"))));
+                    own.push(variable);
+                }
+            }
+        }
+        added.into_iter().for_each(|(variable, items)| self.set(variable, items));
+        self.set(attached::ADDED, own);
+    }
+
+    /// Has AddressSanitizer's library bear what is preloaded before it, which it would end the program for: in all that the command
+    /// starts, as not all of that is known.
     pub fn appease_sanitizer(&mut self, programs: &[PathBuf]) {
         const OPTIONS: &str = "ASAN_OPTIONS";
-        let preloads = self.variables.iter().any(|(name, _)| *name == "LD_PRELOAD");
+        if !self.variables.iter().any(|(name, _)| *name == "LD_PRELOAD") {
+            return;
+        }
         let is_sanitizer = |name: &String| name.starts_with("libasan.so");
         let has_sanitizer = |program: &&PathBuf| {
             loader::objects_of(program).iter().any(|(_, object)| object.needed.iter().any(is_sanitizer))
         };
-        let Some(program) = programs.iter().find(has_sanitizer).filter(|_| preloads) else { return };
-        let text = format!(
-            "{} has AddressSanitizer, which takes most of its time; leaks are not looked for, as the recorder's would be found",
-            program.display()
-        );
-        self.notice("sanitizer", text);
-        let mut options = OsString::from("verify_asan_link_order=0:detect_leaks=0");
+        if let Some(program) = programs.iter().find(has_sanitizer) {
+            let text = format!("{} has AddressSanitizer, which takes most of its time", program.display());
+            self.notice("sanitizer", text);
+        }
+        let mut options = OsString::from("verify_asan_link_order=0");
         let users = self.take(OPTIONS);
         if !users.is_empty() {
             options.push(":");
@@ -243,6 +278,19 @@ impl Environment {
     pub fn notice(&mut self, name: &'static str, text: String) {
         self.notices.push(Notice { name, text });
     }
+}
+
+/// As many directories as a program may lie below the root.
+const MAX_DEPTH: usize = 48;
+
+/// The path of a library as glibc's loader alone understands it: from the directory of the program up to the root, and down to
+/// the library. Others (musl's) find no such file and pass by; a library that they find, and that needs what they do not have,
+/// ends the program.
+fn through_origin(library: &Path) -> OsString {
+    let mut path = OsString::from("$ORIGIN");
+    path.push("/..".repeat(MAX_DEPTH));
+    path.push(library);
+    path
 }
 
 /// The user's list of tools without ours, which is in it when `record` runs inside `record`.

@@ -163,14 +163,13 @@ fn record(
     rank: Option<launcher::Rank>,
     trace: TraceDirectory,
 ) -> anyhow::Result<ExitCode> {
-    let programs = wrapped::programs_of(program, &args.command[1..]);
-    let untouched = untouched::notice(&programs);
-    let is_untouched = untouched.is_some();
-    let mut environment = Environment { notices: untouched.into_iter().collect(), ..Environment::default() };
+    let untouched = untouched::among(wrapped::programs_of(program, &args.command[1..]));
+    let (programs, is_untouched) = (&untouched.others, untouched.is_all);
+    let mut environment = Environment { notices: untouched.notices.clone(), ..Environment::default() };
     let Attached { libraries, uses_ovni, drainer } = if is_untouched {
         Attached::default()
     } else {
-        attach(args, (program, &programs), tool, &trace, &mut environment)
+        attach(args, (program, programs), tool, &trace, &mut environment)
     };
     let names = environment.names();
     let passed_on = launcher::arguments_that_pass_on(program, &names);
@@ -202,6 +201,12 @@ fn record(
     run_file.signal = outcome.signal();
     let tails_outside = tails::bring_home(&trace.path);
     end::store(&trace.path, &outcome);
+    for notice in untouched::left_alone(&trace.path, &untouched) {
+        if speaks {
+            summary::print_notice(&notice);
+        }
+        run_file.notices.push(notice);
+    }
     run_time_code::keep_maps(&trace.path, start);
     let profiles = trace.profiles();
     let recorded = trace.has_streams();
@@ -209,7 +214,7 @@ fn record(
         run_file.recording_cost_ns_per_event = taskscope_record::calibration::nanos_per_event(&trace.path);
     }
     if !recorded && profiles.is_empty() {
-        let run = not_recorded::Run { file: &run_file, programs: &programs, seen: &watcher.seen, uses_ovni };
+        let run = not_recorded::Run { file: &run_file, programs, seen: &watcher.seen, uses_ovni };
         run_file.not_recorded = Some(NotRecorded::of(&run));
     }
     write_run_file(&run_file, &trace);
@@ -257,7 +262,7 @@ fn attach(
 ) -> Attached {
     let mpi_library = mpi::library_for(programs, tool);
     let openmp_tool = mpi_library.as_deref().unwrap_or(tool);
-    *environment = Environment::attaching(openmp_tool, &trace.path);
+    environment.attach(openmp_tool, &trace.path);
     if args.no_preload {
         environment.keep_libgomp(programs);
     } else if !environment.replace_libgomp(programs) && args.preload {
@@ -304,6 +309,7 @@ fn attach(
         environment.set(SHARE_VARIABLE, "1");
     }
     let drainer = tails::drain(&trace.path, environment);
+    environment.name_additions();
     Attached { libraries, uses_ovni, drainer }
 }
 

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use taskscope_files::NewFile;
+use taskscope_record::attached::Checker;
 
 /// The value of the key `schema`.
 pub const SCHEMA: &str = "taskscope-run/1";
@@ -23,8 +24,9 @@ pub struct Notice {
 impl Notice {
     /// Whether it says by itself that nothing will be recorded.
     pub fn stops_recording(&self) -> bool {
-        ["tool-disabled", "runtime-kept", "no-ompt-runtime", "own-tool", "cannot-load", "thread-sanitizer"]
-            .contains(&self.name)
+        const NAMES: [&str; 5] =
+            ["tool-disabled", "runtime-kept", "no-ompt-runtime", "own-tool", "cannot-load"];
+        NAMES.contains(&self.name) || Checker::ALL.iter().any(|checker| checker.name() == self.name)
     }
 }
 

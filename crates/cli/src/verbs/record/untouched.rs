@@ -4,12 +4,15 @@ use super::elf::{self, Dynamic};
 use super::loader;
 use super::program;
 use super::run_file::Notice;
+use super::wrapped::SYSTEM;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use taskscope_files::read_regular;
+use taskscope_record::attached::{Checker, LEFT_ALONE};
 
 /// Interpreters of interpreters, as deep as the kernel goes.
 const MAX_SCRIPTS: usize = 5;
@@ -23,8 +26,8 @@ enum Reason {
     Machine,
     /// It runs with the rights of somebody else; loaders take nothing from the environment then.
     Rights,
-    /// It has ThreadSanitizer, which takes the recorder's memory accesses, whose order it cannot see, for races.
-    ThreadSanitizer,
+    /// It has a checker of memory accesses, which would report the recorder's.
+    Checked(Checker),
 }
 
 impl Reason {
@@ -42,10 +45,16 @@ impl Reason {
                  preloaded into it"
                     .to_owned(),
             ),
-            Reason::ThreadSanitizer => (
-                "thread-sanitizer",
+            Reason::Checked(checker @ Checker::Thread) => (
+                checker.name(),
                 "has ThreadSanitizer, which would report the recorder's threads as races; build it without \
                  -fsanitize=thread to record it"
+                    .to_owned(),
+            ),
+            Reason::Checked(checker @ Checker::Memory) => (
+                checker.name(),
+                "has MemorySanitizer, which would report the recorder's memory as uninitialized; build it without \
+                 -fsanitize=memory to record it"
                     .to_owned(),
             ),
         };
@@ -53,17 +62,92 @@ impl Reason {
     }
 }
 
-/// The notice of a command to which nothing is to be attached: the variables reach all that it starts, so any of its programs decides
-/// that would end or print an error because of them. One with other rights does so only if it is the first: its loader takes no notice.
-pub fn notice(programs: &[PathBuf]) -> Option<Notice> {
-    let own = elf::read(Path::new("/proc/self/exe"))?;
-    let reasons: Vec<_> =
-        programs.iter().map(|program| Some((program, reason(&executed(program)?, &own)?))).collect();
-    let decides = |(number, reason): &(usize, &Option<(&PathBuf, Reason)>)| {
-        reason.as_ref().is_some_and(|(_, reason)| *number == 0 || *reason != Reason::Rights)
+/// The programs of a command, and those of them that run untouched.
+#[derive(Debug, Default)]
+pub struct Untouched {
+    /// One for each program that runs untouched.
+    pub notices: Vec<Notice>,
+    /// The programs that may be recorded; all, where none is.
+    pub others: Vec<PathBuf>,
+    /// Whether nothing is to be attached.
+    pub is_all: bool,
+    programs: Vec<PathBuf>,
+}
+
+/// Looks which of the programs that a command names are to run untouched. The variables reach all that it starts. So nothing is
+/// attached where the first program, or all but the system's commands, are to run untouched; or where one is that would not bear
+/// the variables: programs of musl pass by what glibc alone finds, and with a [`Checker`] the recorder finds itself unwanted.
+pub fn among(programs: Vec<PathBuf>) -> Untouched {
+    let Some(own) = elf::read(Path::new("/proc/self/exe")) else {
+        return Untouched { others: programs, ..Untouched::default() };
     };
-    let (_, found) = reasons.iter().enumerate().find(decides)?;
-    found.as_ref().map(|(program, reason)| reason.notice(program))
+    let mut untouched = Untouched::default();
+    let (mut is_first, mut may_attach, mut bears) = (true, false, true);
+    let mut is_first_untouched = false;
+    for program in &programs {
+        let file = executed(program);
+        let found = file.as_deref().and_then(|file| reason(file, &own));
+        // A loader takes no notice of what comes without its program's rights.
+        match found.filter(|reason| is_first || *reason != Reason::Rights) {
+            Some(reason) => {
+                untouched.notices.push(reason.notice(program));
+                untouched.programs.push(program.clone());
+                bears &= match &reason {
+                    Reason::Loader(loader) => is_of_musl(loader),
+                    Reason::Checked(_) => true,
+                    Reason::Machine | Reason::Rights => false,
+                };
+                is_first_untouched |= is_first;
+            }
+            None => {
+                let of_system = |file: &PathBuf| {
+                    SYSTEM.iter().any(|directory| file.parent() == Some(Path::new(directory)))
+                };
+                may_attach |= file.as_ref().is_some_and(|file| !of_system(file));
+                untouched.others.push(program.clone());
+            }
+        }
+        is_first = false;
+    }
+    untouched.is_all = !untouched.programs.is_empty() && (is_first_untouched || !may_attach || !bears);
+    if untouched.is_all {
+        untouched.others = programs;
+        // One reason is enough.
+        untouched.notices.truncate(1);
+    }
+    untouched
+}
+
+fn is_of_musl(loader: &str) -> bool {
+    loader.rsplit('/').next().is_some_and(|name| name.starts_with("ld-musl-"))
+}
+
+/// More notices of this kind are not printed.
+const MAX_LEFT_ALONE: usize = 8;
+
+/// Notices of programs that nobody named, and that the recorder has left alone: takes their reports out of the trace.
+pub fn left_alone(trace: &Path, untouched: &Untouched) -> Vec<Notice> {
+    let mut programs: Vec<PathBuf> =
+        untouched.programs.iter().filter_map(|program| program.canonicalize().ok()).collect();
+    let mut notices = Vec::new();
+    for entry in fs::read_dir(trace).into_iter().flatten().flatten() {
+        if !entry.file_name().as_bytes().starts_with(LEFT_ALONE.as_bytes()) {
+            continue;
+        }
+        let report = read_regular(&entry.path(), 8 << 10).unwrap_or_default();
+        let _ = fs::remove_file(entry.path());
+        let mut parts = report.splitn(2, |byte| *byte == b'\n');
+        let (Some(name), Some(program)) = (parts.next(), parts.next()) else { continue };
+        let Some(checker) = Checker::ALL.into_iter().find(|checker| checker.name().as_bytes() == name) else {
+            continue;
+        };
+        let program = PathBuf::from(OsStr::from_bytes(program));
+        if notices.len() < MAX_LEFT_ALONE && !programs.contains(&program) {
+            notices.push(Reason::Checked(checker).notice(&program));
+            programs.push(program);
+        }
+    }
+    notices
 }
 
 /// The ELF file that the kernel executes for a program: itself, or the interpreter that its first line names.
@@ -94,13 +178,16 @@ fn reason(program: &Path, own: &Dynamic) -> Option<Reason> {
     if has_other_rights(program) {
         return Some(Reason::Rights);
     }
-    let is_tsan = |(path, object): &(PathBuf, Dynamic)| {
-        let start = "__tsan_init";
-        object.imports.contains(start)
-            || object.exports.contains(start)
-            || path == program && elf::file_defines(path, start)
+    let objects = loader::objects_of(program);
+    let is_checked_by = |checker: &Checker| {
+        let start = checker.function().to_str().unwrap_or_default();
+        objects.iter().any(|(path, object)| {
+            object.imports.contains(start)
+                || object.exports.contains(start)
+                || path == program && elf::file_defines(path, start)
+        })
     };
-    loader::objects_of(program).iter().any(is_tsan).then_some(Reason::ThreadSanitizer)
+    Checker::ALL.into_iter().find(is_checked_by).map(Reason::Checked)
 }
 
 /// Whether the loader will take nothing from the environment (`AT_SECURE`).

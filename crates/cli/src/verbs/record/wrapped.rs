@@ -20,7 +20,7 @@ const INTERPRETERS: [&str; 14] = [
 ];
 const MAKES: [&str; 3] = ["make", "gmake", "bmake"];
 /// Directories of the system's own commands, which scripts name all the time.
-const SYSTEM: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
+pub const SYSTEM: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
 
 /// The program and every executable file that is named in its arguments or in the text of scripts and makefiles that
 /// it runs, also by these. Each once, the program first. What is found by guessing is only looked at.
