@@ -423,6 +423,9 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
         names: FxHashMap::default(),
         looms_of_cpus: Vec::new(),
     };
+    // Few traces have the kernel's switches among the runtime's events.
+    let has_switches = trace.streams().iter().any(|stream| requires(stream, &["kernel"]));
+    let with_os_times = if has_switches { os_time::threads(trace) } else { FxHashSet::default() };
     let mut recorders = FxHashMap::default();
     for (number, stream) in trace.streams().iter().enumerate() {
         let name = name_of(stream);
@@ -452,6 +455,9 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
         }
         if tells_openmp(stream) {
             interpreter.is_of_openmp(thread);
+        }
+        if has_switches && with_os_times.contains(&(name.clone(), stream.tid().unwrap_or(0))) {
+            interpreter.has_os_times(thread);
         }
         if works_on_threads(stream) && stream.tid().unwrap_or(0) == name.1 {
             interpreter.is_initial(thread);

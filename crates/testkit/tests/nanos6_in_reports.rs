@@ -7,7 +7,8 @@ use taskscope_analysis::replay::Costs;
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
 use taskscope_analysis::{Analysis, FindingKind};
-use taskscope_event::models::{nanos6, nosv, ovni};
+use taskscope_event::framing::file_header;
+use taskscope_event::models::{kernel, nanos6, nosv, ovni, system};
 use taskscope_execution::{
     Execution, OsSource, OsTimes, RuntimeRole, State, TaskStatus, ThreadIndex, ThreadKind,
 };
@@ -202,6 +203,57 @@ fn lacking_idle_states_of_nosv_are_a_notice() {
         notices.iter().any(|notice| notice.name == "resting-not-recorded")
     };
     assert_eq!((notice(Some(false)), notice(Some(true)), notice(None)), (true, false, false));
+}
+
+/// Adds the side stream of the process of `root`, in which thread 10 was blocked from 1300 to 1500, and runnable until 1520.
+fn add_os_time(root: &Path) {
+    let session = Session::open(root).unwrap();
+    let process = session.execution.processes.iter().find(|process| !process.has_cpus).unwrap();
+    let directory = root.join(format!("loom.{}/proc.{}/os-time", process.loom, process.pid));
+    std::fs::create_dir_all(&directory).unwrap();
+    let about = serde_json::json!({
+        "version": 1, "require": { "taskscope-system": system::VERSION }, "kind": "os-time",
+        "source": "context-switches", "loom": process.loom, "pid": process.pid, "finished": 1,
+    });
+    std::fs::write(directory.join("taskscope.json"), about.to_string()).unwrap();
+    let mut bytes = file_header().to_vec();
+    let mut event = |clock: u64, code: taskscope_event::Code, payload: &[u8]| {
+        bytes.push(payload.len() as u8 - 1);
+        bytes.extend(code.0);
+        bytes.extend(clock.to_le_bytes());
+        bytes.extend(payload);
+    };
+    let number = 0_u32.to_le_bytes();
+    event(1000, system::THREAD, &[&10_u64.to_le_bytes()[..], &number].concat());
+    event(1520, system::BLOCKED, &[&220_u64.to_le_bytes()[..], &20_u32.to_le_bytes(), &number].concat());
+    std::fs::write(directory.join("taskscope.obs"), bytes).unwrap();
+}
+
+#[test]
+fn switches_of_the_runtime_yield_to_those_that_tell_blocked_from_runnable() {
+    let root = tempfile::tempdir().unwrap();
+    StreamBuilder::new(0, 1, 10)
+        .require(&["ovni", "nosv", "kernel"])
+        .cpus(1)
+        .execute(1000, 0)
+        .jumbo(1010, nosv::TYPE_CREATE, &type_payload(1, "solve"))
+        .event(1020, nosv::TASK_CREATE, &pair(1, 1))
+        .event(1100, nosv::TASK_EXECUTE, &pair(1, 0))
+        .point(1300, kernel::OUT_OF_CPU)
+        .point(1520, kernel::BACK_ON_CPU)
+        .event(1900, nosv::TASK_END, &pair(1, 0))
+        .end(2000)
+        .write(root.path())
+        .unwrap();
+    let states = |root: &Path| {
+        let by_state = opened(root).1.ledger.by_state;
+        [State::Task, State::OutOfCpu, State::Blocked].map(|state| by_state.get(state))
+    };
+    assert_eq!(states(root.path()), [580, 220, 0]);
+    add_os_time(root.path());
+    assert_eq!(states(root.path()), [580, 20, 200]);
+    let session = Session::open(root.path()).unwrap();
+    assert_eq!(session.execution.cpu_shortage().runnable_ns(), 20);
 }
 
 #[test]

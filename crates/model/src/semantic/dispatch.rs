@@ -29,6 +29,7 @@ impl ThreadState {
                 }
                 self.close(at, Opener::Subsystem(subsystem), track);
             }
+            Kind::OutOfCpu | Kind::BackOnCpu if self.has_os_times => {}
             Kind::OutOfCpu => self.open(at, Opener::OutOfCpu, Section::of(State::OutOfCpu), track),
             Kind::BackOnCpu => {
                 self.close(at, Opener::OutOfCpu, track);

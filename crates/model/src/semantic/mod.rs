@@ -128,6 +128,12 @@ impl Interpreter {
         self.threads[thread.index()].is_of_openmp = true;
     }
 
+    /// Says, before its first event, that a thread's times off the CPU are known from its recorder, which tells runnable from
+    /// blocked time: events of the kernel's model, which tell switches alone, open no sections.
+    pub fn has_os_times(&mut self, thread: ThreadIndex) {
+        self.threads[thread.index()].has_os_times = true;
+    }
+
     /// Says, before its first event, that a thread's runtime tells its sections as a stack.
     pub fn has_subsystems(&mut self, thread: ThreadIndex) {
         self.threads[thread.index()].has_subsystems = true;

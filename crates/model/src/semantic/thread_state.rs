@@ -63,6 +63,8 @@ pub(super) struct ThreadState {
     pub has_subsystems: bool,
     /// See [`Interpreter::is_of_openmp`](super::Interpreter::is_of_openmp).
     pub is_of_openmp: bool,
+    /// See [`Interpreter::has_os_times`](super::Interpreter::has_os_times).
+    pub has_os_times: bool,
     /// Of a CPU: the threads that run on it, the one that came last, which it shows, at the end.
     pub runs: Vec<ThreadIndex>,
 }
@@ -93,6 +95,7 @@ impl ThreadState {
             poll: None,
             has_subsystems: false,
             is_of_openmp: false,
+            has_os_times: false,
             runs: Vec::new(),
         }
     }
