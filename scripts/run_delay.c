@@ -1,6 +1,6 @@
-/* Preloaded by scripts/busy-machine: at the exit of the program RUN_DELAY_PROGRAM, writes to the file RUN_DELAY_FILE how long
- * its threads were runnable without a CPU since it was loaded, in nanoseconds: the second number of their schedstat, of threads that have
- * ended, too, and without the recorder's own threads. */
+/* Preloaded by scripts/busy-machine: at the exit of the program RUN_DELAY_PROGRAM, writes to the file RUN_DELAY_FILE a line
+ * for each of its threads, also ended ones, but not the recorder's own: thread id, and how many nanoseconds it was runnable without a CPU since
+ * the program was loaded (the second number of its schedstat). */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -21,8 +21,12 @@ struct start {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t at_end;
 static int counts;
-static unsigned long long sum, before;
-static int ended[MAX_ENDED], ended_count;
+static unsigned long long before;
+static struct {
+    int tid;
+    unsigned long long delay;
+} ended[MAX_ENDED];
+static int ended_count;
 
 static int read_text(const char *task, const char *name, char *text, int size) {
     char path[320];
@@ -48,8 +52,10 @@ static void thread_ends(void *started) {
     snprintf(task, sizeof task, "%d", gettid());
     unsigned long long delay = delay_of(task);
     pthread_mutex_lock(&lock);
-    sum += delay;
-    if (ended_count < MAX_ENDED) ended[ended_count++] = gettid();
+    if (ended_count < MAX_ENDED) {
+        ended[ended_count].tid = gettid();
+        ended[ended_count++].delay = delay;
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -73,18 +79,18 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 
 static void write_run_delay(void) {
     pthread_mutex_lock(&lock);
+    FILE *out = fopen(getenv("RUN_DELAY_FILE"), "w");
+    if (!out) return;
     DIR *tasks = opendir("/proc/self/task");
     for (struct dirent *task; tasks && (task = readdir(tasks));) {
         int has_ended = task->d_name[0] == '.';
-        for (int row = 0; row < ended_count; row++) has_ended |= ended[row] == atoi(task->d_name);
-        if (!has_ended) sum += delay_of(task->d_name);
+        for (int row = 0; row < ended_count; row++) has_ended |= ended[row].tid == atoi(task->d_name);
+        int is_main = atoi(task->d_name) == getpid();
+        if (!has_ended) fprintf(out, "%s %llu\n", task->d_name, delay_of(task->d_name) - (is_main ? before : 0));
     }
     if (tasks) closedir(tasks);
-    FILE *out = fopen(getenv("RUN_DELAY_FILE"), "w");
-    if (out) {
-        fprintf(out, "%llu\n", sum - before);
-        fclose(out);
-    }
+    for (int row = 0; row < ended_count; row++) fprintf(out, "%d %llu\n", ended[row].tid, ended[row].delay);
+    fclose(out);
     pthread_mutex_unlock(&lock);
 }
 
