@@ -19,7 +19,7 @@ use crate::sweep::{COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIM
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Execution, Group, Hold, Holders, Place, ProcessIndex, Section, State, TargetWaitPart, ThreadIndex,
+    Execution, Group, Hold, Holders, Place, ProcessIndex, Section, Span, State, TargetWaitPart, ThreadIndex,
 };
 
 /// What is charged.
@@ -208,32 +208,74 @@ fn charge_holders(execution: &Execution, charges: &mut FxHashMap<Culprit, Charge
     });
 }
 
-/// Charges every wait in a device construct to what the device ran; else to no operation.
+/// Charges every wait for a device to what the device ran; else to no operation.
 fn charge_devices(execution: &Execution, charges: &mut FxHashMap<Culprit, Charge>) {
-    let parts = &execution.target_waits;
-    for (thread, row) in execution.selected_workers() {
-        row.track.for_each_in(
-            |state, _| state == State::TargetWait,
-            |wait| {
-                let mut charge = |culprit, ns| {
-                    if ns > 0 {
-                        let charge = charge_of(charges, culprit);
-                        charge.by_state.add(State::TargetWait, ns);
-                        charge.sole_ns += ns;
-                    }
-                };
-                let first = parts.partition_point(|part| (part.thread, part.end) <= (thread, wait.start));
-                let inside = |part: &&TargetWaitPart| part.thread == thread && part.start < wait.end;
-                let mut alone = wait.end - wait.start;
-                for part in parts[first..].iter().take_while(inside) {
-                    let ns = part.end.min(wait.end) - part.start.max(wait.start);
-                    charge(Culprit::Device(Some(part.operation)), ns);
-                    alone -= ns;
+    for (thread, _) in execution.selected_workers() {
+        for_each_target_wait(execution, thread, |wait| {
+            let mut charge = |culprit, ns| {
+                if ns > 0 {
+                    let charge = charge_of(charges, culprit);
+                    charge.by_state.add(State::TargetWait, ns);
+                    charge.sole_ns += ns;
                 }
-                charge(Culprit::Device(None), alone);
-            },
-        );
+            };
+            let mut alone = wait.end - wait.start;
+            for (part, ns) in operations_in(execution, thread, &wait) {
+                charge(Culprit::Device(Some(part.operation)), ns);
+                alone -= ns;
+            }
+            charge(Culprit::Device(None), alone);
+        });
     }
+}
+
+/// Calls `to` with each wait of a thread for a device, in device constructs and in calls.
+fn for_each_target_wait(execution: &Execution, thread: ThreadIndex, mut to: impl FnMut(Span)) {
+    if execution.system_time_of(thread).is_empty() {
+        let track = &execution.threads[thread.index()].track;
+        track.for_each_in(|state, _| state == State::TargetWait, to);
+    } else {
+        let waits = execution.spans_of_run(thread).filter(|span| span.section.state == State::TargetWait);
+        waits.filter(|span| span.end > span.start).for_each(&mut to);
+    }
+}
+
+/// What devices ran during a wait of a thread, with nanoseconds.
+fn operations_in<'a>(
+    execution: &'a Execution,
+    thread: ThreadIndex,
+    wait: &Span,
+) -> impl Iterator<Item = (&'a TargetWaitPart, u64)> {
+    let parts = &execution.target_waits;
+    let (start, end) = (wait.start, wait.end);
+    let first = parts.partition_point(|part| (part.thread, part.end) <= (thread, start));
+    let inside = parts[first..].iter().take_while(move |part| part.thread == thread && part.start < end);
+    inside.map(move |part| (part, part.end.min(end) - part.start.max(start)))
+}
+
+/// What devices ran while workers waited for them at these places: rows of the catalog's operations with nanoseconds, the
+/// most first; the row of time in which no operation ran is `None`.
+pub fn operations_waited_for(
+    execution: &Execution,
+    is_meant: impl Fn(Place) -> bool,
+) -> Vec<(Option<u32>, u64)> {
+    let mut sums: FxHashMap<Option<u32>, u64> = FxHashMap::default();
+    for (thread, _) in execution.selected_workers() {
+        for_each_target_wait(execution, thread, |wait| {
+            if !is_meant(wait.section.place) {
+                return;
+            }
+            let mut alone = wait.end - wait.start;
+            for (part, ns) in operations_in(execution, thread, &wait) {
+                *sums.entry(Some(part.operation)).or_default() += ns;
+                alone -= ns;
+            }
+            *sums.entry(None).or_default() += alone;
+        });
+    }
+    let mut sums: Vec<_> = sums.into_iter().filter(|(_, ns)| *ns > 0).collect();
+    sums.sort_by_key(|(operation, ns)| (Reverse(*ns), *operation));
+    sums
 }
 
 #[cfg(test)]

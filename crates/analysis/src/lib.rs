@@ -42,7 +42,7 @@ mod task_types;
 mod teams;
 mod timeline;
 
-pub use blame::{Charge, Culprit, WaitPart, charge, split_lock_waits};
+pub use blame::{Charge, Culprit, WaitPart, charge, operations_waited_for, split_lock_waits};
 pub use efficiency::{Efficiency, efficiency, share};
 pub use findings::{Confidence, Finding, FindingKind};
 use findings::{creations, findings};

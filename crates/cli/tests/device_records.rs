@@ -225,6 +225,63 @@ fn the_critical_path_goes_through_kernels() {
     assert_eq!(sum, at(&report["ledger"]["leaves"], "device.wait"));
 }
 
+/// A read that blocks is a wait for the kernel before it, in a program with workers and in one without.
+#[test]
+fn blocking_copies_are_waits_for_the_device() {
+    let directory = tempfile::tempdir().unwrap();
+    if !recorders_are_built() {
+        return;
+    }
+    for flags in [&["-fopenmp"][..], &[]] {
+        let program = directory.path().join(format!("blocking{}", flags.len()));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/opencl_blocking.c");
+        let mut compiler = Command::new("gcc");
+        compiler.args(["-O1", "-g", "-w"]).args(flags).arg(source).arg("-o").arg(&program).arg("-lOpenCL");
+        if !compiler.output().is_ok_and(|output| output.status.success()) {
+            eprintln!("not tested: there is no gcc, or OpenCL is not installed");
+            return;
+        }
+        if Command::new(&program).output().unwrap().status.code() == Some(3) {
+            eprintln!("not tested: there is no OpenCL device");
+            return;
+        }
+        let trace = directory.path().join(format!("t{}", flags.len()));
+        let output = taskscope(&["record", "-o", text(&trace), "--", text(&program)]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !told.contains("used no OpenMP"), "{told}");
+        let report: serde_json::Value =
+            serde_json::from_slice(&taskscope(&["report", "--json", text(&trace)]).stdout).unwrap();
+        let devices = &report["devices"];
+        let waits = devices["waits"].as_array().unwrap();
+        for (call, operation) in [
+            ("clEnqueueReadBuffer", "slow on opencl.0"),
+            ("clEnqueueMapBuffer", "slow on opencl.0"),
+            ("clFinish", "slow on opencl.0"),
+            ("clWaitForEvents", "slow on opencl.0"),
+        ] {
+            let found = waits.iter().find(|wait| wait["call"] == call && wait["operation"] == operation);
+            assert!(found.is_some_and(|wait| wait["threads"] == 1), "{call}: {waits:?}");
+        }
+        // A submission that does not block is none, whenever its operation ends.
+        assert!(waits.iter().all(|wait| wait["call"] != "clEnqueueNDRangeKernel"), "{waits:?}");
+        let [calls] = &devices["calls"].as_array().unwrap()[..] else { panic!("{devices}") };
+        let waited: u64 = waits.iter().map(|wait| wait["time_ns"].as_u64().unwrap()).sum();
+        assert_eq!(calls["waiting_ns"], waited);
+        let shown = String::from_utf8(taskscope(&["report", text(&trace)]).stdout).unwrap();
+        assert!(shown.contains("Waits for devices") && shown.contains("for slow on opencl.0"), "{shown}");
+        let finding = report["findings"].as_array().unwrap().iter().find(|of| of["kind"] == "device-wait");
+        assert_eq!(finding.is_some(), !flags.is_empty());
+        if let Some(finding) = finding {
+            assert!(finding["text"].as_str().unwrap().contains("(slow on opencl.0"), "{finding}");
+            let states =
+                report["causes"].as_array().unwrap().iter().filter(|of| of["state"] == "target_wait");
+            let lost: u64 = states.map(|of| of["ns"].as_u64().unwrap()).sum();
+            // The worker is in no region before the first and after the last one, where it waits, too.
+            assert!(0 < lost && lost <= waited, "{lost} of {waited}");
+        }
+    }
+}
+
 #[test]
 fn record_takes_threads_tasks_and_queues_of_one_program() {
     let directory = tempfile::tempdir().unwrap();

@@ -130,6 +130,8 @@ pub struct Queue {
     pub duplicates: u64,
     /// Texts of names; the first is the empty one.
     pub names: Vec<String>,
+    /// Functions of C++ or Rust among them, by index, without namespaces and arguments.
+    pub short_names: BTreeMap<u32, String>,
     /// Names of the imported columns, by file.
     pub columns: Vec<Vec<String>>,
     /// Counts as the recorder or import wrote them at the end.
@@ -242,6 +244,14 @@ impl Queue {
         own.map(|(_, name, value)| (self.name_of(*name), *value))
     }
 
+    /// Name of an operation in tables: functions without namespaces and arguments, the kind where it has no name.
+    pub fn shown_name<'a>(&'a self, operation: &Operation) -> &'a str {
+        match self.short_names.get(&operation.name).map_or(self.name_of(operation.name), String::as_str) {
+            "" => operation.kind_name(),
+            name => name,
+        }
+    }
+
     /// Name of an operation.
     pub fn name_of(&self, name: u32) -> &str {
         self.names.get(name as usize).map_or("", String::as_str)
@@ -270,5 +280,53 @@ impl Devices {
             .min();
         let last = operations().map(|operation| operation.end).chain(calls().map(|call| call.end)).max();
         (first.unwrap_or(0), last.unwrap_or(0))
+    }
+}
+
+/// `reduce<…>` of `at::native::reduce<512, 1, float>(float*, int)`: a demangled function's own name.
+pub fn short_name(function: &str) -> String {
+    let mut short = String::new();
+    let mut depth = 0u32;
+    for (at, character) in function.char_indices() {
+        match character {
+            '(' if depth == 0 && !function[at..].starts_with("(anonymous") && short != "operator" => break,
+            '<' if depth == 0 && !short.is_empty() => {
+                short.push_str("<…>");
+                depth += 1;
+            }
+            '(' | '<' | '{' | '[' => {
+                if depth == 0 && character == '(' && short == "operator" {
+                    short.push_str("()");
+                }
+                depth += 1;
+            }
+            ')' | '>' | '}' | ']' => depth = depth.saturating_sub(1),
+            ':' if depth == 0 => short.clear(),
+            _ if depth == 0 => short.push(character),
+            _ => {}
+        }
+    }
+    if short.is_empty() { function.to_owned() } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_name;
+
+    #[test]
+    fn functions_are_called_by_their_own_names() {
+        for (function, expected) in [
+            ("scale(float*, int)", "scale"),
+            ("sum<float>(float const*, float*, int)", "sum<…>"),
+            ("at::native::(anonymous namespace)::threshold<4, std::array<char*, 1ul> >(int)", "threshold<…>"),
+            ("void cub::kernel<void (*)(int)>(int)", "kernel<…>"),
+            ("Solver::operator()(int) const", "operator()"),
+            ("main::{lambda(int)#1}::operator()(int) const", "operator()"),
+            ("sm80_xmma_gemm", "sm80_xmma_gemm"),
+            ("<impl core::fmt::Display>::fmt", "fmt"),
+            ("((", "(("),
+        ] {
+            assert_eq!(short_name(function), expected, "{function}");
+        }
     }
 }

@@ -39,11 +39,14 @@ pub enum SystemCause {
     /// None: the thread was blocked in the kernel, in code of the program. Nobody is to blame but that code, and others
     /// wait for the thread as for one that runs; its sections are cut like those of the other causes.
     Blocked,
+    /// None either: the thread waited for a device in a call, in code of the program.
+    Device,
 }
 
 impl SystemCause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [SystemCause; 3] = [SystemCause::NoCpu, SystemCause::MoreWorkers, SystemCause::Blocked];
+    pub const ALL: [SystemCause; 4] =
+        [SystemCause::NoCpu, SystemCause::MoreWorkers, SystemCause::Blocked, SystemCause::Device];
 
     /// The state of a worker whose time is lost to it.
     pub const fn state(self) -> State {
@@ -51,7 +54,13 @@ impl SystemCause {
             SystemCause::NoCpu => State::OutOfCpu,
             SystemCause::MoreWorkers => State::Oversubscribed,
             SystemCause::Blocked => State::Blocked,
+            SystemCause::Device => State::TargetWait,
         }
+    }
+
+    /// Whether the thread wanted a CPU, and the system is the cause.
+    pub const fn is_off_cpu(self) -> bool {
+        matches!(self, SystemCause::NoCpu | SystemCause::MoreWorkers)
     }
 }
 
@@ -135,6 +144,7 @@ struct Changes<'a, I> {
     at: u64,
     off: &'a Times,
     blocked: &'a Times,
+    device: &'a Times,
     lock: &'a Times,
 }
 
@@ -161,8 +171,12 @@ impl<I: Iterator<Item = Span>> Iterator for Changes<'_, I> {
         let at = self.at.max(span.start);
         let (off, off_until) = inside(&mut self.off, at);
         let (blocked, blocked_until) = inside(&mut self.blocked, at);
+        let (waits_for_device, device_until) = inside(&mut self.device, at);
         let mut doing = Doing::of(span.section.state);
-        let mut until = span.end.min(off_until).min(blocked_until);
+        if waits_for_device && span.section.state.is_useful() {
+            doing = Doing::Other;
+        }
+        let mut until = span.end.min(off_until).min(blocked_until).min(device_until);
         if let Doing::WaitsForLock { system } = &mut doing {
             let lock_until;
             (*system, lock_until) = inside(&mut self.lock, at);
@@ -293,7 +307,7 @@ impl Execution {
         let mut shortage = CpuShortage::default();
         for (thread, _) in self.workers() {
             let runnable = self.runnable_times(thread);
-            let lost = self.system_time_of(thread).iter().filter(|part| part.cause != SystemCause::Blocked);
+            let lost = self.system_time_of(thread).iter().filter(|part| part.cause.is_off_cpu());
             let own = overlap_ns(&runnable, lost.clone().map(|part| (part.start, part.end)));
             let total = |times: &Times| times.iter().map(|time| time.1 - time.0).sum::<u64>();
             shortage.own_ns += own;
@@ -321,17 +335,23 @@ impl Execution {
     /// Decides which time of workers the system took, from the times off the CPU and the CPUs that processes may use. Is
     /// called once, when these are known and before the run is cut.
     pub fn attribute_system_time(&mut self) {
+        self.attribute_system_time_and_devices(&[]);
+    }
+
+    /// As [`Execution::attribute_system_time`], where threads waited for devices in calls of the program: these waits,
+    /// by thread and time, are neither the system's nor blocked time.
+    pub fn attribute_system_time_and_devices(&mut self, device_waits: &[OffCpu]) {
         self.set_sources_of_cpus();
         let mut all = Vec::new();
         let crowds = self.crowds();
         for processes in self.related_processes(&crowds) {
-            self.attribute(&processes, &crowds, &mut all);
+            self.attribute(&processes, &crowds, device_waits, &mut all);
         }
         for (thread, row) in self.threads.iter().enumerate().filter(|(_, row)| !row.worker) {
-            self.attribute_own_code(ThreadIndex(thread as u32), row, &mut all);
+            self.attribute_own_code(ThreadIndex(thread as u32), row, device_waits, &mut all);
         }
         for (thread, row) in self.threads.iter().enumerate() {
-            self.add_blocked_code(ThreadIndex(thread as u32), row, &mut all);
+            self.add_blocked_code(ThreadIndex(thread as u32), row, device_waits, &mut all);
         }
         all.sort_unstable_by_key(|part| (part.thread, part.start));
         self.system_time = all;
@@ -359,25 +379,56 @@ impl Execution {
         }
     }
 
-    /// Adds when a thread was blocked in code of the program. (There the system takes time only while the thread could
-    /// run, so these do not overlap others.)
-    fn add_blocked_code(&self, thread: ThreadIndex, row: &crate::Thread, all: &mut Vec<SystemTime>) {
-        let all_blocked = self.blocked_times(thread);
-        let mut blocked = all_blocked.as_slice();
-        if blocked.is_empty() {
+    /// Adds when a thread was blocked, or waited for a device, in code of the program. (There the system takes time only
+    /// while the thread could run and did not wait for a device, so these do not overlap others.)
+    fn add_blocked_code(
+        &self,
+        thread: ThreadIndex,
+        row: &crate::Thread,
+        device_waits: &[OffCpu],
+        all: &mut Vec<SystemTime>,
+    ) {
+        let device = self.device_times(thread, device_waits);
+        let mut blocked = self.blocked_times(thread);
+        if blocked.is_empty() && device.is_empty() {
             return;
         }
-        for span in row.track.spans().filter(|span| span.section.state.is_useful()) {
-            blocked = &blocked[blocked.partition_point(|off| off.1 <= span.start)..];
-            for (start, end) in blocked.iter().take_while(|off| off.0 < span.end) {
-                let (start, end) = ((*start).max(span.start), (*end).min(span.end));
-                all.push(SystemTime { thread, start, end, cause: SystemCause::Blocked });
+        subtract(&mut blocked, &device);
+        let causes = [(SystemCause::Blocked, blocked), (SystemCause::Device, device)];
+        for (cause, times) in causes.iter().filter(|(_, times)| !times.is_empty()) {
+            let mut times = times.as_slice();
+            for span in row.track.spans().filter(|span| span.section.state.is_useful()) {
+                times = &times[times.partition_point(|time| time.1 <= span.start)..];
+                for (start, end) in times.iter().take_while(|time| time.0 < span.end) {
+                    let (start, end) = ((*start).max(span.start), (*end).min(span.end));
+                    all.push(SystemTime { thread, start, end, cause: *cause });
+                }
             }
         }
     }
 
+    /// When a thread waited for a device in a call; for a CPU: when the threads did whose sections it shows.
+    fn device_times(&self, thread: ThreadIndex, device_waits: &[OffCpu]) -> Vec<(u64, u64)> {
+        let mut times = Vec::new();
+        if self.threads[thread.index()].kind == ThreadKind::Cpu {
+            self.add_times_on(thread, device_waits, &mut times);
+        } else {
+            let first = device_waits.partition_point(|wait| wait.thread < thread);
+            let own = device_waits[first..].iter().take_while(|wait| wait.thread == thread);
+            times.extend(own.map(|wait| (wait.start, wait.end)));
+        }
+        join_intervals(&mut times);
+        times
+    }
+
     /// A thread that is no worker is in nobody's capacity; its code without a CPU is told apart all the same.
-    fn attribute_own_code(&self, thread: ThreadIndex, row: &crate::Thread, all: &mut Vec<SystemTime>) {
+    fn attribute_own_code(
+        &self,
+        thread: ThreadIndex,
+        row: &crate::Thread,
+        device_waits: &[OffCpu],
+        all: &mut Vec<SystemTime>,
+    ) {
         let off = self.runnable_times(thread);
         if row.kind == ThreadKind::Cpu || off.is_empty() {
             return;
@@ -392,8 +443,17 @@ impl Execution {
             since: 0,
             kept: false,
         };
-        let changes =
-            Changes { spans: row.track.spans(), span: None, at: 0, off: &off, blocked: &[], lock: &[] };
+        let device = self.device_times(thread, device_waits);
+        let (blocked, lock): (&Times, &Times) = (&[], &[]);
+        let changes = Changes {
+            spans: row.track.spans(),
+            span: None,
+            at: 0,
+            off: &off,
+            blocked,
+            device: &device,
+            lock,
+        };
         for (at, now) in changes {
             let lost = now.off && now.doing == Doing::Works;
             lane.becomes(lost.then_some(SystemCause::NoCpu), at, all);
@@ -488,7 +548,13 @@ impl Execution {
         sources.filter_map(|(start, end, columns)| Some((start, end, *by_columns.get(&columns)?))).collect()
     }
 
-    fn attribute(&self, processes: &[ProcessIndex], crowds: &[Crowd], all: &mut Vec<SystemTime>) {
+    fn attribute(
+        &self,
+        processes: &[ProcessIndex],
+        crowds: &[Crowd],
+        device_waits: &[OffCpu],
+        all: &mut Vec<SystemTime>,
+    ) {
         let runs_code = |row: &crate::Thread| row.worker || row.kind == ThreadKind::Helper;
         let members: Vec<Member> = (0..self.threads.len() as u32)
             .map(ThreadIndex)
@@ -504,6 +570,7 @@ impl Execution {
                     worker: row.worker,
                     off: self.runnable_times(thread),
                     blocked: self.blocked_times(thread),
+                    device: self.device_times(thread, device_waits),
                 })
             })
             .collect();
@@ -521,10 +588,11 @@ impl Execution {
         };
         let mut sweep = Sweep::of(&members, processes.len(), crowds, all);
         for (begin, end) in windows {
-            let lanes = members.iter().zip(&locks).map(|(Member { thread, off, blocked, .. }, lock)| {
-                let spans = self.spans_of_run_from(*thread, begin);
-                Changes { spans, span: None, at: begin, off, blocked, lock }
-            });
+            let lanes =
+                members.iter().zip(&locks).map(|(Member { thread, off, blocked, device, .. }, lock)| {
+                    let spans = self.spans_of_run_from(*thread, begin);
+                    Changes { spans, span: None, at: begin, off, blocked, device, lock }
+                });
             sweep.run(lanes.collect(), begin, end);
         }
     }
@@ -628,6 +696,25 @@ struct Member {
     off: Vec<(u64, u64)>,
     /// When it was blocked in the kernel.
     blocked: Vec<(u64, u64)>,
+    /// When it waited for a device in a call.
+    device: Vec<(u64, u64)>,
+}
+
+/// Takes `others` out of `times`; both are in order and apart.
+fn subtract(times: &mut Vec<(u64, u64)>, others: &Times) {
+    if others.is_empty() {
+        return;
+    }
+    let mut left = Vec::with_capacity(times.len());
+    for (mut start, end) in std::mem::take(times) {
+        let first = others.partition_point(|other| other.1 <= start);
+        for (from, to) in others[first..].iter().take_while(|other| other.0 < end) {
+            left.extend((start < *from).then_some((start, *from)));
+            start = (*to).min(end);
+        }
+        left.extend((start < end).then_some((start, end)));
+    }
+    *times = left;
 }
 
 /// Joins intervals that meet, and sorts them.

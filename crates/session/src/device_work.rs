@@ -2,72 +2,131 @@
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use taskscope_execution::devices::{Call, CallThread, Devices, Purpose};
+use taskscope_event::models::device::kind;
+use taskscope_execution::devices::{Call, CallThread, Devices, Operation, Purpose};
 use taskscope_execution::graph::{AwaitedOperation, DeviceWait, DeviceWork, SubmittedOperation};
-use taskscope_execution::{Execution, State, TargetWaitPart, ThreadIndex};
+use taskscope_execution::{Execution, OffCpu, State, TargetWaitPart, ThreadIndex};
+
+/// A part of a wait of a thread of the host for a device, in a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallWait {
+    /// Process id.
+    pub pid: i64,
+    /// System thread id.
+    pub tid: i64,
+    /// Name of the call.
+    pub call: String,
+    /// First nanosecond.
+    pub start: u64,
+    /// First nanosecond after it.
+    pub end: u64,
+    /// Operation and queue, as `KERNEL on QUEUE`; `None` while nothing ran.
+    pub operation: Option<String>,
+}
+
+/// Waits of all threads in calls, instant by instant: what was waited for there.
+pub fn call_waits(devices: &Devices) -> Vec<CallWait> {
+    let mut waits = Vec::new();
+    for pid in pids(devices) {
+        let known = Operations::of(devices, pid, 0);
+        for thread in devices.calls.iter().filter(|thread| thread.pid == pid) {
+            for call in &thread.calls {
+                let Some(wait) = known.waiting_part(thread, call) else { continue };
+                known.split(thread.tid, wait, |start, end, operation| {
+                    let operation = operation.map(|operation| operation.name.clone());
+                    let call = name_of(thread, call).to_owned();
+                    waits.push(CallWait { pid, tid: thread.tid, call, start, end, operation });
+                });
+            }
+        }
+    }
+    waits
+}
+
+/// Waits of the execution's threads in calls, by thread and time.
+pub(crate) fn device_waits(execution: &Execution, devices: &Devices) -> Vec<OffCpu> {
+    let mut waits = Vec::new();
+    for pid in pids(devices) {
+        let known = Operations::of(devices, pid, 0);
+        for thread in devices.calls.iter().filter(|thread| thread.pid == pid) {
+            let Some(waiter) = thread_of(execution, pid, thread.tid) else { continue };
+            let parts = thread.calls.iter().filter_map(|call| known.waiting_part(thread, call));
+            waits.extend(parts.map(|(start, end)| OffCpu { thread: waiter, start, end }));
+        }
+    }
+    waits.sort_unstable_by_key(|wait| (wait.thread, wait.start, wait.end));
+    waits
+}
+
+/// Processes that call for devices.
+fn pids(devices: &Devices) -> BTreeSet<i64> {
+    devices.calls.iter().map(|thread| thread.pid).collect()
+}
 
 /// Waits of threads in calls that wait for devices: instant by instant the operation that ran, or that none did; and the operations, so that each wait leads to who submitted
 /// what it waited for.
 pub(crate) fn device_work(execution: &Execution, devices: &Devices) -> DeviceWork {
     let mut work = DeviceWork::default();
-    let mut pids: Vec<i64> = devices.calls.iter().map(|thread| thread.pid).collect();
-    pids.sort_unstable();
-    pids.dedup();
-    for pid in pids {
-        let known = Operations::of(execution, devices, pid, work.operations.len() as u32);
+    for pid in pids(devices) {
+        let known = Operations::of(devices, pid, work.operations.len() as u32);
         for thread in devices.calls.iter().filter(|thread| thread.pid == pid) {
             let Some(waiter) = thread_of(execution, pid, thread.tid) else { continue };
             for call in &thread.calls {
-                if let Some((begin, finish)) = known.waiting_part(call) {
-                    known.split(waiter, (begin, finish), |start, end, operation| {
-                        let name = match operation {
-                            Some(operation) => operation.name.clone(),
-                            None => format!("nothing runs on the device ({})", name_of(thread, call)),
-                        };
-                        work.waits.push(DeviceWait { thread: waiter, start, end, name });
-                    });
-                    if let Some(operation) = known.awaited(call, begin, finish) {
-                        work.awaited.push(AwaitedOperation {
-                            thread: waiter,
-                            start: begin,
-                            end: finish,
-                            operation,
-                        });
-                    }
+                let Some((begin, finish)) = known.waiting_part(thread, call) else { continue };
+                known.split(thread.tid, (begin, finish), |start, end, operation| {
+                    let name = match operation {
+                        Some(operation) => operation.name.clone(),
+                        None => format!("nothing runs on the device ({})", name_of(thread, call)),
+                    };
+                    work.waits.push(DeviceWait { thread: waiter, start, end, name });
+                });
+                if let Some(operation) = known.awaited(call, begin, finish) {
+                    let (start, end) = (begin, finish);
+                    work.awaited.push(AwaitedOperation { thread: waiter, start, end, operation });
                 }
             }
         }
-        work.operations.extend(known.rows);
+        let mut threads: FxHashMap<i64, Option<ThreadIndex>> = FxHashMap::default();
+        work.operations.extend(known.rows.into_iter().map(|row| {
+            SubmittedOperation {
+                submitter: row
+                    .submitter
+                    .and_then(|tid| *threads.entry(tid).or_insert_with(|| thread_of(execution, pid, tid))),
+                name: row.name,
+                submitted: row.submitted,
+                start: row.start,
+                end: row.end,
+                after: row.after,
+            }
+        }));
     }
     work
 }
 
-/// Adds what devices ran while threads waited in device constructs.
+/// Adds what devices ran while threads waited for them, in device constructs and in calls.
 pub(crate) fn add_target_waits(execution: &mut Execution, devices: &Devices) {
     let pids: BTreeSet<i64> = devices.queues.iter().filter_map(|queue| queue.pid).collect();
     let mut waits: Vec<TargetWaitPart> = Vec::new();
     let mut names: FxHashMap<String, u32> = FxHashMap::default();
     let mut catalog = Vec::new();
     for pid in pids {
-        let known = Operations::of(execution, devices, pid, 0);
+        let known = Operations::of(devices, pid, 0);
         for (row, thread) in execution.threads.iter().enumerate() {
             if execution.processes[thread.process.index()].pid != pid {
                 continue;
             }
             let waiter = ThreadIndex(row as u32);
-            thread.track.for_each_in(
-                |state, _| state == State::TargetWait,
-                |wait| {
-                    known.split(waiter, (wait.start, wait.end), |start, end, operation| {
-                        let Some(operation) = operation else { return };
-                        let operation = *names.entry(operation.name.clone()).or_insert_with(|| {
-                            catalog.push(operation.name.clone());
-                            catalog.len() as u32 - 1
-                        });
-                        waits.push(TargetWaitPart { thread: waiter, start, end, operation });
+            let spans = execution.spans_of_run(waiter).filter(|span| span.section.state == State::TargetWait);
+            for wait in spans {
+                known.split(thread.tid, (wait.start, wait.end), |start, end, operation| {
+                    let Some(operation) = operation else { return };
+                    let operation = *names.entry(operation.name.clone()).or_insert_with(|| {
+                        catalog.push(operation.name.clone());
+                        catalog.len() as u32 - 1
                     });
-                },
-            );
+                    waits.push(TargetWaitPart { thread: waiter, start, end, operation });
+                });
+            }
         }
     }
     waits.sort_unstable_by_key(|wait| (wait.thread, wait.start));
@@ -75,9 +134,24 @@ pub(crate) fn add_target_waits(execution: &mut Execution, devices: &Devices) {
     execution.catalog.operations = catalog;
 }
 
+/// An operation that took time.
+struct Row {
+    /// What it is, and where it ran.
+    name: String,
+    /// System id of the thread that submitted it, where known.
+    submitter: Option<i64>,
+    submitted: u64,
+    start: u64,
+    end: u64,
+    /// Place of the operation for whose end it waited, among those of all processes.
+    after: Option<u32>,
+    /// Whether a call that submits it may wait for it.
+    may_block: bool,
+}
+
 /// The operations of a process's queues that took time, by their starts.
 struct Operations {
-    rows: Vec<SubmittedOperation>,
+    rows: Vec<Row>,
     /// The latest end up to each row.
     latest_ends: Vec<u64>,
     /// Rows by their ends.
@@ -89,7 +163,7 @@ struct Operations {
 }
 
 impl Operations {
-    fn of(execution: &Execution, devices: &Devices, pid: i64, first: u32) -> Operations {
+    fn of(devices: &Devices, pid: i64, first: u32) -> Operations {
         let queues = || devices.queues.iter().enumerate().filter(|(_, queue)| queue.pid == Some(pid));
         let mut order: Vec<(u64, u64, usize, usize)> = queues()
             .flat_map(|(number, queue)| {
@@ -98,27 +172,22 @@ impl Operations {
             })
             .collect();
         order.sort_unstable();
-        let mut threads: FxHashMap<i64, Option<ThreadIndex>> = FxHashMap::default();
         let (mut rows, mut latest_ends, mut latest) = (Vec::new(), Vec::new(), 0);
         let mut numbers = FxHashMap::default();
         for (start, end, number, row) in &order {
             let queue = &devices.queues[*number];
-            let operation = &queue.operations[*row];
+            let operation: &Operation = &queue.operations[*row];
             numbers.insert((queue.number, operation.seq), rows.len() as u32);
-            let name = queue.name_of(operation.name);
-            let name = if name.is_empty() { operation.kind_name() } else { name };
             // A submission at 0 is one of which nothing is known.
             let known = operation.append != 0 && operation.append <= *start;
-            let submitter = *threads
-                .entry(operation.thread)
-                .or_insert_with(|| thread_of(execution, pid, operation.thread));
-            rows.push(SubmittedOperation {
-                name: format!("{name} on {}", queue.name),
-                submitter: submitter.filter(|_| known),
+            rows.push(Row {
+                name: format!("{} on {}", queue.shown_name(operation), queue.name),
+                submitter: Some(operation.thread).filter(|tid| known && *tid != 0),
                 submitted: operation.append,
                 start: *start,
                 end: *end,
                 after: None,
+                may_block: matches!(operation.kind, kind::COPY | kind::COPY_IN | kind::COPY_OUT | kind::MAP),
             });
             latest = latest.max(*end);
             latest_ends.push(latest);
@@ -153,14 +222,16 @@ impl Operations {
         }
     }
 
-    /// The part of a call in which it waits: all of one that is for waiting; of one that submits an operation and
-    /// comes back after that has ended (a blocking read), from the submission to that end.
-    fn waiting_part(&self, call: &Call) -> Option<(u64, u64)> {
+    /// The part of a call in which it waits: all of one that is for waiting; of one that submits a copy or map and
+    /// returns after that has ended (a blocking read), from the submission to that end. No other call that submits
+    /// waits, however short its operation is.
+    fn waiting_part(&self, thread: &CallThread, call: &Call) -> Option<(u64, u64)> {
         let part = match call.purpose() {
             Purpose::Waits => (call.start, call.end),
             Purpose::Submits => {
                 let operation = &self.rows[*self.numbers.get(&call.operation?)? as usize];
-                if operation.end > call.end {
+                if operation.end > call.end || !operation.may_block || name_of(thread, call).contains("Async")
+                {
                     return None;
                 }
                 (operation.submitted.max(call.start), operation.end)
@@ -180,15 +251,10 @@ impl Operations {
         (self.rows[last as usize].end > begin).then_some(self.first + last)
     }
 
-    /// Cuts a thread's wait by what ran: what the thread submitted itself, while none of that ran what others did; of several
+    /// Cuts a wait of the thread with this system id by what ran: what the thread submitted itself, while none of that ran what others did; of several
     /// the one that began first.
-    fn split(
-        &self,
-        waiter: ThreadIndex,
-        wait: (u64, u64),
-        mut part: impl FnMut(u64, u64, Option<&SubmittedOperation>),
-    ) {
-        let is_own = |operation: &SubmittedOperation| operation.submitter == Some(waiter);
+    fn split(&self, waiter: i64, wait: (u64, u64), mut part: impl FnMut(u64, u64, Option<&Row>)) {
+        let is_own = |operation: &Row| operation.submitter == Some(waiter);
         self.cover(is_own, wait, &mut |start, end, own| match own {
             Some(own) => part(start, end, Some(own)),
             None => self.cover(|_| true, (start, end), &mut part),
@@ -198,9 +264,9 @@ impl Operations {
     /// Cuts a stretch of time by those of these operations that ran, of several the one that began first.
     fn cover(
         &self,
-        is_meant: impl Fn(&SubmittedOperation) -> bool,
+        is_meant: impl Fn(&Row) -> bool,
         (begin, finish): (u64, u64),
-        part: &mut impl FnMut(u64, u64, Option<&SubmittedOperation>),
+        part: &mut impl FnMut(u64, u64, Option<&Row>),
     ) {
         let mut at = begin;
         let first = self.latest_ends.partition_point(|end| *end <= begin);
@@ -238,7 +304,6 @@ fn thread_of(execution: &Execution, pid: i64, tid: i64) -> Option<ThreadIndex> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taskscope_event::models::device::kind;
     use taskscope_execution::devices::{Operation, Queue};
     use taskscope_execution::{Change, ExecutionBuilder, Observer, Section};
 
@@ -256,7 +321,8 @@ mod tests {
             operations: vec![
                 operation(100, 200, 1),
                 operation(150, 260, 2),
-                Operation { seq: 8, append: 390, ..operation(400, 900, 1) },
+                Operation { seq: 8, append: 390, kind: kind::COPY_OUT, ..operation(400, 900, 1) },
+                Operation { seq: 9, append: 910, ..operation(920, 930, 2) },
             ],
             names: vec![String::new(), "a".into(), "b".into()],
             ..Queue::default()
@@ -270,11 +336,15 @@ mod tests {
                 call(120, 300, kind::WAITING_CALL),
                 Call { operation: Some((0, 8)), ..call(500, 600, kind::SUBMITTING_CALL) },
                 Call { operation: Some((0, 8)), ..call(800, 950, kind::SUBMITTING_CALL) },
+                // A kernel that is over before its launch returns: nobody waited.
+                Call { operation: Some((0, 9)), ..call(910, 990, kind::SUBMITTING_CALL) },
             ],
             names: vec![String::new(), "clFinish".into()],
         };
         let devices = Devices { queues: vec![queue], calls: vec![calls], ..Devices::default() };
         let work = device_work(&execution, &devices);
+        let by_calls = call_waits(&devices).into_iter().map(|wait| (wait.tid, wait.start, wait.end));
+        assert!(by_calls.eq(work.waits.iter().map(|wait| (70, wait.start, wait.end))));
         let told: Vec<(u64, u64, &str)> =
             work.waits.iter().map(|w| (w.start, w.end, w.name.as_str())).collect();
         let idle = "nothing runs on the device (clFinish)";

@@ -4,8 +4,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use taskscope_event::models::device;
-use taskscope_execution::devices::{Call, CallThread, Clock, Devices, LostOperation, Operation, Queue};
+use taskscope_execution::devices::{
+    Call, CallThread, Clock, Devices, LostOperation, Operation, Queue, short_name,
+};
 use taskscope_reorder::clock::{ClockMap, Knot};
+use taskscope_symbol::demangle;
 use taskscope_trace::{Event, Location, OpenError, OpenOptions, Problem, Trace};
 
 /// The device queues of the trace in `root`, and what is wrong with its streams.
@@ -98,6 +101,14 @@ fn read_queue(location: &Location) -> Queue {
             }
             device::NAME => take_name(&event, &mut queue.names),
             _ => {}
+        }
+    }
+    // Drivers give the linkage names of kernels.
+    for (name, text) in queue.names.iter_mut().enumerate() {
+        let function = demangle(text);
+        if function != *text {
+            queue.short_names.insert(name as u32, short_name(&function));
+            *text = function;
         }
     }
     queue.numbers.sort_unstable();

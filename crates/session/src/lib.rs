@@ -32,6 +32,7 @@ mod told_ranks;
 mod track_file;
 
 pub use call_tree::name_call_paths;
+pub use device_work::{CallWait, call_waits};
 pub use places::Places;
 pub use profiles::{MAX_PROFILE_BYTES, MergedProfiles, ProfileProblem, merge_profiles, profile_files};
 pub use run_file::{NotRecorded, Notice, RUN_FILE, RunFile};
@@ -258,7 +259,8 @@ impl Session {
         }
         os_time::add_os_times(&trace, &names, &mut execution);
         cpus::add_cpus(&trace, &threads, &names, &mut execution);
-        execution.attribute_system_time();
+        let devices = devices::read_devices(&trace);
+        execution.attribute_system_time_and_devices(&device_work::device_waits(&execution, &devices));
         told_ranks::add_told_ranks(&trace, &threads, &mut execution);
         for (stream, thread) in trace.streams().iter().zip(&threads) {
             let since = stream.asleep_since_ns().map(|since| since.max(0) as u64);
@@ -294,7 +296,6 @@ impl Session {
             })
             .collect();
         execution.filtered = selection.filter.is_some() && parts.contains(&Part::Passing);
-        let devices = devices::read_devices(&trace);
         device_work::add_target_waits(&mut execution, &devices);
         Ok(Session {
             root: root.to_path_buf(),

@@ -4,16 +4,19 @@ use crate::format::{count, counted, fit, percent, time};
 use anstyle::Style;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use taskscope_analysis::devices::{QueueLedger, ledgers, submitter};
 use taskscope_execution::devices::{CallThread, Class, Operation, Purpose, Queue};
-use taskscope_session::Session;
+use taskscope_session::{Session, call_waits};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// Rows of kernels that are shown for each queue.
 const NAMES_SHOWN: usize = 5;
+/// Rows of waits that are shown.
+const WAITS_SHOWN: usize = 5;
 
 /// The report's section, empty without queues.
 pub fn report_text(session: &Session) -> String {
@@ -62,11 +65,14 @@ pub fn report_text(session: &Session) -> String {
                 time(ledger.longest_queueing)
             );
         }
-        for row in by_name(session, queue).into_iter().take(NAMES_SHOWN) {
+        let rows = by_name(session, queue);
+        for row in rows.iter().take(NAMES_SHOWN) {
+            // Instances of a template may have one name.
+            let is_shared = rows.iter().filter(|other| other.short == row.short).count() > 1;
             let _ = writeln!(
                 page,
                 "    {:<24}{:>10}{:>11}  {DIM}{}{DIM:#}",
-                fit(&row.name, 23),
+                fit(if is_shared { &row.name } else { &row.short }, 23),
                 count(row.operations),
                 time(row.time),
                 row.submitted_by
@@ -77,7 +83,68 @@ pub fn report_text(session: &Session) -> String {
         }
     }
     host_rows(session, &mut page);
+    wait_rows(session, &mut page);
     page
+}
+
+/// Waits of threads in calls of one name for operations of one name.
+struct Waits {
+    call: String,
+    /// As `KERNEL on QUEUE`; `None` while nothing ran.
+    operation: Option<String>,
+    threads: BTreeSet<(i64, i64)>,
+    nanos: u64,
+}
+
+/// The longest in all first.
+fn waits(session: &Session) -> Vec<Waits> {
+    let mut by_kind: BTreeMap<(String, Option<String>), Waits> = BTreeMap::new();
+    for wait in call_waits(&session.devices) {
+        let key = (wait.call.clone(), wait.operation.clone());
+        let (call, operation) = (wait.call, wait.operation);
+        let row = by_kind.entry(key).or_insert_with(|| Waits {
+            call,
+            operation,
+            threads: BTreeSet::new(),
+            nanos: 0,
+        });
+        row.threads.insert((wait.pid, wait.tid));
+        row.nanos += wait.end - wait.start;
+    }
+    let mut waits: Vec<Waits> = by_kind.into_values().collect();
+    waits.sort_by(|a, b| b.nanos.cmp(&a.nanos).then_with(|| a.call.cmp(&b.call)));
+    waits
+}
+
+/// What threads waited for, by call, queue and operation.
+fn wait_rows(session: &Session, page: &mut String) {
+    let waits = waits(session);
+    if waits.is_empty() {
+        return;
+    }
+    let total: u64 = waits.iter().map(|wait| wait.nanos).sum();
+    let _ = writeln!(
+        page,
+        "\n  {BOLD}{:<58}{:>8}{:>11}{:>9}{BOLD:#}",
+        "Waits for devices, longest first", "threads", "time", "share"
+    );
+    for wait in waits.iter().take(WAITS_SHOWN) {
+        let text = match &wait.operation {
+            Some(operation) => format!("in {} for {operation}", wait.call),
+            None => format!("in {} while nothing runs on the device", wait.call),
+        };
+        let _ = writeln!(
+            page,
+            "  {:<58}{:>8}{:>11}{:>9}",
+            fit(&text, 57),
+            wait.threads.len(),
+            time(wait.nanos),
+            percent(wait.nanos, total)
+        );
+    }
+    if waits.len() > WAITS_SHOWN {
+        let _ = writeln!(page, "  {DIM}{} more{DIM:#}", waits.len() - WAITS_SHOWN);
+    }
 }
 
 /// What each thread of the host did for devices: rows beside those of the queues.
@@ -91,8 +158,9 @@ fn host_rows(session: &Session, page: &mut String) {
         "\n  {BOLD}{:<26}{:>10}{:>11}{:>11}{:>11}{:>11}{BOLD:#}",
         "Calls for devices", "calls", "submitting", "waiting", "other", "overhead"
     );
+    let waited = waited_in_calls(session);
     for thread in threads {
-        let spent = spent_in_calls(thread);
+        let spent = spent_in_calls(thread, &waited);
         let _ = writeln!(
             page,
             "  {:<26}{:>10}{:>11}{:>11}{:>11}{:>11}",
@@ -106,8 +174,18 @@ fn host_rows(session: &Session, page: &mut String) {
     }
 }
 
-/// Time in calls that submit, wait, do something else, and in the vendor's own overhead.
-fn spent_in_calls(thread: &CallThread) -> [u64; 4] {
+/// Nanoseconds of waiting in calls of each thread, by process and thread.
+fn waited_in_calls(session: &Session) -> BTreeMap<(i64, i64), u64> {
+    let mut waited = BTreeMap::new();
+    for wait in call_waits(&session.devices) {
+        *waited.entry((wait.pid, wait.tid)).or_default() += wait.end - wait.start;
+    }
+    waited
+}
+
+/// Time in calls that submit, wait, do something else, and in the vendor's own overhead. What blocking copies wait
+/// counts as waiting.
+fn spent_in_calls(thread: &CallThread, waited: &BTreeMap<(i64, i64), u64>) -> [u64; 4] {
     let mut spent = [0; 4];
     for call in &thread.calls {
         let place = match call.purpose() {
@@ -118,6 +196,9 @@ fn spent_in_calls(thread: &CallThread) -> [u64; 4] {
         };
         spent[place] += call.end - call.start;
     }
+    let in_copies = waited.get(&(thread.pid, thread.tid)).copied().unwrap_or(0).saturating_sub(spent[1]);
+    spent[0] = spent[0].saturating_sub(in_copies);
+    spent[1] += in_copies;
     spent
 }
 
@@ -132,6 +213,10 @@ fn idle_causes(ledger: &QueueLedger) -> String {
     ];
     let mut causes: Vec<_> = causes.into_iter().filter(|(_, nanos)| *nanos > 0).collect();
     causes.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
+    // Nobody reads on for less than half a thousandth.
+    let total = ledger.time.total();
+    let shown = causes.iter().take_while(|(_, nanos)| nanos * 2000 >= total).count();
+    causes.truncate(shown.max(1));
     let texts: Vec<String> = causes
         .iter()
         .map(|(text, nanos)| format!("{text} {}", percent(*nanos, ledger.time.total())))
@@ -141,6 +226,8 @@ fn idle_causes(ledger: &QueueLedger) -> String {
 
 struct NameRow {
     name: String,
+    /// Without namespaces and arguments.
+    short: String,
     operations: u64,
     time: u64,
     submitted_by: String,
@@ -161,6 +248,7 @@ fn by_name(session: &Session, queue: &Queue) -> Vec<NameRow> {
                 "" => example.kind_name().to_owned(),
                 name => name.to_owned(),
             },
+            short: queue.shown_name(example).to_owned(),
             operations,
             time,
             submitted_by: submitted_by(session, queue, name),
@@ -353,7 +441,19 @@ pub fn report_json(session: &Session) -> Value {
             value
         })
         .collect();
-    json!({ "queues": queues, "calls": calls_json(session), "vendor_dropped": vendor_dropped(session) })
+    let waits: Vec<Value> = waits(session)
+        .into_iter()
+        .map(|wait| {
+            let threads = wait.threads.len();
+            json!({"call": wait.call, "operation": wait.operation, "threads": threads, "time_ns": wait.nanos})
+        })
+        .collect();
+    json!({
+        "queues": queues,
+        "calls": calls_json(session),
+        "waits": waits,
+        "vendor_dropped": vendor_dropped(session),
+    })
 }
 
 /// `info`'s `devices`.
@@ -368,9 +468,10 @@ fn vendor_dropped(session: &Session) -> u64 {
 }
 
 fn calls_json(session: &Session) -> Value {
+    let waited = waited_in_calls(session);
     let threads = session.devices.calls.iter().map(|thread| {
         let total: u64 = thread.calls.iter().map(|call| call.end - call.start).sum();
-        let [submitting, waiting, other, overhead] = spent_in_calls(thread);
+        let [submitting, waiting, other, overhead] = spent_in_calls(thread, &waited);
         json!({
             "pid": thread.pid, "tid": thread.tid, "calls": thread.calls.len(), "time_ns": total,
             "submitting_ns": submitting, "waiting_ns": waiting, "other_ns": other, "overhead_ns": overhead,

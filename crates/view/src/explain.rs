@@ -131,8 +131,8 @@ explanations! {
     "region-code": "Threads wait for code of a parallel region that lies in no worksharing construct and no task: some threads take longer through it.";
         "Waiting time charged to the region's own code that ran meanwhile.";
         "Look at what differs between threads there: an `if` on the thread number, work split by hand, first touch of memory.";
-    "device-wait": "Threads wait for a device in target constructs, or others wait for such a thread. The named place is the construct.";
-        "From the construct's begin to its end on the host, copies included. Table blame has the operation that the device ran at each instant; others that wait meanwhile are charged to the construct as to code that runs.";
+    "device-wait": "Threads wait for a device in target constructs or in calls (clFinish, blocking reads, cudaMemcpy, cudaStreamSynchronize), or others wait for such a thread. The named place is the construct; beside it is what the device ran meanwhile.";
+        "From the construct's begin to its end on the host, copies included; of a call that waits all of it, of a blocking copy until the copy has ended. Table blame has the operation that the device ran at each instant; others that wait meanwhile are charged to the construct as to code that runs.";
         "Work for the host meanwhile; fewer and larger kernels; data that stays on the device. Section devices says what the device itself waits for.";
     "runtime-overhead": "Time that workers spend in their runtime itself: creating tasks, dependences, scheduling, starting and ending parallel regions.";
         "The sum of these states, where the runtime reports begin and end of them, and waiting charged to them.";
@@ -347,7 +347,7 @@ explanations! {
     "atomic_wait": "Waiting for an atomic construct where the runtime reports it."; "From asking to having it."; "A reduction.";
     "mpi_start": "Starting or ending MPI: in MPI_Init, MPI_Init_thread, MPI_Session_init, MPI_Session_finalize or MPI_Finalize."; "From the call to its return; MPI_Finalize from the moment when the last rank has come to it. In no efficiency."; "Paid once a job: see mpi-start.";
     "communication": "In a communication library: MPI or TAMPI. As a finding: the part of it that waits for no late process, and workers that have nothing to do while a thread is in such a call."; "From the call to its return; see late-process for the other part."; "Fewer and larger messages; send earlier; overlap communication with tasks.";
-    "target_wait": "Waiting for a device, in a target construct."; "From the construct's begin to its end on the host, copies included; table blame has the operation that the device ran meanwhile."; "See device-wait.";
+    "target_wait": "Waiting for a device, in a target construct or a call."; "From the construct's or call's begin to its end on the host, copies included; table blame has the operation that the device ran meanwhile."; "See device-wait.";
     "idle": "A worker in no region: it has nothing to do."; "From the end of a region to the begin of the next one that it joins."; "See serial-code.";
     "out_of_cpu": "The thread could run and had no CPU, or waited while nobody worked because those who could had none."; "Context switches, or shares of the run delay in schedstat."; "See no-cpu.";
     "paused": "The task is blocked and its worker has no other yet, or the thread left its CPU to another thread of the runtime: of its own will, not by the operating system."; "From pause to resume, without what was done meanwhile."; "More tasks that can run meanwhile; fewer waits in tasks.";
@@ -364,7 +364,7 @@ explanations! {
     "cpu_availability": "What remains of the time after workers had no CPU, or were more than the CPUs."; "(C − Io) / C, with C the capacity and Io these losses. It comes first: A = C − Io is the base of the other factors."; "See no-cpu and oversubscribed.";
     "serialization": "What remains of that after workers had nothing to do (no region, not started, ended) or waited for their turn (locks, critical, ordered, atomic)."; "(A − Is) / A, with A the time that the system left (see cpu_availability) and Is these losses."; "See serial-code and lock-held.";
     "load_balance": "What remains after waiting in a team (barriers, taskwait, taskgroup) while others worked."; "(A − Is − Il) / (A − Is), Il these losses."; "See imbalance and few-tasks.";
-    "device_offload": "What remains after waiting for devices in target constructs."; "(A − Is − Il − Id) / (A − Is − Il), Id these losses; 1 without devices."; "See device-wait.";
+    "device_offload": "What remains after waiting for devices in target constructs and calls."; "(A − Is − Il − Id) / (A − Is − Il), Id these losses; 1 without devices."; "See device-wait.";
     "runtime_overhead": "What remains after the runtime's own time, and after waiting while no worker ran any code."; "(A − Is − Il − Id − Ib − Ir) / (A − Is − Il − Id − Ib), Ir these losses, Ib blocked time."; "See runtime-overhead and nobody-works.";
     "known": "What remains after time that the trace cannot tell."; "U / (A − Is − Il − Id − Ib − Ir), U the useful time."; "See unknown.";
 

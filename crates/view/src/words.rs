@@ -122,6 +122,9 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     for finding in merged.iter_mut().filter(|finding| finding.late.is_some()) {
         finding.text = late_sentence(places, finding);
     }
+    for finding in merged.iter_mut().filter(|finding| finding.kind == FindingKind::Device) {
+        finding.text.push_str(&operations_sentence(session, finding));
+    }
     // The start of MPI is paid once a job, and in no efficiency.
     merged.sort_by_key(|f| (f.hang.is_none(), f.kind == FindingKind::MpiStart, Reverse(f.ns)));
     for (number, finding) in merged.iter_mut().enumerate() {
@@ -308,6 +311,25 @@ fn late_sentence(places: &Places, finding: &NamedFinding) -> String {
         text.push_str(&format!(" and {rest} more"));
     }
     text
+}
+
+/// What the device ran meanwhile, the longest first; empty where its queues are not recorded.
+fn operations_sentence(session: &Session, finding: &NamedFinding) -> String {
+    const MAX_OPERATIONS: usize = 2;
+    let execution = &session.execution;
+    if execution.target_waits.is_empty() {
+        return String::new();
+    }
+    let is_meant = |place| finding.culprits.iter().any(|(_, of_culprit)| *of_culprit == place);
+    let sums = taskscope_analysis::operations_waited_for(execution, is_meant);
+    let all: u64 = sums.iter().map(|(_, ns)| ns).sum();
+    let shown = sums.iter().take(MAX_OPERATIONS).filter(|(_, ns)| ns * 20 >= all).map(|(operation, ns)| {
+        let name = operation.and_then(|row| execution.catalog.operations.get(row as usize));
+        let name = name.map_or("nothing runs there", String::as_str);
+        format!("{name} {}", format::percent(*ns, all))
+    });
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { String::new() } else { format!(" ({})", shown.join(", ")) }
 }
 
 /// `rank 1`, or the process where it has no rank.

@@ -79,8 +79,8 @@ impl OffTimes {
     pub fn new(off: &[SystemTime], long_ns: u64) -> OffTimes {
         let mut times = OffTimes { any: !off.is_empty(), ..OffTimes::default() };
         let mut sum = 0;
-        // A blocked thread wants no CPU.
-        let off: Vec<&SystemTime> = off.iter().filter(|part| part.cause != SystemCause::Blocked).collect();
+        // A thread that is blocked or waits for a device wants no CPU.
+        let off: Vec<&SystemTime> = off.iter().filter(|part| part.cause.is_off_cpu()).collect();
         for part in &off {
             times.start.push(part.start);
             times.end.push(part.end);
