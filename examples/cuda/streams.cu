@@ -2,9 +2,10 @@
  * calls that block. The last line names how many operations of each kind a recorder must have seen,
  * and how many of them each thread submitted.
  *
- *     nvcc -O2 -std=c++17 -o streams streams.cu && ./streams [ROUNDS] [blocking|edges|exit]
+ *     nvcc -O2 -std=c++17 -o streams streams.cu && ./streams [ROUNDS] [blocking|shared|edges|exit]
  *
  * "blocking": one thread, one stream, calls that return when the device is done.
+ * "shared": eight threads use the default stream and block at once.
  * "edges": forms that are rare: empty copies, copies within the host, several copies in one call,
  *          cooperative launches, host functions, a stream destroyed while it works, launches that fail.
  * "exit": the program ends while kernels run. */
@@ -163,6 +164,18 @@ static void blocking(int rounds, Counts *counts) {
     }
 }
 
+/* With others in the default stream. */
+static void shared(int rounds, Counts *counts) {
+    counts->tid = syscall(SYS_gettid);
+    Memory memory;
+    float pageable[64];
+    for (int round = 0; round < rounds; round++) {
+        scale<<<elements / 256, 256>>>(memory.device, elements);
+        CHECK(cudaMemcpy(pageable, memory.device, sizeof pageable, cudaMemcpyDeviceToHost));
+        counts->kernels += 1, counts->copies += 1;
+    }
+}
+
 static void host_function(void *) {
     struct timespec pause = {0, 1000000};
     nanosleep(&pause, NULL);
@@ -224,6 +237,11 @@ int main(int count, char **arguments) {
     clock_gettime(CLOCK_MONOTONIC, &begin);
     if (mode == "blocking") {
         blocking(rounds, &counts[0]);
+    } else if (mode == "shared") {
+        counts.resize(9);
+        std::vector<std::thread> threads;
+        for (int i = 1; i < 9; i++) threads.emplace_back(shared, rounds, &counts[i]);
+        for (auto &thread : threads) thread.join();
     } else if (mode == "edges") {
         edges(&counts[0]);
     } else if (mode == "exit") {

@@ -175,7 +175,7 @@ impl Collector {
 
     fn take(&mut self, message: Message) {
         let queue = match message {
-            Message::Append(notice) => notice.queue,
+            Message::Append(notice, _) => notice.queue,
             Message::Complete(completion, _) | Message::CompleteAgain(completion, _) => completion.queue,
             Message::Cancel(queue, _) => queue,
             Message::Lost(..) | Message::NoneBefore(..) => return self.settled.push(message),
@@ -194,12 +194,16 @@ impl Collector {
         let Place::Queue { device, .. } = self.places[index.0 as usize] else { return };
         let device = device as usize;
         match message {
-            Message::Append(mut notice) => {
+            Message::Append(mut notice, concurrent) => {
                 self.open += 1;
                 notice.queue = index;
                 notice.earliest_start = self.devices[device].earliest_ticks(notice.append);
                 let (reorder, mut out) = self.parts();
-                reorder.append(&notice, &mut out);
+                if concurrent {
+                    reorder.append_concurrent(&notice, &mut out);
+                } else {
+                    reorder.append(&notice, &mut out);
+                }
             }
             Message::Complete(mut completion, observed)
             | Message::CompleteAgain(mut completion, observed) => {

@@ -7,7 +7,7 @@
 //! *further records*, which are ordered by their starts and released when a wait of the program tells
 //! what cannot come any more, at the latest at the end.
 
-use crate::hub::{Device, Floor, Hub, Queue, What, lock};
+use crate::hub::{Device, Floor, Hub, Queue, What, lock, tid};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::Mutex;
@@ -57,6 +57,8 @@ struct State {
     /// By queue: operations whose records are still to come, and those that were given up.
     open: FxHashMap<QueueIndex, u64>,
     lost_before: FxHashMap<QueueIndex, u64>,
+    /// By queue: the threads that are in calls that submit to it.
+    submitting: FxHashMap<QueueIndex, Vec<u32>>,
     /// What has ended lately, with its start and end, to tell duplicates from parts and from the next use of an id.
     ended: [FxHashMap<VendorKey, (u64, u64, Operation)>; 2],
     /// Further records lately, by id and stamps.
@@ -190,20 +192,64 @@ impl Correlator {
         append: u64,
         in_order: bool,
     ) -> Operation {
-        // The lock is held until the notice is on its way, so that it comes before its completion.
+        self.with(|state| self.announce_under_lock(state, hub, queue, (id, about, append), in_order))
+    }
+
+    /// As [`Correlator::announce`], in a call that [`Correlator::submitted`] ends: while it runs, other threads may
+    /// submit to the queue, and whose operation the driver takes first is not known.
+    pub fn announce_call(
+        &self,
+        hub: &'static Hub,
+        queue: &QueueKey,
+        id: VendorKey,
+        about: About,
+        append: u64,
+    ) -> Operation {
         self.with(|state| {
-            let (index, seq) = self.next(state, hub, queue, false, in_order);
-            let operation = Operation { queue: index, seq };
-            while let Some(old) = state.identities.oldest(id)
-                && state.lost_before.get(&old.queue).is_some_and(|before| old.seq < *before)
-            {
-                state.identities.withdrawn(id, old);
-            }
-            state.identities.submitted(id, operation);
-            *state.open.entry(index).or_default() += 1;
-            hub.append_at(index, seq, about.what, id.id, about.bytes, append, about.tid);
+            let operation = self.announce_under_lock(state, hub, queue, (id, about, append), true);
+            state.submitting.entry(operation.queue).or_default().push(about.tid);
             operation
         })
+    }
+
+    /// The calling thread's submission is over.
+    pub fn submitted(&self, operation: Operation) {
+        let tid = tid();
+        self.with(|state| {
+            if let Some(threads) = state.submitting.get_mut(&operation.queue)
+                && let Some(place) = threads.iter().position(|thread| *thread == tid)
+            {
+                threads.swap_remove(place);
+            }
+        });
+    }
+
+    /// The lock is held until the notice is on its way, so that it comes before its completion.
+    fn announce_under_lock(
+        &self,
+        state: &mut State,
+        hub: &'static Hub,
+        queue: &QueueKey,
+        (id, about, append): (VendorKey, About, u64),
+        in_order: bool,
+    ) -> Operation {
+        let (index, seq) = self.next(state, hub, queue, false, in_order);
+        let operation = Operation { queue: index, seq };
+        while let Some(old) = state.identities.oldest(id)
+            && state.lost_before.get(&old.queue).is_some_and(|before| old.seq < *before)
+        {
+            state.identities.withdrawn(id, old);
+        }
+        state.identities.submitted(id, operation);
+        *state.open.entry(index).or_default() += 1;
+        let submitting = state.submitting.get(&index);
+        let concurrent = submitting.is_some_and(|threads| threads.iter().any(|tid| *tid != about.tid));
+        if concurrent {
+            hub.append_beside((index, seq, true), about.what, id.id, about.bytes, append);
+        } else {
+            hub.append_at(index, seq, about.what, id.id, about.bytes, append, about.tid);
+        }
+        operation
     }
 
     /// The record of the operation with the id `outer` may come with the id `inner`.

@@ -168,14 +168,22 @@ impl Hub {
         number
     }
 
-    /// An operation is about to be submitted by the calling thread. Returns the time that is noted.
-    pub fn append(&self, queue: QueueIndex, seq: u64, what: What, id: u64, bytes: u64) -> u64 {
-        let append = clocks::now();
-        self.append_at(queue, seq, what, id, bytes, append, tid());
-        append
+    /// An operation is about to be submitted by the calling thread: queue, number, and whether another thread is
+    /// submitting to the queue.
+    pub(crate) fn append_beside(
+        &self,
+        (queue, seq, concurrent): (QueueIndex, u64, bool),
+        what: What,
+        id: u64,
+        bytes: u64,
+        append: u64,
+    ) {
+        let detail = Detail { id, amount: bytes, what: what.0 };
+        let notice = Notice { queue, seq, thread: tid(), append, earliest_start: 0, detail };
+        self.put(Message::Append(notice, concurrent));
     }
 
-    /// As [`Hub::append`], at a time of `CLOCK_MONOTONIC` and for a thread that the source knows.
+    /// An operation was submitted at a time of `CLOCK_MONOTONIC`, by a thread that the source knows.
     #[allow(clippy::too_many_arguments, reason = "each is one field of the notice")]
     pub fn append_at(
         &self,
@@ -188,7 +196,8 @@ impl Hub {
         thread: u32,
     ) {
         let detail = Detail { id, amount: bytes, what: what.0 };
-        self.put(Message::Append(Notice { queue, seq, thread, append, earliest_start: 0, detail }));
+        let notice = Notice { queue, seq, thread, append, earliest_start: 0, detail };
+        self.put(Message::Append(notice, false));
     }
 
     /// The submission has failed.

@@ -6,7 +6,8 @@ use taskscope_reorder::{Completion, Notice, QueueIndex, QueueOrder};
 /// What a source says to the collector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Message {
-    Append(Notice),
+    /// An operation, and whether another thread was submitting to its queue.
+    Append(Notice, bool),
     Complete(Completion, u64),
     /// A further record of an operation that has ended.
     CompleteAgain(Completion, u64),

@@ -147,6 +147,20 @@ fn streams_that_join_a_capture_by_events_submit_nothing_and_waits_are_told_once(
     assert_eq!((count("wait for a stream"), count("a stream waits for an event")), (1, 0));
 }
 
+/// Two threads in one stream: the driver takes the copy first that was announced later.
+#[test]
+fn submissions_at_once_are_put_in_the_drivers_order() {
+    let Some((devices, _)) = recorded(&["at-once"]) else { return };
+    let shared = queue(&devices, "cuda.1.24");
+    adds_up(shared);
+    in_order(shared);
+    let counts = ["delivered", "overlaps", "lanes"].map(|name| shared.count(name));
+    assert_eq!(counts, [60, 0, 1]);
+    let bytes: Vec<u64> = shared.operations.iter().map(|operation| operation.bytes).collect();
+    assert!(bytes.chunks(3).all(|round| round == [0, 200, 100]), "{bytes:?}");
+    assert_eq!(violations(&devices), []);
+}
+
 /// NVIDIA's own library refuses where there is no driver: the program must not notice.
 #[test]
 fn a_library_that_is_no_cupti_leaves_the_program_alone() {

@@ -17,7 +17,8 @@
 //! **What holds.**
 //! - Every appended operation ends exactly once: delivered (perhaps without usable times), cancelled,
 //!   or lost and told so. `appended = delivered + cancelled + lost` after `finish` ([`Account`]).
-//! - An in-order queue is released by sequence. An out-of-order queue is released by start time,
+//! - An in-order queue is released by sequence; operations that threads submit at once
+//!   ([`Reorder::append_concurrent`]) by start among each other. An out-of-order queue is released by start time,
 //!   when nothing that is still to come can start earlier.
 //! - Begin and end events of a [lane](Released::lane) never go back in time, whatever the stamps.
 //! - Records held in memory never exceed [`Limits::held_records`]; the rest lies in a file that has

@@ -26,11 +26,16 @@ pub(crate) struct Queue {
     /// Records that wait, in memory or on disk.
     held: u64,
     arrived: Arrived,
+    /// One past the highest sequence of a concurrent submission.
+    concurrent_until: u64,
     /// Highest start and end of released records.
     released: (u64, u64),
     pub bounds: Bounds,
     pub sorter: Sorter,
 }
+
+/// Concurrent submissions that wait for each other, at most.
+const MAX_GROUP: u64 = 4096;
 
 /// Where a sequence lies.
 #[derive(Clone, Copy, PartialEq)]
@@ -80,6 +85,7 @@ impl Queue {
             account: Account::default(),
             held: 0,
             arrived: Arrived::default(),
+            concurrent_until: 0,
             released: (0, 0),
             bounds: Bounds::default(),
             sorter: Sorter::default(),
@@ -111,7 +117,13 @@ impl Queue {
     }
 
     #[inline]
-    pub fn append(&mut self, notice: &Notice, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+    pub fn append(
+        &mut self,
+        notice: &Notice,
+        concurrent: bool,
+        store: &mut PageStore,
+        out: &mut impl FnMut(Output),
+    ) {
         let seq = notice.seq;
         if seq < self.head {
             return self.append_after_skip(notice, out);
@@ -138,6 +150,10 @@ impl Queue {
             return;
         }
         slot.notice(notice);
+        if concurrent && self.order == QueueOrder::InOrder {
+            slot.set(state::CONCURRENT);
+            self.concurrent_until = self.concurrent_until.max(seq + 1);
+        }
         let over = slot.is_over();
         if !over && self.order == QueueOrder::OutOfOrder {
             let bound = notice.earliest_start;
@@ -269,7 +285,9 @@ impl Queue {
     #[inline]
     fn over(&mut self, seq: u64, waiting: Option<u64>, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         match self.order {
-            QueueOrder::InOrder if seq == self.head => self.release_by_sequence(store, out),
+            QueueOrder::InOrder if seq == self.head || seq < self.concurrent_until => {
+                self.release_by_sequence(store, out);
+            }
             QueueOrder::InOrder => {}
             QueueOrder::OutOfOrder => {
                 if let Some(start) = waiting {
@@ -298,6 +316,14 @@ impl Queue {
             if !slot.is_over() {
                 break;
             }
+            if self.head + 1 < self.concurrent_until {
+                match self.release_group(store, out) {
+                    Some(0) => {}
+                    Some(_) => continue,
+                    None => break,
+                }
+            }
+            let Some(slot) = self.pages.here(self.head) else { continue };
             let waits = slot.waits();
             slot.set(state::PASSED_ON);
             let slot = *slot;
@@ -309,6 +335,46 @@ impl Queue {
                 self.pages.drop_before(self.head, store);
             }
         }
+    }
+
+    /// Releases the first operation and those whose submissions ran at once with others before them, by start, when
+    /// all of them are over. Returns how many there were, 0 where the first one is alone; `None` while one is open.
+    fn release_group(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) -> Option<u64> {
+        let mut group = Vec::new();
+        let mut seq = self.head;
+        while seq < self.tail.min(self.head + MAX_GROUP) && !self.pages.is_over(seq) {
+            let Ok(slot) = self.pages.slot(seq, store) else { break };
+            if seq > self.head && !slot.is(state::CONCURRENT) {
+                break;
+            }
+            if !slot.is_over() {
+                return None;
+            }
+            group.push((slot.start, seq));
+            seq += 1;
+        }
+        if group.len() < 2 {
+            return Some(0);
+        }
+        // What has no times keeps its place after the one before it.
+        let mut latest = 0;
+        for (start, _) in &mut group {
+            *start = if *start == 0 { latest } else { *start };
+            latest = latest.max(*start);
+        }
+        group.sort_unstable();
+        for (_, seq) in &group {
+            let Ok(slot) = self.pages.slot(*seq, store) else { continue };
+            let waits = slot.waits();
+            slot.set(state::PASSED_ON);
+            let slot = *slot;
+            if waits {
+                self.release(*seq, &slot, out);
+            }
+        }
+        self.head = seq;
+        self.pages.drop_before(self.head - self.head % PAGE, store);
+        Some(group.len() as u64)
     }
 
     pub fn release_by_start(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
@@ -771,6 +837,73 @@ mod tests {
     fn notice(queue: QueueIndex, seq: u64) -> Notice {
         let detail = Detail { id: !seq, amount: 0, what: 0 };
         Notice { queue, seq, thread: 7, append: 2, earliest_start: 1, detail }
+    }
+
+    /// Of submissions that ran at once, the starts tell the order; the others keep their sequence.
+    #[test]
+    fn concurrent_submissions_are_released_by_start() {
+        let mut reorder = Reorder::new(Limits::default());
+        let queue = reorder.add_queue(QueueOrder::InOrder);
+        let record = |seq, start| Completion {
+            queue,
+            seq,
+            submit: 0,
+            start,
+            end: if start == 0 { 0 } else { start + 10 },
+        };
+        let mut told = Vec::new();
+        let mut out = |output| told.push(output);
+        for (seq, concurrent) in [(0, false), (1, true), (2, true), (3, false), (4, true), (5, false)] {
+            match concurrent {
+                true => reorder.append_concurrent(&notice(queue, seq), &mut out),
+                false => reorder.append(&notice(queue, seq), &mut out),
+            }
+        }
+        reorder.complete(&record(0, 300), &mut out);
+        reorder.complete(&record(5, 900), &mut out);
+        reorder.complete(&record(2, 100), &mut out);
+        reorder.complete(&record(3, 400), &mut out);
+        reorder.complete(&record(1, 200), &mut out);
+        // The second group has one that fails, and one alone comes after it.
+        reorder.cancel(queue, 4, &mut out);
+        reorder.finish(&mut out);
+        let seqs: Vec<u64> = told
+            .iter()
+            .filter_map(|output| match output {
+                Output::Released(record) => {
+                    assert!(record.anomalies.is_empty(), "{record:?}");
+                    Some(record.seq)
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(seqs, [2, 1, 0, 3, 5]);
+        let account = *reorder.account(queue);
+        assert!(account.adds_up() && account.cancelled == 1 && account.overlaps == 0, "{account:?}");
+    }
+
+    /// Groups end at a size, without times, and over pages; nothing is lost or told twice.
+    #[test]
+    fn long_groups_and_records_without_times_come_once() {
+        let mut reorder = Reorder::new(Limits::default());
+        let queue = reorder.add_queue(QueueOrder::InOrder);
+        let (mut released, mut lost) = (Vec::new(), 0);
+        let mut out = |output| match output {
+            Output::Released(record) => released.push(record.seq),
+            Output::Lost { .. } => lost += 1,
+            _ => {}
+        };
+        let all = 3 * PAGE + 5;
+        (0..all).for_each(|seq| reorder.append_concurrent(&notice(queue, seq), &mut out));
+        for seq in (0..all).rev().filter(|seq| seq % 50 != 7) {
+            let start = if seq % 50 == 9 { 0 } else { 10 + (all - seq) * 2 };
+            reorder.complete(&Completion { queue, seq, submit: 0, start, end: start + 1 }, &mut out);
+        }
+        reorder.finish(&mut out);
+        released.sort_unstable();
+        assert!(released.iter().copied().eq((0..all).filter(|seq| seq % 50 != 7)));
+        assert_eq!(lost, (0..all).filter(|seq| seq % 50 == 7).count());
+        assert!(reorder.account(queue).adds_up());
     }
 
     /// The first operation has no record for long; whatever is announced too far behind it is told as lost, once,

@@ -10,7 +10,10 @@ use taskscope_execution::devices::{Devices, Operation, Queue};
 pub const RULES: [(&str, &str); 11] = [
     ("device-account", "every appended operation ends once: delivered, cancelled or lost"),
     ("device-lane", "begins and ends of a lane never go back in time"),
-    ("device-release-order", "an in-order queue is released by sequence"),
+    (
+        "device-release-order",
+        "an in-order queue is released by sequence, but for operations that were submitted at once",
+    ),
     ("device-lost", "every submitted operation has a record"),
     ("device-dropped", "the vendor's interface drops no records"),
     ("device-untimed", "every record has a start and an end, in this order"),
@@ -42,10 +45,21 @@ pub fn violations(devices: &Devices) -> Vec<Violation> {
         seq: None,
         text: format!("the vendor's interface dropped {} of the process", Counted(*records, "record")),
     });
-    dropped.chain(devices.queues.iter().flat_map(of_queue)).collect()
+    let calls = submissions(devices);
+    dropped.chain(devices.queues.iter().flat_map(|queue| of_queue(queue, &calls))).collect()
 }
 
-fn of_queue(queue: &Queue) -> Vec<Violation> {
+/// Begin and end of the calls that submitted operations, by process, queue's number and sequence.
+type Submissions = FxHashMap<(i64, u64, u64), (u64, u64)>;
+
+fn submissions(devices: &Devices) -> Submissions {
+    let calls = devices.calls.iter().flat_map(|thread| thread.calls.iter().map(|call| (thread.pid, call)));
+    calls
+        .filter_map(|(pid, call)| Some(((pid, call.operation?.0, call.operation?.1), (call.start, call.end))))
+        .collect()
+}
+
+fn of_queue(queue: &Queue, calls: &Submissions) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut tell = |rule, seq, text| found.push(Violation { rule, location: queue.path.clone(), seq, text });
     let count = |name| queue.count(name);
@@ -74,8 +88,15 @@ fn of_queue(queue: &Queue) -> Vec<Violation> {
             }
             *end = operation.raw.1.max(*end);
         }
-        if queue.in_order && last >= Some(operation.seq) {
-            tell("device-release-order", Some(operation.seq), "it comes after a later one".to_owned());
+        // Which of two that were submitted at once comes first is the driver's choice.
+        let call = |seq| calls.get(&(queue.pid?, queue.number, seq));
+        let at_once = |other| {
+            let (Some(own), Some(other)) = (call(operation.seq), call(other)) else { return false };
+            own.0 < other.1 && other.0 < own.1
+        };
+        if let Some(later) = last.filter(|last| queue.in_order && *last >= operation.seq && !at_once(*last)) {
+            let text = format!("it comes after a later one ({later})");
+            tell("device-release-order", Some(operation.seq), text);
         }
         last = Some(operation.seq);
         for (rule, text) in of_operation(queue, operation) {

@@ -380,7 +380,7 @@ fn announce(
     let name = if kind == KERNEL { name } else { plain_name(&name).0.to_owned() };
     let about = About { what: What::new(kind, hub.name(&name)), bytes: 0, tid: tid() };
     let id = key(data.correlation);
-    Some((id, CORRELATOR.announce(hub, &queue, id, about, start)))
+    Some((id, CORRELATOR.announce_call(hub, &queue, id, about, start)))
 }
 
 fn leave(hub: &'static Hub, cupti: &Cupti, data: &CallData, per_thread: bool, open: &mut Vec<Open>) {
@@ -399,6 +399,9 @@ fn leave(hub: &'static Hub, cupti: &Cupti, data: &CallData, per_thread: bool, op
     if call.operation.is_none() && !failed {
         // The context came into being within the call.
         call.operation = announce(hub, cupti, data, call.what, per_thread, call.start);
+    }
+    if let Some((_, operation)) = call.operation {
+        CORRELATOR.submitted(operation);
     }
     if let Some((id, operation)) = call.operation.filter(|_| failed) {
         CORRELATOR.withdraw(hub, id, operation);

@@ -4,7 +4,7 @@ use super::{ENTRIES, SUCCESS, call_below, enqueue, number, slot, text};
 use crate::clocks::{self, DeviceClock, Reading};
 use crate::hub::{self, Call, Device, Floor, Hub, What, hub};
 use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use taskscope_event::models::device::kind;
 use taskscope_reorder::{QueueIndex, QueueOrder};
@@ -26,11 +26,32 @@ const PROFILING_END: u32 = 0x1283;
 /// A queue of the program.
 pub(super) struct KnownQueue {
     pub index: QueueIndex,
-    pub next: AtomicU64,
+    pub numbers: Mutex<Numbers>,
     /// Whether the program itself asked for profiling.
     profiled: AtomicBool,
-    /// Held over a submission, so that the driver's order is that of the sequence.
+    /// Held over a submission that does not block, so that the driver's order is that of the sequence.
     pub submission: Mutex<()>,
+}
+
+/// Numbers of a queue's operations.
+#[derive(Default)]
+pub(super) struct Numbers {
+    next: u64,
+    /// Calls that submit, and have not returned.
+    submitting: u64,
+}
+
+impl Numbers {
+    /// The number of an operation that is about to be submitted, and whether another one is being submitted.
+    pub fn begin(&mut self) -> (u64, bool) {
+        self.next += 1;
+        self.submitting += 1;
+        (self.next - 1, self.submitting > 1)
+    }
+
+    pub fn end(&mut self) {
+        self.submitting -= 1;
+    }
 }
 
 static QUEUES: RwLock<Option<FxHashMap<usize, Arc<KnownQueue>>>> = RwLock::new(None);
@@ -68,8 +89,8 @@ fn learn(handle: usize, hub: &'static Hub) -> Arc<KnownQueue> {
         let (interface, floor, poll) = ("OpenCL", Floor::Now, Some(enqueue::POLL));
         let index = hub.add_queue(hub::Queue { name, device, order, interface, floor, poll });
         let profiled = AtomicBool::new(properties & QUEUE_PROFILING != 0);
-        let (next, submission) = (AtomicU64::new(0), Mutex::default());
-        Arc::new(KnownQueue { index, next, profiled, submission })
+        let (numbers, submission) = (Mutex::default(), Mutex::default());
+        Arc::new(KnownQueue { index, numbers, profiled, submission })
     });
     Arc::clone(queue)
 }

@@ -66,9 +66,33 @@ static void faults(void) {
     fake_deliver_twice(0);
 }
 
+static pthread_barrier_t both;
+static void let_the_other_go_first(void) {
+    pthread_barrier_wait(&both); /* this copy is announced */
+    pthread_barrier_wait(&both); /* the other one was taken by the driver */
+}
+static void *second_copy(void *unused) {
+    pthread_barrier_wait(&both);
+    fake_copy(14, 200, 1, FAKE_FINE);
+    pthread_barrier_wait(&both);
+    return unused;
+}
+
+/* Copies of two threads in one stream, of which the one that is announced later runs first. */
+static void at_once(void) {
+    pthread_barrier_init(&both, NULL, 2);
+    for (int round = 0; round < 20; round++) {
+        pthread_t other;
+        fake_launch(14, "before", FAKE_FINE);
+        pthread_create(&other, NULL, second_copy, NULL);
+        fake_copy_after(14, 100, let_the_other_go_first);
+        pthread_join(other, NULL);
+    }
+}
+
 int main(int count, char **arguments) {
     int with_faults = count > 1 && strcmp(arguments[1], "faults") == 0;
-    if (count > 1 && !with_faults) operations = atoi(arguments[1]); /* with "events": none */
+    if (count > 1 && !with_faults) operations = atoi(arguments[1]); /* with a word: none */
     /* The ids wrap within the run. */
     if (fake_start(UINT32_MAX - 100) != 1) { puts("not injected"); return 0; }
     pthread_t threads[2];
@@ -76,6 +100,7 @@ int main(int count, char **arguments) {
     for (int thread = 0; thread < 2; thread++) pthread_join(threads[thread], NULL);
     if (with_faults) faults();
     if (count > 1 && strcmp(arguments[1], "events") == 0) joined_capture();
+    if (count > 1 && strcmp(arguments[1], "at-once") == 0) at_once();
     fake_synchronize();
     if (with_faults) fake_launch(12, "unfinished", FAKE_UNFINISHED);
     printf("%d operations\n", 2 * operations);

@@ -214,6 +214,8 @@ static int place(uint32_t id) { int mine = thread(); return id % 3 == 0 ? (mine 
 typedef struct { uint32_t kind; const char *runtime, *driver; uint32_t runtime_id, driver_id; size_t runtime_stream, driver_stream;
                  const char *kernel; size_t bytes; int to_device; uint32_t graph; } about;
 
+static __thread void (*before_submission)(void);
+
 static int submit(uintptr_t stream, const about *what, enum fake_fault fault) {
     uint8_t outer[128] = {0}, inner[128] = {0};
     memcpy(outer + what->runtime_stream, &stream, sizeof stream);
@@ -228,6 +230,7 @@ static int submit(uintptr_t stream, const about *what, enum fake_fault fault) {
         call(RUNTIME, what->runtime_id, 0, what->runtime, outer, what->kernel, NULL, id);
         call(DRIVER, what->driver_id, 0, what->driver, inner, what->kernel, NULL, inner_id);
     }
+    if (before_submission) before_submission();
     pthread_mutex_lock(&lock);
     uint32_t number;
     cuptiGetStreamIdEx((void *)1, stream, 0, &number);
@@ -275,6 +278,13 @@ int fake_copy(uintptr_t stream, size_t bytes, int to_device, enum fake_fault fau
     about what = {MEMCPY, "cudaMemcpyAsync_v3020", to_device ? "cuMemcpyHtoDAsync_v2" : "cuMemcpyDtoHAsync_v2", 41,
                   to_device ? 279 : 281, 32, 24, NULL, bytes, to_device, 0};
     return submit(stream, &what, fault);
+}
+
+int fake_copy_after(uintptr_t stream, size_t bytes, void (*before)(void)) {
+    before_submission = before;
+    int result = fake_copy(stream, bytes, 0, FAKE_FINE);
+    before_submission = NULL;
+    return result;
 }
 
 int fake_set(uintptr_t stream, size_t bytes, enum fake_fault fault) {

@@ -25,6 +25,8 @@ int fake_start(uint32_t first_id);
 /* An operation in a stream (a handle; 0 is the default one): a call of the runtime around one of the driver. */
 int fake_launch(uintptr_t stream, const char *kernel, enum fake_fault fault);
 int fake_copy(uintptr_t stream, size_t bytes, int to_device, enum fake_fault fault);
+/* A copy whose call, once announced, waits for `before` to return: only then the driver takes it. */
+int fake_copy_after(uintptr_t stream, size_t bytes, void (*before)(void));
 int fake_set(uintptr_t stream, size_t bytes, enum fake_fault fault);
 int fake_graph(uintptr_t stream, uint32_t graph);
 void fake_begin_capture(uintptr_t stream);
