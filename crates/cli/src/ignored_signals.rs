@@ -14,6 +14,12 @@ impl IgnoredSignals {
         IgnoredSignals(mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0))
     }
 
+    /// Signals that end a command: `^C`, SIGTERM and, unless it is ignored, the end of the terminal.
+    pub fn ending() -> impl Iterator<Item = Signal> {
+        let hang_up = (!IgnoredSignals::now().contain(Signal::SIGHUP)).then_some(Signal::SIGHUP);
+        [Signal::SIGINT, Signal::SIGTERM].into_iter().chain(hang_up)
+    }
+
     /// Whether this one is among them.
     pub fn contain(&self, signal: Signal) -> bool {
         self.0 >> (signal as i32 - 1) & 1 == 1

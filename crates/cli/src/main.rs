@@ -27,11 +27,12 @@ mod reading;
 mod verbs;
 mod watch;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use signal_hook::consts::SIGXFSZ;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
+use taskscope_view::format::harmless;
 use verbs::{
     check, diff, doctor, dump, emulate, explain, export, generate, import, info, record, report, slice, sort,
     sync, top, view,
@@ -114,9 +115,18 @@ fn outlive_file_limits() {
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
+/// The error of a command line whose arguments do not act on a terminal. It repeats them, and a shell may have made them of
+/// names of files.
+fn harmless_misuse(error: &clap::Error, arguments: &[OsString]) -> clap::Error {
+    let shown = arguments.iter().map(|argument| harmless(&argument.to_string_lossy()).into_owned());
+    let parsed = CommandLine::try_parse_from(shown);
+    parsed.err().unwrap_or_else(|| CommandLine::command().error(error.kind(), "an argument is not valid"))
+}
+
 fn taskscope(arguments: Vec<OsString>) -> ExitCode {
     // A job script tells "could not run" from the program's own exit code by 125, as with `env`.
     let misuse = if arguments.get(1).is_some_and(|verb| verb == "record") { record::CANNOT_RUN } else { 2 };
+    let given = arguments.clone();
     match CommandLine::try_parse_from(arguments) {
         Ok(command_line) => {
             if command_line.no_color {
@@ -126,6 +136,7 @@ fn taskscope(arguments: Vec<OsString>) -> ExitCode {
         }
         Err(error) => {
             let asked_for_help = !error.use_stderr();
+            let error = if asked_for_help { error } else { harmless_misuse(&error, &given) };
             // Nothing is left to do when even the message cannot be written.
             let _ = error.print();
             ExitCode::from(if asked_for_help { 0 } else { misuse })

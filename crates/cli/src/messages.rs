@@ -7,7 +7,7 @@
 //!   try:  taskscope report cholesky.trace        (goes on with what is there, and says so)
 //! ```
 
-use crate::output::{Shown, plain};
+use crate::output::Shown;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -93,7 +93,7 @@ pub fn print(error: &anyhow::Error) {
 
 fn write_error(out: &mut impl Write, error: &anyhow::Error) -> io::Result<()> {
     let red = anstyle::AnsiColor::Red.on_default().bold();
-    writeln!(out, "{red}error:{red:#} {}", plain(&error.to_string()))?;
+    writeln!(out, "{red}error:{red:#} {}", harmless(&error.to_string()))?;
     match error.downcast_ref::<Failure>() {
         Some(failure) => {
             write_part(out, "why:", failure.why.as_deref())?;

@@ -22,6 +22,7 @@ use taskscope_session::emulation;
 use taskscope_session::judgement::Judge;
 use taskscope_session::selection::Selection;
 use taskscope_trace::{ClockSource, ProblemKind, ReadOrder, Trace};
+use taskscope_view::format::harmless;
 
 /// Runs the tool whose name the program was called by; `None` if it is none of ovni's.
 pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
@@ -170,8 +171,9 @@ fn try_ovnidump(options: Ovnidump) -> anyhow::Result<ExitCode> {
         let stream = &trace.streams()[merged.stream];
         // ovnidump has no name for a trace that is one stream.
         let stream = if stream.directory == trace.root() { "" } else { &stream.relative_path };
-        let text = dump::text_of(&merged, options.hex);
-        writeln!(out, "{:>10}  {}  {stream}  {text}", event.clock_ns, event.code).context("cannot print")?;
+        let (stream, text) = (harmless(stream), dump::text_of(&merged, options.hex));
+        writeln!(out, "{:>10}  {}  {stream}  {}", event.clock_ns, event.code, harmless(&text))
+            .context("cannot print")?;
     }
     out.flush().context("cannot print")?;
     Ok(complain("ovnidump", &trace))
@@ -187,7 +189,7 @@ fn complain(tool: &str, trace: &Trace) -> ExitCode {
         );
         let is_told = !matches!(problem.kind, ProblemKind::NoClockOffsets | ProblemKind::ClockGate);
         if is_told && taskscope_session::is_reported(problem.kind) {
-            eprintln!("{tool}: ERROR: {problem}");
+            eprintln!("{tool}: ERROR: {}", harmless(&problem.to_string()));
         }
     }
     ExitCode::from(u8::from(damaged))

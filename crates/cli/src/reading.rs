@@ -5,7 +5,6 @@ use crate::messages::Failure;
 use crate::newest::{self, UNNAMED};
 use crate::output;
 use anyhow::Context;
-use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -361,7 +360,7 @@ pub fn tell_problems(trace: &Trace) {
         let shown = shown.entry(problem.kind.name()).or_default();
         *shown += 1;
         if *shown <= SHOWN_PROBLEMS {
-            eprintln!("note: {problem}");
+            eprintln!("note: {}", harmless(&problem.to_string()));
         }
     }
 }
@@ -531,8 +530,7 @@ impl Interruption {
     /// Starts to listen. Call before the first output is made.
     pub fn watch() -> anyhow::Result<Interruption> {
         let (came, signal_number) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let hang_up = (!IgnoredSignals::now().contain(Signal::SIGHUP)).then_some(signal_hook::consts::SIGHUP);
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM].into_iter().chain(hang_up) {
+        for signal in IgnoredSignals::ending().map(|signal| signal as i32) {
             // In this order: the first signal finds nothing to end.
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&came))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&came)))

@@ -1,8 +1,8 @@
 //! How far a long command is, on a terminal and after a second only; `^C` meanwhile leaves nothing behind.
 
+use crate::ignored_signals::IgnoredSignals;
 use crate::messages::{self, Failure};
 use signal_hook::SigId;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,9 +14,6 @@ use taskscope_session::ReadProgress;
 
 /// Between two looks at the clock and at signals.
 const TICK: Duration = Duration::from_millis(100);
-
-/// Signals that end a command.
-const ENDING: [i32; 2] = [SIGINT, SIGTERM];
 
 /// What the command is at.
 #[derive(Default)]
@@ -47,9 +44,9 @@ impl Watch {
         let interrupted = Arc::new(AtomicUsize::new(0));
         // Where signals cannot be watched, `^C` ends the program as it always does.
         let over = Arc::new(AtomicBool::new(false));
-        let signals: Vec<_> = ENDING
-            .into_iter()
+        let signals: Vec<_> = IgnoredSignals::ending()
             .flat_map(|signal| {
+                let signal = signal as i32;
                 [
                     signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, over.clone()),
                     signal_hook::flag::register_usize(signal, interrupted.clone(), signal as usize),

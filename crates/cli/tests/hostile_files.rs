@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use taskscope_event::models::ovni;
+use taskscope_event::models::{nosv, ovni};
 use taskscope_testkit::generator::{Generator, Runtime};
 use taskscope_testkit::trace_builder::StreamBuilder;
 
@@ -238,10 +238,10 @@ fn the_command_line_is_readable_by_its_owner_alone_unless_it_is_shared() {
 }
 
 /// What a verb prints on a terminal, stdout and stderr.
-fn on_terminal(arguments: &[&str]) -> String {
+fn on_terminal(program: &str, arguments: &[&str]) -> String {
     let quoted = arguments.iter().map(|part| format!("'{part}'")).collect::<Vec<_>>().join(" ");
     let output = Command::new("timeout")
-        .args(["60", "script", "-qec", &format!("{TASKSCOPE} {quoted}"), "/dev/null"])
+        .args(["60", "script", "-qec", &format!("{program} {quoted}"), "/dev/null"])
         .env_remove("NO_COLOR")
         .env("TERM", "xterm")
         .stdin(Stdio::null())
@@ -250,13 +250,29 @@ fn on_terminal(arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A title, a colour, a cleared screen with an 8-bit introducer, and a name that is shown backwards.
-const EVIL: &str = "\u{1b}]0;PWN\u{7}\u{1b}[31mRED\u{9b}2JC1\u{202e}BIDI\u{2066}";
+/// A title, a colour, hidden text, a cleared screen with an 8-bit introducer, a name that is shown backwards, DEL, and a
+/// line of its own.
+const EVIL: &str =
+    "\u{1b}]0;PWN\u{7}\u{1b}[31mRED\u{1b}[8mHID\u{9b}2JC1\u{202e}BIDI\u{2066}\u{7f}\nerror: FAKE";
 
 fn assert_harmless(arguments: &[&str]) {
-    let text = on_terminal(arguments);
+    assert_harmless_as(TASKSCOPE, arguments);
+}
+
+fn assert_harmless_as(program: &str, arguments: &[&str]) {
+    let text = on_terminal(program, arguments);
     assert!(!text.is_empty(), "{arguments:?} prints nothing");
-    for sequence in ["\u{1b}]", "\u{1b}[31mRED", "\u{9b}", "\u{202e}", "\u{2066}", "\u{7}"] {
+    for sequence in [
+        "\u{1b}]",
+        "\u{1b}[31mRED",
+        "\u{1b}[8m",
+        "\u{7f}",
+        "\nerror: FAKE",
+        "\u{9b}",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{7}",
+    ] {
         assert!(!text.contains(sequence), "{arguments:?} prints {sequence:?}: {text:?}");
     }
 }
@@ -297,6 +313,54 @@ fn names_do_not_act_on_a_terminal() {
     for verb in [&["report"][..], &["report", "--json"], &["info"]] {
         assert_harmless(&[verb, &[text(&trace)]].concat());
     }
+    assert_harmless(&["report", text(&trace), text(&odd)]);
+    for name in ["ovniemu", "ovnidump", "ovnitop", "ovnisort"] {
+        let tool = root.path().join(name);
+        symlink(TASKSCOPE, &tool).unwrap();
+        assert_harmless_as(text(&tool), &[text(&trace)]);
+    }
+}
+
+/// Labels, marks and names of counters, in events and in metadata.
+#[test]
+fn labels_do_not_act_on_a_terminal() {
+    let root = tempfile::tempdir().unwrap();
+    let trace = root.path().join("trace");
+    let label = [&7_u32.to_le_bytes()[..], EVIL.as_bytes(), b"\0"].concat();
+    let thread = StreamBuilder::new(0, 1, 1)
+        .require(&["ovni", "nosv"])
+        .cpus(1)
+        .execute(10, 0)
+        .jumbo(20, nosv::TYPE_CREATE, &label)
+        .end(50)
+        .write(&trace)
+        .unwrap();
+    let metadata = thread.join("stream.json");
+    let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&metadata).unwrap()).unwrap();
+    document["ovni"]["mark"] =
+        serde_json::json!({ "3": { "title": EVIL, "chan_type": EVIL, "labels": { "1": EVIL } } });
+    document["ovni"]["lib"] = serde_json::json!({ "version": EVIL, "commit": EVIL });
+    document["ovni"]["part"] = "thread".into();
+    document["nosv"]["hwc"]["0"] = serde_json::json!({ "name": EVIL });
+    document["taskscope"]["thread_name"] = EVIL.into();
+    fs::write(&metadata, document.to_string()).unwrap();
+    let views = root.path().join("views");
+    for verb in [
+        &["dump"][..],
+        &["info"],
+        &["check"],
+        &["top"],
+        &["report", "--section", "all"],
+        &["report", "--timeline"],
+        &["emulate", "-o", text(&views)],
+    ] {
+        assert_harmless(&[verb, &[text(&trace)]].concat());
+    }
+    for name in ["ovniemu", "ovnidump", "ovnitop", "ovnisort"] {
+        let tool = root.path().join(name);
+        symlink(TASKSCOPE, &tool).unwrap();
+        assert_harmless_as(text(&tool), &[text(&trace)]);
+    }
 }
 
 /// Stacks that no address space holds stand for a limit of threads.
@@ -333,10 +397,10 @@ fn the_calling_thread_does_the_work_where_no_thread_can_be_made() {
     }
 }
 
-/// A browser is given a private page that leads to the viewer; both signals end the viewer and remove the page.
+/// A browser is given a private page that leads to the viewer; each signal ends the viewer and remove the page.
 #[test]
 fn the_token_is_in_no_command_line() {
-    for (signal, path) in [("-INT", "one"), ("-TERM", "two")] {
+    for (signal, path) in [("-INT", "one"), ("-TERM", "two"), ("-HUP", "three")] {
         let root = tempfile::tempdir().unwrap();
         let trace = root.path().join("trace");
         stream(1).write(&trace).unwrap();

@@ -166,13 +166,18 @@ fn an_interrupted_dump_ends_with_a_whole_line() {
 
 /// A verb that nothing holds up, interrupted once `begun` says so; it is told the attempt's number and for how
 /// long the verb has been running.
-fn interrupted(arguments: &[&str], begun: impl Fn(u32, Duration) -> bool, mut reset: impl FnMut()) -> Output {
+fn interrupted(
+    arguments: &[&str],
+    name: &str,
+    begun: impl Fn(u32, Duration) -> bool,
+    mut reset: impl FnMut(),
+) -> Output {
     for attempt in 0..ATTEMPTS {
         reset();
         let started = Instant::now();
         let mut child = start(arguments);
         if wait_until(&mut child, || begun(attempt, started.elapsed())) {
-            signal(&child, "-INT");
+            signal(&child, name);
         }
         let output = child.wait_with_output().unwrap();
         // A signal that comes before the verb listens ends it as it ends any program.
@@ -192,7 +197,7 @@ fn an_interrupted_slice_leaves_nothing() {
     let begun =
         |attempt: u32, running: Duration| running > Duration::from_millis(10) * (1 << attempt.min(10));
     let remove = || drop(fs::remove_dir_all(&slice));
-    let output = interrupted(&["slice", "-o", slice.to_str().unwrap(), &trace], begun, remove);
+    let output = interrupted(&["slice", "-o", slice.to_str().unwrap(), &trace], "-INT", begun, remove);
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).contains("kept: nothing"), "{}", stderr(&output));
     assert!(!slice.exists());
@@ -201,11 +206,11 @@ fn an_interrupted_slice_leaves_nothing() {
 #[test]
 fn interrupted_reports_say_so() {
     let (_root, trace) = generated(300_000);
-    for verb in ["info", "report"] {
+    for (verb, name, code) in [("info", "-INT", 130), ("report", "-TERM", 143), ("report", "-HUP", 129)] {
         let begun =
             |attempt: u32, running: Duration| running > Duration::from_millis(10) * (1 << attempt.min(10));
-        let output = interrupted(&[verb, &trace], begun, || ());
-        assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+        let output = interrupted(&[verb, &trace], name, begun, || ());
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
         assert_eq!(stderr(&output), "error: interrupted\n  kept: the trace is as it was\n");
     }
 }
@@ -235,7 +240,7 @@ fn an_interrupted_sort_leaves_each_file_old_or_new() {
         files.iter().for_each(|(file, bytes)| fs::write(file, bytes).unwrap());
         before.set(inode(&first));
     };
-    let output = interrupted(&["sort", trace.path().to_str().unwrap()], begun, reset);
+    let output = interrupted(&["sort", trace.path().to_str().unwrap()], "-INT", begun, reset);
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     let sorted = files.iter().filter(|(file, old)| fs::read(file).unwrap() != *old).count();
     assert!(stderr(&output).contains(&format!("kept: {sorted} files are sorted")), "{}", stderr(&output));

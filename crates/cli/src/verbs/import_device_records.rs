@@ -32,7 +32,7 @@ pub fn run(files: &[PathBuf], root: &Path, args: DeviceRecordsArgs, json: bool) 
     let options = Options { out_of_order: args.out_of_order, in_order: args.in_order, ..Options::default() };
     let imported = import(files, root, &options).map_err(failure)?;
     for problem in imported.problems.iter().take(20) {
-        eprintln!("taskscope: {problem}");
+        eprintln!("taskscope: {}", taskscope_view::format::harmless(&problem.to_string()));
     }
     if imported.problems.len() > 20 {
         eprintln!(

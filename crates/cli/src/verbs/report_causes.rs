@@ -185,7 +185,7 @@ fn broken(trace: &Path, errors: &[GraphError]) -> Failure {
 
 fn tell_losses(trace: &GraphTrace) {
     for problem in trace.problems.iter().take(5) {
-        eprintln!("taskscope: {problem}");
+        eprintln!("taskscope: {}", taskscope_view::format::harmless(&problem.to_string()));
     }
     if trace.misfits > 0 {
         eprintln!(

@@ -155,7 +155,7 @@ pub fn open_profile(path: &Path) -> anyhow::Result<Option<(Profile, KeptModules)
         return Err(Failure::new(format!("cannot read the profile {}", path.display())).why(why).into());
     }
     for problem in &merged.problems {
-        eprintln!("warning: {problem}; it is left out");
+        eprintln!("warning: {}; it is left out", taskscope_view::format::harmless(&problem.to_string()));
     }
     let kept = KeptModules::of_profiles(files.iter().map(PathBuf::as_path));
     Ok(Some((merged.profile, kept)))
@@ -184,7 +184,7 @@ pub fn open_tree(path: &Path, context: TaskContext) -> anyhow::Result<CallTree> 
     };
     let (tree, missing) = taskscope_session::name_call_paths(&profile, kept);
     for missing in missing.iter().take(3) {
-        eprintln!("warning: names are missing: {missing}");
+        eprintln!("warning: names are missing: {}", taskscope_view::format::harmless(&missing.to_string()));
     }
     Ok(tree)
 }

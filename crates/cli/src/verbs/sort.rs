@@ -48,13 +48,19 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             let path = stream.directory.join(which.name());
             if is_outside(&path) {
                 outside += 1;
-                eprintln!("{} is unsorted, but lies outside of the trace: left as it is", path.display());
+                eprintln!(
+                    "{} is unsorted, but lies outside of the trace: left as it is",
+                    taskscope_view::format::harmless(&path.to_string_lossy())
+                );
                 done += bytes_of(which, stream);
                 continue;
             }
             files += 1;
             if args.check {
-                eprintln!("{} has unsorted regions", path.display());
+                eprintln!(
+                    "{} has unsorted regions",
+                    taskscope_view::format::harmless(&path.to_string_lossy())
+                );
                 continue;
             }
             if interruption.is_requested() {

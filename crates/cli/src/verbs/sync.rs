@@ -49,6 +49,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     for host in hosts.iter().filter(|host| offsets.offset_ns(host).is_none()) {
+        let host = taskscope_view::format::harmless(host);
         eprintln!("warning: host `{host}` has no offset; its clocks stay as they are");
     }
     let mut out = output::results();
@@ -115,6 +116,7 @@ fn measured_offsets(trace: &Trace) -> Option<(ClockOffsets, Vec<ClockDrift>)> {
             }
             let per_million = grown as f64 / (end - begin) as f64 * 1e6;
             let seconds = (end - begin) as f64 / 1e9;
+            let host = taskscope_view::format::harmless(&host);
             eprintln!(
                 "host {host}: offset {before} ns at first, {after} ns {seconds:.3} s later, each within {error} ns: \
                  drift {per_million:.3} ns a millisecond"

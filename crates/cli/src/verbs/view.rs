@@ -1,5 +1,6 @@
 //! `taskscope view`: the local viewer.
 
+use crate::ignored_signals::IgnoredSignals;
 use crate::messages::Failure;
 use crate::newest::{UNNAMED, choose};
 use crate::output::Shown;
@@ -93,7 +94,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         let failure = Failure::new("cannot start the viewer").why(error.to_string());
         if args.port == 0 { failure } else { failure.remedy("leave --port out        (takes any free port)") }
     })?;
-    let interrupt = viewer.interrupt()?;
+    let interrupt = viewer.interrupt(IgnoredSignals::ending().map(|signal| signal as i32))?;
     // Only now, so that no `^C` falls between the two.
     if let Some(watch) = watch {
         watch.hand_over();

@@ -70,35 +70,32 @@ impl Viewer {
         format!("http://127.0.0.1:{}/?token={}", self.port(), self.token)
     }
 
-    /// Heeds `^C` and SIGTERM from now on: one that comes before [`Interrupt::wait`] is not forgotten.
+    /// Heeds these signals from now on: one that comes before [`Interrupt::wait`] is not forgotten.
     ///
     /// # Errors
     /// If signals cannot be waited for.
-    pub fn interrupt(&self) -> io::Result<Interrupt<'_>> {
+    pub fn interrupt(&self, signals: impl IntoIterator<Item = i32>) -> io::Result<Interrupt<'_>> {
         let runtime = self.runtime.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let _entered = runtime.enter();
-        let [interrupt, terminate] =
-            [unix::SignalKind::interrupt(), unix::SignalKind::terminate()].map(unix::signal);
-        Ok(Interrupt { runtime, interrupt: interrupt?, terminate: terminate? })
+        let signals = signals.into_iter().map(|signal| unix::signal(unix::SignalKind::from_raw(signal)));
+        Ok(Interrupt { runtime, signals: signals.collect::<io::Result<_>>()? })
     }
 }
 
-/// A `^C` or SIGTERM to come.
+/// A signal to come.
 pub struct Interrupt<'a> {
     runtime: &'a tokio::runtime::Runtime,
-    interrupt: unix::Signal,
-    terminate: unix::Signal,
+    signals: Vec<unix::Signal>,
 }
 
 impl Interrupt<'_> {
-    /// Waits for it, while the viewer answers.
+    /// Waits for one of the signals, while the viewer answers.
     pub fn wait(mut self) {
         self.runtime.block_on(std::future::poll_fn(|context| {
-            let interrupted = self.interrupt.poll_recv(context).is_ready();
-            match interrupted | self.terminate.poll_recv(context).is_ready() {
-                true => std::task::Poll::Ready(()),
-                false => std::task::Poll::Pending,
-            }
+            // Each is polled, so that each can wake this.
+            let came =
+                self.signals.iter_mut().fold(false, |came, one| came | one.poll_recv(context).is_ready());
+            if came { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
         }));
     }
 }
