@@ -29,6 +29,7 @@ help:
 	@echo "make bench-instrument   what instrumentation costs: off, push and pop, a switch of tasks, the tracing layer"
 	@echo "make test-tokio-unstable  what tokio itself tells of its tasks, built with --cfg tokio_unstable"
 	@echo "make soak-sample RUNS=N  run programs under samples at 1 kHz, 200 times, and compare their results"
+	@echo "make soak-guest RUNS=N   run Go, Java, Python, musl programs and sanitizers N times in each mode (200), and compare with runs alone"
 	@echo "make soak-input SECONDS=S  damaged files of every kind to every reader; how many inputs there were"
 	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing;"
 	@echo "                        TASKSCOPE_TAIL_DIR=/dev/shm: also the process that stores for it"
@@ -105,6 +106,10 @@ soak-clock:
 KILLS ?= 10000
 soak-sample: packages
 	@scripts/soak-sample $(or $(RUNS),200)
+
+.PHONY: soak-guest
+soak-guest: packages
+	@scripts/soak-guest $(or $(RUNS),200)
 
 soak-record: packages
 	@$(cargo) run --release -p taskscope-record --example kill_soak -- $(KILLS)
