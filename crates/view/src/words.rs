@@ -182,7 +182,7 @@ fn no_cpu(session: &Session) -> String {
 /// How often a limit of CPU time was reached, and what that cost on all CPUs.
 fn throttled(facts: &CpuFacts) -> String {
     let periods = facts.throttled.iter().fold(0, |sum: u64, part| sum.saturating_add(part.periods));
-    format!("was throttled {}, for {}", format::counted(periods, "time"), format::time(facts.throttled_ns()))
+    format!("was throttled {} for {}", format::counted(periods, "time"), format::time(facts.throttled_ns()))
 }
 
 /// How many workers there are on how many CPUs.

@@ -102,7 +102,7 @@ fn throttling(processes: &[Process]) -> Option<String> {
     // Processes of one control group have the same counts.
     let (ns, periods, millicpus) = processes.iter().filter_map(of).max()?;
     Some(format!(
-        "its control group was throttled {}, for {}, by the limit of {} CPUs",
+        "its control group was throttled {} for {} by the limit of {} CPUs",
         counted(periods, "time"),
         crate::format::time(ns),
         millicpus as f64 / 1000.0
@@ -220,8 +220,8 @@ mod tests {
         }
         assert_eq!(
             cpu_note(&limited, &states_of(&limited)).unwrap(),
-            "warning: workers lost 60.0 % of their time without a CPU (estimated); its control group was throttled 5 times, \
-             for 474 ms, by the limit of 0.8 CPUs; try a machine with free CPUs, or fewer threads"
+            "warning: workers lost 60.0 % of their time without a CPU (estimated); its control group was throttled 5 times \
+             for 474 ms by the limit of 0.8 CPUs; try a machine with free CPUs, or fewer threads"
         );
         let others = note(2, 2, &much).unwrap();
         assert!(others.contains("other programs or a CPU limit"), "{others}");
