@@ -143,7 +143,8 @@ fn code_generated_at_run_time_has_the_names_of_its_map() {
             innermost.dedup();
             assert_eq!(innermost, expected, "{mode} {argument:?}");
             if let Ok(kept) = std::fs::read_dir(trace.join("modules")) {
-                for map in kept.flatten().filter(|file| file.file_name().to_string_lossy().ends_with(".map"))
+                for map in
+                    kept.flatten().filter(|file| file.file_name().to_string_lossy().starts_with("perf-"))
                 {
                     std::fs::remove_file(Path::new("/tmp").join(map.file_name())).unwrap();
                 }

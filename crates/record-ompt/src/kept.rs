@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use taskscope_files::{NewFile, create_directory_below};
 use taskscope_record::{limits, process};
 
-use crate::modules::Module;
+use crate::modules::{self, Module};
 
 /// Directory in the trace. Readers have the same name in `taskscope_symbol::KeptModules`.
 const DIRECTORY: &str = "modules";
@@ -42,6 +42,36 @@ pub fn keep(module: &Module) {
         // Without a file there are no names, which readers report.
         let _ = try_keep(module);
     }
+}
+
+/// Keeps a list of the executable memory that belongs to no file, in the form of perf's maps: start and size in hexadecimal,
+/// and a name. Code that is generated at run time lies there, as far as it was not freed.
+pub fn keep_generated_code() {
+    let Some((trace, _)) = process::place() else { return };
+    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return };
+    let modules = modules::all();
+    let list: String = maps.lines().filter_map(|line| generated_code(line, &modules)).collect();
+    if list.is_empty() {
+        return;
+    }
+    let place = trace.join(DIRECTORY).join(format!("generated-{}.map", std::process::id()));
+    // Without it, such code is at an address in no known module.
+    let _ = create_directory_below(&trace, DIRECTORY).and_then(|_| {
+        store(&place, list.len() as u64, |mut part| io::Write::write_all(&mut part, list.as_bytes()))
+    });
+}
+
+/// The entry for a line of `/proc/self/maps` that has generated code.
+fn generated_code(line: &str, modules: &[Module]) -> Option<String> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let [start, end] = [start, end].map(|address| u64::from_str_radix(address, 16).ok());
+    let (start, end) = (start?, end?);
+    let is_executable = fields.next()?.as_bytes().get(2) == Some(&b'x');
+    let name = fields.nth(3).unwrap_or("[anonymous]");
+    let has_no_file = ["[anon", "/memfd:", "/dev/zero", "/SYSV"].iter().any(|begin| name.starts_with(begin));
+    let is_loaded = modules.iter().any(|module| module.start < end && start < module.end);
+    (is_executable && has_no_file && !is_loaded).then(|| format!("{start:x} {:x} {name}\n", end - start))
 }
 
 /// Whether a module was not looked at before.
@@ -178,6 +208,31 @@ fn unrelocate(dynamic: &mut [u8], module: &Module) {
         let address = u64::from_ne_bytes(*value);
         if module.contains(address) {
             *value = address.wrapping_sub(module.bias).to_ne_bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_executable_memory_without_a_file_is_generated_code() {
+        let entry = |line| generated_code(line, &[]);
+        let expected = |text: &str| Some(format!("{text}\n"));
+        assert_eq!(entry("1000-3000 rwxp 00000000 00:00 0 "), expected("1000 2000 [anonymous]"));
+        assert_eq!(
+            entry("1000-3000 r-xs 00000000 00:01 7 /memfd:jit (deleted)"),
+            expected("1000 2000 /memfd:jit")
+        );
+        for line in [
+            "1000-3000 rw-p 00000000 00:00 0 ",
+            "1000-3000 r-xp 00000000 08:01 7 /usr/lib/libc.so.6",
+            "1000-3000 r-xp 00000000 00:00 0 [vsyscall]",
+            "3000 r-xp 00000000 00:00 0",
+            "",
+        ] {
+            assert_eq!(entry(line), None, "{line}");
         }
     }
 }

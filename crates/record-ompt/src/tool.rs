@@ -9,7 +9,9 @@ use taskscope_event::models::{MODELS, openmp, ovni};
 use taskscope_record::{Json, process};
 
 use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
-use crate::{chain, control, dictionary, end_order, memory, profiling, sampling, short_tasks, unwanted};
+use crate::{
+    chain, control, dictionary, end_order, kept, memory, profiling, sampling, short_tasks, unwanted,
+};
 
 /// Set to anything: what prevents recording is printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
@@ -207,6 +209,9 @@ extern "C" fn finish(_: *mut c_void) {
     static FINISHED: AtomicBool = AtomicBool::new(false);
     if !FINISHED.swap(true, Relaxed) {
         sampling::check::tell();
+        if sampling::is_active() {
+            kept::keep_generated_code();
+        }
         profiling::charge_so_far();
         process::finish();
         if profiling::is_on() {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use taskscope_profile::named::{CallTree, Label, What};
 use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT, key};
 use taskscope_symbol::{
-    CodePlace, KeptModules, LoopCode, Missing, RUN_TIME_CODE, Symbolizer, are_of_one_template, is_outlined,
-    is_stub, without_parameters,
+    CodePlace, KeptModules, LoopCode, Missing, RUN_TIME_CODE, Symbolizer, UNKNOWN_CODE, are_of_one_template,
+    is_outlined, is_stub, without_parameters,
 };
 
 /// What starts a program or a thread before its own first function.
@@ -238,7 +238,8 @@ impl Naming<'_> {
         let file_of_module = place.module.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();
         let name_of = |frame: &taskscope_symbol::Frame| match &frame.function {
             Some(name) => without_parameters(name).to_string(),
-            None if module == NO_MODULE => RUN_TIME_CODE.to_owned(),
+            None if place.missing == Some(Missing::RunTimeCode) => RUN_TIME_CODE.to_owned(),
+            None if module == NO_MODULE => UNKNOWN_CODE.to_owned(),
             None => format!("{file_of_module}+{:#x}", place.unnamed.unwrap_or(offset)),
         };
         let loops = if kind.is_user() { self.loops(module, offset) } else { std::rc::Rc::default() };

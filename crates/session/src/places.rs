@@ -10,7 +10,7 @@ use taskscope_execution::{
     State, TypeIndex, TypeKind,
 };
 use taskscope_symbol::{
-    CodePlace, KeptModules, LoadedModule, Location, Missing, Symbolizer, VariablePlace,
+    CodePlace, KeptModules, LoadedModule, Location, Missing, Symbolizer, VariablePlace, abbreviated,
     acquires_for_its_caller, without_parameters,
 };
 
@@ -100,7 +100,12 @@ impl Places {
         let body = self.catalog.constructs.get(&site).map(|construct| construct.body);
         match body.filter(|body| *body != 0 && self.code(site).frame.line.is_none()) {
             Some(body) => format!("{body:#x}"),
-            None => self.type_name(ty),
+            // Whole: different functions may have one abbreviation.
+            None => self.name_of_type(ty, |places, what, site| {
+                let code = places.code(site);
+                let function = code.frame.function.as_deref().map(without_parameters);
+                places.construct_in(function.as_deref(), what, site)
+            }),
         }
     }
 
@@ -191,10 +196,15 @@ impl Places {
         place
     }
 
-    /// The words for a construct at a site: function, and in brackets what is written there.
+    /// The words for a construct at a site: function, abbreviated, and in brackets what is written there.
     pub fn construct(&self, what: &str, site: SiteIndex) -> String {
         let code = self.code(site);
         let function = code.frame.function.as_deref().map(without_parameters);
+        self.construct_in(function.as_deref().map(abbreviated).as_deref(), what, site)
+    }
+
+    fn construct_in(&self, function: Option<&str>, what: &str, site: SiteIndex) -> String {
+        let code = self.code(site);
         let line = match (&code.frame.file, code.frame.line) {
             (Some(file), Some(line)) => Some(format!("{}:{line}", short(file))),
             _ => None,
@@ -261,6 +271,11 @@ impl Places {
 
     /// The words for a task type or worksharing construct.
     pub fn type_name(&self, ty: TypeIndex) -> String {
+        self.name_of_type(ty, Places::construct)
+    }
+
+    /// The words for a type, with those for its construct.
+    fn name_of_type(&self, ty: TypeIndex, construct: impl Fn(&Places, &str, SiteIndex) -> String) -> String {
         let Some(row) = self.catalog.types.get(ty.index()) else { return "task of unknown type".to_string() };
         let what = match row.kind {
             Some(TypeKind::Task { .. }) | None => "task",
@@ -274,7 +289,7 @@ impl Places {
         if !row.site.is_some() {
             return format!("{what} type {}", ty.0);
         }
-        self.construct(what, row.site)
+        construct(self, what, row.site)
     }
 
     /// The words for serial code: the regions around it.

@@ -31,15 +31,25 @@ impl KeptModules {
     /// More maps are not read.
     const MAX_MAPS: usize = 256;
 
-    /// The content of the kept maps of code that was generated at run time. Links are not followed.
+    /// The content of the kept maps of code that was generated at run time, which compilers wrote. Links are not followed.
     pub(crate) fn code_maps(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.maps("perf-")
+    }
+
+    /// The content of the lists of executable memory that held code of no file when processes ended.
+    pub(crate) fn generated_code(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.maps("generated-")
+    }
+
+    /// The content of the maps whose names begin with this.
+    fn maps(&self, begin: &str) -> impl Iterator<Item = Vec<u8>> {
         let entries = self.directories.iter().filter_map(|directory| std::fs::read_dir(directory).ok());
         let mut maps: Vec<PathBuf> = (entries.flatten().flatten())
             .filter(|entry| {
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
                 let is_small = |found: std::fs::Metadata| found.len() <= KeptModules::MAX_MAP_BYTES;
-                name.starts_with("perf-")
+                name.starts_with(begin)
                     && name.ends_with(".map")
                     && entry.file_type().is_ok_and(|kind| kind.is_file())
                     && entry.metadata().is_ok_and(is_small)

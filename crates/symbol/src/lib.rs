@@ -31,7 +31,7 @@ mod variable;
 pub use construct::Location;
 pub use kept::KeptModules;
 pub use name::{
-    acquires_for_its_caller, are_of_one_template, demangle, is_outlined, is_stub, user_function,
+    abbreviated, acquires_for_its_caller, are_of_one_template, demangle, is_outlined, is_stub, user_function,
     without_parameters,
 };
 
@@ -41,8 +41,10 @@ use file::ModuleFile;
 use run_time_code::CodeNames;
 use rustc_hash::FxHashMap;
 
-/// Name of code that no loaded file holds.
+/// Name of code that no loaded file holds, in executable memory of its own.
 pub const RUN_TIME_CODE: &str = "[code generated at run time]";
+/// Name of an address that no loaded file holds, of which nothing is known.
+pub const UNKNOWN_CODE: &str = "<address in no known module>";
 
 /// Why an address has no function or no line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
@@ -187,6 +189,8 @@ pub struct Symbolizer {
     files: FxHashMap<(String, String), Result<ModuleFile, Missing>>,
     /// Names of code that was generated at run time, one for each process; read at the first question.
     run_time_code: Option<Vec<CodeNames>>,
+    /// Memory that held such code when its process ended; read at the first question.
+    generated: Option<Vec<CodeNames>>,
 }
 
 impl Symbolizer {
@@ -277,20 +281,21 @@ impl Symbolizer {
     }
 
     /// Names an address that no loaded file holds by the kept maps of code that was generated at run time. Where the maps of
-    /// several processes have it under different names, it has none.
+    /// several processes have it under different names, it has none. Only what lies in executable memory without a file is
+    /// [`Missing::RunTimeCode`].
     pub fn place_of_run_time_code(&mut self, address: u64) -> CodePlace {
-        let maps = self.run_time_code.get_or_insert_with(|| {
-            self.kept.code_maps().map(|text| CodeNames::parse(&String::from_utf8_lossy(&text))).collect()
-        });
+        let parse = |text: Vec<u8>| CodeNames::parse(&String::from_utf8_lossy(&text));
+        let maps = self.run_time_code.get_or_insert_with(|| self.kept.code_maps().map(parse).collect());
         let mut names: Vec<&str> = maps.iter().filter_map(|map| map.find(address)).collect();
         names.dedup();
-        match names[..] {
-            [name] => {
-                let frame = Frame { function: Some(name.to_string()), ..Frame::default() };
-                CodePlace { frame, ..CodePlace::default() }
-            }
-            _ => CodePlace { missing: Some(Missing::RunTimeCode), ..CodePlace::default() },
+        if let [name] = names[..] {
+            let frame = Frame { function: Some(name.to_string()), ..Frame::default() };
+            return CodePlace { frame, ..CodePlace::default() };
         }
+        let generated = self.generated.get_or_insert_with(|| self.kept.generated_code().map(parse).collect());
+        let is_generated = !names.is_empty() || generated.iter().any(|ranges| ranges.find(address).is_some());
+        let missing = if is_generated { Missing::RunTimeCode } else { Missing::NoModule };
+        CodePlace { missing: Some(missing), ..CodePlace::default() }
     }
 
     /// The loops around an address of a file, outer ones before inner ones. Empty where the code is not at hand, or

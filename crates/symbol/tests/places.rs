@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use taskscope_symbol::{CodePlace, LoadedModule, Missing, Symbolizer};
+use taskscope_symbol::{CodePlace, KeptModules, LoadedModule, Missing, Symbolizer};
 
 const SOURCE: &str = include_str!("places.c");
 
@@ -439,4 +439,21 @@ fn exported_functions_have_names_without_a_section_table() {
             let _ = Symbolizer::default().place_in_file(path, "", 0x1100);
         }
     }
+}
+
+#[test]
+fn addresses_in_no_module_are_generated_code_only_where_that_is_known() {
+    let trace = tempfile::tempdir().unwrap();
+    let kept = trace.path().join(KeptModules::DIRECTORY);
+    std::fs::create_dir(&kept).unwrap();
+    std::fs::write(kept.join("generated-7.map"), "1000 2000 [anonymous]\n").unwrap();
+    std::fs::write(kept.join("perf-7.map"), "2000 10 compiled\n").unwrap();
+    let mut symbolizer = Symbolizer::default().with_kept(KeptModules::of_trace(trace.path()));
+    let mut found = |address| {
+        let place = symbolizer.place_of_run_time_code(address);
+        (place.frame.function, place.missing)
+    };
+    assert_eq!(found(0x2008), (Some("compiled".to_string()), None));
+    assert_eq!(found(0x2010), (None, Some(Missing::RunTimeCode)));
+    assert_eq!(found(0x3000), (None, Some(Missing::NoModule)));
 }
