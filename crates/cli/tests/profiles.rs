@@ -117,6 +117,20 @@ fn a_difference_has_a_unit() {
     assert!(first_line("samples").ends_with("+0"));
 }
 
+#[test]
+fn info_lists_the_processes_of_a_profile() {
+    let here = tempfile::tempdir().unwrap();
+    let program = program(here.path());
+    recorded(here.path(), &program, &["--mode", "profile", "-o", "profile"]);
+    let info = parsed(taskscope().args(["info", "--json"]).arg(here.path().join("profile")));
+    let processes = info["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 1);
+    assert!(processes[0]["command"].as_str().unwrap().contains("beside"), "{info}");
+    assert!(info["paths"].as_u64().unwrap() > 1);
+    let printed = text_of(output(taskscope().arg("info").arg(here.path().join("profile"))).stdout);
+    assert!(printed.contains("profile of 1 process") && printed.contains("wall_ns"), "{printed}");
+}
+
 /// Who asks a profile for what only a trace has is told so, and gets nothing else in its place.
 #[test]
 fn a_profile_has_no_timeline() {
@@ -125,7 +139,6 @@ fn a_profile_has_no_timeline() {
     recorded(here.path(), &program, &["--mode", "profile", "-o", "one"]);
     for words in [
         &["view", "one"][..],
-        &["info", "one"],
         &["report", "--timeline", "one"],
         &["report", "--range", "10%..20%", "one"],
         &["report", "--where", "thread = 1", "one"],
