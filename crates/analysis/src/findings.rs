@@ -308,17 +308,23 @@ pub(crate) fn findings(
 /// Nanoseconds of the waits of hangs, by the findings in which they are, too.
 fn in_hangs(hangs: &[Hang]) -> FxHashMap<(FindingKind, Place), u64> {
     let mut all: FxHashMap<(FindingKind, Place), u64> = FxHashMap::default();
-    for wait in hangs.iter().flat_map(|hang| &hang.waits) {
-        let Section { state, place, .. } = wait.span.section;
-        let mut add = |kind, place| *all.entry((kind, place)).or_default() += wait.span.nanos();
+    let mut add = |kind, place, ns: u64| *all.entry((kind, place)).or_default() += ns;
+    let waits = |hang: &Hang| hang.waits.iter().map(|wait| wait.span.nanos()).sum::<u64>();
+    for (wait, waits) in hangs.iter().flat_map(|hang| hang.waits.iter().map(move |wait| (wait, waits(hang))))
+    {
+        let (Section { state, place, .. }, ns) = (wait.span.section, wait.span.nanos());
         match state {
-            State::Communication => add(FindingKind::Communication, place),
-            _ if state.group() == Group::Device => add(FindingKind::Device, place),
-            _ => add(FindingKind::NobodyWorks, place),
+            State::Communication => add(FindingKind::Communication, place, ns),
+            _ if state.group() == Group::Device => add(FindingKind::Device, place, ns),
+            _ => add(FindingKind::NobodyWorks, place, ns),
+        }
+        if state.group() == Group::Mutex {
+            // Others that wait for this thread are charged to its request for the lock.
+            add(FindingKind::Runtime, place, waits);
         }
         for needed in &wait.needs {
             if let Needed::Holder { site, .. } = needed {
-                add(FindingKind::Lock, Place::site(*site));
+                add(FindingKind::Lock, Place::site(*site), ns);
             }
         }
     }

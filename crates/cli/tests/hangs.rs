@@ -31,11 +31,12 @@ fn a_hang_has_its_waits_until_the_end_and_what_they_need() {
     let here = tempfile::tempdir().unwrap();
     let program = program(here.path());
     // Mode; whether it is a deadlock, waits in a circle, all waits, state of the first, kind of what it needs.
-    let hangs: [(&str, bool, u64, usize, &str, &str); 8] = [
+    let hangs: [(&str, bool, u64, usize, &str, &str); 9] = [
         ("circle", true, 3, 3, "lock_wait", "holder"),
         ("nested", true, 2, 2, "lock_wait", "holder"),
         ("own-lock", true, 1, 2, "lock_wait", "holder"),
         ("own-critical", true, 1, 2, "critical_wait", "holder"),
+        ("barrier-in-lock", true, 2, 2, "", "holder"),
         ("exited", true, 0, 1, "lock_wait", "holder"),
         ("mismatch", true, 2, 2, "", "member"),
         ("member", false, 0, 2, "barrier", "member"),
@@ -70,6 +71,13 @@ fn a_hang_has_its_waits_until_the_end_and_what_they_need() {
         assert!(report["findings"][0]["ns"].as_u64().unwrap() <= total, "{mode}");
         let text = report["findings"][0]["text"].as_str().unwrap();
         assert!(text.starts_with("hung: "), "{text}");
+        // The waits of a deadlock have no second cause.
+        let again = ["lock-held", "nobody-works", "runtime-overhead"];
+        let second = list(&report, "findings").iter().filter(|finding| {
+            let is_large = finding["ns"].as_u64().unwrap() > total / 2;
+            is_large && again.iter().any(|kind| finding["kind"] == *kind)
+        });
+        assert!(!deadlock || second.count() == 0, "{mode}: {}", report["findings"]);
         for wait in all.iter().take(3) {
             assert!(text.contains(&format!("{}", wait["tid"])), "{mode}: {text}");
         }

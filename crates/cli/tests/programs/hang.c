@@ -47,6 +47,24 @@ static void own_critical(int again) {
     own_critical(0);
 }
 
+/* A member waits in a barrier while it holds the lock that another one wants before it comes there. */
+static void barrier_in_lock(void) {
+  static volatile int is_held;
+#pragma omp parallel num_threads(2)
+  {
+    if (omp_get_thread_num() == 0) {
+      omp_set_lock(&locks[0]);
+      is_held = 1;
+    } else {
+      while (!is_held)
+        usleep(1000);
+      omp_set_lock(&locks[0]);
+    }
+#pragma omp barrier
+    omp_unset_lock(&locks[0]);
+  }
+}
+
 /* One member sleeps instead of coming to the barrier. */
 static void member(void) {
 #pragma omp parallel num_threads(3)
@@ -135,7 +153,7 @@ int main(int count, char **arguments) {
     void (*run)(void);
   } modes[] = {{"circle", circle},     {"nested", nested_locks}, {"own-lock", own_lock}, {"member", member},
                {"exited", exited},     {"mismatch", mismatch},   {"event", event},       {"computes", computes},
-               {"works", works}};
+               {"works", works},       {"barrier-in-lock", barrier_in_lock}};
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
     if (!strcmp(modes[i].name, arguments[1]))
       modes[i].run();
