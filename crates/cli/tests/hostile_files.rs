@@ -224,11 +224,11 @@ fn unfinished_streams_are_read_whatever_lies_beside_them() {
 
 #[test]
 fn the_command_line_is_readable_by_its_owner_alone_unless_it_is_shared() {
-    for (share, mode) in [(false, 0o600), (true, 0o644)] {
+    for (umask, share, mode) in [("022", false, 0o600), ("0", false, 0o600), ("022", true, 0o644)] {
         let root = tempfile::tempdir().unwrap();
         let trace = root.path().join("t");
-        let mut arguments =
-            vec!["-c", "umask 022; exec \"$0\" \"$@\"", TASKSCOPE, "record", "-q", "-o", text(&trace)];
+        let script = format!("umask {umask}; exec \"$0\" \"$@\"");
+        let mut arguments = vec!["-c", &script, TASKSCOPE, "record", "-q", "-o", text(&trace)];
         arguments.extend(share.then_some("--share"));
         arguments.extend(["--", "true"]);
         assert!(Command::new("sh").args(arguments).status().unwrap().success());

@@ -3,7 +3,7 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use support::*;
@@ -92,5 +92,27 @@ fn a_thread_behind_a_link_keeps_its_stream_in_the_temporary_directory() {
     let said = succeeded(output);
     assert!(said.contains("cannot copy a stream"), "{said}");
     assert!(is_empty(&victim) && temporary.join(THREAD).join("stream.json").exists());
+    fs::remove_dir_all(directory).unwrap();
+}
+
+/// Whatever the umask, tails in a directory for all users are their owner's, unless they are shared.
+#[test]
+fn tails_elsewhere_are_readable_by_their_owner_alone_unless_they_are_shared() {
+    let directory = temporary("tail-modes");
+    let program = compile(compilers()[0], "sudden_end", &directory, &[]);
+    for (share, mode) in [("0", 0o600), ("1", 0o644)] {
+        let (trace, tails) =
+            (directory.join(format!("trace{share}")), directory.join(format!("tails{share}")));
+        fs::create_dir(&tails).unwrap();
+        let mut shell = command(Path::new("sh"), &directory, &trace);
+        shell.args(["-c", "umask 0; exec \"$0\" 9"]).arg(&program);
+        shell.env("TASKSCOPE_TAIL_DIR", &tails).env("TASKSCOPE_SHARE", share).output().unwrap();
+        let modes: Vec<u32> = fs::read_dir(&tails)
+            .unwrap()
+            .map(|entry| entry.unwrap().metadata().unwrap().permissions().mode() & 0o777)
+            .collect();
+        // A stream each of two threads, and the sign of life.
+        assert!(modes.len() >= 2 && modes.iter().all(|found| *found == mode), "{modes:?}");
+    }
     fs::remove_dir_all(directory).unwrap();
 }
