@@ -194,15 +194,14 @@ impl Collector {
         let Place::Queue { device, .. } = self.places[index.0 as usize] else { return };
         let device = device as usize;
         match message {
-            Message::Append(mut notice, concurrent) => {
+            Message::Append(mut notice, beside) => {
                 self.open += 1;
                 notice.queue = index;
                 notice.earliest_start = self.devices[device].earliest_ticks(notice.append);
                 let (reorder, mut out) = self.parts();
-                if concurrent {
-                    reorder.append_concurrent(&notice, &mut out);
-                } else {
-                    reorder.append(&notice, &mut out);
+                match beside {
+                    Some(first) => reorder.append_concurrent(&notice, first, &mut out),
+                    None => reorder.append(&notice, &mut out),
                 }
             }
             Message::Complete(mut completion, observed)

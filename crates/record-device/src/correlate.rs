@@ -57,8 +57,8 @@ struct State {
     /// By queue: operations whose records are still to come, and those that were given up.
     open: FxHashMap<QueueIndex, u64>,
     lost_before: FxHashMap<QueueIndex, u64>,
-    /// By queue: the threads that are in calls that submit to it.
-    submitting: FxHashMap<QueueIndex, Vec<u32>>,
+    /// By queue: the threads that are in calls that submit to it, and what they submit.
+    submitting: FxHashMap<QueueIndex, Vec<(u32, u64)>>,
     /// What has ended lately, with its start and end, to tell duplicates from parts and from the next use of an id.
     ended: [FxHashMap<VendorKey, (u64, u64, Operation)>; 2],
     /// Further records lately, by id and stamps.
@@ -207,7 +207,7 @@ impl Correlator {
     ) -> Operation {
         self.with(|state| {
             let operation = self.announce_under_lock(state, hub, queue, (id, about, append), true);
-            state.submitting.entry(operation.queue).or_default().push(about.tid);
+            state.submitting.entry(operation.queue).or_default().push((about.tid, operation.seq));
             operation
         })
     }
@@ -217,7 +217,7 @@ impl Correlator {
         let tid = tid();
         self.with(|state| {
             if let Some(threads) = state.submitting.get_mut(&operation.queue)
-                && let Some(place) = threads.iter().position(|thread| *thread == tid)
+                && let Some(place) = threads.iter().position(|known| *known == (tid, operation.seq))
             {
                 threads.swap_remove(place);
             }
@@ -243,9 +243,10 @@ impl Correlator {
         state.identities.submitted(id, operation);
         *state.open.entry(index).or_default() += 1;
         let submitting = state.submitting.get(&index);
-        let concurrent = submitting.is_some_and(|threads| threads.iter().any(|tid| *tid != about.tid));
-        if concurrent {
-            hub.append_beside((index, seq, true), about.what, id.id, about.bytes, append);
+        let others = submitting.into_iter().flatten().filter(|(tid, _)| *tid != about.tid);
+        let beside = others.map(|(_, seq)| *seq).min();
+        if beside.is_some() {
+            hub.append_beside((index, seq, beside), about.what, id.id, about.bytes, append);
         } else {
             hub.append_at(index, seq, about.what, id.id, about.bytes, append, about.tid);
         }

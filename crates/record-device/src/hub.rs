@@ -168,11 +168,11 @@ impl Hub {
         number
     }
 
-    /// An operation is about to be submitted by the calling thread: queue, number, and whether another thread is
-    /// submitting to the queue.
+    /// An operation is about to be submitted by the calling thread: queue, number, and the first one of the queue that
+    /// another thread is submitting.
     pub(crate) fn append_beside(
         &self,
-        (queue, seq, concurrent): (QueueIndex, u64, bool),
+        (queue, seq, beside): (QueueIndex, u64, Option<u64>),
         what: What,
         id: u64,
         bytes: u64,
@@ -180,7 +180,7 @@ impl Hub {
     ) {
         let detail = Detail { id, amount: bytes, what: what.0 };
         let notice = Notice { queue, seq, thread: tid(), append, earliest_start: 0, detail };
-        self.put(Message::Append(notice, concurrent));
+        self.put(Message::Append(notice, beside));
     }
 
     /// An operation was submitted at a time of `CLOCK_MONOTONIC`, by a thread that the source knows.
@@ -197,7 +197,7 @@ impl Hub {
     ) {
         let detail = Detail { id, amount: bytes, what: what.0 };
         let notice = Notice { queue, seq, thread, append, earliest_start: 0, detail };
-        self.put(Message::Append(notice, false));
+        self.put(Message::Append(notice, None));
     }
 
     /// The submission has failed.

@@ -6,8 +6,8 @@ use taskscope_reorder::{Completion, Notice, QueueIndex, QueueOrder};
 /// What a source says to the collector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Message {
-    /// An operation, and whether another thread was submitting to its queue.
-    Append(Notice, bool),
+    /// An operation, and the first one of its queue that another thread was submitting.
+    Append(Notice, Option<u64>),
     Complete(Completion, u64),
     /// A further record of an operation that has ended.
     CompleteAgain(Completion, u64),

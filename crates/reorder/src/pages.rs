@@ -38,8 +38,6 @@ pub(crate) mod state {
     pub const TOO_EARLY: u8 = 32;
     /// Its earliest start is kept in the queue's heap of bounds.
     pub const BOUND_IN_HEAP: u8 = 64;
-    /// On an in-order queue: it was submitted while the one before it was.
-    pub const CONCURRENT: u8 = 128;
 }
 
 /// What is known of one operation.

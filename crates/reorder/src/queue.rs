@@ -7,7 +7,7 @@ use crate::pages::{MAX_AHEAD, PAGE, PageStore, Pages, Slot, Unreadable, state};
 use crate::record::{Anomalies, Completion, Detail, Notice, Output, QueueIndex, QueueOrder, Released};
 use crate::sorter::{Next, Sorter};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -26,16 +26,21 @@ pub(crate) struct Queue {
     /// Records that wait, in memory or on disk.
     held: u64,
     arrived: Arrived,
-    /// One past the highest sequence of a concurrent submission.
-    concurrent_until: u64,
+    /// Concurrent submissions that are open: the first sequence that each may run before.
+    concurrent: BTreeMap<u64, u64>,
+    /// Records of concurrent submissions, and those behind them, by start: all operations below `over_until` are over.
+    ready: BinaryHeap<Reverse<(u64, u64)>>,
+    over_until: u64,
+    /// Highest start that was put there: the place of records without times.
+    latest_ready: u64,
     /// Highest start and end of released records.
     released: (u64, u64),
     pub bounds: Bounds,
     pub sorter: Sorter,
 }
 
-/// Concurrent submissions that wait for each other, at most.
-const MAX_GROUP: u64 = 4096;
+/// Records that wait for the starts of concurrent submissions, at most.
+const MAX_READY: usize = 1 << 16;
 
 /// Where a sequence lies.
 #[derive(Clone, Copy, PartialEq)]
@@ -85,7 +90,10 @@ impl Queue {
             account: Account::default(),
             held: 0,
             arrived: Arrived::default(),
-            concurrent_until: 0,
+            concurrent: BTreeMap::new(),
+            ready: BinaryHeap::new(),
+            over_until: 0,
+            latest_ready: 0,
             released: (0, 0),
             bounds: Bounds::default(),
             sorter: Sorter::default(),
@@ -120,7 +128,7 @@ impl Queue {
     pub fn append(
         &mut self,
         notice: &Notice,
-        concurrent: bool,
+        may_precede: Option<u64>,
         store: &mut PageStore,
         out: &mut impl FnMut(Output),
     ) {
@@ -150,9 +158,8 @@ impl Queue {
             return;
         }
         slot.notice(notice);
-        if concurrent && self.order == QueueOrder::InOrder {
-            slot.set(state::CONCURRENT);
-            self.concurrent_until = self.concurrent_until.max(seq + 1);
+        if let Some(first) = may_precede.filter(|first| *first < seq && self.order == QueueOrder::InOrder) {
+            self.concurrent.insert(seq, first);
         }
         let over = slot.is_over();
         if !over && self.order == QueueOrder::OutOfOrder {
@@ -285,7 +292,7 @@ impl Queue {
     #[inline]
     fn over(&mut self, seq: u64, waiting: Option<u64>, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         match self.order {
-            QueueOrder::InOrder if seq == self.head || seq < self.concurrent_until => {
+            QueueOrder::InOrder if seq == self.head || seq == self.over_until => {
                 self.release_by_sequence(store, out);
             }
             QueueOrder::InOrder => {}
@@ -304,6 +311,9 @@ impl Queue {
     }
 
     fn release_by_sequence(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        if !self.concurrent.is_empty() || !self.ready.is_empty() {
+            return self.release_concurrent(store, out);
+        }
         while self.head < self.tail {
             let Some(slot) = self.pages.here(self.head) else {
                 if self.pages.is_over(self.head) {
@@ -316,14 +326,6 @@ impl Queue {
             if !slot.is_over() {
                 break;
             }
-            if self.head + 1 < self.concurrent_until {
-                match self.release_group(store, out) {
-                    Some(0) => {}
-                    Some(_) => continue,
-                    None => break,
-                }
-            }
-            let Some(slot) = self.pages.here(self.head) else { continue };
             let waits = slot.waits();
             slot.set(state::PASSED_ON);
             let slot = *slot;
@@ -337,44 +339,43 @@ impl Queue {
         }
     }
 
-    /// Releases the first operation and those whose submissions ran at once with others before them, by start, when
-    /// all of them are over. Returns how many there were, 0 where the first one is alone; `None` while one is open.
-    fn release_group(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) -> Option<u64> {
-        let mut group = Vec::new();
-        let mut seq = self.head;
-        while seq < self.tail.min(self.head + MAX_GROUP) && !self.pages.is_over(seq) {
-            let Ok(slot) = self.pages.slot(seq, store) else { break };
-            if seq > self.head && !slot.is(state::CONCURRENT) {
+    /// Releases by start what no open operation can run before. An operation runs after all that had been submitted
+    /// when its own submission began, and so does each one behind it.
+    fn release_concurrent(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        self.over_until = self.over_until.max(self.head);
+        let mut limit = u64::MAX;
+        while self.over_until < self.tail {
+            let seq = self.over_until;
+            if self.pages.is_over(seq) {
+                self.over_until = (seq / PAGE + 1) * PAGE;
+                continue;
+            }
+            let Ok(slot) = self.pages.slot(seq, store) else { return self.lose_page(seq, store, out) };
+            if !slot.is_over() {
+                // Where its notice is still on its way, nothing is known.
+                let known = slot.is(state::NOTICED);
+                limit = if known { self.concurrent.get(&seq).copied().unwrap_or(seq) } else { 0 };
                 break;
             }
-            if !slot.is_over() {
-                return None;
+            if slot.waits() {
+                self.latest_ready = self.latest_ready.max(slot.start);
+                let place = if slot.start == 0 { self.latest_ready } else { slot.start };
+                self.ready.push(Reverse((place, seq)));
             }
-            group.push((slot.start, seq));
-            seq += 1;
+            self.concurrent.remove(&seq);
+            self.over_until += 1;
         }
-        if group.len() < 2 {
-            return Some(0);
-        }
-        // What has no times keeps its place after the one before it.
-        let mut latest = 0;
-        for (start, _) in &mut group {
-            *start = if *start == 0 { latest } else { *start };
-            latest = latest.max(*start);
-        }
-        group.sort_unstable();
-        for (_, seq) in &group {
-            let Ok(slot) = self.pages.slot(*seq, store) else { continue };
-            let waits = slot.waits();
+        while let Some(Reverse((_, seq))) = self.ready.peek().copied() {
+            if seq >= limit && self.ready.len() <= MAX_READY {
+                break;
+            }
+            self.ready.pop();
+            let Ok(slot) = self.pages.slot(seq, store) else { return self.lose_page(seq, store, out) };
             slot.set(state::PASSED_ON);
             let slot = *slot;
-            if waits {
-                self.release(*seq, &slot, out);
-            }
+            self.release(seq, &slot, out);
         }
-        self.head = seq;
-        self.pages.drop_before(self.head - self.head % PAGE, store);
-        Some(group.len() as u64)
+        self.pass_over_head(store);
     }
 
     pub fn release_by_start(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
@@ -543,7 +544,7 @@ impl Queue {
             let Some(waiting) = waiting else {
                 // What was released meanwhile may lie between operations that still run.
                 if self.in_order() || !self.pages.forget_over(store) {
-                    self.declare_lost(self.head + 1, store, out);
+                    self.declare_lost(self.head.max(self.over_until) + 1, store, out);
                 }
                 continue;
             };
@@ -832,7 +833,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reorder::{Limits, Reorder};
+    use crate::reorder::{Limits, Reorder, WhenFull};
 
     fn notice(queue: QueueIndex, seq: u64) -> Notice {
         let detail = Detail { id: !seq, amount: 0, what: 0 };
@@ -844,66 +845,79 @@ mod tests {
     fn concurrent_submissions_are_released_by_start() {
         let mut reorder = Reorder::new(Limits::default());
         let queue = reorder.add_queue(QueueOrder::InOrder);
-        let record = |seq, start| Completion {
-            queue,
-            seq,
-            submit: 0,
-            start,
-            end: if start == 0 { 0 } else { start + 10 },
+        let record = |seq, start| Completion { queue, seq, submit: 0, start, end: start + 10 };
+        let (mut seqs, mut released) = (Vec::new(), Vec::new());
+        let mut out = |output| {
+            if let Output::Released(record) = output {
+                assert!(record.anomalies.is_empty(), "{record:?}");
+                seqs.push(record.seq);
+            }
         };
-        let mut told = Vec::new();
-        let mut out = |output| told.push(output);
-        for (seq, concurrent) in [(0, false), (1, true), (2, true), (3, false), (4, true), (5, false)] {
-            match concurrent {
-                true => reorder.append_concurrent(&notice(queue, seq), &mut out),
-                false => reorder.append(&notice(queue, seq), &mut out),
+        for (seq, may_precede) in [(0, None), (1, Some(0)), (2, Some(0)), (3, None), (4, Some(3)), (5, None)]
+        {
+            match may_precede {
+                Some(first) => reorder.append_concurrent(&notice(queue, seq), first, &mut out),
+                None => reorder.append(&notice(queue, seq), &mut out),
             }
         }
-        reorder.complete(&record(0, 300), &mut out);
-        reorder.complete(&record(5, 900), &mut out);
-        reorder.complete(&record(2, 100), &mut out);
-        reorder.complete(&record(3, 400), &mut out);
-        reorder.complete(&record(1, 200), &mut out);
-        // The second group has one that fails, and one alone comes after it.
+        for (seq, start) in [(0, 300), (5, 900), (2, 100), (3, 400), (1, 200)] {
+            reorder.complete(&record(seq, start), &mut out);
+            released.push(reorder.account(queue).delivered);
+        }
+        // Nothing goes before the second operation has come; then all but the one that the fifth may run before.
+        assert_eq!(released, [0, 0, 0, 0, 3]);
         reorder.cancel(queue, 4, &mut out);
         reorder.finish(&mut out);
-        let seqs: Vec<u64> = told
-            .iter()
-            .filter_map(|output| match output {
-                Output::Released(record) => {
-                    assert!(record.anomalies.is_empty(), "{record:?}");
-                    Some(record.seq)
-                }
-                _ => None,
-            })
-            .collect();
         assert_eq!(seqs, [2, 1, 0, 3, 5]);
         let account = *reorder.account(queue);
         assert!(account.adds_up() && account.cancelled == 1 && account.overlaps == 0, "{account:?}");
     }
 
-    /// Groups end at a size, without times, and over pages; nothing is lost or told twice.
+    /// Threads that submit at once all the time: each operation may run before the three that were submitted before it.
+    /// Little waits, and nothing is told twice; some have no times, some no records.
     #[test]
-    fn long_groups_and_records_without_times_come_once() {
-        let mut reorder = Reorder::new(Limits::default());
-        let queue = reorder.add_queue(QueueOrder::InOrder);
-        let (mut released, mut lost) = (Vec::new(), 0);
-        let mut out = |output| match output {
-            Output::Released(record) => released.push(record.seq),
-            Output::Lost { .. } => lost += 1,
-            _ => {}
-        };
-        let all = 3 * PAGE + 5;
-        (0..all).for_each(|seq| reorder.append_concurrent(&notice(queue, seq), &mut out));
-        for seq in (0..all).rev().filter(|seq| seq % 50 != 7) {
-            let start = if seq % 50 == 9 { 0 } else { 10 + (all - seq) * 2 };
-            reorder.complete(&Completion { queue, seq, submit: 0, start, end: start + 1 }, &mut out);
+    fn endless_concurrent_submissions_wait_for_few() {
+        let small = Limits { held_records: 256, ..Limits::default() };
+        let forgetful = Limits { when_full: WhenFull::DeclareLost, ..small.clone() };
+        for limit in [Limits::default(), small, forgetful] {
+            let mut reorder = Reorder::new(limit.clone());
+            let queue = reorder.add_queue(QueueOrder::InOrder);
+            let (mut released, mut lost, mut last) = (Vec::new(), 0, 0);
+            let mut out = |output| match output {
+                Output::Released(record) => {
+                    assert!(record.start == 0 || last <= record.start, "{record:?}");
+                    last = last.max(record.start);
+                    released.push(record.seq);
+                }
+                Output::Lost { .. } => lost += 1,
+                _ => {}
+            };
+            let all = 20 * PAGE + 5;
+            // In fours, the last one runs first.
+            let start = |seq: u64| if seq % 50 == 9 { 0 } else { 100 + (seq / 4) * 100 + (3 - seq % 4) * 20 };
+            let has_record = |seq: &u64| seq % 500 != 7;
+            for seq in 0..all {
+                reorder.append_concurrent(&notice(queue, seq), (seq / 4) * 4, &mut out);
+            }
+            for seq in (0..all).filter(has_record) {
+                let start = start(seq);
+                reorder.complete(&Completion { queue, seq, submit: 0, start, end: start + 10 }, &mut out);
+                if seq % 500 == 8 {
+                    reorder.declare_lost(queue, seq, &mut out);
+                }
+                assert!(reorder.account(queue).held_peak <= 8);
+            }
+            reorder.finish(&mut out);
+            let account = *reorder.account(queue);
+            assert!(account.adds_up() && account.overlaps == 0, "{account:?}");
+            if limit.when_full == WhenFull::DeclareLost {
+                assert!(lost > 0);
+                continue;
+            }
+            released.sort_unstable();
+            assert!(released.iter().copied().eq((0..all).filter(has_record)), "{limit:?}");
+            assert_eq!(lost, (0..all).filter(|seq| !has_record(seq)).count());
         }
-        reorder.finish(&mut out);
-        released.sort_unstable();
-        assert!(released.iter().copied().eq((0..all).filter(|seq| seq % 50 != 7)));
-        assert_eq!(lost, (0..all).filter(|seq| seq % 50 == 7).count());
-        assert!(reorder.account(queue).adds_up());
     }
 
     /// The first operation has no record for long; whatever is announced too far behind it is told as lost, once,

@@ -85,15 +85,15 @@ impl Reorder {
     #[inline]
     pub fn append(&mut self, notice: &Notice, out: &mut impl FnMut(Output)) {
         let Some(queue) = self.queues.get_mut(notice.queue.0 as usize) else { return };
-        queue.append(notice, false, &mut self.store, out);
+        queue.append(notice, None, &mut self.store, out);
         self.relieve_if_full(notice.queue, notice.seq, out);
     }
 
-    /// As [`Reorder::append`], of an operation that another thread submits while one before it in the sequence is still
-    /// being submitted: which of them an in-order queue runs first is known by their starts only.
-    pub fn append_concurrent(&mut self, notice: &Notice, out: &mut impl FnMut(Output)) {
+    /// As [`Reorder::append`], of an operation of an in-order queue that is submitted while other threads are submitting
+    /// to it, of which `first` has the lowest sequence: which of them runs first is known by their starts only.
+    pub fn append_concurrent(&mut self, notice: &Notice, first: u64, out: &mut impl FnMut(Output)) {
         let Some(queue) = self.queues.get_mut(notice.queue.0 as usize) else { return };
-        queue.append(notice, true, &mut self.store, out);
+        queue.append(notice, Some(first), &mut self.store, out);
         self.relieve_if_full(notice.queue, notice.seq, out);
     }
 

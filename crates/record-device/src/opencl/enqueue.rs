@@ -54,13 +54,13 @@ fn submit(queue: usize, event: *mut usize, about: About, call: impl FnOnce(*mut 
     let place = if asked_for { event } else { &raw mut own_event };
     // A call that blocks cannot hold the lock: what it waits for may come from the same queue.
     let order = (!about.blocks).then(|| known.submission.lock().unwrap_or_else(PoisonError::into_inner));
-    let (seq, concurrent) = hub::lock(&known.numbers).begin();
+    let (seq, beside) = hub::lock(&known.numbers).begin();
     let id = NEXT_ID.fetch_add(1, Relaxed);
     let append = clocks::now();
     let what = What::new(about.kind, name);
-    hub.append_beside((known.index, seq, concurrent), what, id, about.bytes, append);
+    hub.append_beside((known.index, seq, beside), what, id, about.bytes, append);
     let status = call(place);
-    hub::lock(&known.numbers).end();
+    hub::lock(&known.numbers).end(seq);
     drop(order);
     // SAFETY: a successful call has put an event there.
     let made = if status == SUCCESS { unsafe { *place } } else { 0 };

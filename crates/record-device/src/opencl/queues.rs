@@ -37,20 +37,23 @@ pub(super) struct KnownQueue {
 #[derive(Default)]
 pub(super) struct Numbers {
     next: u64,
-    /// Calls that submit, and have not returned.
-    submitting: u64,
+    /// Operations whose calls have not returned.
+    submitting: Vec<u64>,
 }
 
 impl Numbers {
-    /// The number of an operation that is about to be submitted, and whether another one is being submitted.
-    pub fn begin(&mut self) -> (u64, bool) {
+    /// The number of an operation that is about to be submitted, and the first one that is being submitted.
+    pub fn begin(&mut self) -> (u64, Option<u64>) {
+        let seq = self.next;
         self.next += 1;
-        self.submitting += 1;
-        (self.next - 1, self.submitting > 1)
+        let beside = self.submitting.iter().copied().min();
+        self.submitting.push(seq);
+        (seq, beside)
     }
 
-    pub fn end(&mut self) {
-        self.submitting -= 1;
+    /// The operation's call has returned.
+    pub fn end(&mut self, seq: u64) {
+        self.submitting.retain(|of| *of != seq);
     }
 }
 
