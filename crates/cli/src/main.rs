@@ -27,12 +27,14 @@ mod reading;
 mod verbs;
 mod watch;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use signal_hook::consts::SIGXFSZ;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use taskscope_view::format::harmless;
+use taskscope_view::format::{harmless, shell_word};
 use verbs::{
     check, diff, doctor, dump, emulate, explain, export, generate, import, info, record, report, slice, sort,
     sync, top, view,
@@ -123,10 +125,19 @@ fn harmless_misuse(error: &clap::Error, arguments: &[OsString]) -> clap::Error {
     parsed.err().unwrap_or_else(|| CommandLine::command().error(error.kind(), "an argument is not valid"))
 }
 
+/// The command that somebody meant who gave a program or a trace in the place of a subcommand.
+fn meant(first: &Path) -> Option<String> {
+    if newest::is_trace(first) {
+        return Some(format!("taskscope report {}", shell_word(first)));
+    }
+    record::is_program(first).then(|| format!("taskscope record -- {}", shell_word(first)))
+}
+
 fn taskscope(arguments: Vec<OsString>) -> ExitCode {
     // A job script tells "could not run" from the program's own exit code by 125, as with `env`.
     let misuse = if arguments.get(1).is_some_and(|verb| verb == "record") { record::CANNOT_RUN } else { 2 };
     let given = arguments.clone();
+    let first = arguments.get(1).map(PathBuf::from);
     match CommandLine::try_parse_from(arguments) {
         Ok(command_line) => {
             if command_line.no_color {
@@ -139,6 +150,11 @@ fn taskscope(arguments: Vec<OsString>) -> ExitCode {
             let error = if asked_for_help { error } else { harmless_misuse(&error, &given) };
             // Nothing is left to do when even the message cannot be written.
             let _ = error.print();
+            if error.kind() == ErrorKind::InvalidSubcommand
+                && let Some(command) = first.as_deref().and_then(meant)
+            {
+                eprintln!("  try:  {command}");
+            }
             ExitCode::from(if asked_for_help { 0 } else { misuse })
         }
     }

@@ -44,11 +44,20 @@ pub fn newest() -> anyhow::Result<PathBuf> {
     let entries = std::fs::read_dir(here)
         .map_err(|error| Failure::new("cannot look for a trace in this directory").why(error.to_string()))?;
     // Without `./`.
-    let names = entries.flatten().map(|entry| PathBuf::from(entry.file_name()));
-    let mut candidates: Vec<Candidate> = names.filter(|path| is_trace(path)).map(Candidate::of).collect();
+    let names: Vec<PathBuf> = entries.flatten().map(|entry| PathBuf::from(entry.file_name())).collect();
+    let mut candidates: Vec<Candidate> =
+        names.iter().filter(|path| is_trace(path)).cloned().map(Candidate::of).collect();
     candidates.sort_by(|a, b| b.start_ns.cmp(&a.start_ns).then_with(|| a.path.cmp(&b.path)));
     let Some((chosen, others)) = candidates.split_first() else {
-        return Err(Failure::new("no trace is named, and there is none in this directory")
+        let failure = Failure::new("no trace is named, and there is none in this directory");
+        let closed = |path: &&PathBuf| {
+            std::fs::read_dir(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        };
+        let failure = match names.iter().find(closed) {
+            Some(closed) => failure.why(format!("{} cannot be read: permission denied", closed.display())),
+            None => failure,
+        };
+        return Err(failure
             .remedy("taskscope record -- COMMAND…        (records one)\nname a trace that is elsewhere, as the last argument")
             .into());
     };

@@ -78,6 +78,9 @@ pub fn open_in_order(
         }
         let failure = Failure::new(error.to_string());
         match &error {
+            OpenError::Unreadable { source, .. } if crate::verbs::is_denied(source) => {
+                failure.remedy(crate::verbs::for_others(&args.trace))
+            }
             OpenError::Unreadable { .. } => failure.remedy("check the path: a trace is a directory"),
             OpenError::NoStreams { .. } => failure
                 .why("a thread's stream is a directory with a stream.json and a stream.obs")

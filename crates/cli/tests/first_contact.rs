@@ -203,6 +203,23 @@ fn a_trace_that_is_being_recorded_is_called_so() {
     assert_eq!(names(here.path()), ["cat.trace"]);
 }
 
+#[test]
+fn a_program_or_trace_without_a_subcommand_is_recognized() {
+    let here = tempfile::tempdir().unwrap();
+    without_openmp(here.path(), "app", "int main(void) { return 0; }\n", &[]);
+    fs::create_dir(here.path().join("a.trace")).unwrap();
+    fs::write(here.path().join("a.trace/taskscope-run.json"), "{}").unwrap();
+    let talk = |word: &str| {
+        let refused = output(taskscope().current_dir(here.path()).arg(word));
+        assert_eq!(refused.status.code(), Some(2));
+        text(&refused.stderr)
+    };
+    assert!(talk("./app").contains("  try:  taskscope record -- ./app\n"));
+    assert!(talk("a.trace").contains("  try:  taskscope report a.trace\n"));
+    assert!(!talk("repotr").contains("try:"));
+    assert!(talk("repotr").contains("'report'"));
+}
+
 /// Words behind a lone `1` that are plurals.
 fn plurals_of_one(text: &str) -> Vec<String> {
     let words: Vec<&str> =

@@ -29,4 +29,4 @@ pub mod top;
 pub mod view;
 
 pub use no_streams::{is_being_recorded, is_explained};
-pub use open_trace::{open, open_part, open_part_watched, open_soon};
+pub use open_trace::{for_others, is_denied, open, open_part, open_part_watched, open_soon};

@@ -59,7 +59,8 @@ fn with_events(
                 .remedy("give the directory that `taskscope record` or an ovni runtime wrote")
         }
         OpenError::Unreadable { source, .. } => {
-            Failure::new(format!("cannot read {shown}")).why(source.to_string())
+            let failure = Failure::new(format!("cannot read {shown}")).why(source.to_string());
+            if is_denied(&source) { failure.remedy(for_others(trace)) } else { failure }
         }
         OpenError::PlayedLost { text, .. } => {
             Failure::new(format!("cannot read back what was played of {shown}"))
@@ -94,6 +95,16 @@ fn with_events(
         return Err(crate::reading::nothing_to_read(trace, why, session.streams.len()));
     }
     Ok(session)
+}
+
+/// Whether the permissions forbid it.
+pub fn is_denied(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::PermissionDenied
+}
+
+/// What the owner of a trace does so that others can read it.
+pub fn for_others(trace: &Path) -> String {
+    format!("chmod -R go+rX {}        (by its owner)", shell_word(trace))
 }
 
 /// A profile where a trace is needed.

@@ -124,6 +124,11 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
+/// Whether a command of this name could be run.
+pub fn is_program(name: &Path) -> bool {
+    program::find(name.as_os_str()).is_ok()
+}
+
 /// Runs the program; never returns when the program was killed by a signal.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(why) = without_effect(&args) {

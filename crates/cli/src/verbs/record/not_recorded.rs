@@ -322,12 +322,12 @@ fn found_in(programs: &[PathBuf], seen: &Seen) -> Vec<Found> {
         found.known().is_some_and(|known| matches!(known.group, Group::Native | Group::Rust))
             && found.key != "threads"
     };
-    if is_interpreted || found.iter().any(is_native) {
-        found.retain(|found| found.key != "threads");
-    }
     // Every Rust program is one; it says something only where there are threads.
     if seen.threads <= 1 && !has(&found, &["threads", "cxx-threads"]) {
         found.retain(|found| found.key != "rust");
+    }
+    if is_interpreted || found.iter().any(is_native) {
+        found.retain(|found| found.key != "threads");
     }
     found
 }
