@@ -31,7 +31,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use signal_hook::consts::SIGXFSZ;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use taskscope_view::format::{harmless, shell_word};
@@ -137,7 +137,6 @@ fn taskscope(arguments: Vec<OsString>) -> ExitCode {
     // A job script tells "could not run" from the program's own exit code by 125, as with `env`.
     let misuse = if arguments.get(1).is_some_and(|verb| verb == "record") { record::CANNOT_RUN } else { 2 };
     let given = arguments.clone();
-    let first = arguments.get(1).map(PathBuf::from);
     match CommandLine::try_parse_from(arguments) {
         Ok(command_line) => {
             if command_line.no_color {
@@ -151,7 +150,7 @@ fn taskscope(arguments: Vec<OsString>) -> ExitCode {
             // Nothing is left to do when even the message cannot be written.
             let _ = error.print();
             if error.kind() == ErrorKind::InvalidSubcommand
-                && let Some(command) = first.as_deref().and_then(meant)
+                && let Some(command) = given.get(1).map(Path::new).and_then(meant)
             {
                 eprintln!("  try:  {command}");
             }

@@ -81,7 +81,7 @@ known! {
     "go" "Go" Native [];
     "rayon" "rayon" Rust []: "crate taskscope-record, feature rayon";
     "tokio" "tokio" Rust []: "crate taskscope-record, features tokio and tracing";
-    "rust" "Rust" Rust [];
+    "rust" "Rust threads" Rust [];
     "cxx-threads" "C++ threads" Native [];
     "threads" "threads" Native [];
 }

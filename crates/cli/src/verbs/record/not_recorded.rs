@@ -304,8 +304,11 @@ fn found_in(programs: &[PathBuf], seen: &Seen) -> Vec<Found> {
             }
         }
     }
-    let mut found: Vec<Found> = found.into_values().collect();
-    // The particular thing is enough.
+    particular(found.into_values().collect(), seen.threads)
+}
+
+/// What was found without the general things that follow from particular ones.
+fn particular(mut found: Vec<Found>, threads: u64) -> Vec<Found> {
     let has = |found: &[Found], keys: &[&str]| found.iter().any(|found| keys.contains(&found.key));
     let is_interpreted =
         found.iter().any(|found| found.known().is_some_and(|known| known.group == Group::Interpreter));
@@ -323,7 +326,7 @@ fn found_in(programs: &[PathBuf], seen: &Seen) -> Vec<Found> {
             && found.key != "threads"
     };
     // Every Rust program is one; it says something only where there are threads.
-    if seen.threads <= 1 && !has(&found, &["threads", "cxx-threads"]) {
+    if threads <= 1 && !has(&found, &["threads", "cxx-threads"]) {
         found.retain(|found| found.key != "rust");
     }
     if is_interpreted || found.iter().any(is_native) {
@@ -398,6 +401,21 @@ mod tests {
             "{later:?}"
         );
         assert!(later.remedies[0].starts_with("taskscope record --preload"), "{later:?}");
+    }
+
+    #[test]
+    fn general_things_give_way_to_particular_ones() {
+        let keys = |keys: &[&'static str], threads: u64| {
+            let found = keys.iter().map(|key| Found { key, name: key, file: None }).collect();
+            particular(found, threads).iter().map(|found| found.key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(&["rust", "threads"], 1), ["rust"], "of a short program");
+        assert_eq!(keys(&["rust"], 3), ["rust"]);
+        assert_eq!(keys(&["rust"], 1), [""; 0]);
+        assert_eq!(keys(&["rayon", "rust", "threads"], 1), ["rayon"]);
+        assert_eq!(keys(&["tbb", "cxx-threads"], 1), ["tbb"]);
+        assert_eq!(keys(&["python", "threads"], 1), ["python"]);
+        assert_eq!(keys(&["threads"], 1), ["threads"]);
     }
 
     #[test]
