@@ -260,7 +260,11 @@ fn a_thread_of_the_runtime_loses_nothing() {
     let (case, trace) = (case.to_str().unwrap(), trace.to_str().unwrap());
     let imported = taskscope(&["import", case, "-o", trace]);
     let message = String::from_utf8(imported.stderr).unwrap();
-    assert!(imported.status.success() && message.contains("1 workers") && message.contains("no capacity: 4"));
+    assert!(
+        imported.status.success()
+            && message.contains("1 worker on 1 node")
+            && message.contains("no capacity: 4")
+    );
     let report = json_of(&["report", "--section", "ledger,path,pop,idle", "--json", trace]);
     assert_eq!((&report["workers"], &report["runtime_threads"]), (&1.into(), &serde_json::json!([4])));
     assert_eq!((&report["capacity_ns"], &report["wall_ns"]), (&100.into(), &100.into()));

@@ -98,7 +98,7 @@ fn a_chain_to_itself_is_no_chain() {
 }
 
 #[test]
-fn thread_sanitizer_keeps_its_tool() {
+fn programs_with_thread_sanitizer_keep_its_tool_and_are_not_recorded() {
     if !Compiler::Clang.is_installed() {
         return;
     }
@@ -125,5 +125,5 @@ fn thread_sanitizer_keeps_its_tool() {
     }
     let (with, trace) = races(true);
     assert_eq!(with, "", "without libarcher, tasks ordered by dependences would be reported as races");
-    assert_eq!(trace.count(p::TASK_END), 3);
+    assert_eq!(trace.count(p::TASK_END), 0, "such programs run as alone");
 }

@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn the_program_sees_only_what_it_has_asked_for() {
-        // A thread of this test's own, without the standard library's alternate stack.
+        // SAFETY: the thread is this test's own, and ends without an alternate stack; all pointers lead to its locals, or to
+        // memory that outlives the stack's use.
         let thread = std::thread::spawn(|| unsafe {
             let mut before = MaybeUninit::uninit();
             assert_eq!(sigaltstack(&NONE, before.as_mut_ptr()), 0);
