@@ -34,7 +34,7 @@ pub fn loaded() -> Option<Loaded> {
     let path = unsafe {
         let mut found: libc::Dl_info = std::mem::zeroed();
         let is_known = libc::dladdr(function, &mut found) != 0 && !found.dli_fname.is_null();
-        is_known.then(|| CStr::from_ptr(found.dli_fname).to_bytes().to_vec()).unwrap_or_default()
+        if is_known { CStr::from_ptr(found.dli_fname).to_bytes().to_vec() } else { Vec::new() }
     };
     // SAFETY: null, or strings.
     let text = |string: *const c_char| unsafe {

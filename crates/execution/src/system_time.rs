@@ -365,7 +365,7 @@ impl Execution {
             OsSource::Switches => 2,
         };
         let mut of_looms: FxHashMap<&str, OsSource> = FxHashMap::default();
-        let threads = self.threads.iter().filter(|row| row.kind != ThreadKind::Cpu && row.track.len() > 0);
+        let threads = self.threads.iter().filter(|row| row.kind != ThreadKind::Cpu && !row.track.is_empty());
         for row in threads {
             let loom = self.processes[row.process.index()].loom.as_str();
             let weakest = of_looms.entry(loom).or_insert(row.os_source);

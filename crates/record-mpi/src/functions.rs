@@ -151,6 +151,8 @@ const fn message(count: u8, datatype: u8, peer: u8, tag: u8, comm: u8) -> Messag
     Message { count, datatype, peer, tag, comm }
 }
 
+/// Is evaluated when this is compiled, where an index out of bounds is an error.
+#[expect(clippy::indexing_slicing)]
 const fn by_variant<const N: usize>(symbols: [(usize, &'static str); N]) -> [&'static str; VARIANTS] {
     let mut all = [""; VARIANTS];
     let mut at = 0;

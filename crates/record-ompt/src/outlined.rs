@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(location_of(at(&OTHER)), None);
         assert_eq!(location_of(at(&IDENT) + 4), None);
         assert_eq!(location_of(0x10_0000), None);
-        let local = Ident { reserved: 0, flags: 2, more: [0; 2], text: b"text\0".as_ptr() };
+        let local = Ident { reserved: 0, flags: 2, more: [0; 2], text: c"text".as_ptr().cast() };
         assert_eq!(location_of(at(&local)), None, "compilers write no idents on the stack");
     }
 

@@ -120,9 +120,9 @@ fn print_of_devices(broken: &[device_check::Violation], args: &Args) -> anyhow::
             });
             writeln!(out, "{line}").context("cannot print")?;
         } else if *count <= SHOWN || args.all {
-            eprintln!("error[{rule}]: {}", taskscope_view::format::harmless(&text));
+            eprintln!("error[{rule}]: {}", taskscope_view::format::harmless(text));
             let of = seq.map(|seq| format!(", operation {seq}")).unwrap_or_default();
-            eprintln!("  in:   {}{of}", taskscope_view::format::harmless(&location));
+            eprintln!("  in:   {}{of}", taskscope_view::format::harmless(location));
             if *count == 1 {
                 let meaning = device_check::RULES.iter().find(|(name, _)| name == rule);
                 eprintln!("  means: {}", meaning.map_or("", |(_, meaning)| meaning));

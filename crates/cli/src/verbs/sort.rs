@@ -65,8 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             if interruption.is_requested() {
                 progress.finish();
-                let kept =
-                    format!("{} sorted, the others are as they were", counted(files as u64 - 1, "file"));
+                let kept = format!("{} sorted, the others are as they were", counted(files - 1, "file"));
                 return Err(interruption.failure(kept).into());
             }
             stream.sort_file(which).map_err(|error| {

@@ -116,7 +116,7 @@ fn measured_offsets(trace: &Trace) -> Option<(ClockOffsets, Vec<ClockDrift>)> {
             }
             let per_million = grown as f64 / (end - begin) as f64 * 1e6;
             let seconds = (end - begin) as f64 / 1e9;
-            let host = taskscope_view::format::harmless(&host);
+            let host = taskscope_view::format::harmless(host);
             eprintln!(
                 "host {host}: offset {before} ns at first, {after} ns {seconds:.3} s later, each within {error} ns: \
                  drift {per_million:.3} ns a millisecond"
