@@ -219,7 +219,7 @@ impl Switches {
                 Some(since) => self.end_unseen(since, false, off, first),
                 None => self.balance(sums, false, off, first),
             }
-            self.coalesce(off, first);
+            self.coalesced += coalesce(off, first);
         }
         if let Some(out) = self.out.as_mut().filter(|out| out.is_blocked && !out.is_reported)
             && out.since.saturating_add(LONG_NS) < now
@@ -391,50 +391,50 @@ impl Switches {
         self.owed_ns = left as i64;
     }
 
-    /// Sums up the brief blocked intervals of a look, and of very many the shorter ones.
-    fn coalesce(&mut self, off: &mut Vec<OffCpu>, first: usize) {
-        let blocked_ns = |off: &OffCpu| match off.kind {
-            Kind::Blocked { .. } => Some(off.end - off.start),
-            _ => None,
-        };
-        let mut lengths: Vec<u64> = off[first..].iter().filter_map(blocked_ns).collect();
-        let least = if lengths.len() > MAX_SINGLE {
-            let (_, at, _) = lengths.select_nth_unstable_by(MAX_SINGLE, |a, b| b.cmp(a));
-            BRIEF_NS.max(*at + 1)
-        } else {
-            BRIEF_NS
-        };
-        let (mut start, mut end, mut blocked, mut delays, mut intervals) = (u64::MAX, 0, 0, 0, 0);
-        let mut row = 0;
-        off.retain(|off| {
-            row += 1;
-            match off.kind {
-                Kind::Blocked { delay_ns } if row > first && off.end - off.start < least => {
-                    (start, end) = (start.min(off.start), off.end);
-                    blocked += off.end - off.start - delay_ns;
-                    delays += delay_ns;
-                    intervals += 1;
-                    false
-                }
-                _ => true,
-            }
-        });
-        self.coalesced += intervals;
-        if delays > 0 {
-            off.push(OffCpu { start, end, kind: Kind::RunDelay { ns: delays } });
-        }
-        if blocked > 0 {
-            off.push(OffCpu { start, end, kind: Kind::BlockedSum { ns: blocked } });
-        }
-        off[first..].sort_by_key(|off| off.end);
-    }
-
     /// The word at a position of the stream of records, all of which are multiples of 8 long.
     fn word(&self, at: u64) -> u64 {
         let offset = (at % RING_BYTES as u64) as usize & !7;
         // SAFETY: within the ring, aligned; the kernel has written it before the head.
         unsafe { self.base.add(self.page + offset).cast::<u64>().read_volatile() }
     }
+}
+
+/// Sums up the brief blocked intervals from `first` on, and of very many the shorter ones; returns their number.
+fn coalesce(off: &mut Vec<OffCpu>, first: usize) -> u64 {
+    let blocked_ns = |off: &OffCpu| match off.kind {
+        Kind::Blocked { .. } => Some(off.end - off.start),
+        _ => None,
+    };
+    let mut lengths: Vec<u64> = off[first..].iter().filter_map(blocked_ns).collect();
+    let least = if lengths.len() > MAX_SINGLE {
+        let (_, at, _) = lengths.select_nth_unstable_by(MAX_SINGLE, |a, b| b.cmp(a));
+        BRIEF_NS.max(*at + 1)
+    } else {
+        BRIEF_NS
+    };
+    let (mut start, mut end, mut blocked, mut delays, mut intervals) = (u64::MAX, 0, 0, 0, 0);
+    let mut row = 0;
+    off.retain(|off| {
+        row += 1;
+        match off.kind {
+            Kind::Blocked { delay_ns } if row > first && off.end - off.start < least => {
+                (start, end) = (start.min(off.start), off.end);
+                blocked += off.end - off.start - delay_ns;
+                delays += delay_ns;
+                intervals += 1;
+                false
+            }
+            _ => true,
+        }
+    });
+    if delays > 0 {
+        off.push(OffCpu { start, end, kind: Kind::RunDelay { ns: delays } });
+    }
+    if blocked > 0 {
+        off.push(OffCpu { start, end, kind: Kind::BlockedSum { ns: blocked } });
+    }
+    off[first..].sort_by_key(|off| off.end);
+    intervals
 }
 
 impl Drop for Switches {
@@ -461,6 +461,27 @@ mod tests {
         // Sums and records are of different moments.
         assert_eq!(known.split_unseen(0..10_000, 9_000, 500, 400, false), (0, 0));
         assert_eq!(known.split_unseen(0..10_000, 0, 9_000, 6_000, false), (5_000, 0));
+    }
+
+    #[test]
+    fn brief_waits_are_summed_and_counted() {
+        let blocked = |start, end, delay_ns| OffCpu { start, end, kind: Kind::Blocked { delay_ns } };
+        // One of an earlier look, which stays.
+        let mut off = vec![blocked(0, 5, 0)];
+        off.extend((0..100).map(|n| blocked(10 + n * 10, 14 + n * 10, 1)));
+        off.push(OffCpu { start: 1_100, end: 1_105, kind: Kind::Preempted });
+        off.push(blocked(2_000, 2_000 + BRIEF_NS, 7));
+        assert_eq!(coalesce(&mut off, 1), 100);
+        let rows: Vec<_> = off.iter().map(|off| (off.start, off.end)).collect();
+        assert_eq!(rows, [(0, 5), (10, 1_004), (10, 1_004), (1_100, 1_105), (2_000, 2_000 + BRIEF_NS)]);
+        assert!(matches!(off[1].kind, Kind::RunDelay { ns: 100 }));
+        assert!(matches!(off[2].kind, Kind::BlockedSum { ns: 300 }));
+        // Of many long ones the longest stay.
+        let mut off: Vec<_> =
+            (0..1_000).map(|n| blocked(n * 1_000_000, n * 1_000_000 + BRIEF_NS + n, 0)).collect();
+        assert_eq!(coalesce(&mut off, 0), 1_000 - MAX_SINGLE as u64);
+        assert_eq!(off.len(), MAX_SINGLE + 1);
+        assert!(off.iter().all(|off| off.end - off.start >= BRIEF_NS + 744));
     }
 
     #[test]
