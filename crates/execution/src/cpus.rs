@@ -151,6 +151,9 @@ pub struct CpuFacts {
     pub quota: Option<Quota>,
     /// When the limit was reached, in the order of time; empty where it never was, or is not known.
     pub throttled: Vec<Throttled>,
+    /// When a signal had stopped the process (SIGSTOP: `cpulimit`, Ctrl-Z, a debugger), start and first nanosecond after it, in the
+    /// order of time; empty where it never was, or is not known.
+    pub stopped: Vec<(u64, u64)>,
     /// Use of the allowed CPUs, in the order of time, without gaps; empty where not known.
     pub loads: Vec<CpuLoad>,
 }
@@ -165,6 +168,11 @@ impl CpuFacts {
     /// Nanoseconds of throttling, as [`Throttled::ns`].
     pub fn throttled_ns(&self) -> u64 {
         self.throttled.iter().fold(0, |sum, part| sum.saturating_add(part.ns))
+    }
+
+    /// Nanoseconds in which the process was stopped.
+    pub fn stopped_ns(&self) -> u64 {
+        self.stopped.iter().fold(0, |sum, (start, end)| sum.saturating_add(end.saturating_sub(*start)))
     }
 
     /// The whole time of which the use is known; `None` where it is not.

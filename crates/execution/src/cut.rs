@@ -56,6 +56,13 @@ impl Execution {
             if let Some(cpus) = &mut process.cpus {
                 // Of readings around a border nobody knows how much was on which side.
                 cpus.throttled.retain(|throttled| overlaps(throttled.start, throttled.end, begin, end));
+                cpus.stopped.retain_mut(|(start, end)| match part.within(*start, *end) {
+                    Some(within) => {
+                        (*start, *end) = within;
+                        true
+                    }
+                    None => false,
+                });
                 cpus.loads.retain(|load| overlaps(load.start, load.end, begin, end));
             }
             (process.first, process.last) = part.within(process.first, process.last).unwrap_or((0, 0));

@@ -32,7 +32,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum SystemCause {
-    /// Something else had the CPU: another process, the kernel, or the limit of a control group.
+    /// Something else had the CPU: another process, the kernel, or the limit of a control group; or a signal had stopped the process.
     NoCpu,
     /// The job's own threads had all CPUs that it may use.
     MoreWorkers,
@@ -276,6 +276,8 @@ pub struct CpuShortage {
     pub others_ns: u64,
     /// Not lost to the system: workers that could run and had no CPU, waiting meanwhile for others that worked.
     pub waiting_ns: u64,
+    /// The part of `own_ns` and `waiting_ns` in which a signal had stopped the process: no `run_delay`.
+    pub stopped_ns: u64,
 }
 
 impl CpuShortage {
@@ -286,7 +288,7 @@ impl CpuShortage {
 
     /// How long workers could run and had no CPU, as the kernel's `run_delay` counts it.
     pub fn runnable_ns(&self) -> u64 {
-        self.own_ns + self.waiting_ns
+        (self.own_ns + self.waiting_ns).saturating_sub(self.stopped_ns)
     }
 }
 
@@ -313,8 +315,20 @@ impl Execution {
             shortage.own_ns += own;
             shortage.others_ns += lost.map(|part| part.end - part.start).sum::<u64>() - own;
             shortage.waiting_ns += total(&runnable) - own;
+            shortage.stopped_ns += overlap_ns(&runnable, self.stops_of(thread).iter().copied());
         }
         shortage
+    }
+
+    /// When a signal had stopped the process of a thread, in order; empty where not known.
+    pub fn stops_of(&self, thread: ThreadIndex) -> &[(u64, u64)] {
+        let process = &self.processes[self.threads[thread.index()].process.index()];
+        process.cpus.as_ref().map_or(&[], |cpus| &cpus.stopped)
+    }
+
+    /// Nanoseconds of a thread's time without a CPU in which a signal had stopped its process.
+    pub fn stopped_ns(&self, thread: ThreadIndex) -> u64 {
+        overlap_ns(&self.runnable_times(thread), self.stops_of(thread).iter().copied())
     }
 
     /// The times of a thread that the system took, in order.

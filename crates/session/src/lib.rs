@@ -27,6 +27,7 @@ mod profiles;
 mod recorders;
 mod run_file;
 pub mod selection;
+mod stops;
 mod task_graph;
 mod told_ranks;
 mod track_file;
@@ -257,8 +258,8 @@ impl Session {
         if let Some(error) = track_file.as_ref().and_then(|file| file.failure()) {
             return Err(OpenError::PlayedLost { path: root.to_path_buf(), text: error.to_string() });
         }
-        os_time::add_os_times(&trace, &names, &mut execution);
         cpus::add_cpus(&trace, &threads, &names, &mut execution);
+        os_time::add_os_times(&trace, &names, &mut execution);
         let devices = devices::read_devices(&trace);
         execution.attribute_system_time_and_devices(&device_work::device_waits(&execution, &devices));
         told_ranks::add_told_ranks(&trace, &threads, &mut execution);

@@ -1,6 +1,7 @@
 //! Times off the CPU, from the side stream that each recorded process has.
 
 use crate::recorders::RecorderName;
+use crate::stops::{Watched, apply_stops};
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_event::models::system;
 use taskscope_execution::{Execution, OsSource, OsTimes, OsTotals, ProcessIndex, RunDelay, ThreadIndex};
@@ -37,16 +38,25 @@ pub(crate) fn add_os_times(
 ) {
     for location in trace.locations().iter().filter(|location| location.metadata["kind"] == "os-time") {
         let summed = location.metadata["source"] == "schedstat";
-        for (tid, own) in read(location) {
+        let Read { rows, kept } = read(location);
+        let (mut threads, mut watched) = (Vec::new(), Vec::new());
+        for (tid, own) in rows {
             if let Some(thread) = find(processes, execution, location, tid as i64) {
-                let times = own.finish();
-                let in_sums = times.run_delays.iter().fold(0, |sum: u64, part| sum.saturating_add(part.ns));
                 let track = &execution.threads[thread.index()].track;
-                let is_estimated =
-                    summed || in_sums.saturating_mul(MAX_SUMMED) > track.end().saturating_sub(track.start());
-                let source = if is_estimated { OsSource::Estimated } else { OsSource::Switches };
-                execution.add_os_times(thread, source, times);
+                threads.push(thread);
+                watched.push(Watched { start: track.start(), end: track.end(), times: own.finish() });
             }
+        }
+        let stopped = apply_stops(kept, &mut watched);
+        if let Some(thread) = threads.first().filter(|_| !stopped.is_empty()) {
+            let process = execution.threads[thread.index()].process;
+            execution.processes[process.index()].cpus.get_or_insert_default().stopped = stopped;
+        }
+        for (thread, Watched { start, end, times }) in threads.into_iter().zip(watched) {
+            let in_sums = times.run_delays.iter().fold(0, |sum: u64, part| sum.saturating_add(part.ns));
+            let is_estimated = summed || in_sums.saturating_mul(MAX_SUMMED) > end.saturating_sub(start);
+            let source = if is_estimated { OsSource::Estimated } else { OsSource::Switches };
+            execution.add_os_times(thread, source, times);
         }
     }
 }
@@ -80,8 +90,17 @@ fn find(
     row.map(|row| ThreadIndex(row as u32))
 }
 
-fn read(location: &Location) -> Vec<(u64, OfThread)> {
-    let mut rows: Vec<(u64, OfThread)> = Vec::new();
+/// What a side stream has.
+#[derive(Default)]
+struct Read {
+    /// Threads by their ids.
+    rows: Vec<(u64, OfThread)>,
+    /// Start and end of times in which the recorder's own thread was kept from running.
+    kept: Vec<(u64, u64)>,
+}
+
+fn read(location: &Location) -> Read {
+    let Read { mut rows, mut kept } = Read::default();
     let mut numbers: FxHashMap<u32, usize> = FxHashMap::default();
     for event in location.events() {
         let at = event.clock_ns.max(0) as u64;
@@ -136,10 +155,13 @@ fn read(location: &Location) -> Vec<(u64, OfThread)> {
                     rows[row].1.times.coalesced = intervals;
                 }
             }
+            system::KEPT => {
+                kept.extend(first.zip(word(event.payload, 8)).filter(|(start, end)| start < end));
+            }
             _ => {}
         }
     }
-    rows
+    Read { rows, kept }
 }
 
 fn word(payload: &[u8], at: usize) -> Option<u64> {

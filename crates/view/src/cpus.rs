@@ -124,6 +124,8 @@ pub(crate) fn json(execution: &Execution) -> Value {
             "quota_cgroup": facts.quota.as_ref().map(|quota| &quota.cgroup),
             "throttled_periods": facts.throttled.iter().map(|part| part.periods).sum::<u64>(),
             "throttled_ns": facts.throttled_ns(),
+            "stops": facts.stopped.len(),
+            "stopped_ns": facts.stopped_ns(),
             "load": load.map(|load| json!({
                 "ns": load.end.saturating_sub(load.start),
                 "busy_ns": load.busy_ns,
@@ -146,6 +148,7 @@ pub(crate) fn shortage_json(execution: &Execution) -> Value {
         "own_ns": shortage.own_ns,
         "others_ns": shortage.others_ns,
         "waiting_ns": shortage.waiting_ns,
+        "stopped_ns": shortage.stopped_ns,
         "runnable_ns": shortage.runnable_ns(),
     })
 }
@@ -158,13 +161,28 @@ pub(crate) fn shortage_text(execution: &Execution, capacity_ns: u64) -> Option<S
         return None;
     }
     let share = |ns: u64| percent(ns, capacity_ns);
+    let stopped = match stopped_text(execution) {
+        Some(text) => format!(" ({} {text})", share(shortage.stopped_ns)),
+        None => String::new(),
+    };
     Some(format!(
-        "Workers could run and had no CPU for {} of the time: {} lost, {} while they waited for others. {} more were lost \
-         by workers that waited until others got a CPU.",
-        share(shortage.runnable_ns()),
+        "Workers could run and had no CPU for {} of the time{stopped}: {} lost, {} while they waited for others. {} more were \
+         lost by workers that waited until others got a CPU.",
+        share(shortage.own_ns + shortage.waiting_ns),
         share(shortage.own_ns),
         share(shortage.waiting_ns),
         share(shortage.others_ns)
+    ))
+}
+
+/// How often and how long signals stopped the process that was stopped longest; `None` where none was.
+pub(crate) fn stopped_text(execution: &Execution) -> Option<String> {
+    let facts = execution.processes.iter().filter_map(|process| process.cpus.as_ref());
+    let facts = facts.filter(|facts| !facts.stopped.is_empty()).max_by_key(|facts| facts.stopped_ns())?;
+    Some(format!(
+        "stopped by signals {} for {} (SIGSTOP: cpulimit, Ctrl-Z, a debugger)",
+        counted(facts.stopped.len() as u64, "time"),
+        crate::format::time(facts.stopped_ns())
     ))
 }
 

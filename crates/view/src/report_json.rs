@@ -252,6 +252,7 @@ fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
             "on_cpu_ns": thread.os_totals.on_cpu_ns,
             "run_delay_ns": thread.os_totals.run_delay_ns,
             "runnable_ns": known_off.then(|| total(execution.runnable_times(row.thread))),
+            "stopped_ns": known_off.then(|| execution.stopped_ns(row.thread)),
             "blocked_ns": known_off.then(|| total(execution.blocked_times(row.thread))),
             "states": by_state(&row.by_state),
         })

@@ -152,8 +152,23 @@ fn is_of_no_place(kind: FindingKind) -> bool {
     matches!(kind, FindingKind::System | FindingKind::Oversubscribed)
 }
 
-/// Who had the CPUs that threads went without, as far as the recording tells.
+/// Why threads had no CPU, as far as the recording tells.
 fn no_cpu(session: &Session) -> String {
+    let shortage = session.execution.cpu_shortage();
+    let all = shortage.own_ns + shortage.waiting_ns;
+    match crate::cpus::stopped_text(&session.execution) {
+        Some(text) if shortage.stopped_ns * 2 > all => {
+            format!("threads had no CPU: the process was {text}")
+        }
+        Some(text) if shortage.stopped_ns * 20 > all => {
+            format!("{}; the process was {text}", used_by_others(session))
+        }
+        _ => used_by_others(session),
+    }
+}
+
+/// What had the CPUs that threads went without.
+fn used_by_others(session: &Session) -> String {
     let facts: Vec<_> =
         session.execution.processes.iter().filter_map(|process| process.cpus.as_ref()).collect();
     let limits = facts.iter().filter(|facts| facts.throttled_ns() > 0);

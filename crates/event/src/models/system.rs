@@ -3,15 +3,15 @@
 //!
 //! One location a process, kind `os-time`: a directory in that of the process with `taskscope.json`
 //! (`source`: `context-switches`, where each interval is known, or `schedstat`, where sums over short
-//! periods are; `loom`, `pid`) and no `stream.json`. Events are in the order of their clocks. Events about CPUs have the time of
-//! the reading (`at`, same clock) as a field. In a mask, bit *n* of byte *b* is CPU 8 *b* + *n*.
+//! periods are; `loom`, `pid`) and no `stream.json`. Events are in the order of their clocks. Events about CPUs and stops have their times
+//! (`at`, `start`, `end`, same clock) as fields. In a mask, bit *n* of byte *b* is CPU 8 *b* + *n*.
 
 use super::prelude::*;
 
 /// The letter that opens every code of this model.
 pub const LETTER: u8 = b'Y';
 /// The model version that these events belong to.
-pub const VERSION: &str = "1.1.0";
+pub const VERSION: &str = "1.2.0";
 
 events! {
     THREAD = b"YTt" plain (tid: u64, thread: u32) Rule, "watches thread {tid}, which is number {thread} from now on";
@@ -28,5 +28,6 @@ events! {
     BOUND = b"YAt" jumbo (at: u64, tid: u64, mask: rest) Rule, "found at {at}, and at the next reading, that thread {tid} may use the CPUs of the mask {mask}";
     QUOTA = b"YQc" jumbo (at: u64, millicpus: u64, cgroup: str) Rule, "found at {at} that the control group {cgroup} limits the process to {millicpus} thousandths of a CPU (0: no limit)";
     THROTTLED = b"YQt" jumbo (start: u64, end: u64, periods: u64, ns: u64) Rule, "found that from {start} to {end} the process's control groups were throttled in {periods} periods, for {ns} ns summed over CPUs";
+    KEPT = b"YKh" jumbo (start: u64, end: u64) Rule, "found that from {start} to {end} the recorder's housekeeping thread was kept from running, neither by a wait of its own nor for want of a CPU";
     CPU_TIME = b"YUt" jumbo (at: u64, busy_ns: u64, stolen_ns: u64, own_ns: u64) Rule, "found at {at} that the CPUs of the process's mask had been busy for {busy_ns} ns since boot, that the hypervisor had kept them for {stolen_ns} ns, and that the process had used {own_ns} ns of CPU time";
 }

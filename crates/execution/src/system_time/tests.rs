@@ -165,7 +165,7 @@ fn time_without_a_cpu_is_apart_by_who_had_none() {
         &[(0, 50, 80), (1, 45, 60)],
     );
     let shortage = execution.cpu_shortage();
-    assert_eq!(shortage, CpuShortage { own_ns: 30 + 10, others_ns: 20, waiting_ns: 5 });
+    assert_eq!(shortage, CpuShortage { own_ns: 30 + 10, others_ns: 20, waiting_ns: 5, stopped_ns: 0 });
     assert_eq!((shortage.lost_ns(), shortage.runnable_ns()), (60, 45));
 }
 

@@ -14,7 +14,8 @@
 //! in the kernel). The delay between wake-up and return is in the sums of `schedstat`, not in the switches, so these
 //! are read beside them ([`switches`]).
 //!
-//! The same thread keeps a page with the time up to date ([`alive`]), as a killed process cannot record its end.
+//! The same thread keeps a page with the time up to date ([`alive`]), as a killed process cannot record its end, and records when
+//! it was itself kept from running ([`stops`]).
 //!
 //! A round takes a CPU from a worker where all are busy: rings, which know the time of every switch, are
 //! looked at as rarely as they stay nearly empty. The rounds take no more than 1 % of one CPU: with many
@@ -24,6 +25,7 @@ mod alive;
 mod cpu_watch;
 mod schedstat;
 mod side_file;
+mod stops;
 mod switches;
 
 use crate::clock;
@@ -40,6 +42,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use stops::Stops;
 use switches::Switches;
 use taskscope_event::models::system;
 
@@ -206,6 +209,8 @@ struct State {
     alive: Alive,
     stream: Option<SideFile>,
     cpus: CpuWatch,
+    /// Start and end of times in which the housekeeping thread was kept from running, not written yet.
+    stops: Vec<[u64; 2]>,
     /// The clock of the last event.
     last: u64,
     numbers: u32,
@@ -399,6 +404,7 @@ impl OsTime {
 
     fn keep_house(&self) {
         let own = OwnThread::begin();
+        let mut stops = Stops::of_calling_thread(self.mode != Mode::Periods);
         let mut state = self.state();
         if !state.ended && !state.gives_way {
             state.alive.begin(&self.process);
@@ -414,7 +420,9 @@ impl OsTime {
             let wait = if sums { pause.min(PERIOD) } else { pause };
             if let Some(left) = wait.checked_sub(last.elapsed()).filter(|left| !left.is_zero()) {
                 let nap = own.sleep(left.min(BEAT));
+                stops.nap_begins(nap);
                 state = self.wake.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner).0;
+                stops.nap_ends(&mut state.stops);
                 state.alive.beat();
                 drop(state);
                 own.end_process_if_alone();
@@ -441,7 +449,7 @@ impl OsTime {
             }
         }
         self.store_names(state, watched);
-        let State { stream: Some(stream), cpus, last, numbers, .. } = state else { return };
+        let State { stream: Some(stream), cpus, stops, last, numbers, .. } = state else { return };
         let mut ready: Vec<(OffCpu, u32)> = Vec::new();
         for watched in watched.iter_mut().filter(|watched| watched.source.is_some()) {
             let now = (*last).max(1);
@@ -496,6 +504,9 @@ impl OsTime {
         cpus.look_at_threads(watched.iter().filter(|watched| !watched.has_left()).map(Watched::ids));
         cpus.look_at_process(until == u64::MAX);
         cpus.write(stream, (*last).max(1));
+        for [start, end] in stops.drain(..) {
+            stream.jumbo((*last).max(1), system::KEPT, &[&start.to_le_bytes(), &end.to_le_bytes()]);
+        }
         stream.store();
     }
 

@@ -417,6 +417,7 @@ fn cpus_to_json(cpus: &CpuFacts) -> Value {
         cpus.quota.as_ref().map(|quota| json!([quota.millicpus, quota.cgroup])),
         cpus.throttled.iter().map(|t| [t.start, t.end, t.periods, t.ns]).collect::<Vec<_>>(),
         cpus.loads.iter().map(|l| [l.start, l.end, l.busy_ns, l.stolen_ns, l.own_ns]).collect::<Vec<_>>(),
+        cpus.stopped.iter().map(|(start, end)| [start, end]).collect::<Vec<_>>(),
     ])
 }
 
@@ -430,6 +431,7 @@ fn cpus_from_json(value: &Value) -> Option<CpuFacts> {
         throttled: (numbers_of_rows(&value[3]).into_iter())
             .map(|[start, end, periods, ns]| Throttled { start, end, periods, ns })
             .collect(),
+        stopped: numbers_of_rows(&value[5]).into_iter().map(|[start, end]| (start, end)).collect(),
         loads: (numbers_of_rows(&value[4]).into_iter())
             .map(|[start, end, busy_ns, stolen_ns, own_ns]| CpuLoad {
                 start,

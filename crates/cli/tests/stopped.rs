@@ -1,0 +1,107 @@
+//! Processes that a signal stops: cpulimit, Ctrl-Z, a debugger.
+
+mod common;
+
+use common::*;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+const STOPS: u32 = 4;
+
+/// The text of a file, as soon as it has a whole line.
+fn line_of(path: &Path) -> String {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(100) {
+        match std::fs::read_to_string(path) {
+            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+            _ => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+    panic!("{} was not written", path.display());
+}
+
+/// Waits until each thread of a process is stopped.
+fn wait_until_stopped(pid: Pid) {
+    let begin = Instant::now();
+    let is_stopped = || {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        tasks.flatten().all(|task| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+        })
+    };
+    while !is_stopped() {
+        assert!(begin.elapsed() < Duration::from_secs(100), "{pid} is not stopped");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The report of a run that is stopped [`STOPS`] times, and the time that all threads were stopped for at most.
+fn stopped(os_time: &str) -> (Value, u64) {
+    let here = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/stopped.c");
+    let program = Compiler::Clang.build_file(&source, &here.path().join("stopped"), &["-pthread"]);
+    let mut command = record(here.path());
+    command.env("TASKSCOPE_OS_TIME", os_time).args(["-q", "-o", "trace", "--"]).arg(program);
+    let mut child = command.args(["ready", "end"]).stdin(Stdio::null()).spawn().unwrap();
+    let pid = Pid::from_raw(line_of(&here.path().join("ready")).parse().unwrap());
+    let mut most = 0;
+    for _ in 0..STOPS {
+        let begin = Instant::now();
+        kill(pid, Signal::SIGSTOP).unwrap();
+        wait_until_stopped(pid);
+        std::thread::sleep(Duration::from_millis(150));
+        kill(pid, Signal::SIGCONT).unwrap();
+        most += begin.elapsed().as_nanos() as u64;
+        std::thread::sleep(Duration::from_millis(60));
+    }
+    std::fs::write(here.path().join("end"), "").unwrap();
+    assert!(child.wait().unwrap().success());
+    (report(&here.path().join("trace")), most)
+}
+
+fn check(os_time: &str) {
+    let (report, most) = stopped(os_time);
+    let threads = report["thread_states"].as_array().unwrap();
+    if threads.iter().any(|thread| thread["off_cpu"] == "unknown") {
+        println!("skipped: no source of times off the CPU here");
+        return;
+    }
+    let number = |value: &Value| value.as_u64().unwrap();
+    let process = &report["process_cpus"][0];
+    let (stops, ns) = (number(&process["stops"]), number(&process["stopped_ns"]));
+    // The recorder's thread may be stopped in its own work, where that is not seen.
+    assert!((1..=u64::from(STOPS)).contains(&stops), "{process}");
+    // Without switches the beginning of a stop may be missing.
+    let missing = if os_time == "schedstat" { 20_000_000 } else { 0 };
+    assert!(ns >= stops * (150_000_000 - missing) && ns <= most, "{stops} stops of {ns} ns, at most {most}");
+    let no_cpu = &report["no_cpu"];
+    assert!(number(&no_cpu["stopped_ns"]) > ns, "both workers are stopped: {no_cpu}");
+    let own = number(&no_cpu["own_ns"]) + number(&no_cpu["waiting_ns"]);
+    assert_eq!(number(&no_cpu["runnable_ns"]) + number(&no_cpu["stopped_ns"]), own);
+    // Stopped time is the system's, of workers and others, and not blocked time.
+    for thread in threads.iter().filter(|thread| thread["worker"] == true) {
+        assert!(number(&thread["stopped_ns"]) <= number(&thread["runnable_ns"]), "{thread}");
+        assert!(
+            thread["states"]["blocked"].as_u64().unwrap_or(0) < 150_000_000 * u64::from(STOPS),
+            "{thread}"
+        );
+    }
+    let findings = report["findings"].as_array().unwrap();
+    let said = |finding: &Value| finding["text"].as_str().unwrap().contains("stopped by signals");
+    assert!(findings.iter().any(said), "{findings:?}");
+}
+
+#[test]
+fn stops_are_time_without_a_cpu_by_context_switches() {
+    check("auto");
+}
+
+#[test]
+fn stops_are_time_without_a_cpu_by_sums() {
+    check("schedstat");
+}
