@@ -455,10 +455,50 @@ fn record_takes_what_openmp_offloads() {
     }
 }
 
+/// The report of a trace or profile.
+fn report_of(recording: &Path) -> serde_json::Value {
+    serde_json::from_slice(&taskscope(&["report", "--json", text(recording)]).stdout).unwrap()
+}
+
+/// Nanoseconds in the rows of a report's table that pass.
+fn sum_of(report: &serde_json::Value, table: &str, passes: &dyn Fn(&serde_json::Value) -> bool) -> u64 {
+    let rows = report[table].as_array().unwrap().iter().filter(|row| passes(row));
+    rows.map(|row| row["ns"].as_u64().unwrap()).sum()
+}
+
+/// Identities between the numbers of `waiting.c`, whatever its run took: the time that the thread waits for the device, that charged to
+/// the kernel, that the other thread waits for the first, and the part of it charged to the construct.
+fn waits_of_waiting(report: &serde_json::Value) -> [u64; 4] {
+    let sum =
+        |table: &str, passes: &dyn Fn(&serde_json::Value) -> bool| -> u64 { sum_of(report, table, passes) };
+    let waited = sum("causes", &|row| row["cause"] == "target_wait");
+    assert_eq!(report["efficiency"]["device_offload_loss_ns"], waited);
+    assert_eq!(sum("blame", &|row| row["cause"] == "target_wait"), waited);
+    let by_kernel = |row: &serde_json::Value| {
+        row["blamed"] == "device" && row["where"].as_str().unwrap().starts_with("target kernel on target.0.")
+    };
+    let joined = sum("blame", &|row| row["cause"] == "join_barrier");
+    let for_construct = |row: &serde_json::Value| {
+        let at = row["where"].as_str().unwrap_or_default();
+        row["cause"] == "join_barrier" && at.starts_with("compute [target at waiting.c:")
+    };
+    [waited, sum("blame", &by_kernel), joined, sum("blame", &for_construct)]
+}
+
 /// What a thread waits for in a device construct is the device's operation, and what its team waits for meanwhile is
-/// that construct; in a trace and in a profile.
+/// that construct: shares, in a recording of `waiting.c` (traces/README.md).
 #[test]
 fn waits_for_a_device_are_charged_to_it() {
+    let report = report_of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces/waiting"));
+    assert_eq!(report["wall_ns"], 388_778_304_u64);
+    assert_eq!(waits_of_waiting(&report), [357_772_170, 356_965_061, 359_839_825, 357_772_170]);
+    let first = &report["findings"][0];
+    assert_eq!((&first["kind"], &first["function"]), (&"device-wait".into(), &"compute".into()), "{first}");
+}
+
+/// The same names and identities in runs of today, as a trace and as a profile, however busy the machine is.
+#[test]
+fn recorded_waits_for_a_device_are_charged_to_it() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let Some(program) = offloading(here, "crates/cli/tests/programs/waiting.c", "36.2\n") else { return };
@@ -467,33 +507,18 @@ fn waits_for_a_device_are_charged_to_it() {
         let record = [&["record", "-o", text(&trace)], options, &["--", text(&program)]].concat();
         let output = taskscope(&record);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&taskscope(&["report", "--json", text(&trace)]).stdout).unwrap()
+        report_of(&trace)
     };
     let report = recorded("t", &[]);
-    let sum = |table: &str, is_meant: &dyn Fn(&serde_json::Value) -> bool| -> u64 {
-        let rows = report[table].as_array().unwrap().iter().filter(|row| is_meant(row));
-        rows.map(|row| row["ns"].as_u64().unwrap()).sum()
-    };
-    let waited = sum("causes", &|row| row["cause"] == "target_wait");
-    assert_eq!(report["efficiency"]["device_offload_loss_ns"], waited);
-    let by_kernel = |row: &serde_json::Value| {
-        row["blamed"] == "device" && row["where"].as_str().unwrap().starts_with("target kernel on target.0.")
-    };
-    assert_eq!(sum("blame", &|row| row["cause"] == "target_wait"), waited);
-    assert!(sum("blame", &by_kernel) > waited / 10 * 9, "{}", report["blame"]);
-    let joined = sum("blame", &|row| row["cause"] == "join_barrier");
-    let for_construct = |row: &serde_json::Value| {
-        let at = row["where"].as_str().unwrap_or_default();
-        row["cause"] == "join_barrier" && at.starts_with("compute [target at waiting.c:")
-    };
-    assert!(joined > 0 && sum("blame", &for_construct) > joined / 10 * 9, "{}", report["blame"]);
-    let first = &report["findings"][0];
-    assert_eq!((&first["kind"], &first["function"]), (&"device-wait".into(), &"compute".into()), "{first}");
+    // The other thread may come later than the device ends.
+    let [waited, for_kernel, ..] = waits_of_waiting(&report);
+    assert!(0 < for_kernel && for_kernel <= waited, "{}", report["blame"]);
+    let finding = report["findings"].as_array().unwrap().iter().find(|of| of["kind"] == "device-wait");
+    assert_eq!(finding.unwrap()["function"], "compute", "{}", report["findings"]);
 
     let totals = recorded("p", &["--mode", "profile"])["call_paths"]["totals"].clone();
-    let of_profile = totals["taken_target_ns"].as_u64().unwrap();
-    assert!((waited / 2..waited * 2).contains(&of_profile), "{waited} {of_profile}");
-    assert_eq!(totals["given_target_ns"], of_profile);
+    assert!(totals["taken_target_ns"].as_u64().unwrap() > 0, "{totals}");
+    assert_eq!(totals["given_target_ns"], totals["taken_target_ns"]);
 }
 
 #[test]
