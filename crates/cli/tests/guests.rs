@@ -290,6 +290,157 @@ fn taskscope_environment() -> Command {
     command
 }
 
+/// Restricts itself and works on, in two threads; `argv[1]`: how, `argv[2]`: the answer to all other calls (`sock_filter.k`), `argv[3]`:
+/// a program to execute then.
+const RESTRICTED: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MAY(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+static pthread_barrier_t both;
+static volatile double sum;
+
+static void work(void) {
+    double own = 0;
+    for (long i = 1; i < 60000000; i++) own += 1.0 / i;
+    sum = own;
+}
+
+static void *second(void *x) {
+    pthread_barrier_wait(&both);
+    pthread_barrier_wait(&both);
+    work();
+    /* Does not end, which takes other calls. */
+    for (;;) pthread_barrier_wait(&both);
+    return x;
+}
+
+int main(int count, char **arguments) {
+    struct sock_filter own[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        MAY(write), MAY(futex), MAY(exit), MAY(exit_group), MAY(munmap), MAY(madvise), MAY(fstat), MAY(newfstatat), MAY(brk),
+        BPF_STMT(BPF_RET | BPF_K, strtoul(arguments[2], 0, 0)) };
+    /* What a loader does, and a program of another kind. */
+    struct sock_filter others[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        MAY(write), MAY(exit_group), MAY(munmap), MAY(fstat), MAY(newfstatat), MAY(brk), MAY(execve), MAY(openat), MAY(read),
+        MAY(close), MAY(mmap), MAY(mprotect), MAY(pread64), MAY(arch_prctl), MAY(set_tid_address), MAY(set_robust_list), MAY(rseq),
+        MAY(prlimit64), MAY(getrandom), MAY(access), MAY(readlink),
+        BPF_STMT(BPF_RET | BPF_K, strtoul(arguments[2], 0, 0)) };
+    struct sock_fprog program = { sizeof own / sizeof *own, own };
+    /* Timers, files: by a list of what is refused. */
+#define NOT(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), BPF_STMT(BPF_RET | BPF_K, strtoul(arguments[2], 0, 0))
+    struct sock_filter listed[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        NOT(timer_create), NOT(timer_settime), NOT(timer_delete), NOT(openat), NOT(perf_event_open), NOT(fallocate), NOT(rename),
+        NOT(unlink), NOT(mkdir), NOT(process_vm_readv), NOT(statx),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+    if (!strcmp(arguments[1], "refuse")) program = (struct sock_fprog){ sizeof listed / sizeof *listed, listed };
+    pthread_t thread;
+    pthread_barrier_init(&both, 0, 2);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (count > 3) {
+        struct sock_fprog program = { sizeof others / sizeof *others, others };
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 90;
+        execl(arguments[3], arguments[3], (char *)0);
+        return 91;
+    }
+    pthread_create(&thread, 0, second, 0);
+    pthread_barrier_wait(&both);
+    work();
+    if (!strcmp(arguments[1], "prctl")) {
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, 0) != -1 || errno != EFAULT) return 92;
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 93;
+    } else if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program))
+        return 94;
+    pthread_barrier_wait(&both);
+    work();
+    pthread_barrier_wait(&both);
+    printf("%.1f\n", sum);
+    return 13;
+}
+"#;
+
+/// A call of the recorder's would end them.
+#[test]
+fn programs_that_restrict_their_system_calls_end_as_alone() {
+    const KILL: &str = "0x80000000";
+    const REFUSE: &str = "0x00050001";
+    let here = tempfile::tempdir().unwrap();
+    let flags = ["-pthread", "-O1", "-g"];
+    if build("gcc", here.path(), "restricted", RESTRICTED, &flags).is_none() {
+        return;
+    }
+    let alone = output(Command::new("./restricted").args(["prctl", KILL]).current_dir(here.path()));
+    if alone.status.code() != Some(13) {
+        eprintln!("skipped: a program cannot restrict its system calls here");
+        return;
+    }
+    let told = |run: &Output| text(&run.stderr).matches("restricts its system calls").count();
+    for mode in MODES {
+        for how in ["prctl", "seccomp"] {
+            let run = recorded(here.path(), mode, &["./restricted", how, KILL]);
+            assert_eq!(run.status.code(), Some(13), "{how} {mode:?}");
+            assert_eq!(text(&run.stdout), text(&alone.stdout), "{how} {mode:?}");
+            assert_eq!((told(&run), notices(&here.path().join("out")).len()), (1, 1), "{how} {mode:?}");
+            // What was before it is recorded.
+            let is_profile = mode.contains(&"profile");
+            assert_eq!(
+                streams(&here.path().join("out")).len(),
+                if mode.contains(&"--sample") { 2 } else { 0 }
+            );
+            if is_profile {
+                assert!(text(&run.stderr).contains("profile of 1 process"), "{mode:?}");
+            }
+            let _ = fs::remove_dir_all(here.path().join("out"));
+        }
+        // A handler's return is refused.
+        let run = recorded(here.path(), mode, &["./restricted", "seccomp", REFUSE]);
+        assert_eq!((run.status.code(), told(&run)), (Some(13), 1), "{mode:?}");
+        assert_eq!(text(&run.stdout), text(&alone.stdout), "{mode:?}");
+        let _ = fs::remove_dir_all(here.path().join("out"));
+        // Refused are calls of the recorder's, by a list of them.
+        let run = recorded(here.path(), mode, &["./restricted", "refuse", REFUSE]);
+        assert_eq!((run.status.code(), told(&run)), (Some(13), 0), "{mode:?}");
+        assert_eq!(text(&run.stdout), text(&alone.stdout), "{mode:?}");
+        let _ = fs::remove_dir_all(here.path().join("out"));
+    }
+}
+
+/// Filters outlast `exec`.
+#[test]
+fn programs_of_a_restricted_process_end_as_alone() {
+    const PLAIN: &str = "#include <stdio.h>\nint main(void) { volatile double s = 0; \
+        for (int i = 0; i < 60000000; i++) s += i; puts(\"done\"); return 14; }\n";
+    let here = tempfile::tempdir().unwrap();
+    if build("gcc", here.path(), "restricted", RESTRICTED, &["-pthread", "-O1"]).is_none() {
+        return;
+    }
+    build("gcc", here.path(), "plain", PLAIN, &["-fno-stack-protector"]);
+    let command = ["./restricted", "prctl", "0x80000000", "./plain"];
+    let alone = output(Command::new(command[0]).args(&command[1..]).current_dir(here.path()));
+    if alone.status.code() != Some(14) {
+        eprintln!("skipped: a program cannot restrict its system calls so here");
+        return;
+    }
+    for mode in MODES {
+        let run = recorded(here.path(), mode, &command);
+        assert_eq!(run.status.code(), Some(14), "{mode:?}");
+        assert_eq!(text(&run.stdout), text(&alone.stdout), "{mode:?}");
+        let _ = fs::remove_dir_all(here.path().join("out"));
+    }
+}
+
 /// What the program leaks is found, what the recorder has is not.
 #[test]
 fn leaks_are_found_as_alone() {

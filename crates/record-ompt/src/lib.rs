@@ -40,6 +40,7 @@ mod control;
 mod device;
 mod dictionary;
 mod end_order;
+mod filters;
 mod frames;
 mod ids;
 mod kept;

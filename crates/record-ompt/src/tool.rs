@@ -82,6 +82,9 @@ unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut Sta
     RESULT.0.get()
 }
 
+/// Whether there is something to finish.
+static HAS_STARTED: AtomicBool = AtomicBool::new(false);
+
 /// Starts to record this process into the directory that the environment names, with these of ovni's
 /// models. Where that has happened already (a second runtime, or the same one loaded again, or
 /// sampling), the recording is shared. Says whether the process is recorded now.
@@ -98,6 +101,7 @@ pub fn start_recording(models: &[(&'static str, &'static str)]) -> bool {
             .collect(),
         attributes: Vec::new(),
     };
+    HAS_STARTED.store(true, Relaxed);
     let profiled = profiling::start();
     let started = if profiled { process::start_without_streams(config) } else { process::start(config) };
     match started {
@@ -205,9 +209,16 @@ extern "C" fn at_exit() {
     }
 }
 
+/// Ends the recording while the program goes on. Nothing is left to do at its end.
+#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+pub fn finish_now() {
+    finish(core::ptr::null_mut());
+}
+
 extern "C" fn finish(_: *mut c_void) {
     static FINISHED: AtomicBool = AtomicBool::new(false);
-    if !FINISHED.swap(true, Relaxed) {
+    // Else no call of the system is made: the process may have a filter of them.
+    if HAS_STARTED.load(Relaxed) && !FINISHED.swap(true, Relaxed) {
         sampling::check::tell();
         if sampling::is_active() {
             kept::keep_generated_code();

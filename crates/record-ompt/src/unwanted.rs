@@ -1,4 +1,5 @@
-//! Programs in which the recorder must not be, though it was loaded: a memory checker would report its accesses.
+//! Programs in which the recorder must not be, though it was loaded: a memory checker would report its accesses, or a filter ends the
+//! program for its system calls ([`filters`](crate::filters)).
 //!
 //! `taskscope record` sees that of programs that its command names, and attaches nothing. What is started by others, in whatever
 //! way (a shell, system calls of Go's runtime, …), inherits the variables. Such a program is started anew without them when the
@@ -17,6 +18,8 @@ use std::path::{Path, PathBuf};
 use taskscope_record::attached::{self, Checker};
 use taskscope_record::process;
 
+use crate::filters;
+
 /// The checker in this process, if it has one.
 fn checker() -> Option<Checker> {
     // SAFETY: looks up a C string.
@@ -30,18 +33,26 @@ fn checker() -> Option<Checker> {
     found
 }
 
+const NOT_ASKED: u8 = 0;
+const WANTED: u8 = 1;
+const UNWANTED: u8 = 2;
+static ANSWER: AtomicU8 = AtomicU8::new(NOT_ASKED);
+
 /// Whether this process is not to be recorded.
 pub fn is_here() -> bool {
-    const NOT_ASKED: u8 = 0;
-    static ANSWER: AtomicU8 = AtomicU8::new(NOT_ASKED);
     match ANSWER.load(Relaxed) {
         NOT_ASKED => {
-            let is_here = checker().is_some();
-            ANSWER.store(1 + u8::from(is_here), Relaxed);
+            let is_here = checker().is_some() || filters::are_inherited();
+            ANSWER.store(if is_here { UNWANTED } else { WANTED }, Relaxed);
             is_here
         }
-        answer => answer == 2,
+        answer => answer == UNWANTED,
     }
+}
+
+/// Has this process not recorded from now on.
+pub fn decline() {
+    ANSWER.store(UNWANTED, Relaxed);
 }
 
 /// Starts the program anew without what `record` has added to its environment, if it has a checker. Returns otherwise, and where
@@ -60,7 +71,7 @@ pub fn start_anew(arguments: *const *const c_char) {
     let environment: Vec<*const c_char> =
         kept.iter().map(|entry| entry.as_ptr()).chain([core::ptr::null()]).collect();
     let Some(program) = program() else { return };
-    report(checker, &program);
+    report_of(checker.name(), &program);
     let Ok(program) = CString::new(program.into_os_string().into_encoded_bytes()) else { return };
     // SAFETY: C strings in lists that null pointers end. On failure the process is as it was.
     unsafe { libc::execve(program.as_ptr(), arguments, environment.as_ptr()) };
@@ -100,10 +111,17 @@ fn program() -> Option<PathBuf> {
     as_told().filter(is_it).or_else(|| linked().filter(is_it)).or_else(|| Some(PathBuf::from(EXECUTED)))
 }
 
-/// Leaves a report for `taskscope record`. Without it the program runs just so.
-fn report(checker: Checker, program: &Path) {
+/// Leaves a report for `taskscope record`, with the reason's name there.
+pub fn report(reason: &str) {
+    if let Some(program) = program() {
+        report_of(reason, &program);
+    }
+}
+
+/// Without it the program runs just so.
+fn report_of(reason: &str, program: &Path) {
     let Some(trace) = std::env::var_os(process::TRACE_DIRECTORY_VARIABLE) else { return };
-    let mut text = OsString::from(checker.name());
+    let mut text = OsString::from(reason);
     text.push("\n");
     text.push(program.canonicalize().unwrap_or_else(|_| program.to_owned()));
     let file = attached::left_alone_file(Path::new(&trace), std::process::id());

@@ -79,7 +79,50 @@ impl Checker {
     }
 }
 
-/// The file in a trace directory by which a process reports that it left its program alone: the name of the checker, a line feed,
+/// The name of the reason of programs that may be ended for the recorder's system calls, in notices and files.
+pub const FILTERED: &str = "seccomp-filter";
+
+/// Names the number of [`Filters`] of `taskscope record`, where it has some.
+pub const FILTERS: &str = "TASKSCOPE_SECCOMP_FILTERS";
+
+/// How many seccomp filters the calling thread has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filters(pub u64);
+
+impl Filters {
+    /// `None` where the system does not report it. Makes only calls that the dynamic loader has made: it opens, reads and closes a file.
+    pub fn of_this_thread() -> Option<Filters> {
+        let mut text = [0u8; 16 << 10];
+        let mut length = 0;
+        // SAFETY: a C string, and memory of that size.
+        unsafe {
+            let file = libc::open(c"/proc/thread-self/status".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+            if file < 0 {
+                return None;
+            }
+            while let Some(rest) = text.get_mut(length..).filter(|rest| !rest.is_empty()) {
+                match usize::try_from(libc::read(file, rest.as_mut_ptr().cast(), rest.len())) {
+                    Ok(read) if read > 0 => length += read,
+                    _ => break,
+                }
+            }
+            libc::close(file);
+        }
+        Filters::parse(&String::from_utf8_lossy(text.get(..length)?))
+    }
+
+    /// Kernels before 5.9 report only whether there are filters.
+    fn parse(status: &str) -> Option<Filters> {
+        let field = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+            value.trim().parse::<u64>().ok()
+        };
+        let mode = field("Seccomp")?;
+        Some(Filters(field("Seccomp_filters").unwrap_or(0).max(u64::from(mode != 0))))
+    }
+}
+
+/// The file in a trace directory by which a process reports that it leaves its program alone: the name of the reason, a line feed,
 /// the path of the program.
 pub fn left_alone_file(trace: &Path, pid: u32) -> PathBuf {
     trace.join(format!("{LEFT_ALONE}{pid}"))
@@ -91,6 +134,17 @@ pub const LEFT_ALONE: &str = "left-alone.";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn filters_are_counted_where_the_kernel_counts_them() {
+        let of = |status: &str| Filters::parse(status).map(|filters| filters.0);
+        assert_eq!(of("Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n"), Some(0));
+        assert_eq!(of("Seccomp:\t2\nSeccomp_filters:\t3\n"), Some(3));
+        assert_eq!(of("Seccomp:\t2\n"), Some(1));
+        // Strict mode has no filter.
+        assert_eq!(of("Seccomp:\t1\nSeccomp_filters:\t0\n"), Some(1));
+        assert_eq!((of("Seccomp:\tmany\n"), of("Name:\tx\n")), (None, None));
+    }
 
     #[test]
     fn additions_are_taken_out_and_the_rest_keeps_its_order() {

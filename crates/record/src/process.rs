@@ -74,6 +74,8 @@ impl std::error::Error for StartError {}
 pub(crate) struct Process {
     /// One, and zero in a forked child.
     alive: *const AtomicU32,
+    /// Its id in the system.
+    os_pid: i32,
     pid: i64,
     loom: String,
     directory: PathBuf,
@@ -242,6 +244,22 @@ pub fn was_forked() -> bool {
     unsafe { PROCESS.load(Acquire).as_ref().is_some_and(|process| (*process.alive).load(Relaxed) == 0) }
 }
 
+/// Whether this process is a child, by `fork` or `vfork`, of one that recorded, and has not started its own recording.
+pub fn is_of_parent() -> bool {
+    // SAFETY: as in `current`.
+    unsafe { PROCESS.load(Acquire).as_ref() }.is_some_and(|process| process.os_pid != own_pid())
+}
+
+/// Has a forked child not start its own recording.
+pub fn decline_in_child() {
+    // SAFETY: as in `current`.
+    if let Some(parent) = unsafe { PROCESS.load(Acquire).as_ref() }
+        && was_forked()
+    {
+        parent.finished.store(1, Release);
+    }
+}
+
 /// Calls `change` with the gate of every live recorder.
 pub(crate) fn for_each_recorder(change: impl Fn(&AtomicU32)) {
     if let Some(process) = current() {
@@ -320,6 +338,7 @@ impl Process {
         Ok(Process {
             os_time,
             alive,
+            os_pid: own_pid(),
             pid,
             loom,
             directory,

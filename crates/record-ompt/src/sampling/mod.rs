@@ -88,6 +88,12 @@ pub fn is_active() -> bool {
     signal::number() != 0
 }
 
+/// Takes no samples any more: gives the signal back to the program.
+#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+pub fn end() {
+    signal::give_back();
+}
+
 /// Threads that run parallel regions, now and at most.
 static WORKERS: AtomicU64 = AtomicU64::new(0);
 static MOST_WORKERS: AtomicU64 = AtomicU64::new(0);

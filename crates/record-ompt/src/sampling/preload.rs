@@ -13,7 +13,8 @@
 //! - `sigaltstack`: an alternate stack of the recorder's is not visible to the program ([`alternate`]);
 //! - `pthread_create`, `fork`, `system`, `popen`, `posix_spawn`, `posix_spawnp`: where they fail for the limit of threads, those of the
 //!   recorder's own end, and they are tried again;
-//! - `_exit`, `_Exit`: a profile is complete then, too.
+//! - `_exit`, `_Exit`: a profile is complete then, too;
+//! - `prctl`, `syscall`: before a filter that may end the process for calls of the recorder's, the recording ends ([`filters`]).
 //!
 //! Where the library is not preloaded nothing of this is found by anybody. Every function passes its
 //! arguments to the C library's own, and with sampling off does nothing else.
@@ -29,7 +30,7 @@ use taskscope_event::models::ovni;
 use taskscope_record::{clock, own_threads};
 
 use super::{Clock, Sampler, alternate, code_map, settings, signal};
-use crate::{profiling, thread, tool, unwanted};
+use crate::{filters, profiling, thread, tool, unwanted};
 
 /// The next function of a name after ours.
 struct Next {
@@ -118,7 +119,7 @@ next_functions! {
     ppoll pselect epoll_pwait __ppoll_chk epoll_pwait2 sigsuspend sigwait sigwaitinfo sigtimedwait signal
     bsd_signal ssignal sysv_signal __sysv_signal sigaction sigaltstack pthread_create dlopen dlsym _exit _Exit
     sigprocmask pthread_sigmask signalfd setsockopt read __read_chk readv accept accept4 connect recvmmsg sendmmsg __recv_chk __recvfrom_chk syscall
-    fork system popen posix_spawn posix_spawnp
+    fork system popen posix_spawn posix_spawnp prctl
 }
 
 /// The C library's `dlsym`.
@@ -172,7 +173,7 @@ fn with_sampler(change: impl FnOnce(&Sampler)) {
 /// Lets it come again, after a call of this function.
 #[inline]
 fn release(held: bool, called: usize) {
-    if !held {
+    if !held || filters::has_left() {
         return;
     }
     with_sampler(|sampler| sampler.mark_blocking(called));
@@ -454,7 +455,7 @@ macro_rules! exits {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(status: c_int) -> ! {
             type Function = unsafe extern "C" fn(c_int) -> !;
-            if profiling::is_on() {
+            if profiling::is_on() && !filters::has_left() {
                 profiling::write_before_exit();
             }
             // SAFETY: the C library's function of this name has this type.
@@ -504,7 +505,7 @@ unsafe extern "C-unwind" fn pthread_create(
         }
         let create = |routine, argument| {
             let attempt = || next(thread, attributes, routine, argument);
-            own_threads::try_again(attempt, |failed| *failed == libc::EAGAIN)
+            own_threads::try_again(attempt, |failed| *failed == libc::EAGAIN && !filters::has_left())
         };
         if !super::is_active() {
             return create(routine, argument);
@@ -527,7 +528,8 @@ macro_rules! tried_again {
             type Function = unsafe extern "C" fn($($type),*) -> $result;
             // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
             let attempt = || unsafe { core::mem::transmute::<usize, Function>(next::$name.address())($($arg),*) };
-            own_threads::try_again(attempt, $fails)
+            let fails: fn(&$result) -> bool = $fails;
+            own_threads::try_again(attempt, |result| fails(result) && !filters::has_left())
         }
     )* };
 }
@@ -538,6 +540,15 @@ tried_again! {
     fn popen(command: *const libc::c_char, mode: *const libc::c_char) -> *mut libc::FILE, fails |file| file.is_null() && is_at_limit();
     fn posix_spawn(pid: *mut libc::pid_t, file: *const libc::c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const libc::c_char, environment: *const *const libc::c_char) -> c_int, fails |failed| *failed == libc::EAGAIN;
     fn posix_spawnp(pid: *mut libc::pid_t, file: *const libc::c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const libc::c_char, environment: *const *const libc::c_char) -> c_int, fails |failed| *failed == libc::EAGAIN;
+}
+
+/// With as many arguments as it has at most; those that a caller does not give are whatever lies there.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
+    type Function = unsafe extern "C" fn(c_int, usize, usize, usize, usize) -> c_int;
+    filters::before_prctl(option, a, b);
+    // SAFETY: the C library's function takes its arguments where this type has them; they are the caller's.
+    unsafe { core::mem::transmute::<usize, Function>(next::prctl.address())(option, a, b, c, d) }
 }
 
 fn is_at_limit() -> bool {

@@ -13,6 +13,7 @@ use super::walk::{Bounds, Cache, Frames, registers_here};
 use super::{Clock, Settings, code_map, settings, signal};
 use std::sync::Arc;
 
+use crate::filters;
 use crate::profiling::{Counted, Recent};
 
 /// A thread's timer and the handler's memory.
@@ -156,6 +157,11 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
+        if filters::has_left() {
+            // By no call of the system.
+            core::mem::forget((self.timer.take(), self.alternate.take()));
+            return;
+        }
         if let Some(timer) = self.timer.take() {
             timer.stop();
         }

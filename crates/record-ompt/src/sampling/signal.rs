@@ -42,6 +42,29 @@ pub fn install(handler: Handler) -> Option<c_int> {
     Some(signal)
 }
 
+/// Gives the signal back for good: the action that the program asked for is in force, or the signal is dropped, which a timer may
+/// still send that could not be stopped.
+#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+pub fn give_back() {
+    // First, as a function of ours before the C library's keeps what it is asked for this number.
+    let signal = NUMBER.swap(0, AcqRel);
+    if signal == 0 {
+        return;
+    }
+    // SAFETY: all zero is a valid action; the other values are the program's own.
+    unsafe {
+        let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+        action.sa_sigaction = HANDLER.load(Acquire);
+        action.sa_flags = FLAGS.load(Relaxed);
+        (&raw mut action.sa_mask).cast::<u64>().write_unaligned(MASK.load(Relaxed));
+        // Other signals would end the process.
+        if action.sa_sigaction == libc::SIG_DFL && signal != libc::SIGURG {
+            action.sa_sigaction = libc::SIG_IGN;
+        }
+        libc::sigaction(signal, &action, core::ptr::null_mut());
+    }
+}
+
 /// Whether a set is meant for all signals, but for some: who wants to block or read ours names it among a few.
 ///
 /// # Safety

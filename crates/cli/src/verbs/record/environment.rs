@@ -11,6 +11,7 @@
 //! | `LD_LIBRARY_PATH` | in front of the user's: our `libovni.so.1` for programs that record through ovni, and for commands that use no OpenMP themselves, as they may start such programs ([`super::ovni`]), the program's own runtime for programs that offload ([`super::offload`]) |
 //! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
 //! | `TASKSCOPE_SHARE` | 1 with `--share`: tails that lie in memory are readable by other users |
+//! | `TASKSCOPE_SECCOMP_FILTERS` | how many filters of system calls `record` has, where it has some ([`attached::Filters`]) |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
 
 use super::elf::Dynamic;

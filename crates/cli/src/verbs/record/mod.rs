@@ -39,6 +39,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_record::SHARE_VARIABLE;
+use taskscope_record::attached::{FILTERS, Filters};
 use taskscope_record::drain::Drainer;
 use taskscope_record::limits::{MAX_SIZE_VARIABLE, RING_VARIABLE, parse_bytes};
 use watcher::Watcher;
@@ -293,7 +294,18 @@ fn attach(
     // A runtime that is linked into the program does not open what `OMP_TOOL_LIBRARIES` names (Intel's of 2026), but finds a
     // tool that is there already.
     let has_runtime_inside = || programs.iter().any(|program| elf::holds_openmp_runtime(program));
-    if args.sample.is_some() || profiled || mpi_library.is_some() || has_own_tool || has_runtime_inside() {
+    // The recorder is to see that.
+    let may_restrict = || programs.iter().any(|program| untouched::may_restrict_itself(program));
+    if let Some(Filters(own @ 1..)) = Filters::of_this_thread() {
+        environment.set(FILTERS, own.to_string());
+    }
+    if args.sample.is_some()
+        || profiled
+        || mpi_library.is_some()
+        || has_own_tool
+        || has_runtime_inside()
+        || may_restrict()
+    {
         environment.preload(openmp_tool);
     }
     device_library::attach(environment, tool, programs);

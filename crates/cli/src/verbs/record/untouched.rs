@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use taskscope_files::read_regular;
-use taskscope_record::attached::{Checker, LEFT_ALONE};
+use taskscope_record::attached::{Checker, FILTERED, LEFT_ALONE};
 
 /// Interpreters of interpreters, as deep as the kernel goes.
 const MAX_SCRIPTS: usize = 5;
@@ -28,6 +28,8 @@ enum Reason {
     Rights,
     /// It has a checker of memory accesses, which would report the recorder's.
     Checked(Checker),
+    /// It installs a filter of system calls that may end it for the recorder's.
+    Filtered,
 }
 
 impl Reason {
@@ -57,6 +59,13 @@ impl Reason {
                  -fsanitize=memory to record it"
                     .to_owned(),
             ),
+            Reason::Filtered => {
+                let text = format!(
+                    "the recording of {program} ends where it restricts its system calls (seccomp): a call of the recorder's \
+                     could end it from there on; a filter that refuses calls with an error would be no obstacle"
+                );
+                return Notice { name: FILTERED, text };
+            }
         };
         Notice { name, text: format!("nothing is recorded of {program}, which runs unchanged: it {why}") }
     }
@@ -95,7 +104,7 @@ pub fn among(programs: Vec<PathBuf>) -> Untouched {
                 bears &= match &reason {
                     Reason::Loader(loader) => is_of_musl(loader),
                     Reason::Checked(_) => true,
-                    Reason::Machine | Reason::Rights => false,
+                    Reason::Machine | Reason::Rights | Reason::Filtered => false,
                 };
                 is_first_untouched |= is_first;
             }
@@ -138,16 +147,23 @@ pub fn left_alone(trace: &Path, untouched: &Untouched) -> Vec<Notice> {
         let _ = fs::remove_file(entry.path());
         let mut parts = report.splitn(2, |byte| *byte == b'\n');
         let (Some(name), Some(program)) = (parts.next(), parts.next()) else { continue };
-        let Some(checker) = Checker::ALL.into_iter().find(|checker| checker.name().as_bytes() == name) else {
-            continue;
-        };
+        let checker = Checker::ALL.into_iter().find(|checker| checker.name().as_bytes() == name);
+        let filtered = (name == FILTERED.as_bytes()).then_some(Reason::Filtered);
+        let Some(reason) = checker.map(Reason::Checked).or(filtered) else { continue };
         let program = PathBuf::from(OsStr::from_bytes(program));
         if notices.len() < MAX_LEFT_ALONE && !programs.contains(&program) {
-            notices.push(Reason::Checked(checker).notice(&program));
+            notices.push(reason.notice(&program));
             programs.push(program);
         }
     }
     notices
+}
+
+/// Whether a program's code may restrict its system calls, as far as its files show that: by libseccomp, or by a call of its own.
+pub fn may_restrict_itself(program: &Path) -> bool {
+    let mut objects = loader::objects_of(program).into_iter().map(|(_, object)| object.imports);
+    objects.next().is_some_and(|own| own.contains("prctl") || own.contains("seccomp_load"))
+        || objects.any(|of_library| of_library.contains("seccomp_load"))
 }
 
 /// The ELF file that the kernel executes for a program: itself, or the interpreter that its first line names.

@@ -10,7 +10,7 @@ use core::mem::{MaybeUninit, transmute};
 use libc::{sigset_t, timespec};
 
 use super::{Next, dlsym_of, hold, masked, next, next_in_order, next_of, release};
-use crate::modules;
+use crate::{filters, modules};
 
 /// Where another library's function is, which may be loaded at any time; `ours` stands for it here.
 #[cold]
@@ -125,6 +125,11 @@ unsafe extern "C-unwind" fn syscall(
 ) -> c_long {
     type Function = unsafe extern "C-unwind" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
     let address = next::syscall.address();
+    match number {
+        libc::SYS_seccomp => filters::before_installing(a as u32, c),
+        libc::SYS_prctl => filters::before_prctl(a as c_int, b, c),
+        _ => {}
+    }
     let held = is_broken_off(number) && hold();
     // SAFETY: the C library's function takes its arguments where this type has them; they are the caller's.
     let result = unsafe { transmute::<usize, Function>(address)(number, a, b, c, d, e, f) };
