@@ -314,7 +314,10 @@ fn in_hangs(hangs: &[Hang]) -> FxHashMap<(FindingKind, Place), u64> {
     {
         let (Section { state, place, .. }, ns) = (wait.span.section, wait.span.nanos());
         match state {
-            State::Communication => add(FindingKind::Communication, place, ns),
+            State::Communication => {
+                add(FindingKind::Communication, place, ns);
+                add(FindingKind::LateProcess, place, ns);
+            }
             _ if state.group() == Group::Device => add(FindingKind::Device, place, ns),
             _ => add(FindingKind::NobodyWorks, place, ns),
         }

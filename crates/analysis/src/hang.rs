@@ -21,6 +21,7 @@ mod tests;
 
 use crate::ledger::ByState;
 use ends::Ends;
+use taskscope_execution::messages::Owed;
 use taskscope_execution::{Execution, ProcessIndex, SiteIndex, Span, TaskIndex, ThreadIndex};
 
 /// What a thread needs to go on.
@@ -48,39 +49,6 @@ pub enum Needed {
         /// What it has to do.
         owes: Owed,
     },
-}
-
-/// What a rank has to do so that another one's call ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owed {
-    /// Send a message.
-    Message {
-        /// In the communicator of this number.
-        comm: u64,
-        /// With this tag; none where each will do.
-        tag: Option<i32>,
-        /// Whether a message of any other rank will do, too.
-        of_any: bool,
-    },
-    /// Receive a message.
-    Receipt {
-        /// With this tag.
-        tag: i32,
-        /// Of this size; `u64::MAX` where not known.
-        bytes: u64,
-    },
-    /// Take part in a collective operation.
-    Part {
-        /// The function by which the waiting rank takes part, without the library's prefix.
-        function: &'static str,
-    },
-    /// Take part in a collective operation by a call of the same function; it has called another one.
-    SamePart {
-        /// The one that it has called, without the library's prefix.
-        called: &'static str,
-    },
-    /// Call this function of one-sided communication, without the library's prefix.
-    Access(&'static str),
 }
 
 /// An open wait.

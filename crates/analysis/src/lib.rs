@@ -50,7 +50,7 @@ pub use fine::FineNanos;
 pub use forest::{Letter, Shares};
 pub use grain::Grain;
 use hang::hangs;
-pub use hang::{Hang, LastSeen, Needed, OpenWait, Owed};
+pub use hang::{Hang, LastSeen, Needed, OpenWait};
 pub use keys::Who;
 pub use late::LateProcess;
 pub use ledger::{ByState, Cause, Ledger, ThreadTime, book};

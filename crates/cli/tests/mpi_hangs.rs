@@ -162,3 +162,31 @@ fn a_job_that_is_killed_while_it_works_did_not_hang() {
         }
     }
 }
+
+#[test]
+fn a_rank_that_computes_until_the_job_is_killed_is_late() {
+    for mpi in installed() {
+        let here = tempfile::tempdir().unwrap();
+        let program = compile(mpi, here.path(), "mpi_late_killed.c", &[]);
+        let ways = ["barrier", "bcast", "receive", "send", "request", "finalize"];
+        for (way, end) in ways.into_iter().zip(["abort", "kill"].into_iter().cycle()) {
+            let mut command: Command = record(here.path());
+            command.args(["-o", way, "--", mpi.launcher, "-n", "2"]).arg(&program).args([way, end, "400"]);
+            assert!(!output(permit(&mut command)).status.success());
+            let report = report(&here.path().join(way));
+            let findings = report["findings"].as_array().unwrap();
+            assert!(findings.iter().all(|finding| finding["kind"] != "hung"), "{mpi:?} {way}: {findings:?}");
+            let of_rank = |finding: &&Value| {
+                finding["kind"] == "late-process" && finding["text"].as_str().unwrap().starts_with("rank 1")
+            };
+            assert!(findings.iter().filter(of_rank).count() > 0, "{mpi:?} {way}: {findings:?}");
+            // The call that had not ended is nothing but that wait.
+            let calls = report["mpi_calls"].as_array().unwrap().iter();
+            let number = |row: &Value, key: &str| row[key].as_u64().unwrap();
+            let is_late =
+                |row: &&Value| row["waits"].as_array().unwrap().iter().any(|wait| wait["rank"] == 1);
+            let open = calls.filter(is_late).max_by_key(|row| number(row, "ns")).unwrap();
+            assert!(number(open, "wait_ns") >= number(open, "ns") / 10 * 9, "{mpi:?} {way}: {open}");
+        }
+    }
+}

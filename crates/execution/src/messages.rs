@@ -7,6 +7,10 @@ use crate::{Place, ProcessIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::messages::FUNCTIONS;
 
+mod partners;
+
+pub use partners::{OpenCalls, Owed, Partner, Partners};
+
 /// One call of the library, or several that poll for the same without a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
@@ -158,7 +162,7 @@ pub enum Awaited {
     },
     /// A call of one-sided communication by another process.
     Access {
-        /// Its rank in the job.
+        /// Its rank in the job; `u32::MAX` where any process will do.
         rank: u32,
         /// Number of the function that it has to call.
         function: u32,

@@ -381,6 +381,7 @@ impl MessagesBuilder {
         self.find_collective_waits(process_of);
         self.find_waits_for_ranks(&by_rank);
         self.share_waits_at_ports(process_of);
+        self.find_waits_of_open_calls(process_of);
         self.note_waits();
         self.communication
     }

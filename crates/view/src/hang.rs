@@ -5,7 +5,8 @@ mod json;
 
 use crate::format;
 use std::cell::RefCell;
-use taskscope_analysis::{Hang, LastSeen, Needed, OpenWait, Owed};
+use taskscope_analysis::{Hang, LastSeen, Needed, OpenWait};
+use taskscope_execution::messages::Owed;
 use taskscope_execution::{
     NO_TIME, Place, ProcessIndex, Section, SiteIndex, State, TaskIndex, TaskStatus, ThreadIndex, ThreadKind,
 };

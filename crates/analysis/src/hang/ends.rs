@@ -3,7 +3,6 @@
 use super::{Hang, LastSeen, Needed, OpenWait};
 use crate::ledger::ByState;
 use rustc_hash::{FxHashMap, FxHashSet};
-use taskscope_execution::messages::{Awaited, Participation};
 use taskscope_execution::{Execution, Group, ProcessIndex, Span, State, Thread, ThreadIndex, ThreadKind};
 
 /// The last section of a thread.
@@ -19,8 +18,6 @@ pub(super) struct Ends<'e> {
     /// None of threads of which nothing is known, of CPUs, and of processes that go on after the part that is asked for.
     pub of_threads: Vec<Option<End>>,
     pub waits: FxHashMap<ThreadIndex, OpenWait>,
-    /// Parts in the collective operations that are awaited, by communicator and number.
-    pub parts: FxHashMap<(u64, u64), Vec<&'e Participation>>,
     /// Processes of which every thread told its end: they ended properly.
     pub proper: Vec<bool>,
 }
@@ -36,23 +33,6 @@ pub(super) fn is_wait(state: State) -> bool {
 /// Whether nothing is to be done by a thread in this state.
 pub(super) fn is_idle(state: State) -> bool {
     state.group() == Group::Idle
-}
-
-/// Parts in the collective operations that calls await.
-fn awaited_parts(execution: &Execution) -> FxHashMap<(u64, u64), Vec<&Participation>> {
-    let operations = execution.communication.awaited.iter().filter_map(|(_, awaited)| match awaited {
-        Awaited::Operation { comm, sequence } => Some(((*comm, *sequence), Vec::new())),
-        _ => None,
-    });
-    let mut parts: FxHashMap<(u64, u64), Vec<&Participation>> = operations.collect();
-    if !parts.is_empty() {
-        for part in &execution.communication.participations {
-            if let Some(parts) = parts.get_mut(&(part.comm, part.sequence)) {
-                parts.push(part);
-            }
-        }
-    }
-    parts
 }
 
 impl<'e> Ends<'e> {
@@ -82,13 +62,7 @@ impl<'e> Ends<'e> {
         if !of_threads.iter().flatten().any(waits_at_end) {
             return None;
         }
-        let mut ends = Ends {
-            execution,
-            of_threads,
-            waits: FxHashMap::default(),
-            parts: awaited_parts(execution),
-            proper,
-        };
+        let mut ends = Ends { execution, of_threads, waits: FxHashMap::default(), proper };
         ends.find_waits();
         Some(ends)
     }

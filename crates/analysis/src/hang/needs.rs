@@ -3,6 +3,7 @@
 use super::ends::{End, Ends, is_wait};
 use super::{Needed, OpenWait};
 use rustc_hash::{FxHashMap, FxHashSet};
+use taskscope_execution::messages::OpenCalls;
 use taskscope_execution::{
     Group, Hold, NO_TIME, ObjectIndex, RegionIndex, Section, Span, State, TaskIndex, TaskStatus, ThreadIndex,
 };
@@ -19,6 +20,9 @@ impl Ends<'_> {
             .map(|(thread, end)| (thread, end.span))
             .collect();
         let calls = self.last_calls();
+        let execution = self.execution;
+        let process_of = |thread: ThreadIndex| execution.threads[thread.index()].process;
+        let open_calls = OpenCalls::of(&execution.communication, process_of);
         let tasks = &self.execution.tasks;
         for (thread, span) in open {
             let Section { state, region, task, object, .. } = span.section;
@@ -46,9 +50,9 @@ impl Ends<'_> {
                     })
                 }
                 State::Communication => {
-                    let partners = call.map(|call| self.partners(thread, call)).unwrap_or_default();
+                    let partners = call.map(|(row, call)| open_calls.partners(row, call)).unwrap_or_default();
                     any = partners.any;
-                    partners.needs
+                    partners.needs.into_iter().map(Needed::from).collect()
                 }
                 _ => Vec::new(),
             };

@@ -2,7 +2,7 @@
 
 use super::*;
 use taskscope_event::models::messages::function_number;
-use taskscope_execution::messages::{Awaited, Rank};
+use taskscope_execution::messages::{Awaited, Owed, Rank};
 use taskscope_execution::{
     Change, Definition, ExecutionBuilder, MessageChange, ObjectIndex, Observer, Place, RegionIndex, Section,
     State,

@@ -1,7 +1,7 @@
 //! What calls wait for that have not ended.
 
 use super::{Concern, Half, MessageChange, MessagesBuilder, NO_RANK};
-use crate::messages::Awaited;
+use crate::messages::{Awaited, OpenCalls, Owed, PeerWaitKind};
 use crate::{NO_TIME, ProcessIndex, ThreadIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_event::models::messages::{FUNCTIONS, function_number};
@@ -12,6 +12,8 @@ const WIN_COMPLETE: u32 = function_number("Win_complete");
 const WIN_WAIT: u32 = function_number("Win_wait");
 const WIN_LOCK: u32 = function_number("Win_lock");
 const WIN_UNLOCK: u32 = function_number("Win_unlock");
+const COMM_ACCEPT: u32 = function_number("Comm_accept");
+const COMM_CONNECT: u32 = function_number("Comm_connect");
 
 impl MessagesBuilder {
     /// Notes what calls that have not ended wait for.
@@ -58,6 +60,60 @@ impl MessagesBuilder {
         self.communication.awaited = awaited;
     }
 
+    /// Charges calls that have not ended to the rank for which they wait in the end: one that is in no such call itself. Ranks that
+    /// wait for each other are late for nobody.
+    pub(super) fn find_waits_of_open_calls(
+        &mut self,
+        process_of: impl Fn(ThreadIndex) -> ProcessIndex + Copy,
+    ) {
+        let open = OpenCalls::of(&self.communication, process_of);
+        let mut rows: Vec<u32> = self.communication.awaited.iter().map(|(row, _)| *row).collect();
+        rows.dedup();
+        let mut late: Vec<(u32, PeerWaitKind, ProcessIndex)> = Vec::new();
+        let mut waits_for: FxHashMap<ProcessIndex, Option<ProcessIndex>> = FxHashMap::default();
+        for row in rows {
+            let Some(call) = self.communication.calls.get(row as usize) else { continue };
+            let partners = open.partners(row, call);
+            let is_known = !partners.any || partners.needs.len() == 1;
+            let found = partners.needs.into_iter().filter(|_| is_known).find_map(|partner| {
+                let is_sent = |comm, tag: Option<i32>| {
+                    self.communication.unreceived.iter().any(|row| {
+                        Some(row.sender) == partner.process
+                            && row.receiver == process_of(call.thread)
+                            && row.comm == comm
+                            && tag.is_none_or(|tag| row.tag == tag)
+                    })
+                };
+                let kind = match partner.owes {
+                    Owed::Message { comm, tag, .. } if !is_sent(comm, tag) => PeerWaitKind::LateSender,
+                    Owed::Receipt { .. } => PeerWaitKind::LateReceiver,
+                    Owed::Part { .. } => PeerWaitKind::LateMember,
+                    Owed::Access("Win_unlock") => PeerWaitKind::LockHolder,
+                    Owed::Access(_) => PeerWaitKind::LateMember,
+                    Owed::Message { .. } | Owed::SamePart { .. } => return None,
+                };
+                Some((kind, partner.process?))
+            });
+            waits_for.insert(process_of(call.thread), found.map(|(_, process)| process));
+            late.extend(found.map(|(kind, process)| (row, kind, process)));
+        }
+        for (row, kind, mut culprit) in late {
+            let mut steps = 0;
+            let computes = loop {
+                match waits_for.get(&culprit) {
+                    None => break true,
+                    Some(Some(next)) if steps < waits_for.len() => culprit = *next,
+                    Some(_) => break false,
+                }
+                steps += 1;
+            };
+            let end = self.communication.calls[row as usize].end;
+            if computes {
+                self.wait(row, kind, culprit, end);
+            }
+        }
+    }
+
     fn function(&self, concern: &Concern) -> u32 {
         self.communication.calls.get(concern.call as usize).map_or(u32::MAX, |call| call.function)
     }
@@ -102,6 +158,9 @@ impl MessagesBuilder {
                 })
                 .map(|rank| Awaited::Access { rank, function: WIN_COMPLETE })
                 .collect(),
+            // Any process may come to a port.
+            COMM_ACCEPT => vec![Awaited::Access { rank: NO_RANK, function: COMM_CONNECT }],
+            COMM_CONNECT => vec![Awaited::Access { rank: NO_RANK, function: COMM_ACCEPT }],
             _ if is_lock(function) => {
                 let holds = |process: &ProcessIndex| {
                     let has_got = |other: &&Concern| {

@@ -1,8 +1,8 @@
 //! What helps against one hang.
 
 use super::{HangWords, enumerated, owed, tag_words};
-use taskscope_analysis::{Needed, OpenWait, Owed};
-use taskscope_execution::messages::Unreceived;
+use taskscope_analysis::{Needed, OpenWait};
+use taskscope_execution::messages::{Owed, Unreceived};
 use taskscope_execution::{ProcessIndex, State, ThreadIndex};
 
 /// Sentences about one hang.

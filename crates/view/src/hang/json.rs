@@ -2,7 +2,8 @@
 
 use super::HangWords;
 use serde_json::{Value, json};
-use taskscope_analysis::{Needed, Owed};
+use taskscope_analysis::Needed;
+use taskscope_execution::messages::Owed;
 use taskscope_execution::{Place, Section, State, ThreadIndex};
 
 impl HangWords<'_> {
