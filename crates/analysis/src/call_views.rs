@@ -243,15 +243,13 @@ fn hot_path(sums: &[u64], children: &[Vec<NodeId>]) -> Vec<NodeId> {
 pub fn bottom_up(tree: &CallTree) -> CallTree {
     let mut turned = tree.clone();
     turned.tree = Tree::growing();
-    let idle = Metric::taken(Marker::Idle);
-    let mut idled = 0u64;
+    let mut idled = IDLE.map(|metric| (metric, 0_u64));
     for node in tree.nodes() {
         let mut values: Vec<(Metric, u64)> = tree.tree.values(node).collect();
-        if tree.tree.parent(node) == ROOT {
+        if tree.tree.parent(node) == ROOT && tree.tree.frame(node).marker() == Some(Marker::Idle) {
             values.retain(|(metric, value)| {
-                let is_idle = *metric == idle;
-                idled = idled.saturating_add(if is_idle { *value } else { 0 });
-                !is_idle
+                let sum = idled.iter_mut().find(|(idle, _)| idle == metric);
+                sum.map(|(_, sum)| *sum = sum.saturating_add(*value)).is_none()
             });
         }
         if values.is_empty() {
@@ -262,31 +260,36 @@ pub fn bottom_up(tree: &CallTree) -> CallTree {
             turned.tree.add(at, metric, value);
         }
     }
-    if idled > 0 {
-        add_idle(tree, &mut turned, idled);
+    for (metric, ns) in idled.into_iter().filter(|(_, ns)| *ns > 0) {
+        add_idle(tree, &mut turned, metric, ns);
     }
     turned
 }
 
-/// Adds `idled` nanoseconds of idling, at the paths that share its blame.
-fn add_idle(tree: &CallTree, turned: &mut CallTree, idled: u64) {
-    let (taken, shared) = (Metric::taken(Marker::Idle), Metric::shared(Marker::Idle));
+/// The times of idle workers.
+const IDLE: [Metric; 4] = [Metric::taken(Marker::Idle), Metric::TIME, Metric::WAITING, Metric::OUT_OF_CPU];
+
+/// Adds `idled` nanoseconds of a metric of idle workers, at the paths that share the blame for idling.
+fn add_idle(tree: &CallTree, turned: &mut CallTree, metric: Metric, idled: u64) {
+    let shared = Metric::shared(Marker::Idle);
     let row = turned.tree.child(ROOT, Frame::state(Marker::Idle));
     let whole = tree.tree.total(shared);
     let mut rest = idled;
     for node in tree.nodes() {
         let share = own(&tree.tree, node, Column::Of(shared));
         // Of a part of a run, more may be shared than was idled in it.
-        let part = (u128::from(share) * u128::from(idled.min(whole))).checked_div(whole.into());
+        // What is taken of idling is what is shared, but for what the system took.
+        let owed = if metric == Metric::taken(Marker::Idle) { idled.min(whole) } else { idled };
+        let part = (u128::from(share) * u128::from(owed)).checked_div(whole.into());
         let part = part.and_then(|part| u64::try_from(part).ok()).unwrap_or(0).min(rest);
         if part > 0 {
             let at = add_turned(tree, turned, row, node);
-            turned.tree.add(at, taken, part);
+            turned.tree.add(at, metric, part);
             rest -= part;
         }
     }
     if rest > 0 {
-        turned.tree.add(row, taken, rest);
+        turned.tree.add(row, metric, rest);
     }
 }
 
@@ -547,11 +550,11 @@ mod tests {
             let path =
                 |steps: &[&str], waiting| (steps.iter().map(|step| step.to_string()).collect(), waiting);
             let expected: [(Vec<String>, u64); 5] = [
-                path(&["<idle>"], idled),
-                path(&["<idle>", "read"], 70),
-                path(&["<idle>", "read", "main"], 70),
-                path(&["<idle>", "write"], 30),
-                path(&["<idle>", "write", "main"], 30),
+                path(&["<idle or absent>"], idled),
+                path(&["<idle or absent>", "read"], 70),
+                path(&["<idle or absent>", "read", "main"], 70),
+                path(&["<idle or absent>", "write"], 30),
+                path(&["<idle or absent>", "write", "main"], 30),
             ];
             assert_eq!(paths, expected);
             assert_eq!(total(&turned.tree, Column::Idleness), read_share + write_share);

@@ -129,7 +129,7 @@ mod tests {
         let row = |name: &str, own, total| (name.to_string(), own, total);
         let expected = [
             row("<callers not known> ", 256, 256),
-            row("<idle>", 224, 224),
+            row("<idle or absent>", 224, 224),
             row("<line not known> main [parallel at a.c:8]", 16, 16),
             row("a.c:3 work", 15, 15),
             row("a.c:8 main", 0, 16),
@@ -144,7 +144,7 @@ mod tests {
         let expected = [
             row("<callers not known> ", 256, 256),
             row("a.c:120 yield", 152, 152),
-            row("<idle>", 96, 96),
+            row("<idle or absent>", 96, 96),
             row("a.c:3 work", 7, 7),
             row("a.c:8 main", 0, 16),
             row("a.c:9 main", 0, 15),

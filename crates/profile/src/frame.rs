@@ -139,7 +139,7 @@ impl Marker {
             Marker::Ordered => "<ordered wait>",
             Marker::Atomic => "<atomic wait>",
             Marker::Target => "<device wait>",
-            Marker::Idle => "<idle>",
+            Marker::Idle => "<idle or absent>",
             Marker::Overhead => "<runtime>",
             Marker::Nobody => "<nobody worked>",
             Marker::OutOfCpu => "<no CPU>",

@@ -354,7 +354,8 @@ impl Page<'_> {
             // What is shown as 1.00 is no loss to speak of.
             let mark = if loss == largest && factor < 0.995 { "   ← largest loss" } else { "" };
             let parts = if name == "Runtime overhead" { self.overhead_parts() } else { String::new() };
-            self.line(&format!("   {branch} {name:<18} {factor:.2}{mark}{parts}"));
+            let lost = if loss > 0 { format!("{} lost", self.unit.show(loss)) } else { String::new() };
+            self.line(&format!("   {branch} {name:<18} {factor:.2}  {lost:>12}{mark}{parts}"));
         }
         if efficiency.start_ns > 0 {
             self.line(&format!(

@@ -80,10 +80,11 @@ function efficiencyTree(report) {
   const largest = Math.max(...rows.map((row) => e[String(row[2])] ?? 0));
   const lines = rows.filter((row) => e[row[1]] !== undefined).map(([label, key, loss, depth]) => element('li', { class: depth ? 'factor' : 'whole' },
     element('span', { class: 'label' }, label), number(`efficiency.${key}`, e[key], (v) => v.toFixed(2)), bar(e[key], `${label} ${e[key].toFixed(2)}`),
-    loss ? element('span', { class: 'loss' }, number(`efficiency.${loss}`, e[loss], show), ` worker-${unit} lost`, largest > 0 && e[loss] === largest ? element('strong', {}, ' ← largest loss') : null)
+    loss ? element('span', { class: 'loss' }, number(`efficiency.${loss}`, e[loss], show), ` worker-${unit} lost`, largest > 0 && e[loss] === largest && e[key] < 0.995 ? element('strong', {}, ' ← largest loss') : null)
       : element('span', { class: 'loss' }, `${formatNumberOf(report.workers, 'worker')}, `, number('capacity_ns', report.capacity_ns, (v) => `${show(v)} worker-${unit} in all`))));
   return part('efficiency', 'Efficiency', element('ul', { class: 'tree' }, ...lines),
-    element('p', { class: 'note' }, 'Each factor is what is left after one kind of loss; parallel efficiency is their product, and useful time over capacity.'));
+    e.mpi_start_ns > 0 ? element('p', { class: 'note' }, 'Not included: ', number('efficiency.mpi_start_ns', e.mpi_start_ns, show), ` worker-${unit} while ranks start or end MPI.`) : null,
+    element('p', { class: 'note' }, 'Each factor is what is left after one kind of loss; parallel efficiency is their product, and useful time over capacity. The losses and the useful time sum to the capacity.'));
 }
 
 /** @param {any} report @param {any} overview @param {any} theme @param {number} width */
@@ -124,14 +125,14 @@ function tables(report, overview, theme) {
   if ((report.mpi_calls || []).length) made.push(table('Calls of MPI', [
     { title: 'call', cell: (row) => row.call }, { title: 'place', cell: (row) => nameOf(row.where) },
     { title: 'calls', number: true, cell: (row) => formatCount(row.calls) }, { title: 'bytes', number: true, cell: (row) => formatCount(row.bytes) },
-    { title: 'time', number: true, cell: (row) => formatTime(row.ns) }, { title: 'waiting', number: true, cell: (row) => formatTime(row.wait_ns) },
+    { title: 'time in calls (all threads)', number: true, cell: (row) => formatTime(row.ns) }, { title: 'waiting for a rank (all threads)', number: true, cell: (row) => formatTime(row.wait_ns) },
     { title: 'waited for', cell: (row) => row.waits.slice(0, 3).map((wait) => `${wait.rank === null ? `process ${wait.pid}` : `rank ${wait.rank}`} (${wait.kind}, ${formatTime(wait.ns)})`).join('; ') },
   ], report.mpi_calls));
   if ((report.task_types || []).length) {
     const rows = report.task_types.map((row, i) => ({ ...row, classes: (overview.histograms || [])[i] || [] }));
     made.push(table('Task types', [
       { title: 'task type', cell: (row) => nameOf(row.name) }, ...processColumn(rows), { title: 'began', number: true, cell: (row) => formatCount(row.began) },
-      { title: 'in bodies', number: true, cell: (row) => formatTime(row.body_ns) },
+      { title: 'in bodies (all threads)', number: true, cell: (row) => formatTime(row.body_ns) },
       ...(rows.some((row) => row.blocked_ns > 0) ? [{ title: 'blocked in them', number: true, cell: (row) => formatTime(row.blocked_ns) }] : []), { title: 'median', number: true, cell: (row) => formatTime(row.median_ns) },
       { title: '95 %', number: true, cell: (row) => formatTime(row.p95_ns) }, { title: 'longest', number: true, cell: (row) => formatTime(row.max_ns) },
       { title: 'durations', cell: (row) => histogram(row.classes, theme) },
@@ -155,7 +156,7 @@ function tables(report, overview, theme) {
     if ((report[key] || []).length === 0) continue;
     made.push(table(caption, [
       { title: 'construct', cell: (row) => nameOf(row.name) }, ...processColumn(report[key]), { title: 'executions', number: true, cell: (row) => formatCount(row.executions) },
-      { title: 'busy', number: true, cell: (row) => formatTime(row.busy_ns) }, { title: 'lost to imbalance', number: true, cell: (row) => formatTime(row.imbalance_ns) },
+      { title: 'busy (useful or blocked)', number: true, cell: (row) => formatTime(row.busy_ns) }, { title: 'imbalance (threads × longest − busy)', number: true, cell: (row) => formatTime(row.imbalance_ns) },
       { title: 'load balance', number: true, cell: (row) => row.load_balance.toFixed(2) },
     ], report[key]));
   }
@@ -192,9 +193,9 @@ function tables(report, overview, theme) {
     { title: 'events', number: true, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, cell: (row) => formatCount(row.lost_events) },
     { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) },
     ...(report.thread_states.some((row) => row.off_cpu !== 'unknown') ? [
-      { title: 'running', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(Math.max(0, row.last_ns - row.first_ns - row.runnable_ns - row.blocked_ns), row.last_ns - row.first_ns)) },
-      { title: 'no CPU', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.runnable_ns, row.last_ns - row.first_ns)) },
-      { title: 'blocked', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.blocked_ns, row.last_ns - row.first_ns)) },
+      { title: 'running (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(Math.max(0, row.last_ns - row.first_ns - row.runnable_ns - row.blocked_ns), row.last_ns - row.first_ns)) },
+      { title: 'no CPU (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.runnable_ns, row.last_ns - row.first_ns)) },
+      { title: 'blocked (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.blocked_ns, row.last_ns - row.first_ns)) },
     ] : []),
     { title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) },
   ], report.thread_states));
@@ -260,13 +261,14 @@ function callPaths(report) {
   } }, other());
   const functions = report.call_paths.functions || [];
   const measured = ['samples', 'tasks'].includes(report.call_paths.sorted_by) ? formatCount : formatTime;
+  const title = titleOf(report.call_paths, report.call_paths.sorted_by);
   const list = functions.length === 0 ? null : table('Functions, wherever they were called', [
-    { title: 'function', cell: (row) => nameOf(row.name) }, { title: 'own', number: true, cell: (row) => measured(row.own) },
-    { title: 'with what it calls', number: true, cell: (row) => measured(row.total) },
+    { title: 'function', cell: (row) => nameOf(row.name) }, { title: `own ${title}`, number: true, cell: (row) => measured(row.own) },
+    { title: `${title} with callees`, number: true, cell: (row) => measured(row.total) },
     { title: 'place', cell: (row) => (row.file ? `${fitText(String(row.file), 80)}:${row.line ?? '?'}` : '') },
   ], functions);
   const notes = (report.call_paths.notes || []).map((note) => element('p', { class: 'note' }, fitText(String(note), 400)));
-  return part('call-paths', 'Call paths', element('p', { class: 'note' }, 'A bar is as wide as its time on the clock, blocked and without a CPU too; what it calls lies below it. Choose a bar to enlarge it, a bar above to go back. '), turn, host, ...(report.call_paths.top_down ? pathTables(report.call_paths) : []), list, ...notes);
+  return part('call-paths', 'Call paths', element('p', { class: 'note' }, `A bar is as wide as its ${titleOf(report.call_paths, report.call_paths.sorted_by)}, blocked and without a CPU too; its callees are below it. Choose a bar to enlarge it, a bar above to go back. `), turn, host, ...(report.call_paths.top_down ? pathTables(report.call_paths) : []), list, ...notes);
 }
 
 /** @param {any} path @param {any} theme */
@@ -306,31 +308,40 @@ function howComputed(report, overview, json) {
     element('p', {}, `taskscope ${overview.version}, ${fitText(String(report.schema), 60)}; the page holds its data and asks nothing from anywhere. `, save));
 }
 
+/** The title of a column of call paths; time of samples is not time of the ledger. @param {any} paths @param {string} column */
+function titleOf(paths, column = 'time_ns') {
+  const isOfSamples = ['time_ns', 'work_ns', 'overhead_ns', 'blocked_ns', 'out_of_cpu_ns'].includes(column);
+  const name = column === 'out_of_cpu_ns' ? 'no CPU' : column.replace(/_ns$/, '').replaceAll('_', ' ');
+  if (isOfSamples && paths.is_time_sampled) return `${name} (samples)`;
+  return isOfSamples && paths.other_threads_ns > 0 ? `${name} (workers, and samples of other threads)` : name;
+}
+
 /** Rows of the views of call paths: symptom and cause beside each other. @param {any} paths */
 function pathTables(paths) {
   const time = (row, column) => (row[column] ? formatTime(row[column]) : '');
   const main = paths.sorted_by;
   const counts = main === 'samples' || main === 'tasks';
   const size = (value) => (counts ? formatCount(value) : formatTime(value));
-  const tree = (caption, rows) => table(caption, [
+  const title = titleOf(paths, main);
+  const tree = (caption, rows, hasOwn) => table(caption, [
     { title: 'path', cell: (row) => {
       const name = element('span', { class: row.hot ? 'hot' : null }, `${row.hot ? '▸ ' : ''}${fitText(row.name, 80)}${(row.what === 'function' || row.state) && row.file ? `  (${row.file.split('/').pop()}:${row.line})` : ''}`);
       name.style.paddingLeft = `${Math.min(row.depth, 30) * 0.8}em`;
       return name;
     } },
-    { title: main.replace(/_ns$/, '').replaceAll('_', ' '), number: true, cell: (row) => (row[main] ? size(row[main]) : '') },
-    { title: 'own', number: true, cell: (row) => (row.own ? size(row.own) : '') },
-    { title: 'blocked', number: true, cell: (row) => time(row, 'blocked_ns') },
-    { title: 'no CPU', number: true, cell: (row) => time(row, 'out_of_cpu_ns') },
+    { title, number: true, cell: (row) => (row[main] ? size(row[main]) : '') },
+    ...(hasOwn ? [{ title: `own ${title}`, number: true, cell: (row) => (row.own ? size(row.own) : '') }] : []),
+    { title: titleOf(paths, 'blocked_ns'), number: true, cell: (row) => time(row, 'blocked_ns') },
+    { title: titleOf(paths, 'out_of_cpu_ns'), number: true, cell: (row) => time(row, 'out_of_cpu_ns') },
     { title: 'waiting (symptom)', number: true, cell: (row) => time(row, 'waiting_ns') },
     { title: 'blame (cause)', number: true, cell: (row) => time(row, 'blame_ns') },
     { title: 'idleness (cause)', number: true, cell: (row) => time(row, 'idleness_ns') },
   ], rows, 25);
   const flat = (caption, rows) => (rows.length === 0 ? null : table(caption, [
-    { title: 'name', cell: (row) => fitText(row.name, 100) }, { title: 'own', number: true, cell: (row) => size(row.own) },
-    { title: 'with callees', number: true, cell: (row) => (row.total === null ? '' : size(row.total)) },
+    { title: 'name', cell: (row) => fitText(row.name, 100) }, { title: `own ${title}`, number: true, cell: (row) => size(row.own) },
+    { title: `${title} with callees`, number: true, cell: (row) => (row.total === null ? '' : size(row.total)) },
   ], rows));
-  return [tree('Top-down', paths.top_down), tree('Bottom-up', paths.bottom_up), flat('Loops', paths.loops), flat('Lines', paths.lines)];
+  return [tree('Top-down', paths.top_down, true), tree('Bottom-up', paths.bottom_up, false), flat('Loops', paths.loops), flat('Lines', paths.lines)];
 }
 
 /**

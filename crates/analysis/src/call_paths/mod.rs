@@ -1,8 +1,10 @@
 //! A profile of a recorded run: samples and exact events by the user's call paths.
 //!
 //! A worker's path goes on at its region's creation path in the master, at any nesting level, and a
-//! task's at its creation path (or, on request, at what the thread that ran it was in). Samples give
-//! time by path. Events give the rest, exactly and for every nanosecond of every worker:
+//! task's at its creation path (or, on request, at what the thread that ran it was in). The time of all
+//! paths is the workers' capacity: waits are at their own paths, and the ledger's time of each state
+//! and place is apportioned among the samples taken there ([`times`]). Events give the rest, exactly
+//! and for every nanosecond of every worker:
 //!
 //! | metric | at the path of | how |
 //! | --- | --- | --- |
@@ -25,12 +27,13 @@ mod contexts;
 mod running;
 mod sampled;
 mod shared;
+mod times;
 mod waits;
 
 use contexts::Contexts;
 use taskscope_event::models::samples::flag;
-use taskscope_execution::Execution;
-use taskscope_profile::{Metric, Profile, key};
+use taskscope_execution::{Execution, NO_TIME};
+use taskscope_profile::{Metric, NodeId, Profile, key};
 
 /// Where a task's path goes on outwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -60,6 +63,10 @@ pub struct SampleQuality {
     pub in_runtime: u64,
     /// Those whose levels of tasks are not known.
     pub levels_unknown: u64,
+    /// Whether times by path are those of the samples (clock `cpu`), instead of the workers' ledger.
+    pub is_time_sampled: bool,
+    /// Nanoseconds of samples of threads that are no workers, in times by path beside the ledger.
+    pub other_threads_ns: u64,
 }
 
 /// The profile of a run, with one process entry for each of its processes.
@@ -87,7 +94,10 @@ pub fn profile_of(execution: &Execution, options: CallPathOptions) -> (Profile, 
         quality.in_runtime += u64::from(sample.flags & flag::IN_RUNTIME != 0);
         quality.levels_unknown += u64::from(sample.flags & flag::LEVELS_UNKNOWN != 0);
     }
-    let leaves = sampled::add_samples(&mut contexts, &mut profile.tree);
+    let placed = sampled::add_samples(&mut contexts, &mut profile.tree);
+    (quality.is_time_sampled, quality.other_threads_ns) =
+        times::add_times(&mut contexts, &mut profile.tree, &placed);
+    let leaves: Vec<NodeId> = placed.iter().map(|placed| placed.user).collect();
     waits::add_waits(&mut contexts, &mut profile.tree);
     barriers::add_last_arrivers(&mut contexts, &mut profile.tree, &leaves);
     shared::add_shared(&mut contexts, &mut profile.tree, &leaves);
@@ -107,12 +117,13 @@ fn add_creations(contexts: &mut Contexts<'_>, tree: &mut taskscope_profile::Tree
         let context = contexts.created_at(tree, taskscope_execution::TaskIndex(task as u32));
         tree.add(contexts.node(context), Metric::TASKS, 1);
     }
-    for (_, thread) in execution.selected_workers() {
-        for span in thread.track.spans().filter(|span| span.section.task.is_some()) {
-            if span.section.state == taskscope_execution::State::Task {
-                let context = contexts.created_at(tree, span.section.task);
-                tree.add(contexts.node(context), Metric::TASK_TIME, span.end - span.start);
-            }
+    // As in the table of task types: tasks that began on selected threads, wherever they ran.
+    for (task, body_ns) in crate::body_times(execution).into_iter().enumerate() {
+        let tasks = &execution.tasks;
+        let began = tasks.began[task] != NO_TIME && execution.is_selected(tasks.runner[task]);
+        if began && body_ns > 0 {
+            let context = contexts.created_at(tree, taskscope_execution::TaskIndex(task as u32));
+            tree.add(contexts.node(context), Metric::TASK_TIME, body_ns);
         }
     }
 }

@@ -3,14 +3,33 @@
 use super::contexts::{Contexts, OUTSIDE};
 use taskscope_event::models::samples::{flag, state};
 use taskscope_execution::samples::Sample;
-use taskscope_execution::{Execution, OffCpu, RegionIndex, TaskIndex};
+use taskscope_execution::{RegionIndex, TaskIndex};
 use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 
-/// Adds all samples; the node of each, without its state where there is anything else.
-pub fn add_samples(contexts: &mut Contexts<'_>, tree: &mut Tree) -> Vec<NodeId> {
+/// The place of a sample in the tree.
+#[derive(Clone, Copy)]
+pub struct Placed {
+    /// The node without the sampled state, where there is any other step.
+    pub user: NodeId,
+    /// The sampled state, which is none in the program's own code, and its node.
+    pub state: Option<(Marker, NodeId)>,
+    /// The innermost node, frames of the runtime included.
+    pub node: NodeId,
+}
+
+/// Adds the paths of all samples and counts the samples of selected threads. The time comes from
+/// [`add_times`](super::times::add_times).
+pub fn add_samples(contexts: &mut Contexts<'_>, tree: &mut Tree) -> Vec<Placed> {
     let execution = contexts.execution;
     let rows = &execution.samples.rows;
-    rows.iter().map(|sample| add(contexts, tree, sample)).collect()
+    let place = |sample| {
+        let placed = add(contexts, tree, sample);
+        if execution.is_selected(sample.thread) {
+            tree.add(placed.node, Metric::SAMPLES, 1);
+        }
+        placed
+    };
+    rows.iter().map(place).collect()
 }
 
 /// What a sampled state is: a marker, or none for the program's own code.
@@ -33,7 +52,7 @@ fn marker_of(number: u32) -> Option<Marker> {
     })
 }
 
-fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId {
+fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> Placed {
     let execution = contexts.execution;
     let process = contexts.process(sample.thread);
     let stack = execution.samples.frames(sample);
@@ -105,9 +124,10 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
     if node == contexts.node(context) && marker.is_none_or(Marker::is_in_body) {
         node = contexts.body(tree, context);
     }
-    let mut user = node;
+    let (mut user, mut state) = (node, None);
     if let Some(marker) = marker {
         node = tree.child(node, Frame::state(marker));
+        state = Some((marker, node));
         if user == ROOT && marker == Marker::Overhead {
             // The runtime works by itself: ends its threads, say.
             user = node;
@@ -118,35 +138,5 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
             node = tree.child(node, frame);
         }
     }
-    // What others were at is known for those that waited for them.
-    if !execution.is_selected(sample.thread) {
-        return user;
-    }
-    tree.add(node, Metric::SAMPLES, 1);
-    tree.add(node, Metric::TIME, sample.weight_ns);
-    let kind = match marker {
-        None => Metric::WORK,
-        Some(Marker::Overhead) => Metric::OVERHEAD,
-        Some(_) => Metric::WAITING,
-    };
-    let mut of_kind = sample.weight_ns;
-    if kind == Metric::WORK {
-        let (blocked, runnable) = off_cpu(execution, sample);
-        tree.add(node, Metric::BLOCKED, blocked);
-        tree.add(node, Metric::OUT_OF_CPU, runnable);
-        of_kind -= blocked + runnable;
-    }
-    tree.add(node, kind, of_kind);
-    user
-}
-
-/// The parts of a sample's time in which its thread was blocked, and could run and had no CPU.
-fn off_cpu(execution: &Execution, sample: &Sample) -> (u64, u64) {
-    let (from, until) = (sample.at.saturating_sub(sample.weight_ns), sample.at);
-    let inside = |all: &[OffCpu]| -> u64 {
-        let all = &all[all.partition_point(|off| off.end <= from)..];
-        let met = all.iter().take_while(|off| off.start < until);
-        met.map(|off| off.end.min(until) - off.start.max(from)).sum()
-    };
-    (inside(execution.blocked_of(sample.thread)), inside(execution.off_cpu_of(sample.thread)))
+    Placed { user, state, node }
 }

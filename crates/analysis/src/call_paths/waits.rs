@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::{
     Execution, NO_TIME, ObjectIndex, Place, RegionIndex, Section, Span, State, TaskIndex, ThreadIndex,
 };
-use taskscope_profile::{Frame, Marker, Metric, ROOT, Tree};
+use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 
 /// Generations of tasks, each of which outlives the one before, that are waited for as members of a group.
 const MOST_GENERATIONS: usize = 1 << 10;
@@ -39,11 +39,11 @@ fn is_nest_lock(execution: &Execution, object: ObjectIndex) -> bool {
 
 /// When the waits of one thread began that are not over: tasks that it runs meanwhile may wait, too.
 #[derive(Default)]
-struct Begun(FxHashMap<(TaskIndex, RegionIndex), (Place, u64)>);
+pub struct Begun(FxHashMap<(TaskIndex, RegionIndex), (Place, u64)>);
 
 impl Begun {
-    /// The thread is in a part of a wait, of which this tells when it began.
-    fn waits(&mut self, span: &Span) -> u64 {
+    /// The thread is in a part of a wait; returns when the wait began.
+    pub fn waits(&mut self, span: &Span) -> u64 {
         let Section { task, region, place, .. } = span.section;
         let begun = self.0.entry((task, region)).or_insert((place, span.start));
         if begun.0 != place {
@@ -53,10 +53,24 @@ impl Begun {
     }
 
     /// It works: what the same task waited for is over.
-    fn works(&mut self, span: &Span) {
+    pub fn works(&mut self, span: &Span) {
         if !self.0.is_empty() && span.section.state.is_useful() {
             self.0.remove(&(span.section.task, span.section.region));
         }
+    }
+}
+
+/// The node of the caller of a part of a wait; idle workers have no caller.
+pub fn place_of(
+    contexts: &mut Contexts<'_>,
+    tree: &mut Tree,
+    marker: Marker,
+    (thread, span): (ThreadIndex, &Span),
+    begun: &mut Begun,
+) -> NodeId {
+    match marker {
+        Marker::Idle => ROOT,
+        _ => contexts.of_wait(tree, &span.section, (thread, begun.waits(span))),
     }
 }
 
@@ -70,10 +84,7 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
                 begun.works(&span);
                 continue;
             };
-            let place = match marker {
-                Marker::Idle => ROOT,
-                _ => contexts.of_wait(tree, &span.section, (thread, begun.waits(&span))),
-            };
+            let place = place_of(contexts, tree, marker, (thread, &span), &mut begun);
             let node = tree.child(place, Frame::state(marker));
             tree.add(node, Metric::taken(marker), span.end - span.start);
             // A device works for the construct that waits for it.

@@ -4,8 +4,10 @@ use crate::format::{Unit, count};
 use taskscope_analysis::call_views::Column;
 use taskscope_profile::Unit as MetricUnit;
 
-pub(super) fn word_of(column: Column) -> String {
+/// The title of a column; time of samples is not time of the ledger and says so.
+pub(super) fn word_of(column: Column, is_sampled: bool) -> String {
     match column {
+        Column::Time if is_sampled => "sampled".to_string(),
         Column::Time => "time".to_string(),
         Column::Work => "work".to_string(),
         Column::Blocked => "blocked".to_string(),

@@ -67,7 +67,7 @@ impl PathsDifference {
         let _ = writeln!(
             out,
             "{BOLD}{}{BOLD:#} in {}: {}   in {}: {}   {}",
-            word_of(self.column),
+            word_of(self.column, false),
             fit(&self.names[0], 40),
             told(value(before)),
             fit(&self.names[1], 40),

@@ -19,10 +19,12 @@ impl CallPaths {
         let choice = Choice { sort, beside: &Column::ALL, is_asked, floor: 0.0, most: top };
         json!({
             "sorted_by": key_of(sort),
+            "is_time_sampled": self.is_sampled(),
+            "other_threads_ns": self.quality.map_or(0, |quality| quality.other_threads_ns),
             "totals": values(&tree, ROOT, true),
             "paths": paths(&tree, sort),
-            "top_down": rows_json(&self.tree.functions_and_loops(runtime), &choice),
-            "bottom_up": rows_json(&turned, &choice),
+            "top_down": rows_json(&self.tree.functions_and_loops(runtime), &choice, "own"),
+            "bottom_up": rows_json(&turned, &choice, "outermost"),
             "functions": flat_json(&tree, FlatBy::Function, sort, top),
             "loops": flat_json(&self.shown_flat(FlatBy::Loop, runtime), FlatBy::Loop, sort, top),
             "lines": flat_json(&self.shown_flat(FlatBy::Line, runtime), FlatBy::Line, sort, top),
@@ -140,8 +142,9 @@ fn paths(tree: &CallTree, sort: Column) -> Vec<Value> {
 }
 
 /// Rows in the order of reading. What of a step has no row of its own is one below it, so that rows sum to
-/// what is around them.
-fn rows_json(tree: &CallTree, choice: &Choice<'_>) -> Vec<Value> {
+/// what is around them. `own` names the part of a row's value that has no step further in: bottom-up, it is
+/// that without further callers.
+fn rows_json(tree: &CallTree, choice: &Choice<'_>, own: &str) -> Vec<Value> {
     let rows = views::rows(&tree.tree, choice);
     let sums = Column::ALL.map(|column| (column, views::inclusive(&tree.tree, column)));
     let mut rest = sums.clone();
@@ -160,23 +163,29 @@ fn rows_json(tree: &CallTree, choice: &Choice<'_>) -> Vec<Value> {
     let mut made = Vec::new();
     let mut around = vec![ROOT];
     for row in &rows {
-        close(&mut around, row.depth + 1, &rest, &mut made);
+        close(&mut around, row.depth + 1, &rest, &mut made, own);
         around.push(row.node);
         let mut step = step_json(tree, row.node);
         if let Some(object) = step.as_object_mut() {
             object.insert("depth".into(), row.depth.into());
             object.insert("hot".into(), row.hot.into());
-            object.insert("own".into(), row.own.into());
+            object.insert(own.into(), row.own.into());
             object.extend(columns_of(row.node, &sums));
         }
         made.push(step);
     }
-    close(&mut around, 0, &rest, &mut made);
+    close(&mut around, 0, &rest, &mut made, own);
     made
 }
 
 /// Leaves steps until only so many are open; what of each has no row is one.
-fn close(around: &mut Vec<NodeId>, open: usize, rest: &[(Column, Vec<u64>)], made: &mut Vec<Value>) {
+fn close(
+    around: &mut Vec<NodeId>,
+    open: usize,
+    rest: &[(Column, Vec<u64>)],
+    made: &mut Vec<Value>,
+    own: &str,
+) {
     while around.len() > open {
         let values = around.pop().map(|node| columns_of(node, rest)).unwrap_or_default();
         if !values.is_empty() {
@@ -185,7 +194,7 @@ fn close(around: &mut Vec<NodeId>, open: usize, rest: &[(Column, Vec<u64>)], mad
             row.insert("what".into(), "rest".into());
             row.insert("depth".into(), around.len().into());
             row.insert("hot".into(), false.into());
-            row.insert("own".into(), 0.into());
+            row.insert(own.into(), 0.into());
             row.extend(values);
             made.push(row.into());
         }

@@ -97,6 +97,11 @@ impl CallPaths {
         CallPaths { tree, missing, quality, unfit: profile.tree.unfit(), filtered: Vec::new() }
     }
 
+    /// Whether times are those of the samples. In traces they are the workers' ledger, apportioned among samples.
+    fn is_sampled(&self) -> bool {
+        self.quality.is_none_or(|quality| quality.is_time_sampled)
+    }
+
     fn shown(&self, runtime: bool) -> CallTree {
         if runtime { self.tree.functions_and_runtime() } else { self.tree.functions() }
     }
@@ -116,11 +121,24 @@ impl CallPaths {
         if let Some(quality) = self.quality.filter(|quality| quality.samples > 0) {
             notes.push(format!(
                 "{}: {} followed to the root of the stack, {} taken inside the runtime, \
-                 whatever time each stands for",
+                 whatever time each represents",
                 counted(quality.samples, "sample"),
                 count(quality.reached_root),
                 count(quality.in_runtime)
             ));
+            notes.push(if quality.is_time_sampled {
+                "sampled time is CPU time of the threads' samples; waiting, blame and idleness are of events"
+                    .to_string()
+            } else {
+                "time is the workers' capacity: each state's time at a place is divided among the samples taken there"
+                    .to_string()
+            });
+            if quality.other_threads_ns > 0 {
+                notes.push(format!(
+                    "{} of the time is of samples of threads that are not workers, outside the capacity",
+                    crate::format::time(quality.other_threads_ns)
+                ));
+            }
             if quality.levels_unknown > 0 {
                 notes.push(format!(
                     "the tasks on the stack are not known of {}",
@@ -134,7 +152,10 @@ impl CallPaths {
                     .to_string(),
             );
         } else if total(Metric::SAMPLES) > 0 {
-            notes.push(counted(total(Metric::SAMPLES), "sample"));
+            notes.push(format!(
+                "{}; sampled, blocked and no CPU are their time, waiting, blame and idleness are of events",
+                counted(total(Metric::SAMPLES), "sample")
+            ));
         } else {
             notes.push(
                 "no samples: time by path is not known, waiting and blame are at the constructs' own lines; the run was short, \

@@ -16,7 +16,7 @@ impl CallPaths {
         let tree = self.shown(options.runtime);
         let sort = options.sort.unwrap_or_else(|| Column::main_of(&tree.tree));
         if views::total(&tree.tree, sort) == 0 {
-            let _ = writeln!(out, "  Call paths: none with {}\n", word_of(sort));
+            let _ = writeln!(out, "  Call paths: none with {}\n", word_of(sort, self.is_sampled()));
             self.notes(&mut out, options.width);
             return out;
         }
@@ -25,7 +25,7 @@ impl CallPaths {
                 PathsView::TopDown => {
                     heading(&mut out, "Call paths, top-down", "callers above what they call", options.width);
                     let tree = self.tree.functions_and_loops(options.runtime);
-                    tree_rows(&mut out, &tree, sort, options, false);
+                    tree_rows(&mut out, &tree, sort, options, (false, self.is_sampled()));
                 }
                 PathsView::BottomUp => {
                     heading(
@@ -34,7 +34,7 @@ impl CallPaths {
                         "where it was spent, its callers below",
                         options.width,
                     );
-                    tree_rows(&mut out, &views::bottom_up(&tree), sort, options, true);
+                    tree_rows(&mut out, &views::bottom_up(&tree), sort, options, (true, self.is_sampled()));
                 }
                 PathsView::Flat(by) => {
                     let title = match by {
@@ -43,7 +43,8 @@ impl CallPaths {
                         FlatBy::Line => "Lines",
                     };
                     heading(&mut out, title, "own time first", options.width);
-                    flat_rows(&mut out, &self.shown_flat(*by, options.runtime), *by, sort, options);
+                    let tree = self.shown_flat(*by, options.runtime);
+                    flat_rows(&mut out, &tree, *by, (sort, self.is_sampled()), options);
                 }
             }
             out.push('\n');
@@ -79,13 +80,19 @@ fn side_columns(tree: &CallTree, sort: Column) -> Vec<Column> {
 }
 
 /// Characters before a step in a view that is a tree: its numbers, and what marks the hot path.
-const NUMBERS: usize = 2 + 9 + 1 + 7 + 1 + 8 + 2 + 2;
+const NUMBERS: usize = 2 + 10 + 1 + 7 + 1 + 8 + 2 + 2;
 /// Those of each column beside.
 const SIDE_COLUMN: usize = 9;
 /// Those that a name has as long as there is room.
 const NAME: usize = 24;
 
-fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOptions, callers: bool) {
+fn tree_rows(
+    out: &mut String,
+    tree: &CallTree,
+    sort: Column,
+    options: &PathsOptions,
+    (callers, is_sampled): (bool, bool),
+) {
     // What has no room beside the names is left out.
     let room = options.width.saturating_sub(NUMBERS);
     let mut side = side_columns(tree, sort);
@@ -102,16 +109,21 @@ fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOpt
     let unit = Unit::for_total(whole);
     let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
     let own_word = if callers { "" } else { "own" };
-    let _ =
-        write!(out, "  {DIM}{:>9} {:>7} {:>8}", format!("{}{unit_word}", word_of(sort)), "share", own_word);
+    let _ = write!(
+        out,
+        "  {DIM}{:>10} {:>7} {:>8}",
+        format!("{}{unit_word}", word_of(sort, is_sampled)),
+        "share",
+        own_word
+    );
     side.iter().for_each(|column| {
-        let _ = write!(out, " {:>8}", word_of(*column));
+        let _ = write!(out, " {:>8}", word_of(*column, is_sampled));
     });
     let _ = writeln!(out, "{DIM:#}");
     for row in &rows {
         let own = if callers { String::new() } else { show(unit, sort, row.own) };
         let _ =
-            write!(out, "  {:>9} {:>7} {:>8}", show(unit, sort, row.total), percent(row.total, whole), own);
+            write!(out, "  {:>10} {:>7} {:>8}", show(unit, sort, row.total), percent(row.total, whole), own);
         for (column, sums) in side.iter().zip(&sums) {
             let _ = write!(out, " {:>8}", show(unit, *column, sums[row.node.0 as usize]));
         }
@@ -130,7 +142,7 @@ fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOpt
     };
     let (rest, beside) = (rest_of(sort), side.iter().map(|column| rest_of(*column)).collect::<Vec<u64>>());
     if rest > 0 || beside.iter().any(|rest| *rest > 0) {
-        let _ = write!(out, "  {:>9} {:>7} {:>8}", show(unit, sort, rest), percent(rest, whole), "");
+        let _ = write!(out, "  {:>10} {:>7} {:>8}", show(unit, sort, rest), percent(rest, whole), "");
         for (column, rest) in side.iter().zip(&beside) {
             let _ = write!(out, " {:>8}", show(unit, *column, *rest));
         }
@@ -151,7 +163,13 @@ fn name_of(tree: &CallTree, node: NodeId) -> String {
     }
 }
 
-fn flat_rows(out: &mut String, tree: &CallTree, by: FlatBy, sort: Column, options: &PathsOptions) {
+fn flat_rows(
+    out: &mut String,
+    tree: &CallTree,
+    by: FlatBy,
+    (sort, is_sampled): (Column, bool),
+    options: &PathsOptions,
+) {
     let rows = views::flat(tree, by, sort);
     if !rows.iter().any(|row| by == FlatBy::Function || row.label.as_ref().is_some_and(|l| l.line.is_some()))
     {
@@ -164,22 +182,23 @@ fn flat_rows(out: &mut String, tree: &CallTree, by: FlatBy, sort: Column, option
     let whole = views::total(&tree.tree, sort);
     let unit = Unit::for_total(whole);
     let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
-    let room = options.width.saturating_sub(2 + 9 + 1 + 7 + 2);
+    let room = options.width.saturating_sub(2 + 10 + 1 + 7 + 2);
     let has_room = room >= 13 + NAME;
     let with_callees = |text: String| if has_room { format!(" {text:>12}") } else { String::new() };
+    let own = if is_sampled && sort == Column::Time { "sampled" } else { "own" };
     let head = with_callees("with callees".to_string());
     let room = room.saturating_sub(head.len()).max(SHORTEST_NAME);
-    let _ = writeln!(out, "  {DIM}{:>9} {:>7}{head}{DIM:#}", format!("own{unit_word}"), "share");
+    let _ = writeln!(out, "  {DIM}{:>10} {:>7}{head}{DIM:#}", format!("{own}{unit_word}"), "share");
     for row in rows.iter().take(options.top) {
         let name = fit(&flat_name(row), room);
         let (own, total) = (show(unit, sort, row.own), with_callees(show(unit, sort, row.total)));
-        let _ = writeln!(out, "  {own:>9} {:>7}{total}  {name}", percent(row.own, whole));
+        let _ = writeln!(out, "  {own:>10} {:>7}{total}  {name}", percent(row.own, whole));
     }
     let rest = views::rest_of(tree, rows.iter().take(options.top), sort);
     if rest > 0 {
         let (rest, share) = (show(unit, sort, rest), percent(rest, whole));
         let total = with_callees(String::new());
-        let _ = writeln!(out, "  {rest:>9} {share:>7}{total}  {DIM}the rest{DIM:#}");
+        let _ = writeln!(out, "  {rest:>10} {share:>7}{total}  {DIM}the rest{DIM:#}");
     }
     if rows.len() > options.top {
         let _ = writeln!(out, "  {DIM}… {} more: --top {}{DIM:#}", rows.len() - options.top, rows.len());

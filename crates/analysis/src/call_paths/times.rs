@@ -1,0 +1,275 @@
+//! Time by path: each nanosecond of the workers' ledger once, at the paths of waits and of samples.
+//!
+//! ```text
+//! ledger, one thread     work at A | lock wait at B | work at A, no CPU | …
+//! samples in work at A   main▸f (2 ms)   main▸g (1 ms)
+//! time by path           main▸f: 2/3 of the work at A   main▸g: 1/3   <lock wait>: its own
+//! ```
+//!
+//! A wait has its own path. Other time of a thread in one state at one place is apportioned among the
+//! samples taken there, by their weight; without a sample it is at the construct. So the sums over all paths are
+//! those of the ledger, and a sample says where in the code, not for how long.
+//!
+//! Threads that are no workers are not in the ledger: their time is that of their samples.
+
+use super::contexts::Contexts;
+use super::sampled::Placed;
+use super::waits::{Begun, marker_of, place_of};
+use rustc_hash::FxHashMap;
+use taskscope_event::models::samples::flag;
+use taskscope_execution::samples::Sample;
+use taskscope_execution::{Execution, Group, OffCpu, Place, Section, Span, State, ThreadIndex, ThreadKind};
+use taskscope_profile::{Frame, Marker, Metric, NodeId, Tree};
+
+/// Adds the time of all paths. Returns whether it is that of the samples, and the nanoseconds of samples of
+/// threads that are no workers. Without samples no time by path is known.
+pub fn add_times(contexts: &mut Contexts<'_>, tree: &mut Tree, placed: &[Placed]) -> (bool, u64) {
+    let execution = contexts.execution;
+    let rows = &execution.samples.rows;
+    let counts = |sample: &&Sample| execution.is_selected(sample.thread);
+    if !rows.iter().any(|sample| counts(&sample)) {
+        return (false, 0);
+    }
+    let is_time_sampled = rows.iter().any(|sample| sample.flags & flag::CPU_TIME != 0);
+    let in_ledger = |thread: ThreadIndex| {
+        let row = &execution.threads[thread.index()];
+        !is_time_sampled && row.worker && row.selected && row.kind != ThreadKind::Cpu
+    };
+    let mut other_threads_ns = 0_u64;
+    for (sample, placed) in rows.iter().zip(placed).filter(|(sample, _)| counts(sample)) {
+        if !in_ledger(sample.thread) {
+            other_threads_ns = u64::saturating_add(other_threads_ns, sample.weight_ns);
+            for (metric, ns) in parts_of(execution, sample, placed) {
+                add(tree, placed.node, Some(metric), ns);
+            }
+        }
+    }
+    let mut waits = Waits::default();
+    for thread in (0..execution.threads.len()).map(|index| ThreadIndex(index as u32)) {
+        if in_ledger(thread) {
+            add_thread(contexts, tree, placed, thread, &mut waits);
+        }
+    }
+    let of_wait = |(_, placed): &(&Sample, &Placed)| placed.state.is_some_and(|(state, _)| state.is_wait());
+    for (sample, placed) in rows.iter().zip(placed).filter(of_wait) {
+        if let Some(wait) = placed.state.and_then(|(_, node)| waits.get_mut(&node)) {
+            wait.samples.push((placed.node, None, sample.weight_ns));
+        }
+    }
+    let mut nodes: Vec<NodeId> = waits.keys().copied().collect();
+    nodes.sort_unstable();
+    for node in nodes {
+        let wait = &waits[&node];
+        for (metric, ns) in [(Metric::WAITING, wait.ns), (Metric::OUT_OF_CPU, wait.off_ns)] {
+            apportion(tree, ns, &wait.samples, (node, Some(metric)), Some(metric));
+        }
+    }
+    (is_time_sampled, if is_time_sampled { 0 } else { other_threads_ns })
+}
+
+/// Waits by the node of their state.
+type Waits = FxHashMap<NodeId, Wait>;
+
+#[derive(Default)]
+struct Wait {
+    ns: u64,
+    /// Meanwhile without a CPU.
+    off_ns: u64,
+    samples: Vec<Share>,
+}
+
+/// A node, the metric of the part of its time, and the weight.
+type Share = (NodeId, Option<Metric>, u64);
+
+/// A thread's samples in one state at one place, and the time there.
+#[derive(Default)]
+struct Stay {
+    samples: Vec<Share>,
+    blocked: Vec<Share>,
+    off: Vec<Share>,
+    ns: u64,
+    blocked_ns: u64,
+    off_ns: u64,
+}
+
+/// Adds the time of a worker to its paths, its waits to `waits`.
+fn add_thread(
+    contexts: &mut Contexts<'_>,
+    tree: &mut Tree,
+    placed: &[Placed],
+    thread: ThreadIndex,
+    waits: &mut Waits,
+) {
+    let execution = contexts.execution;
+    let mut stays = stays_of(contexts, placed, thread);
+    let mut begun = Begun::default();
+    for cut in execution.shown_spans_of_run(thread) {
+        let ns = cut.span.nanos();
+        let shown = cut.span.section.state;
+        let is_off = shown.group() == Group::Off && cut.under != shown;
+        // The section of the track, whatever the system did meanwhile.
+        let span = Span { section: Section { state: cut.under, ..cut.span.section }, ..cut.span };
+        if let Some(marker) = marker_of(execution, &span.section) {
+            let place = place_of(contexts, tree, marker, (thread, &span), &mut begun);
+            let wait = waits.entry(tree.child(place, Frame::state(marker))).or_default();
+            *(if is_off { &mut wait.off_ns } else { &mut wait.ns }) += ns;
+            continue;
+        }
+        begun.works(&span);
+        let is_blocked = shown == State::Blocked && cut.under != shown;
+        let of = |stay: &mut Stay| {
+            let sum = match (is_off, is_blocked) {
+                (true, _) => &mut stay.off_ns,
+                (_, true) => &mut stay.blocked_ns,
+                _ => &mut stay.ns,
+            };
+            *sum += ns;
+        };
+        match stays.get_mut(&(cut.under, span.section.place)) {
+            Some(stay) => of(stay),
+            None => {
+                let (mut node, metric) = (contexts.of_section(tree, &span.section).1, work_in(cut.under));
+                if metric == Some(Metric::OVERHEAD) {
+                    node = tree.child(node, Frame::state(Marker::Overhead));
+                }
+                let metric = match (is_off, is_blocked) {
+                    (true, _) => Some(Metric::OUT_OF_CPU),
+                    (_, true) => Some(Metric::BLOCKED),
+                    _ => metric,
+                };
+                add(tree, node, metric, ns);
+            }
+        }
+    }
+    let mut keys: Vec<(State, Place)> = stays.keys().copied().collect();
+    keys.sort_unstable();
+    for key in keys {
+        let stay = &stays[&key];
+        for (ns, shares, metric) in [
+            (stay.ns, &stay.samples, None),
+            (stay.blocked_ns, &stay.blocked, Some(Metric::BLOCKED)),
+            (stay.off_ns, &stay.off, Some(Metric::OUT_OF_CPU)),
+        ] {
+            let shares = if shares.is_empty() { &stay.samples } else { shares };
+            if let Some((node, own, _)) = shares.first() {
+                apportion(tree, ns, shares, (*node, metric.or(*own)), metric);
+            }
+        }
+    }
+}
+
+/// A thread's samples by the state and place that its track has at their time.
+fn stays_of(
+    contexts: &Contexts<'_>,
+    placed: &[Placed],
+    thread: ThreadIndex,
+) -> FxHashMap<(State, Place), Stay> {
+    let execution = contexts.execution;
+    let rows = &execution.samples.rows;
+    let first = rows.partition_point(|row| row.thread < thread);
+    let mut stays: FxHashMap<(State, Place), Stay> = FxHashMap::default();
+    let own = rows[first..].iter().zip(&placed[first..]).take_while(|(row, _)| row.thread == thread);
+    for (sample, placed) in own {
+        let section = contexts.section_at(thread, sample.at);
+        // A sample at a boundary may be in the runtime's next state already.
+        let fits = match placed.state {
+            _ if section.state == State::Unknown => true,
+            Some((Marker::Overhead, _)) => true,
+            Some(_) => false,
+            None => section.state.group() != Group::Runtime,
+        };
+        if !fits || marker_of(execution, &section).is_some() {
+            continue;
+        }
+        let stay = stays.entry((section.state, section.place)).or_default();
+        for (metric, ns) in parts_of(execution, sample, placed).into_iter().filter(|(_, ns)| *ns > 0) {
+            let own = match metric {
+                Metric::BLOCKED => &mut stay.blocked,
+                Metric::OUT_OF_CPU => &mut stay.off,
+                _ => &mut stay.samples,
+            };
+            let metric = if metric == Metric::WORK { work_in(section.state) } else { Some(metric) };
+            own.push((placed.node, metric, ns));
+        }
+        // In an unknown state the ledger does not set blocked time apart, the samples do.
+        if section.state == State::Unknown {
+            let blocked = std::mem::take(&mut stay.blocked);
+            stay.samples.extend(blocked);
+        }
+    }
+    for stay in stays.values_mut().filter(|stay| stay.samples.is_empty()) {
+        let all = stay.blocked.iter().chain(&stay.off);
+        stay.samples = all.map(|(node, _, ns)| (*node, Some(Metric::WORK), *ns)).collect();
+    }
+    stays.retain(|_, stay| !stay.samples.is_empty());
+    stays
+}
+
+/// The metric of time in a state other than a wait.
+fn work_in(state: State) -> Option<Metric> {
+    match state.group() {
+        Group::Useful | Group::Unknown => Some(Metric::WORK),
+        Group::Runtime => Some(Metric::OVERHEAD),
+        _ => None,
+    }
+}
+
+/// The parts of a sample's own time.
+fn parts_of(execution: &Execution, sample: &Sample, placed: &Placed) -> Vec<(Metric, u64)> {
+    match placed.state {
+        Some((Marker::Overhead, _)) => vec![(Metric::OVERHEAD, sample.weight_ns)],
+        Some(_) => vec![(Metric::WAITING, sample.weight_ns)],
+        None => {
+            let (blocked, runnable) = off_cpu(execution, sample);
+            let work = sample.weight_ns.saturating_sub(blocked + runnable);
+            vec![(Metric::WORK, work), (Metric::BLOCKED, blocked), (Metric::OUT_OF_CPU, runnable)]
+        }
+    }
+}
+
+/// Divides `owed` among `shares` by their weight, in whole nanoseconds that sum to it; without any weight it is at
+/// `place`. A metric that is given here is that of all shares.
+fn apportion(
+    tree: &mut Tree,
+    owed: u64,
+    shares: &[Share],
+    place: (NodeId, Option<Metric>),
+    metric: Option<Metric>,
+) {
+    let total: u128 = shares.iter().map(|(.., weight)| u128::from(*weight)).sum();
+    if total == 0 {
+        return add(tree, place.0, place.1, owed);
+    }
+    let (mut running, mut given) = (0_u128, 0_u64);
+    for (node, own, weight) in shares {
+        running += u128::from(*weight);
+        // Neither is more than 64 bits, so the product is not more than 128.
+        let until = (running.min(u64::MAX.into()) * u128::from(owed) / total.min(u64::MAX.into())) as u64;
+        let until = until.min(owed);
+        add(tree, *node, metric.or(*own), until - given);
+        given = until;
+    }
+    let rest = owed - given;
+    add(tree, place.0, place.1, rest);
+}
+
+/// Adds time that is also that of a metric.
+fn add(tree: &mut Tree, node: NodeId, metric: Option<Metric>, ns: u64) {
+    if ns > 0 {
+        tree.add(node, Metric::TIME, ns);
+        if let Some(metric) = metric {
+            tree.add(node, metric, ns);
+        }
+    }
+}
+
+/// The parts of a sample's time in which its thread was blocked, and could run and had no CPU.
+fn off_cpu(execution: &Execution, sample: &Sample) -> (u64, u64) {
+    let (from, until) = (sample.at.saturating_sub(sample.weight_ns), sample.at);
+    let inside = |all: &[OffCpu]| -> u64 {
+        let all = &all[all.partition_point(|off| off.end <= from)..];
+        let met = all.iter().take_while(|off| off.start < until);
+        met.map(|off| off.end.min(until) - off.start.max(from)).sum()
+    };
+    (inside(execution.blocked_of(sample.thread)), inside(execution.off_cpu_of(sample.thread)))
+}
