@@ -183,12 +183,10 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     for (thread, row) in execution.selected_workers() {
         let is_wait = |state: State, _| state.group() == Group::Mutex;
         row.track.for_each_in(is_wait, |wait| {
-            // A nested lock is taken again at once.
-            let own = if wait.end == row.track.end() { holders.own_of(thread, &wait) } else { None };
-            holders.split(thread, &wait, |holder, start, end| {
+            execution.split_wait(&holders, thread, &wait, |holder, start, end| {
                 let ns = end - start - execution.system_ns(thread, start, end);
                 if ns > 0 {
-                    take(WaitPart { thread, section: wait.section, holder: holder.or(own), ns });
+                    take(WaitPart { thread, section: wait.section, holder, ns });
                 }
             });
         });

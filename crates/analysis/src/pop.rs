@@ -18,39 +18,42 @@ pub struct Pop {
     pub load_balance: f64,
     /// max(U) / T.
     pub communication: f64,
-    /// max(U) / T_ideal.
-    pub serialization: f64,
-    /// T_ideal / T.
-    pub transfer: f64,
+    /// max(U) / T_ideal; none where T_ideal is not known.
+    pub serialization: Option<f64>,
+    /// T_ideal / T; none where T_ideal is not known.
+    pub transfer: Option<f64>,
 }
 
-/// Efficiencies from a ledger and the wall time of the run on an ideal network.
-pub fn pop(graph: &TaskGraph, causes: &Causes, ideal_network_wall_ns: u64) -> Pop {
+/// Efficiencies of a range from its ledger and from the wall time of the run on an ideal network, which no replay has of a part.
+pub fn pop(graph: &TaskGraph, causes: &Causes, ideal_network_wall_ns: Option<u64>, range: (u64, u64)) -> Pop {
     let (begin, end) = graph.range();
-    let start = least_start(graph);
+    let (begin, end) = (begin.max(range.0), end.min(range.1));
+    let start = least_start(graph, range);
     let workers = graph.workers.iter().zip(&causes.by_worker).filter(|(worker, _)| worker.selected);
     let useful: Vec<u64> = workers.map(|(_, leaves)| leaves[Leaf::Work as usize]).collect();
     let most = useful.iter().copied().max().unwrap_or(0).max(1) as f64;
     let average = useful.iter().sum::<u64>() as f64 / useful.len().max(1) as f64;
     // Workers of a rank may work while it starts MPI.
-    let wall = ((end - begin).saturating_sub(start) as f64).max(most);
+    let wall = (end.saturating_sub(begin).saturating_sub(start) as f64).max(most);
     // An ideal run is no longer than the real one, nor shorter than the busiest worker's work.
-    let ideal = (ideal_network_wall_ns.saturating_sub(start) as f64).clamp(most.min(wall), wall);
+    let ideal =
+        ideal_network_wall_ns.map(|ideal| (ideal.saturating_sub(start) as f64).clamp(most.min(wall), wall));
     Pop {
         parallel: average / wall,
         load_balance: average / most,
         communication: most / wall,
-        serialization: most / ideal,
-        transfer: ideal / wall,
+        serialization: ideal.map(|ideal| most / ideal),
+        transfer: ideal.map(|ideal| ideal / wall),
     }
 }
 
-/// How long starting and ending MPI took at least, of all nodes; nanoseconds.
-pub fn least_start(graph: &TaskGraph) -> u64 {
+/// How long starting and ending MPI took at least in a range, of all nodes; nanoseconds.
+pub fn least_start(graph: &TaskGraph, (begin, end): (u64, u64)) -> u64 {
     let mut nodes = vec![0; graph.nodes.len()];
     for (worker, segments) in graph.workers.iter().zip(start_segments(graph).iter()) {
         let node = &mut nodes[worker.node as usize];
-        *node = segments.iter().map(|segment| segment.end - segment.start).sum::<u64>().max(*node);
+        let inside = segments.iter().map(|s| s.end.min(end).saturating_sub(s.start.max(begin)));
+        *node = inside.sum::<u64>().max(*node);
     }
     nodes.into_iter().min().unwrap_or(0)
 }
@@ -90,8 +93,8 @@ mod tests {
         assert_eq!(causes.leaves[Leaf::Start as usize], 700);
         assert_eq!(causes.leaves[Leaf::Communication as usize], 0);
         assert_eq!(causes.slow.latency_ns, 0);
-        let efficiencies = pop(&graph, &causes, 1100);
-        assert_eq!((efficiencies.communication, efficiencies.transfer), (1.0, 1.0));
+        let efficiencies = pop(&graph, &causes, Some(1100), (0, u64::MAX));
+        assert_eq!((efficiencies.communication, efficiencies.transfer), (1.0, Some(1.0)));
         assert_eq!((efficiencies.load_balance, efficiencies.parallel), (0.5, 0.5));
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use taskscope_execution::{
-    CutSpan, Execution, NO_TIME, Span, State, SystemCause, TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
-    TypeKind,
+    CutSpan, Execution, NO_TIME, Span, State, SystemCause, TaskIndex, TaskStatus, ThreadIndex, ThreadKind,
+    TypeIndex, TypeKind,
 };
 
 /// OMPT's flags of explicit tasks and of target tasks.
@@ -30,7 +30,8 @@ pub struct TaskType {
     pub p95_ns: u64,
     /// The longest.
     pub max_ns: u64,
-    /// From creation to first start, summed over those for which both are known, nanoseconds.
+    /// From creation to first start, nanoseconds, summed over tasks whose creation is known; of those that did not start, to the
+    /// end of the run or the part of it.
     pub queued_ns: u64,
 }
 
@@ -122,6 +123,7 @@ pub fn task_types(execution: &Execution, bodies: &[u64], blocked: &[u64]) -> Vec
     // The last one is of tasks of which no type is known.
     let slot = |task: usize| tasks.ty[task].index().min(execution.catalog.types.len());
     let began = |task: usize| tasks.began[task] != NO_TIME && execution.is_selected(tasks.runner[task]);
+    let (_, end) = execution.range();
     let mut rows: Vec<Option<TaskType>> = vec![None; execution.catalog.types.len() + 1];
     for (task, body_ns) in bodies.iter().copied().enumerate() {
         let row = rows[slot(task)].get_or_insert_with(|| TaskType {
@@ -144,6 +146,8 @@ pub fn task_types(execution: &Execution, bodies: &[u64], blocked: &[u64]) -> Vec
             if tasks.created[task] != NO_TIME {
                 row.queued_ns += tasks.began[task].saturating_sub(tasks.created[task]);
             }
+        } else if created && tasks.began[task] == NO_TIME && tasks.status[task] == TaskStatus::Created {
+            row.queued_ns += end.saturating_sub(tasks.created[task]);
         }
     }
     // Times are gathered once it is known how many there are: there may be very many.

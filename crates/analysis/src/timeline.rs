@@ -126,14 +126,23 @@ pub(crate) fn time_outside(graph: &TaskGraph, segments: &Segments<'_>) -> Vec<u6
     let mut outside = vec![0; graph.tasks.len()];
     for (pieces, segments) in graph.pieces.iter().zip(segments.iter()) {
         for piece in pieces {
-            let first = segments.partition_point(|segment| segment.end <= piece.start);
-            let inside: u64 = (segments[first..].iter().take_while(|segment| segment.start < piece.end))
-                .map(|segment| segment.end.min(piece.end) - segment.start.max(piece.start))
-                .sum();
-            outside[piece.task as usize] += piece.end - piece.start - inside;
+            outside[piece.task as usize] += piece_outside(piece, segments, u64::MAX);
         }
     }
     outside
+}
+
+/// Nanoseconds of a piece outside of its worker's `segments`, before `until`.
+pub(crate) fn piece_outside(piece: &Piece, segments: &[Segment], until: u64) -> u64 {
+    let end = piece.end.min(until);
+    if end <= piece.start {
+        return 0;
+    }
+    let first = segments.partition_point(|segment| segment.end <= piece.start);
+    let inside: u64 = (segments[first..].iter().take_while(|segment| segment.start < end))
+        .map(|segment| segment.end.min(end) - segment.start.max(piece.start))
+        .sum();
+    end - piece.start - inside
 }
 
 /// The share of each task's time outside of `segments` that is runtime work; empty where no task has any.

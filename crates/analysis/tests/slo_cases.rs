@@ -82,7 +82,7 @@ fn check_file(path: &Path) {
     let case = read_json(&text).unwrap_or_else(|errors| panic!("{}: {errors}", path.display()));
     let prepared = Prepared::new(&case.graph);
     for mode in Mode::ALL {
-        let options = Options { intervals: true, windows: case.windows.clone() };
+        let options = Options { intervals: true, windows: case.windows.clone(), ..Options::default() };
         let slo = prepared.attribute(mode, &options);
         check_mode(&case.name, &case.graph, &slo, &whole["expected"][mode.name()]);
     }

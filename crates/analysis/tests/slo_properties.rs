@@ -12,7 +12,7 @@ const O: Letter = Letter::Overhead;
 
 fn attribute(rows: &TaskRows, mode: Mode, windows: &[(u64, u64)]) -> Slo {
     let graph = rows.graph().unwrap_or_else(|errors| panic!("{errors:?}"));
-    let options = Options { intervals: true, windows: windows.to_vec() };
+    let options = Options { intervals: true, windows: windows.to_vec(), ..Options::default() };
     Prepared::new(&graph).attribute(mode, &options)
 }
 

@@ -10,9 +10,9 @@ use crate::splice::Splice;
 use crate::storing::{Stored, Storing};
 use crate::task_tables::TaskTables;
 use crate::{
-    Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, Joined, Loss, NO_NUMBER,
-    NO_TIME, Numbers, Object, ObjectIndex, Observer, Process, ProcessIndex, Region, RegionIndex, Section,
-    SiteIndex, State, Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
+    Anomalies, Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, Joined, Loss,
+    NO_NUMBER, NO_TIME, Numbers, Object, ObjectIndex, Observer, Process, ProcessIndex, Region, RegionIndex,
+    Section, SiteIndex, State, Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -129,9 +129,14 @@ impl ExecutionBuilder {
         }
     }
 
-    /// Forgets the anomalies so far: those from before the part of the time that is asked for.
-    pub fn forget_anomalies(&mut self) {
-        self.execution.forget_anomalies();
+    /// Takes the anomalies so far away, at a border of the part of the time that is asked for.
+    pub fn take_anomalies(&mut self) -> Anomalies {
+        std::mem::take(&mut self.execution.anomalies)
+    }
+
+    /// Replaces the anomalies, by those of the part of the time that is asked for.
+    pub fn set_anomalies(&mut self, anomalies: Anomalies) {
+        self.execution.anomalies = anomalies;
     }
 
     /// The execution, with every open section, hold and share closed: what a thread was in at its

@@ -3,7 +3,10 @@
 use crate::activities::{Activities, ActivityNumbers};
 use crate::messages::{Call, Communication};
 use crate::track_builder::TrackBuilder;
-use crate::{Execution, NO_TIME, Region, RegionIndex, TaskIndex, TaskStatus, Tasks, ThreadIndex, Track};
+use crate::{
+    CutWait, Execution, Group, Hold, Holders, Loss, NO_TIME, OsTotals, Region, RegionIndex, Span, TaskIndex,
+    TaskStatus, Tasks, ThreadIndex, Track,
+};
 use std::sync::Arc;
 
 /// A part of the time, and the new numbers of what lives in it.
@@ -27,6 +30,8 @@ impl Execution {
         let regions = numbers(kept_regions).map(RegionIndex).collect();
         let part = Part { begin, end, tasks, regions };
 
+        let cut_waits = self.waits_across(begin, end);
+
         // Whoever adds a table must cut it too.
         let Execution {
             processes,
@@ -38,6 +43,7 @@ impl Execution {
             team_limits,
             works,
             holds,
+            cut_waits: _,
             target_waits,
             dependences,
             wait_dependences,
@@ -74,6 +80,8 @@ impl Execution {
             thread.track = part.of_track(&thread.track, activities, &mut activity_numbers);
             (thread.first, thread.last) = part.within(thread.first, last).unwrap_or((NO_TIME, 0));
             thread.lost_events = 0;
+            // Sums of the thread's life; nobody knows their part.
+            thread.os_totals = OsTotals::default();
         }
         part.cut_tasks(tasks);
         part.cut_regions(regions);
@@ -95,7 +103,10 @@ impl Execution {
             dependence.task.is_some()
         });
         wait_dependences.retain(|dependence| (begin..end).contains(&dependence.at));
-        losses.retain_mut(|loss| part.keeps(&mut loss.start, &mut loss.end));
+        losses.retain_mut(|loss| {
+            loss.events = events_within(loss, begin, end);
+            part.keeps(&mut loss.start, &mut loss.end)
+        });
         for loss in losses {
             let lost = &mut threads[loss.thread.index()].lost_events;
             *lost = lost.saturating_add(loss.events);
@@ -116,11 +127,51 @@ impl Execution {
         blocked.retain_mut(|off| part.keeps(&mut off.start, &mut off.end));
         system_time.retain_mut(|taken| part.keeps(&mut taken.start, &mut taken.end));
         uncertain.retain_mut(|stretch| part.keeps(&mut stretch.start, &mut stretch.end));
+        self.cut_waits = cut_waits;
     }
 
-    /// Forgets which anomalies there were so far.
-    pub(crate) fn forget_anomalies(&mut self) {
-        self.anomalies = crate::Anomalies::default();
+    /// The waits for locks that reach to a border or beyond it, split over their holders as in the whole: which hold was before
+    /// the begin, and which comes after the end, does not show in the part.
+    fn waits_across(&self, begin: u64, end: u64) -> Vec<CutWait> {
+        let mut cut_waits = Vec::new();
+        let mut holders = None;
+        for (thread, row) in self.threads.iter().enumerate().filter(|(_, row)| row.worker) {
+            let thread = ThreadIndex(thread as u32);
+            let reaches = |span: &Span| span.start < begin || span.end >= end;
+            let spans = row.track.spans().skip_while(|span| span.end <= begin);
+            let spans = spans.take_while(|span| span.start < end).filter(reaches);
+            for wait in spans.filter(|span| span.section.state.group() == Group::Mutex) {
+                let holders = holders.get_or_insert_with(|| Holders::of(&self.holds));
+                self.split_wait(holders, thread, &wait, |holder, from, to| {
+                    let (start, end) = (from.max(begin), to.min(end));
+                    if start < end {
+                        cut_waits.push(CutWait { thread, start, end, holder });
+                    }
+                });
+            }
+        }
+        cut_waits
+    }
+
+    /// Splits a wait of a thread for a lock over its holders in sequence, as [`Holders::split`] does with these of its holds. Of a
+    /// wait that is not over the holder may be the thread itself; of one that was cut the parts are those of the whole.
+    pub fn split_wait(
+        &self,
+        holders: &Holders,
+        thread: ThreadIndex,
+        wait: &Span,
+        mut take: impl FnMut(Option<Hold>, u64, u64),
+    ) {
+        let first = self.cut_waits.partition_point(|part| (part.thread, part.start) < (thread, wait.start));
+        let parts = self.cut_waits[first..].iter();
+        let mut parts = parts.take_while(|part| part.thread == thread && part.end <= wait.end).peekable();
+        if parts.peek().is_some() {
+            return parts.for_each(|part| take(part.holder, part.start, part.end));
+        }
+        // A nested lock is taken again at once.
+        let is_last = self.threads.get(thread.index()).is_some_and(|row| wait.end == row.track.end());
+        let own = if is_last { holders.own_of(thread, wait) } else { None };
+        holders.split(thread, wait, |holder, start, end| take(holder.or(own), start, end));
     }
 }
 
@@ -137,6 +188,20 @@ fn region_lives_in(region: &Region, begin: u64, end: u64) -> bool {
     // A region whose begin is not known is told of by its members.
     let from = if region.begin == NO_TIME { 0 } else { region.begin };
     overlaps(from, region.end, begin, end)
+}
+
+/// The part of the lost events that counts between `begin` and `end`: as they would be if they were spread evenly, so that parts add up
+/// to the whole.
+fn events_within(loss: &Loss, begin: u64, end: u64) -> u64 {
+    let length = loss.end.saturating_sub(loss.start);
+    if length == 0 {
+        return loss.events;
+    }
+    let until = |at: u64| {
+        let passed = at.clamp(loss.start, loss.end) - loss.start;
+        (u128::from(loss.events) * u128::from(passed) / u128::from(length)) as u64
+    };
+    until(end) - until(begin)
 }
 
 /// Whether something from `from` to `to` has to do with the part; an instant has if it lies in it.

@@ -163,6 +163,19 @@ impl Doubt {
     }
 }
 
+/// A part of a wait for a lock that reaches beyond a part of the time, with its holder as of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutWait {
+    /// The thread that waits.
+    pub thread: ThreadIndex,
+    /// Its first nanosecond.
+    pub start: u64,
+    /// The first nanosecond after it.
+    pub end: u64,
+    /// Who is to blame; nobody where the lock was free.
+    pub holder: Option<Hold>,
+}
+
 /// A part of a thread's wait in a device construct, in which the device ran something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetWaitPart {
@@ -210,6 +223,8 @@ pub struct Execution {
     pub works: Vec<WorkShare>,
     /// Who held what, by the ends.
     pub holds: Column<Hold>,
+    /// Parts of the waits for locks that the borders of a part of the time cut, by thread and time; empty of a whole.
+    pub cut_waits: Vec<CutWait>,
     /// What devices ran while threads waited in device constructs, by thread and time; known where queues of devices are
     /// recorded.
     pub target_waits: Vec<TargetWaitPart>,

@@ -43,8 +43,8 @@ pub struct TimedEvent<'a> {
     pub is_too_far: bool,
     /// Whether it is one of those that are asked for, and not only played because they rest on it.
     pub is_selected: bool,
-    /// Whether it lies before the range that is asked for.
-    pub is_before: bool,
+    /// Whether it is in the range that is asked for; all events are played, as what follows from them is that of the whole.
+    pub is_in_range: bool,
     /// What happened.
     pub code: Code,
     /// Its fields.
@@ -143,7 +143,6 @@ pub fn play<'a>(
         streams: trace.streams().iter().map(open).collect(),
         selected: (!selected.is_everything()).then_some(selected),
         parts,
-        is_over: false,
         reached: Vec::new(),
         latest: None,
         read: 0,
@@ -162,7 +161,7 @@ pub fn play<'a>(
                 let Ok(mut turns) = given.recv() else { return };
                 loop {
                     let batch: Vec<u32> = Iterator::by_ref(&mut turns).take(BATCH).collect();
-                    // Nobody takes turns any more when the range is over, or when taking them panicked.
+                    // Nobody takes turns any more when taking them panicked.
                     if batch.is_empty() || full.send(batch).is_err() {
                         return;
                     }
@@ -176,9 +175,6 @@ pub fn play<'a>(
             for batch in batches {
                 batch.into_iter().for_each(|stream| reading.turn(stream));
                 progress.events.store(reading.read, Ordering::Relaxed);
-                if reading.is_over {
-                    break;
-                }
             }
         });
     }
@@ -205,8 +201,6 @@ struct Reading<'a, 'p, P> {
     selected: Option<Selected<'a>>,
     /// What is played of each stream.
     parts: &'p [Part],
-    /// No later event lies in the range.
-    is_over: bool,
     /// Streams that the event at hand reaches.
     reached: Vec<u32>,
     /// The latest time that can be true.
@@ -239,15 +233,14 @@ impl<'a, P: Player> Reading<'a, '_, P> {
 
     fn take_if_selected(&mut self, merged: MergedEvent<'a>) {
         let Some(selected) = self.selected else { return };
-        self.is_over |= selected.time_ns(&merged) >= selected.end_ns;
         let part = self.parts.get(merged.stream).copied().unwrap_or(Part::Whole);
-        if self.is_over || (part == Part::Passing && !selected.plays(&merged)) {
+        if part == Part::Passing && !selected.plays(&merged) {
             return;
         }
-        let is_before = selected.time_ns(&merged) < selected.begin_ns;
-        let is_selected = selected.passes(&merged);
+        let is_in_range = (selected.begin_ns..selected.end_ns).contains(&selected.time_ns(&merged));
+        let is_selected = is_in_range && selected.passes_filter(&merged);
         let timed = timed(&mut self.latest, merged.stream as u32, &merged.event);
-        self.player.event(TimedEvent { is_before, is_selected, ..timed });
+        self.player.event(TimedEvent { is_in_range, is_selected, ..timed });
     }
 
     /// Plays the next events of a stream that need no order and are not later than `last_ns`.
@@ -307,5 +300,5 @@ fn time(latest: &mut Option<u64>, clock_ns: i64) -> (u64, bool) {
 fn timed<'a>(latest: &mut Option<u64>, stream: u32, event: &Event<'a>) -> TimedEvent<'a> {
     let (at, is_too_far) = time(latest, event.clock_ns);
     let (code, payload) = (event.code, event.payload);
-    TimedEvent { stream, at, is_too_far, is_selected: true, is_before: false, code, payload }
+    TimedEvent { stream, at, is_too_far, is_selected: true, is_in_range: true, code, payload }
 }

@@ -165,8 +165,8 @@ impl Session {
         Session::play(root.as_ref(), &Selection::default(), progress, true)
     }
 
-    /// Opens the trace in `root` and plays what is selected: states are those of a range's begin and end, and
-    /// events that do not pass the filter make none (see [`selection`]).
+    /// Opens the trace in `root` and plays what is selected: of a range, the whole is played and then cut, so that everything in
+    /// it is what it is in the whole; events that do not pass the filter make no states (see [`selection`]).
     ///
     /// # Errors
     /// Only where there is no stream to read.
@@ -228,14 +228,12 @@ impl Session {
             let clock = selected.origin_ns.saturating_add(time_ns).max(0) as u64;
             clock.min(latest.unwrap_or(u64::MAX))
         };
-        // Threads with later events live on to the end of the range. A killed thread may have been in one section for long: it
-        // lives on to its last sample, or to the last sign of life of its process.
-        let end = selected.origin_ns.saturating_add(selected.end_ns);
+        // A killed thread may have been in one section for long: it lives on to its last sample, or to the last sign of life of
+        // its process.
         for (stream, thread) in trace.streams().iter().zip(&threads) {
-            let later = stream.last_clock_ns().filter(|last| *last >= end && end < i64::MAX);
-            let later = later.max(stream.last_clock_of(File::Samples)).max(stream.alive_until_ns());
+            let later = stream.last_clock_of(File::Samples).max(stream.alive_until_ns());
             if let Some(last) = later {
-                let at = (last.min(end).max(0) as u64).min(latest.unwrap_or(u64::MAX));
+                let at = (last.max(0) as u64).min(latest.unwrap_or(u64::MAX));
                 builder.lives_at(*thread, at);
                 interpreter.lives_at(*thread, at);
             }

@@ -3,7 +3,7 @@
 use crate::Threads;
 use crate::in_order::{OwnEvent, OwnEvents, Player, TimedEvent};
 use crate::recorders::OfProcesses;
-use taskscope_execution::{ExecutionBuilder, ProcessIndex, ThreadIndex};
+use taskscope_execution::{Anomalies, ExecutionBuilder, ProcessIndex, ThreadIndex};
 use taskscope_model::semantic::Interpreter;
 
 /// What events are played into.
@@ -18,8 +18,8 @@ pub(crate) struct Playing<'a> {
     pub clocks_too_far: u64,
     /// The stream of each thread that has one; of several any.
     of_threads: Vec<Option<u32>>,
-    /// Whether the range has begun.
-    begun: bool,
+    /// What did not fit in the range, while events outside of it are played.
+    anomalies: Option<Anomalies>,
 }
 
 /// What was played of a stream.
@@ -73,7 +73,7 @@ impl<'a> Playing<'a> {
             by_letter,
             clocks_too_far,
             of_threads,
-            begun: false,
+            anomalies: None,
         }
     }
 
@@ -83,6 +83,9 @@ impl<'a> Playing<'a> {
         for played in self.streams.iter().filter(|played| played.events > 0) {
             self.interpreter.extend_to(played.thread, played.last, &mut out);
             out.builder.events(played.thread, played.events, played.first, played.last);
+        }
+        if let Some(anomalies) = self.anomalies.take() {
+            self.builder.set_anomalies(anomalies);
         }
         self.streams.iter().map(|played| played.selected).collect()
     }
@@ -103,11 +106,15 @@ impl Threads {
 impl Player for Playing<'_> {
     #[inline(always)]
     fn event(&mut self, event: TimedEvent<'_>) {
-        if !event.is_before && !std::mem::replace(&mut self.begun, true) {
-            self.builder.forget_anomalies();
-            self.clocks_too_far = 0;
+        if event.is_in_range != self.anomalies.is_none() {
+            let own = self.anomalies.take();
+            let other = self.builder.take_anomalies();
+            match own {
+                Some(own) => self.builder.set_anomalies(own),
+                None => self.anomalies = Some(other),
+            }
         }
-        self.clocks_too_far += u64::from(event.is_too_far);
+        self.clocks_too_far += u64::from(event.is_too_far && event.is_in_range);
         self.by_letter[event.code.model() as usize] += u64::from(event.is_selected);
         let played = &mut self.streams[event.stream as usize];
         played.took(1, event.at, event.at);

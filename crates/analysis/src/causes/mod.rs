@@ -18,7 +18,9 @@ use crate::fine::Share;
 use crate::forest::{Forest, Letter, Now};
 use crate::keys::{Keys, Who};
 use crate::slo::{Deciding, deciding_inputs};
-use crate::timeline::{Limits, Segments, Timeline, Waits, activity_segments, time_outside, uniform_shares};
+use crate::timeline::{
+    Limits, Segments, Timeline, Waits, activity_segments, piece_outside, time_outside, uniform_shares,
+};
 use drain::DrainBlame;
 use ready::ReadyAxis;
 use rustc_hash::FxHashMap;
@@ -26,7 +28,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use taskscope_execution::NO_TIME;
-use taskscope_execution::graph::{ActivityKind, NONE, TaskGraph};
+use taskscope_execution::graph::{ActivityKind, NONE, Piece, TaskGraph};
 
 /// Nanoseconds by leaf.
 pub type ByLeaf = [u64; Leaf::ALL.len()];
@@ -129,7 +131,7 @@ pub fn book_causes(graph: &TaskGraph) -> Causes {
 }
 
 /// Books the nanoseconds from `begin` (included) to `end` (not included), of the trace's clock: each in the leaf that it has in the
-/// whole, so that parts which tile a time add up to it. Runtime work inside tasks at unknown positions stays in their bodies.
+/// whole, so that parts which tile a time add up to it. (Who is charged is rounded to whole nanoseconds in each part.)
 pub fn book_causes_in(graph: &TaskGraph, (begin, end): (u64, u64)) -> Causes {
     let segments = activity_segments(graph);
     let deciding = deciding_inputs(graph);
@@ -578,19 +580,38 @@ impl<'a> Booking<'a> {
         queues
     }
 
-    /// Runtime work at unknown positions lies in task bodies; its amount is known, so it is moved.
+    /// Runtime work at unknown positions lies in task bodies; its amount is known, so it is moved. Of a part of a body that part
+    /// is moved which the whole has up to the part's end without that up to its begin, so parts add up.
     fn move_uniform_time(&mut self) {
-        if self.uniform.is_empty() || self.window != (0, u64::MAX) {
+        if self.uniform.is_empty() {
             return;
         }
-        let outside = time_outside(self.graph, self.segments);
-        for (task, outside) in outside.into_iter().enumerate() {
-            let moved = self.graph.tasks.uniform(task).min(outside);
-            let worker = self.graph.tasks.worker[task] as usize;
-            if moved == 0 || !self.graph.workers[worker].selected {
+        let (graph, segments, (begin, end)) = (self.graph, self.segments, self.window);
+        let outside = time_outside(graph, segments);
+        let mut pieces: Vec<(usize, &Piece)> = Vec::new();
+        for (worker, own) in graph.pieces.iter().enumerate() {
+            let moved = own.iter().filter(|piece| graph.tasks.uniform(piece.task as usize) > 0);
+            pieces.extend(moved.map(|piece| (worker, piece)));
+        }
+        pieces.sort_unstable_by_key(|(_, piece)| (piece.task, piece.start));
+        let (mut task, mut before) = (NONE, 0);
+        for (worker, piece) in pieces {
+            if std::mem::replace(&mut task, piece.task) != piece.task {
+                before = 0;
+            }
+            let outside = outside[task as usize];
+            let owed = graph.tasks.uniform(task as usize).min(outside);
+            let own = segments.get(worker);
+            let until = |at: u64| {
+                let passed = before + piece_outside(piece, own, at);
+                (u128::from(owed) * u128::from(passed) / u128::from(outside.max(1))) as u64
+            };
+            let moved = until(end) - until(begin);
+            before += piece_outside(piece, own, u64::MAX);
+            if moved == 0 || !graph.workers[worker].selected {
                 continue;
             }
-            let ty = self.graph.tasks.ty[task];
+            let ty = graph.tasks.ty[task as usize];
             let by_leaf = &mut self.by_worker[worker];
             by_leaf[Leaf::Work as usize] -= moved;
             by_leaf[Leaf::Runtime as usize] += moved;

@@ -55,13 +55,22 @@ impl Mode {
     }
 }
 
-/// What to compute beyond the totals.
-#[derive(Clone, Debug, Default)]
+/// The part of the run, and what to compute beyond the totals.
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Whether to keep every idle interval.
     pub intervals: bool,
-    /// Windows of time for which partial sums are wanted: begin, end.
+    /// Windows of time for which partial sums are wanted: begin, end; cut at the borders of the range.
     pub windows: Vec<(u64, u64)>,
+    /// The part of the run that everything is of: begin (included) and end (not included). What time was lost to is that of the whole, so parts
+    /// that tile a time add up to it.
+    pub range: (u64, u64),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { intervals: false, windows: Vec::new(), range: (0, u64::MAX) }
+    }
 }
 
 /// One idle interval and what it was lost to.
@@ -107,7 +116,7 @@ pub struct Slo {
     pub windows: Vec<Shares>,
     /// Who is blamed; the times of a letter sum to its total. Largest first within a letter.
     pub blame: Vec<Blame>,
-    /// All idle intervals by (end, worker), if asked for.
+    /// All idle intervals by (end, worker), cut at the borders of the range, if asked for.
     pub intervals: Vec<Interval>,
     /// Time in tasks, nanoseconds.
     pub execution_ns: u64,
@@ -115,7 +124,7 @@ pub struct Slo {
     pub drain_ns: u64,
     /// Time after a worker's last task and the end of all tasks.
     pub shutdown_ns: u64,
-    /// Sum of the lives of all workers.
+    /// Sum of the lives of all workers, in the range.
     pub capacity_ns: u64,
 }
 
@@ -164,6 +173,7 @@ struct Sweep<'a> {
     /// Starvation and latency by key, where the forest does not charge them.
     own_charges: Vec<FineNanos>,
     windows: Windows,
+    range: (u64, u64),
 }
 
 impl<'a> Sweep<'a> {
@@ -185,7 +195,8 @@ impl<'a> Sweep<'a> {
             by_worker: vec![Shares::default(); workers],
             intervals: Vec::new(),
             own_charges: Vec::new(),
-            windows: Windows::new(&options.windows),
+            windows: Windows::new(&options.windows, options.range),
+            range: options.range,
         }
     }
 
@@ -194,7 +205,12 @@ impl<'a> Sweep<'a> {
             self.timelines.iter().enumerate().map(|(w, t)| Reverse((t.next, w as u32))).collect();
         let mut together = Vec::new();
         let mut last = 0;
-        while let Some(Reverse((now, _))) = queue.peek().copied().filter(|next| next.0.0 != u64::MAX) {
+        let (begin, end) = self.range;
+        let mut restart = Some(begin).filter(|begin| *begin > 0);
+        while let Some(Reverse((now, _))) = queue.peek().copied().filter(|next| next.0.0 < end) {
+            if let Some(begin) = restart.take_if(|begin| *begin <= now) {
+                self.restart(begin);
+            }
             while let Some(border) = self.windows.next_border(now) {
                 let so_far = self.idle_until(border);
                 self.windows.note(so_far);
@@ -216,12 +232,39 @@ impl<'a> Sweep<'a> {
                 queue.push(Reverse((self.timelines[*worker as usize].next, *worker)));
             }
         }
+        if let Some(begin) = restart {
+            last = last.max(begin);
+            self.restart(last);
+        }
         while let Some(border) = self.windows.next_border(u64::MAX) {
             let so_far = self.idle_until(border.max(last));
             self.windows.note(so_far);
         }
+        // Where the range ends within the run, so does what goes on.
+        if queue.peek().is_some_and(|next| next.0.0 != u64::MAX) {
+            last = end;
+        }
+        for worker in 0..self.timelines.len() {
+            if let Some(idle) = self.timelines[worker].idle {
+                self.close(worker as u32, &Idle { end: idle.end.min(last), ..idle });
+            }
+        }
         self.forest.charge_all(last);
         self.finish()
+    }
+
+    /// Forgets what was lost before `at`.
+    fn restart(&mut self, at: u64) {
+        for worker in 0..self.timelines.len() {
+            if self.timelines[worker].idle.is_some() {
+                self.at_begin[worker] = self.forest.sum(worker as u32, at);
+            }
+        }
+        self.forest.charge_all(at);
+        self.forest.charges.clear();
+        self.by_worker.fill(Shares::default());
+        self.own_charges.clear();
+        self.intervals.clear();
     }
 
     fn detach(&mut self, worker: u32, now: u64) {
@@ -338,6 +381,7 @@ impl<'a> Sweep<'a> {
         }
         if self.keep_intervals {
             let Idle { begin, end, task, .. } = *idle;
+            let begin = begin.max(self.range.0);
             self.intervals.push(Interval { worker, begin, end, task, shares, deciding });
         }
     }
@@ -391,16 +435,17 @@ impl<'a> Sweep<'a> {
         blame.sort_by_key(|b| (b.letter as u8, Reverse(b.time), b.who));
         self.intervals.sort_by_key(|interval| (interval.end, interval.worker));
         let all_done = self.graph.pieces.iter().filter_map(|p| p.last()).map(|p| p.end).max().unwrap_or(0);
-        let (mut drain_ns, mut shutdown_ns) = (0, 0);
-        let mut execution_ns = 0;
+        let inside = |from: u64, to: u64| to.min(self.range.1).saturating_sub(from.max(self.range.0));
+        let (mut drain_ns, mut shutdown_ns, mut execution_ns, mut capacity_ns) = (0, 0, 0, 0);
         for (w, timeline) in
             self.timelines.iter().enumerate().filter(|(w, _)| self.graph.workers[*w].selected)
         {
-            execution_ns += self.graph.pieces.get(w).iter().map(|p| p.end - p.start).sum::<u64>();
+            execution_ns += self.graph.pieces.get(w).iter().map(|p| inside(p.start, p.end)).sum::<u64>();
             let (begin, end) = timeline.tail();
             let border = all_done.clamp(begin, end);
-            drain_ns += border - begin;
-            shutdown_ns += end - border;
+            drain_ns += inside(begin, border);
+            shutdown_ns += inside(border, end);
+            capacity_ns += inside(self.graph.workers[w].begin, self.graph.workers[w].end);
         }
         Slo {
             mode: self.mode,
@@ -413,7 +458,7 @@ impl<'a> Sweep<'a> {
             execution_ns,
             drain_ns,
             shutdown_ns,
-            capacity_ns: self.graph.capacity(),
+            capacity_ns,
         }
     }
 }
@@ -433,11 +478,13 @@ struct Windows {
 }
 
 impl Windows {
-    fn new(wanted: &[(u64, u64)]) -> Windows {
+    fn new(wanted: &[(u64, u64)], range: (u64, u64)) -> Windows {
+        let inside = |at: u64| at.clamp(range.0, range.1.max(range.0));
+        let wanted: Vec<_> = wanted.iter().map(|(begin, end)| (inside(*begin), inside(*end))).collect();
         let mut borders: Vec<u64> = wanted.iter().flat_map(|(begin, end)| [*begin, *end]).collect();
         borders.sort_unstable();
         borders.dedup();
-        Windows { wanted: wanted.to_vec(), borders, before: Vec::new() }
+        Windows { wanted, borders, before: Vec::new() }
     }
 
     /// The next border, if it is not after `now`.

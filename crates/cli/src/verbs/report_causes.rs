@@ -4,13 +4,14 @@ use super::report::Args;
 use crate::messages::Failure;
 use crate::output;
 use anyhow::Context;
-use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use taskscope_analysis::slo::Mode;
+use taskscope_execution::filter::TimeRange;
 use taskscope_execution::graph::{GraphError, TaskGraph};
 use taskscope_session::graph::{GraphTrace, GraphTraceError, read_graph};
+use taskscope_session::selection::Selection;
 use taskscope_view::advice::Runtime;
 use taskscope_view::format::shell_word;
 use taskscope_view::{CausesOptions, CausesSection, WhatIf, causes_json, causes_text};
@@ -25,9 +26,9 @@ pub struct CausesArgs {
     /// In the JSON of section idle: list every idle interval.
     #[arg(long)]
     intervals: bool,
-    /// Partial sums of section idle from BEGIN to END, nanoseconds of the trace's clock. Can be repeated.
-    #[arg(long, value_name = "BEGIN:END", value_parser = window)]
-    window: Vec<(u64, u64)>,
+    /// Partial sums in section idle: BEGIN..END as of --range, or BEGIN:END in nanoseconds of the trace's clock. Can be repeated.
+    #[arg(long, value_name = "BEGIN..END", value_parser = Window::parse)]
+    window: Vec<Window>,
     /// In section whatif: replay the run with these factors, for instance runtime=0, network=0.5,
     /// gemm=0.5 (work of task types with that name), workers=8 (on each node); commas join changes. Can be
     /// repeated.
@@ -35,14 +36,42 @@ pub struct CausesArgs {
     what_if: Vec<WhatIf>,
 }
 
-fn window(text: &str) -> Result<(u64, u64), String> {
-    let (begin, end) = text.split_once(':').ok_or("give BEGIN:END in nanoseconds")?;
-    let number =
-        |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is no number of nanoseconds"));
-    match (number(begin)?, number(end)?) {
-        (begin, end) if begin <= end => Ok((begin, end)),
-        _ => Err("it ends before it begins".to_owned()),
+/// A window of time.
+#[derive(Clone, Copy, Debug)]
+enum Window {
+    /// Since the begin of the run, or shares of it.
+    Range(TimeRange),
+    /// By the trace's clock.
+    Clock(u64, u64),
+}
+
+impl Window {
+    fn parse(text: &str) -> Result<Window, String> {
+        let Some((begin, end)) = text.split_once(':') else {
+            return TimeRange::parse(text).map(Window::Range).map_err(|error| error.text);
+        };
+        let number =
+            |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is no number of nanoseconds"));
+        match (number(begin)?, number(end)?) {
+            (begin, end) if begin <= end => Ok(Window::Clock(begin, end)),
+            _ => Err("it ends before it begins".to_owned()),
+        }
     }
+
+    /// Begin and end by the trace's clock.
+    fn in_run(self, run: (u64, u64)) -> (u64, u64) {
+        match self {
+            Window::Range(range) => clocks_of(range, run),
+            Window::Clock(begin, end) => (begin, end),
+        }
+    }
+}
+
+/// Begin and end of a range by the trace's clock, in a run from one time to another.
+fn clocks_of(range: TimeRange, (first, last): (u64, u64)) -> (u64, u64) {
+    let (begin, end) = range.resolve((last - first) as i64);
+    let clock = |ns: i64| first.saturating_add_signed(ns.max(0));
+    (clock(begin), if end == i64::MAX { u64::MAX } else { clock(end) })
 }
 
 /// Prints the sections if they are asked for, or if the trace tells nothing but its graph.
@@ -56,20 +85,25 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     if sections.is_empty() && !args.trace.join("graph/taskscope.json").exists() {
         return Ok(None);
     }
+    if !args.causes.window.is_empty() && !sections.is_empty() && !sections.contains(&CausesSection::Idle) {
+        sections.push(CausesSection::Idle);
+    }
+    let selection = args.selection.parse()?;
     let GraphToExplain { graph, range, notes, runtime } = match read_graph(&args.trace) {
-        Ok(Some(_)) if args.selection.parse()?.words.is_some() => {
-            return Err(Failure::new("a task graph that was imported is told whole")
-                .why("its tasks are no events of threads, so nothing of it can be selected")
-                .remedy(format!("taskscope report {}", shell_word(&args.trace)))
+        Ok(Some(_)) if selection.filter.is_some() => {
+            return Err(Failure::new("imported task graphs cannot be filtered")
+                .why("their tasks are not events of threads; a part of the time can be selected")
+                .remedy(format!("taskscope report --range 0%..50% {}", shell_word(&args.trace)))
                 .into());
         }
         Ok(Some(trace)) => {
             tell_losses(&trace);
-            GraphToExplain { graph: trace.graph, range: None, notes: Vec::new(), runtime: None }
+            let range = clocks_of(selection.range, trace.graph.range());
+            GraphToExplain { graph: trace.graph, range, notes: Vec::new(), runtime: None }
         }
         // The other sections say in their own words why a trace cannot be opened.
         Ok(None) | Err(GraphTraceError::Open(_)) if sections.is_empty() => return Ok(None),
-        Ok(None) | Err(GraphTraceError::Open(_)) => graph_of_execution(args, &sections)?,
+        Ok(None) | Err(GraphTraceError::Open(_)) => graph_of_execution(args, &selection)?,
         Err(GraphTraceError::Broken(errors)) => return Err(broken(&args.trace, &errors).into()),
     };
     refuse_picture(args, &sections)?;
@@ -78,20 +112,19 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     }
     let causes = &args.causes;
     let mode = Mode::ALL.into_iter().find(|mode| mode.name() == causes.mode).unwrap_or(Mode::Root);
-    // Sections of a cut run have a graph of their own.
-    let (of_whole, of_part): (Vec<_>, Vec<_>) =
-        sections.iter().copied().partition(|section| range.is_some() && section.is_of_the_whole());
-    let (first, second) = if of_whole.is_empty() { (of_part, of_whole) } else { (of_whole, of_part) };
-    let second = match second.is_empty() {
-        true => None,
-        false => Some((graph_of_execution(args, &second)?.graph, second)),
-    };
-    let mut options = CausesOptions {
-        sections: first,
-        range: range.unwrap_or((0, u64::MAX)),
+    let run = graph.range();
+    if run.0 < run.1 && (range.0 >= run.1 || range.1 <= run.0) {
+        return Err(Failure::new("no time of the run is selected")
+            .why(format!("the run takes {}", taskscope_view::format::time(run.1 - run.0)))
+            .into());
+    }
+    let options = CausesOptions {
+        sections,
+        range,
+        part: selection.words,
         mode,
         intervals: causes.intervals,
-        windows: causes.window.clone(),
+        windows: causes.window.iter().map(|window| window.in_run(run)).collect(),
         what_if: causes.what_if.clone(),
         top: args.top_or(3),
         notes,
@@ -108,25 +141,11 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     let mut out = output::results();
     let trace = args.trace.display().to_string();
     if args.json {
-        let mut report = causes_json(&trace, &graph, &options);
-        if let Some((graph, sections)) = second {
-            (options.sections, options.range) = (sections, (0, u64::MAX));
-            if let (Some(report), Value::Object(more)) =
-                (report.as_object_mut(), causes_json(&trace, &graph, &options))
-            {
-                for (key, value) in more {
-                    report.entry(key).or_insert(value);
-                }
-            }
-        }
+        let report = causes_json(&trace, &graph, &options);
         serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
         out.write_all(causes_text(&graph, &options).as_bytes())?;
-        if let Some((graph, sections)) = second {
-            (options.sections, options.range) = (sections, (0, u64::MAX));
-            out.write_all(causes_text(&graph, &options).as_bytes())?;
-        }
     }
     out.flush().context("cannot write the report")?;
     Ok(Some(ExitCode::SUCCESS))
@@ -154,17 +173,16 @@ fn refuse_picture(args: &Args, sections: &[CausesSection]) -> anyhow::Result<()>
 /// A task graph and its context.
 struct GraphToExplain {
     graph: TaskGraph,
-    /// The part of the run that is asked about, where the graph is of the whole run.
-    range: Option<(u64, u64)>,
+    /// The part of the run that is asked about.
+    range: (u64, u64),
     /// Notes on the filter.
     notes: Vec<String>,
     runtime: Option<Runtime>,
 }
 
-/// Builds the graph of a trace: of the whole run where one of the sections needs that, else of the part that is asked about.
-fn graph_of_execution(args: &Args, sections: &[CausesSection]) -> anyhow::Result<GraphToExplain> {
-    let mut selection = args.selection.parse()?;
-    selection.whole = sections.iter().any(|section| section.is_of_the_whole());
+/// Builds the graph of the whole run, also where a part of it is asked about: what a cause is in the part shows in the whole.
+fn graph_of_execution(args: &Args, selection: &Selection) -> anyhow::Result<GraphToExplain> {
+    let selection = Selection { whole: true, ..selection.clone() };
     let session = super::open_part(&args.trace, &selection)?;
     let (graph, dropped) = session.task_graph().map_err(|errors| broken(&args.trace, &errors))?;
     if dropped > 0 {
@@ -172,7 +190,7 @@ fn graph_of_execution(args: &Args, sections: &[CausesSection]) -> anyhow::Result
     }
     Ok(GraphToExplain {
         graph,
-        range: session.range.filter(|_| selection.whole),
+        range: session.range.unwrap_or((0, u64::MAX)),
         notes: taskscope_view::notes_of_filter(&session),
         runtime: Runtime::of(&session),
     })

@@ -38,7 +38,7 @@ pub(super) fn json(graph: &TaskGraph, slo: &Slo, options: &CausesOptions) -> Val
             window.insert("begin_ns".into(), (*begin).into());
             window.insert("end_ns".into(), (*end).into());
             insert_shares(&mut window, row);
-            let times = window_times(graph, (*begin, *end));
+            let times = window_times(graph, within(options.range, (*begin, *end)));
             window.insert("execution_ns".into(), times.execution_ns.into());
             window.insert("tail_ns".into(), times.tail_ns.into());
             window.insert("capacity_ns".into(), times.capacity_ns.into());
@@ -50,6 +50,12 @@ pub(super) fn json(graph: &TaskGraph, slo: &Slo, options: &CausesOptions) -> Val
         idle.insert("intervals".into(), slo.intervals.iter().map(|row| interval(graph, row)).collect());
     }
     Value::Object(idle)
+}
+
+/// A window without what is outside of the range.
+fn within(range: (u64, u64), (begin, end): (u64, u64)) -> (u64, u64) {
+    let (begin, end) = (begin.max(range.0), end.min(range.1));
+    (begin, end.max(begin))
 }
 
 fn insert_shares(map: &mut Map<String, Value>, shares: &Shares) {
@@ -106,6 +112,7 @@ pub(super) fn text(graph: &TaskGraph, slo: &Slo, options: &CausesOptions, out: &
     }
     line("tail: others still run", slo.drain_ns);
     line("tail: all tasks done", slo.shutdown_ns);
+    windows_text(graph, slo, options, out);
     for (letter, name) in LETTERS {
         let rows = named_blame(graph, slo, letter);
         if rows.is_empty() {
@@ -120,5 +127,28 @@ pub(super) fn text(graph: &TaskGraph, slo: &Slo, options: &CausesOptions, out: &
         if rows.len() > options.top {
             let _ = writeln!(out, "   … and {} more (--top {})", rows.len() - options.top, rows.len());
         }
+    }
+}
+
+/// A row for each window: its part of the lines above.
+fn windows_text(graph: &TaskGraph, slo: &Slo, options: &CausesOptions, out: &mut String) {
+    if options.windows.is_empty() {
+        return;
+    }
+    let names = ["executing", "starvation", "latency", "overhead", "tail"];
+    let mut line = |name: &str, cells: [String; 5]| {
+        let cells: String = cells.iter().map(|cell| format!("{cell:>11}")).collect();
+        let _ = writeln!(out, "   {name:<22}{cells}");
+    };
+    line("windows of the run", names.map(str::to_owned));
+    let (first, last) = graph.range();
+    for ((begin, end), shares) in options.windows.iter().zip(&slo.windows) {
+        let (begin, end) = within(options.range, (*begin, *end));
+        let times = window_times(graph, (begin, end));
+        let [starvation, latency, overhead] =
+            LETTERS.map(|(letter, _)| shares.get(letter).rounded().max(0) as u64);
+        let cells = [times.execution_ns, starvation, latency, overhead, times.tail_ns].map(format::time);
+        let since = |at: u64| format::time(at.min(last).saturating_sub(first));
+        line(&format!("{}..{}", since(begin), since(end)), cells);
     }
 }

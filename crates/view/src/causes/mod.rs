@@ -91,8 +91,10 @@ pub struct CausesOptions {
     pub what_if: Vec<WhatIf>,
     /// Rows of each table of the text.
     pub top: usize,
-    /// The part of the run whose causes are booked, nanoseconds of the trace's clock; all of it by default.
+    /// The part of the run that the numbers are of, nanoseconds of the trace's clock: the whole is analysed, then cut.
     pub range: (u64, u64),
+    /// That part, and what is selected besides, in the words of the user; none of a whole run.
+    pub part: Option<String>,
     /// What the reader of all sections must know, in sentences.
     pub notes: Vec<String>,
     /// The runtime of the run, in whose words advice is given; none where that is not known.
@@ -118,14 +120,6 @@ impl Computed {
     }
 }
 
-impl CausesSection {
-    /// Whether its numbers are of the whole run's causes, also where a part of the run is asked about.
-    pub fn is_of_the_whole(self) -> bool {
-        use CausesSection::{Blame, Data, Diagnosis, Ledger, Queues};
-        matches!(self, Ledger | Blame | Data | Queues | Diagnosis)
-    }
-}
-
 /// The sections as JSON, below a head that names the trace.
 pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> Value {
     let mut report = Map::new();
@@ -136,11 +130,12 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
     report.insert("runtime_threads".into(), of_runtime.map(|worker| Value::from(worker.id)).collect());
     report.insert("nodes".into(), graph.nodes.len().into());
     report.insert("tasks".into(), graph.tasks.len().into());
-    let inside = |from: u64, to: u64| to.min(options.range.1).saturating_sub(from.max(options.range.0));
+    let inside = |from: u64, to: u64| nanos_within((from, to), options.range);
     let capacity: u64 = graph.selected_workers().map(|worker| inside(worker.begin, worker.end)).sum();
     report.insert("capacity_ns".into(), capacity.into());
     let (begin, end) = graph.range();
     report.insert("wall_ns".into(), inside(begin, end).into());
+    report.insert("part".into(), json!(options.part));
     report.insert("unknown".into(), json!(unknown_columns(graph)));
     report.insert("estimated".into(), json!(estimated_columns(graph)));
     report.insert("notes".into(), json!(options.notes));
@@ -161,7 +156,11 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
         }
     }
     if wants(CausesSection::Idle) {
-        let wanted = SloOptions { intervals: options.intervals, windows: options.windows.clone() };
+        let wanted = SloOptions {
+            intervals: options.intervals,
+            windows: options.windows.clone(),
+            range: options.range,
+        };
         let slo = Prepared::new(graph).attribute(options.mode, &wanted);
         report.insert("idle".into(), idle::json(graph, &slo, options));
     }
@@ -172,12 +171,13 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
                     .insert("diagnosis".into(), diagnosis::json(graph, causes, prediction, options.runtime));
             }
             if wants(CausesSection::Pop) {
-                report.insert("pop".into(), path::pop_json(graph, causes, prediction));
+                report.insert("pop".into(), path::pop_json(graph, causes, prediction, options.range));
             }
         }
         if wants(CausesSection::Path) {
             let most_steps = if options.intervals { usize::MAX } else { 0 };
-            let path = path::path_json(graph, prediction, path::path_and_slack(graph), most_steps);
+            let path = path::path_and_slack(graph, options.range);
+            let path = path::path_json(graph, prediction, path, most_steps, options.range);
             report.insert("path".into(), path);
         }
         if wants(CausesSection::WhatIf) {
@@ -189,8 +189,9 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
 
 /// The section `path` alone, with no more than so many steps, the longest.
 pub(crate) fn path_json(graph: &TaskGraph, most_steps: usize) -> Value {
-    let (prediction, path) = rayon::join(|| Prediction::of(graph), || path::path_and_slack(graph));
-    path::path_json(graph, &prediction, path, most_steps)
+    let whole = (0, u64::MAX);
+    let (prediction, path) = rayon::join(|| Prediction::of(graph), || path::path_and_slack(graph, whole));
+    path::path_json(graph, &prediction, path, most_steps, whole)
 }
 
 /// The sections as lines for a person.
@@ -201,6 +202,9 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
             .to_owned();
     }
     let mut text = String::new();
+    if let Some(part) = &options.part {
+        text += &format!("  part of the trace: {part}\n");
+    }
     let done = Computed::for_sections(graph, &options.sections, options.range);
     let wants = |section| options.sections.contains(&section);
     if let Some(causes) = &done.causes {
@@ -221,7 +225,7 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
         }
     }
     if wants(CausesSection::Idle) {
-        let wanted = SloOptions { intervals: false, windows: options.windows.clone() };
+        let wanted = SloOptions { intervals: false, windows: options.windows.clone(), range: options.range };
         let slo = Prepared::new(graph).attribute(options.mode, &wanted);
         idle::text(graph, &slo, options, &mut text);
     }
@@ -230,7 +234,7 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
             path::path_text(graph, prediction, options, &mut text);
         }
         if let Some(causes) = done.causes.as_ref().filter(|_| wants(CausesSection::Pop)) {
-            path::pop_text(graph, causes, prediction, &mut text);
+            path::pop_text(graph, causes, prediction, options.range, &mut text);
         }
         if wants(CausesSection::WhatIf) {
             path::whatif_text(graph, prediction, options, &mut text);
@@ -280,6 +284,11 @@ fn unknown_columns(graph: &TaskGraph) -> Vec<&'static str> {
     columns.iter().filter(|(_, known)| !known).map(|(name, _)| *name).collect()
 }
 
+/// Nanoseconds of a stretch of time that are in a range.
+fn nanos_within((from, to): (u64, u64), (begin, end): (u64, u64)) -> u64 {
+    to.min(end).saturating_sub(from.max(begin))
+}
+
 /// Nanoseconds to six decimals; without a point where these are zeros.
 fn number(time: FineNanos) -> Value {
     let ns = time.to_six_decimals();
@@ -304,6 +313,7 @@ mod tests {
             what_if: Vec::new(),
             top: 20,
             range: (0, u64::MAX),
+            part: None,
             notes: Vec::new(),
             runtime: None,
         };

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use taskscope_analysis::causes::Causes;
 use taskscope_analysis::critical_path::{Step, StepKind, critical_path, slack};
-use taskscope_analysis::pop::{least_start, pop};
+use taskscope_analysis::pop::{Pop, least_start, pop};
 use taskscope_analysis::replay::{Change, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::{Span, span};
@@ -21,6 +21,7 @@ pub(super) struct Prediction {
     span: Span,
     /// The recorded run replayed without a change, once somebody asks.
     baseline_ns: OnceCell<u64>,
+    /// Of the whole run.
     wall_ns: u64,
     /// Of that, starting and ending MPI at least.
     start_ns: u64,
@@ -34,7 +35,7 @@ impl Prediction {
             span: span(graph, &costs),
             baseline_ns: OnceCell::new(),
             wall_ns: end - begin,
-            start_ns: least_start(graph),
+            start_ns: least_start(graph, (0, u64::MAX)),
             costs,
         }
     }
@@ -141,17 +142,29 @@ fn node_bound(graph: &TaskGraph, costs: &Costs) -> u64 {
     nodes.iter().map(|(work, workers)| work.div_ceil((*workers).max(1))).max().unwrap_or(0)
 }
 
-/// The critical path, and how much later each task could end.
-pub(super) fn path_and_slack(graph: &TaskGraph) -> (Vec<Step>, Vec<u64>) {
-    rayon::join(|| critical_path(graph), || slack(graph))
+/// The part of the critical path in a range, and how much later each task could end.
+pub(super) fn path_and_slack(graph: &TaskGraph, range: (u64, u64)) -> (Vec<Step>, Vec<u64>) {
+    rayon::join(|| path_in(graph, range), || slack(graph))
 }
 
-/// The path, and of its steps the longest so many, in the order of time; without steps where none are wanted.
+/// The part of the critical path in a range, cut at its borders.
+fn path_in(graph: &TaskGraph, (begin, end): (u64, u64)) -> Vec<Step> {
+    let mut steps = critical_path(graph);
+    steps.retain_mut(|step| {
+        (step.start, step.end) = (step.start.max(begin), step.end.min(end));
+        step.start < step.end
+    });
+    steps
+}
+
+/// The path, and of its steps the longest so many, in the order of time; without steps where none are wanted. Bounds and slack are
+/// of the whole run.
 pub(super) fn path_json(
     graph: &TaskGraph,
     prediction: &Prediction,
     (mut steps, slack): (Vec<Step>, Vec<u64>),
     most_steps: usize,
+    range: (u64, u64),
 ) -> Value {
     let critical = slack.iter().min().copied().unwrap_or(0);
     let span = prediction.span;
@@ -165,7 +178,7 @@ pub(super) fn path_json(
         })
         .collect();
     let mut path = json!({
-        "wall_ns": prediction.wall_ns,
+        "wall_ns": super::nanos_within(graph.range(), range),
         "by_kind": rows,
         "work_ns": span.work_ns,
         "span_ns": span.span_ns,
@@ -212,8 +225,8 @@ pub(super) fn path_text(
     options: &CausesOptions,
     out: &mut String,
 ) {
-    let steps = critical_path(graph);
-    let wall = prediction.wall_ns;
+    let steps = path_in(graph, options.range);
+    let wall = super::nanos_within(graph.range(), options.range);
     let _ = writeln!(out, "  Critical path: what the end of the run waited for ({})", format::time(wall));
     let rows = by_kind(graph, &steps);
     for row in rows.iter().take(options.top) {
@@ -226,6 +239,9 @@ pub(super) fn path_text(
     }
     let span = prediction.span;
     let workers = graph.executing_workers().count();
+    if wall < prediction.wall_ns {
+        let _ = writeln!(out, "   of the whole run, which takes {}:", format::time(prediction.wall_ns));
+    }
     let _ = writeln!(
         out,
         "   work {}, longest chain {} ({} with runtime costs): parallelism {:.1}; no run on {} is shorter than {}",
@@ -261,9 +277,25 @@ pub(super) fn path_text(
     );
 }
 
-pub(super) fn pop_json(graph: &TaskGraph, causes: &Causes, prediction: &Prediction) -> Value {
-    let ideal = prediction.wall(graph, &Change { network: 0.0, ..Change::default() });
-    let pop = pop(graph, causes, ideal);
+/// The efficiencies; those that need a replay are known of a whole run only.
+fn efficiencies(
+    graph: &TaskGraph,
+    causes: &Causes,
+    prediction: &Prediction,
+    range: (u64, u64),
+) -> (Pop, Option<u64>) {
+    let is_whole = super::nanos_within(graph.range(), range) == prediction.wall_ns;
+    let ideal = is_whole.then(|| prediction.wall(graph, &Change { network: 0.0, ..Change::default() }));
+    (pop(graph, causes, ideal, range), ideal)
+}
+
+pub(super) fn pop_json(
+    graph: &TaskGraph,
+    causes: &Causes,
+    prediction: &Prediction,
+    range: (u64, u64),
+) -> Value {
+    let (pop, ideal) = efficiencies(graph, causes, prediction, range);
     json!({
         "parallel_efficiency": pop.parallel,
         "load_balance": pop.load_balance,
@@ -271,24 +303,30 @@ pub(super) fn pop_json(graph: &TaskGraph, causes: &Causes, prediction: &Predicti
         "serialization_efficiency": pop.serialization,
         "transfer_efficiency": pop.transfer,
         "ideal_network_wall_ns": ideal,
-        "mpi_start_ns": prediction.start_ns,
+        "mpi_start_ns": least_start(graph, range),
     })
 }
 
-pub(super) fn pop_text(graph: &TaskGraph, causes: &Causes, prediction: &Prediction, out: &mut String) {
-    let ideal = prediction.wall(graph, &Change { network: 0.0, ..Change::default() });
-    let pop = pop(graph, causes, ideal);
-    let _ = writeln!(
-        out,
-        "  Parallel efficiency {:.2} = load balance {:.2} × serialization {:.2} × transfer {:.2}",
-        pop.parallel, pop.load_balance, pop.serialization, pop.transfer
-    );
-    if prediction.start_ns > 0 {
-        let _ = writeln!(
-            out,
-            "   without the {} in which ranks start and end MPI",
-            format::time(prediction.start_ns)
-        );
+pub(super) fn pop_text(
+    graph: &TaskGraph,
+    causes: &Causes,
+    prediction: &Prediction,
+    range: (u64, u64),
+    out: &mut String,
+) {
+    let (pop, _) = efficiencies(graph, causes, prediction, range);
+    let (parallel, balance) = (pop.parallel, pop.load_balance);
+    let communication = match (pop.serialization, pop.transfer) {
+        (Some(serialization), Some(transfer)) => {
+            format!("serialization {serialization:.2} × transfer {transfer:.2}")
+        }
+        _ => format!("communication {:.2}", pop.communication),
+    };
+    let _ =
+        writeln!(out, "  Parallel efficiency {parallel:.2} = load balance {balance:.2} × {communication}");
+    let start_ns = least_start(graph, range);
+    if start_ns > 0 {
+        let _ = writeln!(out, "   without the {} in which ranks start and end MPI", format::time(start_ns));
     }
 }
 
@@ -350,7 +388,7 @@ pub(super) fn whatif_text(
     let error = prediction.error(graph) * 100.0;
     let _ = writeln!(
         out,
-        "  What if (replay of the recorded run: {}, {error:+.1} % off)",
+        "  What if (replay of the whole recorded run: {}, {error:+.1} % off)",
         format::time(prediction.baseline_ns(graph))
     );
     for (text, change) in questions(graph, prediction, options) {

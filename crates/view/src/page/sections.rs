@@ -103,10 +103,12 @@ impl Page {
         let object = wait.section.object;
         let holders = Holders::of(self.execution.holds.iter().filter(|hold| hold.object == object));
         let mut rows: Vec<(u64, Hold)> = Vec::new();
-        holders.split(track, wait, |holder, start, end| match (holder, rows.last_mut()) {
-            (Some(hold), Some((ns, last))) if *last == hold => *ns += end - start,
-            (Some(hold), _) => rows.push((end - start, hold)),
-            (None, _) => {}
+        self.execution.split_wait(&holders, track, wait, |holder, start, end| {
+            match (holder, rows.last_mut()) {
+                (Some(hold), Some((ns, last))) if *last == hold => *ns += end - start,
+                (Some(hold), _) => rows.push((end - start, hold)),
+                (None, _) => {}
+            }
         });
         rows.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
         let rows = rows.into_iter().take(8).map(|(ns, hold)| {

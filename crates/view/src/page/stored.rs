@@ -78,6 +78,8 @@ impl Page {
             // What was made of them is in the report.
             samples: _,
             filtered: _,
+            // Only a whole is stored.
+            cut_waits: _,
         } = &*self.execution;
         // Pages show whom a call waited for, not what was in its messages, and no data.
         let Communication { ranks, calls, .. } = communication;
