@@ -15,7 +15,7 @@ override export CARGO_TARGET_DIR := $(CURDIR)/target
 help:
 	@echo "make test               install what is missing, build, run every test"
 	@echo "make demo               install what is missing, build, record an example, print its report"
-	@echo "make build              build the command and the recorder (release); debug information is in NAME.debug"
+	@echo "make build              build the command and the recorder (release); debug information is in NAME.debug, installed as .debug/NAME.debug"
 	@echo "make install PREFIX=P   build and install below P (now $(PREFIX))"
 	@echo "make uninstall PREFIX=P remove what install put there"
 	@echo "make bench              what recording, sampling and profiling cost five OpenMP programs, and what one sample costs (minutes; wants a quiet machine)"
@@ -75,10 +75,10 @@ demo: packages build
 	@$(step) "build the example, record it, print its report" scripts/demo
 
 install: build
-	@$(step) "install below $(DESTDIR)$(PREFIX)" scripts/install $(DESTDIR)$(PREFIX)
+	@$(step) "install below $(DESTDIR)$(PREFIX)" env DESTDIR="$(DESTDIR)" scripts/install "$(PREFIX)"
 
 uninstall:
-	@scripts/install --uninstall $(DESTDIR)$(PREFIX)
+	@DESTDIR="$(DESTDIR)" scripts/install --uninstall "$(PREFIX)"
 
 bench: packages
 	@$(cargo) bench -p taskscope-record-ompt --bench overhead

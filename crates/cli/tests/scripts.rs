@@ -47,6 +47,62 @@ fn debug_information_is_split_off_once() {
     assert_eq!(fs::read(here.path().join("program.debug")).unwrap(), debug);
 }
 
+/// Debuggers find debug information by its name, in `.debug` beside the file; a package is made in a directory of its own.
+#[test]
+fn an_installation_has_its_debug_information_and_goes_whole() {
+    const COMMAND: &str = "#include <stdio.h>\n#include <stdlib.h>\nint main(int n, char **a) { char all[2000];\n\
+        if (n < 3) return puts(\"taskscope 7.8.9\") < 0;\n\
+        sprintf(all, \"cd %s && touch taskscope.bash _taskscope taskscope.fish taskscope.1\", a[2]); return system(all); }\n";
+    let here = tempfile::tempdir().unwrap();
+    let at = |path: &str| here.path().join(path);
+    fs::create_dir_all(at("scripts")).unwrap();
+    fs::create_dir_all(at("target/release")).unwrap();
+    std::os::unix::fs::symlink(script("../crates"), at("crates")).unwrap();
+    for name in ["install", "split-debug"] {
+        fs::copy(script(name), at("scripts").join(name)).unwrap();
+    }
+    let plain = ["-fno-openmp", "-g", "-Wno-unused-result"];
+    Compiler::Gcc.build(&at("target/release"), "taskscope", COMMAND, &plain);
+    let library = [&plain[..], &["-shared", "-fPIC"]].concat();
+    for name in ["libtaskscope_ompt", "libtaskscope_mpi", "libtaskscope_device", "libovni", "libtaskscope"] {
+        Compiler::Gcc.build(&at("target/release"), &format!("{name}.so"), "int answer = 42;\n", &library);
+    }
+    let install = |arguments: &[&str]| {
+        let mut command = Command::new(at("scripts/install"));
+        let run = output(command.env("DESTDIR", at("stage")).args(arguments));
+        assert!(run.status.success(), "{}", text(&run.stderr));
+    };
+    install(&["/opt/t"]);
+    let files = || {
+        let listed =
+            output(Command::new("find").arg(at("stage")).args(["-not", "-type", "d", "-printf", "%P\n"]));
+        let mut files: Vec<String> = text(&listed.stdout).lines().map(str::to_owned).collect();
+        files.sort();
+        files
+    };
+    let installed = files();
+    for name in [
+        "bin/taskscope",
+        "lib/libtaskscope.so.1",
+        "lib/taskscope/libtaskscope_ompt.so",
+        "lib/taskscope/libtaskscope_mpi.so",
+        "lib/taskscope/libtaskscope_device.so",
+        "lib/taskscope/ovni/libovni.so.1",
+    ] {
+        let path = at("stage/opt/t").join(name);
+        let bytes = fs::read(&path).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let (link, _) = file.gnu_debuglink().unwrap().expect("the name of its debug information");
+        let debug = path.parent().unwrap().join(".debug").join(std::str::from_utf8(link).unwrap());
+        assert!(debug.is_file(), "{} of {installed:?}", debug.display());
+    }
+    let module = fs::read_to_string(at("stage/opt/t/lib/pkgconfig/taskscope.pc")).unwrap();
+    assert!(module.contains("prefix=/opt/t\n") && module.contains("7.8.9"), "{module}");
+    install(&["--uninstall", "/opt/t"]);
+    assert_eq!(files(), [""; 0]);
+    assert!(!at("stage/opt/t/bin/.debug").exists());
+}
+
 #[test]
 fn steps_are_named_timed_and_pass_on_their_exit_status() {
     let step = |command: &[&str]| {
