@@ -262,6 +262,15 @@ fn assert_harmless(arguments: &[&str]) {
 fn assert_harmless_as(program: &str, arguments: &[&str]) {
     let text = on_terminal(program, arguments);
     assert!(!text.is_empty(), "{arguments:?} prints nothing");
+    assert_no_sequence(arguments, &text);
+}
+
+/// The same for what may print nothing.
+fn assert_harmless_or_silent(arguments: &[&str]) {
+    assert_no_sequence(arguments, &on_terminal(TASKSCOPE, arguments));
+}
+
+fn assert_no_sequence(arguments: &[&str], text: &str) {
     for sequence in [
         "\u{1b}]",
         "\u{1b}[31mRED",
@@ -361,6 +370,143 @@ fn labels_do_not_act_on_a_terminal() {
         symlink(TASKSCOPE, &tool).unwrap();
         assert_harmless_as(text(&tool), &[text(&trace)]);
     }
+}
+
+/// A field of a CSV table.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+/// Verbs that print what an imported trace has, for a terminal.
+fn assert_trace_is_harmless(trace: &Path) {
+    let views = trace.with_extension("views");
+    for verb in [
+        &["report"][..],
+        &["report", "--section", "all"],
+        &["report", "--section", "path,ledger,blame", "--intervals"],
+        &["report", "--timeline"],
+        &["report", "--json"],
+        &["info"],
+        &["info", "--json"],
+        &["dump", "--json"],
+        &["check"],
+        &["check", "--json"],
+        &["top"],
+        &["emulate", "-o", text(&views)],
+        &["export", "--to", "flamegraph"],
+        &["export", "--to", "speedscope"],
+        &["sort"],
+        &["explain", "F1"],
+    ] {
+        assert_harmless_or_silent(&[verb, &[text(trace)]].concat());
+    }
+    for verb in [&["diff"][..], &["diff", "--json"], &["diff", "--paths"]] {
+        assert_harmless(&[verb, &[text(trace), text(trace)]].concat());
+    }
+}
+
+/// Types, functions, files, data, activities and unknown keys of the neutral form.
+#[test]
+fn names_in_neutral_traces_do_not_act_on_a_terminal() {
+    let root = tempfile::tempdir().unwrap();
+    let [file, tables, trace] = ["case.json", "tables", "trace"].map(|name| root.path().join(name));
+    let worker = |id: u32| serde_json::json!({"id": id, "node": id, "begin": 0, "end": 400, EVIL: 1});
+    let case = serde_json::json!({"schema": "slo-case/1", "name": EVIL, "trace": {
+        "time_unit": "ns", EVIL: [], "workers": [worker(0), worker(1)],
+        "tasks": [
+            {"id": 1, "type": EVIL, "node": 0, "worker": 0, "start": 0, "end": 100, "function": EVIL, "file": EVIL, "line": 3},
+            {"id": 2, "type": format!("b{EVIL}"), "node": 1, "worker": 1, "start": 150, "end": 300, "inputs": [7]}],
+        "data": [{"id": 7, "producer": 1, "produced": 100, "home": 0, "bytes": 8, "name": EVIL,
+                  "copies": [{"node": 1, "sent": 105, "arrived": 140}]}],
+        "runtime": [{"worker": 1, "start": 140, "end": 150, "kind": EVIL}]}});
+    fs::write(&file, case.to_string()).unwrap();
+    assert_harmless(&["import", text(&file), "-o", text(&trace)]);
+    assert_trace_is_harmless(&trace);
+    // Values of the wrong kind are part of errors.
+    for place in [
+        "/schema",
+        "/trace/time_unit",
+        "/trace/tasks/0/start",
+        "/trace/tasks/1/inputs",
+        "/trace/workers/0/kind",
+    ] {
+        let mut broken = case.clone();
+        match broken.pointer_mut(place) {
+            Some(value) => *value = EVIL.into(),
+            None => broken["trace"]["workers"][0]["kind"] = EVIL.into(),
+        }
+        fs::write(&file, broken.to_string()).unwrap();
+        assert_harmless(&["import", text(&file), "-o", text(&root.path().join("broken"))]);
+    }
+    let evil = quoted(EVIL);
+    let rows = [
+        ("workers.csv", format!("id,node,begin,end,{evil}\n0,0,0,400,1\n")),
+        ("tasks.csv", format!("id,type,node,worker,start,end,function\n1,{evil},0,0,0,100,{evil}\n")),
+        ("runtime.csv", format!("worker,start,end,kind\n0,140,150,{evil}\n")),
+    ];
+    fs::create_dir(&tables).unwrap();
+    rows.iter().for_each(|(name, rows)| fs::write(tables.join(name), rows).unwrap());
+    let of_tables = root.path().join("of-tables");
+    assert_harmless(&["import", text(&tables), "-o", text(&of_tables)]);
+    assert_trace_is_harmless(&of_tables);
+    for rows in
+        [format!("id,type,node,worker,start,end\n1,a,0,0,{evil},9\n"), format!("id,type,{evil}\n1,a,0\n")]
+    {
+        fs::write(tables.join("tasks.csv"), rows).unwrap();
+        assert_harmless(&["import", text(&tables), "-o", text(&root.path().join("broken"))]);
+    }
+}
+
+/// Queues, operations and columns of device records.
+#[test]
+fn names_in_device_records_do_not_act_on_a_terminal() {
+    let root = tempfile::tempdir().unwrap();
+    let [file, trace] = ["records.csv", "trace"].map(|name| root.path().join(name));
+    let (evil, queue) = (quoted(EVIL), quoted(&format!("q{EVIL}")));
+    let rows = format!(
+        "queue,id,append,start,end,name,thread,{evil}\n{queue},1,5,10,20,{evil},7,{evil}\n\
+         {queue},2,6,15,30,{evil},7,\n{queue},2,6,15,30,x,7,\n"
+    );
+    fs::write(&file, rows).unwrap();
+    let import = ["import", "--from", "device-records", text(&file), "-o"];
+    assert_harmless(&[&import[..], &[text(&trace)]].concat());
+    assert_trace_is_harmless(&trace);
+    for name in ["devices/queue.0", "none"] {
+        assert_harmless(&["dump", "--queue", name, text(&trace)]);
+        assert_harmless_or_silent(&["dump", "--queue", name, "--json", text(&trace)]);
+    }
+    for rows in [format!("queue,id,append,start,end\nq,1,{evil},10,20\n"), format!("queue,{evil}\nq,1\n")] {
+        fs::write(&file, rows).unwrap();
+        assert_harmless(&[&import[..], &[text(&root.path().join("broken"))]].concat());
+    }
+}
+
+/// Hosts, commands, modules and functions of profiles, and the names of their directories.
+#[test]
+fn names_in_profiles_do_not_act_on_a_terminal() {
+    use taskscope_profile::{Frame, FrameKind, Metric, Module, Process, Profile, ROOT, Tree};
+    let root = tempfile::tempdir().unwrap();
+    let trace = root.path().join(format!("profile{}", EVIL.replace('/', "_")));
+    fs::create_dir(&trace).unwrap();
+    let keys = ["host", "pid", "command", "wall_ns", "threads", "workers", "finished", "task_context", EVIL];
+    let process: Process = keys.iter().map(|key| ((*key).to_owned(), EVIL.to_owned())).collect();
+    let mut tree = Tree::default();
+    let body = tree.child(ROOT, Frame::body(FrameKind::Task));
+    let step = tree.child(body, Frame::user(0, 0x1234));
+    for (metric, value) in [(Metric::TIME, 5_000_000), (Metric::WORK, 5_000_000), (Metric::SAMPLES, 5)] {
+        tree.add(step, metric, value);
+    }
+    let modules = vec![Module { build_id: EVIL.to_owned(), path: format!("/{EVIL}") }];
+    let totals = [("wall_ns", 5_000_000), ("capacity_ns", 5_000_000), (EVIL, 7), ("state.task", 5_000_000)];
+    let totals = totals.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    let profile = Profile { processes: vec![process], modules, tree, totals };
+    let mut file = File::create(trace.join("host.1.tsprof")).unwrap();
+    profile.write(&mut file).unwrap();
+    assert_trace_is_harmless(&trace);
+    for view in ["top-down", "bottom-up", "functions", "loops"] {
+        assert_harmless(&["report", "--view", view, text(&trace)]);
+    }
+    assert_harmless(&["record", "-o", text(&root.path().join(format!("o{EVIL}"))), "--", "true"]);
 }
 
 /// Stacks that no address space holds stand for a limit of threads.

@@ -137,6 +137,11 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     if text.contains(acts) { text.replace(acts, "\u{fffd}").into() } else { text.into() }
 }
 
+/// [`harmless`] text of a path.
+pub fn path(path: &Path) -> String {
+    harmless(&path.display().to_string()).into_owned()
+}
+
 /// Whether a terminal acts on a character instead of showing it: control characters of 7 and 8 bits, separators of lines,
 /// and those that turn the direction of writing.
 pub fn acts(c: char) -> bool {

@@ -91,7 +91,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         };
         eprintln!(
             "{}: {} in {}{queues}, no violations{}",
-            trace.root().display(),
+            taskscope_view::format::path(trace.root()),
             counted(played.events, "event"),
             counted(trace.streams().len() as u64, "stream"),
             selection.words.as_ref().map(|words| format!(" of {words}")).unwrap_or_default()

@@ -10,6 +10,7 @@ use taskscope_analysis::devices::submitter;
 use taskscope_event::models::device::split_values;
 use taskscope_execution::devices::{Devices, Operation, Queue};
 use taskscope_session::Session;
+use taskscope_view::format::harmless;
 
 /// Prints the queue that is called `name`, by its name or its path in the trace.
 pub fn run(trace: &Path, name: &str, as_json: bool) -> anyhow::Result<ExitCode> {
@@ -139,6 +140,7 @@ fn line(queue: &Queue, operation: &Operation) -> String {
         "" => operation.kind_name(),
         name => name,
     };
+    let name = harmless(name);
     let text = format!(
         "{:>8} lane {lane:<3} {} {} {:>12} ns  thread {}  {name}  {}",
         operation.seq,

@@ -9,7 +9,7 @@ use taskscope_files::read_regular;
 use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
 use taskscope_import::starpu::{is_tasks_rec, read_tasks_rec};
 use taskscope_import::{ImportErrors, write_graph};
-use taskscope_view::format::{counted, fit};
+use taskscope_view::format::{counted, fit, harmless, path as path_shown};
 
 /// Longest file of another tool.
 const MAX_FILE_BYTES: u64 = 8 << 30;
@@ -47,7 +47,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .remedy("for dumps of device records: --from device-records")
             .into());
     };
-    let shown = file.display();
+    let shown = path_shown(file);
     let (graph, unread) = read(file)?;
     write_graph(&graph, &args.output).map_err(|error| {
         Failure::new(format!("cannot write {}", args.output.display()))
@@ -60,7 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         graph.data.len(),
         counted(graph.executing_workers().count() as u64, "worker"),
         counted(graph.nodes.len() as u64, "node"),
-        args.output.display()
+        path_shown(&args.output)
     );
     let of_runtime = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);
     let of_runtime: Vec<String> = of_runtime.map(|worker| worker.id.to_string()).collect();
@@ -73,7 +73,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !unread.is_empty() {
         eprintln!(
             "taskscope: not read, as the form has no such names: {}  (docs/neutral-trace.md)",
-            unread.join(", ")
+            harmless(&unread.join(", "))
         );
     }
     Ok(ExitCode::SUCCESS)

@@ -78,7 +78,7 @@ fn print(imported: &Imported, root: &Path, out: &mut impl Write) -> std::io::Res
         counted(imported.records, "record"),
         counted(imported.queues.len() as u64, "queue"),
         count(imported.held_peak),
-        root.display()
+        taskscope_view::format::path(root)
     )?;
     for queue in &imported.queues {
         writeln!(

@@ -69,7 +69,7 @@ fn of_profile(args: &Args, profile: &Profile) -> anyhow::Result<ExitCode> {
         writeln!(
             out,
             "{}: profile of {}, {}, {}",
-            args.trace.display(),
+            format::path(&args.trace),
             count(profile.processes.len() as u64, "process"),
             count(nodes as u64, "call path"),
             count(profile.modules.len() as u64, "module"),

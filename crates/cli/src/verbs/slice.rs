@@ -100,7 +100,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     };
     let (events, threads) =
         (counted(sliced.events as u64, "event"), counted(sliced.streams as u64, "thread"));
-    eprintln!("{events} of {threads}{added} in {}", args.output.display());
+    eprintln!("{events} of {threads}{added} in {}", taskscope_view::format::path(&args.output));
     if (0..trace.streams().len()).any(|stream| selected.part_of(stream) == Part::Passing) {
         let slice = shell_word(&args.output);
         eprintln!(

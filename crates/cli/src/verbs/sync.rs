@@ -57,13 +57,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if is_new && !args.dry_run {
         replace_file(&inside, |file| file.write_all(offsets.to_text().as_bytes()))
             .with_context(|| format!("cannot write {}", inside.display()))?;
-        eprintln!("written to {}", inside.display());
+        eprintln!("written to {}", taskscope_view::format::path(&inside));
         let beside = trace.root().join(DRIFT_FILE);
         if !drifts.is_empty() {
             let text = drifts_to_text(&drifts);
             replace_file(&beside, |file| file.write_all(text.as_bytes()))
                 .with_context(|| format!("cannot write {}", beside.display()))?;
-            eprintln!("the drift is corrected too: written to {}", beside.display());
+            let beside = taskscope_view::format::path(&beside);
+            eprintln!("the drift is corrected too: written to {beside}");
         } else if beside.exists() {
             // It belonged to other offsets.
             std::fs::remove_file(&beside).with_context(|| format!("cannot remove {}", beside.display()))?;

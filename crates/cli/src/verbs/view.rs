@@ -109,7 +109,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         out,
         "viewing {}: {}, ready in {took}\n  {}\n  \
          {dim}from another machine: ssh -L {port}:127.0.0.1:{port} {}, then open the same address there; ^C ends the viewer{dim:#}",
-        args.trace.display(),
+        format::path(&args.trace),
         if events == 1 {
             format::counted(1, "event")
         } else {

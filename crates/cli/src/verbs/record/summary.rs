@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use taskscope_files::read_regular;
 use taskscope_profile::{Process, Profile};
 use taskscope_session::MAX_PROFILE_BYTES;
+use taskscope_view::format::harmless;
 use taskscope_view::incomplete_profiles;
 
 /// A larger trace is not analysed unasked: that would take noticeable time and memory.
@@ -27,7 +28,7 @@ pub fn print_notice(notice: &Notice) {
 /// analysis can come between the program's exit code and its reader.
 pub fn print(run: &RunFile, trace: &TraceDirectory) {
     let bytes = size_of(&trace.path);
-    let about = format!("{}  →  {}", with_unit(bytes), trace.shown());
+    let about = format!("{}  →  {}", with_unit(bytes), harmless(&trace.shown()));
     // Other ranks of the job may still be recording: one line, no report of half a run.
     if run.rank.is_some() || bytes > LARGE_TRACE_BYTES || !print_report(run, trace, &about) {
         let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
@@ -60,7 +61,7 @@ pub fn print_profiles(run: &RunFile, profiles: &[PathBuf], trace: &TraceDirector
     let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
     let kilobytes = size_of(&trace.path).div_ceil(1024);
     let of = taskscope_view::format::counted(profiles.len() as u64, "process");
-    say(&format!("taskscope: {wall}  profile of {of}  {kilobytes} KiB  →  {}", trace.shown()));
+    say(&format!("taskscope: {wall}  profile of {of}  {kilobytes} KiB  →  {}", harmless(&trace.shown())));
     // Other ranks of the job may still be recording.
     if run.rank.is_some() {
         return;
