@@ -41,6 +41,7 @@ help:
 	@echo "make gates              instructions an event (valgrind), model of the recorder's door (loom)"
 	@echo "make pic-table          the table of examples/pic: 1 x 16 and 4 x 16 workers on a slow link"
 	@echo "make pic-trends         examples/pic with finer fragments, more nodes, a slower link"
+	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
 	@echo "make lint               formatting, clippy, documentation"
 	@echo "make clean              remove everything that was built"
 
@@ -134,6 +135,10 @@ pic-table: packages build
 pic-trends: packages build
 	@$(cargo) build --release -p taskscope-testkit --bin pic-table
 	@scripts/pic-trends
+
+.PHONY: schemas
+schemas:
+	@UPDATE_SCHEMAS=1 $(cargo) test -p taskscope --bin taskscope schemas::
 
 lint:
 	@$(CARGO) fmt --all --check

@@ -24,6 +24,8 @@ mod output;
 mod ovni_names;
 mod pool;
 mod reading;
+#[cfg(test)]
+mod schemas;
 mod verbs;
 mod watch;
 

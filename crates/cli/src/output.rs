@@ -1,5 +1,6 @@
 //! Where results and talk go, and what a terminal may show.
 
+use serde::Serialize;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use taskscope_view::format::{acts, harmless};
 
@@ -7,6 +8,24 @@ use taskscope_view::format::{acts, harmless};
 /// Flush it before the verb returns, so that a full disk is an error and not silence.
 pub fn results() -> Shown<BufWriter<anstream::AutoStream<StdoutLock<'static>>>> {
     Shown::on(BufWriter::new(anstream::AutoStream::auto(io::stdout().lock())))
+}
+
+/// Writes a JSON document, indented.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_json(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document).map_err(io::Error::from)?;
+    writeln!(out)
+}
+
+/// Writes a JSON document as one line.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_json_line(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, document).map_err(io::Error::from)?;
+    writeln!(out)
 }
 
 /// Characters of a line of the terminal that results go to; none where they go elsewhere.

@@ -5,6 +5,8 @@ use crate::messages::Failure;
 use crate::newest::{self, UNNAMED};
 use crate::output;
 use anyhow::Context;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -176,7 +178,7 @@ impl ViolationPrinter {
             *lines += 1;
             if let Some(out) = &mut out {
                 if printed.is_ok() && !self.unread {
-                    printed = writeln!(out, "{}", violation_json(&violation, severity));
+                    printed = output::write_json_line(out, &ViolationLine::of(&violation, severity));
                 }
             } else if *lines <= SHOWN_PER_CODE || self.all {
                 *told += violation.count;
@@ -377,21 +379,41 @@ fn problem_counts(trace: &Trace) -> BTreeMap<&'static str, u64> {
     counts
 }
 
+/// A problem of a trace: what could not be read, or is not in order.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-problem/1")]
+pub struct ProblemLine<'t> {
+    /// Its kind, a stable name.
+    kind: &'static str,
+    /// The stream's directory below the trace's root.
+    stream: &'t str,
+    /// The file of the stream.
+    file: Option<&'static str>,
+    /// Position in the file, bytes.
+    byte_offset: Option<u64>,
+    /// Time on the trace's clock, nanoseconds.
+    clock_ns: Option<i64>,
+    /// How many such problems these are; 0 where they are not counted.
+    count: u64,
+    /// One sentence.
+    text: &'t str,
+}
+
 /// The trace's problems for JSON.
-pub fn problems_json(trace: &Trace) -> Vec<serde_json::Value> {
-    let one = |problem: &taskscope_trace::Problem| {
-        serde_json::json!({
-            "schema": "taskscope.problem.1",
-            "kind": problem.kind.name(),
-            "stream": problem.stream,
-            "file": problem.file.map(taskscope_trace::File::name),
-            "byte_offset": problem.offset,
-            "clock_ns": problem.clock_ns,
-            "count": problem.count,
-            "text": problem.text,
-        })
-    };
-    problems_to_report(trace).map(one).collect()
+pub fn problem_lines(trace: &Trace) -> Vec<ProblemLine<'_>> {
+    let mut lines = Vec::new();
+    for problem in problems_to_report(trace) {
+        lines.push(ProblemLine {
+            kind: problem.kind.name(),
+            stream: &problem.stream,
+            file: problem.file.map(taskscope_trace::File::name),
+            byte_offset: problem.offset,
+            clock_ns: problem.clock_ns,
+            count: problem.count,
+            text: &problem.text,
+        });
+    }
+    lines
 }
 
 /// The problems of which a reader should know.
@@ -445,19 +467,48 @@ pub fn select_violations(violations: Vec<Violation>, trace: &Trace, selection: &
     violations.into_iter().filter(keeps).collect()
 }
 
-fn violation_json(violation: &Violation, severity: Severity) -> serde_json::Value {
-    serde_json::json!({
-        "schema": "taskscope.violation.1",
-        "code": violation.code.name(),
-        "severity": if severity == Severity::Error { "error" } else { "warning" },
-        "stream": violation.stream,
-        "byte_offset": violation.offset,
-        "time_ns": violation.time_ns,
-        "event": violation.event.map(|event| event.to_string()),
-        "count": violation.count,
-        "text": violation.text,
-        "meaning": violation.code.meaning(),
-    })
+/// A violation of a rule.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-violation/1")]
+pub struct ViolationLine<'v> {
+    /// The rule, a stable name.
+    pub code: &'static str,
+    /// How severe it is.
+    #[schemars(extend("enum" = ["error", "warning"]))]
+    pub severity: &'static str,
+    /// Directory of the thread's stream or the device queue below the trace's root; empty where it is of none.
+    pub stream: &'v str,
+    /// Position in the stream's file, bytes.
+    pub byte_offset: Option<u64>,
+    /// Nanoseconds since the first event of the trace.
+    pub time_ns: Option<i64>,
+    /// The event that breaks the rule.
+    pub event: Option<String>,
+    /// Of a device queue, the sequence number of the operation.
+    pub operation: Option<u64>,
+    /// How many violations these are.
+    pub count: u64,
+    /// One sentence.
+    pub text: &'v str,
+    /// What the rule demands.
+    pub meaning: &'static str,
+}
+
+impl<'v> ViolationLine<'v> {
+    fn of(violation: &'v Violation, severity: Severity) -> ViolationLine<'v> {
+        ViolationLine {
+            code: violation.code.name(),
+            severity: if severity == Severity::Error { "error" } else { "warning" },
+            stream: &violation.stream,
+            byte_offset: violation.offset,
+            time_ns: violation.time_ns,
+            event: violation.event.map(|event| event.to_string()),
+            operation: None,
+            count: violation.count,
+            text: &violation.text,
+            meaning: violation.code.meaning(),
+        }
+    }
 }
 
 /// Rate, share and time left, on a terminal and after a second only.

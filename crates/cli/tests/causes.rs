@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::check_causes_schema;
+use common::check_document;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -45,7 +45,7 @@ fn an_imported_case_is_reported_in_three_modes() {
         for mode in ["direct", "chained", "root"] {
             let report =
                 json_of(&["report", "--section", "idle", "--mode", mode, "--intervals", "--json", trace]);
-            check_causes_schema(&report);
+            check_document(&report);
             let (ours, expected) = (&report["idle"], &case["expected"][mode]);
             let near = |ours: &Value, theirs: &Value| {
                 let (ours, theirs) = (ours.as_f64().unwrap(), theirs.as_f64().unwrap());
@@ -88,7 +88,7 @@ fn windows_are_partial_sums() {
         "100:340",
         trace,
     ]);
-    check_causes_schema(&report);
+    check_document(&report);
     let windows = &report["idle"]["windows"];
     assert_eq!((&windows[0]["starvation_ns"], &windows[0]["overhead_ns"]), (&140.into(), &60.into()));
     let sum = windows[0]["latency_ns"].as_i64().unwrap() + windows[1]["latency_ns"].as_i64().unwrap();
@@ -117,7 +117,7 @@ fn every_section_of_an_import_is_told_and_sums_are_exact() {
     let trace = trace.to_str().unwrap();
     taskscope(&["import", own_case().to_str().unwrap(), "-o", trace]);
     let report = json_of(&["report", "--json", trace]);
-    check_causes_schema(&report);
+    check_document(&report);
     let sum = |rows: &Value| rows.as_object().unwrap().values().map(|ns| ns.as_u64().unwrap()).sum::<u64>();
     let ledger = &report["ledger"];
     assert_eq!((sum(&ledger["leaves"]), sum(&ledger["slow"])), (940, 940));
@@ -205,7 +205,7 @@ fn the_json_of_all_sections_fits_its_schema() {
         "--json",
         trace,
     ]);
-    check_causes_schema(&report);
+    check_document(&report);
     for section in sections.split(',') {
         assert!(!report[section].is_null(), "{section}");
     }
@@ -217,7 +217,7 @@ fn the_json_of_all_sections_fits_its_schema() {
     let refuses = |change: &dyn Fn(&mut Value)| {
         let mut changed = report.clone();
         change(&mut changed);
-        std::panic::catch_unwind(|| check_causes_schema(&changed)).is_err()
+        std::panic::catch_unwind(|| check_document(&changed)).is_err()
     };
     assert!(refuses(&|report| report["ledger"]["leaves"]["nap"] = 1.into()));
     assert!(refuses(&|report| report["blame"][0]["cause"] = "nap".into()));

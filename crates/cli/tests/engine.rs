@@ -57,7 +57,7 @@ fn check_accepts_and_rejects() {
         stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let codes: Vec<&str> = lines.iter().map(|line| line["code"].as_str().unwrap()).collect();
     assert_eq!(codes, ["thread-not-active", "pop-empty"]);
-    assert_eq!(lines[0]["schema"], "taskscope.violation.1");
+    assert_eq!(lines[0]["schema"], "taskscope-violation/1");
     assert_eq!(lines[0]["time_ns"], 6_000);
     let allowed = ["check", "--allow", "thread-not-active", "--allow", "pop-empty", path.as_str()];
     assert_eq!(taskscope(&allowed).status.code(), Some(0));

@@ -26,12 +26,7 @@ fn without_openmp(directory: &Path, name: &str, source: &str, options: &[&str]) 
 /// Keys of what was found. The run file fits its schema.
 fn found(trace: &Path) -> Vec<String> {
     let run = run_file(trace);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/run-file.schema.json");
-    let schema = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
-    compiler.add_resource("run-file.json", schema).unwrap();
-    let index = compiler.compile("run-file.json", &mut schemas).unwrap();
-    schemas.validate(&run, index).unwrap_or_else(|error| panic!("{error:#}"));
+    common::check_document(&run);
     let found = run["not_recorded"]["found"].as_array().cloned().unwrap_or_default();
     found.iter().map(|found| found["key"].as_str().unwrap().to_owned()).collect()
 }

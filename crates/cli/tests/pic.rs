@@ -132,7 +132,7 @@ fn start_and_end_are_no_communication(trace: &Path, whole: &serde_json::Value) {
             .arg(trace),
     );
     let causes: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
-    check_causes_schema(&causes);
+    check_document(&causes);
     assert_eq!(number(&causes["ledger"]["leaves"]["runtime.start"]), started);
     let leaves = causes["ledger"]["leaves"].as_object().unwrap().values();
     assert_eq!(leaves.map(number).sum::<u64>(), number(&causes["capacity_ns"]));

@@ -279,7 +279,7 @@ fn problems_stand_in_the_header_of_every_output() {
         serde_json::from_str(stdout(&taskscope(&["dump", "--json", &path])).lines().next().unwrap()).unwrap();
     assert_eq!(
         (&first["schema"], &first["kind"]),
-        (&"taskscope.problem.1".into(), &"truncated-event".into())
+        (&"taskscope-problem/1".into(), &"truncated-event".into())
     );
     assert_eq!(json(&["top", "--json", &path])["problems"][0]["kind"], "truncated-event");
 }

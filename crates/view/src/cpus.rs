@@ -2,7 +2,8 @@
 
 use crate::format::{counted, fit, percent};
 use crate::words::NoticeText;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use taskscope_execution::{CpuFacts, CpuGroup, CpuSet, Execution, Process, Quota, ThreadIndex};
 use taskscope_profile::{Profile, key};
@@ -109,47 +110,100 @@ fn cpus_of(millicpus: u64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What is known of each process's CPUs; null for a process of which nothing is.
-pub(crate) fn json(execution: &Execution) -> Value {
+/// The CPUs of a process.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ProcessCpus {
+    /// Its node.
+    pub host: String,
+    /// Process id.
+    pub pid: i64,
+    /// CPUs that the process or one of its threads may use, such as `0-3,8`.
+    pub allowed: String,
+    /// Number of these.
+    pub allowed_count: usize,
+    /// CPUs online on the node; null where not known.
+    pub online: Option<u32>,
+    /// Lowest limit of its control groups in thousandths of a CPU; null without one, or where not known.
+    pub quota_millicpus: Option<u64>,
+    /// The control group that has the limit.
+    pub quota_cgroup: Option<String>,
+    /// Periods in which a limit was reached.
+    pub throttled_periods: u64,
+    /// Nanoseconds lost to limits, summed over CPUs.
+    pub throttled_ns: u64,
+    /// Times that signals (SIGSTOP, SIGTSTP) stopped the process.
+    pub stops: usize,
+    /// Nanoseconds in which it was stopped.
+    pub stopped_ns: u64,
+    /// Use of the allowed CPUs during the recording; null where not known.
+    pub load: Option<CpuUse>,
+}
+
+/// Use of a process's allowed CPUs. The kernel counts all but `own_ns` in ticks, mostly of 10 ms.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CpuUse {
+    /// Nanoseconds between the first and the last reading.
+    pub ns: u64,
+    /// Nanoseconds in which the CPUs ran something, summed over them.
+    pub busy_ns: u64,
+    /// Nanoseconds in which the hypervisor kept them.
+    pub stolen_ns: u64,
+    /// CPU nanoseconds of the process.
+    pub own_ns: u64,
+    /// Busy nanoseconds of other processes, children included, and of the kernel.
+    pub others_ns: u64,
+}
+
+/// The CPUs of each process of which they are known.
+pub(crate) fn of_processes(execution: &Execution) -> Vec<ProcessCpus> {
     let known = execution.processes.iter().filter_map(|process| Some((process, process.cpus.as_ref()?)));
-    let row = |(process, facts): (&Process, &CpuFacts)| {
-        let load = facts.load();
-        json!({
-            "host": host(process),
-            "pid": process.pid,
-            "allowed": facts.allowed.to_string(),
-            "allowed_count": facts.allowed.len(),
-            "online": facts.online,
-            "quota_millicpus": facts.quota.as_ref().map(|quota| quota.millicpus),
-            "quota_cgroup": facts.quota.as_ref().map(|quota| &quota.cgroup),
-            "throttled_periods": facts.throttled.iter().map(|part| part.periods).sum::<u64>(),
-            "throttled_ns": facts.throttled_ns(),
-            "stops": facts.stopped.len(),
-            "stopped_ns": facts.stopped_ns(),
-            "load": load.map(|load| json!({
-                "ns": load.end.saturating_sub(load.start),
-                "busy_ns": load.busy_ns,
-                "stolen_ns": load.stolen_ns,
-                "own_ns": load.own_ns,
-                "others_ns": load.others_ns(),
-            })),
-        })
+    let row = |(process, facts): (&Process, &CpuFacts)| ProcessCpus {
+        host: host(process).to_owned(),
+        pid: process.pid,
+        allowed: facts.allowed.to_string(),
+        allowed_count: facts.allowed.len(),
+        online: facts.online,
+        quota_millicpus: facts.quota.as_ref().map(|quota| quota.millicpus),
+        quota_cgroup: facts.quota.as_ref().map(|quota| quota.cgroup.clone()),
+        throttled_periods: facts.throttled.iter().map(|part| part.periods).sum(),
+        throttled_ns: facts.throttled_ns(),
+        stops: facts.stopped.len(),
+        stopped_ns: facts.stopped_ns(),
+        load: facts.load().map(|load| CpuUse {
+            ns: load.end.saturating_sub(load.start),
+            busy_ns: load.busy_ns,
+            stolen_ns: load.stolen_ns,
+            own_ns: load.own_ns,
+            others_ns: load.others_ns(),
+        }),
     };
     known.filter(|(process, _)| !process.has_cpus).map(row).collect()
 }
 
-/// How much of the time without a CPU is the workers' own, as JSON; null where it is not known of all workers.
-pub(crate) fn shortage_json(execution: &Execution) -> Value {
-    if !execution.knows_off_cpu() {
-        return Value::Null;
-    }
-    let shortage = execution.cpu_shortage();
-    json!({
-        "own_ns": shortage.own_ns,
-        "others_ns": shortage.others_ns,
-        "waiting_ns": shortage.waiting_ns,
-        "stopped_ns": shortage.stopped_ns,
-        "runnable_ns": shortage.runnable_ns(),
+/// Worker-time in which threads could run and had no CPU, as the kernel counts it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CpuShortage {
+    /// Nanoseconds lost by the workers themselves.
+    pub own_ns: u64,
+    /// Nanoseconds that workers waited for others that had no CPU.
+    pub others_ns: u64,
+    /// Nanoseconds without a CPU while the worker waited for others anyway.
+    pub waiting_ns: u64,
+    /// Nanoseconds without a CPU while signals had stopped the process.
+    pub stopped_ns: u64,
+    /// Nanoseconds runnable without a CPU: `own_ns` + `waiting_ns`.
+    pub runnable_ns: u64,
+}
+
+/// How much of the time without a CPU is the workers' own; `None` where it is not known of all workers.
+pub(crate) fn shortage(execution: &Execution) -> Option<CpuShortage> {
+    let shortage = execution.knows_off_cpu().then(|| execution.cpu_shortage())?;
+    Some(CpuShortage {
+        own_ns: shortage.own_ns,
+        others_ns: shortage.others_ns,
+        waiting_ns: shortage.waiting_ns,
+        stopped_ns: shortage.stopped_ns,
+        runnable_ns: shortage.runnable_ns(),
     })
 }
 

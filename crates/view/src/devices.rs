@@ -3,7 +3,8 @@
 use crate::format::{count, counted, fit, percent, time};
 use anstyle::Style;
 use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use taskscope_analysis::devices::{QueueLedger, ledgers, submitter};
@@ -74,7 +75,7 @@ pub fn report_text(session: &Session) -> String {
                 "    {:<24}{:>10}{:>11}  {DIM}{}{DIM:#}",
                 fit(if is_shared { &row.name } else { &row.short }, 23),
                 count(row.operations),
-                time(row.time),
+                time(row.time_ns),
                 row.submitted_by
             );
         }
@@ -87,32 +88,25 @@ pub fn report_text(session: &Session) -> String {
     page
 }
 
-/// Waits of threads in calls of one name for operations of one name.
-struct Waits {
-    call: String,
-    /// As `KERNEL on QUEUE`; `None` while nothing ran.
-    operation: Option<String>,
-    threads: BTreeSet<(i64, i64)>,
-    nanos: u64,
-}
-
 /// The longest in all first.
-fn waits(session: &Session) -> Vec<Waits> {
-    let mut by_kind: BTreeMap<(String, Option<String>), Waits> = BTreeMap::new();
+fn waits(session: &Session) -> Vec<DeviceWaits> {
+    let mut by_kind: BTreeMap<(String, Option<String>), DeviceWaits> = BTreeMap::new();
     for wait in call_waits(&session.devices) {
         let key = (wait.call.clone(), wait.operation.clone());
         let (call, operation) = (wait.call, wait.operation);
-        let row = by_kind.entry(key).or_insert_with(|| Waits {
+        let row = by_kind.entry(key).or_insert_with(|| DeviceWaits {
             call,
             operation,
-            threads: BTreeSet::new(),
-            nanos: 0,
+            threads: 0,
+            time_ns: 0,
+            ids: BTreeSet::new(),
         });
-        row.threads.insert((wait.pid, wait.tid));
-        row.nanos += wait.end - wait.start;
+        row.ids.insert((wait.pid, wait.tid));
+        row.threads = row.ids.len();
+        row.time_ns += wait.end - wait.start;
     }
-    let mut waits: Vec<Waits> = by_kind.into_values().collect();
-    waits.sort_by(|a, b| b.nanos.cmp(&a.nanos).then_with(|| a.call.cmp(&b.call)));
+    let mut waits: Vec<DeviceWaits> = by_kind.into_values().collect();
+    waits.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| a.call.cmp(&b.call)));
     waits
 }
 
@@ -122,7 +116,7 @@ fn wait_rows(session: &Session, page: &mut String) {
     if waits.is_empty() {
         return;
     }
-    let total: u64 = waits.iter().map(|wait| wait.nanos).sum();
+    let total: u64 = waits.iter().map(|wait| wait.time_ns).sum();
     let _ = writeln!(
         page,
         "\n  {BOLD}{:<58}{:>8}{:>11}{:>9}{BOLD:#}",
@@ -137,9 +131,9 @@ fn wait_rows(session: &Session, page: &mut String) {
             page,
             "  {:<58}{:>8}{:>11}{:>9}",
             fit(&text, 57),
-            wait.threads.len(),
-            time(wait.nanos),
-            percent(wait.nanos, total)
+            wait.threads,
+            time(wait.time_ns),
+            percent(wait.time_ns, total)
         );
     }
     if waits.len() > WAITS_SHOWN {
@@ -224,37 +218,28 @@ fn idle_causes(ledger: &QueueLedger) -> String {
     texts.join(", ")
 }
 
-struct NameRow {
-    name: String,
-    /// Without namespaces and arguments.
-    short: String,
-    operations: u64,
-    time: u64,
-    submitted_by: String,
-}
-
 /// Operations of one name are one row; the longest in all first.
-fn by_name(session: &Session, queue: &Queue) -> Vec<NameRow> {
+fn by_name(session: &Session, queue: &Queue) -> Vec<DeviceOperations> {
     let mut rows: FxHashMap<u32, (u64, u64, &Operation)> = FxHashMap::default();
     for operation in queue.operations.iter().filter(|operation| operation.lane.is_some()) {
         let row = rows.entry(operation.name).or_insert((0, 0, operation));
         row.0 += 1;
         row.1 += operation.end - operation.start;
     }
-    let mut rows: Vec<NameRow> = rows
+    let mut rows: Vec<DeviceOperations> = rows
         .into_iter()
-        .map(|(name, (operations, time, example))| NameRow {
+        .map(|(name, (operations, time_ns, example))| DeviceOperations {
             name: match queue.name_of(name) {
                 "" => example.kind_name().to_owned(),
                 name => name.to_owned(),
             },
             short: queue.shown_name(example).to_owned(),
             operations,
-            time,
+            time_ns,
             submitted_by: submitted_by(session, queue, name),
         })
         .collect();
-    rows.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
+    rows.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| a.name.cmp(&b.name)));
     rows
 }
 
@@ -409,57 +394,236 @@ fn clock_sentences(queue: &Queue) -> Vec<String> {
     sentences
 }
 
-/// The report's `devices`.
-pub fn report_json(session: &Session) -> Value {
-    let queues: Vec<Value> = (session.devices.queues.iter().zip(ledgers(&session.devices)))
-        .map(|(queue, ledger)| {
-            let time = &ledger.time;
-            let names: Vec<Value> = by_name(session, queue)
-                .into_iter()
-                .map(|row| {
-                    json!({"name": row.name, "operations": row.operations, "time_ns": row.time, "submitted_by": row.submitted_by})
-                })
-                .collect();
-            let mut value = queue_json(queue);
-            value["span_ns"] = json!(time.total());
-            value["time_ns"] = json!({
-                "kernels": time.kernels,
-                "transfers": time.transfers,
-                "other": time.other,
-                "idle_host_bound": time.host_bound,
-                "idle_transfer_bound": time.transfer_bound,
-                "idle_device_busy": time.device_busy,
-                "idle_dependency_bound": time.dependency_bound,
-                "idle_unknown": time.unknown,
-            });
-            value["queueing_ns"] = json!({
-                "operations": ledger.submissions,
-                "total": ledger.queueing,
-                "longest": ledger.longest_queueing,
-            });
-            value["names"] = json!(names);
-            value
-        })
-        .collect();
-    let waits: Vec<Value> = waits(session)
-        .into_iter()
-        .map(|wait| {
-            let threads = wait.threads.len();
-            json!({"call": wait.call, "operation": wait.operation, "threads": threads, "time_ns": wait.nanos})
-        })
-        .collect();
-    json!({
-        "queues": queues,
-        "calls": calls_json(session),
-        "waits": waits,
-        "vendor_dropped": vendor_dropped(session),
+/// Device queues and the calls of the host that concern them.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Devices {
+    /// The queues.
+    pub queues: Vec<DeviceQueue>,
+    /// What each thread of the host did for devices.
+    pub calls: Vec<DeviceCalls>,
+    /// Records that vendors' interfaces dropped, in all processes.
+    pub vendor_dropped: u64,
+}
+
+/// The same with sums of time, as in a report.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DevicesInTime {
+    /// The queues.
+    pub queues: Vec<DeviceQueueInTime>,
+    /// What each thread of the host did for devices.
+    pub calls: Vec<DeviceCalls>,
+    /// Waits of threads in calls, blocking copies included, by call and by what ran meanwhile; the longest in all first.
+    pub waits: Vec<DeviceWaits>,
+    /// Records that vendors' interfaces dropped, in all processes.
+    pub vendor_dropped: u64,
+}
+
+/// A device queue and its records.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DeviceQueue {
+    /// Its name.
+    pub name: String,
+    /// Path of its location below the trace's root.
+    pub path: String,
+    /// Its device; empty where not known.
+    pub device: String,
+    /// Process id of the program; null for imports.
+    pub pid: Option<i64>,
+    /// Whether it runs its operations one after the other.
+    #[schemars(extend("enum" = ["in-order", "out-of-order"]))]
+    pub order: &'static str,
+    /// How that is known.
+    #[schemars(extend("enum" = ["told", "overlaps", "assumed"]))]
+    pub order_from: String,
+    /// Whether its stream ended properly.
+    pub finished: bool,
+    /// Operations that were recorded.
+    pub operations: usize,
+    /// Kernels among them.
+    pub kernels: usize,
+    /// Copies among them.
+    pub transfers: usize,
+    /// Operations that were submitted and of which no record came.
+    pub lost: usize,
+    /// Records that came after their operation was declared lost.
+    pub late: usize,
+    /// Further records of operations that had ended already.
+    pub duplicates: u64,
+    /// Counts of the recorder or import: appended = delivered + cancelled + lost, and what was out of place.
+    pub account: BTreeMap<String, u64>,
+    /// Records by anomaly (docs/device-records.md).
+    pub anomalies: BTreeMap<&'static str, u64>,
+    /// Records that were in the buffer of another thread, each as a sentence.
+    pub foreign: Vec<String>,
+    /// What was wrong with the delivery of its records, as the text report says it.
+    pub remarks: Vec<String>,
+    /// The map from the device's clock to the host's.
+    pub clock: DeviceClock,
+}
+
+/// The map from a device's clock to the host's, and how well it satisfies its bounds.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DeviceClock {
+    /// The clock, where that was found out.
+    pub source: String,
+    /// Places where the rate of the map changes: device ticks, host nanoseconds.
+    pub knots: Vec<(u64, i64)>,
+    /// Bounds that were collected: an operation starts after its submission, ends before its record comes.
+    pub bounds: u64,
+    /// Bounds that the map violates, of the tightest.
+    pub violated: u64,
+    /// The worst violation, nanoseconds.
+    pub worst_violation_ns: u64,
+    /// Room to the tightest bound below, nanoseconds.
+    pub lower_slack_ns: Option<u64>,
+    /// Room to the tightest bound above, nanoseconds.
+    pub upper_slack_ns: Option<u64>,
+    /// Jumps: device ticks, nanoseconds.
+    pub steps: Vec<(u64, i64)>,
+    /// Difference from the nominal rate, parts per million.
+    pub drift_ppm: f64,
+}
+
+/// A device queue with sums of its time.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DeviceQueueInTime {
+    /// The queue.
+    #[serde(flatten)]
+    pub queue: DeviceQueue,
+    /// Nanoseconds from the first submission to the last end; the sum of `time_ns`.
+    pub span_ns: u64,
+    /// Every nanosecond of the span by its cause.
+    pub time_ns: QueueTimes,
+    /// Time from submission to start.
+    pub queueing_ns: Queueing,
+    /// Operations by name, the longest in all first.
+    pub names: Vec<DeviceOperations>,
+}
+
+/// Nanoseconds of a queue.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct QueueTimes {
+    /// In kernels.
+    pub kernels: u64,
+    /// In copies.
+    pub transfers: u64,
+    /// In other operations.
+    pub other: u64,
+    /// Idle: nothing was submitted.
+    pub idle_host_bound: u64,
+    /// Idle while the device copied.
+    pub idle_transfer_bound: u64,
+    /// Idle while other queues computed.
+    pub idle_device_busy: u64,
+    /// Idle: operations waited for events or the driver.
+    pub idle_dependency_bound: u64,
+    /// Idle, where submissions were not recorded.
+    pub idle_unknown: u64,
+}
+
+/// Waiting of operations between their submission and their start.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Queueing {
+    /// Operations whose submission is known.
+    pub operations: u64,
+    /// Sum, nanoseconds.
+    pub total: u64,
+    /// The longest, nanoseconds.
+    pub longest: u64,
+}
+
+/// Operations of one name.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DeviceOperations {
+    /// The name, or the kind of one without a name.
+    pub name: String,
+    /// Number of operations.
+    pub operations: u64,
+    /// Nanoseconds of all.
+    pub time_ns: u64,
+    /// Threads, and the call and the task that submitted the first; empty where not known.
+    pub submitted_by: String,
+    /// The name without namespaces and arguments.
+    #[serde(skip)]
+    short: String,
+}
+
+/// Calls of one thread of the host.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DeviceCalls {
+    /// Process id.
+    pub pid: i64,
+    /// Thread id.
+    pub tid: i64,
+    /// Number of calls.
+    pub calls: usize,
+    /// Nanoseconds of all.
+    pub time_ns: u64,
+    /// Nanoseconds in calls that submit, without the waiting of blocking copies.
+    pub submitting_ns: u64,
+    /// Nanoseconds of waiting, that of blocking copies included.
+    pub waiting_ns: u64,
+    /// Nanoseconds in other calls.
+    pub other_ns: u64,
+    /// Nanoseconds of the vendor's own overhead.
+    pub overhead_ns: u64,
+}
+
+/// Waits of threads in calls of one name for operations of one name.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DeviceWaits {
+    /// The call.
+    pub call: String,
+    /// Operation and queue, as `KERNEL on QUEUE`; null while nothing ran on the device.
+    pub operation: Option<String>,
+    /// Number of threads that waited.
+    pub threads: usize,
+    /// Nanoseconds of all.
+    pub time_ns: u64,
+    #[serde(skip)]
+    ids: BTreeSet<(i64, i64)>,
+}
+
+/// The report's `devices`; `None` without queues and calls.
+pub fn in_time(session: &Session) -> Option<DevicesInTime> {
+    let with_time = |(queue, ledger): (&Queue, QueueLedger)| {
+        let time = &ledger.time;
+        DeviceQueueInTime {
+            queue: facts_of(queue),
+            span_ns: time.total(),
+            time_ns: QueueTimes {
+                kernels: time.kernels,
+                transfers: time.transfers,
+                other: time.other,
+                idle_host_bound: time.host_bound,
+                idle_transfer_bound: time.transfer_bound,
+                idle_device_busy: time.device_busy,
+                idle_dependency_bound: time.dependency_bound,
+                idle_unknown: time.unknown,
+            },
+            queueing_ns: Queueing {
+                operations: ledger.submissions,
+                total: ledger.queueing,
+                longest: ledger.longest_queueing,
+            },
+            names: by_name(session, queue),
+        }
+    };
+    (!session.devices.is_empty()).then(|| DevicesInTime {
+        queues: session.devices.queues.iter().zip(ledgers(&session.devices)).map(with_time).collect(),
+        calls: calls(session),
+        waits: waits(session),
+        vendor_dropped: vendor_dropped(session),
     })
 }
 
-/// `info`'s `devices`.
-pub fn info_json(session: &Session) -> Value {
-    let queues: Vec<Value> = session.devices.queues.iter().map(queue_json).collect();
-    json!({ "queues": queues, "calls": calls_json(session), "vendor_dropped": vendor_dropped(session) })
+/// The devices of `info`; `None` without queues and calls.
+pub fn facts(session: &Session) -> Option<Devices> {
+    (!session.devices.is_empty()).then(|| Devices {
+        queues: session.devices.queues.iter().map(facts_of).collect(),
+        calls: calls(session),
+        vendor_dropped: vendor_dropped(session),
+    })
 }
 
 /// Records that vendors' interfaces dropped, in all processes.
@@ -467,54 +631,55 @@ fn vendor_dropped(session: &Session) -> u64 {
     session.devices.dropped.values().sum()
 }
 
-fn calls_json(session: &Session) -> Value {
+fn calls(session: &Session) -> Vec<DeviceCalls> {
     let waited = waited_in_calls(session);
-    let threads = session.devices.calls.iter().map(|thread| {
-        let total: u64 = thread.calls.iter().map(|call| call.end - call.start).sum();
-        let [submitting, waiting, other, overhead] = spent_in_calls(thread, &waited);
-        json!({
-            "pid": thread.pid, "tid": thread.tid, "calls": thread.calls.len(), "time_ns": total,
-            "submitting_ns": submitting, "waiting_ns": waiting, "other_ns": other, "overhead_ns": overhead,
-        })
-    });
-    threads.collect()
+    let of_thread = |thread: &CallThread| {
+        let [submitting_ns, waiting_ns, other_ns, overhead_ns] = spent_in_calls(thread, &waited);
+        DeviceCalls {
+            pid: thread.pid,
+            tid: thread.tid,
+            calls: thread.calls.len(),
+            time_ns: thread.calls.iter().map(|call| call.end - call.start).sum(),
+            submitting_ns,
+            waiting_ns,
+            other_ns,
+            overhead_ns,
+        }
+    };
+    session.devices.calls.iter().map(of_thread).collect()
 }
 
-fn queue_json(queue: &Queue) -> Value {
-    let account: serde_json::Map<String, Value> =
-        queue.account.iter().map(|(name, number)| (name.clone(), json!(number))).collect();
-    let anomalies: serde_json::Map<String, Value> =
-        anomalies(queue).into_iter().map(|(name, number)| (name.to_owned(), json!(number))).collect();
+fn facts_of(queue: &Queue) -> DeviceQueue {
     let clock = &queue.clock;
     let of_class = |class| queue.operations.iter().filter(|operation| operation.class() == class).count();
-    json!({
-        "name": queue.name,
-        "path": queue.path,
-        "device": queue.device,
-        "pid": queue.pid,
-        "order": if queue.in_order { "in-order" } else { "out-of-order" },
-        "order_from": queue.order_from,
-        "finished": queue.finished,
-        "operations": queue.operations.len(),
-        "kernels": of_class(Class::Kernel),
-        "transfers": of_class(Class::Transfer),
-        "lost": queue.lost.len(),
-        "late": queue.late.len(),
-        "duplicates": queue.duplicates,
-        "account": account,
-        "anomalies": anomalies,
-        "foreign": queue.foreign,
-        "remarks": account_sentences(queue),
-        "clock": {
-            "source": clock.source,
-            "knots": clock.knots,
-            "bounds": clock.bounds,
-            "violated": clock.violated,
-            "worst_violation_ns": clock.worst_violation_ns,
-            "lower_slack_ns": clock.slack_ns.0,
-            "upper_slack_ns": clock.slack_ns.1,
-            "steps": clock.steps,
-            "drift_ppm": clock.drift_ppm,
+    DeviceQueue {
+        name: queue.name.clone(),
+        path: queue.path.clone(),
+        device: queue.device.clone(),
+        pid: queue.pid,
+        order: if queue.in_order { "in-order" } else { "out-of-order" },
+        order_from: queue.order_from.clone(),
+        finished: queue.finished,
+        operations: queue.operations.len(),
+        kernels: of_class(Class::Kernel),
+        transfers: of_class(Class::Transfer),
+        lost: queue.lost.len(),
+        late: queue.late.len(),
+        duplicates: queue.duplicates,
+        account: queue.account.iter().cloned().collect(),
+        anomalies: anomalies(queue).into_iter().collect(),
+        foreign: queue.foreign.clone(),
+        remarks: account_sentences(queue),
+        clock: DeviceClock {
+            source: clock.source.clone(),
+            knots: clock.knots.clone(),
+            bounds: clock.bounds,
+            violated: clock.violated,
+            worst_violation_ns: clock.worst_violation_ns,
+            lower_slack_ns: clock.slack_ns.0,
+            upper_slack_ns: clock.slack_ns.1,
+            steps: clock.steps.clone(),
+            drift_ppm: clock.drift_ppm,
         },
-    })
+    }
 }

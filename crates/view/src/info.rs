@@ -1,17 +1,21 @@
 //! What is inside a trace, how complete, which clocks, what was lost: for every thread.
 
+use crate::cpus::ProcessCpus;
+use crate::devices::Devices;
+use crate::documents::Notice;
 use crate::format::{count, counted, harmless, short_count, thread_words, time};
 use crate::words::{self, NoticeText};
 use anstyle::Style;
 use rustc_hash::FxHashSet;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 use taskscope_analysis::Problem;
 use taskscope_execution::{Execution, NO_TIME, RuntimeRole, TaskIndex};
+use taskscope_profile::Profile;
 use taskscope_session::Session;
-
-/// Name and version of the JSON form.
-pub const SCHEMA: &str = "taskscope-info/1";
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -170,66 +174,225 @@ fn covered(session: &Session) -> (u64, u64) {
     if last > first { (first, last) } else { session.devices.range() }
 }
 
-/// As JSON.
-pub fn json(session: &Session) -> Value {
-    let execution = &session.execution;
-    let (first, _) = execution.range();
-    let (begin, end) = covered(session);
-    let contents = Contents::of(execution);
-    let since = |at: u64| if at == NO_TIME { Value::Null } else { at.saturating_sub(first).into() };
-    json!({
-        "schema": SCHEMA,
-        "trace": session.root.display().to_string(),
-        "command": session.run.as_ref().map(|run| &run.command),
-        "host": session.run.as_ref().map(|run| &run.host),
-        "start_unix_ns": session.run.as_ref().and_then(|run| run.start_unix_ns),
-        "run_wall_ns": session.run.as_ref().and_then(|run| run.wall_ns),
-        "exit_code": session.run.as_ref().and_then(|run| run.exit_code),
-        "signal": session.run.as_ref().and_then(|run| run.signal),
-        "complete": session.is_complete(),
-        "wall_ns": end.saturating_sub(begin),
-        "first_clock_ns": begin,
-        "hosts": hosts(session),
-        "clocks": clocks(session),
-        "process_cpus": crate::cpus::json(execution),
-        "events": session.events,
-        "lost_events": session.lost_events(),
-        "events_by_model": session.events_by_model.iter()
-            .map(|(name, events)| (name.to_string(), Value::from(*events)))
-            .collect::<serde_json::Map<_, _>>(),
-        "tasks": execution.tasks.len(),
-        "regions": execution.regions.len(),
-        "worksharing_shares": contents.works,
-        "holds": contents.holds,
-        "objects": execution.catalog.objects.len(),
-        "dependences": contents.dependences,
-        "modules": execution.catalog.modules.iter()
-            .map(|module| json!({ "path": module.path, "build_id": module.build_id })).collect::<Vec<_>>(),
-        "threads": session.streams.iter().map(|stream| {
+/// What is inside a trace, how complete it is, which clocks it has, and what was lost.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-info/1")]
+pub struct Info {
+    /// The trace directory.
+    pub trace: String,
+    /// The command that was recorded; null where not known.
+    pub command: Option<Vec<String>>,
+    /// The host that recorded it.
+    pub host: Option<String>,
+    /// Start of the program, nanoseconds since 1970 (UTC).
+    pub start_unix_ns: Option<u64>,
+    /// Nanoseconds from the start to the end of the program.
+    pub run_wall_ns: Option<u64>,
+    /// The program's exit code.
+    pub exit_code: Option<i32>,
+    /// The signal that killed the program.
+    pub signal: Option<i32>,
+    /// Whether every stream ended properly and could be read to its end.
+    pub complete: bool,
+    /// Nanoseconds from the first to the last event; of a trace of devices alone, of their operations.
+    pub wall_ns: u64,
+    /// The time of the first event on the trace's clock, nanoseconds.
+    pub first_clock_ns: u64,
+    /// Nodes.
+    pub hosts: Vec<String>,
+    /// The clocks in words.
+    pub clocks: String,
+    /// The CPUs of each process of which they are known.
+    pub process_cpus: Vec<ProcessCpus>,
+    /// Number of events.
+    pub events: u64,
+    /// Number of events that were lost.
+    pub lost_events: u64,
+    /// Number of events by model.
+    pub events_by_model: BTreeMap<String, u64>,
+    /// Number of explicit tasks.
+    pub tasks: usize,
+    /// Number of parallel regions.
+    pub regions: usize,
+    /// Number of shares of worksharing constructs.
+    pub worksharing_shares: u64,
+    /// Number of times that a lock was held.
+    pub holds: u64,
+    /// Number of locks.
+    pub objects: usize,
+    /// Number of dependences.
+    pub dependences: u64,
+    /// The program's modules.
+    pub modules: Vec<ModuleFile>,
+    /// The threads.
+    pub threads: Vec<StreamInfo>,
+    /// Facts that change how numbers are to be read.
+    pub notices: Vec<Notice>,
+    /// Device queues; only where there are some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub devices: Option<Devices>,
+}
+
+/// A module of the recorded program.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ModuleFile {
+    /// Its file.
+    pub path: String,
+    /// Its build id, hexadecimal.
+    pub build_id: String,
+}
+
+/// A thread and its stream.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct StreamInfo {
+    /// Its directory below the trace's root.
+    pub stream: String,
+    /// Its loom.
+    pub loom: String,
+    /// Process id.
+    pub pid: i64,
+    /// Thread id.
+    pub tid: i64,
+    /// The name that the program gave it; empty without one.
+    pub name: String,
+    /// Its kind.
+    pub kind: &'static str,
+    /// The name that Nanos6 or nOS-V have for its role; null where not recorded.
+    pub role: Option<&'static str>,
+    /// Whether it is a worker.
+    pub worker: bool,
+    /// Whether its stream ended properly.
+    pub finished: bool,
+    /// Whether its stream could be read to its end.
+    pub whole: bool,
+    /// Its first event, nanoseconds since the start of the trace; null without one.
+    pub first_ns: Option<u64>,
+    /// Its last event, nanoseconds since the start of the trace; null without one.
+    pub last_ns: Option<u64>,
+    /// CPUs that it may use, such as `0-3,8`; null where not known by itself.
+    pub cpus: Option<String>,
+    /// Number of its events.
+    pub events: u64,
+    /// Number of its events that were lost.
+    pub lost_events: u64,
+    /// Nanoseconds that were added to its clock.
+    pub clock_offset_ns: i64,
+}
+
+/// Processes of a profile with all that they recorded of themselves, and the sizes of its tree.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-profile-info/1")]
+pub struct ProfileInfo {
+    /// The file or directory.
+    pub profile: String,
+    /// The processes: texts by key.
+    pub processes: Vec<BTreeMap<String, String>>,
+    /// Number of modules.
+    pub modules: usize,
+    /// Number of call paths.
+    pub paths: usize,
+}
+
+impl ProfileInfo {
+    /// Describes a profile that was read from `path`.
+    pub fn of(path: &Path, profile: &Profile) -> ProfileInfo {
+        ProfileInfo {
+            profile: path.display().to_string(),
+            processes: profile.processes.clone(),
+            modules: profile.modules.len(),
+            paths: profile.tree.len(),
+        }
+    }
+
+    /// As lines for a person.
+    pub fn text(&self) -> String {
+        let mut page = format!(
+            "{}: profile of {}, {}, {}\n",
+            harmless(&self.profile),
+            counted(self.processes.len() as u64, "process"),
+            counted(self.paths as u64, "call path"),
+            counted(self.modules as u64, "module"),
+        );
+        for process in &self.processes {
+            page.push('\n');
+            for (key, value) in process {
+                let _ = writeln!(page, "  {:<20} {}", harmless(key), harmless(value));
+            }
+        }
+        if let Some(note) = crate::incomplete_profiles(&self.processes) {
+            let _ = writeln!(page, "\n  {note}");
+        }
+        page
+    }
+}
+
+impl Info {
+    /// Describes an opened trace.
+    pub fn of(session: &Session) -> Info {
+        let execution = &session.execution;
+        let (first, _) = execution.range();
+        let (begin, end) = covered(session);
+        let contents = Contents::of(execution);
+        let since = |at: u64| (at != NO_TIME).then(|| at.saturating_sub(first));
+        let run = session.run.as_ref();
+        let threads = session.streams.iter().map(|stream| {
             let thread = &execution.threads[stream.thread.index()];
             let process = &execution.processes[thread.process.index()];
-            json!({
-                "stream": stream.path,
-                "loom": process.loom,
-                "pid": process.pid,
-                "tid": thread.tid,
-                "name": thread.name,
-                "kind": thread.kind.name(),
-                "role": thread.role.map(RuntimeRole::name),
-                "worker": thread.worker,
-                "finished": stream.finished,
-                "whole": stream.whole,
-                "first_ns": since(thread.first),
-                "last_ns": stream.last.map(since),
-                "cpus": crate::cpus::mask_of(execution, stream.thread),
-                "events": stream.events,
-                "lost_events": thread.lost_events,
-                "clock_offset_ns": stream.clock_offset_ns,
-            })
-        }).collect::<Vec<_>>(),
-        "notices": notices(session).into_iter()
-            .map(|notice| json!({ "name": notice.name, "text": notice.text })).collect::<Vec<_>>(),
-    })
+            StreamInfo {
+                stream: stream.path.clone(),
+                loom: process.loom.to_string(),
+                pid: process.pid,
+                tid: thread.tid,
+                name: thread.name.to_string(),
+                kind: thread.kind.name(),
+                role: thread.role.map(RuntimeRole::name),
+                worker: thread.worker,
+                finished: stream.finished,
+                whole: stream.whole,
+                first_ns: since(thread.first),
+                last_ns: stream.last.and_then(since),
+                cpus: crate::cpus::mask_of(execution, stream.thread),
+                events: stream.events,
+                lost_events: thread.lost_events,
+                clock_offset_ns: stream.clock_offset_ns,
+            }
+        });
+        let modules = execution.catalog.modules.iter();
+        Info {
+            trace: session.root.display().to_string(),
+            command: run.map(|run| run.command.clone()),
+            host: run.map(|run| run.host.clone()),
+            start_unix_ns: run.and_then(|run| run.start_unix_ns),
+            run_wall_ns: run.and_then(|run| run.wall_ns),
+            exit_code: run.and_then(|run| run.exit_code),
+            signal: run.and_then(|run| run.signal),
+            complete: session.is_complete(),
+            wall_ns: end.saturating_sub(begin),
+            first_clock_ns: begin,
+            hosts: hosts(session),
+            clocks: clocks(session),
+            process_cpus: crate::cpus::of_processes(execution),
+            events: session.events,
+            lost_events: session.lost_events(),
+            events_by_model: session
+                .events_by_model
+                .iter()
+                .map(|(name, events)| (name.to_string(), *events))
+                .collect(),
+            tasks: execution.tasks.len(),
+            regions: execution.regions.len(),
+            worksharing_shares: contents.works,
+            holds: contents.holds,
+            objects: execution.catalog.objects.len(),
+            dependences: contents.dependences,
+            modules: modules
+                .map(|module| ModuleFile { path: module.path.clone(), build_id: module.build_id.clone() })
+                .collect(),
+            threads: threads.collect(),
+            notices: notices(session).into_iter().map(Notice::from).collect(),
+            devices: crate::devices::facts(session),
+        }
+    }
 }
 
 /// `2026-11-21 12:34:56 UTC` of nanoseconds since 1970.

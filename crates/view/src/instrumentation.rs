@@ -2,9 +2,10 @@
 
 use crate::format::{count, fit, percent, time};
 use anstyle::Style;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write;
-use taskscope_session::instrumentation::{By, LaneTimes, Names, Row, Times, TimesOptions, Whose};
+use taskscope_session::instrumentation::{Behaviour, By, LaneTimes, Names, Row, Times, TimesOptions, Whose};
 use taskscope_trace::Trace;
 
 const BOLD: Style = Style::new().bold();
@@ -12,6 +13,82 @@ const DIM: Style = Style::new().dimmed();
 
 /// Lanes in JSON where nothing is said.
 pub const LANES_IN_JSON: usize = 100;
+
+/// How long and how often threads, or tasks in their own time, showed what the program emits (docs/instrumenting.md).
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Instrumentation {
+    /// Whose time it is.
+    #[schemars(extend("enum" = By::ALL.map(By::name)))]
+    pub per: &'static str,
+    /// What a switch of tasks ends and begins again.
+    #[schemars(extend("enum" = behaviours()))]
+    pub behaviour: &'static str,
+    /// Nanoseconds of all lanes: threads from their first to their last event, tasks while they were on threads.
+    pub time_ns: u64,
+    /// Sums over all lanes.
+    pub rows: Vec<ShownRow>,
+    /// Threads or tasks, those with most time first; a hundred, or as many as `--top` says.
+    pub lanes: Vec<ShownLane>,
+    /// Number of all lanes.
+    pub lane_count: u64,
+}
+
+/// Something that was shown.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ShownRow {
+    /// Its kind: task, state, sub-state, burst, point, send or receive.
+    pub kind: &'static str,
+    /// Its name; of a burst or point the key, with the value where that has a name.
+    pub name: String,
+    /// Nanoseconds in which it was shown; twice at a time counts once.
+    pub time_ns: u64,
+    /// How often it began to be shown, what a switch or a pop shows again included; or passed.
+    pub begins: u64,
+    /// Number of threads or tasks that showed it.
+    pub lanes: u64,
+}
+
+/// What one thread or task showed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ShownLane {
+    /// The thread or task.
+    #[serde(flatten)]
+    pub whose: LaneOwner,
+    /// Nanoseconds of its life.
+    pub time_ns: u64,
+    /// What it showed.
+    pub rows: Vec<ShownRow>,
+}
+
+/// Whose time a lane is.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum LaneOwner {
+    /// A thread's.
+    Thread {
+        /// Process id.
+        pid: Option<i64>,
+        /// Thread id.
+        tid: Option<i64>,
+        /// Its directory below the trace's root.
+        stream: String,
+    },
+    /// A task's.
+    Task {
+        /// Process id.
+        pid: Option<i64>,
+        /// Its number in its process.
+        task: u64,
+        /// Its kind; empty where it was not created.
+        task_kind: String,
+    },
+}
+
+/// The names of behaviours that a report can have.
+fn behaviours() -> Vec<&'static str> {
+    let all = Behaviour::ALL.iter().filter(|behaviour| **behaviour != Behaviour::Raw);
+    all.map(|behaviour| behaviour.name()).collect()
+}
 
 /// The times of a trace with what they are of.
 pub struct ShownTimes<'a> {
@@ -66,34 +143,40 @@ impl ShownTimes<'_> {
         page
     }
 
-    /// The section as JSON.
-    pub fn json(&self) -> Value {
-        let rows = |rows: &[Row]| -> Vec<Value> {
-            let row = |row: &Row| json!({ "kind": row.kind.name(), "name": row.name, "time_ns": row.ns, "begins": row.begins, "lanes": row.lanes });
+    /// The section's rows for JSON.
+    pub fn facts(&self) -> Instrumentation {
+        let rows = |rows: &[Row]| -> Vec<ShownRow> {
+            let row = |row: &Row| ShownRow {
+                kind: row.kind.name(),
+                name: row.name.clone(),
+                time_ns: row.ns,
+                begins: row.begins,
+                lanes: row.lanes,
+            };
             rows.iter().map(row).collect()
         };
-        let lanes = self.times.lanes.iter().map(|lane| {
-            let mut own = match &lane.whose {
+        let lanes = self.times.lanes.iter().map(|lane| ShownLane {
+            whose: match &lane.whose {
                 Whose::Thread(stream) => {
                     let stream = &self.trace.streams()[*stream];
-                    json!({ "pid": stream.pid(), "tid": stream.tid(), "stream": stream.relative_path })
+                    let path = stream.relative_path.clone();
+                    LaneOwner::Thread { pid: stream.pid(), tid: stream.tid(), stream: path }
                 }
                 Whose::Task { process, task, kind } => {
-                    json!({ "pid": self.pid(*process), "task": task, "task_kind": kind })
+                    LaneOwner::Task { pid: self.pid(*process), task: *task, task_kind: kind.clone() }
                 }
-            };
-            own["time_ns"] = lane.ns.into();
-            own["rows"] = rows(&lane.rows).into();
-            own
+            },
+            time_ns: lane.ns,
+            rows: rows(&lane.rows),
         });
-        json!({
-            "per": self.options.by.name(),
-            "behaviour": self.options.behaviour.name(),
-            "time_ns": self.times.ns,
-            "rows": rows(&self.times.rows),
-            "lanes": lanes.collect::<Vec<_>>(),
-            "lane_count": self.times.lane_count,
-        })
+        Instrumentation {
+            per: self.options.by.name(),
+            behaviour: self.options.behaviour.name(),
+            time_ns: self.times.ns,
+            rows: rows(&self.times.rows),
+            lanes: lanes.collect(),
+            lane_count: self.times.lane_count,
+        }
     }
 
     fn pid(&self, process: u32) -> Option<i64> {

@@ -13,6 +13,7 @@ mod call_paths;
 mod causes;
 mod cpus;
 pub mod devices;
+pub mod documents;
 pub mod explain;
 pub mod format;
 mod hang;
@@ -33,14 +34,14 @@ mod timeline_text;
 mod words;
 
 pub use call_paths::{
-    CallPaths, PathsDifference, PathsOptions, PathsView, TOP_PATHS, incomplete_profiles, paths_difference,
-    profile_summary,
+    CallPaths, PathsDifferenceReport, PathsOptions, PathsView, TOP_PATHS, incomplete_profiles,
+    json::CallPathTables, json::ProfileReport, paths_difference, profile_summary,
 };
 pub use causes::{CausesOptions, CausesSection, SCHEMA as CAUSES_SCHEMA, WhatIf, causes_json, causes_text};
 pub use report_json::{SCHEMA as REPORT_SCHEMA, report as report_json};
 pub use report_text::{Options as ReportOptions, Section, report as report_text};
-pub use run_numbers::{RunDifference, RunNumbers, SCHEMA as DIFF_SCHEMA, compare_runs};
-pub use talp::talp_json;
+pub use run_numbers::{RunDifference, RunDifferenceReport, RunNumbers, compare_runs};
+pub use talp::{Talp, talp};
 pub use thread_split::thread_split_text;
 pub use timeline_text::timeline_text;
 pub use words::{

@@ -1,36 +1,57 @@
 //! The calls of MPI by function and place: how many, how much data, how long, and for whom they waited.
 
+use crate::documents::{CodePlace, some_text};
 use crate::words;
 use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cmp::Reverse;
 use taskscope_analysis::LateProcess;
 use taskscope_execution::messages::{Call, PeerWaitKind};
 use taskscope_execution::{Execution, Place, PlaceKind, ProcessIndex, SiteIndex, State};
 use taskscope_session::Session;
 
-/// The calls of one function at one place. Times are nanoseconds, summed over all threads of all processes.
-pub struct CallRow {
-    /// `MPI_Recv`.
-    pub function: String,
-    /// In words, with the function's name.
-    pub place: String,
-    /// The code site; none where it is not known.
-    pub site: SiteIndex,
-    /// Calls.
+/// The calls of one function at one place. Times are summed over all threads of all processes.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct MpiCalls {
+    /// The function, such as `MPI_Recv`.
+    pub call: String,
+    /// The place in words, with the function's name; null where not known.
+    #[serde(rename = "where")]
+    pub place: Option<String>,
+    /// The code that calls.
+    #[serde(flatten)]
+    pub code: CodePlace,
+    /// Number of calls.
     pub calls: u64,
-    /// Sent, received, given to operations or accessed; of calls whose size is not known, nothing.
+    /// Bytes sent, received, given to operations, read, written or accessed; none of calls whose size is not known.
     pub bytes: u64,
-    /// In the calls.
+    /// Nanoseconds in the calls.
     pub ns: u64,
-    /// Of that, waiting for a process that had not come.
+    /// Nanoseconds of these spent waiting for processes that had not come.
     pub wait_ns: u64,
-    /// Processes waited for, with how long, the longest first.
-    pub late: Vec<(PeerWaitKind, LateProcess, u64)>,
+    /// Those processes, the longest wait first.
+    pub waits: Vec<PeerWaits>,
+}
+
+/// Waits for one process.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PeerWaits {
+    /// What was late.
+    #[schemars(extend("enum" = PeerWaitKind::ALL.map(PeerWaitKind::name)))]
+    pub kind: &'static str,
+    /// Rank of the late process; null where it has none.
+    pub rank: Option<u32>,
+    /// Its process id.
+    pub pid: i64,
+    /// Nanoseconds of waiting.
+    pub ns: u64,
+    #[serde(skip)]
+    late: LateProcess,
 }
 
 /// The rows, those that took longest first. Calls at places of one name are one row.
-pub fn rows(session: &Session) -> Vec<CallRow> {
+pub fn rows(session: &Session) -> Vec<MpiCalls> {
     let execution = &session.execution;
     let mut by_place: FxHashMap<(u32, Place), Sum> = FxHashMap::default();
     for call in &execution.communication.calls {
@@ -55,49 +76,41 @@ pub fn rows(session: &Session) -> Vec<CallRow> {
         };
         by_name.entry((name, words)).or_insert_with(|| (site, Sum::default())).1.merge(sum);
     }
-    let mut rows: Vec<CallRow> = by_name
+    let mut rows: Vec<MpiCalls> = by_name
         .into_iter()
         .map(|((function, place), (site, sum))| {
             let mut late: Vec<_> = (sum.late.into_iter())
                 .map(|((kind, process), ns)| (kind, late_process(execution, process), ns))
                 .collect();
             late.sort_by_key(|(kind, process, ns)| (Reverse(*ns), *kind, *process));
-            let Sum { calls, bytes, ns, wait_ns, .. } = sum;
-            CallRow { function, place, site, calls, bytes, ns, wait_ns, late }
+            let waits = late.into_iter().map(|(kind, late, ns)| PeerWaits {
+                kind: kind.name(),
+                rank: late.rank,
+                pid: late.pid,
+                ns,
+                late,
+            });
+            MpiCalls {
+                call: function,
+                place: some_text(place),
+                code: CodePlace::of(&session.places, site).unwrap_or_default(),
+                calls: sum.calls,
+                bytes: sum.bytes,
+                ns: sum.ns,
+                wait_ns: sum.wait_ns,
+                waits: waits.collect(),
+            }
         })
         .collect();
-    rows.sort_by(|a, b| (Reverse(a.ns), &a.function, &a.place).cmp(&(Reverse(b.ns), &b.function, &b.place)));
+    rows.sort_by(|a, b| (Reverse(a.ns), &a.call, &a.place).cmp(&(Reverse(b.ns), &b.call, &b.place)));
     rows
 }
 
-/// The rows as JSON.
-pub fn json(session: &Session) -> Vec<Value> {
-    let rows = rows(session).into_iter().map(|row| {
-        let code = if row.site.is_some() { session.places.code(row.site) } else { Default::default() };
-        let waits = row.late.iter().map(
-            |(kind, late, ns)| json!({ "kind": kind.name(), "rank": late.rank, "pid": late.pid, "ns": ns }),
-        );
-        json!({
-            "call": row.function,
-            "where": if row.place.is_empty() { None } else { Some(&row.place) },
-            "function": code.frame.function,
-            "file": code.frame.file,
-            "line": code.frame.line,
-            "calls": row.calls,
-            "bytes": row.bytes,
-            "ns": row.ns,
-            "wait_ns": row.wait_ns,
-            "waits": waits.collect::<Vec<_>>(),
-        })
-    });
-    rows.collect()
-}
-
-impl CallRow {
+impl MpiCalls {
     /// Whom the calls waited for longest.
     pub fn latest(&self) -> Option<String> {
         let mut by_process: FxHashMap<LateProcess, u64> = FxHashMap::default();
-        self.late.iter().for_each(|(_, late, ns)| *by_process.entry(*late).or_default() += ns);
+        self.waits.iter().for_each(|wait| *by_process.entry(wait.late).or_default() += wait.ns);
         let most = by_process.into_iter().max_by_key(|(late, ns)| (*ns, Reverse(*late)));
         most.map(|(late, _)| words::who_is_late(late))
     }

@@ -1,64 +1,63 @@
 //! The ranks of an MPI job: what each one's workers did with their time.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use taskscope_analysis::{Analysis, ByState};
-use taskscope_execution::{Group, ProcessIndex, State};
+use taskscope_execution::{Group, Process, ProcessIndex, State};
 use taskscope_session::Session;
 
-/// One rank. Times are nanoseconds.
-pub struct RankRow {
+/// One rank of an MPI job.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Rank {
     /// From 0.
     pub rank: u32,
-    /// Its process.
-    pub process: ProcessIndex,
-    /// Its workers.
+    /// Its node.
+    pub host: String,
+    /// Its process id; where CPUs are the workers, that of the process that owns them.
+    pub pid: i64,
+    /// Number of its workers.
     pub workers: u64,
-    /// The lives of its workers, without `start_ns`.
+    /// Nanoseconds of its workers' lives.
     pub capacity_ns: u64,
-    /// Of its workers, while one of them started or ended MPI.
-    pub start_ns: u64,
-    /// Of the capacity, in the program's own code.
+    /// Worker-nanoseconds, other than useful, while one of its threads started or ended MPI.
+    pub mpi_start_ns: u64,
+    /// Worker-nanoseconds in the program's own code.
     pub useful_ns: u64,
-    /// Of that, in communication calls.
+    /// Worker-nanoseconds in communication calls other than those that start and end MPI.
     pub communication_ns: u64,
-    /// Of its threads' time in calls, workers or not: waiting for another rank that had not come.
+    /// Nanoseconds that all its threads, workers or not, waited in calls for a rank that had not come yet.
     pub peer_wait_ns: u64,
+    /// `useful_ns` / (`capacity_ns` − `mpi_start_ns`).
+    #[schemars(range(min = 0, max = 1))]
+    pub parallel_efficiency: f64,
+    #[serde(skip)]
+    process: ProcessIndex,
 }
 
-impl RankRow {
-    /// Useful time over capacity.
-    pub fn efficiency(&self) -> f64 {
-        if self.capacity_ns == 0 { 0.0 } else { self.useful_ns as f64 / self.capacity_ns as f64 }
-    }
-
-    /// The name of its host.
-    pub fn host<'a>(&self, session: &'a Session) -> &'a str {
-        session.execution.processes[self.process.index()].loom.split('.').next().unwrap_or("")
-    }
-
-    /// The process id; where CPUs are the workers, that of the process whose they are.
-    pub fn pid(&self, session: &Session) -> i64 {
-        let processes = &session.execution.processes;
-        let own = &processes[self.process.index()];
-        let whose = processes.iter().find(|other| !other.has_cpus && other.loom == own.loom);
-        if own.has_cpus { whose.map_or(0, |process| process.pid) } else { own.pid }
-    }
+/// The process id; where CPUs are the workers, that of the process that owns them.
+fn pid_of(processes: &[Process], own: &Process) -> i64 {
+    let whose = processes.iter().find(|other| !other.has_cpus && other.loom == own.loom);
+    if own.has_cpus { whose.map_or(0, |process| process.pid) } else { own.pid }
 }
 
 /// The ranks in their order; empty where no process has one.
-pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<RankRow> {
+pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<Rank> {
     let execution = &session.execution;
     let communication = &execution.communication;
-    let mut rows: Vec<RankRow> = (communication.ranks.iter())
-        .map(|(process, rank)| RankRow {
+    let processes = &execution.processes;
+    let mut rows: Vec<Rank> = (communication.ranks.iter())
+        .map(|(process, rank)| Rank {
             rank: rank.rank,
-            process: ProcessIndex(*process),
+            host: processes[*process as usize].loom.split('.').next().unwrap_or("").to_owned(),
+            pid: pid_of(processes, &processes[*process as usize]),
             workers: 0,
             capacity_ns: 0,
-            start_ns: 0,
+            mpi_start_ns: 0,
             useful_ns: 0,
             communication_ns: 0,
             peer_wait_ns: 0,
+            parallel_efficiency: 0.0,
+            process: ProcessIndex(*process),
         })
         .collect();
     rows.sort_by_key(|row| (row.rank, row.process));
@@ -69,10 +68,13 @@ pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<RankRow> {
         for time in analysis.ledger.threads.iter().filter(|time| time.worker && own(time.thread.index())) {
             row.workers += 1;
             sum.add_all(&time.started());
-            row.start_ns += time.starting.total();
+            row.mpi_start_ns += time.starting.total();
         }
-        row.capacity_ns = sum.total();
+        row.capacity_ns = sum.total() + row.mpi_start_ns;
         row.useful_ns = sum.of_group(Group::Useful);
+        if sum.total() > 0 {
+            row.parallel_efficiency = row.useful_ns as f64 / sum.total() as f64;
+        }
         row.communication_ns = sum.get(State::Communication);
     }
     let mut waited = vec![0; execution.processes.len()];
@@ -87,23 +89,4 @@ pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<RankRow> {
         row.peer_wait_ns = waited.get(row.process.index()).copied().unwrap_or(0);
     }
     rows
-}
-
-/// The same as JSON.
-pub fn json(session: &Session, analysis: &Analysis) -> Vec<Value> {
-    let rows = ranks(session, analysis).into_iter().map(|row| {
-        json!({
-            "rank": row.rank,
-            "host": row.host(session),
-            "pid": row.pid(session),
-            "workers": row.workers,
-            "capacity_ns": row.capacity_ns + row.start_ns,
-            "mpi_start_ns": row.start_ns,
-            "useful_ns": row.useful_ns,
-            "communication_ns": row.communication_ns,
-            "peer_wait_ns": row.peer_wait_ns,
-            "parallel_efficiency": row.efficiency(),
-        })
-    });
-    rows.collect()
 }

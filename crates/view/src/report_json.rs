@@ -45,8 +45,8 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
             0 => crate::cpus::header(&session.execution),
             cpus => Some(crate::format::counted(cpus as u64, "CPU")),
         },
-        "process_cpus": crate::cpus::json(&session.execution),
-        "no_cpu": crate::cpus::shortage_json(&session.execution),
+        "process_cpus": crate::cpus::of_processes(&session.execution),
+        "no_cpu": crate::cpus::shortage(&session.execution),
         "other_threads": ledger.other_threads,
         "processes": session.execution.process_count(),
         "tasks": analysis.tasks,
@@ -56,8 +56,8 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
         "notices": words::notices(session, problems).into_iter()
             .map(|notice| json!({ "name": notice.name, "text": notice.text })).collect::<Vec<_>>(),
         "efficiency": efficiency_row(&analysis.efficiency),
-        "ranks": crate::ranks::json(session, analysis),
-        "mpi_calls": crate::mpi_calls::json(session),
+        "ranks": crate::ranks::ranks(session, analysis),
+        "mpi_calls": crate::mpi_calls::rows(session),
         "causes": causes.into_iter()
             .map(|(state, place, ns)| json!({ "cause": state.name(), "ns": ns, "where": named(&place) }))
             .collect::<Vec<_>>(),
@@ -135,7 +135,7 @@ fn finding_row(session: &Session, analysis: &Analysis, finding: &words::NamedFin
             row.insert("task_cost_ns".into(), grain.cost_ns.into());
         }
         if let Some(hang) = finding.hang.and_then(|row| analysis.hangs.get(row)) {
-            row.insert("hang".into(), HangWords::of(session, hang).json());
+            row.insert("hang".into(), json!(HangWords::of(session, hang).facts()));
         }
         if let Some(late) = finding.late {
             row.insert("late_pid".into(), late.pid.into());

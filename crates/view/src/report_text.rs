@@ -384,16 +384,15 @@ impl Page<'_> {
         if rows.len() < 2 {
             return;
         }
-        rows.sort_by(|a, b| a.efficiency().total_cmp(&b.efficiency()));
+        rows.sort_by(|a, b| a.parallel_efficiency.total_cmp(&b.parallel_efficiency));
         let columns =
             [("workers", 10), ("efficiency", 12), ("useful", 10), ("in calls", 10), ("for others", 12)];
         self.heading("Ranks, least efficient first", &columns);
         for row in rows.iter().take(self.options.top) {
-            let (host, pid) = (row.host(self.session), row.pid(self.session));
-            let name = format!("rank {} ({host}, process {pid})", row.rank);
+            let name = format!("rank {} ({}, process {})", row.rank, row.host, row.pid);
             let values = [
                 (count(row.workers), 10),
-                (format!("{:.2}", row.efficiency()), 12),
+                (format!("{:.2}", row.parallel_efficiency), 12),
                 (time(row.useful_ns), 10),
                 (time(row.communication_ns), 10),
                 (time(row.peer_wait_ns), 12),
@@ -419,7 +418,7 @@ impl Page<'_> {
                 (time(row.wait_ns), 10),
                 (row.latest().unwrap_or_default(), 14),
             ];
-            let name = if row.place.is_empty() { &row.function } else { &row.place };
+            let name = row.place.as_ref().unwrap_or(&row.call);
             self.row(0, name, &values.each_ref().map(|(value, width)| (value.as_str(), *width)));
         }
         self.more(rows.len().saturating_sub(self.options.top), Section::Calls);

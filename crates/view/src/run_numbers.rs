@@ -1,7 +1,8 @@
 //! The numbers of a run that two runs are compared by, and the comparison.
 
 use crate::{format, words};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use taskscope_analysis::Analysis;
@@ -9,9 +10,6 @@ use taskscope_analysis::causes::{Leaf, book_causes};
 use taskscope_analysis::compare::Comparison;
 use taskscope_execution::graph::TaskGraph;
 use taskscope_session::Session;
-
-/// Name and version of the JSON form.
-pub const SCHEMA: &str = "taskscope-diff/1";
 
 /// What kind of number it is; the order of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +27,8 @@ pub enum Group {
 }
 
 impl Group {
+    const ALL: [Group; 5] = [Group::Run, Group::Efficiency, Group::Cause, Group::Finding, Group::TaskType];
+
     const fn name(self) -> &'static str {
         match self {
             Group::Run => "run",
@@ -122,6 +122,49 @@ impl RunNumbers {
     }
 }
 
+/// Two runs or two sets of runs, number by number.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-diff/1")]
+pub struct RunDifferenceReport {
+    /// The runs before.
+    pub before: RunSet,
+    /// The runs after.
+    pub after: RunSet,
+    /// Their numbers.
+    pub rows: Vec<NumberDifference>,
+}
+
+/// A run or a set of runs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RunSet {
+    /// As it was given.
+    pub name: String,
+    /// Number of runs.
+    pub runs: usize,
+}
+
+/// A number of both sides: the means of their runs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct NumberDifference {
+    /// What it is a number of.
+    #[schemars(extend("enum" = Group::ALL.map(Group::name)))]
+    pub group: &'static str,
+    /// Its name: with `_ns` or of a group of times, nanoseconds; of the group efficiency, a share of 1.
+    pub name: String,
+    /// Mean before.
+    pub before: f64,
+    /// Mean after.
+    pub after: f64,
+    /// `after` − `before`.
+    pub difference: f64,
+    /// The difference as a share of `before`; null where that is 0.
+    pub growth: Option<f64>,
+    /// Welch's 95 % interval of the difference; null with one run on a side.
+    pub interval_95: Option<[f64; 2]>,
+    /// Whether the interval leaves out 0; null with one run on a side.
+    pub certain: Option<bool>,
+}
+
 /// Two sets of runs, number by number.
 #[derive(Clone, Debug)]
 pub struct RunDifference {
@@ -165,26 +208,23 @@ impl RunDifference {
         self.rows.iter().find(|row| row.0 == Group::Run && row.1 == name).map(|row| &row.2)
     }
 
-    /// As JSON.
-    pub fn json(&self, names: [&str; 2]) -> Value {
-        let rows = self.rows.iter().map(|(group, name, comparison)| {
-            json!({
-                "group": group.name(),
-                "name": name,
-                "before": comparison.before,
-                "after": comparison.after,
-                "difference": comparison.difference(),
-                "growth": comparison.growth(),
-                "interval_95": comparison.interval.map(|(low, high)| [low, high]),
-                "certain": comparison.is_certain(),
-            })
+    /// As a document; `names` are those of the two sides.
+    pub fn report(&self, names: [&str; 2]) -> RunDifferenceReport {
+        let rows = self.rows.iter().map(|(group, name, comparison)| NumberDifference {
+            group: group.name(),
+            name: name.clone(),
+            before: comparison.before,
+            after: comparison.after,
+            difference: comparison.difference(),
+            growth: comparison.growth(),
+            interval_95: comparison.interval.map(|(low, high)| [low, high]),
+            certain: comparison.is_certain(),
         });
-        json!({
-            "schema": SCHEMA,
-            "before": { "name": names[0], "runs": self.runs.0 },
-            "after": { "name": names[1], "runs": self.runs.1 },
-            "rows": rows.collect::<Vec<_>>(),
-        })
+        RunDifferenceReport {
+            before: RunSet { name: names[0].to_owned(), runs: self.runs.0 },
+            after: RunSet { name: names[1].to_owned(), runs: self.runs.1 },
+            rows: rows.collect(),
+        }
     }
 
     /// As lines for a person, with `top` rows of each long table.
@@ -193,7 +233,7 @@ impl RunDifference {
         let counted = |runs: usize| crate::format::counted(runs as u64, "run");
         let _ = writeln!(out, "  before  {} ({})", names[0], counted(self.runs.0));
         let _ = writeln!(out, "  after   {} ({})", names[1], counted(self.runs.1));
-        for group in [Group::Run, Group::Efficiency, Group::Cause, Group::Finding, Group::TaskType] {
+        for group in Group::ALL {
             let rows: Vec<_> = self.rows.iter().filter(|row| row.0 == group).collect();
             if rows.is_empty() {
                 continue;

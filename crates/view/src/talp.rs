@@ -3,7 +3,8 @@
 //! What taskscope cannot tell is left out: hardware counters and devices are zero counts, as TALP writes them
 //! where there are none. The whole run is one region, `Global`. Times are nanoseconds.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use taskscope_analysis::Analysis;
 use taskscope_analysis::hybrid::hybrid;
 use taskscope_execution::{ProcessIndex, ThreadIndex};
@@ -12,99 +13,149 @@ use taskscope_session::Session;
 /// The name that TALP gives to the region of the whole run.
 const REGION: &str = "Global";
 
-/// The JSON.
-pub fn talp_json(session: &Session, analysis: &Analysis) -> Value {
+/// The run as TALP describes it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Talp {
+    #[serde(rename = "dlbVersion")]
+    dlb_version: String,
+    /// Start of the run as in ISO 8601.
+    timestamp: String,
+    resources: Resources,
+    #[serde(rename = "Application")]
+    application: BTreeMap<&'static str, Region>,
+    #[serde(rename = "Process")]
+    process: BTreeMap<&'static str, Vec<ProcessTimes>>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Resources {
+    num_cpus: u64,
+    num_available_cpus: u64,
+    num_nodes: u64,
+    num_mpi_ranks: u64,
+    num_gpus: u64,
+}
+
+/// Sums over all processes; shares are of 1.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Region {
+    num_cpus: u64,
+    num_omp_threads: u64,
+    num_mpi_ranks: u64,
+    num_nodes: u64,
+    avg_cpus: f64,
+    num_gpus: u64,
+    cycles: u64,
+    instructions: u64,
+    num_measurements: u64,
+    num_mpi_calls: u64,
+    num_omp_parallels: u64,
+    num_omp_tasks: u64,
+    num_gpu_runtime_calls: u64,
+    elapsed_time: u64,
+    useful_time: u64,
+    mpi_time: u64,
+    mpi_worker_idle_time: u64,
+    omp_load_imbalance_time: u64,
+    omp_scheduling_time: u64,
+    omp_serialization_time: u64,
+    parallel_efficiency: f64,
+    mpi_parallel_efficiency: f64,
+    mpi_communication_efficiency: f64,
+    mpi_load_balance: f64,
+    mpi_load_balance_in: f64,
+    mpi_load_balance_out: f64,
+    omp_parallel_efficiency: f64,
+    omp_load_balance: f64,
+    omp_scheduling_efficiency: f64,
+    omp_serialization_efficiency: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProcessTimes {
+    rank: u64,
+    pid: i64,
+    node_id: usize,
+    hostname: String,
+    num_cpus: u64,
+    elapsed_time: u64,
+    useful_time: u64,
+    mpi_time: u64,
+    mpi_worker_idle_time: u64,
+    num_omp_tasks: u64,
+}
+
+/// Describes a run as TALP does.
+pub fn talp(session: &Session, analysis: &Analysis) -> Talp {
     let execution = &session.execution;
     let hybrid = hybrid(execution, analysis);
     let ranks = hybrid.processes.len() as u64;
     let with_mpi = hybrid.mpi_ns > 0 || ranks > 1;
-    let parallels = execution.regions.len() as u64;
-    let calls = execution.communication.calls.len() as u64;
-    let region = |times: [u64; 6], cpus: u64, elapsed: u64| -> Map<String, Value> {
-        let [useful, mpi, idle, imbalance, scheduling, serialization] = times;
-        let mut map = Map::new();
-        map.insert("numCpus".into(), cpus.into());
-        map.insert("numOmpThreads".into(), cpus.into());
-        map.insert("numMpiRanks".into(), u64::from(with_mpi).max(ranks * u64::from(with_mpi)).into());
-        map.insert("numNodes".into(), hybrid.nodes.into());
-        map.insert("avgCpus".into(), (cpus as f64).into());
-        for name in ["numGpus", "cycles", "instructions"] {
-            map.insert(name.into(), 0.into());
-        }
-        map.insert("numMeasurements".into(), 1.into());
-        map.insert("numMpiCalls".into(), calls.into());
-        map.insert("numOmpParallels".into(), parallels.into());
-        map.insert("numOmpTasks".into(), analysis.tasks.into());
-        map.insert("numGpuRuntimeCalls".into(), 0.into());
-        map.insert("elapsedTime".into(), elapsed.into());
-        map.insert("usefulTime".into(), useful.into());
-        map.insert("mpiTime".into(), mpi.into());
-        map.insert("mpiWorkerIdleTime".into(), idle.into());
-        map.insert("ompLoadImbalanceTime".into(), imbalance.into());
-        map.insert("ompSchedulingTime".into(), scheduling.into());
-        map.insert("ompSerializationTime".into(), serialization.into());
-        map
-    };
-    let times = [
-        hybrid.useful_ns,
-        hybrid.mpi_ns,
-        hybrid.mpi_worker_idle_ns,
-        hybrid.omp_load_imbalance_ns,
-        hybrid.omp_scheduling_ns,
-        hybrid.omp_serialization_ns,
-    ];
     let cpus = analysis.ledger.workers as u64;
-    let mut whole = region(times, cpus, hybrid.elapsed_ns);
-    for (name, share) in [
-        ("parallelEfficiency", hybrid.parallel),
-        ("mpiParallelEfficiency", hybrid.mpi_parallel),
-        ("mpiCommunicationEfficiency", hybrid.mpi_communication),
-        ("mpiLoadBalance", hybrid.mpi_load_balance),
-        ("mpiLoadBalanceIn", hybrid.mpi_load_balance_in),
-        ("mpiLoadBalanceOut", hybrid.mpi_load_balance_out),
-        ("ompParallelEfficiency", hybrid.omp_parallel),
-        ("ompLoadBalance", hybrid.omp_load_balance),
-        ("ompSchedulingEfficiency", hybrid.omp_scheduling),
-        ("ompSerializationEfficiency", hybrid.omp_serialization),
-    ] {
-        whole.insert(name.into(), share.into());
-    }
+    let num_mpi_ranks = if with_mpi { ranks.max(1) } else { 0 };
+    let whole = Region {
+        num_cpus: cpus,
+        num_omp_threads: cpus,
+        num_mpi_ranks,
+        num_nodes: hybrid.nodes as u64,
+        avg_cpus: cpus as f64,
+        num_measurements: 1,
+        num_mpi_calls: execution.communication.calls.len() as u64,
+        num_omp_parallels: execution.regions.len() as u64,
+        num_omp_tasks: analysis.tasks as u64,
+        elapsed_time: hybrid.elapsed_ns,
+        useful_time: hybrid.useful_ns,
+        mpi_time: hybrid.mpi_ns,
+        mpi_worker_idle_time: hybrid.mpi_worker_idle_ns,
+        omp_load_imbalance_time: hybrid.omp_load_imbalance_ns,
+        omp_scheduling_time: hybrid.omp_scheduling_ns,
+        omp_serialization_time: hybrid.omp_serialization_ns,
+        parallel_efficiency: hybrid.parallel,
+        mpi_parallel_efficiency: hybrid.mpi_parallel,
+        mpi_communication_efficiency: hybrid.mpi_communication,
+        mpi_load_balance: hybrid.mpi_load_balance,
+        mpi_load_balance_in: hybrid.mpi_load_balance_in,
+        mpi_load_balance_out: hybrid.mpi_load_balance_out,
+        omp_parallel_efficiency: hybrid.omp_parallel,
+        omp_load_balance: hybrid.omp_load_balance,
+        omp_scheduling_efficiency: hybrid.omp_scheduling,
+        omp_serialization_efficiency: hybrid.omp_serialization,
+        ..Region::default()
+    };
     let processes = hybrid.processes.iter().enumerate().map(|(number, of)| {
         let process = &execution.processes[of.process.index()];
-        let rank =
-            execution.communication.ranks.get(&of.process.0).map_or(number as u64, |of| of.rank.into());
-        json!({
-            "rank": rank,
-            "pid": process.pid,
-            "nodeId": node_of(session, of.process),
-            "hostname": host(&process.loom),
-            "numCpus": of.workers,
-            "elapsedTime": of.elapsed_ns,
-            "usefulTime": of.useful_ns,
-            "mpiTime": of.mpi_ns,
-            "mpiWorkerIdleTime": of.mpi_worker_idle_ns,
-            "numOmpTasks": tasks_of(session, of.process),
-        })
+        let rank = execution.communication.ranks.get(&of.process.0);
+        ProcessTimes {
+            rank: rank.map_or(number as u64, |of| of.rank.into()),
+            pid: process.pid,
+            node_id: node_of(session, of.process),
+            hostname: host(&process.loom).to_owned(),
+            num_cpus: of.workers as u64,
+            elapsed_time: of.elapsed_ns,
+            useful_time: of.useful_ns,
+            mpi_time: of.mpi_ns,
+            mpi_worker_idle_time: of.mpi_worker_idle_ns,
+            num_omp_tasks: tasks_of(session, of.process),
+        }
     });
-    let mut processes: Vec<Value> = processes.collect();
-    processes.sort_by_key(|process| process["rank"].as_u64());
-    let mut application = Map::new();
-    application.insert(REGION.into(), Value::Object(whole));
-    let mut by_region = Map::new();
-    by_region.insert(REGION.into(), processes.into());
-    json!({
-        "dlbVersion": format!("3.6 (form; written by taskscope {})", env!("CARGO_PKG_VERSION")),
-        "timestamp": timestamp(session),
-        "resources": {
-            "numCpus": cpus,
-            "numAvailableCpus": cpus,
-            "numNodes": hybrid.nodes,
-            "numMpiRanks": if with_mpi { ranks } else { 0 },
-            "numGpus": 0,
+    let mut processes: Vec<ProcessTimes> = processes.collect();
+    processes.sort_by_key(|process| process.rank);
+    Talp {
+        dlb_version: format!("3.6 (form; written by taskscope {})", env!("CARGO_PKG_VERSION")),
+        timestamp: timestamp(session),
+        resources: Resources {
+            num_cpus: cpus,
+            num_available_cpus: cpus,
+            num_nodes: hybrid.nodes as u64,
+            num_mpi_ranks,
+            num_gpus: 0,
         },
-        "Application": application,
-        "Process": by_region,
-    })
+        application: BTreeMap::from([(REGION, whole)]),
+        process: BTreeMap::from([(REGION, processes)]),
+    }
 }
 
 fn host(loom: &str) -> &str {

@@ -2,7 +2,7 @@
 
 use crate::output;
 use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, require_range,
+    Interruption, Progress, SelectionArgs, TraceArgs, ViolationLine, ViolationPrinter, open, require_range,
     select_violations,
 };
 use anyhow::Context;
@@ -111,14 +111,20 @@ fn print_of_devices(broken: &[device_check::Violation], args: &Args) -> anyhow::
         let count = counts.entry(rule).or_default();
         *count += 1;
         if let Some(out) = &mut out {
-            let meaning =
-                device_check::RULES.iter().find(|(name, _)| name == rule).map(|(_, meaning)| meaning);
-            let line = serde_json::json!({
-                "schema": "taskscope.violation.1", "code": rule, "severity": "error", "stream": location,
-                "byte_offset": null, "time_ns": null, "event": null, "operation": seq, "text": text,
-                "meaning": meaning,
-            });
-            writeln!(out, "{line}").context("cannot print")?;
+            let meaning = device_check::RULES.iter().find(|(name, _)| name == rule);
+            let line = ViolationLine {
+                code: rule,
+                severity: "error",
+                stream: location,
+                byte_offset: None,
+                time_ns: None,
+                event: None,
+                operation: *seq,
+                count: 1,
+                text,
+                meaning: meaning.map_or("", |(_, meaning)| meaning),
+            };
+            output::write_json_line(out, &line).context("cannot print")?;
         } else if *count <= SHOWN || args.all {
             eprintln!("error[{rule}]: {}", taskscope_view::format::harmless(text));
             let of = seq.map(|seq| format!(", operation {seq}")).unwrap_or_default();

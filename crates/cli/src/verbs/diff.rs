@@ -72,12 +72,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let names = [args.before.display().to_string(), args.after.display().to_string()];
     let mut out = output::results();
     let width = args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100);
-    let difference = paths_difference(&before, &after, column, names, args.top.into());
+    let difference = paths_difference(&before, &after, column, names);
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &difference.json).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        output::write_json(&mut out, &difference)?;
     } else {
-        out.write_all(difference.text(width).as_bytes())?;
+        out.write_all(difference.text(width, args.top.into()).as_bytes())?;
     }
     out.flush().context("cannot write the comparison")?;
     let (first, second) = (total(&before.tree, column), total(&after.tree, column));

@@ -22,8 +22,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let names = [names[0].as_str(), names[1].as_str()];
     let mut out = output::results();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &difference.json(names)).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        output::write_json(&mut out, &difference.report(names))?;
     } else {
         out.write_all(difference.text(names, args.top.into()).as_bytes())?;
     }

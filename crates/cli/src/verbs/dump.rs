@@ -2,12 +2,14 @@
 
 use crate::output;
 use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, require_events, require_range,
+    Interruption, Progress, SelectionArgs, TraceArgs, open, problem_lines, require_events, require_range,
     tell_problems,
 };
 use anyhow::Context;
-use serde_json::map::Entry;
-use serde_json::{Map, Value as Json, json};
+use indexmap::IndexMap;
+use indexmap::map::Entry;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 use taskscope_event::decode::FieldValue;
@@ -63,8 +65,8 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     require_range(&trace, (selected.begin_ns, selected.end_ns))?;
     let mut out = output::results();
     if args.json {
-        for problem in problems_json(&trace) {
-            writeln!(out, "{problem}").context("cannot print")?;
+        for problem in problem_lines(&trace) {
+            output::write_json_line(&mut out, &problem).context("cannot print")?;
         }
     }
     // Where events scroll by, they are the progress.
@@ -80,7 +82,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             continue;
         }
         if args.json {
-            writeln!(out, "{}", as_json(&record))
+            output::write_json_line(&mut out, &EventLine::of(&record))
         } else {
             let stream = &trace.streams()[merged.stream].relative_path;
             let seconds = format_seconds(record.time_ns);
@@ -119,42 +121,95 @@ pub fn text_of(merged: &MergedEvent<'_>, hex: bool) -> String {
     }
 }
 
-fn as_json(record: &EventRecord<'_>) -> Json {
-    let event = &record.merged.event;
-    let stream = &record.trace.streams()[record.merged.stream];
-    let spec = models::find(event.code);
-    let mut fields = Map::new();
-    for (name, value) in spec.into_iter().flat_map(|spec| spec.fields_of(event.payload)) {
-        let value = match value {
-            Ok(FieldValue::Integer(number)) => {
-                i64::try_from(number).map_or(json!(number as u64), |n| json!(n))
+/// An event.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-event/1")]
+pub struct EventLine<'t> {
+    /// Nanoseconds since the first event of the trace.
+    time_ns: i64,
+    /// Time on the trace's clock, nanoseconds.
+    clock_ns: i64,
+    /// The event's code, such as `OHx`.
+    event: String,
+    /// Its name; null of an unknown event.
+    name: Option<&'static str>,
+    /// The stream's directory below the trace's root.
+    stream: &'t str,
+    /// The file of the stream.
+    file: &'static str,
+    /// Position in the file, bytes.
+    byte_offset: u64,
+    /// Process id.
+    process: Option<i64>,
+    /// Thread id.
+    thread: Option<i64>,
+    /// The name that the program gave the thread; null without one.
+    thread_name: Option<&'t str>,
+    /// The payload's fields by name.
+    fields: IndexMap<&'static str, Field>,
+    /// Length of the payload, bytes.
+    payload_bytes: usize,
+    /// One sentence.
+    text: String,
+}
+
+/// The value of a field.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Field {
+    /// An integer.
+    Signed(i64),
+    /// An integer of 64 bits.
+    Unsigned(u64),
+    /// Any other value.
+    Text(String),
+    /// Several fields of one name.
+    Several(Vec<Field>),
+    /// Null: a field that the payload is too short for.
+    Missing,
+}
+
+impl<'t> EventLine<'t> {
+    fn of(record: &EventRecord<'t>) -> EventLine<'t> {
+        let event = &record.merged.event;
+        let stream = &record.trace.streams()[record.merged.stream];
+        let spec = models::find(event.code);
+        let mut fields: IndexMap<&str, Field> = IndexMap::new();
+        for (name, value) in spec.into_iter().flat_map(|spec| spec.fields_of(event.payload)) {
+            let value = match value {
+                Ok(FieldValue::Integer(number)) => {
+                    i64::try_from(number).map_or(Field::Unsigned(number as u64), Field::Signed)
+                }
+                Ok(other) => Field::Text(other.to_string()),
+                Err(_) => Field::Missing,
+            };
+            match fields.entry(name) {
+                Entry::Vacant(place) => drop(place.insert(value)),
+                // Counters: several of one name.
+                Entry::Occupied(mut place) => match place.get_mut() {
+                    Field::Several(values) => values.push(value),
+                    first => {
+                        let one = std::mem::replace(first, Field::Missing);
+                        *first = Field::Several(vec![one, value]);
+                    }
+                },
             }
-            Ok(other) => json!(other.to_string()),
-            Err(_) => Json::Null,
-        };
-        match fields.entry(name) {
-            Entry::Vacant(place) => drop(place.insert(value)),
-            // Counters: several of one name.
-            Entry::Occupied(mut place) => match place.get_mut() {
-                Json::Array(values) => values.push(value),
-                first => *first = json!([first.take(), value]),
-            },
+        }
+        let thread_name = stream.metadata.raw["taskscope"]["thread_name"].as_str();
+        EventLine {
+            time_ns: record.time_ns,
+            clock_ns: event.clock_ns,
+            event: event.code.to_string(),
+            name: spec.map(|spec| spec.name),
+            stream: &stream.relative_path,
+            file: record.merged.file.name(),
+            byte_offset: event.offset,
+            process: stream.pid(),
+            thread: stream.tid(),
+            thread_name: thread_name.filter(|name| !name.is_empty()),
+            fields,
+            payload_bytes: event.payload.len(),
+            text: text_of(&record.merged, false),
         }
     }
-    json!({
-        "schema": "taskscope.event.1",
-        "time_ns": record.time_ns,
-        "clock_ns": event.clock_ns,
-        "event": event.code.to_string(),
-        "name": spec.map(|spec| spec.name),
-        "stream": stream.relative_path,
-        "file": record.merged.file.name(),
-        "byte_offset": event.offset,
-        "process": stream.pid(),
-        "thread": stream.tid(),
-        "thread_name": stream.metadata.raw["taskscope"]["thread_name"].as_str().filter(|name| !name.is_empty()),
-        "fields": fields,
-        "payload_bytes": event.payload.len(),
-        "text": text_of(&record.merged, false),
-    })
 }

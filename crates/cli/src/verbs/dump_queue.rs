@@ -2,7 +2,9 @@
 
 use crate::messages::Failure;
 use crate::output;
-use serde_json::{Map, Value, json};
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,9 +21,7 @@ pub fn run(trace: &Path, name: &str, as_json: bool) -> anyhow::Result<ExitCode> 
     let mut out = output::results();
     if as_json {
         for operation in &queue.operations {
-            serde_json::to_writer(&mut out, &object(&session, queue, operation))
-                .map_err(std::io::Error::from)?;
-            writeln!(out)?;
+            output::write_json_line(&mut out, &QueueRecord::of(&session, queue, operation))?;
         }
     } else {
         for operation in &queue.operations {
@@ -57,79 +57,137 @@ fn find<'a>(devices: &'a Devices, name: &str, trace: &Path) -> anyhow::Result<&'
     .into())
 }
 
-/// The imported columns, or what a recorder knows; then what the ordering found.
-fn object(session: &Session, queue: &Queue, operation: &Operation) -> Value {
-    let mut object = Map::new();
-    match &operation.columns {
-        Some((file, values)) => {
-            let names = queue.columns.get(*file as usize).map_or(&[][..], Vec::as_slice);
-            for (name, value) in names.iter().zip(split_values(values)) {
-                object.insert(name.clone(), typed(value));
+/// A record of a device queue.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-queue-record/1")]
+pub struct QueueRecord {
+    /// The columns of the imported file; or, of a recorded queue: `queue`, `kind`, `op`, `id`, `thread`, times in
+    /// nanoseconds of the trace's clock (`append`, `start`, `end`), times of the device's clock (`raw_submit`, `raw_start`,
+    /// `raw_end`), `bytes`, the submitter (`call`, `task`, `task_type`), and numbers of the vendor.
+    #[serde(flatten)]
+    columns: IndexMap<String, Cell>,
+    /// Its number in the queue. A column of this name is called `column_seq`, and likewise for the keys below.
+    seq: u64,
+    /// The lane of an out-of-order queue in which it is drawn; null of one without usable times.
+    lane: Option<u32>,
+    /// How late it was delivered, nanoseconds.
+    late_ns: u64,
+    /// What is wrong with its times.
+    anomalies: Vec<&'static str>,
+}
+
+/// The value of a column.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Cell {
+    /// A number.
+    Unsigned(u64),
+    /// A negative number.
+    Signed(i64),
+    /// Anything else.
+    Text(String),
+    /// Null: not known.
+    Unknown,
+}
+
+impl Cell {
+    /// A number where the text is one exactly as JSON would write it.
+    fn of(text: &str) -> Cell {
+        if let Ok(number) = text.parse::<u64>()
+            && number.to_string() == text
+        {
+            return Cell::Unsigned(number);
+        }
+        match text.parse::<i64>() {
+            Ok(number) if number.to_string() == text => Cell::Signed(number),
+            _ => Cell::Text(text.to_owned()),
+        }
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(number: u64) -> Cell {
+        Cell::Unsigned(number)
+    }
+}
+
+impl From<i64> for Cell {
+    fn from(number: i64) -> Cell {
+        u64::try_from(number).map_or(Cell::Signed(number), Cell::Unsigned)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Cell {
+        value.map_or(Cell::Unknown, Into::into)
+    }
+}
+
+impl QueueRecord {
+    fn of(session: &Session, queue: &Queue, operation: &Operation) -> QueueRecord {
+        let mut columns: IndexMap<String, Cell> = IndexMap::new();
+        let mut put = |name: &str, value: Cell| drop(columns.insert(name.to_owned(), value));
+        match &operation.columns {
+            Some((file, values)) => {
+                let names = queue.columns.get(*file as usize).map_or(&[][..], Vec::as_slice);
+                for (name, value) in names.iter().zip(split_values(values)) {
+                    put(name, Cell::of(value));
+                }
+                // What a file calls otherwise has its own name, and this one.
+                let Operation { id, thread, raw: (start, end), .. } = *operation;
+                for (name, number, is_known) in [
+                    ("id", id.into(), id != 0),
+                    ("start", start.into(), true),
+                    ("end", end.into(), true),
+                    ("thread", thread.into(), thread != 0),
+                ] {
+                    if is_known && !columns.contains_key(name) {
+                        columns.insert(name.to_owned(), number);
+                    }
+                }
             }
-            // What a file calls otherwise has its own name, and this one.
-            let Operation { id, thread, raw: (start, end), .. } = *operation;
-            for (name, number, is_told) in [
-                ("id", json!(id), id != 0),
-                ("start", json!(start), true),
-                ("end", json!(end), true),
-                ("thread", json!(thread), thread != 0),
-            ] {
-                if is_told && !object.contains_key(name) {
-                    object.insert(name.into(), number);
+            None => {
+                put("queue", queue.name.as_str().into());
+                put("kind", operation.kind_name().into());
+                put("op", queue.name_of(operation.name).into());
+                put("id", operation.id.into());
+                put("thread", operation.thread.into());
+                put("append", operation.append.into());
+                put("start", operation.start.into());
+                put("end", operation.end.into());
+                put("raw_submit", operation.submit.into());
+                put("raw_start", operation.raw.0.into());
+                put("raw_end", operation.raw.1.into());
+                put("bytes", operation.bytes.into());
+                let submitter = submitter(&session.execution, &session.devices, queue, operation);
+                let tasks = &session.execution.tasks;
+                let task_type = submitter.task.map(|task| session.places.type_name(tasks.ty[task.index()]));
+                put("call", submitter.call.as_deref().into());
+                put("task", submitter.task.and_then(|task| tasks.number(task)).into());
+                put("task_type", task_type.as_deref().into());
+                for (name, value) in queue.numbers_of(operation.seq) {
+                    put(name, value.into());
                 }
             }
         }
-        None => {
-            object.insert("queue".into(), json!(queue.name));
-            object.insert("kind".into(), json!(operation.kind_name()));
-            object.insert("op".into(), json!(queue.name_of(operation.name)));
-            object.insert("id".into(), json!(operation.id));
-            object.insert("thread".into(), json!(operation.thread));
-            object.insert("append".into(), json!(operation.append));
-            object.insert("start".into(), json!(operation.start));
-            object.insert("end".into(), json!(operation.end));
-            object.insert("raw_submit".into(), json!(operation.submit));
-            object.insert("raw_start".into(), json!(operation.raw.0));
-            object.insert("raw_end".into(), json!(operation.raw.1));
-            object.insert("bytes".into(), json!(operation.bytes));
-            let submitter = submitter(&session.execution, &session.devices, queue, operation);
-            let tasks = &session.execution.tasks;
-            let task_type = submitter.task.map(|task| session.places.type_name(tasks.ty[task.index()]));
-            object.insert("call".into(), json!(submitter.call));
-            object.insert("task".into(), json!(submitter.task.and_then(|task| tasks.number(task))));
-            object.insert("task_type".into(), json!(task_type));
-            for (name, value) in queue.numbers_of(operation.seq) {
-                object.insert(name.to_owned(), json!(value));
+        for name in ["schema", "seq", "lane", "late_ns", "anomalies"] {
+            if let Some(column) = columns.shift_remove(name) {
+                columns.insert(format!("column_{name}"), column);
             }
         }
-    }
-    let anomalies: Vec<&str> = operation.anomaly_names().collect();
-    let found = [
-        ("seq", json!(operation.seq)),
-        ("lane", json!(operation.lane)),
-        ("late_ns", json!(operation.late_by)),
-        ("anomalies", json!(anomalies)),
-    ];
-    for (name, value) in found {
-        // A column of that name stays, under another one.
-        if let Some(column) = object.shift_remove(name) {
-            object.insert(format!("column_{name}"), column);
+        QueueRecord {
+            columns,
+            seq: operation.seq,
+            lane: operation.lane,
+            late_ns: operation.late_by,
+            anomalies: operation.anomaly_names().collect(),
         }
-        object.insert(name.into(), value);
-    }
-    Value::Object(object)
-}
-
-/// A number where the text is one exactly as JSON would write it.
-fn typed(text: &str) -> Value {
-    if let Ok(number) = text.parse::<u64>()
-        && number.to_string() == text
-    {
-        return json!(number);
-    }
-    match text.parse::<i64>() {
-        Ok(number) if number.to_string() == text => json!(number),
-        _ => json!(text),
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::messages::Failure;
 use crate::output;
 use anyhow::Context;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -68,7 +69,7 @@ pub fn run(
                 return ControlFlow::Continue(());
             }
             result = if as_json {
-                writeln!(out, "{}", line_as_json(trace, &names, time_ns, &item))
+                output::write_json_line(&mut out, &ShownLine::of(trace, &names, time_ns, &item))
             } else {
                 writeln!(out, "{}", line(trace, &names, time_ns, &item))
             };
@@ -109,18 +110,37 @@ fn tid(trace: &Trace, thread: u32) -> i64 {
     trace.streams().get(thread as usize).and_then(|stream| stream.tid()).unwrap_or(0)
 }
 
-fn line_as_json(trace: &Trace, names: &Names, time_ns: i64, item: &Item<'_>) -> serde_json::Value {
-    let (process, thread, task) = match item.lane {
-        Lane::Thread(thread) => (names.processes[thread as usize], Some(thread), None),
-        Lane::Task { process, task } => (process, None, Some(task)),
-    };
-    json!({
-        "schema": "taskscope.shown.1",
-        "time_ns": time_ns,
-        "own_ns": task.map(|_| item.own_ns),
-        "stream": thread.map(|thread| &trace.streams()[thread as usize].relative_path),
-        "process": process,
-        "task": task,
-        "text": names.words(process, &item.shown),
-    })
+/// Something that a thread or task begins or ceases to show.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-shown/1")]
+pub struct ShownLine<'t> {
+    /// Nanoseconds since the first event of the trace.
+    time_ns: i64,
+    /// Nanoseconds that the task had been on threads; null of a thread.
+    own_ns: Option<u64>,
+    /// Directory of the thread's stream below the trace's root; null of a task.
+    stream: Option<&'t str>,
+    /// Number of the process in the trace.
+    process: u32,
+    /// The task's number in its process; null of a thread.
+    task: Option<u64>,
+    /// One sentence.
+    text: String,
+}
+
+impl<'t> ShownLine<'t> {
+    fn of(trace: &'t Trace, names: &Names, time_ns: i64, item: &Item<'_>) -> ShownLine<'t> {
+        let (process, thread, task) = match item.lane {
+            Lane::Thread(thread) => (names.processes[thread as usize], Some(thread), None),
+            Lane::Task { process, task } => (process, None, Some(task)),
+        };
+        ShownLine {
+            time_ns,
+            own_ns: task.map(|_| item.own_ns),
+            stream: thread.map(|thread| trace.streams()[thread as usize].relative_path.as_str()),
+            process,
+            task,
+            text: names.words(process, &item.shown),
+        }
+    }
 }

@@ -68,11 +68,8 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
 fn talp(args: &Args) -> anyhow::Result<ExitCode> {
     let session = super::open(&args.trace)?;
     let (analysis, _) = taskscope_analysis::analyse(&session.execution);
-    let report = taskscope_view::talp_json(&session, &analysis);
-    put(args, |out: &mut dyn Write| {
-        serde_json::to_writer_pretty(&mut *out, &report).map_err(std::io::Error::from)?;
-        writeln!(out)
-    })
+    let report = taskscope_view::talp(&session, &analysis);
+    put(args, |out: &mut dyn Write| crate::output::write_json(&mut &mut *out, &report))
 }
 
 fn put(args: &Args, write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> anyhow::Result<ExitCode> {

@@ -3,6 +3,8 @@
 
 use crate::messages::Failure;
 use crate::output;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,6 +21,15 @@ pub struct DeviceRecordsArgs {
     /// Device records: this queue runs its operations one after the other.
     #[arg(long, value_name = "QUEUE")]
     in_order: Vec<String>,
+}
+
+/// The queues of an import, and what was out of place in them.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-import-device-records/1")]
+pub struct ImportReport<'i> {
+    /// What was imported.
+    #[serde(flatten)]
+    imported: &'i Imported,
 }
 
 /// Imports the files into the new trace `root`, and prints what was out of place, per queue.
@@ -42,12 +53,7 @@ pub fn run(files: &[PathBuf], root: &Path, args: DeviceRecordsArgs, json: bool) 
     }
     let mut out = output::results();
     if json {
-        let mut value = serde_json::to_value(&imported)?;
-        if let Some(object) = value.as_object_mut() {
-            object.shift_insert(0, "schema".to_owned(), "taskscope-import-device-records/1".into());
-        }
-        serde_json::to_writer_pretty(&mut out, &value).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        output::write_json(&mut out, &ImportReport { imported: &imported })?;
     } else {
         print(&imported, root, &mut out)?;
     }

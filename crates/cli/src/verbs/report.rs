@@ -6,6 +6,7 @@ use crate::output;
 use crate::reading::SelectionArgs;
 use crate::watch::Watch;
 use anyhow::Context;
+use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -114,17 +115,16 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         }
     } else if args.json {
         let mut report = taskscope_view::report_json(&session, &analysis, &problems);
-        if !session.devices.is_empty() {
-            report["devices"] = taskscope_view::devices::report_json(&session);
+        if let Some(devices) = taskscope_view::devices::in_time(&session) {
+            report["devices"] = json!(devices);
         }
         if super::report_paths::asked(&args) || !session.execution.samples.rows.is_empty() {
-            report["call_paths"] = super::report_paths::json(&session, &args);
+            report["call_paths"] = json!(super::report_paths::tables(&session, &args));
         }
         if super::report_shown::asked(&args) || super::report_shown::is_told(&session) {
-            report["instrumentation"] = super::report_shown::json(&args)?;
+            report["instrumentation"] = json!(super::report_shown::facts(&args)?);
         }
-        serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        output::write_json(&mut out, &report)?;
     } else {
         let wants = |section: &&Section| args.section.iter().any(|n| n == section.name() || n == "all");
         let mut sections: Vec<Section> = Section::ALL.iter().filter(wants).copied().collect();

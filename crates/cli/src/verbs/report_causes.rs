@@ -142,8 +142,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     let trace = args.trace.display().to_string();
     if args.json {
         let report = causes_json(&trace, &graph, &options);
-        serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        output::write_json(&mut out, &report)?;
     } else {
         out.write_all(causes_text(&graph, &options).as_bytes())?;
     }

@@ -4,7 +4,6 @@ use super::report::Args;
 use crate::messages::Failure;
 use crate::output;
 use anyhow::Context;
-use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,11 +12,9 @@ use taskscope_analysis::call_views::Column;
 use taskscope_profile::Profile;
 use taskscope_profile::named::CallTree;
 use taskscope_session::{KeptModules, Session, merge_profiles, profile_files};
-use taskscope_view::{CallPaths, PathsOptions, PathsView, TOP_PATHS, format, profile_summary};
-
-/// Name and version of the JSON of profiles: `call_paths` as in the report's schema, without what only a trace
-/// knows.
-const PROFILE_SCHEMA: &str = "taskscope-profile/1";
+use taskscope_view::{
+    CallPathTables, CallPaths, PathsOptions, PathsView, ProfileReport, TOP_PATHS, format, profile_summary,
+};
 
 /// The sections of a report that a profile has.
 const PROFILE_SECTIONS: [&str; 6] = ["summary", "efficiency", "time", "call-paths", "profile", "all"];
@@ -91,10 +88,10 @@ pub fn short_text(session: &Session, args: &Args, width: usize) -> String {
     format!("\n{paths}\n  next:  taskscope report --section call-paths {trace}\n")
 }
 
-/// The call paths of a trace, as JSON.
-pub fn json(session: &Session, args: &Args) -> serde_json::Value {
+/// The call paths of a trace, for JSON.
+pub fn tables(session: &Session, args: &Args) -> CallPathTables {
     let paths = CallPaths::of_session(session, args.paths.context());
-    paths.json(args.paths.runtime_frames, args.paths.sort, args.top_or(TOP_PATHS))
+    paths.tables(args.paths.runtime_frames, args.paths.sort, args.top_or(TOP_PATHS))
 }
 
 /// Reports profiles, if that is what was given.
@@ -112,17 +109,15 @@ pub fn run_profile(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     let paths = CallPaths::of(&profile, kept, None);
     let mut out = output::results();
     if args.json || args.html.is_some() {
-        let report = json!({
-            "schema": PROFILE_SCHEMA,
-            "trace": args.trace.display().to_string(),
-            "call_paths": paths.json(args.paths.runtime_frames, args.paths.sort, args.top_or(TOP_PATHS)),
-        });
+        let report = ProfileReport {
+            trace: args.trace.display().to_string(),
+            call_paths: paths.tables(args.paths.runtime_frames, args.paths.sort, args.top_or(TOP_PATHS)),
+        };
         if let Some(file) = &args.html {
             return super::report::write_page(file, &taskscope_view::html::profile_page(&report), None)
                 .map(Some);
         }
-        serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        output::write_json(&mut out, &report)?;
     } else {
         let width = args.width_of_lines();
         out.write_all(profile_summary(&paths.tree, width).as_bytes())?;

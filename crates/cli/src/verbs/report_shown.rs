@@ -7,7 +7,7 @@ use taskscope_event::models::{instrument, model_of};
 use taskscope_session::Session;
 use taskscope_session::instrumentation::{Names, Times, TimesOptions};
 use taskscope_trace::{OpenOptions, Trace};
-use taskscope_view::instrumentation::{LANES_IN_JSON, ShownTimes};
+use taskscope_view::instrumentation::{Instrumentation, LANES_IN_JSON, ShownTimes};
 
 /// How to look at what programs tell of themselves.
 #[derive(clap::Args)]
@@ -42,9 +42,9 @@ pub fn text(args: &Args, width: usize) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The section as JSON.
-pub fn json(args: &Args) -> anyhow::Result<serde_json::Value> {
-    with_times(args, args.top_or(LANES_IN_JSON), |shown| shown.json())
+/// The section for JSON.
+pub fn facts(args: &Args) -> anyhow::Result<Instrumentation> {
+    with_times(args, args.top_or(LANES_IN_JSON), |shown| shown.facts())
 }
 
 fn with_times<T>(args: &Args, lanes: usize, with: impl FnOnce(ShownTimes<'_>) -> T) -> anyhow::Result<T> {

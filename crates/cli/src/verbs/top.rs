@@ -2,11 +2,12 @@
 
 use crate::output;
 use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, require_events, require_range,
-    tell_problems,
+    Interruption, ProblemLine, Progress, SelectionArgs, TraceArgs, open, problem_lines, require_events,
+    require_range, tell_problems,
 };
 use anyhow::Context;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,6 +31,47 @@ pub struct Args {
     pub standard: bool,
     #[command(flatten)]
     pub selection: SelectionArgs,
+}
+
+/// How often each event occurs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-top/1")]
+pub struct TopReport<'t> {
+    /// Counts over all streams, the most frequent event first.
+    events: Vec<EventCount>,
+    /// Counts of each stream; empty without `--per-thread`.
+    threads: Vec<StreamCounts<'t>>,
+    /// What could not be read, or is not in order.
+    problems: Vec<ProblemLine<'t>>,
+}
+
+/// How often an event occurs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct EventCount {
+    /// The event's code, such as `OHx`.
+    event: String,
+    /// Its name; null of an unknown event.
+    name: Option<&'static str>,
+    /// Number of events.
+    count: u64,
+}
+
+/// The events of a stream.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct StreamCounts<'t> {
+    /// Its directory below the trace's root.
+    stream: &'t str,
+    /// Counts, the most frequent event first.
+    events: Vec<EventCount>,
+}
+
+fn event_counts(counts: &BTreeMap<Code, u64>) -> Vec<EventCount> {
+    let one = |(code, count): (Code, u64)| EventCount {
+        event: code.to_string(),
+        name: models::find(code).map(|spec| spec.name),
+        count,
+    };
+    sorted(counts).into_iter().map(one).collect()
 }
 
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
@@ -86,22 +128,15 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let mut out = output::results();
     let total = sum(&per_thread);
     if args.json {
-        let list = |counts: &BTreeMap<Code, u64>| -> Vec<_> {
-            sorted(counts)
-                .into_iter()
-                .map(|(code, count)| {
-                    let spec = models::find(code);
-                    json!({"event": code.to_string(), "name": spec.map(|spec| spec.name), "count": count})
-                })
-                .collect()
+        let threads = paths().zip(&per_thread).filter(|_| args.per_thread);
+        let document = TopReport {
+            events: event_counts(&total),
+            threads: threads
+                .map(|(path, counts)| StreamCounts { stream: path, events: event_counts(counts) })
+                .collect(),
+            problems: problem_lines(&trace),
         };
-        let threads: Vec<_> = paths()
-            .zip(&per_thread)
-            .filter(|_| args.per_thread)
-            .map(|(path, counts)| json!({"stream": path, "events": list(counts)}))
-            .collect();
-        let document = json!({"schema": "taskscope.top.1", "events": list(&total), "threads": threads, "problems": problems_json(&trace)});
-        writeln!(out, "{document}").context("cannot print")?;
+        output::write_json_line(&mut out, &document).context("cannot print")?;
     } else {
         print_counts(&mut out, &total).context("cannot print")?;
         if args.per_thread {

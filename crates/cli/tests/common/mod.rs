@@ -149,12 +149,15 @@ pub fn report(trace: &Path) -> Value {
     serde_json::from_slice(&printed.stdout).unwrap()
 }
 
-/// Panics if a report of causes (`report --section … --json`) does not fit `docs/causes.schema.json`.
-pub fn check_causes_schema(report: &Value) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/causes.schema.json");
-    let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+/// Panics if a JSON document does not fit the schema that it names, `docs/NAME.schema.json`.
+pub fn check_document(document: &Value) {
+    let id = document["schema"].as_str().expect("a document names its schema");
+    let name = id.strip_prefix("taskscope-").and_then(|id| id.split('/').next()).expect(id);
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let text = std::fs::read(docs.join(format!("{name}.schema.json"))).expect(id);
+    let schema: Value = serde_json::from_slice(&text).unwrap();
     let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
-    compiler.add_resource("causes.json", schema).unwrap();
-    let index = compiler.compile("causes.json", &mut schemas).unwrap();
-    schemas.validate(report, index).unwrap_or_else(|error| panic!("{error:#}"));
+    compiler.add_resource("document.json", schema).unwrap();
+    let index = compiler.compile("document.json", &mut schemas).unwrap();
+    schemas.validate(document, index).unwrap_or_else(|error| panic!("{error:#}"));
 }

@@ -1,10 +1,11 @@
 //! What an import says about each queue.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use taskscope_reorder::{Account, clock::ClockMap};
 
 /// What was imported.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Imported {
     /// Rows that were read.
     pub records: u64,
@@ -19,7 +20,7 @@ pub struct Imported {
 }
 
 /// A record in a file whose records are otherwise of another thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Foreign {
     /// The vendor's id, where there is one.
     pub id: Option<u64>,
@@ -36,7 +37,7 @@ pub struct Foreign {
 }
 
 /// A queue, and what was out of place in it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ImportedQueue {
     /// Its name.
     pub name: String,

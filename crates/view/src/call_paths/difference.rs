@@ -3,20 +3,43 @@
 use super::columns::{is_count, key_of, show, word_of};
 use super::{BOLD, DIM};
 use crate::format::{Unit, count, fit};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write;
 use taskscope_analysis::call_views::{self as views, Column};
 use taskscope_profile::named::CallTree;
 
-/// What changed between two trees, ready to be shown.
-pub struct PathsDifference {
-    /// As JSON.
-    pub json: Value,
+/// Differences between two trees of call paths in one column: nanoseconds, or a count.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-paths-diff/1")]
+pub struct PathsDifferenceReport {
+    /// The run before, as it was given.
+    pub before: String,
+    /// The run after.
+    pub after: String,
+    /// The column.
+    #[serde(rename = "column")]
+    pub column_name: String,
+    /// Sum of the column before.
+    pub before_total: u64,
+    /// Sum of the column after.
+    pub after_total: u64,
+    /// Paths whose own values changed, the largest change first.
+    pub paths: Vec<PathDifference>,
+    #[serde(skip)]
+    #[schemars(skip)]
     column: Column,
-    sums: (u64, u64),
-    rows: Vec<(String, u64, u64)>,
-    more: usize,
-    names: [String; 2],
+}
+
+/// A path whose own value changed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PathDifference {
+    /// Frames, outermost first.
+    pub frames: Vec<String>,
+    /// Value before.
+    pub before: u64,
+    /// Value after.
+    pub after: u64,
 }
 
 /// Compares two trees by a column; `names` are those of the runs.
@@ -25,35 +48,33 @@ pub fn paths_difference(
     after: &CallTree,
     column: Column,
     names: [String; 2],
-    top: usize,
-) -> PathsDifference {
+) -> PathsDifferenceReport {
     let (both, changes) = views::difference(before, after, column);
-    let sums = (views::total(&before.tree, column), views::total(&after.tree, column));
-    let named: Vec<(Vec<String>, u64, u64)> = (changes.iter())
+    let paths = (changes.iter())
         .filter(|change| !change.path.is_empty())
-        .map(|change| (change.path.iter().map(|f| both.text_of(*f)).collect(), change.before, change.after))
+        .map(|change| PathDifference {
+            frames: change.path.iter().map(|frame| both.text_of(*frame)).collect(),
+            before: change.before,
+            after: change.after,
+        })
         .collect();
-    let json = json!({
-        "schema": "taskscope-diff/1",
-        "before": names[0],
-        "after": names[1],
-        "column": key_of(column),
-        "before_total": sums.0,
-        "after_total": sums.1,
-        "paths": named.iter().map(|(frames, before, after)| {
-            json!({ "frames": frames, "before": before, "after": after })
-        }).collect::<Vec<_>>(),
-    });
-    let more = named.len().saturating_sub(top);
-    let rows = named.into_iter().take(top).map(|(frames, b, a)| (frames.join(" ▸ "), b, a)).collect();
-    PathsDifference { json, column, sums, rows, more, names }
+    let [name_before, name_after] = names;
+    PathsDifferenceReport {
+        before: name_before,
+        after: name_after,
+        column_name: key_of(column),
+        before_total: views::total(&before.tree, column),
+        after_total: views::total(&after.tree, column),
+        paths,
+        column,
+    }
 }
 
-impl PathsDifference {
-    /// As lines with ANSI styles.
-    pub fn text(&self, width: usize) -> String {
+impl PathsDifferenceReport {
+    /// As lines with ANSI styles, with at most `top` paths.
+    pub fn text(&self, width: usize, top: usize) -> String {
         let mut out = String::new();
-        let (before, after) = self.sums;
+        let (before, after) = (self.before_total, self.after_total);
         let unit = Unit::for_total(before.max(after));
         let unit_word = if is_count(self.column) { "" } else { unit.short() };
         let value = |value: u64| if is_count(self.column) { count(value) } else { unit.show(value) };
@@ -68,13 +89,13 @@ impl PathsDifference {
             out,
             "{BOLD}{}{BOLD:#} in {}: {}   in {}: {}   {}",
             word_of(self.column, false),
-            fit(&self.names[0], 40),
+            fit(&self.before, 40),
             told(value(before)),
-            fit(&self.names[1], 40),
+            fit(&self.after, 40),
             told(value(after)),
             told(signed(before, after))
         );
-        if self.rows.is_empty() {
+        if self.paths.is_empty() {
             let _ = writeln!(out, "  no path has changed");
             return out;
         }
@@ -85,7 +106,8 @@ impl PathsDifference {
             "before",
             "after"
         );
-        for (path, before, after) in &self.rows {
+        for PathDifference { frames, before, after } in self.paths.iter().take(top) {
+            let path = frames.join(" ▸ ");
             let room = width.saturating_sub(37).max(24);
             // The innermost steps say most.
             let shown = if path.chars().count() > room {
@@ -93,7 +115,7 @@ impl PathsDifference {
                     path.chars().rev().take(room - 1).collect::<Vec<_>>().into_iter().rev().collect();
                 format!("…{cut}")
             } else {
-                path.clone()
+                path
             };
             let _ = writeln!(
                 out,
@@ -103,9 +125,9 @@ impl PathsDifference {
                 show(unit, self.column, *after)
             );
         }
-        if self.more > 0 {
-            let _ =
-                writeln!(out, "  {DIM}… {} more: --top {}{DIM:#}", self.more, self.more + self.rows.len());
+        if self.paths.len() > top {
+            let (more, all) = (self.paths.len() - top, self.paths.len());
+            let _ = writeln!(out, "  {DIM}… {more} more: --top {all}{DIM:#}");
         }
         out
     }

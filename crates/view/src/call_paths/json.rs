@@ -3,49 +3,248 @@
 use super::columns::{is_count, key_of};
 use super::totals::{cpu_note, incomplete_profiles, is_estimated, states_of, useful_and_largest_loss};
 use super::{CallPaths, flat_name};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy};
 use taskscope_profile::named::{CallTree, What};
 use taskscope_profile::{FrameKind, Marker, Metric, NodeId, ROOT, conservation};
 
+/// The call paths of a profile.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-profile/1")]
+pub struct ProfileReport {
+    /// The file or directory, as it was given.
+    pub trace: String,
+    /// Time, waiting and blame by call paths.
+    pub call_paths: CallPathTables,
+}
+
+/// Columns and metrics of a path that are not zero: nanoseconds, unless they are counts.
+///
+/// `taken_*`: waiting at the path of those that waited (symptom); `given_*`: at the path of the one that was waited
+/// for; `shared_*`: shared by those that worked meanwhile (causes).
+pub type PathValues = BTreeMap<String, u64>;
+
+/// Time, waiting and blame by the user's call paths (docs/call-paths.md).
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CallPathTables {
+    /// The column by which rows are sorted.
+    pub sorted_by: String,
+    /// Whether times are those of the samples (profiles, clock cpu); else time is the capacity and `other_threads_ns`.
+    pub is_time_sampled: bool,
+    /// Nanoseconds of the time that are samples of threads that are not workers.
+    pub other_threads_ns: u64,
+    /// Sums over all paths.
+    pub totals: PathValues,
+    /// Every path with values of its own; they sum to `totals`.
+    pub paths: Vec<Path>,
+    /// From the program's start inwards.
+    pub top_down: Vec<PathRow>,
+    /// From where time was spent to its callers.
+    pub bottom_up: Vec<PathRow>,
+    /// By function.
+    pub functions: Vec<PlaceRow>,
+    /// By loop.
+    pub loops: Vec<PlaceRow>,
+    /// By line.
+    pub lines: Vec<PlaceRow>,
+    /// Waiting that was taken and its charges, by wait.
+    pub balances: Vec<WaitBalance>,
+    /// Samples.
+    pub samples: SampleCounts,
+    /// How often a path had no room in the recorder, so that its values are further out.
+    pub counted_further_out: u64,
+    /// Exact sums over the run.
+    pub run_totals: BTreeMap<String, u64>,
+    /// Efficiency of a profile; null of a trace.
+    pub efficiency: Option<ProfileEfficiency>,
+    /// Of a profile: processes with what they recorded of themselves, texts by key.
+    pub processes: Vec<BTreeMap<String, String>>,
+    /// What holds for all values, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// A path with values of its own.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Path {
+    /// Frames, outermost first.
+    pub frames: Vec<String>,
+    /// The column that rows are sorted by, if it is of nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ns: Option<u64>,
+    /// The column that rows are sorted by, if it is a count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// All its values.
+    pub values: PathValues,
+}
+
+/// A row of a tree in the order of reading, largest first. Its columns (time, waiting, blame, …; only those that are
+/// not zero) are sums with all that is further in. Of more than 1000 rows (`--top`) the smallest are summed in a row
+/// (`rest`) below the step that they are in.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PathRow {
+    /// The step's name.
+    pub name: String,
+    /// Whether it is a frame of the runtime; only where it is.
+    #[serde(skip_serializing_if = "is_false")]
+    pub runtime: bool,
+    /// What the thread was in where it was not in its own code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
+    /// What the step is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["function", "parallel", "task", "loop", "line", "unknown", "no-path", "rest"]))]
+    pub what: Option<&'static str>,
+    /// Its function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Its source file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Its line; of a function the line from which it was called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Its module.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+    /// Steps around it.
+    pub depth: usize,
+    /// Whether it is on the hot path.
+    pub hot: bool,
+    /// The part of the column that rows are sorted by without a step further in.
+    #[serde(flatten)]
+    pub own: OwnPart,
+    /// Columns.
+    #[serde(flatten)]
+    pub columns: PathValues,
+}
+
+/// The part of a row's value that has no step further in.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OwnPart {
+    /// Top-down: the part without a step further in.
+    Own(u64),
+    /// Bottom-up: the part without a further caller.
+    Outermost(u64),
+}
+
+/// A function, loop or line, most of its own first.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlaceRow {
+    /// Its name.
+    pub name: String,
+    /// `rest` in the last row, if there are more than `--top`: the sum of the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["rest"]))]
+    pub what: Option<&'static str>,
+    /// Its function.
+    pub function: Option<String>,
+    /// Its source file.
+    pub file: Option<String>,
+    /// Its line.
+    pub line: Option<u32>,
+    /// What threads were in where they were not in their own code.
+    pub state: Option<&'static str>,
+    /// The column that rows are sorted by, of the place alone.
+    pub own: u64,
+    /// The same with all that it called; null for the rest.
+    pub total: Option<u64>,
+}
+
+/// Waiting of one kind and its charges.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WaitBalance {
+    /// The state in which threads waited.
+    pub wait: &'static str,
+    /// Nanoseconds waited, at the paths of those that waited.
+    pub taken_ns: u64,
+    /// Nanoseconds charged to the one that was waited for.
+    pub given_ns: u64,
+    /// Nanoseconds shared by those that worked.
+    pub shared_ns: u64,
+}
+
+/// Samples of call stacks.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SampleCounts {
+    /// Number of samples.
+    pub count: u64,
+    /// Those that were followed to the root of the stack; null for a profile.
+    pub reached_root: Option<u64>,
+    /// Those taken inside the runtime; null for a profile.
+    pub in_runtime: Option<u64>,
+    /// Those of which the tasks on the stack are not known; null for a profile.
+    pub levels_unknown: Option<u64>,
+}
+
+/// The useful part of the workers' time in a profile.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ProfileEfficiency {
+    /// `useful_ns` / `capacity_ns`.
+    #[schemars(range(min = 0, max = 1))]
+    pub parallel: f64,
+    /// Worker-nanoseconds in the program's own code.
+    pub useful_ns: u64,
+    /// Worker-nanoseconds in all.
+    pub capacity_ns: u64,
+    /// The state in which most other worker-time was spent.
+    pub largest_loss: Option<String>,
+    /// Worker-nanoseconds in it.
+    pub largest_loss_ns: u64,
+    /// States whose time is an estimated part of others.
+    pub estimated: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 impl CallPaths {
     /// The value of `call_paths` in `report --json`: all paths with their values, and the views. Sorted by the
     /// column that was asked for, else by one that there is.
-    pub fn json(&self, runtime: bool, asked: Option<Column>, top: usize) -> Value {
+    pub fn tables(&self, runtime: bool, asked: Option<Column>, top: usize) -> CallPathTables {
         let tree = self.shown(runtime);
         let sort = asked.unwrap_or_else(|| Column::main_of(&tree.tree));
         let turned = views::bottom_up(&tree);
         let is_asked = asked.is_some();
         let choice = Choice { sort, beside: &Column::ALL, is_asked, floor: 0.0, most: top };
-        json!({
-            "sorted_by": key_of(sort),
-            "is_time_sampled": self.is_sampled(),
-            "other_threads_ns": self.quality.map_or(0, |quality| quality.other_threads_ns),
-            "totals": values(&tree, ROOT, true),
-            "paths": paths(&tree, sort),
-            "top_down": rows_json(&self.tree.functions_and_loops(runtime), &choice, "own"),
-            "bottom_up": rows_json(&turned, &choice, "outermost"),
-            "functions": flat_json(&tree, FlatBy::Function, sort, top),
-            "loops": flat_json(&self.shown_flat(FlatBy::Loop, runtime), FlatBy::Loop, sort, top),
-            "lines": flat_json(&self.shown_flat(FlatBy::Line, runtime), FlatBy::Line, sort, top),
-            "balances": conservation(&self.tree.tree).iter().map(|balance| json!({
-                "wait": balance.wait.name(),
-                "taken_ns": balance.taken,
-                "given_ns": balance.given,
-                "shared_ns": balance.shared,
-            })).collect::<Vec<_>>(),
-            "samples": {
-                "count": self.tree.tree.total(Metric::SAMPLES),
-                "reached_root": self.quality.map(|quality| quality.reached_root),
-                "in_runtime": self.quality.map(|quality| quality.in_runtime),
-                "levels_unknown": self.quality.map(|quality| quality.levels_unknown),
+        let balances = conservation(&self.tree.tree);
+        CallPathTables {
+            sorted_by: key_of(sort),
+            is_time_sampled: self.is_sampled(),
+            other_threads_ns: self.quality.map_or(0, |quality| quality.other_threads_ns),
+            totals: values(&tree, ROOT, true),
+            paths: paths(&tree, sort),
+            top_down: rows(&self.tree.functions_and_loops(runtime), &choice, OwnPart::Own),
+            bottom_up: rows(&turned, &choice, OwnPart::Outermost),
+            functions: flat(&tree, FlatBy::Function, sort, top),
+            loops: flat(&self.shown_flat(FlatBy::Loop, runtime), FlatBy::Loop, sort, top),
+            lines: flat(&self.shown_flat(FlatBy::Line, runtime), FlatBy::Line, sort, top),
+            balances: balances
+                .iter()
+                .map(|balance| WaitBalance {
+                    wait: balance.wait.name(),
+                    taken_ns: balance.taken,
+                    given_ns: balance.given,
+                    shared_ns: balance.shared,
+                })
+                .collect(),
+            samples: SampleCounts {
+                count: self.tree.tree.total(Metric::SAMPLES),
+                reached_root: self.quality.map(|quality| quality.reached_root),
+                in_runtime: self.quality.map(|quality| quality.in_runtime),
+                levels_unknown: self.quality.map(|quality| quality.levels_unknown),
             },
-            "counted_further_out": self.unfit,
-            "run_totals": self.tree.totals,
-            "efficiency": self.efficiency(),
-            "processes": self.tree.processes,
-            "notes": self.all_notes(),
-        })
+            counted_further_out: self.unfit,
+            run_totals: self.tree.totals.clone(),
+            efficiency: self.efficiency(),
+            processes: self.tree.processes.clone(),
+            notes: self.all_notes(),
+        }
     }
 
     fn all_notes(&self) -> Vec<String> {
@@ -54,59 +253,62 @@ impl CallPaths {
     }
 
     /// Of a profile: the useful part of the workers' time, and in which state most of the rest was spent.
-    fn efficiency(&self) -> Option<Value> {
+    fn efficiency(&self) -> Option<ProfileEfficiency> {
         let states = states_of(&self.tree);
         let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
         let (useful, largest) = useful_and_largest_loss(&states);
-        (capacity > 0).then(|| {
-            json!({
-                "parallel": useful as f64 / capacity as f64,
-                "useful_ns": useful,
-                "capacity_ns": capacity,
-                "largest_loss": largest.map(|(name, _)| name),
-                "largest_loss_ns": largest.map_or(0, |(_, ns)| ns),
-                "estimated": states.iter().map(|(name, _)| *name).filter(|name| is_estimated(name)).collect::<Vec<_>>(),
-            })
+        let estimated = states.iter().map(|(name, _)| *name).filter(|name| is_estimated(name));
+        (capacity > 0).then(|| ProfileEfficiency {
+            parallel: useful as f64 / capacity as f64,
+            useful_ns: useful,
+            capacity_ns: capacity,
+            largest_loss: largest.map(|(name, _)| name.to_owned()),
+            largest_loss_ns: largest.map_or(0, |(_, ns)| ns),
+            estimated: estimated.map(str::to_owned).collect(),
         })
     }
 }
 
 /// All columns and metrics of a node that are not zero.
-fn values(tree: &CallTree, node: NodeId, whole: bool) -> Value {
-    let mut object = serde_json::Map::new();
-    for column in Column::ALL {
+fn values(tree: &CallTree, node: NodeId, whole: bool) -> PathValues {
+    let columns = Column::ALL.into_iter().map(|column| {
         let value =
             if whole { views::total(&tree.tree, column) } else { views::own(&tree.tree, node, column) };
-        if value > 0 {
-            object.insert(column.name().to_string(), value.into());
-        }
-    }
-    for metric in Metric::all().filter(|metric| metric.wait().is_some() || *metric == Metric::REGIONS) {
+        (column.name().to_string(), value)
+    });
+    let metrics = Metric::all().filter(|metric| metric.wait().is_some() || *metric == Metric::REGIONS);
+    let metrics = metrics.filter_map(|metric| {
         let value = if whole { tree.tree.total(metric) } else { tree.tree.value(node, metric) };
-        if let Some(name) = metric.name().filter(|_| value > 0) {
-            object.insert(name.to_string(), value.into());
-        }
-    }
-    Value::Object(object)
+        Some((metric.name()?.to_string(), value))
+    });
+    columns.chain(metrics).filter(|(_, value)| *value > 0).collect()
 }
 
-fn step_json(tree: &CallTree, node: NodeId) -> Value {
+/// The row of a step, without its values.
+fn row_of(tree: &CallTree, node: NodeId, depth: usize, own: OwnPart) -> PathRow {
     let frame = tree.tree.frame(node);
-    let mut step = json!({ "name": tree.text_of(frame) });
-    let more = step.as_object_mut();
-    let Some(more) = more else { return step };
-    if frame.kind == FrameKind::Runtime {
-        more.insert("runtime".into(), true.into());
-    }
+    let mut row = PathRow {
+        name: tree.text_of(frame),
+        runtime: frame.kind == FrameKind::Runtime,
+        state: None,
+        what: None,
+        function: None,
+        file: None,
+        line: None,
+        module: None,
+        depth,
+        hot: false,
+        own,
+        columns: PathValues::new(),
+    };
     if let Some(marker) = frame.marker() {
-        more.insert("state".into(), marker.name().into());
+        row.state = Some(marker.name());
         if let Some(place) = tree.place_of(frame) {
-            more.insert("file".into(), json!(place.file));
-            more.insert("line".into(), json!(place.line));
+            (row.file, row.line) = (place.file.clone(), place.line);
         }
     }
     if let Some(label) = tree.label(node) {
-        let what = match label.what {
+        row.what = Some(match label.what {
             What::Function => "function",
             What::Parallel => "parallel",
             What::Task => "task",
@@ -114,18 +316,15 @@ fn step_json(tree: &CallTree, node: NodeId) -> Value {
             What::Line => "line",
             What::Unknown => "unknown",
             What::NoPath => "no-path",
-        };
-        more.insert("what".into(), what.into());
-        more.insert("function".into(), label.function.clone().into());
-        more.insert("file".into(), json!(label.file));
-        more.insert("line".into(), json!(label.line));
-        more.insert("module".into(), label.module.clone().into());
+        });
+        (row.function, row.module) = (Some(label.function.clone()), Some(label.module.clone()));
+        (row.file, row.line) = (label.file.clone(), label.line);
     }
-    step
+    row
 }
 
 /// Every path with values of its own, most first.
-fn paths(tree: &CallTree, sort: Column) -> Vec<Value> {
+fn paths(tree: &CallTree, sort: Column) -> Vec<Path> {
     let mut rows: Vec<(u64, NodeId)> = (tree.nodes())
         .filter(|node| tree.tree.values(*node).any(|(_, value)| value > 0))
         .map(|node| (views::own(&tree.tree, node, sort), node))
@@ -135,16 +334,15 @@ fn paths(tree: &CallTree, sort: Column) -> Vec<Value> {
         .map(|(value, node)| {
             let mut frames: Vec<String> = tree.tree.path(*node).map(|frame| tree.text_of(frame)).collect();
             frames.reverse();
-            let key = if is_count(sort) { "count" } else { "ns" };
-            json!({ "frames": frames, key: value, "values": values(tree, *node, false) })
+            let (ns, count) = if is_count(sort) { (None, Some(*value)) } else { (Some(*value), None) };
+            Path { frames, ns, count, values: values(tree, *node, false) }
         })
         .collect()
 }
 
 /// Rows in the order of reading. What of a step has no row of its own is one below it, so that rows sum to
-/// what is around them. `own` names the part of a row's value that has no step further in: bottom-up, it is
-/// that without further callers.
-fn rows_json(tree: &CallTree, choice: &Choice<'_>, own: &str) -> Vec<Value> {
+/// what is around them. `own` names the part of a row's value that has no step further in.
+fn rows(tree: &CallTree, choice: &Choice<'_>, own: fn(u64) -> OwnPart) -> Vec<PathRow> {
     let rows = views::rows(&tree.tree, choice);
     let sums = Column::ALL.map(|column| (column, views::inclusive(&tree.tree, column)));
     let mut rest = sums.clone();
@@ -165,14 +363,9 @@ fn rows_json(tree: &CallTree, choice: &Choice<'_>, own: &str) -> Vec<Value> {
     for row in &rows {
         close(&mut around, row.depth + 1, &rest, &mut made, own);
         around.push(row.node);
-        let mut step = step_json(tree, row.node);
-        if let Some(object) = step.as_object_mut() {
-            object.insert("depth".into(), row.depth.into());
-            object.insert("hot".into(), row.hot.into());
-            object.insert(own.into(), row.own.into());
-            object.extend(columns_of(row.node, &sums));
-        }
-        made.push(step);
+        let columns = columns_of(row.node, &sums);
+        let step = row_of(tree, row.node, row.depth, own(row.own));
+        made.push(PathRow { hot: row.hot, columns, ..step });
     }
     close(&mut around, 0, &rest, &mut made, own);
     made
@@ -183,50 +376,64 @@ fn close(
     around: &mut Vec<NodeId>,
     open: usize,
     rest: &[(Column, Vec<u64>)],
-    made: &mut Vec<Value>,
-    own: &str,
+    made: &mut Vec<PathRow>,
+    own: fn(u64) -> OwnPart,
 ) {
     while around.len() > open {
-        let values = around.pop().map(|node| columns_of(node, rest)).unwrap_or_default();
-        if !values.is_empty() {
-            let mut row = serde_json::Map::new();
-            row.insert("name".into(), "the rest".into());
-            row.insert("what".into(), "rest".into());
-            row.insert("depth".into(), around.len().into());
-            row.insert("hot".into(), false.into());
-            row.insert(own.into(), 0.into());
-            row.extend(values);
-            made.push(row.into());
+        let columns = around.pop().map(|node| columns_of(node, rest)).unwrap_or_default();
+        if !columns.is_empty() {
+            made.push(PathRow {
+                name: "the rest".into(),
+                runtime: false,
+                state: None,
+                what: Some("rest"),
+                function: None,
+                file: None,
+                line: None,
+                module: None,
+                depth: around.len(),
+                hot: false,
+                own: own(0),
+                columns,
+            });
         }
     }
 }
 
 /// The columns of a node that are not zero.
-fn columns_of(node: NodeId, sums: &[(Column, Vec<u64>)]) -> serde_json::Map<String, Value> {
+fn columns_of(node: NodeId, sums: &[(Column, Vec<u64>)]) -> PathValues {
     let values = sums.iter().map(|(column, sums)| (column.name().to_string(), sums[node.0 as usize]));
-    values.filter(|(_, value)| *value > 0).map(|(name, value)| (name, value.into())).collect()
+    values.filter(|(_, value)| *value > 0).collect()
 }
 
 /// Rows with most of their own first; what has no row, or is in no loop, is the last one, of whose callees nothing
 /// is told.
-fn flat_json(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<Value> {
+fn flat(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<PlaceRow> {
     let rows = views::flat(tree, by, sort);
-    let mut made: Vec<Value> = (rows.iter().take(top))
-        .map(|row| {
-            json!({
-                "name": flat_name(row),
-                "function": row.label.as_ref().map(|label| &label.function),
-                "file": row.label.as_ref().and_then(|label| label.file.as_ref()),
-                "line": row.label.as_ref().and_then(|label| label.line),
-                "state": row.marker.map(Marker::name),
-                "own": row.own,
-                "total": row.total,
-            })
+    let mut made: Vec<PlaceRow> = (rows.iter().take(top))
+        .map(|row| PlaceRow {
+            name: flat_name(row),
+            what: None,
+            function: row.label.as_ref().map(|label| label.function.clone()),
+            file: row.label.as_ref().and_then(|label| label.file.clone()),
+            line: row.label.as_ref().and_then(|label| label.line),
+            state: row.marker.map(Marker::name),
+            own: row.own,
+            total: Some(row.total),
         })
         .collect();
     let rest = views::rest_of(tree, rows.iter().take(top), sort);
     if rest > 0 {
-        made.push(json!({ "name": "the rest", "what": "rest", "own": rest, "total": null }));
+        made.push(PlaceRow {
+            name: "the rest".into(),
+            what: Some("rest"),
+            function: None,
+            file: None,
+            line: None,
+            state: None,
+            own: rest,
+            total: None,
+        });
     }
     made
 }

@@ -2,11 +2,11 @@
 
 mod columns;
 mod difference;
-mod json;
+pub mod json;
 mod text;
 mod totals;
 
-pub use difference::{PathsDifference, paths_difference};
+pub use difference::{PathsDifferenceReport, paths_difference};
 pub use totals::{incomplete_profiles, profile_summary};
 
 use crate::format::{count, counted};

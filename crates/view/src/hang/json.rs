@@ -1,105 +1,240 @@
 //! Hangs in JSON.
 
 use super::HangWords;
-use serde_json::{Value, json};
+use crate::documents::some_text;
+use schemars::JsonSchema;
+use serde::Serialize;
 use taskscope_analysis::Needed;
 use taskscope_execution::messages::Owed;
 use taskscope_execution::{Place, Section, State, ThreadIndex};
 
+/// The waits of a hang and what they need.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Hang")]
+pub struct HangFacts {
+    /// Whether the waits can never be over; else nothing went on for long.
+    pub deadlock: bool,
+    /// So many of the first waits need each other, each one the thread of the next.
+    pub circle: usize,
+    /// When the last wait of the circle began, or since when nothing went on; nanoseconds.
+    pub since_ns: u64,
+    /// End of the recording, nanoseconds.
+    pub end_ns: u64,
+    /// The waits.
+    pub waits: Vec<HungWait>,
+    /// Last activities of needed threads that do not wait.
+    pub needed: Vec<LastActivity>,
+    /// What helps against this hang; empty where only general advice is known.
+    pub advice: Vec<String>,
+}
+
+/// The numbers and the name of a thread; null where there is none.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ThreadId {
+    /// Process id.
+    pub pid: Option<i64>,
+    /// Thread id.
+    pub tid: Option<i64>,
+    /// The thread's name; empty for none.
+    pub name: Option<String>,
+}
+
+/// A thread that waits.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct HungWait {
+    /// The thread.
+    #[serde(flatten)]
+    pub thread: ThreadId,
+    /// Its state.
+    pub state: &'static str,
+    /// The place of the wait.
+    #[serde(rename = "where")]
+    pub place: Option<String>,
+    /// When the wait began, nanoseconds.
+    pub start_ns: u64,
+    /// The lock.
+    pub object: Option<String>,
+    /// Function of MPI, without `MPI_`.
+    pub call: Option<&'static str>,
+    /// Whether one of the needs is enough; else all are needed.
+    pub any: bool,
+    /// What would end the wait.
+    pub needs: Vec<Need>,
+}
+
+/// What a needed thread did last.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LastActivity {
+    /// The thread.
+    #[serde(flatten)]
+    pub thread: ThreadId,
+    /// Its state.
+    pub state: &'static str,
+    /// Its place.
+    #[serde(rename = "where")]
+    pub place: Option<String>,
+    /// When that began, nanoseconds.
+    pub start_ns: u64,
+    /// Whether the thread has ended.
+    pub ended: bool,
+    /// Since when it used no CPU and waited in the kernel, nanoseconds.
+    pub asleep_since_ns: Option<u64>,
+}
+
+/// Something that a wait needs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Need {
+    /// The holder of a lock.
+    Holder {
+        /// The thread that holds it.
+        #[serde(flatten)]
+        thread: ThreadId,
+        /// When it got the lock, nanoseconds.
+        since_ns: u64,
+        /// Where it asked for the lock.
+        #[serde(rename = "where")]
+        place: Option<String>,
+    },
+    /// A member of the team.
+    Member {
+        /// The thread.
+        #[serde(flatten)]
+        thread: ThreadId,
+    },
+    /// The end of a task.
+    Task {
+        /// The thread that runs it; null where none does.
+        #[serde(flatten)]
+        thread: ThreadId,
+        /// The type of the task.
+        #[serde(rename = "where")]
+        place: String,
+        /// Its number in its process; null for a task without one.
+        task: Option<u64>,
+        /// Its state in words.
+        status: String,
+    },
+    /// A rank of an MPI job.
+    Rank {
+        /// Process id.
+        pid: Option<i64>,
+        /// The rank.
+        rank: Option<u32>,
+        /// What the rank has to do.
+        #[serde(flatten)]
+        owes: Owes,
+    },
+}
+
+/// What a rank has to do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "owes", rename_all = "snake_case")]
+pub enum Owes {
+    /// Send.
+    Message {
+        /// Null for any.
+        tag: Option<i32>,
+        /// Whether another rank may send it, too.
+        any_source: bool,
+    },
+    /// Receive.
+    Receipt {
+        /// Of the message.
+        tag: i32,
+        /// The message's size; 2^64-1 where not known.
+        bytes: u64,
+    },
+    /// Take part in an operation.
+    Part {
+        /// The function to call, without `MPI_`.
+        call: &'static str,
+    },
+    /// Call the same function.
+    SamePart {
+        /// The function that was called instead, without `MPI_`.
+        called: &'static str,
+    },
+    /// Call a function on the window.
+    Call {
+        /// The function, without `MPI_`.
+        call: &'static str,
+    },
+}
+
 impl HangWords<'_> {
     /// The value of a finding's key `hang`.
-    pub fn json(&self) -> Value {
-        let section = |section: &Section| {
-            json!({
-                "state": section.state.name(),
-                "where": Some(self.place(section)).filter(|place| !place.is_empty()),
-            })
-        };
+    pub fn facts(&self) -> HangFacts {
+        let place = |section: &Section| some_text(self.place(section));
         let waits = self.hang.waits.iter().map(|wait| {
-            let object = wait.span.section.object;
-            let own = json!({
-                "start_ns": self.since(wait.span.start),
-                "object": object.is_some().then(|| self.session.places.object_name(object)),
-                "call": wait.function,
-                "any": wait.any,
-                "needs": wait.needs.iter().map(|needed| self.needed_json(needed)).collect::<Vec<_>>(),
-            });
-            with(with(self.thread_json(wait.thread), section(&wait.span.section)), own)
+            let section = &wait.span.section;
+            HungWait {
+                thread: self.thread_id(wait.thread),
+                state: section.state.name(),
+                place: place(section),
+                start_ns: self.since(wait.span.start),
+                object: section.object.is_some().then(|| self.session.places.object_name(section.object)),
+                call: wait.function,
+                any: wait.any,
+                needs: wait.needs.iter().map(|needed| self.need(needed)).collect(),
+            }
         });
-        let needed = self.hang.needed.iter().map(|seen| {
-            let own = json!({
-                "start_ns": self.since(seen.span.start),
-                "ended": seen.gone,
-                "asleep_since_ns": seen.asleep_since.map(|since| self.since(since)),
-            });
-            with(with(self.thread_json(seen.thread), section(&seen.span.section)), own)
+        let needed = self.hang.needed.iter().map(|seen| LastActivity {
+            thread: self.thread_id(seen.thread),
+            state: seen.span.section.state.name(),
+            place: place(&seen.span.section),
+            start_ns: self.since(seen.span.start),
+            ended: seen.gone,
+            asleep_since_ns: seen.asleep_since.map(|since| self.since(since)),
         });
-        json!({
-            "deadlock": self.hang.is_deadlock,
-            "circle": self.hang.circle,
-            "since_ns": self.since(self.hang.since),
-            "end_ns": self.since(self.hang.end),
-            "waits": waits.collect::<Vec<_>>(),
-            "needed": needed.collect::<Vec<_>>(),
-            "advice": self.advice(),
-        })
+        HangFacts {
+            deadlock: self.hang.is_deadlock,
+            circle: self.hang.circle,
+            since_ns: self.since(self.hang.since),
+            end_ns: self.since(self.hang.end),
+            waits: waits.collect(),
+            needed: needed.collect(),
+            advice: self.advice(),
+        }
     }
 
-    fn thread_json(&self, thread: ThreadIndex) -> Value {
+    fn thread_id(&self, thread: ThreadIndex) -> ThreadId {
         let execution = &self.session.execution;
         let row = execution.threads.get(thread.index());
         let process = row.and_then(|row| execution.processes.get(row.process.index()));
-        json!({
-            "pid": process.map(|process| process.pid),
-            "tid": row.map(|row| row.tid),
-            "name": row.map(|row| &row.name),
-        })
+        ThreadId {
+            pid: process.map(|process| process.pid),
+            tid: row.map(|row| row.tid),
+            name: row.map(|row| row.name.to_string()),
+        }
     }
 
-    fn needed_json(&self, needed: &Needed) -> Value {
-        let of_thread = |kind: &str, thread: ThreadIndex| {
-            let mut value = self.thread_json(thread);
-            value["kind"] = kind.into();
-            value
-        };
+    fn need(&self, needed: &Needed) -> Need {
         match *needed {
-            Needed::Holder { thread, since, site } => {
-                let mut value = of_thread("holder", thread);
-                value["since_ns"] = self.since(since).into();
-                value["where"] = Some(self.session.places.name(State::LockWait, Place::site(site))).into();
-                value
-            }
-            Needed::Member(thread) => of_thread("member", thread),
-            Needed::Task(task, thread) => {
-                let mut value = of_thread("task", thread);
-                value["where"] = self.task_type(task).into();
-                value["task"] = self.session.execution.tasks.number(task).into();
-                value["status"] = self.task_status(task, thread).into();
-                value
-            }
+            Needed::Holder { thread, since, site } => Need::Holder {
+                thread: self.thread_id(thread),
+                since_ns: self.since(since),
+                place: some_text(self.session.places.name(State::LockWait, Place::site(site))),
+            },
+            Needed::Member(thread) => Need::Member { thread: self.thread_id(thread) },
+            Needed::Task(task, thread) => Need::Task {
+                thread: self.thread_id(thread),
+                place: self.task_type(task),
+                task: self.session.execution.tasks.number(task),
+                status: self.task_status(task, thread),
+            },
             Needed::Rank { process, rank, owes } => {
                 let processes = &self.session.execution.processes;
-                let pid =
-                    process.and_then(|process| processes.get(process.index())).map(|process| process.pid);
-                let (owes, detail) = match owes {
-                    Owed::Message { tag, of_any, .. } => {
-                        ("message", json!({ "tag": tag, "any_source": of_any }))
-                    }
-                    Owed::Receipt { tag, bytes } => ("receipt", json!({ "tag": tag, "bytes": bytes })),
-                    Owed::Part { function } => ("part", json!({ "call": function })),
-                    Owed::SamePart { called } => ("same_part", json!({ "called": called })),
-                    Owed::Access(function) => ("call", json!({ "call": function })),
+                let process = process.and_then(|process| processes.get(process.index()));
+                let owes = match owes {
+                    Owed::Message { tag, of_any, .. } => Owes::Message { tag, any_source: of_any },
+                    Owed::Receipt { tag, bytes } => Owes::Receipt { tag, bytes },
+                    Owed::Part { function } => Owes::Part { call: function },
+                    Owed::SamePart { called } => Owes::SamePart { called },
+                    Owed::Access(function) => Owes::Call { call: function },
                 };
-                with(json!({ "kind": "rank", "pid": pid, "rank": rank, "owes": owes }), detail)
+                Need::Rank { pid: process.map(|process| process.pid), rank, owes }
             }
         }
     }
-}
-
-/// An object with the members of another one.
-fn with(mut value: Value, more: Value) -> Value {
-    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
-        value.extend(more);
-    }
-    value
 }

@@ -71,12 +71,11 @@ pub fn report(page: &Page) -> String {
 }
 
 /// The report of profiles, which have paths but no times of day, as one page.
-pub fn profile_page(report: &Value) -> String {
+pub fn profile_page(report: &crate::ProfileReport) -> String {
     let program = bundle::program();
     let policy = policy(&program, bundle::STYLE, "");
-    let title: String =
-        format!("taskscope: {}", report["trace"].as_str().unwrap_or("profile")).chars().take(200).collect();
-    let mut report = report.clone();
+    let title: String = format!("taskscope: {}", report.trace).chars().take(200).collect();
+    let mut report = json!(report);
     let mut text = document(&title, &policy, &program, &[("report", report.to_string())]);
     let mut rows = LONGEST_TABLE;
     while text.len() > LARGEST_REPORT_BYTES && rows >= SHORTEST_TABLE {

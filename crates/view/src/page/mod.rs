@@ -37,7 +37,7 @@ pub use values::packed_model_rows;
 use crate::call_paths::{CallPaths, TOP_PATHS};
 use crate::words;
 use rustc_hash::FxHashMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_analysis::call_paths::TaskContext;
@@ -137,11 +137,11 @@ impl Page {
     ) -> Page {
         let mut report = crate::report_json(&session, analysis, problems);
         if !session.devices.is_empty() {
-            report["devices"] = crate::devices::report_json(&session);
+            report["devices"] = json!(crate::devices::in_time(&session));
         }
         if !session.execution.samples.rows.is_empty() {
-            report["call_paths"] =
-                CallPaths::of_session(&session, TaskContext::Creation).json(false, None, TOP_PATHS);
+            let paths = CallPaths::of_session(&session, TaskContext::Creation);
+            report["call_paths"] = json!(paths.tables(false, None, TOP_PATHS));
         }
         let clocks = crate::info::clocks(&session);
         let findings = words::findings(&session, analysis);

@@ -5,6 +5,7 @@ mod machine;
 mod openmp;
 
 use crate::output;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs;
 use std::io::Write;
@@ -24,7 +25,7 @@ pub struct Args {
 }
 
 /// How good or bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// As it should be.
@@ -36,7 +37,7 @@ pub enum Verdict {
 }
 
 /// One thing that was looked at.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Finding {
     /// Stable name of what was looked at.
     name: &'static str,
@@ -62,10 +63,13 @@ impl Finding {
     }
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    schema: &'static str,
+/// Whether recording works on a machine.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-doctor/1")]
+pub struct Report<'a> {
+    /// Whether no finding is a problem.
     can_record: bool,
+    /// Everything that was checked.
     findings: &'a [Finding],
 }
 
@@ -76,9 +80,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let can_record = findings.iter().all(|finding| finding.verdict != Verdict::Problem);
     let mut out = output::results();
     if args.json {
-        let report = Report { schema: "taskscope-doctor/1", can_record, findings: &findings };
-        serde_json::to_writer_pretty(&mut out, &report)?;
-        writeln!(out)?;
+        let report = Report { can_record, findings: &findings };
+        output::write_json(&mut out, &report)?;
     } else {
         findings.iter().try_for_each(|finding| write_finding(&mut out, finding))?;
         writeln!(

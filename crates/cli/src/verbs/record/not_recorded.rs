@@ -8,6 +8,7 @@ use super::no_profile::Ended;
 use super::program;
 use super::run_file::RunFile;
 use super::watcher::Seen;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ const SYSTEM: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
 const SYSTEM_LIBRARIES: [&str; 3] = ["/lib", "/usr/lib", "/usr/local/lib"];
 
 /// The reason that a run left no events.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NotRecorded {
     /// Stable, for scripts: the name of a notice, or one of [`REASONS`].
     pub reason: &'static str,
@@ -52,7 +53,7 @@ pub const REASONS: [&str; 7] = [
 ];
 
 /// Something that a program uses, and the file that shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Found {
     /// Stable key, such as `tbb`.
     pub key: &'static str,

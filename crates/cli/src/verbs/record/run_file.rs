@@ -2,6 +2,7 @@
 //! of the trace must know. Written before the program starts, and again, completed, after its end.
 
 use super::not_recorded::NotRecorded;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,11 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use taskscope_files::NewFile;
 use taskscope_record::attached::Checker;
 
-/// The value of the key `schema`.
-pub const SCHEMA: &str = "taskscope-run/1";
-
 /// A fact about the recording that changes how its numbers are to be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Notice {
     /// Stable, for `--allow NAME` and scripts.
     pub name: &'static str,
@@ -32,9 +30,9 @@ impl Notice {
 
 /// The content of the file. `wall_ns` is missing while the program runs, and for ever when it was
 /// killed together with `taskscope`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-run/1")]
 pub struct RunFile {
-    schema: &'static str,
     /// Version of taskscope.
     taskscope: &'static str,
     /// The command as typed; bytes that are not UTF-8 are replaced.
@@ -86,7 +84,6 @@ impl RunFile {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let host = nix::unistd::gethostname().unwrap_or_default();
         RunFile {
-            schema: SCHEMA,
             taskscope: env!("CARGO_PKG_VERSION"),
             command,
             program: program.display().to_string(),
