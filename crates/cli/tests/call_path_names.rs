@@ -194,3 +194,22 @@ fn what_starts_a_stripped_program_is_left_out() {
     let functions = steps.iter().filter(|step| step.starts_with("program+0x")).count();
     assert!(functions <= 6, "{steps:?}");
 }
+
+/// A region is named by its body where a pointer was called to a function that has no frame: the call is its caller's.
+#[test]
+fn regions_behind_pointers_have_their_own_lines() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/pointers.cpp");
+    for how in WAYS.iter().map(|how| How { flags: &["-O2", "-lstdc++"], ..*how }) {
+        let here = tempfile::tempdir().unwrap();
+        let paths = call_paths(here.path(), &source, &how);
+        let plain = format!("plain [parallel at pointers.cpp:{}]", line_of(&source, "// plain"));
+        let lambda = format!("[parallel at pointers.cpp:{}]", line_of(&source, "// lambda"));
+        let calls = ["// call of plain", "// call of the lambda"].map(|call| line_of(&source, call));
+        let steps = || rows(&paths, "paths").iter().map(frames);
+        assert!(steps().any(|steps| steps.windows(2).any(|pair| pair == ["plain", &plain])), "{paths}");
+        assert!(steps().flatten().any(|step| step.ends_with(&lambda)), "{paths}");
+        for step in steps().flatten().filter(|step| step.contains("[parallel")) {
+            assert!(calls.iter().all(|call| !step.contains(&format!(":{call}]"))), "{step}");
+        }
+    }
+}

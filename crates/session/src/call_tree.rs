@@ -44,10 +44,19 @@ pub fn name_call_paths(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<M
             .filter(|(_, frame)| frame.kind == FrameKind::Task && !frame.is_bare_body())
             .map(|(node, frame)| (profile.tree.parent(node), (frame.module, frame.offset)))
             .collect(),
+        regions: FxHashMap::default(),
         callers: profile.tree.ids().map(|node| profile.tree.parent(node)).collect(),
         tree: CallTree::of_run(profile),
         missing: BTreeSet::new(),
     };
+    for node in profile.tree.ids() {
+        let frame = profile.tree.frame(node);
+        if frame.kind == FrameKind::Region && !frame.is_bare_body() {
+            let call = profile.tree.frame(profile.tree.parent(node));
+            let bodies = naming.regions.entry((call.module, call.offset)).or_default();
+            bodies.insert((frame.module, frame.offset));
+        }
+    }
     let mut made: Vec<Step> = vec![Step { node: ROOT, line: None, code: None }];
     naming.values(ROOT, made[0].clone());
     for node in profile.tree.ids() {
@@ -80,6 +89,8 @@ struct Naming<'a> {
     loops: FxHashMap<(u32, u64), std::rc::Rc<Vec<Vec<LoopPlace>>>>,
     /// A frame of the tasks that are created at a node.
     bodies: FxHashMap<NodeId, (u32, u64)>,
+    /// Frames of the regions that are begun by a call at an address.
+    regions: FxHashMap<(u32, u64), BTreeSet<(u32, u64)>>,
     /// Nodes that have called something.
     callers: FxHashSet<NodeId>,
     tree: CallTree,
@@ -105,7 +116,8 @@ impl Naming<'_> {
         let jumped;
         let outer = match frame.kind {
             FrameKind::State | FrameKind::Region | FrameKind::Task => {
-                jumped = self.behind_tail_call(outer);
+                let step = self.behind_tail_call(outer);
+                jumped = self.behind_pointer(node, &step).unwrap_or(step);
                 &jumped
             }
             _ => outer,
@@ -187,6 +199,48 @@ impl Naming<'_> {
             }
             None => step.clone(),
         }
+    }
+
+    /// The same where that function was called by a pointer: what `node` has below such a call is named by the body of its region, or,
+    /// without one, by the bodies of all regions there, if these are of one function.
+    fn behind_pointer(&mut self, node: NodeId, step: &Step) -> Option<Step> {
+        let (module, offset) = step.code?;
+        let frame = self.profile.tree.frame(node);
+        let bodies = match frame.kind {
+            FrameKind::Region if !frame.is_bare_body() => BTreeSet::from([(frame.module, frame.offset)]),
+            FrameKind::Region | FrameKind::State => self.regions.get(&(module, offset))?.clone(),
+            _ => return None,
+        };
+        let file = self.profile.modules.get(module as usize)?;
+        if !self.symbolizer.is_behind_pointer(&file.path, &file.build_id, offset) {
+            return None;
+        }
+        let mut found: Option<Label> = None;
+        for (module, offset) in bodies {
+            let file = self.profile.modules.get(module as usize)?;
+            let body = self.symbolizer.body_around(&file.path, &file.build_id, offset);
+            let Some(CodePlace { frame, module, .. }) = body else { continue };
+            let Some(function) = frame.function.filter(|_| !frame.is_nameless) else { continue };
+            let function = without_parameters(&function).to_string();
+            let (what, module) = (What::Function, module.unwrap_or_default().0);
+            let label = Label { what, function, file: frame.file, line: frame.line, module };
+            match &mut found {
+                None => found = Some(label),
+                Some(known) if known.function != label.function => return None,
+                // One of several constructs of the function.
+                Some(known) if known.line != label.line => known.line = None,
+                Some(_) => {}
+            }
+        }
+        let found = found.filter(|found| {
+            self.tree
+                .label(step.node)
+                .is_none_or(|caller| !are_of_one_template(&caller.function, &found.function))
+        })?;
+        let line = found.file.clone().zip(found.line);
+        let (file, from) = step.line.clone().unzip();
+        let label = Label { file, line: from, ..found };
+        Some(Step { node: self.tree.child(step.node, FrameKind::User, label), line, code: None })
     }
 
     /// The body of a construct that has no frame of its own in `node`, below the step that creates it.

@@ -125,8 +125,25 @@ impl Symbolizer {
     fn body_place(&mut self, body: u64) -> Option<CodePlace> {
         let (module, in_file) = self.in_file(body)?;
         let (path, build_id) = (module.path.clone(), module.build_id.clone());
-        let place = self.place_in_file(&path, &build_id, in_file);
-        let file = self.file(&path, &build_id)?;
+        self.body_at(&path, &build_id, in_file)
+    }
+
+    /// The place of the outlined body around an address of a file: the function that it was written in, with the construct's line
+    /// where debug information has it; `None` where no compiler has cut out the function there, or it is not known.
+    pub fn body_around(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<CodePlace> {
+        let start = self.file(path, build_id)?.start_of_function(in_file)?;
+        self.body_at(path, build_id, start)
+    }
+
+    /// Whether the call into an OpenMP runtime, of which an address of a file is the last byte, lies in a function that was called there
+    /// by a pointer, and has no frame as it ended with the call.
+    pub fn is_behind_pointer(&mut self, path: &str, build_id: &str, in_file: u64) -> bool {
+        matches!(self.find_call(path, build_id, in_file.wrapping_add(1)), Call::Below)
+    }
+
+    fn body_at(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<CodePlace> {
+        let place = self.place_in_file(path, build_id, in_file);
+        let file = self.file(path, build_id)?;
         // What was put in line into the body may begin with it.
         let frame = place.inlined_into.last().unwrap_or(&place.frame);
         let is_body = frame.cut_out || frame.function.is_none() && !file.has_symbols();
