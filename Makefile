@@ -22,6 +22,7 @@ help:
 	@echo "make bench-memory       memory and file of profile mode after 1, 10 and 60 seconds"
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
 	@echo "make predictions        what-if predictions beside real runs with 24 changes (minutes; wants a quiet machine)"
+	@echo "make test-parts         parts of 10,000 random executions and graphs add up to the whole, in every table"
 	@echo "make busy-machine       time without a CPU by the report beside the kernel's run_delay, on a loaded, pinned, limited machine (minutes)"
 	@echo "make bench-causes       ledger, SLO, path of 0.1, 1, 10 M tasks (minutes; 4 GB; wants a quiet machine)"
 	@echo "make bench-record       what one event costs, in every interface, beside its floor"
@@ -60,6 +61,10 @@ test: packages
 	@$(step) "run the tests of all crates" $(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
 	@$(step) "run the tests with tracing, tokio and rayon" $(CARGO) test -p taskscope-record --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
 	@$(step) "run the tests of tokio's own instrumentation" $(MAKE) --no-print-directory -s test-tokio-unstable
+
+.PHONY: test-parts
+test-parts:
+	@TASKSCOPE_CASES=10000 $(CARGO) test -p taskscope-analysis --release --test parts
 
 # tokio's own instrumentation is there only with this cfg, which builds all dependencies anew: a target of its own.
 .PHONY: test-tokio-unstable

@@ -1,0 +1,308 @@
+//! Parts of any execution add up to the whole: by time, and by thread; so do the tables of one analysis along what they share.
+
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use taskscope_analysis::causes::{Causes, Leaf, book_causes, book_causes_in};
+use taskscope_analysis::slo::{Mode, Options, Slo, attribute};
+use taskscope_analysis::{FineNanos, Ledger, book, charge};
+use taskscope_execution::graph::{DeviceWork, NamedAddress, Names, TaskGraph, TaskType, from_execution};
+use taskscope_execution::{
+    Execution, ObjectIndex, OsSource, OsTimes, Place, PlaceKind, SiteIndex, State, ThreadIndex,
+};
+use taskscope_testkit::dice::Dice;
+use taskscope_testkit::script::any_program;
+use taskscope_testkit::task_rows::{Recipe, random};
+
+/// Executions of each test; `make test-parts` runs 10,000.
+fn cases() -> u64 {
+    std::env::var("TASKSCOPE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1000)
+}
+
+struct Numbers;
+
+impl Names for Numbers {
+    fn code(&mut self, state: State, place: Place) -> TaskType {
+        let name = match place.kind() {
+            PlaceKind::Type(ty) => format!("type {}", ty.0),
+            PlaceKind::Site(site) => format!("{} {}", state.name(), site.0),
+            _ => state.name().to_owned(),
+        };
+        TaskType { name, implicit: state != State::Task, ..TaskType::default() }
+    }
+
+    fn site(&mut self, site: SiteIndex) -> TaskType {
+        TaskType { name: format!("site {}", site.0), implicit: true, ..TaskType::default() }
+    }
+
+    fn object(&mut self, object: ObjectIndex) -> String {
+        format!("object {}", object.0)
+    }
+
+    fn data(&mut self, addresses: &[NamedAddress]) -> Vec<String> {
+        addresses.iter().map(|address| format!("data {:#x}", address.address)).collect()
+    }
+}
+
+fn graph_of(execution: &Execution) -> TaskGraph {
+    let made = from_execution(execution, &DeviceWork::default(), &mut Numbers);
+    made.unwrap_or_else(|errors| panic!("{errors:?}")).0
+}
+
+/// Any events on one to four threads, with any times off the CPU.
+fn any_execution(dice: &mut Dice) -> Execution {
+    let threads = dice.between(1, 4) as usize;
+    let choices: Vec<_> = (0..dice.between(1, 120))
+        .map(|_| {
+            let mut payload = [0; 16];
+            payload.iter_mut().for_each(|byte| *byte = dice.next() as u8);
+            (dice.below(5) as usize, dice.below(50) as u16, dice.below(200) as usize, payload)
+        })
+        .collect();
+    let mut execution = any_program(threads, &choices).play();
+    if dice.chance(50) {
+        for thread in 0..threads as u32 {
+            let mut times = OsTimes::default();
+            let mut at = 1000;
+            for _ in 0..dice.below(6) {
+                let start = at + dice.below(600);
+                at = start + dice.between(1, 200);
+                let list = if dice.chance(50) { &mut times.blocked } else { &mut times.runnable };
+                list.push((start, at));
+            }
+            execution.add_os_times(ThreadIndex(thread), OsSource::Switches, times);
+        }
+        execution.attribute_system_time();
+    }
+    execution
+}
+
+/// Ranges that tile all time, with borders in a run.
+fn any_ranges(dice: &mut Dice, (first, last): (u64, u64)) -> Vec<(u64, u64)> {
+    let mut borders: Vec<u64> = (0..dice.between(1, 4)).map(|_| dice.between(first, last + 1)).collect();
+    borders.extend([0, u64::MAX]);
+    borders.sort_unstable();
+    borders.windows(2).map(|pair| (pair[0], pair[1])).filter(|(begin, end)| begin < end).collect()
+}
+
+/// Nanoseconds by what they are of.
+struct Sums<K>(FxHashMap<K, i128>);
+
+impl<K: Copy + Eq + Hash + std::fmt::Debug> Sums<K> {
+    fn of(rows: impl IntoIterator<Item = (K, u64)>) -> Self {
+        let mut sums = FxHashMap::default();
+        for (key, ns) in rows {
+            *sums.entry(key).or_default() += i128::from(ns);
+        }
+        Sums(sums)
+    }
+
+    /// Checks that parts add up to it, each row but for `tolerance`.
+    fn check<'a>(&self, parts: impl IntoIterator<Item = &'a Self>, tolerance: i128, what: &str)
+    where
+        K: 'a,
+    {
+        let mut sums: FxHashMap<K, i128> = FxHashMap::default();
+        for (key, ns) in parts.into_iter().flat_map(|part| &part.0) {
+            *sums.entry(*key).or_default() += ns;
+        }
+        for key in self.0.keys().chain(sums.keys()) {
+            let (whole, parts) = (self.0.get(key).unwrap_or(&0), sums.get(key).unwrap_or(&0));
+            assert!((whole - parts).abs() <= tolerance, "{what}, {key:?}: whole {whole}, parts {parts}");
+        }
+    }
+}
+
+/// The tables of the states.
+struct States {
+    capacity: u64,
+    causes: Sums<(State, Place)>,
+    by_thread: Sums<(ThreadIndex, State)>,
+    starting: Sums<State>,
+    charged: Sums<State>,
+    culprits: Sums<(taskscope_analysis::Culprit, State)>,
+}
+
+fn states(execution: &Execution) -> States {
+    let ledger: Ledger = book(execution);
+    let charges = charge(execution);
+    let workers = ledger.threads.iter().filter(|time| time.worker);
+    let by_thread: Vec<_> =
+        workers.flat_map(|time| time.by_state.iter().map(|(state, ns)| ((time.thread, state), ns))).collect();
+    let culprits: Vec<_> = charges
+        .iter()
+        .flat_map(|charge| charge.by_state.iter().map(|(state, ns)| ((charge.culprit, state), ns)))
+        .collect();
+    // One analysis: what is by state and place, by thread and by culprit, is by state alone the same.
+    let total = Sums::of(ledger.by_state.iter());
+    total.check([&Sums::of(ledger.causes.iter().map(|cause| (cause.state, cause.ns)))], 0, "causes");
+    total.check([&Sums::of(by_thread.iter().map(|((_, state), ns)| (*state, *ns)))], 0, "threads");
+    assert_eq!(ledger.by_state.total(), ledger.capacity_ns);
+    let charged = Sums::of(culprits.iter().map(|((_, state), ns)| (*state, *ns)));
+    for (state, ns) in &charged.0 {
+        assert_eq!(total.0.get(state), Some(ns), "{state:?} charged");
+    }
+    States {
+        capacity: ledger.capacity_ns,
+        causes: Sums::of(ledger.causes.iter().map(|cause| ((cause.state, cause.place), cause.ns))),
+        by_thread: Sums::of(by_thread),
+        starting: Sums::of(ledger.starting.iter()),
+        charged,
+        culprits: Sums::of(culprits),
+    }
+}
+
+fn check_states(whole: &States, parts: &[States], what: &str) {
+    assert_eq!(whole.capacity, parts.iter().map(|part| part.capacity).sum::<u64>(), "{what}: capacity");
+    whole.causes.check(parts.iter().map(|part| &part.causes), 0, what);
+    whole.by_thread.check(parts.iter().map(|part| &part.by_thread), 0, what);
+    whole.starting.check(parts.iter().map(|part| &part.starting), 0, what);
+    whole.charged.check(parts.iter().map(|part| &part.charged), 0, what);
+    // Each part of a charge is rounded to whole nanoseconds.
+    whole.culprits.check(parts.iter().map(|part| &part.culprits), parts.len() as i128 + 1, what);
+}
+
+fn check_tables_of_graph(graph: &TaskGraph, causes: &Causes, what: &str) {
+    let total = Sums::of(Leaf::ALL.into_iter().zip(causes.leaves));
+    assert_eq!(causes.leaves.iter().sum::<u64>(), causes.capacity_ns, "{what}: capacity");
+    total.check([&Sums::of(causes.charges.iter().map(|c| (c.leaf, c.ns)))], 0, what);
+    let of_workers = causes.by_worker.iter().flat_map(|leaves| Leaf::ALL.into_iter().zip(*leaves));
+    total.check([&Sums::of(of_workers)], 0, what);
+    for leaf in Leaf::ALL.into_iter().filter(|leaf| leaf.is_idle()) {
+        let ready: u64 = causes.ready[leaf as usize].iter().sum();
+        assert_eq!(ready, causes.leaves[leaf as usize], "{what}: ready work in {leaf:?}");
+    }
+    let of_data = Sums::of(causes.by_data.iter().map(|(_, leaf, ns)| (*leaf, *ns)));
+    for (leaf, ns) in of_data.0 {
+        assert!(ns <= i128::from(causes.leaves[leaf as usize]), "{what}: data in {leaf:?}");
+    }
+    let queues: u64 = causes.queues.iter().map(|queue| queue.idle_ns).sum();
+    assert_eq!(queues, causes.leaves[Leaf::Dispatch as usize], "{what}: queues");
+    let slow = causes.slow;
+    let letters = slow.work_ns + slow.starvation_ns + slow.latency_ns + slow.overhead_ns + slow.contention_ns;
+    assert_eq!(letters, causes.capacity_ns, "{what}: letters");
+    assert_eq!(causes.by_worker.len(), graph.workers.len());
+}
+
+fn check_graph(whole: &Causes, parts: &[Causes], what: &str) {
+    let sum = |of: &dyn Fn(&Causes) -> u64| parts.iter().map(of).sum::<u64>();
+    assert_eq!(whole.capacity_ns, sum(&|part| part.capacity_ns), "{what}: capacity");
+    type Table = (Vec<((usize, Leaf), u64)>, Vec<((Leaf, usize), u64)>);
+    let tables = |causes: &Causes| -> Table {
+        let workers = causes.by_worker.iter().enumerate();
+        let by_worker = workers.flat_map(|(worker, leaves)| {
+            Leaf::ALL.into_iter().zip(*leaves).map(move |(leaf, ns)| ((worker, leaf), ns))
+        });
+        let ready = Leaf::ALL.into_iter().zip(causes.ready);
+        let ready = ready
+            .flat_map(|(leaf, row)| row.into_iter().enumerate().map(move |(place, ns)| ((leaf, place), ns)));
+        (by_worker.collect(), ready.collect())
+    };
+    let of_parts: Vec<_> = parts.iter().map(tables).map(|(a, b)| (Sums::of(a), Sums::of(b))).collect();
+    let (by_worker, ready) = tables(whole);
+    Sums::of(by_worker).check(of_parts.iter().map(|part| &part.0), 0, what);
+    Sums::of(ready).check(of_parts.iter().map(|part| &part.1), 0, what);
+    let by_data =
+        |causes: &Causes| Sums::of(causes.by_data.iter().map(|(data, leaf, ns)| ((*data, *leaf), *ns)));
+    by_data(whole).check(&parts.iter().map(by_data).collect::<Vec<_>>(), 0, what);
+    for (node, queue) in whole.queues.iter().enumerate() {
+        assert_eq!(queue.idle_ns, sum(&|part| part.queues[node].idle_ns), "{what}: idle before queue {node}");
+    }
+    let charges =
+        |causes: &Causes| Sums::of(causes.charges.iter().map(|c| ((c.leaf, c.who, c.symptom), c.ns)));
+    // Each part of a charge is rounded to whole nanoseconds.
+    charges(whole).check(&parts.iter().map(charges).collect::<Vec<_>>(), parts.len() as i128 + 1, what);
+}
+
+fn check_idle(whole: &Slo, parts: &[Slo], what: &str) {
+    let total = |slo: &Slo| (slo.execution_ns, slo.drain_ns, slo.shutdown_ns, slo.capacity_ns);
+    let sums = parts
+        .iter()
+        .map(total)
+        .fold((0, 0, 0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1, sum.2 + part.2, sum.3 + part.3));
+    assert_eq!(sums, total(whole), "{what}: time that is not idle");
+    for (worker, shares) in whole.by_worker.iter().enumerate() {
+        let mut sum = taskscope_analysis::Shares::default();
+        parts.iter().for_each(|part| sum.add(&part.by_worker[worker]));
+        assert_eq!(sum, *shares, "{what}: idle time of worker {worker}");
+    }
+    let blame = |slo: &Slo, who| -> FineNanos {
+        slo.blame.iter().filter(|row| row.who == who).map(|row| row.time).sum()
+    };
+    for row in parts.iter().chain([whole]).flat_map(|part| &part.blame) {
+        let sum: FineNanos = parts.iter().map(|part| blame(part, row.who)).sum();
+        assert_eq!(sum, blame(whole, row.who), "{what}: {:?}", row.who);
+    }
+}
+
+fn check_ranges_of_graph(graph: &TaskGraph, ranges: &[(u64, u64)], what: &str) {
+    let whole = book_causes(graph);
+    check_tables_of_graph(graph, &whole, what);
+    let parts: Vec<Causes> = ranges.iter().map(|range| book_causes_in(graph, *range)).collect();
+    parts.iter().for_each(|part| check_tables_of_graph(graph, part, what));
+    check_graph(&whole, &parts, what);
+    for (node, queue) in whole.queues.iter().enumerate() {
+        let waits: u64 = parts.iter().map(|part| part.queues[node].wait_ns).sum();
+        assert_eq!(waits, queue.wait_ns, "{what}: waits in queue {node}");
+    }
+    for mode in Mode::ALL {
+        let of = |range| attribute(graph, mode, &Options { range, ..Options::default() });
+        let parts: Vec<Slo> = ranges.iter().map(|range| of(*range)).collect();
+        check_idle(&of((0, u64::MAX)), &parts, &format!("{what}, {mode:?}"));
+    }
+}
+
+#[test]
+fn ranges_of_any_execution_add_up() {
+    for seed in 0..cases() {
+        let mut dice = Dice::new(seed);
+        let whole = any_execution(&mut dice);
+        let ranges = any_ranges(&mut dice, whole.range());
+        let parts = ranges.iter().map(|(begin, end)| {
+            let mut part = whole.clone();
+            part.cut(*begin, *end);
+            states(&part)
+        });
+        let what = format!("seed {seed}, {ranges:?}");
+        check_states(&states(&whole), &parts.collect::<Vec<_>>(), &what);
+        check_ranges_of_graph(&graph_of(&whole), &ranges, &what);
+    }
+}
+
+#[test]
+fn threads_of_any_execution_add_up() {
+    for seed in 0..cases() {
+        let mut dice = Dice::new(seed);
+        let whole = any_execution(&mut dice);
+        let parts: Vec<Execution> = (0..whole.threads.len())
+            .map(|wanted| {
+                let mut part = whole.clone();
+                for (thread, row) in part.threads.iter_mut().enumerate() {
+                    row.selected = thread == wanted;
+                }
+                part
+            })
+            .collect();
+        let what = format!("seed {seed}");
+        check_states(&states(&whole), &parts.iter().map(states).collect::<Vec<_>>(), &what);
+        let booked = |execution: &Execution| {
+            let graph = graph_of(execution);
+            let causes = book_causes(&graph);
+            check_tables_of_graph(&graph, &causes, &what);
+            (causes, attribute(&graph, Mode::Root, &Options::default()))
+        };
+        let (causes, slo) = booked(&whole);
+        let (of_parts, slo_of_parts): (Vec<_>, Vec<_>) = parts.iter().map(booked).unzip();
+        check_graph(&causes, &of_parts, &what);
+        check_idle(&slo, &slo_of_parts, &what);
+    }
+}
+
+/// Imported graphs: data between nodes, runtime work at unknown positions.
+#[test]
+fn ranges_of_any_graph_add_up() {
+    for seed in 0..cases() {
+        let graph = random(seed, Recipe::SMALL).graph().unwrap();
+        let ranges = any_ranges(&mut Dice::new(seed), graph.range());
+        check_ranges_of_graph(&graph, &ranges, &format!("seed {seed}, {ranges:?}"));
+    }
+}
