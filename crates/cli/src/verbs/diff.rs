@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long)]
     paths: bool,
     /// The column of call paths that is compared: time, waiting, blame, idleness, … [default: time, or waiting without samples]
-    #[arg(long, value_name = "COLUMN", value_parser = super::report_paths::column)]
+    #[arg(long, value_name = "COLUMN", value_parser = super::profiles::column)]
     sort: Option<Column>,
     /// Rows.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
@@ -39,11 +39,33 @@ pub struct Args {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_over: Option<f64>,
     /// What --fail-over looks at, but in call paths.
-    #[arg(long, value_name = "NUMBER", default_value = "wall", value_parser = ["wall", "capacity", "lost"])]
-    pub of: String,
+    #[arg(long, value_name = "NUMBER", value_enum, default_value = "wall")]
+    pub of: RunNumber,
     /// Print lines of this many characters [default: the terminal's width, or 100].
     #[arg(long, value_name = "N")]
     width: Option<u16>,
+}
+
+/// A number of the whole run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum RunNumber {
+    /// Wall time
+    Wall,
+    /// Worker-time in all
+    Capacity,
+    /// Worker-time that was not useful
+    Lost,
+}
+
+impl RunNumber {
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RunNumber::Wall => "wall",
+            RunNumber::Capacity => "capacity",
+            RunNumber::Lost => "lost",
+        }
+    }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -56,13 +78,13 @@ fn percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// If there is nothing to read, or the result cannot be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    use super::report_paths::is_profile;
+    use super::profiles::is_profile;
     let by_paths = args.paths || args.sort.is_some() || is_profile(&args.before) || is_profile(&args.after);
     if !by_paths {
         return super::diff_runs::run(&args);
     }
-    let before = super::report_paths::open_tree(&args.before, TaskContext::Creation)?;
-    let after = super::report_paths::open_tree(&args.after, TaskContext::Creation)?;
+    let before = super::profiles::open_tree(&args.before, TaskContext::Creation)?;
+    let after = super::profiles::open_tree(&args.after, TaskContext::Creation)?;
     let column =
         args.sort.unwrap_or_else(|| match (Column::main_of(&before.tree), Column::main_of(&after.tree)) {
             (one, other) if one == other => one,

@@ -27,12 +27,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out.write_all(difference.text(names, args.top.into()).as_bytes())?;
     }
     out.flush().context("cannot write the comparison")?;
-    let grown = match (args.fail_over, difference.of_run(&args.of)) {
+    let grown = match (args.fail_over, difference.of_run(args.of.name())) {
         (Some(percent), Some(comparison)) => comparison.has_grown_over(percent / 100.0),
         _ => false,
     };
     if grown {
-        eprintln!("taskscope: {} has grown by more than {} %", args.of, args.fail_over.unwrap_or(0.0));
+        eprintln!("taskscope: {} has grown by more than {} %", args.of.name(), args.fail_over.unwrap_or(0.0));
     }
     Ok(ExitCode::from(u8::from(grown)))
 }

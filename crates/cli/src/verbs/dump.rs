@@ -42,9 +42,9 @@ pub struct Args {
     /// Instead of events, what instrumented threads or tasks show of them, with names
     #[arg(long, value_name = "BY", value_enum, conflicts_with_all = ["filter", "hex", "standard", "queue"])]
     pub shown: Option<super::dump_shown::By>,
-    /// With --shown, how a switch of tasks looks: plain, stacked-states, stacked-bursts, stacked or raw
-    #[arg(long, value_name = "NAME", default_value = "stacked", requires = "shown")]
-    pub behaviour: String,
+    /// With --shown, how a switch of tasks looks
+    #[arg(long, value_name = "NAME", value_enum, default_value = "stacked", requires = "shown")]
+    pub behaviour: super::choices::BehaviourChoice,
 }
 
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
@@ -57,7 +57,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let selected = selection.of(&trace);
     if let Some(by) = args.shown {
         let range = (selected.begin_ns, selected.end_ns);
-        return super::dump_shown::run(&trace, by, &args.behaviour, args.json, range);
+        return super::dump_shown::run(&trace, by, args.behaviour.into(), args.json, range);
     }
     let interruption = Interruption::watch()?;
     tell_problems(&trace);

@@ -1,6 +1,5 @@
 //! `taskscope dump --shown`: what instrumented threads or tasks show.
 
-use crate::messages::Failure;
 use crate::output;
 use anyhow::Context;
 use schemars::JsonSchema;
@@ -30,29 +29,13 @@ impl From<By> for instrumentation::By {
     }
 }
 
-/// The behaviour of a name; `raw` only where it means something.
-///
-/// # Errors
-/// If there is none.
-pub fn behaviour_of(name: &str, with_raw: bool) -> anyhow::Result<Behaviour> {
-    let known = || Behaviour::ALL.into_iter().filter(|behaviour| with_raw || *behaviour != Behaviour::Raw);
-    if let Some(behaviour) = known().find(|behaviour| behaviour.name() == name) {
-        return Ok(behaviour);
-    }
-    let names: Vec<&str> = known().map(Behaviour::name).collect();
-    Err(Failure::new(format!("there is no behaviour called `{name}` here"))
-        .remedy(format!("one of: {}", names.join(", ")))
-        .into())
-}
-
 pub fn run(
     trace: &Trace,
     by: By,
-    behaviour: &str,
+    behaviour: Behaviour,
     as_json: bool,
     range: (i64, i64),
 ) -> anyhow::Result<ExitCode> {
-    let behaviour = behaviour_of(behaviour, true)?;
     let by = instrumentation::By::from(by);
     let names = Names::of(trace);
     let origin = emulation::first_clock_ns(trace).unwrap_or(0).max(0) as u64;

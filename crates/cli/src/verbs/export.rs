@@ -3,10 +3,11 @@
 use crate::messages::Failure;
 use crate::newest::{UNNAMED, choose};
 use crate::output::Shown;
+use crate::verbs::choices::TaskContextChoice;
+use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::Column;
 use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
 use taskscope_files::write_named;
@@ -22,18 +23,37 @@ pub struct Args {
     #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     trace: PathBuf,
     /// The form.
-    #[arg(long, value_name = "FORMAT", value_parser = ["flamegraph", "speedscope", "pprof", "talp-json"])]
-    to: String,
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    to: Format,
     /// Write to this file instead of the standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The column of a flame graph: time, waiting, blame, idleness, … [default: time, or waiting without samples]
-    #[arg(long, value_name = "COLUMN", value_parser = super::report_paths::column)]
+    #[arg(long, value_name = "COLUMN", value_parser = super::profiles::column)]
     column: Option<Column>,
     /// Where the call path of a task goes on outwards: where it was created, or, in traces, what ran it. Profiles know
     /// where it was created alone.
-    #[arg(long, value_name = "CONTEXT", default_value = "creation", value_parser = ["creation", "execution"])]
-    task_context: String,
+    #[arg(long, value_name = "CONTEXT", value_enum, default_value_t)]
+    task_context: TaskContextChoice,
+}
+
+/// The form of another program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// Folded stacks, for flamegraph.pl and inferno
+    Flamegraph,
+    /// speedscope's JSON
+    Speedscope,
+    /// pprof's compressed protocol buffer
+    Pprof,
+    /// Efficiencies in the JSON form of DLB's TALP
+    TalpJson,
+}
+
+impl Format {
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
 }
 
 /// Writes the export.
@@ -42,20 +62,22 @@ pub struct Args {
 /// If there is nothing to read, or the file cannot be written.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     choose(&mut args.trace)?;
-    if args.column.is_some() && args.to != "flamegraph" {
-        return Err(Failure::new(format!("--column is for flame graphs: {} has all columns", args.to)).into());
+    if args.column.is_some() && args.to != Format::Flamegraph {
+        return Err(Failure::new(format!(
+            "--column is for flame graphs: {} has all columns",
+            args.to.name()
+        ))
+        .into());
     }
-    let context =
-        if args.task_context == "execution" { TaskContext::Execution } else { TaskContext::Creation };
-    if args.to == "talp-json" {
+    if args.to == Format::TalpJson {
         return talp(&args);
     }
-    let tree = super::report_paths::open_tree(&args.trace, context)?;
+    let tree = super::profiles::open_tree(&args.trace, args.task_context.into())?;
     let write = |out: &mut dyn Write| -> std::io::Result<()> {
-        match args.to.as_str() {
-            "speedscope" => write_speedscope(&tree, &args.trace.display().to_string(), out),
-            "pprof" => write_pprof(&tree, out),
-            _ => {
+        match args.to {
+            Format::Speedscope => write_speedscope(&tree, &args.trace.display().to_string(), out),
+            Format::Pprof => write_pprof(&tree, out),
+            Format::Flamegraph | Format::TalpJson => {
                 let column = args.column.unwrap_or_else(|| Column::main_of(&tree.tree));
                 write_folded(&tree, |metric| column.takes(metric), out).map(drop)
             }
@@ -77,7 +99,7 @@ fn put(args: &Args, write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> an
         None => {
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());
             if std::io::stdout().is_terminal() {
-                if args.to == "pprof" {
+                if args.to == Format::Pprof {
                     return Err(Failure::new("pprof's form is binary and not for a terminal")
                         .remedy("taskscope export --to pprof -o FILE TRACE")
                         .into());

@@ -25,8 +25,8 @@ pub struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The form of the files, where it cannot be told from them.
-    #[arg(long, value_name = "FORMAT", value_parser = ["device-records"])]
-    from: Option<String>,
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    from: Option<Form>,
     /// Trace directory to write; it must not hold anything yet.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
@@ -37,9 +37,16 @@ pub struct Args {
     device_records: DeviceRecordsArgs,
 }
 
+/// A form that cannot be told from files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Form {
+    /// Dumps of device records (TSV or CSV)
+    DeviceRecords,
+}
+
 /// Reads the files and writes the trace.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if args.from.as_deref() == Some("device-records") {
+    if args.from == Some(Form::DeviceRecords) {
         return import_device_records::run(&args.files, &args.output, args.device_records, args.json);
     }
     let [file] = &args.files[..] else {

@@ -28,7 +28,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let part = &args.selection;
     if part.range.is_none()
         && part.filter.is_none()
-        && let Some((profile, _)) = super::report_paths::open_profile(&args.trace)?
+        && let Some((profile, _)) = super::profiles::open_profile(&args.trace)?
     {
         let info = ProfileInfo::of(&args.trace, &profile);
         let mut out = output::results();

@@ -1,6 +1,7 @@
 //! One file for each verb of the command.
 
 pub mod check;
+mod choices;
 pub mod diff;
 mod diff_runs;
 pub mod doctor;
@@ -17,11 +18,9 @@ pub mod import_device_records;
 pub mod info;
 pub mod no_streams;
 mod open_trace;
+mod profiles;
 pub mod record;
 pub mod report;
-mod report_causes;
-mod report_paths;
-mod report_shown;
 pub mod slice;
 pub mod sort;
 pub mod sync;

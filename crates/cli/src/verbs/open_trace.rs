@@ -47,7 +47,7 @@ fn with_events(
 ) -> anyhow::Result<Session> {
     let shown = trace.display();
     let session = opened.map_err(|error| match error {
-        _ if super::report_paths::is_profile(trace) => a_profile(trace),
+        _ if super::profiles::is_profile(trace) => a_profile(trace),
         OpenError::Unreadable { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Failure::new(format!("there is no trace {shown}"))
                 .why("no such directory")

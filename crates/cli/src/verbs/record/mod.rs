@@ -34,8 +34,8 @@ use directory::TraceDirectory;
 use environment::Environment;
 use nix::sys::signal::Signal;
 use not_recorded::NotRecorded;
-use run_file::Notice;
 pub use run_file::RunFile;
+use run_file::{Notice, RecordMode};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -47,6 +47,25 @@ use watcher::Watcher;
 
 /// Exit code when recording could not be set up and the program was not run, as with `env`.
 pub const CANNOT_RUN: u8 = 125;
+
+/// The clock of the samples' timers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+enum SampleClock {
+    /// Time that passes
+    #[default]
+    Wall,
+    /// CPU time of the thread
+    Cpu,
+}
+
+impl SampleClock {
+    const fn name(self) -> &'static str {
+        match self {
+            SampleClock::Wall => "wall",
+            SampleClock::Cpu => "cpu",
+        }
+    }
+}
 
 /// Run a program with a recorder attached, write a trace directory, print a summary.
 ///
@@ -90,8 +109,8 @@ pub struct Args {
     /// What to write: `trace`, every event; or `profile`, which is for long runs: call paths with their
     /// time, waiting and blame, in one small file per process, whatever the run takes. Samples are taken
     /// 100 times a second then, unless --sample says otherwise.
-    #[arg(long, value_name = "MODE", default_value = "trace", value_parser = ["trace", "profile"])]
-    mode: String,
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    mode: RecordMode,
 
     /// With `--mode profile`: write totals so far (efficiency, largest loss) every SECONDS to
     /// DIR/HOST.PID.live.jsonl while the program runs.
@@ -109,8 +128,8 @@ pub struct Args {
 
     /// What the samples' timers run by: time that passes, or CPU time of the thread (which the kernel
     /// counts in ticks: rates above some hundred Hz are not reached).
-    #[arg(long, value_name = "CLOCK", default_value = "wall", value_parser = ["wall", "cpu"])]
-    clock: String,
+    #[arg(long, value_name = "CLOCK", value_enum, default_value_t)]
+    clock: SampleClock,
 
     /// Let other users read the command line and its directory (taskscope-run.json), and tails in shared memory while
     /// the program runs: as the umask permits, instead of the owner alone.
@@ -155,11 +174,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// What is asked for and would not be done.
 fn without_effect(args: &Args) -> Option<&'static str> {
-    let profiled = args.mode == "profile";
+    let profiled = args.mode == RecordMode::Profile;
     if args.live.is_some() && !profiled {
         return Some("--live is for profiles: add --mode profile");
     }
-    (args.clock == "cpu" && args.sample.is_none() && !profiled)
+    (args.clock == SampleClock::Cpu && args.sample.is_none() && !profiled)
         .then_some("--clock is for samples: add --sample HZ, or --mode profile")
 }
 
@@ -191,7 +210,7 @@ fn record(
         notices.iter().for_each(summary::print_notice);
     }
     let typed: Vec<String> = args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    let mut run_file = RunFile::begin(typed, program, &args.mode, rank.map(|rank| rank.rank), notices);
+    let mut run_file = RunFile::begin(typed, program, args.mode, rank.map(|rank| rank.rank), notices);
     write_run_file(&run_file, &trace);
 
     let start = std::time::SystemTime::now();
@@ -275,7 +294,7 @@ fn attach(
     } else if !environment.replace_libgomp(programs) && args.preload {
         environment.preload_runtime(programs);
     }
-    let profiled = args.mode == "profile";
+    let profiled = args.mode == RecordMode::Profile;
     if profiled {
         environment.set("TASKSCOPE_MODE", "profile");
         if let Some(seconds) = args.live {
@@ -289,7 +308,7 @@ fn attach(
         environment.set("TASKSCOPE_SAMPLE", rate.to_string());
     }
     if args.sample.is_some() || profiled {
-        environment.set("TASKSCOPE_SAMPLE_CLOCK", &args.clock);
+        environment.set("TASKSCOPE_SAMPLE_CLOCK", args.clock.name());
     }
     let has_own_tool = environment.chain_own_tools(programs);
     // A runtime that is linked into the program does not open what `OMP_TOOL_LIBRARIES` names (Intel's of 2026), but finds a

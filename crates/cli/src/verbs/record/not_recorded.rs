@@ -6,7 +6,7 @@ use super::known::{self, Group, Known};
 use super::loader;
 use super::no_profile::Ended;
 use super::program;
-use super::run_file::RunFile;
+use super::run_file::{RecordMode, RunFile};
 use super::watcher::Seen;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -122,7 +122,7 @@ impl Run<'_> {
         if let Some(notice) = self.file.notices.iter().find(|notice| notice.stops_recording()) {
             return (notice.name, notice.text.clone(), Vec::new());
         }
-        if self.file.mode == "profile" {
+        if self.file.mode == RecordMode::Profile {
             let ended = Ended { programs, wall_ns: self.file.wall_ns, signal: self.file.signal };
             return ("no-profile", ended.why_no_profile(), vec![ended.remedy().to_owned()]);
         }
@@ -363,7 +363,7 @@ mod tests {
         }
     }
 
-    fn of(seen: &Seen, mode: &str) -> NotRecorded {
+    fn of(seen: &Seen, mode: RecordMode) -> NotRecorded {
         let program = PathBuf::from("/nonexistent/app");
         let mut file = RunFile::begin(vec!["./app".into(), "a b".into()], &program, mode, None, Vec::new());
         file.wall_ns = Some(1_000_000);
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn runtimes_are_named_with_their_libraries_and_threads() {
-        let tbb = of(&seen(&["libtbb.so.12.8", "libc.so.6"], 5), "trace");
+        let tbb = of(&seen(&["libtbb.so.12.8", "libc.so.6"], 5), RecordMode::Trace);
         assert_eq!(
             tbb.text,
             "./app uses TBB (libtbb.so.12.8), up to 5 threads at once, which only samples record"
@@ -383,20 +383,20 @@ mod tests {
 
     #[test]
     fn openmp_is_denied_only_where_nothing_else_was_found() {
-        let none = of(&seen(&["libc.so.6"], 1), "trace");
+        let none = of(&seen(&["libc.so.6"], 1), RecordMode::Trace);
         assert_eq!(none.reason, "nothing-parallel");
         assert!(none.text.starts_with("no OpenMP, "), "{none:?}");
         for (libraries, threads) in
             [(&["libcuda.so.1"][..], 1), (&["libmpich.so.12"], 1), (&[], 2), (&["libjvm.so"], 9)]
         {
-            let found = of(&seen(libraries, threads), "trace");
+            let found = of(&seen(libraries, threads), RecordMode::Trace);
             assert!(!found.text.contains("no OpenMP") && found.reason == "other-runtime", "{found:?}");
         }
     }
 
     #[test]
     fn openmp_that_was_loaded_later_is_preloaded() {
-        let later = of(&seen(&["libgomp.so.1", "libpython3.12.so.1.0"], 4), "trace");
+        let later = of(&seen(&["libgomp.so.1", "libpython3.12.so.1.0"], 4), RecordMode::Trace);
         assert!(
             later.text.contains("GCC's OpenMP (libgomp.so.1)") && later.text.contains("Python"),
             "{later:?}"
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn switches_of_runtimes_are_shown() {
-        let nosv = of(&seen(&["libnosv.so.1"], 4), "trace");
+        let nosv = of(&seen(&["libnosv.so.1"], 4), RecordMode::Trace);
         assert_eq!(nosv.reason, "ovni-off");
         assert!(nosv.remedies[0].contains("ovni.level=2 taskscope record -- ./app"), "{nosv:?}");
     }
@@ -429,9 +429,9 @@ mod tests {
     #[test]
     fn reasons_are_listed() {
         for found in [
-            of(&seen(&[], 1), "trace"),
-            of(&seen(&[], 1), "profile"),
-            of(&seen(&["libomp.so.5"], 2), "trace"),
+            of(&seen(&[], 1), RecordMode::Trace),
+            of(&seen(&[], 1), RecordMode::Profile),
+            of(&seen(&["libomp.so.5"], 2), RecordMode::Trace),
         ] {
             assert!(REASONS.contains(&found.reason), "{found:?}");
         }

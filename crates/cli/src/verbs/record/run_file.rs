@@ -28,6 +28,27 @@ impl Notice {
     }
 }
 
+/// What a run leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordMode {
+    /// Every event
+    #[default]
+    Trace,
+    /// Sums by call path
+    Profile,
+}
+
+impl RecordMode {
+    /// The name on the command line and in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RecordMode::Trace => "trace",
+            RecordMode::Profile => "profile",
+        }
+    }
+}
+
 /// The content of the file. `wall_ns` is missing while the program runs, and for ever when it was
 /// killed together with `taskscope`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -39,8 +60,8 @@ pub struct RunFile {
     pub command: Vec<String>,
     /// The file that was run.
     pub program: String,
-    /// What was asked for: `trace` or `profile`.
-    pub mode: String,
+    /// What was asked for.
+    pub mode: RecordMode,
     /// Working directory.
     pub cwd: String,
     /// Host name.
@@ -77,7 +98,7 @@ impl RunFile {
     pub fn begin(
         command: Vec<String>,
         program: &Path,
-        mode: &str,
+        mode: RecordMode,
         rank: Option<u32>,
         notices: Vec<Notice>,
     ) -> Self {
@@ -87,7 +108,7 @@ impl RunFile {
             taskscope: env!("CARGO_PKG_VERSION"),
             command,
             program: program.display().to_string(),
-            mode: mode.to_owned(),
+            mode,
             cwd: std::env::current_dir().unwrap_or_default().display().to_string(),
             host: host.to_string_lossy().into_owned(),
             rank,

@@ -53,7 +53,7 @@ fn print_report(run: &RunFile, trace: &TraceDirectory, about: &str) -> bool {
 /// The lines after a run that left nothing.
 pub fn print_not_recorded(run: &RunFile, reason: &NotRecorded) {
     let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
-    reason.lines(&wall, &run.mode).iter().for_each(|line| say(line));
+    reason.lines(&wall, run.mode.name()).iter().for_each(|line| say(line));
 }
 
 /// The lines after a run that was profiled.

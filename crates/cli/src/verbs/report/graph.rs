@@ -1,13 +1,13 @@
 //! The sections of `taskscope report` that explain lost time by the task graph.
 
-use super::report::Args;
+use super::request::{Form, Request};
 use crate::messages::Failure;
 use crate::output;
+use crate::verbs::choices::ModeChoice;
 use anyhow::Context;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use taskscope_analysis::slo::Mode;
 use taskscope_execution::filter::TimeRange;
 use taskscope_execution::graph::{GraphError, TaskGraph};
 use taskscope_session::graph::{GraphTrace, GraphTraceError, read_graph};
@@ -18,27 +18,27 @@ use taskscope_view::{CausesOptions, CausesSection, WhatIf, causes_json, causes_t
 
 /// What only these sections know.
 #[derive(clap::Args)]
-pub struct CausesArgs {
+pub struct GraphArgs {
     /// What waiting for a worker that is itself idle counts as: starvation (direct, the published
     /// formula), starvation or overhead (chained), or whatever that worker waits for (root).
-    #[arg(long, value_name = "MODE", default_value = "root", value_parser = ["direct", "chained", "root"])]
-    mode: String,
+    #[arg(long, value_name = "MODE", value_enum, default_value = "root")]
+    pub mode: ModeChoice,
     /// In the JSON of section idle: list every idle interval.
     #[arg(long)]
-    intervals: bool,
+    pub intervals: bool,
     /// Partial sums in section idle: BEGIN..END as of --range, or BEGIN:END in nanoseconds of the trace's clock. Can be repeated.
     #[arg(long, value_name = "BEGIN..END", value_parser = Window::parse)]
-    window: Vec<Window>,
+    pub window: Vec<Window>,
     /// In section whatif: replay the run with these factors, for instance runtime=0, network=0.5,
     /// gemm=0.5 (work of task types with that name), workers=8 (on each node); commas join changes. Can be
     /// repeated.
     #[arg(long, value_name = "CHANGES", value_parser = WhatIf::parse)]
-    what_if: Vec<WhatIf>,
+    pub what_if: Vec<WhatIf>,
 }
 
 /// A window of time.
 #[derive(Clone, Copy, Debug)]
-enum Window {
+pub enum Window {
     /// Since the begin of the run, or shares of it.
     Range(TimeRange),
     /// By the trace's clock.
@@ -78,22 +78,21 @@ fn clocks_of(range: TimeRange, (first, last): (u64, u64)) -> (u64, u64) {
 ///
 /// # Errors
 /// If the graph cannot be read or the report not be written.
-pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
-    let asked = |section: &&CausesSection| args.section.iter().any(|name| name == section.name());
-    let mut sections: Vec<CausesSection> = CausesSection::ALL.iter().filter(asked).copied().collect();
+pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
+    let mut sections = request.graph_sections();
     // Opening a large trace takes time: do it here only if it tells a graph.
-    if sections.is_empty() && !args.trace.join("graph/taskscope.json").exists() {
+    if sections.is_empty() && !request.trace.join("graph/taskscope.json").exists() {
         return Ok(None);
     }
-    if !args.causes.window.is_empty() && !sections.is_empty() && !sections.contains(&CausesSection::Idle) {
+    if !request.graph.window.is_empty() && !sections.is_empty() && !sections.contains(&CausesSection::Idle) {
         sections.push(CausesSection::Idle);
     }
-    let selection = args.selection.parse()?;
-    let GraphToExplain { graph, range, notes, runtime } = match read_graph(&args.trace) {
+    let selection = &request.selection;
+    let GraphToExplain { graph, range, notes, runtime } = match read_graph(&request.trace) {
         Ok(Some(_)) if selection.filter.is_some() => {
             return Err(Failure::new("imported task graphs cannot be filtered")
                 .why("their tasks are not events of threads; a part of the time can be selected")
-                .remedy(format!("taskscope report --range 0%..50% {}", shell_word(&args.trace)))
+                .remedy(format!("taskscope report --range 0%..50% {}", shell_word(&request.trace)))
                 .into());
         }
         Ok(Some(trace)) => {
@@ -103,15 +102,13 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         }
         // The other sections say in their own words why a trace cannot be opened.
         Ok(None) | Err(GraphTraceError::Open(_)) if sections.is_empty() => return Ok(None),
-        Ok(None) | Err(GraphTraceError::Open(_)) => graph_of_execution(args, &selection)?,
-        Err(GraphTraceError::Broken(errors)) => return Err(broken(&args.trace, &errors).into()),
+        Ok(None) | Err(GraphTraceError::Open(_)) => graph_of_execution(request, selection)?,
+        Err(GraphTraceError::Broken(errors)) => return Err(broken(&request.trace, &errors).into()),
     };
-    refuse_picture(args, &sections)?;
+    refuse_picture(request, &sections)?;
     if sections.is_empty() {
         sections = CausesSection::ALL.to_vec();
     }
-    let causes = &args.causes;
-    let mode = Mode::ALL.into_iter().find(|mode| mode.name() == causes.mode).unwrap_or(Mode::Root);
     let run = graph.range();
     if run.0 < run.1 && (range.0 >= run.1 || range.1 <= run.0) {
         return Err(Failure::new("no time of the run is selected")
@@ -121,12 +118,12 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     let options = CausesOptions {
         sections,
         range,
-        part: selection.words,
-        mode,
-        intervals: causes.intervals,
-        windows: causes.window.iter().map(|window| window.in_run(run)).collect(),
-        what_if: causes.what_if.clone(),
-        top: args.top_or(3),
+        part: selection.words.clone(),
+        mode: request.graph.mode.into(),
+        intervals: request.graph.intervals,
+        windows: request.graph.window.iter().map(|window| window.in_run(run)).collect(),
+        what_if: request.graph.what_if.clone(),
+        top: request.top.unwrap_or(3),
         notes,
         runtime,
     };
@@ -139,8 +136,8 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
             .into());
     }
     let mut out = output::results();
-    let trace = args.trace.display().to_string();
-    if args.json {
+    let trace = request.trace.display().to_string();
+    if matches!(request.form, Form::Json) {
         let report = causes_json(&trace, &graph, &options);
         output::write_json(&mut out, &report)?;
     } else {
@@ -151,15 +148,15 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
 }
 
 /// These sections are text or JSON: who asks for a page or a picture must not be left without either word or file.
-fn refuse_picture(args: &Args, sections: &[CausesSection]) -> anyhow::Result<()> {
-    let option = match (&args.html, args.timeline) {
-        (Some(_), _) => "--html",
-        (None, true) => "--timeline",
-        (None, false) => return Ok(()),
+fn refuse_picture(request: &Request, sections: &[CausesSection]) -> anyhow::Result<()> {
+    let option = match request.form {
+        Form::Page(_) => "--html",
+        Form::Timeline => "--timeline",
+        Form::Text | Form::Json => return Ok(()),
     };
-    let trace = shell_word(&args.trace);
+    let trace = shell_word(&request.trace);
     let failure = match sections.first() {
-        None => Failure::new(format!("{} tells nothing but a task graph", args.trace.display()))
+        None => Failure::new(format!("{} tells nothing but a task graph", request.trace.display()))
             .why(format!("it was imported; no threads with events are in it for {option} to show"))
             .remedy(format!("taskscope report {trace}")),
         Some(section) => Failure::new(format!("section {} is no part of {option}", section.name()))
@@ -180,10 +177,10 @@ struct GraphToExplain {
 }
 
 /// Builds the graph of the whole run, also where a part of it is asked about: what a cause is in the part shows in the whole.
-fn graph_of_execution(args: &Args, selection: &Selection) -> anyhow::Result<GraphToExplain> {
+fn graph_of_execution(request: &Request, selection: &Selection) -> anyhow::Result<GraphToExplain> {
     let selection = Selection { whole: true, ..selection.clone() };
-    let session = super::open_part(&args.trace, &selection)?;
-    let (graph, dropped) = session.task_graph().map_err(|errors| broken(&args.trace, &errors))?;
+    let session = crate::verbs::open_part(&request.trace, &selection)?;
+    let (graph, dropped) = session.task_graph().map_err(|errors| broken(&request.trace, &errors))?;
     if dropped > 0 {
         eprintln!("taskscope: {dropped} order relations contradict the clocks of threads and were dropped");
     }

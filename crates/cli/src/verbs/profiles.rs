@@ -1,0 +1,71 @@
+//! Profiles, and call paths of traces and profiles, for the verbs that read either.
+
+use crate::messages::Failure;
+use std::path::{Path, PathBuf};
+use taskscope_analysis::call_paths::{CallPathOptions, TaskContext, profile_of};
+use taskscope_analysis::call_views::Column;
+use taskscope_profile::Profile;
+use taskscope_profile::named::CallTree;
+use taskscope_session::{KeptModules, merge_profiles, profile_files};
+
+/// Parses the name of a column of call paths.
+pub fn column(text: &str) -> Result<Column, String> {
+    Column::named(text).ok_or_else(|| format!("`{text}` is no column"))
+}
+
+/// In a profile a task's path goes on where it was created.
+pub fn check_context(profile: &Path, context: TaskContext) -> anyhow::Result<()> {
+    match context {
+        TaskContext::Creation => Ok(()),
+        TaskContext::Execution => Err(super::open_trace::a_profile(profile).into()),
+    }
+}
+
+/// The profiles at a path, merged, and files that were kept beside them; `None` where there are none. Damaged files are told on stderr.
+///
+/// # Errors
+/// If there are files and none can be read.
+pub fn open_profile(path: &Path) -> anyhow::Result<Option<(Profile, KeptModules)>> {
+    let files = profile_files(path);
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let merged = merge_profiles(&files);
+    if merged.files == 0 {
+        let why = merged.problems.first().map(ToString::to_string).unwrap_or_default();
+        return Err(Failure::new(format!("cannot read the profile {}", path.display())).why(why).into());
+    }
+    for problem in &merged.problems {
+        eprintln!("warning: {}; it is left out", taskscope_view::format::harmless(&problem.to_string()));
+    }
+    let kept = KeptModules::of_profiles(files.iter().map(PathBuf::as_path));
+    Ok(Some((merged.profile, kept)))
+}
+
+/// Whether `path` is a profile or a directory of profiles.
+pub fn is_profile(path: &Path) -> bool {
+    !profile_files(path).is_empty()
+}
+
+/// The named paths of a trace or a profile, for verbs that take either.
+///
+/// # Errors
+/// If there is nothing to read.
+pub fn open_tree(path: &Path, context: TaskContext) -> anyhow::Result<CallTree> {
+    let (profile, kept) = match open_profile(path)? {
+        Some(found) => {
+            check_context(path, context)?;
+            found
+        }
+        None => {
+            let session = super::open(path)?;
+            let options = CallPathOptions { task_context: context };
+            (profile_of(&session.execution, options).0, KeptModules::of_trace(&session.root))
+        }
+    };
+    let (tree, missing) = taskscope_session::name_call_paths(&profile, kept);
+    for missing in missing.iter().take(3) {
+        eprintln!("warning: names are missing: {}", taskscope_view::format::harmless(&missing.to_string()));
+    }
+    Ok(tree)
+}

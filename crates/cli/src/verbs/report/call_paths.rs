@@ -1,0 +1,116 @@
+//! Call paths in `taskscope report`.
+
+use crate::verbs::choices::TaskContextChoice;
+use clap::ValueEnum;
+use std::path::Path;
+use taskscope_analysis::call_paths::TaskContext;
+use taskscope_analysis::call_views::{Column, FlatBy};
+use taskscope_session::Session;
+use taskscope_view::format::shell_word;
+use taskscope_view::{CallPathTables, CallPaths, PathsOptions, PathsView, TOP_PATHS};
+
+/// What only call paths know.
+#[derive(clap::Args)]
+pub struct PathsArgs {
+    /// Views of the call paths.
+    #[arg(long, value_name = "VIEW", value_delimiter = ',', value_enum)]
+    pub view: Vec<ViewChoice>,
+    /// Column by which call paths are sorted: time, work, overhead, out_of_cpu, waiting, blame, idleness, samples, tasks,
+    /// task_time, or one metric (taken_lock_ns, given_barrier_ns, shared_idle_ns, …).
+    #[arg(long, value_name = "COLUMN", value_parser = crate::verbs::profiles::column)]
+    pub sort: Option<Column>,
+    /// Show the runtime's frames in call paths.
+    #[arg(long)]
+    pub runtime_frames: bool,
+    /// Where the call path of a task goes on outwards: where it was created, or, in traces, what ran it. Profiles know
+    /// where it was created alone.
+    #[arg(long, value_name = "CONTEXT", value_enum, default_value_t)]
+    pub task_context: TaskContextChoice,
+}
+
+/// A view of the call paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ViewChoice {
+    /// From the program's start inwards
+    TopDown,
+    /// From where time was spent to its callers
+    BottomUp,
+    /// Functions
+    Flat,
+    /// Loops
+    Loops,
+    /// Lines
+    Lines,
+}
+
+impl From<ViewChoice> for PathsView {
+    fn from(choice: ViewChoice) -> PathsView {
+        match choice {
+            ViewChoice::TopDown => PathsView::TopDown,
+            ViewChoice::BottomUp => PathsView::BottomUp,
+            ViewChoice::Flat => PathsView::Flat(FlatBy::Function),
+            ViewChoice::Loops => PathsView::Flat(FlatBy::Loop),
+            ViewChoice::Lines => PathsView::Flat(FlatBy::Line),
+        }
+    }
+}
+
+/// The call paths that are asked for.
+pub struct PathsRequest {
+    /// Whether they are asked for by name.
+    pub is_asked: bool,
+    /// The views; the usual ones by default.
+    pub views: Vec<PathsView>,
+    /// The column by which rows are sorted; chosen by what there is by default.
+    pub sort: Option<Column>,
+    /// Whether the runtime's frames are shown.
+    pub runtime_frames: bool,
+    /// The callers of tasks.
+    pub context: TaskContext,
+    /// Rows of each table, where it was given.
+    pub top: Option<usize>,
+}
+
+impl PathsRequest {
+    /// Takes the arguments; `by_section` where the section is named.
+    pub fn of(args: PathsArgs, by_section: bool, top: Option<usize>) -> PathsRequest {
+        let is_asked = by_section || !args.view.is_empty() || args.sort.is_some() || args.runtime_frames;
+        let mut views: Vec<PathsView> = args.view.into_iter().map(PathsView::from).collect();
+        if views.is_empty() {
+            views = PathsView::ALL[..3].iter().map(|(_, view)| *view).collect();
+        }
+        let (sort, runtime_frames, context) = (args.sort, args.runtime_frames, args.task_context.into());
+        PathsRequest { is_asked, views, sort, runtime_frames, context, top }
+    }
+
+    /// How to print them.
+    pub fn options(&self, width: usize, samples_alone: bool) -> PathsOptions {
+        PathsOptions {
+            views: self.views.clone(),
+            sort: self.sort,
+            runtime: self.runtime_frames,
+            top: self.top.unwrap_or(20),
+            width,
+            samples_alone,
+        }
+    }
+
+    /// The call paths of a trace, as text.
+    pub fn text(&self, session: &Session, width: usize, samples_alone: bool) -> String {
+        CallPaths::of_session(session, self.context).text(&self.options(width, samples_alone))
+    }
+
+    /// The outermost of them, and how to see all: what there is to report first of a run of which nothing else is known.
+    pub fn short_text(&self, session: &Session, trace: &Path, width: usize) -> String {
+        let (views, top) = (vec![PathsView::TopDown], self.top.unwrap_or(10));
+        let options = PathsOptions { views, top, ..self.options(width, true) };
+        let paths = CallPaths::of_session(session, self.context).text(&options);
+        let trace = shell_word(trace);
+        format!("\n{paths}\n  next:  taskscope report --section call-paths {trace}\n")
+    }
+
+    /// Call paths for JSON.
+    pub fn tables(&self, paths: &CallPaths) -> CallPathTables {
+        paths.tables(self.runtime_frames, self.sort, self.top.unwrap_or(TOP_PATHS))
+    }
+}

@@ -1,0 +1,30 @@
+//! `taskscope report`: where the time went and what is to blame.
+//!
+//! The arguments become a [`Request`], which each question answers if it is its own: [`profile`], [`graph`], [`threads`].
+
+mod call_paths;
+mod graph;
+mod page;
+mod profile;
+mod request;
+mod shown;
+mod threads;
+
+pub use request::Args;
+
+use crate::newest::choose;
+use request::Request;
+use std::process::ExitCode;
+
+/// Prints the report.
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    choose(&mut args.trace)?;
+    let request = Request::of(args)?;
+    if let Some(code) = profile::run(&request)? {
+        return Ok(code);
+    }
+    if let Some(code) = graph::run(&request)? {
+        return Ok(code);
+    }
+    threads::run(&request)
+}

@@ -1,0 +1,242 @@
+//! The arguments of `taskscope report`, parsed once into a typed request.
+
+use super::call_paths::{PathsArgs, PathsRequest};
+use super::graph::GraphArgs;
+use super::shown::{ShownArgs, ShownRequest};
+use crate::newest::UNNAMED;
+use crate::output;
+use crate::reading::SelectionArgs;
+use clap::ValueEnum;
+use std::path::PathBuf;
+use taskscope_session::selection::Selection;
+use taskscope_view::{CausesSection, Section};
+
+/// Say where the time of a recorded run went, and what caused the losses.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Trace directory; or a profile, or a directory of profiles [default: the newest in the working directory].
+    #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
+    pub trace: PathBuf,
+    /// Print JSON (schemas: docs/report.schema.json, docs/causes.schema.json, docs/profile.schema.json).
+    #[arg(long)]
+    pub json: bool,
+    /// Write the report as one HTML file that needs nothing else, and print nothing.
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub html: Option<PathBuf>,
+    /// Print the threads' time as a picture of characters instead.
+    #[arg(long, conflicts_with_all = ["json", "html", "section"])]
+    pub timeline: bool,
+    /// Parts to print.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
+    pub section: Vec<SectionName>,
+    /// Rows of each table [default: 3; 20 of call paths].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub top: Option<u16>,
+    /// Do not print notices of this name.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub allow: Vec<String>,
+    /// Print lines of this many characters [default: the terminal's width, or 100].
+    #[arg(long, value_name = "N")]
+    pub width: Option<u16>,
+    /// Begin as the summary of `record`, with this text about the trace.
+    #[arg(long, value_name = "TEXT", hide = true)]
+    pub recorded: Option<String>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    #[command(flatten)]
+    pub shown: ShownArgs,
+    #[command(flatten)]
+    pub paths: PathsArgs,
+}
+
+/// A part of the report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum SectionName {
+    /// The run: how complete, how costly
+    Summary,
+    /// Parallel efficiency and its factors
+    Efficiency,
+    /// Ranks of an MPI job
+    Ranks,
+    /// Calls of MPI
+    Calls,
+    /// Where the time went
+    Time,
+    /// The largest losses with their causes
+    Findings,
+    /// Time of each thread
+    Threads,
+    /// Task types
+    Tasks,
+    /// Parallel and worksharing constructs
+    Constructs,
+    /// Locks and critical constructs
+    Locks,
+    /// Device queues
+    Devices,
+    /// What the program emits of itself
+    Instrumentation,
+    /// Call paths
+    CallPaths,
+    /// The same as call-paths
+    Profile,
+    /// All of these
+    All,
+    /// By the task graph: what every worker-nanosecond went into
+    Ledger,
+    /// By the task graph: what is to blame for losses
+    Blame,
+    /// By the task graph: waiting for data
+    Data,
+    /// By the task graph: ready tasks without a worker
+    Queues,
+    /// By the task graph: what the lost time means
+    Diagnosis,
+    /// By the task graph: starvation, latency, overhead
+    Idle,
+    /// By the task graph: the critical path
+    Path,
+    /// By the task graph: POP's efficiencies
+    Pop,
+    /// By the task graph: the run with other costs
+    #[value(name = "whatif")]
+    WhatIf,
+}
+
+impl SectionName {
+    /// The name on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// The section of threads' time, if it is one.
+    fn of_run(self) -> Option<Section> {
+        Some(match self {
+            SectionName::Summary => Section::Summary,
+            SectionName::Efficiency => Section::Efficiency,
+            SectionName::Ranks => Section::Ranks,
+            SectionName::Calls => Section::Calls,
+            SectionName::Time => Section::Time,
+            SectionName::Findings => Section::Findings,
+            SectionName::Threads => Section::Threads,
+            SectionName::Tasks => Section::Tasks,
+            SectionName::Constructs => Section::Constructs,
+            SectionName::Locks => Section::Locks,
+            _ => return None,
+        })
+    }
+
+    /// The section of the task graph, if it is one.
+    fn of_graph(self) -> Option<CausesSection> {
+        Some(match self {
+            SectionName::Ledger => CausesSection::Ledger,
+            SectionName::Blame => CausesSection::Blame,
+            SectionName::Data => CausesSection::Data,
+            SectionName::Queues => CausesSection::Queues,
+            SectionName::Diagnosis => CausesSection::Diagnosis,
+            SectionName::Idle => CausesSection::Idle,
+            SectionName::Path => CausesSection::Path,
+            SectionName::Pop => CausesSection::Pop,
+            SectionName::WhatIf => CausesSection::WhatIf,
+            _ => return None,
+        })
+    }
+}
+
+/// The form of the report.
+#[derive(Clone, Debug)]
+pub enum Form {
+    /// Lines for a person.
+    Text,
+    /// One JSON document.
+    Json,
+    /// An HTML page in this file.
+    Page(PathBuf),
+    /// A timeline of characters.
+    Timeline,
+}
+
+/// What a report is asked for.
+pub struct Request {
+    /// The trace or profile.
+    pub trace: PathBuf,
+    /// The form.
+    pub form: Form,
+    /// The sections that are named; none for the short report.
+    pub sections: Vec<SectionName>,
+    /// Rows of each table, where it was given.
+    pub top: Option<usize>,
+    /// Columns of the output.
+    pub width: usize,
+    /// Notices that are not printed.
+    pub allow: Vec<String>,
+    /// Text about the trace, before the summary of `record`.
+    pub recorded: Option<String>,
+    /// The part of the trace.
+    pub selection: Selection,
+    /// Questions about the task graph.
+    pub graph: GraphArgs,
+    /// Instrumentation.
+    pub shown: ShownRequest,
+    /// Call paths.
+    pub paths: PathsRequest,
+}
+
+impl Request {
+    /// Parses the arguments.
+    ///
+    /// # Errors
+    /// If the selection cannot be understood, or options contradict each other.
+    pub fn of(args: Args) -> anyhow::Result<Request> {
+        let form = match (args.html, args.timeline, args.json) {
+            (Some(file), ..) => Form::Page(file),
+            (None, true, _) => Form::Timeline,
+            (None, false, true) => Form::Json,
+            (None, false, false) => Form::Text,
+        };
+        let top = args.top.map(usize::from);
+        let names = |names: &[SectionName]| args.section.iter().any(|section| names.contains(section));
+        let by_paths = names(&[SectionName::CallPaths, SectionName::Profile]);
+        Ok(Request {
+            form,
+            top,
+            width: args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100),
+            shown: ShownRequest::of(&args.shown, names(&[SectionName::Instrumentation]), top)?,
+            paths: PathsRequest::of(args.paths, by_paths, top),
+            trace: args.trace,
+            sections: args.section,
+            allow: args.allow,
+            recorded: args.recorded,
+            selection: args.selection.parse()?,
+            graph: args.graph,
+        })
+    }
+
+    /// Whether a section is named, or all are.
+    pub fn names(&self, section: SectionName) -> bool {
+        self.sections.iter().any(|name| *name == section || *name == SectionName::All)
+    }
+
+    /// Whether nothing is asked for by name.
+    pub fn is_short(&self) -> bool {
+        self.sections.is_empty() && !self.paths.is_asked && !self.shown.is_asked
+    }
+
+    /// The sections of threads' time that are asked for.
+    pub fn run_sections(&self) -> Vec<Section> {
+        if self.is_short() {
+            return Section::SHORT.to_vec();
+        }
+        let named: Vec<Section> = self.sections.iter().filter_map(|name| name.of_run()).collect();
+        let all = self.sections.contains(&SectionName::All);
+        Section::ALL.into_iter().filter(|section| all || named.contains(section)).collect()
+    }
+
+    /// The sections of the task graph that are asked for.
+    pub fn graph_sections(&self) -> Vec<CausesSection> {
+        let named: Vec<CausesSection> = self.sections.iter().filter_map(|name| name.of_graph()).collect();
+        CausesSection::ALL.into_iter().filter(|section| named.contains(section)).collect()
+    }
+}

@@ -1,0 +1,91 @@
+//! What instrumented threads or tasks showed, in `taskscope report`.
+
+use crate::messages::Failure;
+use crate::verbs::choices::BehaviourChoice;
+use crate::verbs::dump_shown::By;
+use anyhow::Context;
+use std::path::Path;
+use taskscope_event::models::{instrument, model_of};
+use taskscope_session::Session;
+use taskscope_session::instrumentation::{self, Behaviour, Names, Times, TimesOptions};
+use taskscope_session::selection::Selection;
+use taskscope_trace::{OpenOptions, Trace};
+use taskscope_view::instrumentation::{Instrumentation, LANES_IN_JSON, ShownTimes};
+
+/// How to look at what programs emit of themselves.
+#[derive(clap::Args)]
+pub struct ShownArgs {
+    /// Times of what instrumented threads show, or tasks in their own time (--section instrumentation) [default: thread]
+    #[arg(long, value_name = "BY", value_enum, conflicts_with_all = ["html", "timeline"])]
+    shown: Option<By>,
+    /// With it, how a switch of tasks looks [default: stacked]
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["html", "timeline"])]
+    behaviour: Option<BehaviourChoice>,
+}
+
+/// The times of instrumentation that are asked for.
+pub struct ShownRequest {
+    /// Whether they are asked for by name.
+    pub is_asked: bool,
+    by: instrumentation::By,
+    behaviour: Behaviour,
+    top: Option<usize>,
+}
+
+impl ShownRequest {
+    /// Takes the arguments; `by_section` where the section is named.
+    ///
+    /// # Errors
+    /// If the behaviour has no times.
+    pub fn of(args: &ShownArgs, by_section: bool, top: Option<usize>) -> anyhow::Result<ShownRequest> {
+        if args.behaviour == Some(BehaviourChoice::Raw) {
+            return Err(Failure::new("--behaviour raw is for dump --shown")
+                .why("at a switch of tasks it does not end what was shown, so nothing has a length")
+                .remedy("one of: plain, stacked-states, stacked-bursts, stacked")
+                .into());
+        }
+        Ok(ShownRequest {
+            is_asked: by_section || args.shown.is_some() || args.behaviour.is_some(),
+            by: args.shown.unwrap_or(By::Thread).into(),
+            behaviour: args.behaviour.unwrap_or(BehaviourChoice::Stacked).into(),
+            top,
+        })
+    }
+
+    /// The section as text.
+    pub fn text(&self, trace: &Path, selection: &Selection, width: usize) -> anyhow::Result<String> {
+        let top = self.top.unwrap_or(10);
+        let mut text = self.with_times(trace, selection, top, |shown| shown.text(top, width))?;
+        if let Some(part) = &selection.words {
+            text.push_str(&format!("  only {part}\n"));
+        }
+        Ok(text)
+    }
+
+    /// The section for JSON.
+    pub fn facts(&self, trace: &Path, selection: &Selection) -> anyhow::Result<Instrumentation> {
+        let lanes = self.top.unwrap_or(LANES_IN_JSON);
+        self.with_times(trace, selection, lanes, |shown| shown.facts())
+    }
+
+    fn with_times<T>(
+        &self,
+        trace: &Path,
+        selection: &Selection,
+        lanes: usize,
+        with: impl FnOnce(ShownTimes<'_>) -> T,
+    ) -> anyhow::Result<T> {
+        let trace = Trace::open(trace, &OpenOptions::default())
+            .with_context(|| format!("cannot read {}", trace.display()))?;
+        let names = Names::of(&trace);
+        let options = TimesOptions { by: self.by, behaviour: self.behaviour, lanes };
+        let times = Times::of(&trace, &names, selection, options);
+        Ok(with(ShownTimes { trace: &trace, names: &names, options, times }))
+    }
+}
+
+/// Whether the program emits something of itself.
+pub fn is_in(session: &Session) -> bool {
+    let model = model_of(instrument::LETTER).map(|model| model.name);
+    session.events_by_model.iter().any(|(name, _)| Some(*name) == model)
+}

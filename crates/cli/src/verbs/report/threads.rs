@@ -1,0 +1,122 @@
+//! The report of a trace by its threads' time.
+
+use super::page::write_html;
+use super::request::{Form, Request, SectionName};
+use super::shown;
+use crate::output;
+use crate::watch::Watch;
+use anyhow::Context;
+use serde_json::json;
+use std::io::Write;
+use std::process::ExitCode;
+use taskscope_execution::lod::Timeline;
+use taskscope_view::{CallPaths, ReportOptions, Section, format};
+
+/// Reports a trace.
+///
+/// # Errors
+/// If it cannot be read, or the report not be written.
+pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
+    let watch = Watch::start();
+    let session = crate::verbs::open_part_watched(&request.trace, &request.selection, &watch)?;
+    watch.stage("analysing");
+    if let Form::Page(file) = &request.form {
+        return write_html(file, session, &watch);
+    }
+    let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
+    drop(watch);
+    let mut out = output::results();
+    let width = request.width;
+    // A trace of devices alone has nothing to say about threads.
+    let of_threads = session.execution.range() != (0, 0);
+    match &request.form {
+        Form::Timeline => {
+            let execution = &session.execution;
+            let text = taskscope_view::timeline_text(
+                execution,
+                &session.devices,
+                &Timeline::of_sections(execution),
+                width,
+            );
+            out.write_all(text.as_bytes())?;
+            for note in taskscope_view::notes_of_filter(&session) {
+                writeln!(out, "note: {note}")?;
+            }
+        }
+        Form::Json => {
+            let mut report = taskscope_view::report_json(&session, &analysis, &problems);
+            if let Some(devices) = taskscope_view::devices::in_time(&session) {
+                report["devices"] = json!(devices);
+            }
+            if request.paths.is_asked || !session.execution.samples.rows.is_empty() {
+                report["call_paths"] =
+                    json!(request.paths.tables(&CallPaths::of_session(&session, request.paths.context)));
+            }
+            if request.shown.is_asked || shown::is_in(&session) {
+                report["instrumentation"] = json!(request.shown.facts(&request.trace, &request.selection)?);
+            }
+            output::write_json(&mut out, &report)?;
+        }
+        Form::Text | Form::Page(_) => {
+            let mut sections = request.run_sections();
+            let is_short = request.is_short();
+            // Without events no worker's state is known, and what is computed from them would be of nothing.
+            let samples_alone = taskscope_view::knows_samples_alone(&session, &analysis);
+            let splits_threads = samples_alone && (is_short || sections.contains(&Section::Threads));
+            if samples_alone {
+                sections.retain(|section| *section == Section::Summary);
+            }
+            let options = ReportOptions {
+                sections,
+                top: request.top.unwrap_or(3),
+                width,
+                allow: request.allow.clone(),
+                recorded: request.recorded.clone(),
+            };
+            let mut text = String::new();
+            if of_threads && !options.sections.is_empty() {
+                text += &taskscope_view::report_text(&session, &analysis, &problems, &options);
+            }
+            // After a run of which only queues were recorded there is nothing else to tell.
+            let queues_alone = !of_threads && request.recorded.is_some();
+            if is_short || queues_alone || request.names(SectionName::Devices) {
+                text += &narrowed(taskscope_view::devices::report_text(&session), width);
+            }
+            let all = request.sections.contains(&SectionName::All);
+            if request.shown.is_asked || (all && shown::is_in(&session)) {
+                text += &narrowed(request.shown.text(&request.trace, &request.selection, width)?, width);
+            }
+            if splits_threads {
+                text += &narrowed(taskscope_view::thread_split_text(&session.execution), width);
+            }
+            if samples_alone && (is_short || request.recorded.is_some()) {
+                text += &narrowed(request.paths.short_text(&session, &request.trace, width), width);
+            }
+            if request.paths.is_asked || all {
+                text += &narrowed(request.paths.text(&session, width, samples_alone), width);
+            }
+            if text.trim().is_empty() {
+                let names: Vec<String> = request.sections.iter().map(|section| section.name()).collect();
+                text = format!("  nothing in this trace, or the part of it, is of: {}\n", names.join(", "));
+            }
+            out.write_all(text.as_bytes())?;
+        }
+    }
+    out.flush().context("cannot write the report")?;
+    // The process ends here: giving a large run's memory back piece by piece would only take time.
+    std::mem::forget((session, analysis));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A text with tables that are wider than a narrow terminal: their lines are broken between words there. Commands are
+/// there to be copied, so they stay whole; where nobody reads (100 characters are the default), nothing changes.
+fn narrowed(text: String, width: usize) -> String {
+    if width >= 100 {
+        return text;
+    }
+    let lines = text.split('\n').map(|line| match line.contains("taskscope ") {
+        true => line.to_string(),
+        false => format::broken(line, width).join("\n"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
