@@ -5,7 +5,7 @@ use super::elf::{self, Dynamic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A program with all libraries that the loader maps at its start, the program first. Libraries
 /// that are not found are left out: the loader will say so itself.
@@ -90,7 +90,16 @@ fn candidates(name: &str, first: &[PathBuf]) -> Vec<PathBuf> {
 
 fn library_path() -> Vec<PathBuf> {
     let paths = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()).collect()
+    let users = std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty());
+    let of_scripts = SEARCHED_FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    of_scripts.into_iter().chain(users).collect()
+}
+
+static SEARCHED_FIRST: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Has these directories searched before those of `LD_LIBRARY_PATH`: scripts put them in front of it for what they start.
+pub fn search_first(directories: Vec<PathBuf>) {
+    *SEARCHED_FIRST.lock().unwrap_or_else(PoisonError::into_inner) = directories;
 }
 
 /// Replaces `$ORIGIN` by the directory of the object that carries the path.

@@ -240,6 +240,8 @@ fn record(
         run_file.recording_cost_ns_per_event = taskscope_record::calibration::nanos_per_event(&trace.path);
     }
     if !recorded && profiles.is_empty() {
+        // Some may have been built by the command.
+        let programs = &wrapped::programs_of(program, &args.command[1..]);
         let run = not_recorded::Run { file: &run_file, programs, seen: &watcher.seen, uses_ovni };
         run_file.not_recorded = Some(NotRecorded::of(&run));
     }

@@ -1,6 +1,7 @@
 //! Which programs a command starts: itself, and what it plainly names when it is a wrapper
 //! (`mpirun -n 4 ./app`, `env X=1 ./app`, `sh -c './app 3'`, `bash run.sh`, `make run`, a script that calls `"$dir/$prog"`).
 
+use super::loader;
 use super::program;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -48,6 +49,7 @@ pub fn programs_of(program: &Path, arguments: &[OsString]) -> Vec<PathBuf> {
             search.look_through(&script, &text);
         }
     }
+    loader::search_first(search.libraries);
     search.programs
 }
 
@@ -58,6 +60,8 @@ struct Search {
     scripts: Vec<PathBuf>,
     /// Where relative names may lead, beside the current directory.
     directories: Vec<PathBuf>,
+    /// Where scripts have the loader look for libraries.
+    libraries: Vec<PathBuf>,
 }
 
 impl Search {
@@ -96,6 +100,7 @@ impl Search {
         let mut directories = self.directories.clone();
         directories.push(own.to_owned());
         let text = expanded(text, own);
+        self.look_for_library_path(&text, &directories);
         // The program behind a wrapper of libtool is beside it.
         if text.contains("libtool")
             && let Some(name) = script.file_name()
@@ -116,6 +121,21 @@ impl Search {
             let word = word.rsplit('=').next().unwrap_or(word);
             if word.len() > 1 && !word.starts_with('-') && looked_at.insert(word) {
                 self.resolve(word, &directories);
+            }
+        }
+    }
+
+    /// Notes the directories to which a script sets `LD_LIBRARY_PATH`.
+    fn look_for_library_path(&mut self, text: &str, directories: &[PathBuf]) {
+        for rest in text.split("LD_LIBRARY_PATH=").skip(1) {
+            let value = rest.split(|c: char| c != ':' && is_separator(c)).next().unwrap_or_default();
+            for path in value.split(':').filter(|path| !path.is_empty()).map(Path::new) {
+                let relative = directories.iter().filter(|_| path.is_relative()).map(|base| base.join(path));
+                for place in std::iter::once(path.to_owned()).chain(relative).filter(|place| place.is_dir()) {
+                    if self.libraries.len() < MAX_PROGRAMS && !self.libraries.contains(&place) {
+                        self.libraries.push(place);
+                    }
+                }
             }
         }
     }
@@ -304,6 +324,20 @@ mod tests {
             ["app", "second"].iter().all(|name| made.iter().any(|path| path.ends_with(name))),
             "{made:?}"
         );
+    }
+
+    #[test]
+    fn library_paths_of_scripts_are_noted() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["lib", "other"] {
+            std::fs::create_dir(root.path().join(name)).unwrap();
+        }
+        let mut search = Search::default();
+        let script = root.path().join("run.sh");
+        let text = "here=$(dirname \"$0\")\nLD_LIBRARY_PATH=\"$here/lib:$LD_LIBRARY_PATH\"\nexport LD_LIBRARY_PATH\n\
+                    LD_LIBRARY_PATH=other:/not/there ./app; echo LD_LIBRARY_PATH=\n";
+        search.look_through(&script, text);
+        assert_eq!(search.libraries, [root.path().join("lib"), root.path().join("other")]);
     }
 
     #[test]
