@@ -3,6 +3,7 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 use support::*;
@@ -379,34 +380,52 @@ fn metadata_is_on_disk_when_a_signal_ends_the_program() {
         let output = command.args([signal.to_string(), of.to_string()]).output().unwrap();
         assert_eq!(output.status.signal(), Some(if signal == 0 { 6 } else { signal }));
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-        let trace = open(&trace);
-        assert_eq!(trace.streams().len(), 2);
-        for stream in trace.streams() {
-            let is_first = stream.metadata.tid == stream.metadata.pid;
-            let labels = if is_first { of } else { 2 };
-            assert!(!stream.is_finished());
-            assert_eq!(stream.metadata.app_id, Some(0));
-            let text = std::fs::read(stream.directory.join("stream.json")).unwrap();
-            let raw: serde_json::Value = serde_json::from_slice(&text).unwrap();
-            assert_eq!(raw["ovni"]["require"], serde_json::json!({ "nosv": "2.7.0", "ovni": "1.1.0" }));
-            assert_eq!(raw["nosv"], serde_json::json!({ "can_breakdown": false }));
-            let solver =
-                serde_json::json!({ "name": "multigrid", "levels": [1, { "cells": 8 }], "tolerance": 0.5 });
-            assert_eq!(raw["solver"], solver);
-            let marks = &raw["ovni"]["mark"];
-            assert_eq!(marks["3"]["title"], "phase");
-            assert_eq!(marks["3"]["labels"].as_object().unwrap().len(), labels);
-            assert_eq!(marks["3"]["labels"][labels.to_string()], format!("solve \"{labels}\""));
-            assert_eq!(marks["4"], serde_json::json!({ "title": "depth", "chan_type": "stack" }));
-            let cpus = stream.metadata.loom_cpus.iter().flatten();
-            assert_eq!(cpus.count(), if is_first { of } else { 0 });
-            let rank = is_first.then_some((3, 8));
-            assert_eq!(stream.metadata.rank.zip(stream.metadata.nranks), rank);
-            let events = stream.events_of(File::Standard).count();
-            assert_eq!(events, if is_first { 2 } else { 1 });
-        }
+        assert_whole_metadata(&trace, of);
+    }
+    // A fault, an end without destructors, another program, a limit.
+    for (end, signal, code) in [
+        ("fault", Some(11), None),
+        ("exit", None, Some(4)),
+        ("exec", None, Some(0)),
+        ("limit", Some(9), None),
+    ] {
+        let trace = directory.join(format!("trace-{end}"));
+        let output = command(&program, &directory, &trace).args(["9", "3", end]).output().unwrap();
+        assert_eq!((output.status.signal(), output.status.code()), (signal, code), "{end}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        assert_whole_metadata(&trace, 3);
     }
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// What `sudden_end.c` tells is in the metadata, with so many CPUs and labels, and its events are there.
+fn assert_whole_metadata(trace: &Path, of: usize) {
+    let trace = open(trace);
+    assert_eq!(trace.streams().len(), 2);
+    for stream in trace.streams() {
+        let is_first = stream.metadata.tid == stream.metadata.pid;
+        let labels = if is_first { of } else { 2 };
+        assert!(!stream.is_finished());
+        assert_eq!(stream.metadata.app_id, Some(0));
+        let text = std::fs::read(stream.directory.join("stream.json")).unwrap();
+        let raw: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(raw["ovni"]["require"], serde_json::json!({ "nosv": "2.7.0", "ovni": "1.1.0" }));
+        assert_eq!(raw["nosv"], serde_json::json!({ "can_breakdown": false }));
+        let solver =
+            serde_json::json!({ "name": "multigrid", "levels": [1, { "cells": 8 }], "tolerance": 0.5 });
+        assert_eq!(raw["solver"], solver);
+        let marks = &raw["ovni"]["mark"];
+        assert_eq!(marks["3"]["title"], "phase");
+        assert_eq!(marks["3"]["labels"].as_object().unwrap().len(), labels);
+        assert_eq!(marks["3"]["labels"][labels.to_string()], format!("solve \"{labels}\""));
+        assert_eq!(marks["4"], serde_json::json!({ "title": "depth", "chan_type": "stack" }));
+        let cpus = stream.metadata.loom_cpus.iter().flatten();
+        assert_eq!(cpus.count(), if is_first { of } else { 0 });
+        let rank = is_first.then_some((3, 8));
+        assert_eq!(stream.metadata.rank.zip(stream.metadata.nranks), rank);
+        let events = stream.events_of(File::Standard).count();
+        assert_eq!(events, if is_first { 2 } else { 1 });
+    }
 }
 
 #[test]

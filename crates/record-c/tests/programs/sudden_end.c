@@ -1,10 +1,12 @@
 /* Tells everything that metadata can hold, emits events, and ends by the signal of its first argument, or by abort.
- * The second argument is the number of CPUs, and of labels. */
+ * The second argument is the number of CPUs, and of labels; a third one another end. */
 #include "ovni_abi.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static int ready[2];
@@ -55,6 +57,19 @@ main(int argc, char **argv)
 	if (pipe(ready) != 0 || pthread_create(&thread, NULL, second, NULL) != 0 || read(ready[0], &byte, 1) != 1)
 		return 2;
 	ovni_mark_set(3, 2);
+	if (argc > 3 && strcmp(argv[3], "fault") == 0)
+		*(volatile int *) NULL = 1;
+	if (argc > 3 && strcmp(argv[3], "exit") == 0)
+		_exit(4);
+	if (argc > 3 && strcmp(argv[3], "exec") == 0)
+		return execl("/bin/true", "true", (char *) NULL);
+	if (argc > 3 && strcmp(argv[3], "limit") == 0) {
+		/* The kernel ends it at the second limit. */
+		struct rlimit limit = { 1, 1 };
+		setrlimit(RLIMIT_CPU, &limit);
+		for (volatile long spins = 0;; spins++)
+			;
+	}
 	if (number == 0)
 		abort();
 	kill(getpid(), number);
