@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use taskscope_analysis::call_paths::{CallPathOptions, TaskContext, profile_of};
 use taskscope_analysis::hybrid::hybrid;
 use taskscope_analysis::{Culprit, analyse, split_lock_waits};
-use taskscope_execution::{Execution, Group, State, ThreadIndex};
+use taskscope_event::models::samples::{flag, state};
+use taskscope_execution::samples::{Level, NewSample};
+use taskscope_execution::{Execution, Group, OsSource, RegionIndex, State, TaskIndex, ThreadIndex};
 use taskscope_profile::{Marker, Metric};
 use taskscope_testkit::script::any_program;
 
@@ -123,6 +125,27 @@ fn check_call_paths(execution: &Execution) {
     }
 }
 
+/// The time of all paths is the ledger's, whatever the samples are.
+fn check_times_of_paths(execution: &Execution) {
+    let ledger = taskscope_analysis::book(execution);
+    let (profile, quality) = profile_of(execution, CallPathOptions::default());
+    let total = |metric| profile.tree.total(metric);
+    if quality.samples == 0 {
+        return assert_eq!(total(Metric::TIME), 0);
+    }
+    assert_eq!(total(Metric::TIME), ledger.capacity_ns + quality.other_threads_ns);
+    if quality.other_threads_ns > 0 {
+        return;
+    }
+    let group = |group| ledger.by_state.of_group(group);
+    let code = group(Group::Useful) + group(Group::Runtime) + group(Group::Unknown);
+    assert_eq!(total(Metric::WORK) + total(Metric::OVERHEAD), code);
+    assert_eq!(total(Metric::OUT_OF_CPU), group(Group::Off));
+    assert_eq!(total(Metric::BLOCKED), group(Group::Blocked));
+    let taken: u64 = Metric::all().filter(|metric| metric.is_taken()).map(total).sum();
+    assert_eq!(total(Metric::WAITING), taken);
+}
+
 /// Holds of one object never overlap.
 fn check_holds(execution: &Execution) {
     let mut holds = execution.holds.clone();
@@ -143,6 +166,38 @@ proptest! {
         let execution = any_program(threads, &choices).play();
         check(&execution);
         check_holds(&execution);
+    }
+
+    #[test]
+    fn the_time_of_all_paths_is_the_ledgers(
+        threads in 1_usize..5,
+        choices in prop::collection::vec((0_usize..5, 0_u16..50, 0_usize..200, any::<[u8; 16]>()), 1..300),
+        samples in prop::collection::vec((0_usize..5, 0_u64..8000, 1_u64..500, 0_u32..2, any::<[u8; 3]>()), 0..60),
+        off in prop::collection::vec(0_u64..8000, 0..8),
+    ) {
+        let levels = [Level { first: 0, end: 1, region: RegionIndex::NONE, task: TaskIndex::NONE }];
+        let states = [0, state::BARRIER_EXPLICIT, state::OVERHEAD, state::LOCK, state::IDLE];
+        let stacks: Vec<[u64; 2]> =
+            samples.iter().map(|(.., bytes)| [u64::from(bytes[0] % 3), 9]).collect();
+        let samples: Vec<NewSample<'_>> = (samples.iter().zip(&stacks))
+            .map(|((thread, at, weight_ns, flags, bytes), stack)| NewSample {
+                thread: ThreadIndex((thread % threads) as u32),
+                at: 1000 + at,
+                weight_ns: *weight_ns,
+                flags: flags * flag::IN_RUNTIME,
+                state: states[usize::from(bytes[1]) % states.len()],
+                levels: &levels[..usize::from(bytes[2] % 2)],
+                addresses: stack,
+            })
+            .collect();
+        let mut execution = any_program(threads, &choices).play_with_samples(&samples);
+        check_times_of_paths(&execution);
+        let mut off: Vec<u64> = off.iter().map(|at| 1000 + at).collect();
+        off.sort_unstable();
+        let off: Vec<(u64, u64)> = off.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        execution.add_off_cpu(ThreadIndex(0), OsSource::Switches, &off, &[]);
+        execution.attribute_system_time();
+        check_times_of_paths(&execution);
     }
 
     /// Of some threads every sum is as exact, their time is the same as in the whole, and what all of them are charged with

@@ -7,7 +7,8 @@
 use std::path::Path;
 use taskscope_event::models::{MODELS, dictionary, model_of, omp, openmp, ovni, wait};
 use taskscope_event::{Code, framing};
-use taskscope_execution::{Execution, ExecutionBuilder};
+use taskscope_execution::samples::NewSample;
+use taskscope_execution::{Execution, ExecutionBuilder, Observer};
 use taskscope_model::semantic::Interpreter;
 
 /// The process id of a script's process. Its threads have the ids from here on.
@@ -183,6 +184,11 @@ impl Script {
 
     /// Plays the program through the semantic model.
     pub fn play(&self) -> Execution {
+        self.play_with_samples(&[])
+    }
+
+    /// Plays the program and then adds samples of its threads, whose row is their number in the script.
+    pub fn play_with_samples(&self, samples: &[NewSample<'_>]) -> Execution {
         let mut builder = ExecutionBuilder::new();
         let mut interpreter = Interpreter::new();
         let process = builder.add_process("host.100", PID);
@@ -196,6 +202,7 @@ impl Script {
             builder.event(threads[entry.thread], entry.at);
             interpreter.event(threads[entry.thread], entry.at, entry.code, &entry.payload, &mut builder);
         }
+        samples.iter().for_each(|sample| builder.sample(sample));
         builder.finish()
     }
 

@@ -28,10 +28,10 @@ const opened = new Set();
 const ROWS_ON_PAPER = 60;
 
 /**
- * A table; columns with `number` are aligned right. Rows beyond `shown` wait behind a button; on paper, where
+ * A table; columns with `number` are aligned right, those with `value` have it as `data-value`, which tests read. Rows beyond `shown` wait behind a button; on paper, where
  * nobody can press it, more are shown at once, and how many are missing.
  * @param {string} caption
- * @param {{title: string, number?: boolean, cell: (row: any) => Node | string}[]} columns
+ * @param {{title: string, number?: boolean, value?: (row: any) => number | null, cell: (row: any) => Node | string}[]} columns
  * @param {any[]} rows
  * @param {number} shown
  * @returns {HTMLElement}
@@ -41,7 +41,7 @@ export function table(caption, columns, rows, shown = 12) {
   const add = (from, to) => {
     for (const row of rows.slice(from, to)) {
       body.append(element('tr', {}, ...columns.map((column, i) =>
-        element(i === 0 ? 'th' : 'td', { class: column.number ? 'number' : null, scope: i === 0 ? 'row' : null }, column.cell(row)))));
+        element(i === 0 ? 'th' : 'td', { class: column.number ? 'number' : null, scope: i === 0 ? 'row' : null, 'data-value': column.value ? column.value(row) : null }, column.cell(row)))));
     }
   };
   const printed = isPrinting();

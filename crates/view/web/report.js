@@ -20,7 +20,7 @@ export function nameOf(text) {
 }
 
 /**
- * The order of words in which a number stands on the page, and the path of it in the JSON: tests read it.
+ * A number of the page with its path in the JSON, which tests read.
  * @param {string} path
  * @param {number | null | undefined} value
  * @param {(value: number) => string} format
@@ -119,22 +119,22 @@ function tables(report, overview, theme) {
   const { unit, show } = unitOf(capacity);
   if ((report.causes || []).length) made.push(table('Where the time of the workers went', [
     { title: 'state', cell: (row) => label(row.cause) }, { title: 'place', cell: (row) => nameOf(row.where) },
-    { title: `worker-${unit}`, number: true, cell: (row) => show(row.ns) }, { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
+    { title: `worker-${unit}`, number: true, value: (row) => row.ns, cell: (row) => show(row.ns) }, { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
     { title: '', cell: (row) => bar(row.ns / capacity, label(row.cause), colour(row.cause)) },
   ], report.causes));
   if ((report.mpi_calls || []).length) made.push(table('Calls of MPI', [
     { title: 'call', cell: (row) => row.call }, { title: 'place', cell: (row) => nameOf(row.where) },
-    { title: 'calls', number: true, cell: (row) => formatCount(row.calls) }, { title: 'bytes', number: true, cell: (row) => formatCount(row.bytes) },
-    { title: 'time in calls (all threads)', number: true, cell: (row) => formatTime(row.ns) }, { title: 'waiting for a rank (all threads)', number: true, cell: (row) => formatTime(row.wait_ns) },
+    { title: 'calls', number: true, value: (row) => row.calls, cell: (row) => formatCount(row.calls) }, { title: 'bytes', number: true, value: (row) => row.bytes, cell: (row) => formatCount(row.bytes) },
+    { title: 'time in calls (all threads)', number: true, value: (row) => row.ns, cell: (row) => formatTime(row.ns) }, { title: 'waiting for a rank (all threads)', number: true, value: (row) => row.wait_ns, cell: (row) => formatTime(row.wait_ns) },
     { title: 'waited for', cell: (row) => row.waits.slice(0, 3).map((wait) => `${wait.rank === null ? `process ${wait.pid}` : `rank ${wait.rank}`} (${wait.kind}, ${formatTime(wait.ns)})`).join('; ') },
   ], report.mpi_calls));
   if ((report.task_types || []).length) {
     const rows = report.task_types.map((row, i) => ({ ...row, classes: (overview.histograms || [])[i] || [] }));
     made.push(table('Task types', [
-      { title: 'task type', cell: (row) => nameOf(row.name) }, ...processColumn(rows), { title: 'began', number: true, cell: (row) => formatCount(row.began) },
-      { title: 'in bodies (all threads)', number: true, cell: (row) => formatTime(row.body_ns) },
-      ...(rows.some((row) => row.blocked_ns > 0) ? [{ title: 'blocked in them', number: true, cell: (row) => formatTime(row.blocked_ns) }] : []), { title: 'median', number: true, cell: (row) => formatTime(row.median_ns) },
-      { title: '95 %', number: true, cell: (row) => formatTime(row.p95_ns) }, { title: 'longest', number: true, cell: (row) => formatTime(row.max_ns) },
+      { title: 'task type', cell: (row) => nameOf(row.name) }, ...processColumn(rows), { title: 'began', number: true, value: (row) => row.began, cell: (row) => formatCount(row.began) },
+      { title: 'in bodies (all threads)', number: true, value: (row) => row.body_ns, cell: (row) => formatTime(row.body_ns) },
+      ...(rows.some((row) => row.blocked_ns > 0) ? [{ title: 'blocked in them', number: true, value: (row) => row.blocked_ns, cell: (row) => formatTime(row.blocked_ns) }] : []), { title: 'median', number: true, value: (row) => row.median_ns, cell: (row) => formatTime(row.median_ns) },
+      { title: '95 %', number: true, value: (row) => row.p95_ns, cell: (row) => formatTime(row.p95_ns) }, { title: 'longest', number: true, value: (row) => row.max_ns, cell: (row) => formatTime(row.max_ns) },
       { title: 'durations', cell: (row) => histogram(row.classes, theme) },
     ], rows));
   }
@@ -146,7 +146,7 @@ function tables(report, overview, theme) {
   const waited = [...byWait].sort((a, b) => b[1] - a[1]);
   if (waited.length) {
     made.push(table('Waits by cause', [
-      { title: 'wait', cell: (row) => label(row[0]) }, { title: `worker-${unit}`, number: true, cell: (row) => show(row[1]) },
+      { title: 'wait', cell: (row) => label(row[0]) }, { title: `worker-${unit}`, number: true, value: (row) => row[1], cell: (row) => show(row[1]) },
       { title: 'of capacity', number: true, cell: (row) => formatPercent(row[1], capacity) }, { title: '', cell: (row) => bar(row[1] / capacity, label(row[0]), colour(row[0])) },
     ], waited));
   }
@@ -155,23 +155,23 @@ function tables(report, overview, theme) {
   for (const [key, caption] of [['worksharing', 'Worksharing constructs'], ['regions', 'Parallel constructs']]) {
     if ((report[key] || []).length === 0) continue;
     made.push(table(caption, [
-      { title: 'construct', cell: (row) => nameOf(row.name) }, ...processColumn(report[key]), { title: 'executions', number: true, cell: (row) => formatCount(row.executions) },
-      { title: 'busy (useful or blocked)', number: true, cell: (row) => formatTime(row.busy_ns) }, { title: 'imbalance (threads × longest − busy)', number: true, cell: (row) => formatTime(row.imbalance_ns) },
+      { title: 'construct', cell: (row) => nameOf(row.name) }, ...processColumn(report[key]), { title: 'executions', number: true, value: (row) => row.executions, cell: (row) => formatCount(row.executions) },
+      { title: 'busy (useful or blocked)', number: true, value: (row) => row.busy_ns, cell: (row) => formatTime(row.busy_ns) }, { title: 'imbalance (threads × longest − busy)', number: true, value: (row) => row.imbalance_ns, cell: (row) => formatTime(row.imbalance_ns) },
       { title: 'load balance', number: true, cell: (row) => row.load_balance.toFixed(2) },
     ], report[key]));
   }
   if ((report.locks || []).length) {
     made.push(table('Locks and critical constructs', [
-      { title: 'object', cell: (row) => nameOf(row.object) }, ...processColumn(report.locks), { title: 'acquired', number: true, cell: (row) => formatCount(row.acquisitions) },
-      { title: 'held', number: true, cell: (row) => formatTime(row.held_ns) }, { title: 'longest hold', number: true, cell: (row) => formatTime(row.longest_hold_ns) },
-      { title: 'waited for', number: true, cell: (row) => formatTime(row.waited_ns) },
+      { title: 'object', cell: (row) => nameOf(row.object) }, ...processColumn(report.locks), { title: 'acquired', number: true, value: (row) => row.acquisitions, cell: (row) => formatCount(row.acquisitions) },
+      { title: 'held', number: true, value: (row) => row.held_ns, cell: (row) => formatTime(row.held_ns) }, { title: 'longest hold', number: true, value: (row) => row.longest_hold_ns, cell: (row) => formatTime(row.longest_hold_ns) },
+      { title: 'waited for', number: true, value: (row) => row.waited_ns, cell: (row) => formatTime(row.waited_ns) },
       { title: 'most by', cell: (row) => nameOf(row.holders && row.holders[0] ? row.holders[0].where : null) },
     ], report.locks));
   }
   if (report.starvation) {
     made.push(table('Tasks that were able to run waited for', [
-      { title: 'task type', cell: (row) => nameOf(row.where) }, { title: 'others waited', number: true, cell: (row) => formatTime(row.waited_ns) },
-      { title: 'pieces', number: true, cell: (row) => formatCount(row.pieces) }, { title: 'longest run', number: true, cell: (row) => formatTime(row.longest_ns) },
+      { title: 'task type', cell: (row) => nameOf(row.where) }, { title: 'others waited', number: true, value: (row) => row.waited_ns, cell: (row) => formatTime(row.waited_ns) },
+      { title: 'pieces', number: true, value: (row) => row.pieces, cell: (row) => formatCount(row.pieces) }, { title: 'longest run', number: true, value: (row) => row.longest_ns, cell: (row) => formatTime(row.longest_ns) },
       { title: 'of task', number: true, cell: (row) => row.longest_task === null ? '–' : String(row.longest_task) },
     ], report.starvation.by));
   }
@@ -179,7 +179,7 @@ function tables(report, overview, theme) {
   if (queues.length) {
     made.push(table('Device queues', [
       { title: 'queue', cell: (row) => nameOf(row.name) }, { title: 'device', cell: (row) => nameOf(row.device) },
-      { title: 'kernels', number: true, cell: (row) => formatTime(row.time_ns.kernels) }, { title: 'transfers', number: true, cell: (row) => formatTime(row.time_ns.transfers) },
+      { title: 'kernels', number: true, value: (row) => row.time_ns.kernels, cell: (row) => formatTime(row.time_ns.kernels) }, { title: 'transfers', number: true, value: (row) => row.time_ns.transfers, cell: (row) => formatTime(row.time_ns.transfers) },
       { title: 'idle', number: true, cell: (row) => formatTime(Object.entries(row.time_ns).reduce((sum, [name, ns]) => sum + (name.startsWith('idle') ? ns : 0), 0)) },
       { title: 'longest wait in the queue', number: true, cell: (row) => (row.queueing_ns.operations ? formatTime(row.queueing_ns.longest) : '–') },
     ], queues));
@@ -190,7 +190,7 @@ function tables(report, overview, theme) {
   const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
   if ((report.thread_states || []).length) made.push(table('Threads', [
     { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.name ? ` ${printable(row.name)}` : ''}${row.worker ? '' : ` (${row.kind})`}` },
-    { title: 'events', number: true, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, cell: (row) => formatCount(row.lost_events) },
+    { title: 'events', number: true, value: (row) => row.events, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, value: (row) => row.lost_events, cell: (row) => formatCount(row.lost_events) },
     { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) },
     ...(report.thread_states.some((row) => row.off_cpu !== 'unknown') ? [
       { title: 'running (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(Math.max(0, row.last_ns - row.first_ns - row.runnable_ns - row.blocked_ns), row.last_ns - row.first_ns)) },
@@ -236,8 +236,8 @@ function blameMatrix(blame, label, { unit, show }) {
   const bySize = (map) => [...map.entries()].sort((a, b) => b[1] - a[1]);
   const across = bySize(waits).slice(0, 7);
   return table(`Who made whom wait (worker-${unit})`, [
-    { title: 'culprit', cell: (row) => nameOf(row[0]) }, { title: 'all', number: true, cell: (row) => show(row[1]) },
-    ...across.map(([wait]) => ({ title: label(wait), number: true, cell: (row) => (cells.has(`${row[0]}\n${wait}`) ? show(cells.get(`${row[0]}\n${wait}`)) : '') })),
+    { title: 'culprit', cell: (row) => nameOf(row[0]) }, { title: 'all', number: true, value: (row) => row[1], cell: (row) => show(row[1]) },
+    ...across.map(([wait]) => ({ title: label(wait), number: true, value: (row) => cells.get(`${row[0]}\n${wait}`) || 0, cell: (row) => (cells.has(`${row[0]}\n${wait}`) ? show(cells.get(`${row[0]}\n${wait}`)) : '') })),
   ], bySize(culprits));
 }
 
@@ -263,8 +263,8 @@ function callPaths(report) {
   const measured = ['samples', 'tasks'].includes(report.call_paths.sorted_by) ? formatCount : formatTime;
   const title = titleOf(report.call_paths, report.call_paths.sorted_by);
   const list = functions.length === 0 ? null : table('Functions, wherever they were called', [
-    { title: 'function', cell: (row) => nameOf(row.name) }, { title: `own ${title}`, number: true, cell: (row) => measured(row.own) },
-    { title: `${title} with callees`, number: true, cell: (row) => measured(row.total) },
+    { title: 'function', cell: (row) => nameOf(row.name) }, { title: `own ${title}`, number: true, value: (row) => row.own, cell: (row) => measured(row.own) },
+    { title: `${title} with callees`, number: true, value: (row) => row.total, cell: (row) => measured(row.total) },
     { title: 'place', cell: (row) => (row.file ? `${fitText(String(row.file), 80)}:${row.line ?? '?'}` : '') },
   ], functions);
   const notes = (report.call_paths.notes || []).map((note) => element('p', { class: 'note' }, fitText(String(note), 400)));
@@ -293,7 +293,7 @@ function criticalPath(path, theme) {
     { title: 'what', cell: (row) => { const swatch = element('span', { class: 'swatch' }); swatch.style.background = colour(row.kind); return element('span', {}, swatch, words(row.kind)); } },
     // The lock, call or operation first: within one task type these are what differs.
     { title: 'name (task type)', cell: (row) => nameOf(row.name && row.task_type ? `${row.name} (${row.task_type})` : row.name || row.task_type) },
-    { title: 'time', number: true, cell: (row) => formatTime(row.ns) }, { title: 'of the run', number: true, cell: (row) => formatPercent(row.ns, path.wall_ns) },
+    { title: 'time on the path', number: true, value: (row) => row.ns, cell: (row) => formatTime(row.ns) }, { title: 'of the run', number: true, cell: (row) => formatPercent(row.ns, path.wall_ns) },
   ], path.by_kind), element('p', { class: 'note' }, `All work takes ${formatTime(path.work_ns)}; the longest chain of it ${formatTime(path.span_ns)}, so the work has a parallelism of ${Number(path.parallelism).toFixed(1)}.`));
 }
 
@@ -323,25 +323,25 @@ function pathTables(paths) {
   const counts = main === 'samples' || main === 'tasks';
   const size = (value) => (counts ? formatCount(value) : formatTime(value));
   const title = titleOf(paths, main);
-  const tree = (caption, rows, hasOwn) => table(caption, [
-    { title: 'path', cell: (row) => {
-      const name = element('span', { class: row.hot ? 'hot' : null }, `${row.hot ? '▸ ' : ''}${fitText(row.name, 80)}${(row.what === 'function' || row.state) && row.file ? `  (${row.file.split('/').pop()}:${row.line})` : ''}`);
+  const tree = (caption, rows, isTopDown) => table(caption, [
+    { title: isTopDown ? 'path' : 'function, its callers below', cell: (row) => {
+      const name = element('span', { class: row.hot ? 'hot' : null, 'data-depth': row.depth }, `${row.hot ? '▸ ' : ''}${fitText(row.name, 80)}${(row.what === 'function' || row.state) && row.file ? `  (${row.file.split('/').pop()}:${row.line})` : ''}`);
       name.style.paddingLeft = `${Math.min(row.depth, 30) * 0.8}em`;
       return name;
     } },
-    { title, number: true, cell: (row) => (row[main] ? size(row[main]) : '') },
-    ...(hasOwn ? [{ title: `own ${title}`, number: true, cell: (row) => (row.own ? size(row.own) : '') }] : []),
-    { title: titleOf(paths, 'blocked_ns'), number: true, cell: (row) => time(row, 'blocked_ns') },
-    { title: titleOf(paths, 'out_of_cpu_ns'), number: true, cell: (row) => time(row, 'out_of_cpu_ns') },
-    { title: 'waiting (symptom)', number: true, cell: (row) => time(row, 'waiting_ns') },
-    { title: 'blame (cause)', number: true, cell: (row) => time(row, 'blame_ns') },
-    { title: 'idleness (cause)', number: true, cell: (row) => time(row, 'idleness_ns') },
+    { title: isTopDown ? `${title} with callees` : `own ${title}`, number: true, value: (row) => row[main] || 0, cell: (row) => (row[main] ? size(row[main]) : '') },
+    ...(isTopDown ? [{ title: `own ${title}`, number: true, value: (row) => row.own, cell: (row) => (row.own ? size(row.own) : '') }] : []),
+    { title: titleOf(paths, 'blocked_ns'), number: true, value: (row) => row.blocked_ns || 0, cell: (row) => time(row, 'blocked_ns') },
+    { title: titleOf(paths, 'out_of_cpu_ns'), number: true, value: (row) => row.out_of_cpu_ns || 0, cell: (row) => time(row, 'out_of_cpu_ns') },
+    { title: 'waiting (symptom)', number: true, value: (row) => row.waiting_ns || 0, cell: (row) => time(row, 'waiting_ns') },
+    { title: 'blame (cause)', number: true, value: (row) => row.blame_ns || 0, cell: (row) => time(row, 'blame_ns') },
+    { title: 'idleness (cause)', number: true, value: (row) => row.idleness_ns || 0, cell: (row) => time(row, 'idleness_ns') },
   ], rows, 25);
-  const flat = (caption, rows) => (rows.length === 0 ? null : table(caption, [
-    { title: 'name', cell: (row) => fitText(row.name, 100) }, { title: `own ${title}`, number: true, cell: (row) => size(row.own) },
-    { title: `${title} with callees`, number: true, cell: (row) => (row.total === null ? '' : size(row.total)) },
+  const flat = (caption, name, rows) => (rows.length === 0 ? null : table(caption, [
+    { title: name, cell: (row) => fitText(row.name, 100) }, { title: `own ${title}`, number: true, value: (row) => row.own, cell: (row) => size(row.own) },
+    { title: `${title} with callees`, number: true, value: (row) => row.total, cell: (row) => (row.total === null ? '' : size(row.total)) },
   ], rows));
-  return [tree('Top-down', paths.top_down, true), tree('Bottom-up', paths.bottom_up, false), flat('Loops', paths.loops), flat('Lines', paths.lines)];
+  return [tree('Top-down', paths.top_down, true), tree('Bottom-up', paths.bottom_up, false), flat('Loops', 'loop', paths.loops), flat('Lines', 'line', paths.lines)];
 }
 
 /**
@@ -365,7 +365,7 @@ function stateTotals(totals) {
   const capacity = states.reduce((sum, [, ns]) => sum + ns, 0);
   return states.length === 0 ? null : table('Worker time by state', [
     { title: 'state', cell: ([name]) => name.slice('state.'.length).replaceAll('_', ' ') },
-    { title: 'time', number: true, cell: ([, ns]) => formatTime(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, capacity) },
+    { title: 'time', number: true, value: ([, ns]) => ns, cell: ([, ns]) => formatTime(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, capacity) },
   ], states, 30);
 }
 

@@ -106,7 +106,7 @@ fn add_thread(
     for cut in execution.shown_spans_of_run(thread) {
         let ns = cut.span.nanos();
         let shown = cut.span.section.state;
-        let is_off = shown.group() == Group::Off && cut.under != shown;
+        let is_off = shown.group() == Group::Off;
         // The section of the track, whatever the system did meanwhile.
         let span = Span { section: Section { state: cut.under, ..cut.span.section }, ..cut.span };
         if let Some(marker) = marker_of(execution, &span.section) {
@@ -116,7 +116,7 @@ fn add_thread(
             continue;
         }
         begun.works(&span);
-        let is_blocked = shown == State::Blocked && cut.under != shown;
+        let is_blocked = shown == State::Blocked;
         let of = |stay: &mut Stay| {
             let sum = match (is_off, is_blocked) {
                 (true, _) => &mut stay.off_ns,
@@ -188,8 +188,13 @@ fn stays_of(
                 Metric::OUT_OF_CPU => &mut stay.off,
                 _ => &mut stay.samples,
             };
-            let metric = if metric == Metric::WORK { work_in(section.state) } else { Some(metric) };
-            own.push((placed.node, metric, ns));
+            // In a state that is neither work nor of the runtime a sample of the runtime tells no more.
+            let own_metric = match (work_in(section.state), metric) {
+                (Some(_), Metric::OVERHEAD | Metric::WAITING) => Some(Metric::OVERHEAD),
+                (_, Metric::BLOCKED) => Some(metric),
+                (work, _) => work,
+            };
+            own.push((placed.node, own_metric, ns));
         }
         // In an unknown state the ledger does not set blocked time apart, the samples do.
         if section.state == State::Unknown {
@@ -197,9 +202,9 @@ fn stays_of(
             stay.samples.extend(blocked);
         }
     }
-    for stay in stays.values_mut().filter(|stay| stay.samples.is_empty()) {
+    for ((state, _), stay) in stays.iter_mut().filter(|(_, stay)| stay.samples.is_empty()) {
         let all = stay.blocked.iter().chain(&stay.off);
-        stay.samples = all.map(|(node, _, ns)| (*node, Some(Metric::WORK), *ns)).collect();
+        stay.samples = all.map(|(node, _, ns)| (*node, work_in(*state), *ns)).collect();
     }
     stays.retain(|_, stay| !stay.samples.is_empty());
     stays

@@ -1,0 +1,229 @@
+//! One set of numbers: what a report says twice is equal, in all tables and in JSON, text and HTML (docs/ledger.md).
+
+mod common;
+
+use common::{Compiler, output, record, taskscope};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn parsed(command: &mut Command) -> Value {
+    serde_json::from_slice(&output(command).stdout).unwrap()
+}
+
+/// Sums by name.
+type Sums = BTreeMap<String, u64>;
+
+fn rows<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn number(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or(0)
+}
+
+fn sums_by(rows: &[Value], key: &str) -> Sums {
+    let mut sums = Sums::new();
+    for row in rows {
+        *sums.entry(row[key].as_str().unwrap_or_default().to_string()).or_default() += number(row, "ns");
+    }
+    sums
+}
+
+/// Fails where tables of a report are not sums of one ledger.
+fn assert_one_ledger(report: &Value) {
+    let states = sums_by(rows(report, "causes"), "cause");
+    let of = |names: &[&str]| names.iter().filter_map(|name| states.get(*name)).sum::<u64>();
+    assert_eq!(states.values().sum::<u64>(), number(report, "capacity_ns"), "causes");
+    let mut by_thread = Sums::new();
+    for row in rows(report, "thread_states").iter().filter(|row| row["worker"] == true) {
+        for (state, ns) in row["states"].as_object().unwrap() {
+            *by_thread.entry(state.clone()).or_default() += ns.as_u64().unwrap();
+        }
+    }
+    by_thread.retain(|_, ns| *ns > 0);
+    assert_eq!(by_thread, states, "threads and causes");
+
+    let parts = report["efficiency"].as_object().unwrap();
+    let parts = parts.iter().filter(|(name, _)| name.ends_with("_ns"));
+    assert_eq!(
+        parts.map(|(_, ns)| ns.as_u64().unwrap()).sum::<u64>(),
+        number(report, "capacity_ns"),
+        "efficiency"
+    );
+    for (state, ns) in sums_by(rows(report, "blame"), "cause") {
+        assert_eq!(Some(&ns), states.get(&state), "blame of {state}");
+    }
+    let locks = rows(report, "locks");
+    assert_eq!(
+        locks.iter().map(|lock| number(lock, "waited_ns")).sum::<u64>(),
+        of(&["critical_wait", "lock_wait", "ordered_wait", "atomic_wait"]),
+        "locks"
+    );
+    for lock in locks {
+        let holders = rows(lock, "holders").iter().map(|holder| number(holder, "ns")).sum::<u64>();
+        assert_eq!(holders + number(lock, "unheld_ns"), number(lock, "waited_ns"), "{lock}");
+    }
+    if number(report, "other_threads") == 0 {
+        let bodies = rows(report, "task_types").iter().map(|row| number(row, "body_ns")).sum::<u64>();
+        assert_eq!(bodies, of(&["task"]), "task types");
+    }
+    if report["call_paths"].is_object() {
+        assert_paths_divide_the_ledger(report, &states);
+    }
+}
+
+fn assert_paths_divide_the_ledger(report: &Value, states: &Sums) {
+    let of = |names: &[&str]| names.iter().filter_map(|name| states.get(*name)).sum::<u64>();
+    let paths = &report["call_paths"];
+    let total = |name: &str| number(&paths["totals"], name);
+    assert_eq!(paths["is_time_sampled"], false);
+    assert_eq!(total("time_ns"), number(report, "capacity_ns") + number(paths, "other_threads_ns"));
+    for (metric, names) in [
+        ("taken_barrier_ns", &["barrier"][..]),
+        ("taken_join_barrier_ns", &["join_barrier"]),
+        ("taken_taskwait_ns", &["taskwait", "taskyield"]),
+        ("taken_taskgroup_ns", &["taskgroup"]),
+        ("taken_critical_ns", &["critical_wait"]),
+        ("taken_idle_ns", &["idle", "paused", "not_started", "ended"]),
+    ] {
+        assert_eq!(total(metric), of(names), "{metric}");
+    }
+    if number(paths, "other_threads_ns") == 0 {
+        assert_eq!(total("out_of_cpu_ns"), of(&["out_of_cpu", "oversubscribed"]));
+        assert_eq!(total("blocked_ns"), of(&["blocked"]));
+        let bodies = rows(report, "task_types").iter().map(|row| number(row, "body_ns"));
+        assert_eq!(total("task_time_ns"), bodies.sum::<u64>());
+    }
+    for view in ["top_down", "bottom_up"] {
+        let outermost = || rows(paths, view).iter().filter(|row| row["depth"] == 0);
+        for column in ["time_ns", "blocked_ns", "out_of_cpu_ns", "waiting_ns", "blame_ns", "idleness_ns"] {
+            let sum = outermost().map(|row| number(row, column)).sum::<u64>();
+            assert_eq!(sum, total(column), "{view}: {column}");
+        }
+    }
+    for view in ["functions", "lines"] {
+        let own = rows(paths, view).iter().map(|row| number(row, "own"));
+        assert_eq!(own.sum::<u64>(), total("time_ns"), "{view}");
+    }
+    // A state has the same time wherever it is a row.
+    let states_of = |view: &str, column: &str| -> Sums {
+        let rows = rows(paths, view).iter().filter(|row| row["state"].is_string());
+        let mut sums = Sums::new();
+        for row in rows.filter(|row| view != "bottom_up" || row["depth"] == 0) {
+            *sums.entry(row["state"].as_str().unwrap().to_string()).or_default() += number(row, column);
+        }
+        sums.retain(|_, ns| *ns > 0);
+        sums
+    };
+    assert_eq!(states_of("functions", "own"), states_of("bottom_up", "time_ns"));
+}
+
+/// Fails where a number of the page that occurs twice, for one row under one title, has two values; the number of
+/// those that occur twice.
+fn assert_equal_on_the_page(html: &Path) -> Option<usize> {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/browser");
+    let chromium = std::env::var("CHROMIUM").unwrap_or_else(|_| "/usr/bin/chromium".to_string());
+    if !Path::new(&chromium).exists() || !scripts.join("node_modules/playwright-core").is_dir() {
+        eprintln!("skipped: no browser (make test installs it)");
+        return None;
+    }
+    let printed = output(Command::new("node").arg(scripts.join("numbers.js")).arg(html));
+    let numbers: Vec<Value> = serde_json::from_slice(&printed.stdout).unwrap();
+    assert!(numbers.len() > 40, "{}", numbers.len());
+    let mut known: BTreeMap<(String, String), Vec<(String, u64)>> = BTreeMap::new();
+    for entry in &numbers {
+        let text = |key: &str| entry[key].as_str().unwrap().to_string();
+        let subject = (entry["row"].to_string(), text("title"));
+        known.entry(subject).or_default().push((text("table"), number(entry, "value")));
+    }
+    // Within one table rows of one name are several things (loops of one line, `the rest`).
+    let mut twice = 0;
+    for (subject, values) in known {
+        let mut by_table: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        values.iter().for_each(|(table, value)| by_table.entry(table).or_default().push(*value));
+        let mut tables = by_table.values().filter(|values| values.len() == 1);
+        if let Some(first) = tables.next() {
+            for other in tables {
+                println!("twice: {subject:?} {values:?}");
+                twice += 1;
+                assert_eq!(first, other, "{subject:?} {values:?}");
+            }
+        }
+    }
+    Some(twice)
+}
+
+/// The numbers of the text that have a name on their line: efficiency, times of states.
+fn assert_text_has(text: &str, name: &str, ns: u64, capacity: u64) {
+    let shown = match capacity {
+        0..1_000_000 => ns as f64 / 1e3,
+        1_000_000..1_000_000_000 => ns as f64 / 1e6,
+        _ => ns as f64 / 1e9,
+    };
+    let line = text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("no {name}: {text}"));
+    let found = line.split_whitespace().filter_map(|word| word.replace(' ', "").parse::<f64>().ok());
+    // As exact as its last digit.
+    let near = |value: f64| (value - shown).abs() <= 0.0005_f64.max(shown * 0.006);
+    assert!(found.into_iter().any(near) || line.contains("<0.00"), "{name}: {shown} in {line}");
+}
+
+#[test]
+fn numbers_of_a_run_with_samples_are_equal_wherever_they_occur() {
+    let here = tempfile::tempdir().unwrap();
+    for (name, arguments) in [("cholesky", &["512", "32"][..]), ("imbalance", &["1000", "5"])] {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/openmp/{name}.c"));
+        let built = Compiler::Clang.build_file(&source, &here.path().join(name), &[]);
+        let trace = here.path().join(format!("{name}.trace"));
+        let mut command = record(here.path());
+        command.args(["--sample", "1000", "-o"]).arg(&trace).arg("--").arg(&built).args(arguments);
+        assert!(output(&mut command).status.success());
+        let report = parsed(taskscope().args(["report", "--json"]).arg(&trace));
+        assert!(number(&report["call_paths"]["totals"], "time_ns") > 0, "no samples");
+        assert_one_ledger(&report);
+
+        let text = output(taskscope().args(["report", "--section", "all"]).arg(&trace));
+        let text = common::text(&text.stdout);
+        let efficiency = &report["efficiency"];
+        for (label, key) in [
+            ("Load balance", "load_balance_loss_ns"),
+            ("Serialization", "serialization_loss_ns"),
+            ("Runtime overhead", "runtime_overhead_loss_ns"),
+        ] {
+            let ns = number(efficiency, key);
+            if ns > 0 {
+                assert_text_has(&text, label, ns, number(&report, "capacity_ns"));
+            }
+        }
+
+        let html = here.path().join(format!("{name}.html"));
+        assert!(output(taskscope().args(["report", "--html"]).arg(&html).arg(&trace)).status.success());
+        if let Some(twice) = assert_equal_on_the_page(&html) {
+            assert!(twice > 0, "no number occurs twice");
+        }
+    }
+}
+
+#[test]
+fn numbers_of_stored_traces_are_equal_wherever_they_occur() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
+    let traces: Vec<PathBuf> = [
+        "runtimes/nanos6-heat-l2/trace",
+        "runtimes/nosv-multi4-l3/trace",
+        "runtimes/nodes-multi3-l3/trace",
+        "ovni/openmp-nested-task/ovni",
+        "ovni/openmp-mix-task-ws/ovni",
+    ]
+    .iter()
+    .map(|name| corpus.join(name))
+    .filter(|trace| trace.is_dir())
+    .collect();
+    if traces.is_empty() {
+        eprintln!("skipped: no corpus at {}", corpus.display());
+    }
+    for trace in traces {
+        let report = parsed(taskscope().args(["report", "--json"]).arg(&trace));
+        assert_one_ledger(&report);
+    }
+}
