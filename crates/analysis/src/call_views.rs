@@ -98,8 +98,12 @@ impl Column {
         }
     }
 
-    /// The column by which a tree is best sorted: time where it was sampled, else what was waited.
+    /// The column by which a tree is best sorted: time where it was sampled, else what was waited. Time on a CPU, where threads
+    /// slept for most of the sampled time: those that wait for work all the time would come first.
     pub fn main_of(tree: &Tree) -> Column {
+        if total(tree, Column::Work) > 0 && total(tree, Column::Blocked) > total(tree, Column::Time) / 2 {
+            return Column::Work;
+        }
         let candidates = [Column::Time, Column::Waiting, Column::TaskTime, Column::Tasks];
         candidates.into_iter().find(|column| total(tree, *column) > 0).unwrap_or(Column::Time)
     }
@@ -496,6 +500,19 @@ fn values_in(both: &mut CallTree, tree: &CallTree, column: Column) -> FxHashMap<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sleeping_threads_do_not_come_first() {
+        let mut tree = tree();
+        assert_eq!(Column::main_of(&tree), Column::Time);
+        let sleeps = tree.child(ROOT, Frame::user(0, 9));
+        let all = total(&tree, Column::Time);
+        tree.add(sleeps, Metric::TIME, 2 * all + 2);
+        tree.add(sleeps, Metric::BLOCKED, 2 * all + 2);
+        assert_eq!(Column::main_of(&tree), Column::Time, "what ran is not known");
+        tree.add(sleeps, Metric::WORK, 1);
+        assert_eq!(Column::main_of(&tree), Column::Work);
+    }
 
     /// Two functions that were sampled, and a place that has blame alone.
     fn tree() -> Tree {

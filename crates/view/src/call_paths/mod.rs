@@ -147,7 +147,8 @@ impl CallPaths {
             }
         } else if self.quality.is_some() {
             notes.push(
-                "no samples: time by path is not known, waiting and blame are at the constructs' own lines \
+                "no samples: time by path is not known, waiting and blame are at the constructs' own lines, \
+                 idleness beside serial code is at the function that forks next, or has forked last \
                  (record --sample 100 takes samples, where the system has timers left: ulimit -i)"
                     .to_string(),
             );
