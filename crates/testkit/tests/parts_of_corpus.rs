@@ -1,0 +1,73 @@
+//! Ranges of every reference trace add up to the whole, for every state at every place and every leaf of the task graph.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use taskscope_analysis::causes::book_causes_in;
+use taskscope_analysis::{book, charge};
+use taskscope_execution::filter::TimeRange;
+use taskscope_session::selection::Selection;
+use taskscope_session::{ReadProgress, Session};
+
+type Sums = BTreeMap<String, u64>;
+
+fn add(sums: &mut Sums, name: String, ns: u64) {
+    if ns > 0 {
+        *sums.entry(name).or_default() += ns;
+    }
+}
+
+/// The sums of the states, whose parts are cut before they are analysed.
+fn add_states(session: &Session, sums: &mut Sums) {
+    let ledger = book(&session.execution);
+    add(sums, "capacity".to_owned(), ledger.capacity_ns);
+    for cause in &ledger.causes {
+        add(sums, format!("{:?} at {:?}", cause.state, cause.place), cause.ns);
+    }
+    for charge in charge(&session.execution) {
+        for (state, ns) in charge.by_state.iter() {
+            add(sums, format!("{state:?} charged"), ns);
+        }
+    }
+}
+
+fn traces() -> Vec<PathBuf> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
+    let mut traces = Vec::new();
+    for (part, below) in [("ovni", "ovni"), ("runtimes", "trace")] {
+        let Ok(cases) = std::fs::read_dir(corpus.join(part)) else {
+            eprintln!("skipped: no reference traces in {}", corpus.display());
+            continue;
+        };
+        traces.extend(cases.map(|case| case.unwrap().path().join(below)).filter(|trace| trace.is_dir()));
+    }
+    traces.sort();
+    traces
+}
+
+#[test]
+fn ranges_of_reference_traces_add_up() {
+    for trace in traces() {
+        let Ok(session) = Session::open(&trace) else { continue };
+        let mut whole = Sums::new();
+        add_states(&session, &mut whole);
+        let mut parts = Sums::new();
+        let ranges =
+            ["..13%", "13%..37.5%", "37.5%..81%", "81%.."].map(|text| TimeRange::parse(text).unwrap());
+        let mut clocks = Vec::new();
+        for range in ranges {
+            let selection = Selection { range, ..Selection::default() };
+            let part = Session::open_part(&trace, &selection, &ReadProgress::default()).unwrap();
+            clocks.extend(part.range);
+            add_states(&part, &mut parts);
+        }
+        assert_eq!(whole, parts, "{}", trace.display());
+        let Ok((graph, _)) = session.task_graph() else { continue };
+        let all = book_causes_in(&graph, (0, u64::MAX));
+        let mut leaves = all.leaves.map(|_| 0);
+        for range in clocks {
+            let part = book_causes_in(&graph, range);
+            leaves.iter_mut().zip(part.leaves).for_each(|(sum, ns)| *sum += ns);
+        }
+        assert_eq!(all.leaves, leaves, "{}", trace.display());
+    }
+}
