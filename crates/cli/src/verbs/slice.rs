@@ -123,7 +123,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
 /// What of a trace decides causes and is in no slice.
 fn left_out(trace: &Trace) -> Option<&'static str> {
     let has = |kind: &str| trace.locations().iter().any(|location| location.metadata["kind"] == kind);
-    match (has("os-time"), has("queue")) {
+    match (has("os-time"), has("device-queue")) {
         (true, true) => Some("times off the CPU and device queues"),
         (true, false) => Some("times off the CPU"),
         (false, true) => Some("device queues"),
