@@ -15,7 +15,7 @@ use taskscope_testkit::task_rows::{Recipe, random};
 
 /// Executions of each test; `make test-parts` runs 10,000.
 fn cases() -> u64 {
-    std::env::var("TASKSCOPE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1000)
+    std::env::var("TASKSCOPE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(500)
 }
 
 struct Numbers;
