@@ -24,6 +24,7 @@ mod mpi_calls;
 pub mod page;
 mod ranks;
 mod report_json;
+mod report_rows;
 mod report_text;
 mod run_numbers;
 pub mod runtime_names;
