@@ -208,17 +208,16 @@ fn numbers_of_a_run_with_samples_are_equal_wherever_they_occur() {
 #[test]
 fn numbers_of_stored_traces_are_equal_wherever_they_occur() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    let traces: Vec<PathBuf> = [
-        "runtimes/nanos6-heat-l2/trace",
-        "runtimes/nosv-multi4-l3/trace",
-        "runtimes/nodes-multi3-l3/trace",
-        "ovni/openmp-nested-task/ovni",
-        "ovni/openmp-mix-task-ws/ovni",
-    ]
-    .iter()
-    .map(|name| corpus.join(name))
-    .filter(|trace| trace.is_dir())
-    .collect();
+    let in_directory = |name: &str, trace: &str| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(corpus.join(name)).into_iter().flatten();
+        entries.filter_map(|entry| Some(entry.ok()?.path().join(trace))).collect()
+    };
+    let mut traces = in_directory("runtimes", "trace");
+    traces.extend(
+        ["openmp-nested-task", "openmp-mix-task-ws"].map(|name| corpus.join("ovni").join(name).join("ovni")),
+    );
+    // One has streams without an event.
+    traces.retain(|trace| trace.is_dir() && !trace.ends_with("nosv-aborted-marks/trace"));
     if traces.is_empty() {
         eprintln!("skipped: no corpus at {}", corpus.display());
     }

@@ -365,7 +365,7 @@ function stateTotals(totals) {
   const capacity = states.reduce((sum, [, ns]) => sum + ns, 0);
   return states.length === 0 ? null : table('Worker time by state', [
     { title: 'state', cell: ([name]) => name.slice('state.'.length).replaceAll('_', ' ') },
-    { title: 'time', number: true, value: ([, ns]) => ns, cell: ([, ns]) => formatTime(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, capacity) },
+    { title: 'worker time', number: true, value: ([, ns]) => ns, cell: ([, ns]) => formatTime(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, capacity) },
   ], states, 30);
 }
 
