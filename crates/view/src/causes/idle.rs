@@ -2,54 +2,158 @@
 
 use super::{CausesOptions, number};
 use crate::format;
-use serde_json::{Map, Value, json};
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::fmt::Write;
-use taskscope_analysis::slo::{Interval, Slo, window_times};
+use taskscope_analysis::slo::{Interval, Mode, Slo, window_times};
 use taskscope_analysis::{FineNanos, Letter, Shares};
 use taskscope_execution::graph::TaskGraph;
 
 const LETTERS: [(Letter, &str); 3] =
     [(Letter::Starvation, "starvation"), (Letter::Latency, "latency"), (Letter::Overhead, "overhead")];
 
-pub(super) fn json(graph: &TaskGraph, slo: &Slo, options: &CausesOptions) -> Value {
-    let mut idle = Map::new();
-    idle.insert("mode".into(), slo.mode.name().into());
-    insert_shares(&mut idle, &slo.total);
-    idle.insert("tail_ns".into(), (slo.drain_ns + slo.shutdown_ns).into());
-    idle.insert("tail_drain_ns".into(), slo.drain_ns.into());
-    idle.insert("tail_shutdown_ns".into(), slo.shutdown_ns.into());
-    idle.insert("idle_ns".into(), slo.total.total().into());
-    idle.insert("execution_ns".into(), slo.execution_ns.into());
-    idle.insert("capacity_ns".into(), slo.capacity_ns.into());
+/// Starvation, latency and overhead of idle workers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct IdleTimes {
+    /// What waiting for a worker that is itself idle counts as.
+    #[schemars(extend("enum" = Mode::ALL.map(Mode::name)))]
+    pub mode: &'static str,
+    /// Sums over all workers.
+    #[serde(flatten)]
+    pub total: LetterTimes,
+    /// `tail_drain_ns` + `tail_shutdown_ns`.
+    pub tail_ns: u64,
+    /// Nanoseconds after a worker's last task while others still ran.
+    pub tail_drain_ns: u64,
+    /// Nanoseconds after the end of all tasks.
+    pub tail_shutdown_ns: u64,
+    /// Starvation, latency and overhead together, nanoseconds.
+    pub idle_ns: i64,
+    /// Nanoseconds in which workers executed tasks.
+    pub execution_ns: u64,
+    /// `execution_ns` + `idle_ns` + `tail_ns`.
+    pub capacity_ns: u64,
+    /// By the worker's id.
+    pub by_worker: IndexMap<String, LetterTimes>,
+    /// By the node's id.
+    pub by_node: IndexMap<String, LetterTimes>,
+    /// Culprits of each letter with their nanoseconds, largest first; they sum to the letter.
+    pub blame: IndexMap<&'static str, IndexMap<String, Nanos>>,
+    /// Partial sums in windows; only with `--window`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows: Option<Vec<IdleWindow>>,
+    /// Every idle interval; only with `--intervals`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<Vec<IdleInterval>>,
+}
+
+/// Idle time by letter.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LetterTimes {
+    /// No work was there.
+    pub starvation_ns: Nanos,
+    /// Work was under way.
+    pub latency_ns: Nanos,
+    /// The runtime had it.
+    pub overhead_ns: Nanos,
+}
+
+/// Partial sums of a window.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct IdleWindow {
+    /// Begin by the trace's clock, nanoseconds.
+    pub begin_ns: u64,
+    /// End by the trace's clock, nanoseconds.
+    pub end_ns: u64,
+    /// Idle time in it.
+    #[serde(flatten)]
+    pub idle: LetterTimes,
+    /// Nanoseconds in which workers executed tasks.
+    pub execution_ns: u64,
+    /// Nanoseconds of the tail.
+    pub tail_ns: u64,
+    /// Worker-nanoseconds in all.
+    pub capacity_ns: u64,
+}
+
+/// An idle interval of a worker.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct IdleInterval {
+    /// The worker's id.
+    pub worker: u64,
+    /// Begin by the trace's clock, nanoseconds.
+    pub begin_ns: u64,
+    /// End by the trace's clock, nanoseconds.
+    pub end_ns: u64,
+    /// Number in its process of the task that followed; null for code outside of tasks.
+    pub task: Option<u64>,
+    /// Its process (rank 1, process 4711), where there are several.
+    pub task_process: Option<String>,
+    /// Idle time in it.
+    #[serde(flatten)]
+    pub idle: LetterTimes,
+    /// Id of the data that was produced last.
+    pub last_produced: Option<u64>,
+    /// Id of the data that arrived last.
+    pub last_arrived: Option<u64>,
+}
+
+/// Nanoseconds, to six decimals where they are not a whole number.
+#[derive(Clone, Copy, Debug, JsonSchema)]
+pub struct Nanos(#[schemars(with = "f64")] FineNanos);
+
+impl Serialize for Nanos {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        number(self.0).serialize(serializer)
+    }
+}
+
+impl From<&Shares> for LetterTimes {
+    fn from(shares: &Shares) -> LetterTimes {
+        LetterTimes {
+            starvation_ns: Nanos(shares.get(Letter::Starvation)),
+            latency_ns: Nanos(shares.get(Letter::Latency)),
+            overhead_ns: Nanos(shares.get(Letter::Overhead)),
+        }
+    }
+}
+
+/// The section's numbers.
+pub(super) fn times(graph: &TaskGraph, slo: &Slo, options: &CausesOptions) -> IdleTimes {
     let workers = graph.workers.iter().zip(&slo.by_worker).filter(|(worker, _)| worker.selected);
-    let by_worker = workers.map(|(worker, row)| (worker.id.to_string(), shares(row)));
-    idle.insert("by_worker".into(), Value::Object(by_worker.collect()));
-    let by_node = graph.nodes.iter().zip(&slo.by_node).map(|(node, row)| (node.id.to_string(), shares(row)));
-    idle.insert("by_node".into(), Value::Object(by_node.collect()));
-    let mut blame = Map::new();
-    for (letter, name) in LETTERS {
-        let rows = named_blame(graph, slo, letter).into_iter().map(|(who, time)| (who, number(time)));
-        blame.insert(name.into(), Value::Object(rows.collect()));
+    let nodes = graph.nodes.iter().zip(&slo.by_node);
+    let blame = LETTERS.map(|(letter, name)| {
+        let rows = named_blame(graph, slo, letter).into_iter();
+        (name, rows.map(|(who, time)| (who, Nanos(time))).collect())
+    });
+    let window = |((begin, end), row): (&(u64, u64), &Shares)| {
+        let times = window_times(graph, within(options.range, (*begin, *end)));
+        IdleWindow {
+            begin_ns: *begin,
+            end_ns: *end,
+            idle: row.into(),
+            execution_ns: times.execution_ns,
+            tail_ns: times.tail_ns,
+            capacity_ns: times.capacity_ns,
+        }
+    };
+    let windows = options.windows.iter().zip(&slo.windows);
+    IdleTimes {
+        mode: slo.mode.name(),
+        total: (&slo.total).into(),
+        tail_ns: slo.drain_ns + slo.shutdown_ns,
+        tail_drain_ns: slo.drain_ns,
+        tail_shutdown_ns: slo.shutdown_ns,
+        idle_ns: slo.total.total(),
+        execution_ns: slo.execution_ns,
+        capacity_ns: slo.capacity_ns,
+        by_worker: workers.map(|(worker, row)| (worker.id.to_string(), row.into())).collect(),
+        by_node: nodes.map(|(node, row)| (node.id.to_string(), row.into())).collect(),
+        blame: blame.into_iter().collect(),
+        windows: (!options.windows.is_empty()).then(|| windows.map(window).collect()),
+        intervals: options.intervals.then(|| slo.intervals.iter().map(|row| interval(graph, row)).collect()),
     }
-    idle.insert("blame".into(), blame.into());
-    if !options.windows.is_empty() {
-        let rows = options.windows.iter().zip(&slo.windows).map(|((begin, end), row)| {
-            let mut window = Map::new();
-            window.insert("begin_ns".into(), (*begin).into());
-            window.insert("end_ns".into(), (*end).into());
-            insert_shares(&mut window, row);
-            let times = window_times(graph, within(options.range, (*begin, *end)));
-            window.insert("execution_ns".into(), times.execution_ns.into());
-            window.insert("tail_ns".into(), times.tail_ns.into());
-            window.insert("capacity_ns".into(), times.capacity_ns.into());
-            Value::Object(window)
-        });
-        idle.insert("windows".into(), rows.collect());
-    }
-    if options.intervals {
-        idle.insert("intervals".into(), slo.intervals.iter().map(|row| interval(graph, row)).collect());
-    }
-    Value::Object(idle)
 }
 
 /// A window without what is outside of the range.
@@ -58,30 +162,17 @@ fn within(range: (u64, u64), (begin, end): (u64, u64)) -> (u64, u64) {
     (begin, end.max(begin))
 }
 
-fn insert_shares(map: &mut Map<String, Value>, shares: &Shares) {
-    for (letter, name) in LETTERS {
-        map.insert(format!("{name}_ns"), number(shares.get(letter)));
+fn interval(graph: &TaskGraph, row: &Interval) -> IdleInterval {
+    IdleInterval {
+        worker: graph.workers[row.worker as usize].id,
+        begin_ns: row.begin,
+        end_ns: row.end,
+        task: graph.tasks.number(row.task as usize),
+        task_process: graph.process_of(row.task).map(Into::into),
+        idle: (&row.shares).into(),
+        last_produced: graph.data_number(row.deciding.last_produced),
+        last_arrived: graph.data_number(row.deciding.last_arrived),
     }
-}
-
-fn shares(row: &Shares) -> Value {
-    let mut map = Map::new();
-    insert_shares(&mut map, row);
-    Value::Object(map)
-}
-
-fn interval(graph: &TaskGraph, row: &Interval) -> Value {
-    let data = |row: u32| Value::from(graph.data_number(row));
-    let mut map = Map::new();
-    map.insert("worker".into(), graph.workers[row.worker as usize].id.into());
-    map.insert("begin_ns".into(), row.begin.into());
-    map.insert("end_ns".into(), row.end.into());
-    map.insert("task".into(), graph.tasks.number(row.task as usize).into());
-    map.insert("task_process".into(), graph.process_of(row.task).into());
-    insert_shares(&mut map, &row.shares);
-    map.insert("last_produced".into(), data(row.deciding.last_produced));
-    map.insert("last_arrived".into(), data(row.deciding.last_arrived));
-    json!(map)
 }
 
 /// Culprits of a letter by their names, largest first; types of one name are one row.

@@ -162,7 +162,7 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
             range: options.range,
         };
         let slo = Prepared::new(graph).attribute(options.mode, &wanted);
-        report.insert("idle".into(), idle::json(graph, &slo, options));
+        report.insert("idle".into(), json!(idle::times(graph, &slo, options)));
     }
     if let Some(prediction) = &done.prediction {
         if let Some(causes) = &done.causes {
