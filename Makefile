@@ -145,6 +145,11 @@ pic-trends: packages build
 schemas:
 	@UPDATE_SCHEMAS=1 $(cargo) test -p taskscope --bin taskscope schemas::
 
+# Writes docs/causes.md from crates/cause/causes.toml.
+.PHONY: causes-page
+causes-page:
+	@TASKSCOPE_WRITE_PAGES=1 $(cargo) test -q -p taskscope-view --lib the_page_and_the_schemas_have_the_vocabulary
+
 lint:
 	@$(CARGO) fmt --all --check
 	@$(cargo) clippy --workspace --all-targets -- -D warnings

@@ -351,9 +351,9 @@ await step('steps of the critical path lie at their time', async () => {
   assert.equal((await one.page.textContent('#critical-path')).includes('longest of'), Boolean(path.steps_in_all));
   // What a step was in is told as in the text: of one task type there are several.
   const rows = await one.page.evaluate(() => [...document.querySelectorAll('#critical-path tbody tr')].map((row) => row.cells[1].textContent));
-  const wanted = path.by_kind.map(({ name, task_type: type }) => (name && type ? `${name} (${type})` : name || type || '–'));
+  const wanted = path.by_cause.map(({ name, task_type: type }) => (name && type ? `${name} (${type})` : name || type || '–'));
   assert.deepEqual(rows, wanted.slice(0, rows.length));
-  assert.ok(path.by_kind.slice(0, rows.length).some((row) => row.name));
+  assert.ok(path.by_cause.slice(0, rows.length).some((row) => row.name));
 });
 await step('everything in the report is reached by keyboard alone, has a name and shows its focus', async () => {
   await one.page.evaluate(() => { window.scrollTo(0, 0); /** @type {HTMLElement} */ (document.activeElement)?.blur(); });

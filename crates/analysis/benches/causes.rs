@@ -39,7 +39,7 @@ fn main() {
         let path = critical_path(&graph);
         let path_seconds = path_begin.elapsed().as_secs_f64();
         let total = begin.elapsed().as_secs_f64();
-        let capacity = causes.map_or(0, |causes| causes.leaves.iter().sum::<u64>());
+        let capacity = causes.map_or(0, |causes| causes.by_cause.iter().sum::<u64>());
         assert_eq!(capacity, graph.capacity());
         assert_eq!(path.iter().map(|step| step.end - step.start).sum::<u64>(), graph.range().1);
         assert!(slo.iter().all(|slo| slo.capacity_ns == capacity));

@@ -19,7 +19,8 @@ use crate::sweep::{COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIM
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Execution, Group, Hold, Holders, Place, ProcessIndex, Section, Span, State, TargetWaitPart, ThreadIndex,
+    Blamed, Execution, Group, Hold, Holders, Place, ProcessIndex, Section, Span, State, TargetWaitPart,
+    ThreadIndex,
 };
 
 /// What is charged.
@@ -34,6 +35,28 @@ pub enum Culprit {
     Device(Option<u32>),
     /// Nobody worked, or what was acquired was free; where those that waited were.
     Nobody(Place),
+}
+
+impl Culprit {
+    /// What kind of thing it is. Whether code is there to create tasks is known to findings alone.
+    pub const fn blamed(self) -> Blamed {
+        match self {
+            Culprit::Code(State::Serial, _) => Blamed::Serial,
+            Culprit::Code(State::Task, _) => Blamed::Task,
+            Culprit::Code(State::TaskCreation, _) => Blamed::Creation,
+            Culprit::Code(State::Worksharing | State::Masked, _) => Blamed::Loop,
+            Culprit::Code(State::ImplicitTask, _) => Blamed::Code,
+            Culprit::Code(State::TargetWait, _) | Culprit::Device(Some(_)) => Blamed::Operation,
+            Culprit::Code(State::Communication | State::MpiStart, _) => Blamed::Call,
+            Culprit::Code(state, _) => match state.group() {
+                Group::Runtime | Group::Mutex => Blamed::Runtime,
+                Group::Off => Blamed::System,
+                _ => Blamed::Nobody,
+            },
+            Culprit::Holder(_) => Blamed::Holder,
+            Culprit::Device(None) | Culprit::Nobody(_) => Blamed::Nobody,
+        }
+    }
 }
 
 /// What one culprit is charged with.

@@ -9,99 +9,17 @@
 use crate::slo::Deciding;
 use crate::span::tasks_by_start;
 use crate::timeline::{Limits, Segments, activity_segments};
-use taskscope_execution::NO_TIME;
-use taskscope_execution::graph::{ActivityKind, NONE, OperationWait, TaskGraph};
-
-/// What a step of the path is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum StepKind {
-    /// A task executed; the step's task.
-    Work,
-    /// It, or the worker that was to start it, waited for a lock.
-    LockWait,
-    /// The worker was in a communication call.
-    Communication,
-    /// An operation of a device ran; the step's name is its name.
-    Device,
-    /// An operation was submitted and did not run yet, or had ended and the one that waited did not know yet.
-    DeviceWait,
-    /// The worker started or ended a library of the job.
-    MpiStart,
-    /// The worker was in a section of the runtime.
-    Runtime,
-    /// It could run and had no CPU.
-    System,
-    /// It was blocked in the kernel, in code of the program.
-    Blocked,
-    /// A task could start and did not.
-    Dispatch,
-    /// Its last input was complete and not sent.
-    Send,
-    /// Its last input was under way.
-    Transfer,
-    /// The program had not begun to execute anything.
-    Start,
-    /// All tasks had ended.
-    End,
-}
-
-impl StepKind {
-    /// All kinds.
-    pub const ALL: [StepKind; 14] = [
-        StepKind::Work,
-        StepKind::LockWait,
-        StepKind::Communication,
-        StepKind::Device,
-        StepKind::DeviceWait,
-        StepKind::MpiStart,
-        StepKind::Runtime,
-        StepKind::System,
-        StepKind::Blocked,
-        StepKind::Dispatch,
-        StepKind::Send,
-        StepKind::Transfer,
-        StepKind::Start,
-        StepKind::End,
-    ];
-
-    /// Its name in tables and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            StepKind::Work => "work",
-            StepKind::LockWait => "lock.wait",
-            StepKind::Communication => "comm",
-            StepKind::Device => "device",
-            StepKind::DeviceWait => "device.wait",
-            StepKind::MpiStart => "runtime.start",
-            StepKind::Runtime => "runtime",
-            StepKind::System => "os",
-            StepKind::Blocked => "blocked",
-            StepKind::Dispatch => "dispatch",
-            StepKind::Send => "send",
-            StepKind::Transfer => "transfer",
-            StepKind::Start => "start",
-            StepKind::End => "end",
-        }
-    }
-
-    fn of_activity(kind: ActivityKind) -> StepKind {
-        match kind {
-            ActivityKind::LockWait => StepKind::LockWait,
-            ActivityKind::PeerWait | ActivityKind::Communication => StepKind::Communication,
-            ActivityKind::Device => StepKind::DeviceWait,
-            ActivityKind::Start => StepKind::MpiStart,
-            ActivityKind::Runtime | ActivityKind::AbsorbingNoise => StepKind::Runtime,
-            ActivityKind::OffCpu => StepKind::System,
-            ActivityKind::Blocked => StepKind::Blocked,
-        }
-    }
-}
+use taskscope_execution::graph::{NONE, OperationWait, TaskGraph};
+use taskscope_execution::{Cause, NO_TIME};
 
 /// A part of the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it is.
-    pub kind: StepKind,
+    /// What the end of the run waited for: work, a cause, `wait.start` before the first task, `wait.end` after the last. Of a device
+    /// that ran an operation, `is_operation` is set; else the operation was submitted and did not run, or had ended unnoticed.
+    pub cause: Cause,
+    /// Whether an operation of a device ran; the step's name is its name.
+    pub is_operation: bool,
     /// First nanosecond.
     pub start: u64,
     /// First nanosecond after it.
@@ -124,22 +42,22 @@ pub fn critical_path(graph: &TaskGraph) -> Vec<Step> {
         .filter_map(|(worker, pieces)| pieces.last().map(|piece| (piece.end, worker)))
         .max_by_key(|(end, worker)| (*end, std::cmp::Reverse(*worker)));
     let Some((mut at, mut worker)) = last else {
-        path.back_to(begin, StepKind::End, NONE, NONE);
+        path.back_to(begin, Cause::WaitEnd, NONE, NONE);
         return path.steps;
     };
-    path.back_on_worker(worker, at, StepKind::End, NONE);
+    path.back_on_worker(worker, at, Cause::WaitEnd, NONE);
     // The worker executed something before `at`, or at least waited; every turn goes back in time.
     while let Some(row) = graph.pieces.get(worker).partition_point(|piece| piece.start < at).checked_sub(1) {
         let pieces = graph.pieces.get(worker);
         let piece = pieces[row];
         let task = piece.task;
         // Whoever submits something may do so between two tasks.
-        path.back_on_worker(worker, piece.end.min(at), StepKind::Dispatch, task);
-        if let Some(next) = path.through_device(worker, piece.start, StepKind::Work, task) {
+        path.back_on_worker(worker, piece.end.min(at), Cause::WaitDispatch, task);
+        if let Some(next) = path.through_device(worker, piece.start, Cause::Work, task) {
             (worker, at) = next;
             continue;
         }
-        path.back_on_worker(worker, piece.start, StepKind::Work, task);
+        path.back_on_worker(worker, piece.start, Cause::Work, task);
         let free = row.checked_sub(1).map_or(graph.workers[worker].begin, |before| pieces[before].end);
         // A task that resumes waited for its inputs when it first started.
         let first = graph.tasks.start[task as usize] == piece.start;
@@ -147,21 +65,21 @@ pub fn critical_path(graph: &TaskGraph) -> Vec<Step> {
         let limits = Limits::of(graph, task, deciding, graph.workers[worker].node);
         let created = if first && limits.creator_worker != NONE { limits.created } else { 0 };
         let latest = free.max(created).max(limits.arrived).min(piece.start);
-        if let Some(next) = path.through_device(worker, latest, StepKind::Dispatch, task) {
+        if let Some(next) = path.through_device(worker, latest, Cause::WaitDispatch, task) {
             (worker, at) = next;
             continue;
         }
-        path.back_on_worker(worker, latest, StepKind::Dispatch, task);
+        path.back_on_worker(worker, latest, Cause::WaitDispatch, task);
         if latest == free && row > 0 || latest == 0 {
             at = free;
         } else if latest == limits.arrived && deciding.last_arrived != NONE && latest > free {
             let data = deciding.last_arrived;
             let sent = graph.copy(data, graph.workers[worker].node).map_or(NO_TIME, |copy| copy.sent);
             if sent != NO_TIME {
-                path.back_to(sent, StepKind::Transfer, task, data);
-                path.back_to(graph.data.produced[data as usize], StepKind::Send, task, data);
+                path.back_to(sent, Cause::WaitTransfer, task, data);
+                path.back_to(graph.data.produced[data as usize], Cause::WaitSend, task, data);
             } else {
-                path.back_to(graph.data.produced[data as usize], StepKind::Transfer, task, data);
+                path.back_to(graph.data.produced[data as usize], Cause::WaitTransfer, task, data);
             }
             let producer = graph.data.producer[data as usize];
             if producer == NONE {
@@ -178,7 +96,7 @@ pub fn critical_path(graph: &TaskGraph) -> Vec<Step> {
             break;
         }
     }
-    path.back_on_worker(worker, begin, StepKind::Start, NONE);
+    path.back_on_worker(worker, begin, Cause::WaitStart, NONE);
     path.steps.reverse();
     path.steps
 }
@@ -207,8 +125,8 @@ struct Path<'a> {
 }
 
 impl Path<'_> {
-    fn back_to(&mut self, at: u64, kind: StepKind, task: u32, data: u32) {
-        self.step(at, Step { kind, start: 0, end: 0, task, data, name: NONE });
+    fn back_to(&mut self, at: u64, cause: Cause, task: u32, data: u32) {
+        self.step(at, Step { cause, is_operation: false, start: 0, end: 0, task, data, name: NONE });
     }
 
     fn step(&mut self, at: u64, step: Step) {
@@ -220,26 +138,27 @@ impl Path<'_> {
     }
 
     /// A step of this kind, cut by what the worker did besides.
-    fn back_on_worker(&mut self, worker: usize, to: u64, kind: StepKind, task: u32) {
+    fn back_on_worker(&mut self, worker: usize, to: u64, cause: Cause, task: u32) {
         let own = self.segments.get(worker);
         let before = own.partition_point(|segment| segment.start < self.now);
         for segment in own[..before].iter().rev().take_while(|segment| segment.end > to) {
-            self.back_to(segment.end.max(to), kind, task, NONE);
-            let of_segment = StepKind::of_activity(segment.kind);
-            let step = Step { kind: of_segment, start: 0, end: 0, task, data: NONE, name: segment.name };
+            self.back_to(segment.end.max(to), cause, task, NONE);
+            let step = Step {
+                cause: segment.kind.cause(),
+                is_operation: false,
+                start: 0,
+                end: 0,
+                task,
+                data: NONE,
+                name: segment.name,
+            };
             self.step(segment.start.max(to), step);
         }
-        self.back_to(to, kind, task, NONE);
+        self.back_to(to, cause, task, NONE);
     }
 
     /// If the worker, after `from`, waited for an operation that is known: back to whoever submitted it, and when.
-    fn through_device(
-        &mut self,
-        worker: usize,
-        from: u64,
-        kind: StepKind,
-        task: u32,
-    ) -> Option<(usize, u64)> {
+    fn through_device(&mut self, worker: usize, from: u64, cause: Cause, task: u32) -> Option<(usize, u64)> {
         let waits = self.graph.operation_waits.get(worker);
         let last = waits.partition_point(|wait| wait.end <= self.now).checked_sub(1)?;
         let wait = Some(waits[last]).filter(|wait| wait.end > from)?;
@@ -248,17 +167,18 @@ impl Path<'_> {
         if first.submitter == NONE {
             return None;
         }
-        self.back_on_worker(worker, wait.end, kind, task);
-        let step = |kind, name| Step { kind, start: 0, end: 0, task, data: NONE, name };
+        self.back_on_worker(worker, wait.end, cause, task);
+        let step =
+            |cause, name| Step { cause, is_operation: false, start: 0, end: 0, task, data: NONE, name };
         // Who waits between two operations is the later one.
         let mut waits = self.graph.operations[wait.operation as usize].name;
         for row in chain {
             let operation = self.graph.operations[row as usize];
-            self.step(operation.end, step(StepKind::DeviceWait, waits));
-            self.step(operation.start, step(StepKind::Device, operation.name));
+            self.step(operation.end, step(Cause::Device, waits));
+            self.step(operation.start, Step { is_operation: true, ..step(Cause::Device, operation.name) });
             waits = operation.name;
         }
-        self.step(first.submitted, step(StepKind::DeviceWait, waits));
+        self.step(first.submitted, step(Cause::Device, waits));
         Some((first.submitter as usize, first.submitted.max(self.begin)))
     }
 

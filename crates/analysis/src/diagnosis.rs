@@ -1,28 +1,26 @@
-//! What lost time means, and so what would help: the letters of SLOW split into situations with a remedy each.
+//! What the lost time looks like, and so what would help: the letters of SLOW split by root cause, by what is blamed, and by
+//! [`Pattern`].
 //!
-//! Every row of blame goes to one situation, or is shared between two where the second axis of the ledger says
-//! so; what is given sums to what was lost. The rules look only at what the run shows:
+//! Every row of blame goes to one row, or is shared between two where the second axis of the ledger says so; what is given
+//! sums to what was lost. The rules look only at what the run shows:
 //!
-//! | letter | situation | rule |
+//! | letter | pattern | rule |
 //! | --- | --- | --- |
-//! | starvation | badly distributed | the share of such waiting during which a ready task lay somewhere |
+//! | starvation | badly distributed | the share of such waiting during which a ready task lay somewhere; waiting for late ranks |
 //! | | too coarse | the rest, where tasks of the type charged take over [`SPLITTABLE`] × the cost of a task |
-//! | | low parallelism | the rest |
-//! | latency | bad locality | over one in [`FAR_INPUTS`] inputs came from another node |
-//! | | slow link | else |
-//! | overhead | the system | leaf `os`, and waiting for whom the system kept |
-//! | | absorbing noise | leaf `absorbing` |
-//! | | MPI start | leaf `runtime.start`, and waiting for whom it kept |
-//! | | too fine | tasks are shorter than [`EFFICIENT`] × their cost, and that is no more than [`USUAL_COST_NS`] |
-//! | | slow runtime | else |
-//! | contention | contended lock | |
+//! | latency | bad locality | of links and calls: over one in [`FAR_INPUTS`] inputs came from another node |
+//! | overhead | too fine | of the runtime: tasks are shorter than [`EFFICIENT`] × their cost, and that is no more than [`USUAL_COST_NS`] |
+//!
+//! All else has no pattern: its cause and what is blamed decide what helps.
 
 use crate::blame::apportion;
-use crate::causes::{Causes, Leaf, ReadyWork, letter_of};
+use crate::causes::{Causes, ReadyWork};
 use crate::forest::Letter;
 use crate::keys::Who;
 use crate::span::Span;
+use std::collections::BTreeMap;
 use taskscope_execution::graph::{NONE, TaskGraph};
+use taskscope_execution::{Blamed, Cause, Pattern};
 
 /// Tasks longer than so many times their cost can be split in eight and still be mostly work.
 pub const SPLITTABLE: u64 = 16;
@@ -33,91 +31,19 @@ pub const EFFICIENT: u64 = 10;
 /// What running a task costs in usual runtimes, at most.
 pub const USUAL_COST_NS: u64 = 10_000;
 
-/// What time was lost to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Situation {
-    /// The program has too little to do at once.
-    LowParallelism,
-    /// It has, but in too large pieces.
-    TooCoarse,
-    /// There was ready work, not where workers were idle.
-    BadlyDistributed,
-    /// Transfers take long.
-    SlowLink,
-    /// Workers wait for operations of a device.
-    SlowDevice,
-    /// Too much is transferred.
-    BadLocality,
-    /// Tasks are too small for what one costs.
-    TooFine,
-    /// The runtime needs long.
-    SlowRuntime,
-    /// Ranks start or end MPI.
-    MpiStart,
-    /// CPUs are left free for the noise of the system.
-    AbsorbingNoise,
-    /// The operating system kept threads off the CPU.
-    System,
-    /// Threads were blocked in the kernel, in code of the program.
-    Blocked,
-    /// A lock is held.
-    ContendedLock,
-}
-
-impl Situation {
-    /// All situations.
-    pub const ALL: [Situation; 13] = [
-        Situation::LowParallelism,
-        Situation::TooCoarse,
-        Situation::BadlyDistributed,
-        Situation::SlowLink,
-        Situation::SlowDevice,
-        Situation::BadLocality,
-        Situation::TooFine,
-        Situation::SlowRuntime,
-        Situation::MpiStart,
-        Situation::AbsorbingNoise,
-        Situation::System,
-        Situation::Blocked,
-        Situation::ContendedLock,
-    ];
-
-    /// Its name in JSON and for `explain`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Situation::LowParallelism => "low-parallelism",
-            Situation::TooCoarse => "too-coarse",
-            Situation::BadlyDistributed => "badly-distributed",
-            Situation::SlowLink => "slow-link",
-            Situation::SlowDevice => "slow-device",
-            Situation::BadLocality => "bad-locality",
-            Situation::TooFine => "too-fine",
-            Situation::SlowRuntime => "slow-runtime",
-            Situation::MpiStart => "mpi-start",
-            Situation::AbsorbingNoise => "absorbing-noise",
-            Situation::System => "no-cpu",
-            Situation::Blocked => "blocked",
-            Situation::ContendedLock => "contended-lock",
-        }
-    }
-
+/// Time lost in one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Loss {
     /// The letter that it is a part of.
-    pub const fn letter(self) -> Letter {
-        match self {
-            Situation::LowParallelism | Situation::TooCoarse | Situation::BadlyDistributed => {
-                Letter::Starvation
-            }
-            Situation::SlowLink | Situation::SlowDevice | Situation::BadLocality | Situation::Blocked => {
-                Letter::Latency
-            }
-            Situation::TooFine
-            | Situation::SlowRuntime
-            | Situation::MpiStart
-            | Situation::AbsorbingNoise
-            | Situation::System => Letter::Overhead,
-            Situation::ContendedLock => Letter::Contention,
-        }
-    }
+    pub letter: Letter,
+    /// The cause at its root: what the time is charged to was, or was in, this.
+    pub cause: Cause,
+    /// What it is charged to.
+    pub blamed: Blamed,
+    /// What it looks like, where that decides what helps.
+    pub pattern: Option<Pattern>,
+    /// Worker-nanoseconds.
+    pub ns: u64,
 }
 
 /// What the rules looked at.
@@ -140,8 +66,8 @@ pub struct Evidence {
 /// Lost time by situation.
 #[derive(Clone, Debug)]
 pub struct Diagnosis {
-    /// Situations, most time first; they sum to capacity minus work.
-    pub rows: Vec<(Situation, u64)>,
+    /// Most time first; they sum to capacity minus work.
+    pub rows: Vec<Loss>,
     /// What the rules looked at.
     pub evidence: Evidence,
 }
@@ -150,52 +76,47 @@ pub struct Diagnosis {
 pub fn diagnose(graph: &TaskGraph, causes: &Causes, span: &Span) -> Diagnosis {
     let evidence = evidence(graph, span);
     let lengths = mean_lengths(graph);
-    let mut sums = [0_u64; Situation::ALL.len()];
-    for charge in causes.charges.iter().filter(|charge| charge.leaf != Leaf::Work) {
-        let mut add = |situation: Situation, ns: u64| sums[situation as usize] += ns;
-        match letter_of(charge.who) {
-            Letter::Starvation if matches!(charge.who, Who::Peer(_)) => {
-                add(Situation::BadlyDistributed, charge.ns);
+    let mut sums: BTreeMap<(Letter, Cause, Blamed, Option<Pattern>), u64> = BTreeMap::new();
+    for row in causes.rows.iter().filter(|row| row.cause != Cause::Work) {
+        let letter = row.who.letter();
+        let mut add = |pattern, ns| {
+            *sums.entry((letter, row.who.cause(), row.who.blamed(), pattern)).or_default() += ns;
+        };
+        match letter {
+            Letter::Starvation if matches!(row.who, Who::Peer(_)) => {
+                add(Some(Pattern::BadlyDistributed), row.ns)
             }
             Letter::Starvation => {
-                let apart = causes.ready[charge.leaf as usize];
+                let apart = causes.ready[row.cause as usize];
                 let ready = apart[ReadyWork::Here as usize] + apart[ReadyWork::Elsewhere as usize];
                 let shares = [u128::from(ready), u128::from(apart[ReadyWork::Nowhere as usize])];
-                let split = apportion(&shares, charge.ns);
-                add(Situation::BadlyDistributed, split[0]);
-                let coarse = match charge.who {
+                let split = apportion(&shares, row.ns);
+                add(Some(Pattern::BadlyDistributed), split[0]);
+                let coarse = match row.who {
                     Who::Task(ty) => lengths[ty as usize] > SPLITTABLE * evidence.cost_ns.max(1),
                     _ => false,
                 };
-                let rest = if coarse { Situation::TooCoarse } else { Situation::LowParallelism };
                 // Without idle time in the table (drain of a single worker) all is the rest.
-                add(rest, charge.ns - split[0]);
+                add(coarse.then_some(Pattern::TooCoarse), row.ns - split[0]);
             }
-            Letter::Latency if matches!(charge.who, Who::Device(_)) => add(Situation::SlowDevice, charge.ns),
-            Letter::Latency if matches!(charge.who, Who::Blocked(_)) => add(Situation::Blocked, charge.ns),
             Letter::Latency => {
                 let far = evidence.far_inputs * FAR_INPUTS > evidence.inputs;
-                add(if far { Situation::BadLocality } else { Situation::SlowLink }, charge.ns);
+                let of_link = matches!(row.who, Who::Link(..) | Who::Call(_));
+                add((far && of_link).then_some(Pattern::BadLocality), row.ns);
             }
-            Letter::Overhead => add(overhead(charge.who, &evidence), charge.ns),
-            Letter::Contention => add(Situation::ContendedLock, charge.ns),
+            Letter::Overhead => {
+                let small = evidence.task_ns < EFFICIENT * evidence.cost_ns;
+                let fine = small && evidence.cost_ns <= USUAL_COST_NS && row.who.cause() == Cause::Runtime;
+                add(fine.then_some(Pattern::TooFine), row.ns);
+            }
+            Letter::Contention => add(None, row.ns),
         }
     }
-    let mut rows: Vec<(Situation, u64)> =
-        Situation::ALL.into_iter().zip(sums).filter(|(_, ns)| *ns > 0).collect();
-    rows.sort_by_key(|(situation, ns)| (std::cmp::Reverse(*ns), *situation));
+    let mut rows: Vec<Loss> = (sums.into_iter().filter(|(_, ns)| *ns > 0))
+        .map(|((letter, cause, blamed, pattern), ns)| Loss { letter, cause, blamed, pattern, ns })
+        .collect();
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.ns), *row));
     Diagnosis { rows, evidence }
-}
-
-fn overhead(who: Who, evidence: &Evidence) -> Situation {
-    let small = evidence.task_ns < EFFICIENT * evidence.cost_ns;
-    match who {
-        Who::System(_) => Situation::System,
-        Who::Start(_) => Situation::MpiStart,
-        Who::AbsorbingNoise(_) => Situation::AbsorbingNoise,
-        _ if small && evidence.cost_ns <= USUAL_COST_NS => Situation::TooFine,
-        _ => Situation::SlowRuntime,
-    }
 }
 
 fn evidence(graph: &TaskGraph, span: &Span) -> Evidence {

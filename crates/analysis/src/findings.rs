@@ -11,101 +11,9 @@ use crate::teams::Worksharing;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Execution, Group, Place, PlaceKind, Section, Starts, State, ThreadIndex, TypeIndex, TypeKind,
+    Blamed, Cause, Execution, Group, Pattern, Place, PlaceKind, Section, Starts, State, ThreadIndex,
+    TypeIndex, TypeKind,
 };
-
-/// What kind of loss it is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum FindingKind {
-    /// Threads wait for what cannot come.
-    Hung,
-    /// Others wait for a lock that is held.
-    Lock,
-    /// Others have nothing to do while code outside regions runs.
-    Serial,
-    /// Others wait while few tasks run.
-    FewTasks,
-    /// Tasks cost more to run than they do.
-    SmallTasks,
-    /// Others wait for a thread that has more of a worksharing construct.
-    Imbalance,
-    /// Others wait while one thread creates tasks.
-    Creation,
-    /// Others wait for code of a region that is in no construct.
-    RegionCode,
-    /// Threads wait for a device, or for one that does.
-    Device,
-    /// The runtime works, or locks are taken that are free.
-    Runtime,
-    /// Calls wait for a process that comes late to them.
-    LateProcess,
-    /// Calls of a communication library, and those who wait for one that is in such a call.
-    Communication,
-    /// A rank starts or ends MPI.
-    MpiStart,
-    /// A CPU is left free for the noise of the system, as the runtime was configured.
-    AbsorbingNoise,
-    /// The operating system kept threads off the CPU.
-    System,
-    /// There are more workers than CPUs.
-    Oversubscribed,
-    /// Threads were blocked in the kernel, in code of the program.
-    Blocked,
-    /// Threads wait although none works.
-    NobodyWorks,
-    /// The trace cannot tell what ran.
-    Unknown,
-}
-
-impl FindingKind {
-    /// All kinds.
-    pub const ALL: [FindingKind; 19] = [
-        FindingKind::Hung,
-        FindingKind::Lock,
-        FindingKind::Serial,
-        FindingKind::FewTasks,
-        FindingKind::SmallTasks,
-        FindingKind::Imbalance,
-        FindingKind::Creation,
-        FindingKind::RegionCode,
-        FindingKind::Device,
-        FindingKind::Runtime,
-        FindingKind::LateProcess,
-        FindingKind::Communication,
-        FindingKind::MpiStart,
-        FindingKind::AbsorbingNoise,
-        FindingKind::System,
-        FindingKind::Oversubscribed,
-        FindingKind::Blocked,
-        FindingKind::NobodyWorks,
-        FindingKind::Unknown,
-    ];
-
-    /// The name in JSON and for `explain`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FindingKind::Hung => "hung",
-            FindingKind::Lock => "lock-held",
-            FindingKind::Serial => "serial-code",
-            FindingKind::FewTasks => "few-tasks",
-            FindingKind::SmallTasks => "small-tasks",
-            FindingKind::Imbalance => "imbalance",
-            FindingKind::Creation => "task-creation",
-            FindingKind::RegionCode => "region-code",
-            FindingKind::Device => "device-wait",
-            FindingKind::Runtime => "runtime-overhead",
-            FindingKind::LateProcess => "late-process",
-            FindingKind::Communication => "communication",
-            FindingKind::MpiStart => "mpi-start",
-            FindingKind::AbsorbingNoise => "absorbing-noise",
-            FindingKind::System => "no-cpu",
-            FindingKind::Oversubscribed => "oversubscribed",
-            FindingKind::Blocked => "blocked",
-            FindingKind::NobodyWorks => "nobody-works",
-            FindingKind::Unknown => "unknown",
-        }
-    }
-}
 
 /// How sure the cause is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -132,8 +40,12 @@ impl Confidence {
 /// A loss and its cause.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What kind.
-    pub kind: FindingKind,
+    /// What the time was lost to: of waiting, what those that are blamed were in.
+    pub cause: Cause,
+    /// What is blamed.
+    pub blamed: Blamed,
+    /// What it looks like, where that decides what helps.
+    pub pattern: Option<Pattern>,
     /// What the culprit did.
     pub state: State,
     /// Where in the code the cause lies.
@@ -162,11 +74,13 @@ pub struct Finding {
 
 impl Finding {
     /// Time that is the workers' own at a place, such as that in the runtime.
-    fn own(kind: FindingKind, (state, place): (State, Place), ns: u64) -> Finding {
+    fn own((cause, blamed): (Cause, Blamed), (state, place): (State, Place), ns: u64) -> Finding {
         let mut victims = ByState::default();
         victims.add(state, ns);
         Finding {
-            kind,
+            cause,
+            blamed,
+            pattern: None,
             state,
             place,
             ns,
@@ -199,8 +113,8 @@ pub(crate) fn findings(
 ) -> Vec<Finding> {
     let grains = Grains::of(execution, ledger, charges, types);
     let mut in_code: FxHashMap<(State, Place), u64> = FxHashMap::default();
-    for cause in ledger.causes.iter().chain(&ledger.of_others) {
-        *in_code.entry((cause.state, cause.place)).or_default() += cause.ns;
+    for row in ledger.causes.iter().chain(&ledger.of_others) {
+        *in_code.entry((row.state, row.place)).or_default() += row.ns;
     }
     let mut all: Vec<Finding> = Vec::new();
     for charge in charges {
@@ -218,20 +132,19 @@ pub(crate) fn findings(
         let grain = grains.behind(execution, charge);
         let (state, place) = grain.map_or((state, place), |grain| (State::Task, Place::of_type(grain.ty)));
         let tasks_created = created.get(&(state, place)).copied().unwrap_or(0);
-        let kind = match charge.culprit {
-            _ if grain.is_some() => FindingKind::SmallTasks,
-            Culprit::Holder(_) => FindingKind::Lock,
-            Culprit::Device(_) => FindingKind::Device,
-            Culprit::Nobody(_) => FindingKind::NobodyWorks,
+        let (cause, blamed) = match charge.culprit {
+            _ if grain.is_some() => (Cause::Wait, Blamed::Task),
+            Culprit::Holder(_) => (Cause::Lock, Blamed::Holder),
+            Culprit::Device(_) => (Cause::Device, Blamed::Operation),
+            Culprit::Nobody(_) => (Cause::Wait, Blamed::Nobody),
             Culprit::Code(state, place) => {
                 let ns = in_code.get(&(state, place)).copied().unwrap_or(0);
-                kind_of(execution, state, place, is_creation(tasks_created, ns))
+                blame_of(execution, state, place, is_creation(tasks_created, ns))
             }
         };
+        let pattern = grain.map(|_| Pattern::TooFine);
         let work = match place.kind() {
-            PlaceKind::Type(ty) if kind == FindingKind::Imbalance => {
-                works.iter().find(|w| w.ty == ty).copied()
-            }
+            PlaceKind::Type(ty) if blamed == Blamed::Loop => works.iter().find(|w| w.ty == ty).copied(),
             _ => None,
         };
         let ns = charge.total();
@@ -244,14 +157,16 @@ pub(crate) fn findings(
             _ if grain.is_some_and(|grain| grain.cost_ns < 2 * grain.mean_ns) => Confidence::Medium,
             _ if grain.is_some() => Confidence::High,
             // Threads that could have worked may have had no CPU.
-            _ if kind == FindingKind::NobodyWorks && !execution.knows_off_cpu() => Confidence::Low,
+            _ if blamed == Blamed::Nobody && !execution.knows_off_cpu() => Confidence::Low,
             share if share >= 0.7 => Confidence::High,
             share if share >= 0.3 || !even => Confidence::Medium,
             _ => Confidence::Low,
         };
         let victims = charge.by_state;
         all.push(Finding {
-            kind,
+            cause,
+            blamed,
+            pattern,
             state,
             place,
             ns,
@@ -269,65 +184,64 @@ pub(crate) fn findings(
     let mut late_at: FxHashMap<Place, u64> = FxHashMap::default();
     for ((late, place), ns) in waits_for_late(execution) {
         *late_at.entry(place).or_default() += ns;
-        let finding = Finding::own(FindingKind::LateProcess, (State::Communication, place), ns);
+        let finding = Finding::own((Cause::MpiLate, Blamed::Rank), (State::Communication, place), ns);
         all.push(Finding { late: Some(late), ..finding });
     }
-    for cause in &ledger.causes {
-        let kind = match cause.state.group() {
-            _ if cause.state == State::Communication => FindingKind::Communication,
-            _ if cause.state == State::AbsorbingNoise => FindingKind::AbsorbingNoise,
-            Group::Device => FindingKind::Device,
-            Group::Runtime => FindingKind::Runtime,
-            Group::Start => FindingKind::MpiStart,
-            Group::Off if cause.state == State::Oversubscribed => FindingKind::Oversubscribed,
-            Group::Off => FindingKind::System,
-            Group::Blocked => FindingKind::Blocked,
-            Group::Unknown => FindingKind::Unknown,
+    for row in &ledger.causes {
+        let state = row.state;
+        let loss = match state.group() {
+            Group::Sync if state == State::Communication => (Cause::MpiTransfer, Blamed::Call),
+            Group::Device => (Cause::Device, Blamed::Operation),
+            Group::Runtime => (state.cause(), Blamed::Runtime),
+            Group::Start => (Cause::MpiStart, Blamed::Call),
+            Group::Off => (state.cause(), Blamed::System),
+            Group::Blocked => (Cause::Blocked, Blamed::Code),
+            Group::Unknown => (Cause::Unknown, Blamed::Nobody),
             _ => continue,
         };
-        let in_late = late_at.get(&cause.place).copied().filter(|_| kind == FindingKind::Communication);
-        let ns = cause.ns - in_late.unwrap_or(0);
+        let in_late = late_at.get(&row.place).copied().filter(|_| loss.0 == Cause::MpiTransfer);
+        let ns = row.ns - in_late.unwrap_or(0);
         if ns > 0 {
-            let tasks_created = created.get(&(cause.state, cause.place)).copied().unwrap_or(0);
-            let own = Finding::own(kind, (cause.state, cause.place), ns);
-            let estimated = kind == FindingKind::System && !execution.knows_switches();
+            let tasks_created = created.get(&(state, row.place)).copied().unwrap_or(0);
+            let own = Finding::own(loss, (state, row.place), ns);
+            let estimated = loss.0 == Cause::CpuNone && !execution.knows_switches();
             let confidence = if estimated { Confidence::Medium } else { own.confidence };
             all.push(Finding { tasks_created, confidence, ..own });
         }
     }
     let in_hangs = in_hangs(hangs);
     for finding in &mut all {
-        let ns = in_hangs.get(&(finding.kind, finding.place)).copied().unwrap_or(0);
+        let ns = in_hangs.get(&(finding.cause, finding.blamed, finding.place)).copied().unwrap_or(0);
         finding.is_of_hang = ns >= finding.ns / 10 * 9 && ns > 0;
     }
-    all.sort_by_key(|f| (Reverse(f.ns), f.kind, f.state, f.place, f.late));
+    all.sort_by_key(|f| (Reverse(f.ns), f.cause, f.blamed, f.state, f.place, f.late));
     all.splice(0..0, hangs.iter().enumerate().filter_map(|(row, hang)| of_hang(row, hang)));
     all
 }
 
 /// Nanoseconds of the waits of hangs, by the findings in which they are, too.
-fn in_hangs(hangs: &[Hang]) -> FxHashMap<(FindingKind, Place), u64> {
-    let mut all: FxHashMap<(FindingKind, Place), u64> = FxHashMap::default();
-    let mut add = |kind, place, ns: u64| *all.entry((kind, place)).or_default() += ns;
+fn in_hangs(hangs: &[Hang]) -> FxHashMap<(Cause, Blamed, Place), u64> {
+    let mut all: FxHashMap<(Cause, Blamed, Place), u64> = FxHashMap::default();
+    let mut add = |(cause, blamed), place, ns: u64| *all.entry((cause, blamed, place)).or_default() += ns;
     let waits = |hang: &Hang| hang.waits.iter().map(|wait| wait.span.nanos()).sum::<u64>();
     for (wait, waits) in hangs.iter().flat_map(|hang| hang.waits.iter().map(move |wait| (wait, waits(hang))))
     {
         let (Section { state, place, .. }, ns) = (wait.span.section, wait.span.nanos());
         match state {
             State::Communication => {
-                add(FindingKind::Communication, place, ns);
-                add(FindingKind::LateProcess, place, ns);
+                add((Cause::MpiTransfer, Blamed::Call), place, ns);
+                add((Cause::MpiLate, Blamed::Rank), place, ns);
             }
-            _ if state.group() == Group::Device => add(FindingKind::Device, place, ns),
-            _ => add(FindingKind::NobodyWorks, place, ns),
+            _ if state.group() == Group::Device => add((Cause::Device, Blamed::Operation), place, ns),
+            _ => add((Cause::Wait, Blamed::Nobody), place, ns),
         }
         if state.group() == Group::Mutex {
             // Others that wait for this thread are charged to its request for the lock.
-            add(FindingKind::Runtime, place, waits);
+            add((Cause::Lock, Blamed::Runtime), place, waits);
         }
         for needed in &wait.needs {
             if let Needed::Holder { site, .. } = needed {
-                add(FindingKind::Lock, Place::site(*site), ns);
+                add((Cause::Lock, Blamed::Holder), Place::site(*site), ns);
             }
         }
     }
@@ -337,8 +251,8 @@ fn in_hangs(hangs: &[Hang]) -> FxHashMap<(FindingKind, Place), u64> {
 fn of_hang(row: usize, hang: &Hang) -> Option<Finding> {
     let Section { state, place, .. } = hang.waits.first()?.span.section;
     let confidence = if hang.is_deadlock { Confidence::High } else { Confidence::Medium };
-    let own = Finding::own(FindingKind::Hung, (state, place), hang.victims.total());
-    Some(Finding { victims: hang.victims, confidence, hang: Some(row), ..own })
+    let own = Finding::own((state.cause(), Blamed::Nobody), (state, place), hang.victims.total());
+    Some(Finding { pattern: Some(Pattern::Hung), victims: hang.victims, confidence, hang: Some(row), ..own })
 }
 
 /// Whether code that creates so many tasks in so much time is there to create them: many, and not
@@ -349,22 +263,18 @@ fn is_creation(tasks_created: u64, ns: u64) -> bool {
     tasks_created >= MANY && ns / tasks_created <= MOST_NS_A_TASK
 }
 
-fn kind_of(execution: &Execution, state: State, place: Place, creates: bool) -> FindingKind {
-    match state {
-        State::Serial => FindingKind::Serial,
-        State::Task => FindingKind::FewTasks,
-        State::TaskCreation => FindingKind::Creation,
+/// What waiting for code in this state is lost to, and on what it is blamed.
+fn blame_of(execution: &Execution, state: State, place: Place, creates: bool) -> (Cause, Blamed) {
+    let blamed = Culprit::Code(state, place).blamed();
+    match blamed {
         // A single or masked construct that creates tasks is there to create them.
-        State::Worksharing | State::Masked if creates && !is_loop(execution, place) => FindingKind::Creation,
-        State::Worksharing | State::Masked => FindingKind::Imbalance,
-        State::ImplicitTask if creates => FindingKind::Creation,
-        State::ImplicitTask => FindingKind::RegionCode,
-        // Taking locks that are free.
-        state if matches!(state.group(), Group::Runtime | Group::Mutex) => FindingKind::Runtime,
-        State::TargetWait => FindingKind::Device,
-        State::Communication => FindingKind::Communication,
-        State::MpiStart => FindingKind::MpiStart,
-        _ => FindingKind::Unknown,
+        Blamed::Loop if creates && !is_loop(execution, place) => (Cause::Wait, Blamed::Creation),
+        Blamed::Code if creates => (Cause::Wait, Blamed::Creation),
+        Blamed::Call if state == State::Communication => (Cause::MpiTransfer, blamed),
+        Blamed::Nobody => (Cause::Unknown, blamed),
+        _ if state.is_useful() || blamed == Blamed::Creation => (Cause::Wait, blamed),
+        // Taking locks that are free is the runtime's.
+        _ => (state.cause(), blamed),
     }
 }
 

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 /// What an instant of idleness is lost to. The names are those of SLOW (Sterling's starvation, latency,
 /// overhead, waiting for contention).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Letter {
     /// There is not enough parallel work.

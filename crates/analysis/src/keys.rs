@@ -1,7 +1,9 @@
 //! Who is blamed, as small numbers while sums are made.
 
+use crate::forest::Letter;
 use rustc_hash::FxHashMap;
 use taskscope_execution::graph::TaskGraph;
+use taskscope_execution::{Blamed, Cause};
 
 /// Who is blamed for time lost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -46,6 +48,56 @@ pub enum Who {
 }
 
 impl Who {
+    /// The letter under which its time counts in the SLOW view.
+    pub const fn letter(self) -> Letter {
+        match self {
+            Who::Task(_) | Who::Creator(_) | Who::Peer(_) => Letter::Starvation,
+            Who::Link(..) | Who::Call(_) | Who::Device(_) | Who::Blocked(_) => Letter::Latency,
+            Who::Lock(..) => Letter::Contention,
+            _ => Letter::Overhead,
+        }
+    }
+
+    /// The cause at the root of waiting for it: what it was in, or did.
+    pub const fn cause(self) -> Cause {
+        match self {
+            Who::Task(_) | Who::Creator(_) => Cause::Wait,
+            Who::Peer(_) => Cause::MpiLate,
+            Who::Call(_) => Cause::MpiTransfer,
+            Who::Start(_) => Cause::MpiStart,
+            Who::Link(..) => Cause::WaitTransfer,
+            Who::Device(_) => Cause::Device,
+            Who::Blocked(_) => Cause::Blocked,
+            Who::Lock(..) => Cause::Lock,
+            Who::System(_) => Cause::Cpu,
+            Who::AbsorbingNoise(_) => Cause::RuntimeNoise,
+            _ => Cause::Runtime,
+        }
+    }
+
+    /// What kind of thing it is.
+    pub const fn blamed(self) -> Blamed {
+        match self {
+            Who::Task(_) => Blamed::Task,
+            Who::Creator(_) => Blamed::Creation,
+            Who::Peer(_) => Blamed::Rank,
+            Who::Link(..) => Blamed::Link,
+            Who::Call(_) | Who::Start(_) => Blamed::Call,
+            Who::Device(_) => Blamed::Operation,
+            Who::Blocked(_) => Blamed::Code,
+            Who::Lock(..) => Blamed::Holder,
+            Who::System(_) => Blamed::System,
+            Who::Uniform(_)
+            | Who::Dispatch(_)
+            | Who::Runtime(_)
+            | Who::AbsorbingNoise(_)
+            | Who::Send
+            | Who::Startup
+            | Who::Delivery(_) => Blamed::Runtime,
+            Who::Nobody => Blamed::Nobody,
+        }
+    }
+
     /// The name in tables, after the names of the source.
     pub fn label(self, graph: &TaskGraph) -> String {
         let ty = |row: u32| graph.types.get(row as usize).map_or("?", |ty| ty.name.as_str());

@@ -47,10 +47,10 @@ pub(crate) fn waits_for_late(execution: &Execution) -> FxHashMap<(LateProcess, P
 
 #[cfg(test)]
 mod tests {
-    use crate::{Finding, FindingKind, LateProcess, analyse};
+    use crate::{Finding, LateProcess, analyse};
     use taskscope_execution::messages::{Call, PeerWait, PeerWaitKind, Rank};
     use taskscope_execution::{
-        Change, ExecutionBuilder, Observer, Place, ProcessIndex, Section, State, ThreadIndex,
+        Cause, Change, ExecutionBuilder, Observer, Place, ProcessIndex, Section, State, ThreadIndex,
     };
 
     /// Rank 0 receives from 10 to 60 what rank 1 sends at 50.
@@ -83,10 +83,9 @@ mod tests {
         execution.communication.calls = vec![call];
         execution.communication.ranks.insert(1, Rank { job: 1, rank: 1, ranks: 2 });
         let (analysis, _) = analyse(&execution);
-        let told = |f: &Finding| (f.kind, f.ns, f.late.map(|LateProcess { pid, rank, .. }| (pid, rank)));
+        let told = |f: &Finding| (f.cause, f.ns, f.late.map(|LateProcess { pid, rank, .. }| (pid, rank)));
         let told: Vec<_> = analysis.findings.iter().map(told).collect();
-        let expected =
-            [(FindingKind::LateProcess, 40, Some((101, Some(1)))), (FindingKind::Communication, 10, None)];
+        let expected = [(Cause::MpiLate, 40, Some((101, Some(1)))), (Cause::MpiTransfer, 10, None)];
         assert_eq!(told, expected);
     }
 }

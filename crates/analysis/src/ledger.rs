@@ -76,7 +76,7 @@ impl ThreadTime {
 
 /// Time in one state at one place, over all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cause {
+pub struct StateRow {
     /// The state.
     pub state: State,
     /// The place of the thread that was in it.
@@ -107,9 +107,9 @@ pub struct Ledger {
     /// tells.
     pub starting: ByState,
     /// All workers' time by state and place, largest first; sums to the capacity.
-    pub causes: Vec<Cause>,
+    pub causes: Vec<StateRow>,
     /// Time by state and place of the workers that are not asked about.
-    pub of_others: Vec<Cause>,
+    pub of_others: Vec<StateRow>,
 }
 
 impl Ledger {
@@ -176,8 +176,8 @@ pub fn book(execution: &Execution) -> Ledger {
         }
         ledger.threads.push(time);
     }
-    let in_rows = |sums: &SumsByPlace| -> Vec<Cause> {
-        sums.iter().map(|((state, place), ns)| Cause { state, place, ns }).filter(|c| c.ns > 0).collect()
+    let in_rows = |sums: &SumsByPlace| -> Vec<StateRow> {
+        sums.iter().map(|((state, place), ns)| StateRow { state, place, ns }).filter(|c| c.ns > 0).collect()
     };
     (ledger.causes, ledger.of_others) = (in_rows(&causes), in_rows(&of_others));
     ledger.causes.sort_by_key(|c| (std::cmp::Reverse(c.ns), c.state, c.place));

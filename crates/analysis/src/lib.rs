@@ -44,7 +44,7 @@ mod timeline;
 
 pub use blame::{Charge, Culprit, WaitPart, charge, operations_waited_for, split_lock_waits};
 pub use efficiency::{Efficiency, efficiency, share};
-pub use findings::{Confidence, Finding, FindingKind};
+pub use findings::{Confidence, Finding};
 use findings::{creations, findings};
 pub use fine::FineNanos;
 pub use forest::{Letter, Shares};
@@ -53,7 +53,7 @@ use hang::hangs;
 pub use hang::{Hang, LastSeen, Needed, OpenWait};
 pub use keys::Who;
 pub use late::LateProcess;
-pub use ledger::{ByState, Cause, Ledger, ThreadTime, book};
+pub use ledger::{ByState, Ledger, StateRow, ThreadTime, book};
 pub use locks::{HolderSite, Lock, locks};
 pub use short_teams::{ShortReason, ShortTeam, short_teams};
 pub use starvation::{Starvation, Starver, starvation};

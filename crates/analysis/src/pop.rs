@@ -5,8 +5,9 @@
 //! T_ideal from a replay with an ideal network, in the place of Dimemas):
 //! LB = avg(U) / max(U), SerE = max(U) / T_ideal, TrfE = T_ideal / T, CommE = SerE × TrfE.
 
-use crate::causes::{Causes, Leaf};
+use crate::causes::Causes;
 use crate::timeline::start_segments;
+use taskscope_execution::Cause;
 use taskscope_execution::graph::TaskGraph;
 
 /// Efficiencies, each a share of 1.
@@ -30,7 +31,7 @@ pub fn pop(graph: &TaskGraph, causes: &Causes, ideal_network_wall_ns: Option<u64
     let (begin, end) = (begin.max(range.0), end.min(range.1));
     let start = least_start(graph, range);
     let workers = graph.workers.iter().zip(&causes.by_worker).filter(|(worker, _)| worker.selected);
-    let useful: Vec<u64> = workers.map(|(_, leaves)| leaves[Leaf::Work as usize]).collect();
+    let useful: Vec<u64> = workers.map(|(_, leaves)| leaves[Cause::Work as usize]).collect();
     let most = useful.iter().copied().max().unwrap_or(0).max(1) as f64;
     let average = useful.iter().sum::<u64>() as f64 / useful.len().max(1) as f64;
     // Workers of a rank may work while it starts MPI.
@@ -89,9 +90,9 @@ mod tests {
     fn the_start_of_mpi_is_in_the_ledger_and_in_no_efficiency() {
         let graph = job();
         let causes = book_causes(&graph);
-        assert_eq!(causes.leaves.iter().sum::<u64>(), graph.capacity());
-        assert_eq!(causes.leaves[Leaf::Start as usize], 700);
-        assert_eq!(causes.leaves[Leaf::Communication as usize], 0);
+        assert_eq!(causes.by_cause.iter().sum::<u64>(), graph.capacity());
+        assert_eq!(causes.by_cause[Cause::MpiStart as usize], 700);
+        assert_eq!(causes.by_cause[Cause::MpiTransfer as usize], 0);
         assert_eq!(causes.slow.latency_ns, 0);
         let efficiencies = pop(&graph, &causes, Some(1100), (0, u64::MAX));
         assert_eq!((efficiencies.communication, efficiencies.transfer), (1.0, Some(1.0)));

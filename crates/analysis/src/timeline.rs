@@ -31,13 +31,13 @@ impl Segments<'_> {
 /// The runtime segments of every worker. Where several intervals cover an instant, the one that sorts
 /// first by (start, end, name) names it.
 pub(crate) fn runtime_segments(graph: &TaskGraph) -> Segments<'_> {
-    segments(graph, |activity| activity.kind == ActivityKind::Runtime)
+    segments(graph, |activity| matches!(activity.kind, ActivityKind::Runtime(_)))
 }
 
 /// Those in which each worker was in the runtime, started a library, or absorbed noise: overhead that is known in place.
 pub(crate) fn overhead_segments(graph: &TaskGraph) -> Segments<'_> {
     use ActivityKind::{AbsorbingNoise, Runtime, Start};
-    segments(graph, |activity| matches!(activity.kind, Runtime | Start | AbsorbingNoise))
+    segments(graph, |activity| matches!(activity.kind, Runtime(_) | Start | AbsorbingNoise))
 }
 
 /// The segments in which each worker started or ended a library.

@@ -1,26 +1,31 @@
 //! What holds for the ledger of every graph, on many random ones.
 
-use taskscope_analysis::causes::{Causes, Charge, Leaf, book_causes, book_causes_in, letter_of};
+use taskscope_analysis::causes::{CauseRow, Causes, book_causes, book_causes_in};
 use taskscope_analysis::diagnosis::diagnose;
 use taskscope_analysis::replay::Costs;
 use taskscope_analysis::slo::{Mode, Options, attribute, deciding_inputs};
 use taskscope_analysis::span::span;
 use taskscope_analysis::{FineNanos, Letter};
+use taskscope_execution::Cause;
 use taskscope_execution::graph::{ActivityKind, GraphBuilder, NewTask, TaskGraph, TaskType};
 use taskscope_testkit::task_rows::{Recipe, random};
 
 fn check_sums(graph: &TaskGraph, causes: &Causes, what: &str) {
-    assert_eq!(causes.leaves.iter().sum::<u64>(), causes.capacity_ns, "{what}: leaves");
+    assert_eq!(causes.by_cause.iter().sum::<u64>(), causes.capacity_ns, "{what}: times");
     assert_eq!(causes.capacity_ns, graph.capacity(), "{what}");
-    for (worker, leaves) in graph.workers.iter().zip(&causes.by_worker) {
+    for (worker, times) in graph.workers.iter().zip(&causes.by_worker) {
         let life = if worker.selected { worker.end - worker.begin } else { 0 };
-        assert_eq!(leaves.iter().sum::<u64>(), life, "{what}: worker {}", worker.id);
+        assert_eq!(times.iter().sum::<u64>(), life, "{what}: worker {}", worker.id);
     }
-    for leaf in Leaf::ALL {
-        let charged: u64 = causes.charges.iter().filter(|c| c.leaf == leaf).map(|c| c.ns).sum();
-        assert_eq!(charged, causes.leaves[leaf as usize], "{what}: {leaf:?}");
-        let idle: u64 = causes.ready[leaf as usize].iter().sum();
-        assert_eq!(idle, if leaf.is_idle() { charged } else { 0 }, "{what}: ready work in {leaf:?}");
+    for cause in Cause::ALL {
+        let charged: u64 = causes.rows.iter().filter(|c| c.cause == cause).map(|c| c.ns).sum();
+        assert_eq!(charged, causes.by_cause[cause as usize], "{what}: {cause:?}");
+        let idle: u64 = causes.ready[cause as usize].iter().sum();
+        assert_eq!(
+            idle,
+            if cause.is_in(Cause::Wait) { charged } else { 0 },
+            "{what}: ready work in {cause:?}"
+        );
     }
     let slow = causes.slow;
     let letters = slow.work_ns + slow.starvation_ns + slow.latency_ns + slow.overhead_ns + slow.contention_ns;
@@ -28,7 +33,7 @@ fn check_sums(graph: &TaskGraph, causes: &Causes, what: &str) {
     let span = span(graph, &Costs::of(graph, &deciding_inputs(graph)));
     for letter in [Letter::Starvation, Letter::Latency, Letter::Overhead, Letter::Contention] {
         let rows = diagnose(graph, causes, &span).rows.into_iter();
-        let told: u64 = rows.filter(|(situation, _)| situation.letter() == letter).map(|(_, ns)| ns).sum();
+        let told: u64 = rows.filter(|row| row.letter == letter).map(|row| row.ns).sum();
         let expected = match letter {
             Letter::Starvation => slow.starvation_ns,
             Letter::Latency => slow.latency_ns,
@@ -60,8 +65,8 @@ fn some_workers_are_told_exactly() {
         let (all, causes) = (book_causes(&whole), book_causes(&part));
         check_sums(&part, &causes, &format!("seed {seed}"));
         let rows = part.workers.iter().zip(all.by_worker.iter().zip(&causes.by_worker));
-        for (worker, (expected, leaves)) in rows.filter(|(worker, _)| worker.selected) {
-            assert_eq!(leaves, expected, "seed {seed}: worker {}", worker.id);
+        for (worker, (expected, times)) in rows.filter(|(worker, _)| worker.selected) {
+            assert_eq!(times, expected, "seed {seed}: worker {}", worker.id);
         }
         for mode in Mode::ALL {
             let options = Options { intervals: true, ..Options::default() };
@@ -88,14 +93,18 @@ fn the_slow_view_agrees_with_starvation_latency_overhead() {
         let graph = rows.graph().unwrap();
         let (causes, slo) = (book_causes(&graph), attribute(&graph, Mode::Root, &Options::default()));
         for letter in [Letter::Starvation, Letter::Latency, Letter::Overhead] {
-            let after_tasks = [Leaf::Work, Leaf::Drain, Leaf::Shutdown];
-            let idle = causes.charges.iter().filter(|c| !after_tasks.contains(&c.leaf));
-            let ns: u64 = idle.filter(|c| letter_of(c.who) == letter).map(|c| c.ns).sum();
+            let after_tasks = [Cause::Work, Cause::WaitDrain, Cause::WaitEnd];
+            let idle = causes.rows.iter().filter(|c| !after_tasks.contains(&c.cause));
+            let ns: u64 = idle.filter(|c| c.who.letter() == letter).map(|c| c.ns).sum();
             assert_eq!(FineNanos::from_nanos(ns as i64), slo.total.get(letter), "seed {seed} {letter:?}");
         }
-        let leaf = |leaf: Leaf| causes.leaves[leaf as usize];
-        assert_eq!((leaf(Leaf::Drain), leaf(Leaf::Shutdown)), (slo.drain_ns, slo.shutdown_ns), "seed {seed}");
-        assert_eq!(leaf(Leaf::Work), slo.execution_ns, "seed {seed}");
+        let time = |cause: Cause| causes.by_cause[cause as usize];
+        assert_eq!(
+            (time(Cause::WaitDrain), time(Cause::WaitEnd)),
+            (slo.drain_ns, slo.shutdown_ns),
+            "seed {seed}"
+        );
+        assert_eq!(time(Cause::Work), slo.execution_ns, "seed {seed}");
     }
 }
 
@@ -116,35 +125,35 @@ fn creation_locks_and_drain_are_told_apart() {
     let lock = builder.add_name("mutex");
     builder.add_lock_wait(1, lock, (creates, taskscope_execution::graph::NONE), 80, 95);
     let section = builder.add_name("create");
-    builder.add_activity(0, ActivityKind::Runtime, section, 20, 50);
+    builder.add_activity(0, ActivityKind::Runtime(Cause::Runtime), section, 20, 50);
     let graph = builder.finish().unwrap();
     let causes = book_causes(&graph);
     check_sums(&graph, &causes, "by hand");
-    let leaf = |leaf: Leaf| causes.leaves[leaf as usize];
-    assert_eq!(leaf(Leaf::Work), 70 + 25);
-    assert_eq!(leaf(Leaf::LockWait), 15);
-    assert_eq!(leaf(Leaf::Runtime), 30);
-    assert_eq!(leaf(Leaf::CreateWait), 60);
-    assert_eq!(leaf(Leaf::Dispatch), 10);
-    assert_eq!((leaf(Leaf::Drain), leaf(Leaf::Shutdown)), (10 + 110, 20 + 10 + 10 - 10));
-    let charged = |leaf: Leaf, who: &str| -> u64 {
-        let rows = causes.charges.iter().filter(|c| c.leaf == leaf && c.who.label(&graph) == who);
+    let time = |cause: Cause| causes.by_cause[cause as usize];
+    assert_eq!(time(Cause::Work), 70 + 25);
+    assert_eq!(time(Cause::Lock), 15);
+    assert_eq!(time(Cause::Runtime), 30);
+    assert_eq!(time(Cause::WaitCreate), 60);
+    assert_eq!(time(Cause::WaitDispatch), 10);
+    assert_eq!((time(Cause::WaitDrain), time(Cause::WaitEnd)), (10 + 110, 20 + 10 + 10 - 10));
+    let charged = |cause: Cause, who: &str| -> u64 {
+        let rows = causes.rows.iter().filter(|c| c.cause == cause && c.who.label(&graph) == who);
         rows.map(|c| c.ns).sum()
     };
-    assert_eq!(charged(Leaf::CreateWait, "task creates"), 30);
-    assert_eq!(charged(Leaf::CreateWait, "runtime create"), 30);
-    assert_eq!(charged(Leaf::LockWait, "lock mutex, held from creates"), 15);
+    assert_eq!(charged(Cause::WaitCreate, "task creates"), 30);
+    assert_eq!(charged(Cause::WaitCreate, "runtime create"), 30);
+    assert_eq!(charged(Cause::Lock, "lock mutex, held from creates"), 15);
     // Worker 2 drains throughout: both run from 70 to 100, then worker 0 drains too.
-    assert_eq!(charged(Leaf::Drain, "task creates"), 70 + 15);
-    assert_eq!(charged(Leaf::Drain, "task works"), 15 + 2 * 10);
-    let lock_row = causes.charges.iter().find(|c| c.leaf == Leaf::LockWait).unwrap();
+    assert_eq!(charged(Cause::WaitDrain, "task creates"), 70 + 15);
+    assert_eq!(charged(Cause::WaitDrain, "task works"), 15 + 2 * 10);
+    let lock_row = causes.rows.iter().find(|c| c.cause == Cause::Lock).unwrap();
     assert_eq!(lock_row.symptom, Some(works));
     // While worker 1 waits for the creation of task 2 nothing is ready; then task 2 is, here.
-    assert_eq!(causes.ready[Leaf::CreateWait as usize], [0, 0, 60]);
-    assert_eq!(causes.ready[Leaf::Dispatch as usize], [10, 0, 0]);
+    assert_eq!(causes.ready[Cause::WaitCreate as usize], [0, 0, 60]);
+    assert_eq!(causes.ready[Cause::WaitDispatch as usize], [10, 0, 0]);
 }
 
-/// Every leaf, and every worker's time in it, is in a part what it is in the whole.
+/// Every cause, and every worker's time in it, is in a part what it is in the whole.
 #[test]
 fn parts_of_a_run_add_up_to_the_whole() {
     for seed in 0..1_000_u64 {
@@ -162,25 +171,25 @@ fn parts_of_a_run_add_up_to_the_whole() {
         cuts.sort_unstable();
         let parts: Vec<Causes> =
             cuts.windows(2).map(|cut| book_causes_in(&graph, (cut[0], cut[1]))).collect();
-        for leaf in Leaf::ALL {
-            let sum: u64 = parts.iter().map(|part| part.leaves[leaf as usize]).sum();
-            assert_eq!(sum, whole.leaves[leaf as usize], "seed {seed}, {leaf:?} at {cuts:?}");
+        for cause in Cause::ALL {
+            let sum: u64 = parts.iter().map(|part| part.by_cause[cause as usize]).sum();
+            assert_eq!(sum, whole.by_cause[cause as usize], "seed {seed}, {cause:?} at {cuts:?}");
             for place in 0..3 {
-                let sum: u64 = parts.iter().map(|part| part.ready[leaf as usize][place]).sum();
-                assert_eq!(sum, whole.ready[leaf as usize][place], "seed {seed}, {leaf:?} ready {place}");
+                let sum: u64 = parts.iter().map(|part| part.ready[cause as usize][place]).sum();
+                assert_eq!(sum, whole.ready[cause as usize][place], "seed {seed}, {cause:?} ready {place}");
             }
         }
         assert_eq!(parts.iter().map(|part| part.capacity_ns).sum::<u64>(), whole.capacity_ns, "seed {seed}");
         // Who is charged is rounded to whole nanoseconds in every part.
-        for charge in &whole.charges {
-            let of = |charges: &[Charge]| -> u64 {
+        for charge in &whole.rows {
+            let of = |charges: &[CauseRow]| -> u64 {
                 let same = charges
                     .iter()
-                    .filter(|c| (c.leaf, c.who, c.symptom) == (charge.leaf, charge.who, charge.symptom));
+                    .filter(|c| (c.cause, c.who, c.symptom) == (charge.cause, charge.who, charge.symptom));
                 same.map(|charge| charge.ns).sum()
             };
-            let sum: u64 = parts.iter().map(|part| of(&part.charges)).sum();
-            assert!(sum.abs_diff(of(&whole.charges)) <= 8, "seed {seed}: {charge:?}, in parts {sum}");
+            let sum: u64 = parts.iter().map(|part| of(&part.rows)).sum();
+            assert!(sum.abs_diff(of(&whole.rows)) <= 8, "seed {seed}: {charge:?}, in parts {sum}");
         }
     }
 }

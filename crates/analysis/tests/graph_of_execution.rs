@@ -1,8 +1,8 @@
 //! Task graphs of recorded OpenMP programs: by hand, and of any events.
 
 use proptest::prelude::*;
-use taskscope_analysis::causes::{Causes, Leaf, book_causes};
-use taskscope_analysis::critical_path::{StepKind, critical_path};
+use taskscope_analysis::causes::{Causes, book_causes};
+use taskscope_analysis::critical_path::critical_path;
 use taskscope_analysis::replay::{Change, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
@@ -14,7 +14,7 @@ use taskscope_execution::graph::{
     Told, from_execution,
 };
 use taskscope_execution::{
-    Execution, ExecutionBuilder, Group, ObjectIndex, Observer, OsSource, OsTimes, Place, PlaceKind,
+    Cause, Execution, ExecutionBuilder, ObjectIndex, Observer, OsSource, OsTimes, Place, PlaceKind,
     RegionIndex, Section, SiteIndex, State, TaskIndex, ThreadIndex, TypeIndex,
 };
 use taskscope_testkit::script::{Script, any_program};
@@ -53,17 +53,17 @@ fn graph_of(execution: &Execution) -> TaskGraph {
 
 fn check_sums(graph: &TaskGraph) -> Causes {
     let causes = book_causes(graph);
-    assert_eq!(causes.leaves.iter().sum::<u64>(), graph.capacity());
-    for leaf in Leaf::ALL {
-        let charged: u64 = causes.charges.iter().filter(|c| c.leaf == leaf).map(|c| c.ns).sum();
-        assert_eq!(charged, causes.leaves[leaf as usize], "{leaf:?}");
+    assert_eq!(causes.by_cause.iter().sum::<u64>(), graph.capacity());
+    for cause in Cause::ALL {
+        let charged: u64 = causes.rows.iter().filter(|c| c.cause == cause).map(|c| c.ns).sum();
+        assert_eq!(charged, causes.by_cause[cause as usize], "{cause:?}");
     }
     let (begin, end) = graph.range();
     let path: u64 = critical_path(graph).iter().map(|step| step.end - step.start).sum();
     assert_eq!(path, end - begin);
     // Work of tasks is what nothing else explains.
     let costs = Costs::of(graph, &deciding_inputs(graph));
-    assert_eq!(span(graph, &costs).work_ns, causes.leaves[Leaf::Work as usize]);
+    assert_eq!(span(graph, &costs).work_ns, causes.by_cause[Cause::Work as usize]);
     causes
 }
 
@@ -86,13 +86,13 @@ fn a_declared_dependence_is_waited_for() {
     let execution = script.play();
     let graph = graph_of(&execution);
     let causes = check_sums(&graph);
-    assert_eq!(causes.leaves[Leaf::DependWait as usize], 300);
-    let charge = causes.charges.iter().find(|c| c.leaf == Leaf::DependWait).unwrap();
+    assert_eq!(causes.by_cause[Cause::WaitDepend as usize], 300);
+    let charge = causes.rows.iter().find(|c| c.cause == Cause::WaitDepend).unwrap();
     assert!(charge.who.label(&graph).starts_with("task type"), "{charge:?}");
     // Thread 1 waits for the creation of its task by thread 0 from 150 to 200, then to start it.
-    assert_eq!(causes.leaves[Leaf::CreateWait as usize], 50);
+    assert_eq!(causes.by_cause[Cause::WaitCreate as usize], 50);
     let path = critical_path(&graph);
-    let first_task = path.iter().find(|s| s.kind == StepKind::Work && s.start == 300).unwrap();
+    let first_task = path.iter().find(|s| s.cause == Cause::Work && s.start == 300).unwrap();
     assert_eq!(first_task.end, 700);
 }
 
@@ -130,12 +130,12 @@ fn a_lock_is_its_holders_doing() {
     let execution = script.play();
     let graph = graph_of(&execution);
     let causes = check_sums(&graph);
-    let waits: Vec<(String, u64)> = (causes.charges.iter().filter(|c| c.leaf == Leaf::LockWait))
+    let waits: Vec<(String, u64)> = (causes.rows.iter().filter(|c| c.cause == Cause::Lock))
         .map(|c| (c.who.label(&graph), c.ns))
         .collect();
     assert_eq!(waits.iter().map(|w| w.1).sum::<u64>(), 3500 + 3950);
     assert!(waits.iter().all(|(who, _)| who.contains("held from site")), "{waits:?}");
-    assert!(causes.charges.iter().filter(|c| c.leaf == Leaf::LockWait).all(|c| c.symptom.is_some()));
+    assert!(causes.rows.iter().filter(|c| c.cause == Cause::Lock).all(|c| c.symptom.is_some()));
 }
 
 /// What a source could have told and did not is none, and known: OpenMP without tasks, locks and dependences. Tasks of a
@@ -190,19 +190,19 @@ fn the_critical_path_goes_through_a_device_to_who_submitted() {
     let execution = Script::new(1, 0, 1000).play();
     let path_of = |devices: &DeviceWork| {
         let graph = from_execution(&execution, devices, &mut Numbers).unwrap().0;
-        assert_eq!(check_sums(&graph).leaves[Leaf::Device as usize], 500);
+        assert_eq!(check_sums(&graph).by_cause[Cause::Device as usize], 500);
         let steps = critical_path(&graph);
         let name = |row: u32| graph.names.get(row as usize).map_or("", String::as_str).to_owned();
-        steps.iter().map(|s| (s.kind, s.start, s.end, name(s.name))).collect::<Vec<_>>()
+        steps.iter().map(|s| ((s.cause, s.is_operation), s.start, s.end, name(s.name))).collect::<Vec<_>>()
     };
     let expected = [
-        (StepKind::Work, 0, 100, ""),
-        (StepKind::DeviceWait, 100, 130, "a on q"),
-        (StepKind::Device, 130, 600, "a on q"),
-        (StepKind::DeviceWait, 600, 610, "b on q"),
-        (StepKind::Device, 610, 880, "b on q"),
-        (StepKind::DeviceWait, 880, 900, "b on q"),
-        (StepKind::Work, 900, 1000, ""),
+        ((Cause::Work, false), 0, 100, ""),
+        ((Cause::Device, false), 100, 130, "a on q"),
+        ((Cause::Device, true), 130, 600, "a on q"),
+        ((Cause::Device, false), 600, 610, "b on q"),
+        ((Cause::Device, true), 610, 880, "b on q"),
+        ((Cause::Device, false), 880, 900, "b on q"),
+        ((Cause::Work, false), 900, 1000, ""),
     ];
     assert_eq!(path_of(&devices(Some(thread))), expected.map(|(k, s, e, n)| (k, s, e, n.to_owned())));
     // Where nobody is known to have submitted it, the wait is all that can be told.
@@ -210,7 +210,11 @@ fn the_critical_path_goes_through_a_device_to_who_submitted() {
     let kinds: Vec<_> = alone.iter().map(|step| (step.0, step.1, step.2)).collect();
     assert_eq!(
         kinds,
-        [(StepKind::Work, 0, 400), (StepKind::DeviceWait, 400, 900), (StepKind::Work, 900, 1000)]
+        [
+            ((Cause::Work, false), 0, 400),
+            ((Cause::Device, false), 400, 900),
+            ((Cause::Work, false), 900, 1000)
+        ]
     );
     // Operations that wait for each other, or for what never was, lead nowhere; the steps still tile the run.
     let mut absurd = devices(Some(thread));
@@ -220,20 +224,18 @@ fn the_critical_path_goes_through_a_device_to_who_submitted() {
     assert!(steps.windows(2).all(|pair| pair[0].2 == pair[1].1), "{steps:?}");
 }
 
-/// What threads did by themselves has the same time by state and by leaf. A leaf of one who waits may be what the state
-/// calls idle or waiting, so of waits only the sum is the same.
+/// The time of each cause is the same by state and by task graph, as deep as states know it: `wait` is one sum, as what a state
+/// calls idle may be a wait for a ready task, and the states know no late ranks.
 fn check_states(execution: &Execution, causes: &Causes) {
     let states: ByState = book(execution).by_state;
-    let leaf = |leaf: Leaf| causes.leaves[leaf as usize];
-    assert_eq!(leaf(Leaf::Work), states.of_group(Group::Useful), "work");
-    assert_eq!(leaf(Leaf::Blocked), states.of_group(Group::Blocked), "blocked");
-    assert_eq!(leaf(Leaf::System), states.of_group(Group::Off), "no CPU");
-    assert_eq!(leaf(Leaf::LockWait), states.of_group(Group::Mutex), "locks");
-    assert_eq!(leaf(Leaf::Start), states.of_group(Group::Start), "start of MPI");
-    assert_eq!(leaf(Leaf::AbsorbingNoise), states.get(State::AbsorbingNoise), "noise");
-    let runtime = states.of_group(Group::Runtime) + states.of_group(Group::Unknown);
-    assert_eq!(leaf(Leaf::Runtime) + leaf(Leaf::AbsorbingNoise), runtime, "runtime");
-    assert_eq!(leaf(Leaf::Communication), states.get(State::Communication), "communication");
+    let known = |cause: &Cause| {
+        cause.category() == *cause
+            || !matches!(cause.category(), Cause::Wait) && cause.category() != Cause::Mpi
+    };
+    for cause in Cause::ALL.into_iter().filter(known).chain([Cause::MpiStart]) {
+        let by_state = states.iter().filter(|(state, _)| state.cause().is_in(cause));
+        assert_eq!(causes.total(cause), by_state.map(|(_, ns)| ns).sum::<u64>(), "{}", cause.name());
+    }
 }
 
 /// Thread 0 creates a task and waits for it; thread 1 runs it from 300 to 900 and sleeps in it from 400 to 800.
@@ -251,14 +253,14 @@ fn a_body_that_sleeps_is_blocked_and_still_waited_for() {
     let graph = graph_of(&execution);
     let causes = check_sums(&graph);
     check_states(&execution, &causes);
-    assert_eq!(causes.leaves[Leaf::Blocked as usize], 400);
-    let blocked = causes.charges.iter().find(|charge| charge.leaf == Leaf::Blocked).unwrap();
+    assert_eq!(causes.by_cause[Cause::Blocked as usize], 400);
+    let blocked = causes.rows.iter().find(|charge| charge.cause == Cause::Blocked).unwrap();
     assert_eq!((blocked.who.label(&graph).as_str(), blocked.ns), ("blocked in type 0", 400));
     // Thread 0 waits for the task, also while that sleeps.
-    let waits = causes.charges.iter().find(|charge| charge.leaf == Leaf::Sync).unwrap();
+    let waits = causes.rows.iter().find(|charge| charge.cause == Cause::WaitSync).unwrap();
     assert_eq!((waits.who.label(&graph).as_str(), waits.ns), ("task type 0", 600));
     let steps: u64 = (critical_path(&graph).iter())
-        .filter(|step| step.kind == StepKind::Blocked)
+        .filter(|step| step.cause == Cause::Blocked)
         .map(|step| step.end - step.start)
         .sum();
     assert_eq!(steps, 400);

@@ -1,8 +1,10 @@
 //! Programs whose answer is known because their times were chosen.
 
-use taskscope_analysis::{Analysis, Confidence, Culprit, FindingKind, analyse};
+use taskscope_analysis::{Analysis, Confidence, Culprit, analyse};
 use taskscope_event::models::{omp, openmp, recorder, wait};
-use taskscope_execution::{Execution, OsSource, Place, PlaceKind, SiteIndex, State, ThreadIndex, TypeIndex};
+use taskscope_execution::{
+    Blamed, Cause, Execution, OsSource, Pattern, Place, PlaceKind, SiteIndex, State, ThreadIndex, TypeIndex,
+};
 use taskscope_testkit::script::Script;
 
 fn analysed(script: &Script) -> (Execution, Analysis) {
@@ -44,7 +46,7 @@ fn who_holds_the_lock_is_charged_even_if_its_release_is_reported_late() {
     assert_eq!(lock.holders.len(), 1);
     at_site(&execution, Place::site(lock.holders[0].site), 0x200);
     let first = &analysis.findings[0];
-    assert_eq!((first.kind, first.ns, first.confidence), (FindingKind::Lock, 3500, Confidence::High));
+    assert_eq!((first.blamed, first.ns, first.confidence), (Blamed::Holder, 3500, Confidence::High));
     at_site(&execution, first.place, 0x200);
     assert_eq!(analysis.ledger.by_state.get(State::LockWait), 3500);
 }
@@ -73,7 +75,7 @@ fn handing_a_lock_over_is_charged_to_a_holder_in_every_table() {
     assert_eq!(holders, [2400, 300 + 600 + 300]);
     at_site(&execution, Place::site(lock.holders[0].site), 0x200);
     at_site(&execution, Place::site(lock.holders[1].site), 0x300);
-    let held: u64 = analysis.findings.iter().filter(|f| f.kind == FindingKind::Lock).map(|f| f.ns).sum();
+    let held: u64 = analysis.findings.iter().filter(|f| f.blamed == Blamed::Holder).map(|f| f.ns).sum();
     assert_eq!(held, 3600);
     let charged: u64 = (analysis.charges.iter())
         .filter(|charge| matches!(charge.culprit, Culprit::Holder(_)))
@@ -101,10 +103,10 @@ fn an_uneven_loop_is_charged_with_the_waiting_at_its_end() {
     let work = &analysis.works[0];
     assert_eq!((work.load.executions, work.load.shares, work.load.busy_ns), (1, 2, 8000));
     assert_eq!((work.load.imbalance_ns(), work.load.balance()), (4000, 8.0 / 12.0));
-    let loop_finding = analysis.findings.iter().find(|f| f.kind == FindingKind::Imbalance).unwrap();
+    let loop_finding = analysis.findings.iter().find(|f| f.blamed == Blamed::Loop).unwrap();
     assert_eq!((loop_finding.ns, loop_finding.sole_ns), (4000, 4000));
     at_site(&execution, loop_finding.place, 0x200);
-    let serial: u64 = analysis.findings.iter().filter(|f| f.kind == FindingKind::Serial).map(|f| f.ns).sum();
+    let serial: u64 = analysis.findings.iter().filter(|f| f.blamed == Blamed::Serial).map(|f| f.ns).sum();
     assert_eq!(serial, 4000);
     let e = &analysis.efficiency;
     assert_eq!((e.useful_ns, e.serialization_ns, e.load_balance_ns), (12_000, 4000, 4000));
@@ -133,12 +135,12 @@ fn tasks_are_counted_and_the_one_that_runs_alone_is_charged() {
     let culprit = Culprit::Code(State::Task, Place::of_type(TypeIndex(0)));
     let charge = analysis.charges.iter().find(|c| c.culprit == culprit).unwrap();
     assert_eq!((charge.by_state.get(State::Taskwait), charge.sole_ns), (5000, 5000));
-    let finding = analysis.findings.iter().find(|f| f.kind == FindingKind::FewTasks).unwrap();
+    let finding = analysis.findings.iter().find(|f| f.blamed == Blamed::Task).unwrap();
     assert_eq!((finding.ns, finding.confidence), (5000, Confidence::High));
     at_site(&execution, finding.place, 0x200);
     // While thread 0 created, thread 1 waited: 1000 ns, charged to the code that creates. Three tasks
     // are not so many that this code is there to create them.
-    let creation = analysis.findings.iter().find(|f| f.kind == FindingKind::RegionCode).unwrap();
+    let creation = analysis.findings.iter().find(|f| f.blamed == Blamed::Code).unwrap();
     assert_eq!((creation.ns, creation.tasks_created), (1000, 3));
 }
 
@@ -158,7 +160,7 @@ fn code_that_creates_many_tasks_is_charged_as_creation() {
     }
     script.arrive(0, 2000).join(0, 2000, 1).depart(1, 9000, 1);
     let (execution, analysis) = analysed(&script);
-    let creation = analysis.findings.iter().find(|f| f.kind == FindingKind::Creation).unwrap();
+    let creation = analysis.findings.iter().find(|f| f.blamed == Blamed::Creation).unwrap();
     assert_eq!((creation.ns, creation.tasks_created), (2000 - 20 * 20, 20));
     at_site(&execution, creation.place, 0x100);
 }
@@ -317,8 +319,8 @@ fn a_thread_that_is_kept_off_the_cpu_is_the_systems_doing() {
     );
     assert_eq!(analysis.ledger.by_state.get(State::Worksharing), 4000);
     let finding = &analysis.findings[0];
-    let system: u64 = analysis.findings.iter().filter(|f| f.kind == FindingKind::System).map(|f| f.ns).sum();
-    assert_eq!((finding.kind, system), (FindingKind::System, 4000 + 3500));
+    let system: u64 = analysis.findings.iter().filter(|f| f.cause == Cause::CpuNone).map(|f| f.ns).sum();
+    assert_eq!((finding.cause, system), (Cause::CpuNone, 4000 + 3500));
     assert_eq!(analysis.works[0].load.balance(), 1.0, "the loop itself is even");
     let losses: u64 = analysis.findings.iter().map(|f| f.ns).sum();
     assert_eq!(losses, analysis.ledger.capacity_ns - analysis.efficiency.useful_ns);
@@ -341,7 +343,7 @@ fn tasks_that_cost_more_than_they_do_are_too_small() {
     }
     script.arrive(0, end).join(0, end, 1).depart(1, end, 1);
     let (execution, analysis) = analysed(&script);
-    let small: Vec<_> = analysis.findings.iter().filter(|f| f.kind == FindingKind::SmallTasks).collect();
+    let small: Vec<_> = analysis.findings.iter().filter(|f| f.pattern == Some(Pattern::TooFine)).collect();
     // Thread 1 waits all the time, thread 0 between the tasks.
     assert_eq!(small.iter().map(|f| f.ns).sum::<u64>(), end + 200 * 300);
     let grain = small[0].grain.unwrap();

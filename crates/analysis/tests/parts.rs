@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
-use taskscope_analysis::causes::{Causes, Leaf, book_causes, book_causes_in};
+use taskscope_analysis::causes::{Causes, book_causes, book_causes_in};
 use taskscope_analysis::slo::{Mode, Options, Slo, attribute};
 use taskscope_analysis::{FineNanos, Ledger, book, charge};
 use taskscope_execution::graph::{DeviceWork, NamedAddress, Names, TaskGraph, TaskType, from_execution};
 use taskscope_execution::{
-    Execution, ObjectIndex, OsSource, OsTimes, Place, PlaceKind, SiteIndex, State, ThreadIndex,
+    Cause, Execution, ObjectIndex, OsSource, OsTimes, Place, PlaceKind, SiteIndex, State, ThreadIndex,
 };
 use taskscope_testkit::dice::Dice;
 use taskscope_testkit::script::any_program;
@@ -162,21 +162,21 @@ fn check_states(whole: &States, parts: &[States], what: &str) {
 }
 
 fn check_tables_of_graph(graph: &TaskGraph, causes: &Causes, what: &str) {
-    let total = Sums::of(Leaf::ALL.into_iter().zip(causes.leaves));
-    assert_eq!(causes.leaves.iter().sum::<u64>(), causes.capacity_ns, "{what}: capacity");
-    total.check([&Sums::of(causes.charges.iter().map(|c| (c.leaf, c.ns)))], 0, what);
-    let of_workers = causes.by_worker.iter().flat_map(|leaves| Leaf::ALL.into_iter().zip(*leaves));
+    let total = Sums::of(Cause::ALL.into_iter().zip(causes.by_cause));
+    assert_eq!(causes.by_cause.iter().sum::<u64>(), causes.capacity_ns, "{what}: capacity");
+    total.check([&Sums::of(causes.rows.iter().map(|c| (c.cause, c.ns)))], 0, what);
+    let of_workers = causes.by_worker.iter().flat_map(|leaves| Cause::ALL.into_iter().zip(*leaves));
     total.check([&Sums::of(of_workers)], 0, what);
-    for leaf in Leaf::ALL.into_iter().filter(|leaf| leaf.is_idle()) {
-        let ready: u64 = causes.ready[leaf as usize].iter().sum();
-        assert_eq!(ready, causes.leaves[leaf as usize], "{what}: ready work in {leaf:?}");
+    for cause in Cause::ALL.into_iter().filter(|cause| cause.is_in(Cause::Wait)) {
+        let ready: u64 = causes.ready[cause as usize].iter().sum();
+        assert_eq!(ready, causes.by_cause[cause as usize], "{what}: ready work in {cause:?}");
     }
-    let of_data = Sums::of(causes.by_data.iter().map(|(_, leaf, ns)| (*leaf, *ns)));
-    for (leaf, ns) in of_data.0 {
-        assert!(ns <= i128::from(causes.leaves[leaf as usize]), "{what}: data in {leaf:?}");
+    let of_data = Sums::of(causes.by_data.iter().map(|(_, cause, ns)| (*cause, *ns)));
+    for (cause, ns) in of_data.0 {
+        assert!(ns <= i128::from(causes.by_cause[cause as usize]), "{what}: data in {cause:?}");
     }
     let queues: u64 = causes.queues.iter().map(|queue| queue.idle_ns).sum();
-    assert_eq!(queues, causes.leaves[Leaf::Dispatch as usize], "{what}: queues");
+    assert_eq!(queues, causes.by_cause[Cause::WaitDispatch as usize], "{what}: queues");
     let slow = causes.slow;
     let letters = slow.work_ns + slow.starvation_ns + slow.latency_ns + slow.overhead_ns + slow.contention_ns;
     assert_eq!(letters, causes.capacity_ns, "{what}: letters");
@@ -186,15 +186,16 @@ fn check_tables_of_graph(graph: &TaskGraph, causes: &Causes, what: &str) {
 fn check_graph(whole: &Causes, parts: &[Causes], what: &str) {
     let sum = |of: &dyn Fn(&Causes) -> u64| parts.iter().map(of).sum::<u64>();
     assert_eq!(whole.capacity_ns, sum(&|part| part.capacity_ns), "{what}: capacity");
-    type Table = (Vec<((usize, Leaf), u64)>, Vec<((Leaf, usize), u64)>);
+    type Table = (Vec<((usize, Cause), u64)>, Vec<((Cause, usize), u64)>);
     let tables = |causes: &Causes| -> Table {
         let workers = causes.by_worker.iter().enumerate();
         let by_worker = workers.flat_map(|(worker, leaves)| {
-            Leaf::ALL.into_iter().zip(*leaves).map(move |(leaf, ns)| ((worker, leaf), ns))
+            Cause::ALL.into_iter().zip(*leaves).map(move |(cause, ns)| ((worker, cause), ns))
         });
-        let ready = Leaf::ALL.into_iter().zip(causes.ready);
-        let ready = ready
-            .flat_map(|(leaf, row)| row.into_iter().enumerate().map(move |(place, ns)| ((leaf, place), ns)));
+        let ready = Cause::ALL.into_iter().zip(causes.ready);
+        let ready = ready.flat_map(|(cause, row)| {
+            row.into_iter().enumerate().map(move |(place, ns)| ((cause, place), ns))
+        });
         (by_worker.collect(), ready.collect())
     };
     let of_parts: Vec<_> = parts.iter().map(tables).map(|(a, b)| (Sums::of(a), Sums::of(b))).collect();
@@ -202,13 +203,12 @@ fn check_graph(whole: &Causes, parts: &[Causes], what: &str) {
     Sums::of(by_worker).check(of_parts.iter().map(|part| &part.0), 0, what);
     Sums::of(ready).check(of_parts.iter().map(|part| &part.1), 0, what);
     let by_data =
-        |causes: &Causes| Sums::of(causes.by_data.iter().map(|(data, leaf, ns)| ((*data, *leaf), *ns)));
+        |causes: &Causes| Sums::of(causes.by_data.iter().map(|(data, cause, ns)| ((*data, *cause), *ns)));
     by_data(whole).check(&parts.iter().map(by_data).collect::<Vec<_>>(), 0, what);
     for (node, queue) in whole.queues.iter().enumerate() {
         assert_eq!(queue.idle_ns, sum(&|part| part.queues[node].idle_ns), "{what}: idle before queue {node}");
     }
-    let charges =
-        |causes: &Causes| Sums::of(causes.charges.iter().map(|c| ((c.leaf, c.who, c.symptom), c.ns)));
+    let charges = |causes: &Causes| Sums::of(causes.rows.iter().map(|c| ((c.cause, c.who, c.symptom), c.ns)));
     // Each part of a charge is rounded to whole nanoseconds.
     charges(whole).check(&parts.iter().map(charges).collect::<Vec<_>>(), parts.len() as i128 + 1, what);
 }

@@ -410,7 +410,7 @@ fn few_descriptors_leave_the_program_alone_in_its_trace() {
 fn is_mostly_unknown(report: &serde_json::Value) -> bool {
     let of = |causes: &[&str]| -> u64 {
         let rows = report["causes"].as_array().unwrap().iter();
-        rows.filter(|row| causes.contains(&row["cause"].as_str().unwrap()))
+        rows.filter(|row| causes.contains(&row["state"].as_str().unwrap()))
             .map(|row| row["ns"].as_u64().unwrap())
             .sum()
     };

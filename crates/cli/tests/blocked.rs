@@ -70,7 +70,7 @@ fn check_sleeping(report: &Value) {
     let product: f64 = factors.iter().map(|name| factor(name)).product();
     assert!((product - factor("parallel")).abs() < 1e-9, "{efficiency}");
     let findings = report["findings"].as_array().unwrap();
-    assert!(findings.iter().any(|finding| finding["kind"] == "blocked"), "{findings:?}");
+    assert!(findings.iter().any(|finding| finding["cause"] == "blocked"), "{findings:?}");
 }
 
 #[test]

@@ -302,7 +302,7 @@ fn what_comes_before_openmp_is_serial_code() {
     let (_, shown, report) = late(here.path(), &[&plugin]);
     let of = |state: &str| {
         let causes = report["causes"].as_array().unwrap();
-        causes.iter().filter(|row| row["cause"] == state).map(|row| row["ns"].as_u64().unwrap()).sum::<u64>()
+        causes.iter().filter(|row| row["state"] == state).map(|row| row["ns"].as_u64().unwrap()).sum::<u64>()
     };
     // The rest of the 0.3 s the thread may be kept off its CPU.
     assert!(of("serial") > 100_000_000, "{shown}");

@@ -120,16 +120,16 @@ fn every_section_of_an_import_is_told_and_sums_are_exact() {
     check_document(&report);
     let sum = |rows: &Value| rows.as_object().unwrap().values().map(|ns| ns.as_u64().unwrap()).sum::<u64>();
     let ledger = &report["ledger"];
-    assert_eq!((sum(&ledger["leaves"]), sum(&ledger["slow"])), (940, 940));
+    assert_eq!((sum(&ledger["causes"]), sum(&ledger["slow"])), (940, 940));
     for row in report["blame"].as_array().unwrap() {
         for key in ["function", "file", "line", "task_type", "object"] {
             assert!(row["who"].as_object().unwrap().contains_key(key), "{row}");
         }
     }
     let lost: u64 = report["blame"].as_array().unwrap().iter().map(|row| row["ns"].as_u64().unwrap()).sum();
-    assert_eq!(lost + ledger["leaves"]["work"].as_u64().unwrap(), 940);
+    assert_eq!(lost + ledger["causes"]["work"].as_u64().unwrap(), 940);
     let path: u64 =
-        report["path"]["by_kind"].as_array().unwrap().iter().map(|r| r["ns"].as_u64().unwrap()).sum();
+        report["path"]["by_cause"].as_array().unwrap().iter().map(|r| r["ns"].as_u64().unwrap()).sum();
     assert_eq!(path, report["wall_ns"].as_u64().unwrap());
     assert_eq!(report["whatif"]["replay_error"], 0.0);
     let text = taskscope(&["report", trace]);
@@ -219,7 +219,7 @@ fn the_json_of_all_sections_fits_its_schema() {
         change(&mut changed);
         std::panic::catch_unwind(|| check_document(&changed)).is_err()
     };
-    assert!(refuses(&|report| report["ledger"]["leaves"]["nap"] = 1.into()));
+    assert!(refuses(&|report| report["ledger"]["causes"]["nap"] = 1.into()));
     assert!(refuses(&|report| report["blame"][0]["cause"] = "nap".into()));
     assert!(refuses(&|report| drop(report["path"].as_object_mut().unwrap().remove("span_ns"))));
     assert!(refuses(&|report| report["wall_ns"] = (-1).into()));

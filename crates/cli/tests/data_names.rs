@@ -33,18 +33,19 @@ fn data_has_the_names_of_the_program() {
                 || name.starts_with("data of main")
         };
         assert!(names.iter().all(|name| known(name) && !name.starts_with("0x")), "{names:?}");
-        for cause in ["depend.wait", "send.wait", "transfer", "deliver"] {
+        for cause in ["wait.depend", "wait.send", "wait.transfer", "wait.deliver"] {
             let of_cause = rows.iter().filter(|row| row["cause"] == cause);
             let sum: u64 = of_cause.map(|row| row["ns"].as_u64().unwrap()).sum();
-            assert_eq!(sum, report["ledger"]["leaves"][cause].as_u64().unwrap(), "{cause}");
+            assert_eq!(sum, report["ledger"]["causes"][cause].as_u64().unwrap(), "{cause}");
         }
         let idle: u64 =
             report["queues"].as_array().unwrap().iter().map(|row| row["idle_ns"].as_u64().unwrap()).sum();
-        assert_eq!(idle, report["ledger"]["leaves"]["dispatch"].as_u64().unwrap());
+        assert_eq!(idle, report["ledger"]["causes"]["wait.dispatch"].as_u64().unwrap());
         // Who lost the time is known, too.
         let blame = report["blame"].as_array().unwrap().iter();
-        let waits = blame
-            .filter(|row| ["depend.wait", "create.wait", "sync"].map(Value::from).contains(&row["cause"]));
+        let waits = blame.filter(|row| {
+            ["wait.depend", "wait.create", "wait.sync"].map(Value::from).contains(&row["cause"])
+        });
         for row in waits {
             assert!(!row["symptom"]["function"].is_null(), "{row}");
         }

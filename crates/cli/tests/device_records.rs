@@ -209,8 +209,13 @@ fn the_critical_path_goes_through_kernels() {
     assert!(steps.windows(2).all(|pair| pair[0]["end_ns"] == pair[1]["begin_ns"]));
     let (first, last) = (&steps[0], &steps[steps.len() - 1]);
     assert_eq!(at(last, "end_ns") - at(first, "begin_ns"), at(&report, "wall_ns"));
-    let of = |kind: &str| steps.iter().filter(|step| step["kind"] == kind).collect::<Vec<_>>();
-    let kernels = of("device");
+    let of = |is_operation: bool| {
+        steps
+            .iter()
+            .filter(|step| step["is_operation"] == is_operation && step["cause"] == "device")
+            .collect::<Vec<_>>()
+    };
+    let kernels = of(true);
     assert_eq!(kernels.len(), 8, "every kernel was waited for");
     assert!(kernels.iter().all(|step| step["name"].as_str().unwrap().starts_with("spin on ")));
     // The second kernel of a round waits for the first, and so does the host: nothing of the host's work lies between.
@@ -218,11 +223,11 @@ fn the_critical_path_goes_through_kernels() {
         let between = |step: &&serde_json::Value| {
             at(step, "begin_ns") >= at(pair[0], "end_ns") && at(step, "end_ns") <= at(pair[1], "begin_ns")
         };
-        assert!(steps.iter().filter(between).all(|step| step["kind"] == "device.wait"));
+        assert!(steps.iter().filter(between).all(|step| step["cause"] == "device"));
     }
-    let blamed = report["blame"].as_array().unwrap().iter().filter(|row| row["cause"] == "device.wait");
+    let blamed = report["blame"].as_array().unwrap().iter().filter(|row| row["cause"] == "device");
     let sum: u64 = blamed.map(|row| at(row, "ns")).sum();
-    assert_eq!(sum, at(&report["ledger"]["leaves"], "device.wait"));
+    assert_eq!(sum, at(&report["ledger"]["causes"], "device"));
 }
 
 /// A read that blocks is a wait for the kernel before it, in a program with workers and in one without.
@@ -269,7 +274,7 @@ fn blocking_copies_are_waits_for_the_device() {
         assert_eq!(calls["waiting_ns"], waited);
         let shown = String::from_utf8(taskscope(&["report", text(&trace)]).stdout).unwrap();
         assert!(shown.contains("Waits for devices") && shown.contains("for slow on opencl.0"), "{shown}");
-        let finding = report["findings"].as_array().unwrap().iter().find(|of| of["kind"] == "device-wait");
+        let finding = report["findings"].as_array().unwrap().iter().find(|of| of["cause"] == "device");
         assert_eq!(finding.is_some(), !flags.is_empty());
         if let Some(finding) = finding {
             assert!(finding["text"].as_str().unwrap().contains("(slow on opencl.0"), "{finding}");
@@ -471,16 +476,17 @@ fn sum_of(report: &serde_json::Value, table: &str, passes: &dyn Fn(&serde_json::
 fn waits_of_waiting(report: &serde_json::Value) -> [u64; 4] {
     let sum =
         |table: &str, passes: &dyn Fn(&serde_json::Value) -> bool| -> u64 { sum_of(report, table, passes) };
-    let waited = sum("causes", &|row| row["cause"] == "target_wait");
+    let waited = sum("causes", &|row| row["state"] == "target_wait");
     assert_eq!(report["efficiency"]["device_offload_loss_ns"], waited);
-    assert_eq!(sum("blame", &|row| row["cause"] == "target_wait"), waited);
+    assert_eq!(sum("blame", &|row| row["state"] == "target_wait"), waited);
     let by_kernel = |row: &serde_json::Value| {
-        row["blamed"] == "device" && row["where"].as_str().unwrap().starts_with("target kernel on target.0.")
+        row["blamed"] == "operation"
+            && row["where"].as_str().unwrap().starts_with("target kernel on target.0.")
     };
-    let joined = sum("blame", &|row| row["cause"] == "join_barrier");
+    let joined = sum("blame", &|row| row["state"] == "join_barrier");
     let for_construct = |row: &serde_json::Value| {
         let at = row["where"].as_str().unwrap_or_default();
-        row["cause"] == "join_barrier" && at.starts_with("compute [target at waiting.c:")
+        row["state"] == "join_barrier" && at.starts_with("compute [target at waiting.c:")
     };
     [waited, sum("blame", &by_kernel), joined, sum("blame", &for_construct)]
 }
@@ -513,7 +519,7 @@ fn recorded_waits_for_a_device_are_charged_to_it() {
     // The other thread may come later than the device ends.
     let [waited, for_kernel, ..] = waits_of_waiting(&report);
     assert!(0 < for_kernel && for_kernel <= waited, "{}", report["blame"]);
-    let finding = report["findings"].as_array().unwrap().iter().find(|of| of["kind"] == "device-wait");
+    let finding = report["findings"].as_array().unwrap().iter().find(|of| of["cause"] == "device");
     assert_eq!(finding.unwrap()["function"], "compute", "{}", report["findings"]);
 
     let totals = recorded("p", &["--mode", "profile"])["call_paths"]["totals"].clone();

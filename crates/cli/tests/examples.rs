@@ -157,7 +157,7 @@ fn the_lock_is_held_by_who_rebuilds_the_index() {
         for holder in holders {
             assert_eq!(holder["line"], line_of("lock", "/* who holds the lock */"));
         }
-        for cause in rows(&report, "causes").iter().filter(|cause| cause["cause"] == "lock_wait") {
+        for cause in rows(&report, "causes").iter().filter(|cause| cause["state"] == "lock_wait") {
             let at = cause["where"].as_str().unwrap();
             assert!(
                 ["look_up [lock at lock.c:", "rebuild_index [lock at"].iter().any(|own| at.starts_with(own)),
@@ -192,10 +192,10 @@ fn of_one_thread_the_report_has_its_time_and_finds_who_made_it_wait() {
     let ns = |value: &Value| value["ns"].as_u64().unwrap();
     let whole = json(&[]);
     // What those threads waited for locks, and for whatever else is charged to somebody, by culprit.
-    let lost = |reports: &[&Value], kind: &str| {
+    let lost = |reports: &[&Value], blamed: &str| {
         let mut lost: std::collections::BTreeMap<String, u64> = Default::default();
         for finding in reports.iter().flat_map(|report| rows(report, "findings")) {
-            if finding["kind"] == kind {
+            if finding["blamed"] == blamed {
                 *lost.entry(finding["where"].to_string()).or_default() += ns(finding);
             }
         }
@@ -230,9 +230,9 @@ fn of_one_thread_the_report_has_its_time_and_finds_who_made_it_wait() {
     assert_eq!(parts.len(), 2);
     let (reports, causes): (Vec<&Value>, Vec<&Value>) =
         parts.iter().map(|(part, causes)| (part, causes)).unzip();
-    assert_eq!(lost(&reports, "lock-held"), lost(&[&whole], "lock-held"));
+    assert_eq!(lost(&reports, "holder"), lost(&[&whole], "holder"));
     assert_eq!(by_cause(&causes), by_cause(&[&json(&causes_of)]));
-    let held: u64 = lost(&reports, "lock-held").values().sum();
+    let held: u64 = lost(&reports, "holder").values().sum();
     assert!(held > 0);
 }
 
@@ -266,7 +266,7 @@ int main() {
     let report = report(&here.path().join("trace"));
     let lock = &rows(&report, "locks")[0];
     assert_eq!(rows(lock, "holders")[0]["function"], "rebuild()");
-    let waits = rows(&report, "causes").iter().filter(|cause| cause["cause"] == "lock_wait");
+    let waits = rows(&report, "causes").iter().filter(|cause| cause["state"] == "lock_wait");
     assert!(waits.clone().any(|cause| cause["where"].as_str().unwrap().starts_with("look_up [lock at")));
 }
 
@@ -313,7 +313,7 @@ fn the_talks_master_is_to_blame() {
         }
         let symptom =
             format!("add_up [lock at talk.c:{}]", line_of("talk", "/* where the waiting is felt */"));
-        let waits = rows(&report, "causes").iter().filter(|cause| cause["cause"] == "lock_wait");
+        let waits = rows(&report, "causes").iter().filter(|cause| cause["state"] == "lock_wait");
         assert!(
             waits
                 .map(|waits| waits["where"].as_str().unwrap())

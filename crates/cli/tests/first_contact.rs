@@ -264,11 +264,11 @@ fn one_of_a_thing_is_singular() {
 fn names_are_listed_by_group_within_eighty_columns() {
     let list = text(&output(taskscope().arg("explain")).stdout);
     assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
-    let groups = ["Findings\n", "States, ", "\nNanos6: ", "\nnOS-V: ", "\nOptions "];
+    let groups = ["Causes of lost time\n", "\nStates of threads\n", "\nNanos6: ", "\nnOS-V: ", "\nOptions "];
     let places: Vec<_> =
         groups.iter().map(|group| list.find(group).unwrap_or_else(|| panic!("{group}"))).collect();
     assert!(places.is_sorted(), "{places:?}");
-    let near = output(taskscope().args(["explain", "lock-hold"]));
+    let near = output(taskscope().args(["explain", "badly-distribute"]));
     assert_eq!(near.status.code(), Some(2));
-    assert!(text(&near.stderr).contains("taskscope explain lock-held\n"));
+    assert!(text(&near.stderr).contains("taskscope explain badly-distributed\n"));
 }

@@ -17,7 +17,7 @@ fn program(directory: &Path) -> PathBuf {
 /// The hang of a report, if it has one: always its first finding.
 fn hang(report: &Value) -> Option<&Value> {
     let findings = report["findings"].as_array().unwrap();
-    let is_hung = |finding: &Value| finding["kind"] == "hung";
+    let is_hung = |finding: &Value| finding["pattern"] == "hung";
     assert!(findings.iter().skip(1).all(|finding| !is_hung(finding)), "{findings:?}");
     findings.first().filter(|first| is_hung(first)).map(|first| &first["hang"])
 }
@@ -72,10 +72,13 @@ fn a_hang_has_its_waits_until_the_end_and_what_they_need() {
         let text = report["findings"][0]["text"].as_str().unwrap();
         assert!(text.starts_with("hung: "), "{text}");
         // The waits of a deadlock have no second cause.
-        let again = ["lock-held", "nobody-works", "runtime-overhead"];
+        let again = [["lock", "holder"], ["wait", "nobody"], ["lock", "runtime"]];
         let second = list(&report, "findings").iter().filter(|finding| {
             let is_large = finding["ns"].as_u64().unwrap() > total / 2;
-            is_large && again.iter().any(|kind| finding["kind"] == *kind)
+            is_large
+                && again
+                    .iter()
+                    .any(|[cause, blamed]| finding["cause"] == *cause && finding["blamed"] == *blamed)
         });
         assert!(!deadlock || second.count() == 0, "{mode}: {}", report["findings"]);
         for wait in all.iter().take(3) {

@@ -72,7 +72,7 @@ fn a_report_names_the_task_that_starved_the_others() {
     assert!(starvation["by"][0]["waited_ns"].as_u64().unwrap() >= 79_999, "{starvation}");
     let causes = json["causes"].as_array().unwrap();
     let cause = |state: &str, place: &str| {
-        let row = causes.iter().find(|row| row["cause"] == state && row["where"] == place);
+        let row = causes.iter().find(|row| row["state"] == state && row["where"] == place);
         row.unwrap_or_else(|| panic!("{state} {place}: {causes:?}"))["ns"].as_u64().unwrap()
     };
     assert_eq!(cause("lock_wait", "waiting for the disk"), 10_000);

@@ -196,7 +196,7 @@ fn the_report_names_the_rank_that_was_late() {
             assert!(blamed(name) >= SLEEP_NS / 2, "{name}: {}", blamed(name));
         }
         let leaves: u64 =
-            report["ledger"]["leaves"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+            report["ledger"]["causes"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
         assert_eq!(leaves, report["ledger"]["capacity_ns"].as_u64().unwrap());
         let ranks = report["ledger"]["by_node"].as_object().unwrap();
         assert_eq!(ranks.keys().collect::<Vec<_>>(), ["0", "1"]);
@@ -275,10 +275,10 @@ fn waiting_in_any_call_is_for_the_rank_that_is_late() {
                 assert!(late > 0 && late >= all / 2, "{mpi:?} {kind} {call}: {late} of {all} ns, {rows:#?}");
             }
             let findings = report["findings"].as_array().unwrap();
-            let late = findings.iter().find(|finding| finding["kind"] == "late-process").unwrap();
+            let late = findings.iter().find(|finding| finding["cause"] == "mpi.late").unwrap();
             assert_eq!(late["late_rank"], 1, "{mpi:?} {kind}");
-            let start = findings.iter().position(|finding| finding["kind"] == "mpi-start").unwrap();
-            assert!(findings[start..].iter().all(|finding| finding["kind"] == "mpi-start"));
+            let start = findings.iter().position(|finding| finding["cause"] == "mpi.start").unwrap();
+            assert!(findings[start..].iter().all(|finding| finding["cause"] == "mpi.start"));
         }
     }
 }

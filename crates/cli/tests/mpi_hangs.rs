@@ -158,7 +158,7 @@ fn a_job_that_is_killed_while_it_works_did_not_hang() {
             assert!(!output(permit(&mut command)).status.success());
             let report = report(&here.path().join(mode));
             let findings = report["findings"].as_array().unwrap();
-            assert!(findings.iter().all(|finding| finding["kind"] != "hung"), "{mode}: {findings:?}");
+            assert!(findings.iter().all(|finding| finding["pattern"] != "hung"), "{mode}: {findings:?}");
         }
     }
 }
@@ -177,7 +177,7 @@ fn a_rank_that_computes_until_the_job_is_killed_is_late() {
             let findings = report["findings"].as_array().unwrap();
             assert!(findings.iter().all(|finding| finding["kind"] != "hung"), "{mpi:?} {way}: {findings:?}");
             let of_rank = |finding: &&Value| {
-                finding["kind"] == "late-process" && finding["text"].as_str().unwrap().starts_with("rank 1")
+                finding["cause"] == "mpi.late" && finding["text"].as_str().unwrap().starts_with("rank 1")
             };
             assert!(findings.iter().filter(of_rank).count() > 0, "{mpi:?} {way}: {findings:?}");
             // The call that had not ended is nothing but that wait.

@@ -115,7 +115,7 @@ fn ranks_have_a_table_of_their_own_in_the_report_and_for_talp() {
 fn start_and_end_are_no_communication(trace: &Path, whole: &serde_json::Value) {
     let number = |value: &serde_json::Value| value.as_u64().unwrap();
     let causes = whole["causes"].as_array().unwrap().iter();
-    let started: u64 = causes.filter(|row| row["cause"] == "mpi_start").map(|row| number(&row["ns"])).sum();
+    let started: u64 = causes.filter(|row| row["state"] == "mpi_start").map(|row| number(&row["ns"])).sum();
     let apart = number(&whole["efficiency"]["mpi_start_ns"]);
     assert!(started > 0 && apart >= started, "{apart} with the workers that have nothing to do meanwhile");
     let (useful, capacity) = (number(&whole["efficiency"]["useful_ns"]), number(&whole["capacity_ns"]));
@@ -133,8 +133,8 @@ fn start_and_end_are_no_communication(trace: &Path, whole: &serde_json::Value) {
     );
     let causes: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
     check_document(&causes);
-    assert_eq!(number(&causes["ledger"]["leaves"]["runtime.start"]), started);
-    let leaves = causes["ledger"]["leaves"].as_object().unwrap().values();
+    assert_eq!(number(&causes["ledger"]["causes"]["mpi.start"]), started);
+    let leaves = causes["ledger"]["causes"].as_object().unwrap().values();
     assert_eq!(leaves.map(number).sum::<u64>(), number(&causes["capacity_ns"]));
     let blamed = |name: &str, cause: &str| {
         let rows = causes["blame"].as_array().unwrap().iter();

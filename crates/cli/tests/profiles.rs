@@ -312,7 +312,7 @@ int main(void) {
     let trace = parsed(taskscope().args(["report", "--json"]).arg(here.path().join("trace")));
     let of_trace = |report: &Value, state: &str| -> u64 {
         let causes = report["causes"].as_array().unwrap().iter();
-        causes.filter(|row| row["cause"] == state).map(|row| row["ns"].as_u64().unwrap()).sum()
+        causes.filter(|row| row["state"] == state).map(|row| row["ns"].as_u64().unwrap()).sum()
     };
     assert!(of_trace(&trace, "unknown") >= paused + after_pause, "{}", trace["causes"]);
     let serial = of_trace(&trace, "serial");

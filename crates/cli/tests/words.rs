@@ -150,9 +150,14 @@ fn names_of_reports_and_of_runtimes_are_explained() {
     };
     let (code, all) = explained(&[]);
     assert_eq!(code, Some(0));
-    for name in
-        ["few-tasks", "Nanos6: section", "Worker: Sponge mode", "nOS-V: idle state", "MPI_Waitall", "Leader"]
-    {
+    for name in [
+        "badly-distributed",
+        "Nanos6: section",
+        "Worker: Sponge mode",
+        "nOS-V: idle state",
+        "MPI_Waitall",
+        "Leader",
+    ] {
         assert!(all.contains(name), "{name}");
     }
     let (_, sponge) = explained(&["Sponge mode"]);
@@ -166,7 +171,7 @@ fn names_of_reports_and_of_runtimes_are_explained() {
         assert!(taskwait.contains(&format!("of {runtime})")), "{runtime}: {taskwait}");
     }
     // Without a trace each runtime's own settings, below its name.
-    let (_, nobody) = explained(&["nobody-works"]);
+    let (_, nobody) = explained(&["nobody"]);
     let settings = ["OMP_WAIT_POLICY", "cpumanager.policy=busy", "governor.policy=busy"];
     assert!(settings.iter().all(|setting| nobody.contains(setting)), "{nobody}");
     assert_eq!(explained(&["no such name"]).0, Some(2));

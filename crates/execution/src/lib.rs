@@ -42,7 +42,6 @@ mod runs;
 pub mod samples;
 mod splice;
 mod starts;
-mod state;
 mod storing;
 mod system_time;
 mod tables;
@@ -74,10 +73,10 @@ pub use off_cpu::{CutSpan, CutSpans, OffCpu, OsSource, OsTimes, OsTotals, RunDel
 pub use open_thread::OpenTrack;
 pub use runs::Runs;
 pub use starts::{ByRow, RisingStarts, Starts, StartsInOrder, TrackStarts};
-pub use state::{Group, State};
 pub use system_time::{CpuShortage, SystemCause, SystemTime, join_intervals};
 pub use tables::{
     Dependence, Hold, NO_NUMBER, NO_TIME, Queued, Region, TaskStatus, Tasks, TeamLimits, WaitDependence,
     WorkShare,
 };
+pub use taskscope_cause::{Blamed, Cause, Group, Pattern, State};
 pub use track::{Span, Spans, TakesActivities, Track, TrackColumns, TrackSpans, TrackStates};

@@ -49,8 +49,8 @@ fn worker_events(graph: &TaskGraph, row: usize) -> Events {
             ActivityKind::Device => codes::activity::DEVICE,
             ActivityKind::Start => codes::activity::START,
             ActivityKind::AbsorbingNoise => codes::activity::ABSORBING_NOISE,
-            ActivityKind::Runtime => codes::activity::RUNTIME,
-            ActivityKind::OffCpu => codes::activity::OFF_CPU,
+            ActivityKind::Runtime(_) => codes::activity::RUNTIME,
+            ActivityKind::OffCpu(_) => codes::activity::OFF_CPU,
             ActivityKind::Blocked => codes::activity::BLOCKED,
         };
         let fields: [&[u8]; 3] =

@@ -7,10 +7,10 @@ use crate::semantic::payload::{text, u32_at, u64_at};
 use rustc_hash::FxHashMap;
 use taskscope_event::Code;
 use taskscope_event::models::graph as codes;
-use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{
     ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, Role, TaskGraph, TaskType,
 };
+use taskscope_execution::{Cause, NO_TIME};
 
 /// Collects a [`TaskGraph`] from events.
 #[derive(Default)]
@@ -109,12 +109,12 @@ impl GraphReader {
                     builder.add_activity(worker, ActivityKind::AbsorbingNoise, name, start, end)
                 }
                 codes::activity::OFF_CPU => {
-                    builder.add_activity(worker, ActivityKind::OffCpu, name, start, end)
+                    builder.add_activity(worker, ActivityKind::OffCpu(Cause::Cpu), name, start, end)
                 }
                 codes::activity::BLOCKED => {
                     builder.add_activity(worker, ActivityKind::Blocked, name, start, end)
                 }
-                _ => builder.add_activity(worker, ActivityKind::Runtime, name, start, end),
+                _ => builder.add_activity(worker, ActivityKind::Runtime(Cause::Runtime), name, start, end),
             }
         }
         builder.finish().map(|graph| (graph, self.misfits))

@@ -61,7 +61,7 @@ pub fn large_graph(tasks: usize, workers: u32, nodes: u32) -> TaskGraph {
         data.home.push(node);
         data.bytes.push(8);
         pieces.push((worker, Piece { task: task as u32, start, end }));
-        let kind = ActivityKind::Runtime;
+        let kind = ActivityKind::Runtime(taskscope_execution::Cause::Runtime);
         sections.push((
             worker,
             Activity { start: start - 200, end: start, kind, name: 0, holder: NONE, waiter: NONE },

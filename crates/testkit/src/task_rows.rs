@@ -103,7 +103,13 @@ impl TaskRows {
         }
         for (worker, start, end, kind) in &self.runtime {
             let name = builder.add_name(kind);
-            builder.add_activity(*worker, ActivityKind::Runtime, name, *start, *end);
+            builder.add_activity(
+                *worker,
+                ActivityKind::Runtime(taskscope_execution::Cause::Runtime),
+                name,
+                *start,
+                *end,
+            );
         }
         builder.finish()
     }

@@ -1,16 +1,16 @@
 //! What reports make of Nanos6's sponge mode, task-fors and kinds of threads.
 
 use std::path::Path;
-use taskscope_analysis::causes::{Leaf, book_causes};
-use taskscope_analysis::diagnosis::{Situation, diagnose};
+use taskscope_analysis::Analysis;
+use taskscope_analysis::causes::book_causes;
+use taskscope_analysis::diagnosis::diagnose;
 use taskscope_analysis::replay::Costs;
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
-use taskscope_analysis::{Analysis, FindingKind};
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{kernel, nanos6, nosv, ovni, system};
 use taskscope_execution::{
-    Execution, OsSource, OsTimes, RuntimeRole, State, TaskStatus, ThreadIndex, ThreadKind,
+    Blamed, Cause, Execution, OsSource, OsTimes, RuntimeRole, State, TaskStatus, ThreadIndex, ThreadKind,
 };
 use taskscope_session::Session;
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
@@ -67,21 +67,21 @@ fn a_cpu_in_sponge_mode_absorbs_noise_in_report_ledger_and_diagnosis() {
         let ledger = &analysis.ledger;
         assert_eq!(ledger.by_state.get(State::AbsorbingNoise), 500, "case {case}");
         assert_eq!(ledger.by_state.total(), ledger.capacity_ns);
-        let found = analysis.findings.iter().find(|finding| finding.kind == FindingKind::AbsorbingNoise);
+        let found = analysis.findings.iter().find(|finding| finding.cause == Cause::RuntimeNoise);
         assert_eq!(found.map(|finding| finding.ns), Some(500), "case {case}");
         let lost: u64 = analysis.findings.iter().map(|finding| finding.ns).sum();
         assert_eq!(lost, ledger.capacity_ns - analysis.efficiency.useful_ns, "case {case}");
         // Nobody waits for a CPU that is given away, and it waits for nobody.
-        let few = analysis.findings.iter().filter(|finding| finding.kind == FindingKind::FewTasks);
+        let few = analysis.findings.iter().filter(|finding| finding.blamed == Blamed::Task);
         assert!(few.map(|finding| finding.ns).sum::<u64>() <= 400, "case {case}");
 
         let (graph, _) = session.task_graph().unwrap();
         let causes = book_causes(&graph);
-        assert_eq!(causes.leaves[Leaf::AbsorbingNoise as usize], 500, "case {case}");
-        assert_eq!(causes.leaves.iter().sum::<u64>(), graph.capacity());
+        assert_eq!(causes.by_cause[Cause::RuntimeNoise as usize], 500, "case {case}");
+        assert_eq!(causes.by_cause.iter().sum::<u64>(), graph.capacity());
         let costs = Costs::of(&graph, &deciding_inputs(&graph));
         let rows = diagnose(&graph, &causes, &span(&graph, &costs)).rows;
-        assert!(rows.contains(&(Situation::AbsorbingNoise, 500)), "{rows:?}");
+        assert!(rows.iter().any(|row| (row.cause, row.ns) == (Cause::RuntimeNoise, 500)), "{rows:?}");
     }
 }
 

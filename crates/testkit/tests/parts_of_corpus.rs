@@ -63,11 +63,11 @@ fn ranges_of_reference_traces_add_up() {
         assert_eq!(whole, parts, "{}", trace.display());
         let Ok((graph, _)) = session.task_graph() else { continue };
         let all = book_causes_in(&graph, (0, u64::MAX));
-        let mut leaves = all.leaves.map(|_| 0);
+        let mut times = all.by_cause.map(|_| 0);
         for range in clocks {
             let part = book_causes_in(&graph, range);
-            leaves.iter_mut().zip(part.leaves).for_each(|(sum, ns)| *sum += ns);
+            times.iter_mut().zip(part.by_cause).for_each(|(sum, ns)| *sum += ns);
         }
-        assert_eq!(all.leaves, leaves, "{}", trace.display());
+        assert_eq!(all.by_cause, times, "{}", trace.display());
     }
 }

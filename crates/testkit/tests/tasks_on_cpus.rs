@@ -1,9 +1,9 @@
 //! Tasks of runtimes whose workers are CPUs.
 
 use std::path::Path;
-use taskscope_analysis::FindingKind;
-use taskscope_analysis::causes::{Leaf, book_causes};
+use taskscope_analysis::causes::book_causes;
 use taskscope_event::models::{mpi, nosv, openmp, ovni};
+use taskscope_execution::Cause;
 use taskscope_session::Session;
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
@@ -113,19 +113,19 @@ fn sections_of_different_kinds_need_not_nest() {
     }
 }
 
-/// What a worker's time was lost to, by leaf, where there was any; all of it is there once.
+/// What a worker's time was lost to, where there was any; all of it is there once.
 fn causes_of(root: &Path) -> Vec<(&'static str, u64)> {
     let session = Session::open(root).unwrap();
     let graph = session.task_graph().unwrap().0;
     let causes = book_causes(&graph);
-    assert_eq!(causes.leaves.iter().sum::<u64>(), graph.capacity());
+    assert_eq!(causes.by_cause.iter().sum::<u64>(), graph.capacity());
     let (analysis, _) = taskscope_analysis::analyse(&session.execution);
     assert_eq!(analysis.ledger.by_state.total(), graph.capacity());
-    assert!(analysis.findings.iter().all(|finding| finding.kind != FindingKind::System));
+    assert!(analysis.findings.iter().all(|finding| finding.cause != Cause::CpuNone));
     let lost = analysis.ledger.capacity_ns - analysis.efficiency.useful_ns;
     assert_eq!(analysis.findings.iter().map(|finding| finding.ns).sum::<u64>(), lost);
-    let leaves = Leaf::ALL.iter().map(|leaf| (leaf.name(), causes.leaves[*leaf as usize]));
-    leaves.filter(|(_, ns)| *ns > 0).collect()
+    let all = Cause::ALL.iter().map(|cause| (cause.name(), causes.by_cause[*cause as usize]));
+    all.filter(|(_, ns)| *ns > 0).collect()
 }
 
 /// A task blocks, and its thread looks for another one until it leaves the CPU to a thread that has one: nobody takes
@@ -155,7 +155,7 @@ fn a_thread_that_pauses_is_not_kept_off_its_cpu() {
         .end(1460)
         .write(root.path())
         .unwrap();
-    assert_eq!(causes_of(root.path()), [("work", 440), ("dispatch", 60)]);
+    assert_eq!(causes_of(root.path()), [("work", 440), ("wait.dispatch", 60)]);
 }
 
 /// Where no CPUs are told the thread is the worker, and while it has paused it has nothing to do.
@@ -176,5 +176,5 @@ fn a_thread_that_pauses_where_no_cpu_is_known_is_idle() {
         .end(1500)
         .write(root.path())
         .unwrap();
-    assert_eq!(causes_of(root.path()), [("work", 200), ("create.wait", 300)]);
+    assert_eq!(causes_of(root.path()), [("work", 200), ("wait.create", 300)]);
 }

@@ -8,7 +8,6 @@
 // `json!` of the report has more members than the default lets it expand.
 #![recursion_limit = "256"]
 
-pub mod advice;
 mod call_paths;
 mod causes;
 mod cpus;
@@ -27,6 +26,7 @@ mod report_json;
 mod report_rows;
 mod report_text;
 mod run_numbers;
+pub mod runtime;
 pub mod runtime_names;
 pub mod server;
 mod talp;

@@ -8,6 +8,7 @@ use crate::report_rows::{
 use crate::words;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::{Analysis, Problem};
+use taskscope_cause::{Pattern, State};
 use taskscope_execution::{ObjectIndex, SiteIndex, TypeIndex};
 use taskscope_session::{Places, Session};
 
@@ -63,11 +64,20 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
         "ranks": crate::ranks::ranks(session, analysis),
         "mpi_calls": crate::mpi_calls::rows(session),
         "causes": causes.into_iter()
-            .map(|(state, place, ns)| json!({ "cause": state.name(), "ns": ns, "where": named(&place) }))
+            .map(|(state, place, ns)| {
+                json!({ "cause": state.cause().name(), "state": state.name(), "ns": ns, "where": named(&place) })
+            })
             .collect::<Vec<_>>(),
         "blame": blame.into_iter()
-            .map(|(state, kind, place, ns)| {
-                json!({ "cause": state.name(), "ns": ns, "blamed": kind, "where": named(&place) })
+            .map(|row| {
+                json!({
+                    "cause": row.state.cause().name(),
+                    "state": row.state.name(),
+                    "ns": row.ns,
+                    "blamed": row.blamed.name(),
+                    "blamed_state": row.in_state.map(State::name),
+                    "where": named(&row.place),
+                })
             })
             .collect::<Vec<_>>(),
         "findings": findings.iter().map(|finding| finding_row(session, analysis, finding)).collect::<Vec<_>>(),
@@ -89,7 +99,9 @@ fn finding_row(session: &Session, analysis: &Analysis, finding: &words::NamedFin
     let places = &session.places;
     let mut row = json!({
         "id": finding.id,
-        "kind": finding.kind.name(),
+        "cause": finding.cause.name(),
+        "blamed": finding.blamed.name(),
+        "pattern": finding.pattern.map(Pattern::name),
         "ns": finding.ns,
         "confidence": finding.confidence.name(),
         "text": finding.text,

@@ -6,8 +6,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use taskscope_analysis::Analysis;
-use taskscope_analysis::causes::{Leaf, book_causes};
+use taskscope_analysis::causes::book_causes;
 use taskscope_analysis::compare::Comparison;
+use taskscope_cause::Cause;
 use taskscope_execution::graph::TaskGraph;
 use taskscope_session::Session;
 
@@ -74,10 +75,10 @@ impl RunNumbers {
             numbers.put(Group::Efficiency, name, share);
         }
         for (state, ns) in ledger.by_state.iter() {
-            numbers.put(Group::Cause, state.name(), ns as f64);
+            numbers.put(Group::Cause, state.cause().name(), ns as f64);
         }
         for finding in words::findings(session, analysis) {
-            let name = format!("{} {}", finding.kind.name(), finding.place);
+            let name = format!("{}: {} {}", finding.cause.name(), finding.blamed.label(), finding.place);
             numbers.put(Group::Finding, name.trim_end(), finding.ns as f64);
         }
         for row in analysis.task_types.iter().filter(|row| row.began > 0) {
@@ -91,17 +92,17 @@ impl RunNumbers {
         let mut numbers = RunNumbers::default();
         let causes = book_causes(graph);
         let (begin, end) = graph.range();
-        let work = causes.leaves[Leaf::Work as usize];
+        let work = causes.by_cause[Cause::Work as usize];
         numbers.put(Group::Run, "wall_ns", (end - begin) as f64);
         numbers.put(Group::Run, "capacity_ns", causes.capacity_ns as f64);
         numbers.put(Group::Run, "lost_ns", (causes.capacity_ns - work) as f64);
         numbers.put(Group::Efficiency, "parallel", work as f64 / causes.capacity_ns.max(1) as f64);
-        for (leaf, ns) in Leaf::ALL.iter().zip(causes.leaves).filter(|(_, ns)| *ns > 0) {
-            numbers.put(Group::Cause, leaf.name(), ns as f64);
+        for (cause, ns) in Cause::ALL.iter().zip(causes.by_cause).filter(|(_, ns)| *ns > 0) {
+            numbers.put(Group::Cause, cause.name(), ns as f64);
         }
-        for charge in causes.charges.iter().filter(|charge| charge.leaf != Leaf::Work) {
-            let name = format!("{} {}", charge.leaf.name(), charge.who.label(graph));
-            *numbers.0.entry((Group::Finding, name)).or_default() += charge.ns as f64;
+        for row in causes.rows.iter().filter(|row| row.cause != Cause::Work) {
+            let name = format!("{} {}", row.cause.name(), row.who.label(graph));
+            *numbers.0.entry((Group::Finding, name)).or_default() += row.ns as f64;
         }
         let mut types: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for piece in graph.pieces.items() {

@@ -5,9 +5,9 @@ use crate::hang::HangWords;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_analysis::{
-    Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Grain, LateProcess, ShortReason, ShortTeam,
-    Worksharing,
+    Analysis, ByState, Confidence, Culprit, Finding, Grain, LateProcess, ShortReason, ShortTeam, Worksharing,
 };
+use taskscope_cause::{Blamed, Cause, Pattern};
 use taskscope_execution::{
     CpuFacts, Doubt, Execution, Group, Place, SiteIndex, State, ThreadIndex, ThreadKind, Uncertain,
 };
@@ -28,8 +28,12 @@ pub struct NoticeText {
 pub struct NamedFinding {
     /// `F1`, `F2`, …
     pub id: String,
-    /// What kind of loss.
-    pub kind: FindingKind,
+    /// What the time was lost to.
+    pub cause: Cause,
+    /// What is blamed.
+    pub blamed: Blamed,
+    /// What it looks like, where that decides what helps.
+    pub pattern: Option<Pattern>,
     /// Worker-nanoseconds.
     pub ns: u64,
     /// How sure the cause is.
@@ -77,7 +81,15 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
         let place = place_of(places, finding);
         // Whoever comes late is one finding, wherever the others wait.
         let of_place = if finding.late.is_some() { String::new() } else { place.clone() };
-        let key = (finding.kind, finding.state, of_place, finding.late, finding.hang);
+        let key = (
+            finding.cause,
+            finding.blamed,
+            finding.pattern,
+            finding.state,
+            of_place,
+            finding.late,
+            finding.hang,
+        );
         match known.get(&key) {
             Some(row) => {
                 let row = &mut merged[*row];
@@ -94,11 +106,13 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
                 known.insert(key, merged.len());
                 merged.push(NamedFinding {
                     id: String::new(),
-                    kind: finding.kind,
+                    cause: finding.cause,
+                    blamed: finding.blamed,
+                    pattern: finding.pattern,
                     ns: finding.ns,
                     confidence: finding.confidence,
                     culprits: vec![(finding.state, finding.place)],
-                    site: if is_of_no_place(finding.kind) {
+                    site: if is_of_no_place(finding.cause) {
                         SiteIndex::NONE
                     } else {
                         places.site_of(finding.place)
@@ -122,11 +136,11 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     for finding in merged.iter_mut().filter(|finding| finding.late.is_some()) {
         finding.text = late_sentence(places, finding);
     }
-    for finding in merged.iter_mut().filter(|finding| finding.kind == FindingKind::Device) {
+    for finding in merged.iter_mut().filter(|finding| finding.cause == Cause::Device) {
         finding.text.push_str(&operations_sentence(session, finding));
     }
     // The start of MPI is paid once a job, and in no efficiency.
-    merged.sort_by_key(|f| (f.hang.is_none(), f.kind == FindingKind::MpiStart, Reverse(f.ns)));
+    merged.sort_by_key(|f| (f.hang.is_none(), f.cause == Cause::MpiStart, Reverse(f.ns)));
     for (number, finding) in merged.iter_mut().enumerate() {
         finding.id = format!("F{}", number + 1);
     }
@@ -134,22 +148,19 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
 }
 
 fn place_of(places: &Places, finding: &Finding) -> String {
-    match finding.kind {
-        FindingKind::Lock => {
-            let state = match finding.victims.iter().max_by_key(|(_, ns)| *ns) {
-                Some((state, _)) => state,
-                None => finding.state,
-            };
-            places.name(state, finding.place)
-        }
-        kind if is_of_no_place(kind) => String::new(),
-        _ => places.name(finding.state, finding.place),
+    if is_of_no_place(finding.cause) {
+        return String::new();
     }
+    let state = match finding.victims.iter().max_by_key(|(_, ns)| *ns) {
+        Some((state, _)) if finding.blamed == Blamed::Holder => state,
+        _ => finding.state,
+    };
+    places.name(state, finding.place)
 }
 
 /// Whether the cause is no code: the system takes time wherever the program is.
-fn is_of_no_place(kind: FindingKind) -> bool {
-    matches!(kind, FindingKind::System | FindingKind::Oversubscribed)
+fn is_of_no_place(cause: Cause) -> bool {
+    cause.is_in(Cause::Cpu)
 }
 
 /// Why threads had no CPU, as far as the recording tells.
@@ -230,16 +241,9 @@ fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) ->
     // Sums over thousands of workers of a damaged trace come close to what 64 bits hold.
     let alone = u128::from(finding.sole_ns) * 10 >= u128::from(finding.ns) * 7;
     let place = if place.is_empty() { "code that the trace does not name" } else { place };
-    match finding.kind {
-        FindingKind::Hung => format!("hung: threads wait for what cannot come in {place}"),
-        FindingKind::Lock if finding.victims.get(State::OrderedWait) > finding.ns / 2 => {
-            format!("threads wait for their turn while another is in {place}")
-        }
-        FindingKind::Lock => format!("threads wait for what is held by {place}"),
-        FindingKind::Serial => format!("{workers} have nothing to do during {place}"),
-        FindingKind::FewTasks if alone => format!("{workers} wait while {place} runs alone"),
-        FindingKind::FewTasks => format!("{workers} wait while too few tasks run: {place}"),
-        FindingKind::SmallTasks => match finding.grain {
+    match (finding.pattern, finding.blamed) {
+        (Some(Pattern::Hung), _) => format!("hung: threads wait for what cannot come in {place}"),
+        (Some(Pattern::TooFine), _) => match finding.grain {
             Some(grain) => format!(
                 "tasks are too small: {place} takes {}, running one costs {}",
                 format::time(grain.mean_ns),
@@ -247,57 +251,69 @@ fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) ->
             ),
             None => format!("tasks are too small: {place}"),
         },
-        FindingKind::Imbalance => match finding.work {
+        (_, Blamed::Holder) if finding.victims.get(State::OrderedWait) > finding.ns / 2 => {
+            format!("threads wait for their turn while another is in {place}")
+        }
+        (_, Blamed::Holder) => format!("threads wait for what is held by {place}"),
+        (_, Blamed::Serial) => format!("{workers} have nothing to do during {place}"),
+        (_, Blamed::Task) if alone => format!("{workers} wait while {place} runs alone"),
+        (_, Blamed::Task) => format!("{workers} wait while too few tasks run: {place}"),
+        (_, Blamed::Loop) => match finding.work {
             Some(work) => {
                 format!("the team waits for the slowest in {place} (load balance {:.2})", work.load.balance())
             }
             None => format!("the team waits for {place}"),
         },
-        FindingKind::Creation => {
+        (_, Blamed::Creation) => {
             format!("{workers} wait while {place} creates {}", format::counted(finding.tasks_created, "task"))
         }
-        FindingKind::RegionCode => format!("load imbalance in region code: {place}"),
-        FindingKind::Device if finding.victims.get(State::TargetWait) == finding.ns => {
+        (_, Blamed::Code) if finding.cause == Cause::Blocked => match finding.place {
+            Place::UNKNOWN => {
+                "threads are blocked in the kernel (sleep, I/O, a wait of a library)".to_string()
+            }
+            _ => format!("threads are blocked in the kernel (sleep, I/O, a wait of a library) in {place}"),
+        },
+        (_, Blamed::Code) => format!("load imbalance in region code: {place}"),
+        (_, Blamed::Operation) if finding.victims.get(State::TargetWait) == finding.ns => {
             format!("threads wait for a device in {place}")
         }
-        FindingKind::Device => format!("others wait while a thread waits for a device in {place}"),
-        FindingKind::Runtime if finding.state.group() == Group::Mutex => {
-            format!("others wait while locks are taken that nobody holds: {place}")
-        }
-        FindingKind::Runtime if finding.place == Place::UNKNOWN => finding.state.label().to_string(),
-        FindingKind::Runtime => format!("{}: {place}", finding.state.label()),
-        FindingKind::AbsorbingNoise => {
+        (_, Blamed::Operation) => format!("others wait while a thread waits for a device in {place}"),
+        (_, Blamed::Rank) => format!("another process comes late: others wait for it in {place}"),
+        (_, Blamed::Call | Blamed::Link) if finding.cause == Cause::MpiStart => match finding.place {
+            Place::UNKNOWN => "MPI is started or ended".to_string(),
+            _ => format!("MPI is started or ended: {place}"),
+        },
+        (_, Blamed::Call | Blamed::Link) => format!("calls of MPI or TAMPI take the time: {place}"),
+        (_, Blamed::Runtime) if finding.cause == Cause::RuntimeNoise => {
             "CPUs are left free for the noise of the system (sponge mode), as the runtime was configured"
                 .to_string()
         }
-        FindingKind::System => no_cpu(session),
-        FindingKind::Oversubscribed => more_workers(session),
-        FindingKind::Blocked if finding.place == Place::UNKNOWN => {
-            "threads are blocked in the kernel (sleep, I/O, a wait of a library)".to_string()
+        (_, Blamed::Runtime) if finding.cause == Cause::Lock => {
+            format!("others wait while locks are taken that nobody holds: {place}")
         }
-        FindingKind::Blocked => {
-            format!("threads are blocked in the kernel (sleep, I/O, a wait of a library) in {place}")
-        }
-        FindingKind::NobodyWorks if !session.execution.knows_off_cpu() => {
+        (_, Blamed::Runtime) if finding.place == Place::UNKNOWN => finding.state.label().to_string(),
+        (_, Blamed::Runtime) => format!("{}: {place}", finding.state.label()),
+        (_, Blamed::System) if finding.cause == Cause::CpuOversubscribed => more_workers(session),
+        (_, Blamed::System) => no_cpu(session),
+        (_, Blamed::Nobody) if finding.cause == Cause::Unknown => match finding.state {
+            State::NoSubsystem => {
+                "the trace does not tell what ran: threads run outside of all parts of their runtime"
+                    .to_string()
+            }
+            _ => "the trace does not tell what ran".to_string(),
+        },
+        (_, Blamed::Nobody) if !session.execution.knows_off_cpu() => {
             format!(
                 "no {} runs any code while they wait (whether they had CPUs is not known): {place}",
                 one(workers)
             )
         }
-        FindingKind::NobodyWorks if finding.place == Place::UNKNOWN => {
+        (_, Blamed::Nobody) if finding.place == Place::UNKNOWN => {
             format!("no {} runs any code while they wait (scheduling, wake-up)", one(workers))
         }
-        FindingKind::NobodyWorks => {
+        (_, Blamed::Nobody) => {
             format!("no {} runs any code while they wait (scheduling, wake-up): {place}", one(workers))
         }
-        FindingKind::LateProcess => format!("another process comes late: others wait for it in {place}"),
-        FindingKind::Communication => format!("calls of MPI or TAMPI take the time: {place}"),
-        FindingKind::MpiStart if finding.place == Place::UNKNOWN => "MPI is started or ended".to_string(),
-        FindingKind::MpiStart => format!("MPI is started or ended: {place}"),
-        FindingKind::Unknown if finding.state == State::NoSubsystem => {
-            "the trace does not tell what ran: threads run outside of all parts of their runtime".to_string()
-        }
-        FindingKind::Unknown => "the trace does not tell what ran".to_string(),
     }
 }
 
@@ -376,24 +392,42 @@ pub fn causes(places: &Places, analysis: &Analysis) -> Vec<(State, String, u64)>
     summed(named).into_iter().map(|((state, place), ns)| (state, place, ns)).collect()
 }
 
-/// Who made whom wait: state of those that waited, what is charged and its name, nanoseconds.
-pub fn blame(session: &Session, analysis: &Analysis) -> Vec<(State, &'static str, String, u64)> {
+/// Waiting of one state that is charged to one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlameRow {
+    /// The state of those that waited.
+    pub state: State,
+    /// What is charged.
+    pub blamed: Blamed,
+    /// What the charged thread was in; none of a device or of nobody.
+    pub in_state: Option<State>,
+    /// Its place in words; may be empty.
+    pub place: String,
+    /// Worker-nanoseconds.
+    pub ns: u64,
+}
+
+/// Who made whom wait, largest first.
+pub fn blame(session: &Session, analysis: &Analysis) -> Vec<BlameRow> {
     let (places, operations) = (&session.places, &session.execution.catalog.operations);
     let rows = analysis.charges.iter().flat_map(|charge| {
-        charge.by_state.iter().map(|(state, ns)| {
-            let (kind, place) = match charge.culprit {
-                Culprit::Code(code, place) => (code.name(), places.name(code, place)),
-                Culprit::Holder(place) => ("holder", places.name(state, place)),
+        charge.by_state.iter().map(move |(state, ns)| {
+            let (in_state, place) = match charge.culprit {
+                Culprit::Code(code, place) => (Some(code), places.name(code, place)),
+                Culprit::Holder(place) => (None, places.name(state, place)),
                 Culprit::Device(Some(row)) => {
-                    ("device", operations.get(row as usize).cloned().unwrap_or_default())
+                    (None, operations.get(row as usize).cloned().unwrap_or_default())
                 }
-                Culprit::Device(None) | Culprit::Nobody(_) => ("nobody", String::new()),
+                Culprit::Device(None) | Culprit::Nobody(_) => (None, String::new()),
             };
-            ((state, kind, place), ns)
+            ((state, charge.culprit.blamed(), in_state, place), ns)
         })
     });
     let rows: Vec<_> = rows.collect();
-    summed(rows.into_iter()).into_iter().map(|((state, kind, place), ns)| (state, kind, place, ns)).collect()
+    let summed = summed(rows.into_iter()).into_iter();
+    summed
+        .map(|((state, blamed, in_state, place), ns)| BlameRow { state, blamed, in_state, place, ns })
+        .collect()
 }
 
 /// Sums by key, largest first; equal ones by key.

@@ -159,7 +159,7 @@ fn what_is_missing_or_doubtful_is_flagged_and_told() {
     assert_eq!(State::ALL.iter().map(|state| breakdown(&all, *state)).sum::<u64>(), 3 * 300_000);
     let causes = page.report["causes"].as_array().unwrap().iter();
     let reported =
-        causes.filter(|cause| cause["cause"] == "out_of_cpu").map(|cause| cause["ns"].as_u64().unwrap());
+        causes.filter(|cause| cause["state"] == "out_of_cpu").map(|cause| cause["ns"].as_u64().unwrap());
     let workers: Vec<ThreadIndex> = page.execution.workers().map(|(index, _)| index).collect();
     assert_eq!(breakdown(&workers, State::OutOfCpu), reported.sum::<u64>());
     let told =

@@ -172,7 +172,7 @@ fn json_fits_its_schema_and_its_sums_are_exact() {
     assert_eq!((&report["workers"], &report["threads"], &report["tasks"]), (&2.into(), &2.into(), &2.into()));
     assert_eq!(report["notices"][0]["name"], "runtime-replaced");
     assert_eq!(report["thread_states"][1]["tid"], PID + 1);
-    let lock = report["findings"].as_array().unwrap().iter().find(|f| f["kind"] == "lock-held").unwrap();
+    let lock = report["findings"].as_array().unwrap().iter().find(|f| f["blamed"] == "holder").unwrap();
     assert_eq!(lock["ns"], 1_400_000);
 }
 

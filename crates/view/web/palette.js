@@ -10,27 +10,10 @@ export const ABSENT = ['not_started', 'ended'];
 /** Their colour. */
 export const BLANK = 'transparent';
 
-/** @type {StateColours} */
-export const LIGHT_STATES = {
-  task: '#0072b2', worksharing: '#3484c0', masked: '#0b5585', implicit_task: '#5a7fa0', serial: '#003f6b',
-  task_creation: '#a86f00', dependences: '#8f5e00', fork_join: '#b0780f', scheduling: '#c27800', runtime: '#7a5200',
-  barrier: '#d55e00', join_barrier: '#b34e00', taskwait: '#c23b22', taskwait_depend: '#9c2f1b', taskgroup: '#d9583d',
-  taskyield: '#8c3c00', target_wait: '#dd4f2a', communication: '#7a6fd0', mpi_start: '#5b50a8',
-  critical_wait: '#b0518c', lock_wait: '#c45a9b', ordered_wait: '#8f3d70', atomic_wait: '#a0487f',
-  idle: '#8d949b', absorbing_noise: '#a38a6b',
-  out_of_cpu: '#4a4f55', oversubscribed: '#2f3338', blocked: '#2e7d6b', paused: '#62686f', no_subsystem: '#757575', unknown: '#808080',
-};
-
-/** @type {StateColours} */
-export const DARK_STATES = {
-  task: '#3d9fdc', worksharing: '#6cb6e6', masked: '#2a86c2', implicit_task: '#8fb1cf', serial: '#1f76b3',
-  task_creation: '#e0a52e', dependences: '#c48d1c', fork_join: '#eab84f', scheduling: '#f0b429', runtime: '#b58320',
-  barrier: '#f07b2e', join_barrier: '#d9661a', taskwait: '#f26d5b', taskwait_depend: '#cf5240', taskgroup: '#f58f80',
-  taskyield: '#b8602a', target_wait: '#f2704f', communication: '#a79df0', mpi_start: '#8b80d8',
-  critical_wait: '#d58bb8', lock_wait: '#e09cc6', ordered_wait: '#b96a99', atomic_wait: '#c77aa8',
-  idle: '#6f767e', absorbing_noise: '#8a7556',
-  out_of_cpu: '#b8bec5', oversubscribed: '#d9dde2', blocked: '#5fb8a2', paused: '#9aa1a8', no_subsystem: '#969696', unknown: '#8a8a8a',
-};
+/** Of states, on the light page; from `causes.toml`. @type {StateColours} */
+export const LIGHT_STATES = {};
+/** The same on the dark page. @type {StateColours} */
+export const DARK_STATES = {};
 
 /** Colours that are no state: lightness for the two pages. */
 export const LIGHT_MARKS = { page: '#ffffff', text: '#1b1f24', long: '#c00020', finding: '#7b2fbf', lost: '#000000', uncertain: '#ffffff', match: '#008f5a', off: '#4a4f55' };

@@ -118,9 +118,9 @@ function tables(report, overview, theme) {
   const capacity = report.capacity_ns || 1;
   const { unit, show } = unitOf(capacity);
   if ((report.causes || []).length) made.push(table('Where the time of the workers went', [
-    { title: 'state', cell: (row) => label(row.cause) }, { title: 'place', cell: (row) => nameOf(row.where) },
+    { title: 'state', cell: (row) => label(row.state) }, { title: 'place', cell: (row) => nameOf(row.where) },
     { title: `worker-${unit}`, number: true, value: (row) => row.ns, cell: (row) => show(row.ns) }, { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
-    { title: '', cell: (row) => bar(row.ns / capacity, label(row.cause), colour(row.cause)) },
+    { title: '', cell: (row) => bar(row.ns / capacity, label(row.state), colour(row.state)) },
   ], report.causes));
   if ((report.mpi_calls || []).length) made.push(table('Calls of MPI', [
     { title: 'call', cell: (row) => row.call }, { title: 'place', cell: (row) => nameOf(row.where) },
@@ -141,7 +141,7 @@ function tables(report, overview, theme) {
   const groups = Object.fromEntries(overview.states.map((state) => [state.name, state.group]));
   const byWait = new Map();
   for (const row of report.causes || []) {
-    if (['sync', 'mutex', 'device', 'idle'].includes(groups[row.cause])) byWait.set(row.cause, (byWait.get(row.cause) || 0) + row.ns);
+    if (['sync', 'mutex', 'device', 'idle'].includes(groups[row.state])) byWait.set(row.state, (byWait.get(row.state) || 0) + row.ns);
   }
   const waited = [...byWait].sort((a, b) => b[1] - a[1]);
   if (waited.length) {
@@ -228,10 +228,10 @@ function blameMatrix(blame, label, { unit, show }) {
   const sum = (map, key, ns) => map.set(key, (map.get(key) || 0) + ns);
   const [waits, culprits, cells] = [new Map(), new Map(), new Map()];
   for (const row of blame) {
-    const culprit = row.blamed === 'nobody' ? 'nobody: all waited' : row.blamed === 'holder' ? `holder of ${row.where || 'a lock'}` : `${label(row.blamed)}: ${row.where || '–'}`;
-    sum(waits, row.cause, row.ns);
+    const culprit = row.blamed === 'nobody' ? 'nobody: all waited' : row.blamed === 'holder' ? `holder of ${row.where || 'a lock'}` : `${label(row.blamed_state || row.blamed)}: ${row.where || '–'}`;
+    sum(waits, row.state, row.ns);
     sum(culprits, culprit, row.ns);
-    sum(cells, `${culprit}\n${row.cause}`, row.ns);
+    sum(cells, `${culprit}\n${row.state}`, row.ns);
   }
   const bySize = (map) => [...map.entries()].sort((a, b) => b[1] - a[1]);
   const across = bySize(waits).slice(0, 7);
@@ -276,25 +276,25 @@ function criticalPath(path, theme) {
   if (path && path.not_computed) {
     return part('critical-path', 'Critical path', element('p', {}, `Not computed here, as ${path.not_computed}: `, element('code', {}, 'taskscope report --section path TRACE'), ' computes it.'));
   }
-  if (!path || !Array.isArray(path.by_kind) || path.by_kind.length === 0) return null;
-  const kinds = [...new Set(path.by_kind.map((row) => row.kind))];
-  const colour = (kind) => (kind === 'task' || kind === 'work' ? theme.state[0] : cssColour(orderedColour(theme, kinds.indexOf(kind) + 1)));
+  if (!path || !Array.isArray(path.by_cause) || path.by_cause.length === 0) return null;
+  const kinds = [...new Set(path.by_cause.map((row) => row.cause))];
+  const colour = (kind) => (kind === 'work' ? theme.state[0] : cssColour(orderedColour(theme, kinds.indexOf(kind) + 1)));
   const strip = element('div', { class: 'strip', role: 'img', 'aria-label': 'Critical path' });
   const words = (name) => String(name).replaceAll('_', ' ');
   for (const step of path.steps || []) {
-    const fill = element('span', { title: `${words(step.kind)}${step.name ? ` (${fitText(step.name, NAME)})` : ''}${step.task === null ? '' : `, task ${step.task}${step.task_process ? ` of ${step.task_process}` : ''}`}: ${formatTime(step.end_ns - step.begin_ns)}` });
+    const fill = element('span', { title: `${words(step.cause)}${step.name ? ` (${fitText(step.name, NAME)})` : ''}${step.task === null ? '' : `, task ${step.task}${step.task_process ? ` of ${step.task_process}` : ''}`}: ${formatTime(step.end_ns - step.begin_ns)}` });
     fill.style.left = `${((step.begin_ns - path.begin_ns) / Math.max(1, path.wall_ns)) * 100}%`;
     fill.style.width = `${((step.end_ns - step.begin_ns) / Math.max(1, path.wall_ns)) * 100}%`;
-    fill.style.background = colour(step.kind);
+    fill.style.background = colour(step.cause);
     strip.append(fill);
   }
   const left = path.steps_in_all ? `The strip shows the ${formatCount(path.steps.length)} longest of ${formatCount(path.steps_in_all)} steps at their time; shorter ones lie where it is striped.` : null;
   return part('critical-path', 'Critical path', strip, left && element('p', { class: 'note' }, left), table('What the critical path consists of', [
-    { title: 'what', cell: (row) => { const swatch = element('span', { class: 'swatch' }); swatch.style.background = colour(row.kind); return element('span', {}, swatch, words(row.kind)); } },
+    { title: 'what', cell: (row) => { const swatch = element('span', { class: 'swatch' }); swatch.style.background = colour(row.cause); return element('span', {}, swatch, words(row.cause)); } },
     // The lock, call or operation first: within one task type these are what differs.
     { title: 'name (task type)', cell: (row) => nameOf(row.name && row.task_type ? `${row.name} (${row.task_type})` : row.name || row.task_type) },
     { title: 'time on the path', number: true, value: (row) => row.ns, cell: (row) => formatTime(row.ns) }, { title: 'of the run', number: true, cell: (row) => formatPercent(row.ns, path.wall_ns) },
-  ], path.by_kind), element('p', { class: 'note' }, `All work takes ${formatTime(path.work_ns)}; the longest chain of it ${formatTime(path.span_ns)}, so the work has a parallelism of ${Number(path.parallelism).toFixed(1)}.`));
+  ], path.by_cause), element('p', { class: 'note' }, `All work takes ${formatTime(path.work_ns)}; the longest chain of it ${formatTime(path.span_ns)}, so the work has a parallelism of ${Number(path.parallelism).toFixed(1)}.`));
 }
 
 /** @param {any} report @param {any} overview @param {string} json */

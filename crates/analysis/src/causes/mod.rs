@@ -1,16 +1,14 @@
 //! The ledger of a task graph: what every nanosecond of every worker went into, and who is to blame.
 //!
-//! Each instant of each worker has exactly one [`Leaf`], in this order: its own activity first (lock, call,
+//! Each instant of each worker has exactly one [`Cause`], in this order: its own activity first (lock, call,
 //! runtime, system), then the body of a task, then what its next task waited for. Where that is another
 //! worker's doing (create, depend, sync), the blame goes to what that worker does at that instant, or to whatever
-//! *it* waits for (mode `root` of [`slo`](crate::slo)). Leaves sum to the capacity, rows of the table
-//! to their leaves, and the SLOW view to the capacity again, all in whole nanoseconds.
+//! *it* waits for (mode `root` of [`slo`](crate::slo)). Causes sum to the capacity, rows of the table
+//! to their causes, and the SLOW view to the capacity again, all in whole nanoseconds.
 
 mod drain;
-mod leaf;
 mod ready;
 
-pub use leaf::{Leaf, letter_of};
 pub use ready::{ReadyTable, ReadyWork};
 
 use crate::blame::apportion;
@@ -27,17 +25,17 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{ActivityKind, NONE, Piece, TaskGraph};
+use taskscope_execution::{Cause, NO_TIME};
 
-/// Nanoseconds by leaf.
-pub type ByLeaf = [u64; Leaf::ALL.len()];
+/// Nanoseconds by cause.
+pub type ByCause = [u64; Cause::ALL.len()];
 
-/// Time in one leaf that is charged to one culprit.
+/// Time in one cause that is charged to one culprit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Charge {
-    /// The leaf.
-    pub leaf: Leaf,
+pub struct CauseRow {
+    /// The cause.
+    pub cause: Cause,
     /// Who.
     pub who: Who,
     /// Row of the task type that lost the time (whose task ran or came next), where that is exact.
@@ -81,7 +79,7 @@ pub struct Queue {
     pub longest_task: u32,
     /// Most tasks in it at a time.
     pub most: u64,
-    /// Time in which workers of the node stood idle before a task that was in it: their share of the leaf
+    /// Time in which workers of the node stood idle before a task that was in it: their share of the cause
     /// `dispatch`.
     pub idle_ns: u64,
 }
@@ -106,21 +104,29 @@ pub struct Slow {
 pub struct Causes {
     /// Sum of the lives of all workers that are asked about.
     pub capacity_ns: u64,
-    /// These workers' time by leaf; sums to the capacity.
-    pub leaves: ByLeaf,
-    /// Each worker's time by leaf; zeros where it is not asked about.
-    pub by_worker: Vec<ByLeaf>,
-    /// Who is charged; rows of a leaf sum to it. Largest first.
-    pub charges: Vec<Charge>,
+    /// These workers' time by cause; sums to the capacity.
+    pub by_cause: ByCause,
+    /// Each worker's time by cause; zeros where it is not asked about.
+    pub by_worker: Vec<ByCause>,
+    /// Who is charged; rows of a cause sum to it. Largest first.
+    pub rows: Vec<CauseRow>,
     /// Time in which workers waited for data to be produced, sent, received or noticed, by that data and
-    /// leaf; rows of a leaf sum to it, where an input decided. Largest first.
-    pub by_data: Vec<(DataOf, Leaf, u64)>,
+    /// cause; rows of a cause sum to it, where an input decided. Largest first.
+    pub by_data: Vec<(DataOf, Cause, u64)>,
     /// Time between readiness and start of tasks, by node.
     pub queues: Vec<Queue>,
-    /// Idle time by leaf and by whether there was ready work.
+    /// Idle time by cause and by whether there was ready work.
     pub ready: ReadyTable,
     /// The same capacity by letters.
     pub slow: Slow,
+}
+
+impl Causes {
+    /// The time in a cause, and in all of its category where it is one.
+    pub fn total(&self, cause: Cause) -> u64 {
+        let all = Cause::ALL.into_iter().zip(self.by_cause);
+        all.filter(|(other, _)| other.is_in(cause)).map(|(_, ns)| ns).sum()
+    }
 }
 
 /// Books every nanosecond of every worker.
@@ -130,7 +136,7 @@ pub fn book_causes(graph: &TaskGraph) -> Causes {
     Booking::new(graph, &segments, &deciding, (0, u64::MAX)).run()
 }
 
-/// Books the nanoseconds from `begin` (included) to `end` (not included), of the trace's clock: each in the leaf that it has in the
+/// Books the nanoseconds from `begin` (included) to `end` (not included), of the trace's clock: each in the cause that it has in the
 /// whole, so that parts which tile a time add up to it. (Who is charged is rounded to whole nanoseconds in each part.)
 pub fn book_causes_in(graph: &TaskGraph, (begin, end): (u64, u64)) -> Causes {
     let segments = activity_segments(graph);
@@ -138,10 +144,10 @@ pub fn book_causes_in(graph: &TaskGraph, (begin, end): (u64, u64)) -> Causes {
     Booking::new(graph, &segments, &deciding, (begin, end.max(begin))).run()
 }
 
-/// The leaf of a worker at an instant, and its own key in it.
+/// The cause of a worker at an instant, and its own key in it.
 #[derive(Clone, Copy, PartialEq)]
 struct Position {
-    leaf: Leaf,
+    cause: Cause,
     /// Own key; of no use where the cause is another worker's.
     key: u32,
     /// Row of the task type that loses the time, or [`NONE`].
@@ -159,9 +165,9 @@ struct Booking<'a> {
     forest: Forest,
     keys: Keys,
     positions: Vec<Option<(Position, u64)>>,
-    own: FxHashMap<(Leaf, u32, u32), u64>,
-    by_data: FxHashMap<(DataOf, Leaf), u64>,
-    by_worker: Vec<ByLeaf>,
+    own: FxHashMap<(Cause, u32, u32), u64>,
+    by_data: FxHashMap<(DataOf, Cause), u64>,
+    by_worker: Vec<ByCause>,
     ready: ReadyAxis,
     drain: DrainBlame,
     begin: u64,
@@ -191,7 +197,7 @@ impl<'a> Booking<'a> {
             positions: vec![None; workers],
             own: FxHashMap::default(),
             by_data: FxHashMap::default(),
-            by_worker: vec![[0; Leaf::ALL.len()]; workers],
+            by_worker: vec![[0; Cause::ALL.len()]; workers],
             ready: ReadyAxis::new(graph.nodes.len()),
             drain: DrainBlame::new(workers),
             begin: graph.range().0,
@@ -279,7 +285,7 @@ impl<'a> Booking<'a> {
         self.drain.restart(at);
         self.own.clear();
         self.by_data.clear();
-        self.by_worker.fill([0; Leaf::ALL.len()]);
+        self.by_worker.fill([0; Cause::ALL.len()]);
     }
 
     /// When each task that had to wait for a worker became ready, and where.
@@ -334,9 +340,9 @@ impl<'a> Booking<'a> {
 
     /// Moves the worker to where it is now.
     fn update_position(&mut self, worker: u32, now: u64) {
-        let (position, cause) = self.position(worker, now);
-        if self.forest.now(worker) != cause {
-            self.forest.set(worker, now, cause);
+        let (position, seen) = self.position(worker, now);
+        if self.forest.now(worker) != seen {
+            self.forest.set(worker, now, seen);
         }
         if self.positions[worker as usize].map(|(position, _)| position) != position {
             self.leave(worker, now);
@@ -349,13 +355,13 @@ impl<'a> Booking<'a> {
     fn enter(&mut self, worker: u32, now: u64, position: Position) {
         let node = self.graph.workers[worker as usize].node;
         self.positions[worker as usize] = Some((position, now));
-        if position.leaf.follows_another() {
+        if follows_another(position.cause) {
             self.forest.weigh(worker, now, self.class(position), 1);
         }
-        if position.leaf.is_idle() {
-            self.ready.idle(node, now, position.leaf, true);
+        if position.cause.is_in(Cause::Wait) {
+            self.ready.idle(node, now, position.cause, true);
         }
-        if position.leaf == Leaf::Drain {
+        if position.cause == Cause::WaitDrain {
             self.drain.drains(now, true);
         }
     }
@@ -364,35 +370,35 @@ impl<'a> Booking<'a> {
         let w = worker as usize;
         let Some((position, since)) = self.positions[w].take() else { return };
         let node = self.graph.workers[w].node;
-        self.by_worker[w][position.leaf as usize] += now - since;
-        if position.leaf.follows_another() {
+        self.by_worker[w][position.cause as usize] += now - since;
+        if follows_another(position.cause) {
             self.forest.weigh(worker, now, self.class(position), -1);
         } else if now > since {
-            *self.own.entry((position.leaf, position.key, position.symptom)).or_default() += now - since;
+            *self.own.entry((position.cause, position.key, position.symptom)).or_default() += now - since;
         }
         if let Some(data) = position.data.filter(|_| now > since) {
-            *self.by_data.entry((data, position.leaf)).or_default() += now - since;
+            *self.by_data.entry((data, position.cause)).or_default() += now - since;
         }
-        if position.leaf.is_idle() {
-            self.ready.idle(node, now, position.leaf, false);
+        if position.cause.is_in(Cause::Wait) {
+            self.ready.idle(node, now, position.cause, false);
         }
-        if position.leaf == Leaf::Drain {
+        if position.cause == Cause::WaitDrain {
             self.drain.drains(now, false);
         }
     }
 
-    /// The number of a wait's leaf and symptom for the forest.
+    /// The number of a wait's cause and symptom for the forest.
     fn class(&self, position: Position) -> u32 {
-        position.leaf as u32 * (self.graph.types.len() as u32 + 1)
+        position.cause as u32 * (self.graph.types.len() as u32 + 1)
             + position.symptom.min(self.graph.types.len() as u32)
     }
 
-    /// The data that a task waits for in a leaf.
-    fn awaited_data(&self, leaf: Leaf, task: u32) -> Option<DataOf> {
+    /// The data that a task waits for in a cause.
+    fn awaited_data(&self, cause: Cause, task: u32) -> Option<DataOf> {
         let deciding = self.deciding[task as usize];
-        let data = match leaf {
-            Leaf::DependWait => deciding.last_produced,
-            Leaf::SendWait | Leaf::Transfer | Leaf::Deliver => deciding.last_arrived,
+        let data = match cause {
+            Cause::WaitDepend => deciding.last_produced,
+            Cause::WaitSend | Cause::WaitTransfer | Cause::WaitDeliver => deciding.last_arrived,
             _ => NONE,
         };
         if data == NONE {
@@ -430,36 +436,37 @@ impl<'a> Booking<'a> {
         // Others wait for the code, whether it runs or is blocked.
         if section.is_some_and(|section| section.kind == ActivityKind::Blocked) && executes != NONE {
             let key = self.keys.number(Who::Blocked(symptom));
-            let position = Position { leaf: Leaf::Blocked, key, symptom, data: None };
+            let position = Position { cause: Cause::Blocked, key, symptom, data: None };
             return (lives.then_some(position), executing(&mut self.keys, symptom));
         }
-        let (leaf, who) = if let Some(segment) = section {
-            match segment.kind {
-                ActivityKind::LockWait => (Leaf::LockWait, Who::Lock(segment.name, segment.holder)),
-                ActivityKind::Communication => (Leaf::Communication, Who::Call(segment.name)),
-                ActivityKind::PeerWait => (Leaf::Communication, Who::Peer(segment.name)),
-                ActivityKind::Device => (Leaf::Device, Who::Device(segment.name)),
-                ActivityKind::Start => (Leaf::Start, Who::Start(segment.name)),
-                ActivityKind::AbsorbingNoise => (Leaf::AbsorbingNoise, Who::AbsorbingNoise(segment.name)),
-                ActivityKind::Runtime => (Leaf::Runtime, Who::Runtime(segment.name)),
-                ActivityKind::OffCpu => (Leaf::System, Who::System(segment.name)),
-                ActivityKind::Blocked => (Leaf::Blocked, Who::Blocked(NONE)),
-            }
+        let (cause, who) = if let Some(segment) = section {
+            let who = match segment.kind {
+                ActivityKind::LockWait => Who::Lock(segment.name, segment.holder),
+                ActivityKind::Communication => Who::Call(segment.name),
+                ActivityKind::PeerWait => Who::Peer(segment.name),
+                ActivityKind::Device => Who::Device(segment.name),
+                ActivityKind::Start => Who::Start(segment.name),
+                ActivityKind::AbsorbingNoise => Who::AbsorbingNoise(segment.name),
+                ActivityKind::Runtime(_) => Who::Runtime(segment.name),
+                ActivityKind::OffCpu(_) => Who::System(segment.name),
+                ActivityKind::Blocked => Who::Blocked(NONE),
+            };
+            (segment.kind.cause(), who)
         } else if executes != NONE {
             let key = self.keys.number(Who::Task(symptom));
-            let position = Position { leaf: Leaf::Work, key, symptom: NONE, data: None };
+            let position = Position { cause: Cause::Work, key, symptom: NONE, data: None };
             return (lives.then_some(position), executing(&mut self.keys, symptom));
         } else if let Some(idle) = idle {
             let limits = idle.limits;
             let sees = match idle.waits {
-                Waits::Creation => Some((Leaf::CreateWait, limits.creator_worker)),
-                Waits::Production if limits.synchronises => Some((Leaf::Sync, limits.producer_worker)),
-                Waits::Production => Some((Leaf::DependWait, limits.producer_worker)),
+                Waits::Creation => Some((Cause::WaitCreate, limits.creator_worker)),
+                Waits::Production if limits.synchronises => Some((Cause::WaitSync, limits.producer_worker)),
+                Waits::Production => Some((Cause::WaitDepend, limits.producer_worker)),
                 _ => None,
             };
-            if let Some((leaf, node)) = sees {
-                let data = self.awaited_data(leaf, idle.task);
-                let position = Position { leaf, key: 0, symptom, data };
+            if let Some((cause, node)) = sees {
+                let data = self.awaited_data(cause, idle.task);
+                let position = Position { cause, key: 0, symptom, data };
                 let now = if node == NONE || node == worker {
                     Now::has(Letter::Starvation, self.keys.number(Who::Creator(symptom)))
                 } else {
@@ -468,35 +475,35 @@ impl<'a> Booking<'a> {
                 return (lives.then_some(position), now);
             }
             match idle.waits {
-                Waits::Send => (Leaf::SendWait, Who::Send),
-                Waits::Transfer => (Leaf::Transfer, Who::Link(limits.from, self.graph.workers[w].node)),
-                Waits::Delivery => (Leaf::Deliver, Who::Delivery(self.graph.workers[w].node)),
-                _ => (Leaf::Dispatch, Who::Dispatch(symptom)),
+                Waits::Send => (Cause::WaitSend, Who::Send),
+                Waits::Transfer => (Cause::WaitTransfer, Who::Link(limits.from, self.graph.workers[w].node)),
+                Waits::Delivery => (Cause::WaitDeliver, Who::Delivery(self.graph.workers[w].node)),
+                _ => (Cause::WaitDispatch, Who::Dispatch(symptom)),
             }
         } else if !timeline.begun {
-            (Leaf::Dispatch, Who::Startup)
+            (Cause::WaitStart, Who::Startup)
         } else if now < self.all_done {
-            (Leaf::Drain, Who::Nobody)
+            (Cause::WaitDrain, Who::Nobody)
         } else {
-            (Leaf::Shutdown, Who::Nobody)
+            (Cause::WaitEnd, Who::Nobody)
         };
         let key = self.keys.number(who);
-        let data = idle.filter(|_| section.is_none()).and_then(|idle| self.awaited_data(leaf, idle.task));
-        (lives.then_some(Position { leaf, key, symptom, data }), Now::has(letter_of(who), key))
+        let data = idle.filter(|_| section.is_none()).and_then(|idle| self.awaited_data(cause, idle.task));
+        (lives.then_some(Position { cause, key, symptom, data }), Now::has(who.letter(), key))
     }
 
     fn finish(mut self, last: u64) -> Causes {
-        let mut leaves = [0; Leaf::ALL.len()];
+        let mut totals = [0; Cause::ALL.len()];
         self.move_uniform_time();
-        for by_leaf in &self.by_worker {
-            for (sum, ns) in leaves.iter_mut().zip(by_leaf) {
+        for by_cause in &self.by_worker {
+            for (sum, ns) in totals.iter_mut().zip(by_cause) {
                 *sum += ns;
             }
         }
-        let mut charges: Vec<Charge> = (self.own.iter())
-            .filter(|((leaf, ..), _)| *leaf != Leaf::Drain)
-            .map(|((leaf, key, symptom), ns)| Charge {
-                leaf: *leaf,
+        let mut charges: Vec<CauseRow> = (self.own.iter())
+            .filter(|((cause, ..), _)| *cause != Cause::WaitDrain)
+            .map(|((cause, key, symptom), ns)| CauseRow {
+                cause: *cause,
                 who: self.keys.who(*key as usize),
                 symptom: (*symptom != NONE).then_some(*symptom),
                 ns: *ns,
@@ -506,58 +513,58 @@ impl<'a> Booking<'a> {
         let mut followed: Vec<_> =
             self.forest.charges.iter().map(|(row, charged)| (*row, *charged)).collect();
         followed.sort_unstable_by_key(|(row, _)| *row);
-        for leaf in [Leaf::CreateWait, Leaf::DependWait, Leaf::Sync] {
-            let rows = || followed.iter().filter(|((_, class), _)| class / classes == leaf as u32);
+        for cause in [Cause::WaitCreate, Cause::WaitDepend, Cause::WaitSync] {
+            let rows = || followed.iter().filter(|((_, class), _)| class / classes == cause as u32);
             let shares: Vec<u128> =
                 rows().map(|(_, c)| (((c.ns as i128) << 60) + c.fine).max(0) as u128).collect();
-            let shared = rows().zip(shared_out(&shares, leaves[leaf as usize]));
+            let shared = rows().zip(shared_out(&shares, totals[cause as usize]));
             charges.extend(shared.filter(|(_, ns)| *ns > 0).map(|(((key, class), _), ns)| {
                 let symptom = class % classes;
                 let symptom = (symptom + 1 < classes).then_some(symptom);
-                Charge { leaf, who: self.keys.who(*key as usize), symptom, ns }
+                CauseRow { cause, who: self.keys.who(*key as usize), symptom, ns }
             }));
         }
-        let drained = leaves[Leaf::Drain as usize];
+        let drained = totals[Cause::WaitDrain as usize];
         let shares = self.drain.shares(last);
         let nobody = self.drain.nobody_ns.min(drained);
         let given = apportion(&shares.iter().map(|(_, share)| *share).collect::<Vec<_>>(), drained - nobody);
         let rest = drained - given.iter().sum::<u64>();
         let drains =
             shares.iter().zip(given).map(|((ty, _), ns)| (Who::Task(*ty), ns)).chain([(Who::Nobody, rest)]);
-        charges.extend(drains.filter(|(_, ns)| *ns > 0).map(|(who, ns)| Charge {
-            leaf: Leaf::Drain,
+        charges.extend(drains.filter(|(_, ns)| *ns > 0).map(|(who, ns)| CauseRow {
+            cause: Cause::WaitDrain,
             who,
             symptom: None,
             ns,
         }));
-        charges.sort_by_key(|c| (Reverse(c.ns), c.leaf, c.who, c.symptom));
+        charges.sort_by_key(|c| (Reverse(c.ns), c.cause, c.who, c.symptom));
         let (queues, by_data) = (self.queues(), self.by_data());
         let (begin, end) = self.window;
         let inside = |from: u64, to: u64| to.min(end).saturating_sub(from.max(begin));
         let capacity = self.graph.selected_workers().map(|worker| inside(worker.begin, worker.end)).sum();
         Causes {
             capacity_ns: capacity,
-            leaves,
+            by_cause: totals,
             by_worker: self.by_worker,
             slow: slow(&charges),
-            charges,
+            rows: charges,
             queues,
             by_data,
             ready: self.ready.table,
         }
     }
 
-    fn by_data(&self) -> Vec<(DataOf, Leaf, u64)> {
-        let mut rows: Vec<_> = self.by_data.iter().map(|((data, leaf), ns)| (*data, *leaf, *ns)).collect();
-        rows.sort_unstable_by_key(|(data, leaf, ns)| (Reverse(*ns), *leaf, *data));
+    fn by_data(&self) -> Vec<(DataOf, Cause, u64)> {
+        let mut rows: Vec<_> = self.by_data.iter().map(|((data, cause), ns)| (*data, *cause, *ns)).collect();
+        rows.sort_unstable_by_key(|(data, cause, ns)| (Reverse(*ns), *cause, *data));
         rows
     }
 
     /// The ready tasks of each node.
     fn queues(&self) -> Vec<Queue> {
         let mut queues = vec![Queue { longest_task: NONE, ..Queue::default() }; self.graph.nodes.len()];
-        for (worker, leaves) in self.graph.workers.iter().zip(&self.by_worker) {
-            queues[worker.node as usize].idle_ns += leaves[Leaf::Dispatch as usize];
+        for (worker, by_cause) in self.graph.workers.iter().zip(&self.by_worker) {
+            queues[worker.node as usize].idle_ns += by_cause[Cause::WaitDispatch as usize];
         }
         let tasks = &self.graph.tasks;
         for task in (0..tasks.len() as u32).filter(|task| tasks.worker[*task as usize] != NONE) {
@@ -612,17 +619,22 @@ impl<'a> Booking<'a> {
                 continue;
             }
             let ty = graph.tasks.ty[task as usize];
-            let by_leaf = &mut self.by_worker[worker];
-            by_leaf[Leaf::Work as usize] -= moved;
-            by_leaf[Leaf::Runtime as usize] += moved;
+            let by_cause = &mut self.by_worker[worker];
+            by_cause[Cause::Work as usize] -= moved;
+            by_cause[Cause::Runtime as usize] += moved;
             let (work, uniform) = (self.keys.number(Who::Task(ty)), self.keys.number(Who::Uniform(ty)));
-            if let Some(ns) = self.own.get_mut(&(Leaf::Work, work, NONE)) {
+            if let Some(ns) = self.own.get_mut(&(Cause::Work, work, NONE)) {
                 *ns -= moved;
             }
-            *self.own.entry((Leaf::Runtime, uniform, ty)).or_default() += moved;
+            *self.own.entry((Cause::Runtime, uniform, ty)).or_default() += moved;
         }
         self.own.retain(|_, ns| *ns > 0);
     }
+}
+
+/// Whether the time in such a wait is charged to what another worker does.
+const fn follows_another(cause: Cause) -> bool {
+    matches!(cause, Cause::WaitCreate | Cause::WaitDepend | Cause::WaitSync)
 }
 
 /// As [`apportion`], for shares in units of 2⁻⁶⁰ ns, cut to 2⁻²⁰ so that their product with a time fits.
@@ -631,11 +643,11 @@ fn shared_out(shares: &[u128], owed: u64) -> Vec<u64> {
     apportion(&cut, owed)
 }
 
-fn slow(charges: &[Charge]) -> Slow {
+fn slow(charges: &[CauseRow]) -> Slow {
     let mut slow = Slow::default();
     for charge in charges {
-        let sum = match letter_of(charge.who) {
-            _ if charge.leaf == Leaf::Work => &mut slow.work_ns,
+        let sum = match charge.who.letter() {
+            _ if charge.cause == Cause::Work => &mut slow.work_ns,
             Letter::Starvation => &mut slow.starvation_ns,
             Letter::Latency => &mut slow.latency_ns,
             Letter::Overhead => &mut slow.overhead_ns,

@@ -1,6 +1,6 @@
 //! The second axis of the ledger: was there ready work while a worker was idle?
 
-use super::Leaf;
+use taskscope_execution::Cause;
 
 /// Where ready work was.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -27,15 +27,15 @@ impl ReadyWork {
     }
 }
 
-/// Idle nanoseconds by leaf and [`ReadyWork`].
-pub type ReadyTable = [[u64; 3]; Leaf::ALL.len()];
+/// Idle nanoseconds by cause and [`ReadyWork`].
+pub type ReadyTable = [[u64; 3]; Cause::ALL.len()];
 
 #[derive(Clone, Default)]
 struct Node {
     ready: u64,
     /// Most that were ready at a time.
     most: u64,
-    idle: [u64; Leaf::ALL.len()],
+    idle: [u64; Cause::ALL.len()],
     since: u64,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct ReadyAxis {
 
 impl ReadyAxis {
     pub fn new(nodes: usize) -> Self {
-        ReadyAxis { nodes: vec![Node::default(); nodes], all_ready: 0, table: [[0; 3]; Leaf::ALL.len()] }
+        ReadyAxis { nodes: vec![Node::default(); nodes], all_ready: 0, table: [[0; 3]; Cause::ALL.len()] }
     }
 
     /// A task becomes ready on `node`, or stops being so as it starts.
@@ -80,10 +80,10 @@ impl ReadyAxis {
         self.nodes.iter().map(|node| node.most)
     }
 
-    /// A worker of `node` becomes idle in `leaf`, or stops being so.
-    pub fn idle(&mut self, node: u32, at: u64, leaf: Leaf, becomes: bool) {
+    /// A worker of `node` becomes idle in `cause`, or stops being so.
+    pub fn idle(&mut self, node: u32, at: u64, cause: Cause, becomes: bool) {
         self.settle(node, at);
-        let count = &mut self.nodes[node as usize].idle[leaf as usize];
+        let count = &mut self.nodes[node as usize].idle[cause as usize];
         if becomes { *count += 1 } else { *count -= 1 }
     }
 
@@ -96,7 +96,7 @@ impl ReadyAxis {
     /// Forgets what was counted before `at`.
     pub fn restart(&mut self, at: u64) {
         self.settle_all(at);
-        self.table = [[0; 3]; Leaf::ALL.len()];
+        self.table = [[0; 3]; Cause::ALL.len()];
         self.nodes.iter_mut().for_each(|node| node.most = node.ready);
     }
 

@@ -8,9 +8,10 @@ use anyhow::Context;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use taskscope_view::advice::{Runtime, advice, rows};
-use taskscope_view::explain::{EXPLANATIONS, Explanation, find, near, summary};
+use taskscope_cause::{Cause, Runtime};
+use taskscope_view::explain::{self, Explanation, find, near, summary};
 use taskscope_view::format::{self, shell_word};
+use taskscope_view::runtime;
 use taskscope_view::runtime_names::{self, RUNTIME_NAMES, RuntimeName};
 
 /// Explain a finding, a cause or a warning, or what a runtime calls its parts: what it means, how it is computed, what helps.
@@ -84,37 +85,50 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             for note in taskscope_view::notes_of_filter(&session) {
                 writeln!(out, "  note      {note}")?;
             }
-            if let Some(explanation) = find(finding.kind.name()) {
+            let runtime = runtime::of(&session);
+            let pattern = finding.pattern.map(Explanation::of_pattern);
+            let parts = [
+                pattern,
+                Some(Explanation::of_cause(finding.cause)),
+                Some(Explanation::of_blamed(finding.blamed)),
+            ];
+            let (mut has_helps, mut has_advice) = (!advice_of_hang.is_empty(), false);
+            // What is most special decides what helps: the pattern, of waiting what is blamed, else the cause.
+            let wait = finding.cause == Cause::Wait;
+            for (place, explanation) in parts.into_iter().enumerate().filter_map(|(n, part)| Some((n, part?)))
+            {
+                let decides = !(wait && place == 1) && !has_helps;
                 writeln!(out)?;
-                write_explanation(&mut out, explanation, advice_of_hang.is_empty())?;
-                if let Some(runtime) = Runtime::of(&session)
-                    && let Some(text) = advice(explanation.name, runtime)
+                write_explanation(&mut out, &explanation, decides)?;
+                has_helps |= decides && !explanation.helps.is_empty();
+                let text =
+                    runtime.zip(explanation.vocabulary).filter(|_| !has_advice && !(wait && place == 1));
+                if let Some((runtime, text)) =
+                    text.and_then(|(runtime, (text, _))| Some((runtime, text.advice_for(runtime)?)))
                 {
                     write_part(&mut out, runtime.name(), text)?;
+                    has_advice = true;
                 }
             }
         }
         (Some(name), trace) => {
             let (of_reports, of_runtimes) = (find(name), runtime_names::find(name));
-            if of_reports.is_none() && of_runtimes.is_empty() {
+            if of_reports.is_empty() && of_runtimes.is_empty() {
                 return Err(unknown(name).into());
             }
-            if let Some(explanation) = of_reports {
-                write_explanation(&mut out, explanation, true)?;
-                let runtime = match trace {
-                    Some(trace) => Runtime::of(&super::open_part(trace, &args.selection.parse()?)?),
-                    None => None,
-                };
-                for (runtimes, text) in rows(explanation.name) {
-                    if runtime.is_none_or(|runtime| runtimes.contains(&runtime)) {
-                        let names: Vec<&str> = runtimes.iter().map(|runtime| runtime.name()).collect();
-                        let name = runtime.map_or(names.join(", "), |runtime| runtime.name().to_owned());
-                        write_part(&mut out, &name, text)?;
-                    }
+            let runtime = match trace {
+                Some(trace) => runtime::of(&super::open_part(trace, &args.selection.parse()?)?),
+                None => None,
+            };
+            for (number, explanation) in of_reports.iter().enumerate() {
+                if number > 0 {
+                    writeln!(out)?;
                 }
+                write_explanation(&mut out, explanation, true)?;
+                write_vocabulary(&mut out, explanation, runtime)?;
             }
             for (number, row) in of_runtimes.into_iter().enumerate() {
-                if number > 0 || of_reports.is_some() {
+                if number > 0 || !of_reports.is_empty() {
                     writeln!(out)?;
                 }
                 write_runtime_name(&mut out, row)?;
@@ -167,7 +181,8 @@ fn write_list(out: &mut impl Write) -> std::io::Result<()> {
         }
         writeln!(out)
     };
-    for group in EXPLANATIONS.chunk_by(|a, b| a.group == b.group) {
+    let explanations: Vec<Explanation> = explain::all().collect();
+    for group in explanations.chunk_by(|a, b| a.group == b.group) {
         let rows: Vec<_> = group.iter().map(|row| (row.name, row.meaning)).collect();
         write(group[0].group, &rows)?;
     }
@@ -193,9 +208,37 @@ fn write_explanation(
 ) -> std::io::Result<()> {
     writeln!(out, "{}", explanation.name)?;
     write_part(out, "meaning", explanation.meaning)?;
-    write_part(out, "computed", explanation.computed)?;
-    if with_helps {
+    if !explanation.computed.is_empty() {
+        write_part(out, "computed", explanation.computed)?;
+    }
+    if with_helps && !explanation.helps.is_empty() {
         write_part(out, "helps", explanation.helps)?;
+    }
+    Ok(())
+}
+
+/// What the vocabulary has besides: what is blamed, other names, of a state its cause, and advice for a runtime, else for all.
+fn write_vocabulary(
+    out: &mut impl Write,
+    explanation: &Explanation,
+    runtime: Option<Runtime>,
+) -> std::io::Result<()> {
+    let Some((text, cause)) = explanation.vocabulary else { return Ok(()) };
+    if !text.blames.is_empty() {
+        write_part(out, "blamed", text.blames)?;
+    }
+    if !text.published.is_empty() {
+        write_part(out, "elsewhere", text.published)?;
+    }
+    if let Some(cause) = cause {
+        write_part(out, "cause", &format!("{} (taskscope explain {})", cause.label(), cause.name()))?;
+    }
+    for (runtimes, advice) in text.advice {
+        if runtime.is_none_or(|runtime| runtimes.contains(&runtime)) {
+            let names: Vec<&str> = runtimes.iter().map(|runtime| runtime.name()).collect();
+            let name = runtime.map_or(names.join(", "), |runtime| runtime.name().to_owned());
+            write_part(out, &name, advice)?;
+        }
     }
     Ok(())
 }
@@ -204,7 +247,12 @@ fn write_runtime_name(out: &mut impl Write, row: &RuntimeName) -> std::io::Resul
     writeln!(out, "{}  ({} of {})", row.label, row.aspect, row.runtime)?;
     write_part(out, "meaning", row.meaning)?;
     if let Some(state) = row.state() {
-        write_part(out, "counts as", &format!("{} (taskscope explain {})", state.label(), state.name()))?;
+        let cause = state.cause();
+        write_part(
+            out,
+            "counts as",
+            &format!("{}, cause {} (taskscope explain {})", state.label(), cause.label(), cause.name()),
+        )?;
     }
     match row.events.split_once(' ') {
         _ if row.events.is_empty() => Ok(()),

@@ -298,12 +298,12 @@ impl GraphBuilder {
         graph.operation_waits = Lists::group(graph.workers.len(), waits.clone());
 
         // A table that an import may leave out is told where it has a row; inputs always are.
-        let has = |kind| graph.activities.items().iter().any(|activity| activity.kind == kind);
+        let has = |is: fn(ActivityKind) -> bool| graph.activities.items().iter().any(|one| is(one.kind));
         graph.told = Told {
             creation: !graph.tasks.created.is_empty(),
             dependences: true,
-            locks: has(ActivityKind::LockWait),
-            off_cpu: has(ActivityKind::OffCpu),
+            locks: has(|kind| kind == ActivityKind::LockWait),
+            off_cpu: has(|kind| matches!(kind, ActivityKind::OffCpu(_))),
         };
 
         graph.place_tasks();

@@ -246,7 +246,7 @@ impl Maker<'_> {
             for CutSpan { span, under } in self.execution.shown_spans_of_run(thread) {
                 let section = span.section;
                 let off = match section.state.group() {
-                    Group::Off => Some(ActivityKind::OffCpu),
+                    Group::Off => Some(ActivityKind::OffCpu(section.state.cause())),
                     Group::Blocked => Some(ActivityKind::Blocked),
                     _ => None,
                 };
@@ -289,7 +289,7 @@ impl Maker<'_> {
                             let time = (span.start, span.end);
                             let kind = match section.state {
                                 State::AbsorbingNoise => ActivityKind::AbsorbingNoise,
-                                _ => ActivityKind::Runtime,
+                                state => ActivityKind::Runtime(state.cause()),
                             };
                             self.builder.go_on_with_activity(worker.into(), kind, name, time);
                         }

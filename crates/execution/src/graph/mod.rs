@@ -30,7 +30,7 @@ pub use device_work::{
 pub use from_execution::{NamedAddress, Names, from_execution};
 pub use lists::Lists;
 
-use crate::{NO_NUMBER, NO_TIME, OsSource};
+use crate::{Cause, NO_NUMBER, NO_TIME, OsSource};
 
 /// No row.
 pub const NONE: u32 = u32::MAX;
@@ -236,12 +236,28 @@ pub enum ActivityKind {
     Start,
     /// On a CPU that is left free for the noise of the system; its name is the runtime's word for that.
     AbsorbingNoise,
-    /// In the runtime system; its name is the section's.
-    Runtime,
-    /// Runnable, but not on a CPU; its name is the competitor's, where known.
-    OffCpu,
+    /// In a section of the runtime, or in none that is known; its name is the section's. With the cause that its time counts as.
+    Runtime(Cause),
+    /// Runnable, but not on a CPU; its name is the competitor's, where known. With the cause that its time counts as.
+    OffCpu(Cause),
     /// Blocked in the kernel, in code of the program; its name says so.
     Blocked,
+}
+
+impl ActivityKind {
+    /// The cause that its time counts as.
+    pub const fn cause(self) -> Cause {
+        match self {
+            ActivityKind::LockWait => Cause::Lock,
+            ActivityKind::PeerWait => Cause::MpiLate,
+            ActivityKind::Communication => Cause::MpiTransfer,
+            ActivityKind::Device => Cause::Device,
+            ActivityKind::Start => Cause::MpiStart,
+            ActivityKind::AbsorbingNoise => Cause::RuntimeNoise,
+            ActivityKind::Runtime(cause) | ActivityKind::OffCpu(cause) => cause,
+            ActivityKind::Blocked => Cause::Blocked,
+        }
+    }
 }
 
 /// Time that a worker spent in an activity. Activities may overlap each other and pieces.

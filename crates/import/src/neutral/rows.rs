@@ -2,10 +2,10 @@
 
 use crate::{ImportError, ImportErrors};
 use rustc_hash::{FxHashMap, FxHashSet};
-use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{
     ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, Role, Table, TaskGraph, TaskType,
 };
+use taskscope_execution::{Cause, NO_TIME};
 
 /// A worker.
 pub(super) struct WorkerRow {
@@ -101,7 +101,7 @@ impl Rows {
         let executing: FxHashSet<u64> = self.tasks.iter().map(|task| task.worker).collect();
         let serves = |kind: &str| {
             use ActivityKind::{Communication, PeerWait, Runtime};
-            matches!(activity_kind(kind), Runtime | Communication | PeerWait)
+            matches!(activity_kind(kind), Runtime(_) | Communication | PeerWait)
         };
         let serving: FxHashSet<u64> =
             self.runtime.iter().filter(|row| serves(&row.kind)).map(|row| row.worker).collect();
@@ -196,8 +196,8 @@ fn activity_kind(kind: &str) -> ActivityKind {
         "device.wait" => ActivityKind::Device,
         "runtime.start" => ActivityKind::Start,
         "absorbing" => ActivityKind::AbsorbingNoise,
-        "os" => ActivityKind::OffCpu,
+        "os" => ActivityKind::OffCpu(Cause::Cpu),
         "blocked" => ActivityKind::Blocked,
-        _ => ActivityKind::Runtime,
+        _ => ActivityKind::Runtime(Cause::Runtime),
     }
 }

@@ -4,15 +4,16 @@ use super::CausesOptions;
 use crate::format;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use taskscope_analysis::causes::{Causes, DataOf, Leaf};
+use taskscope_analysis::causes::{Causes, DataOf};
+use taskscope_cause::Cause;
 use taskscope_execution::graph::TaskGraph;
 
 pub(super) fn data_json(graph: &TaskGraph, causes: &Causes) -> Value {
-    let rows = causes.by_data.iter().map(|(data, leaf, ns)| {
+    let rows = causes.by_data.iter().map(|(data, cause, ns)| {
         json!({
             "data": data.label(graph),
             "named": matches!(data, DataOf::Name(_)),
-            "cause": leaf.name(),
+            "cause": cause.name(),
             "ns": ns,
         })
     });
@@ -22,9 +23,9 @@ pub(super) fn data_json(graph: &TaskGraph, causes: &Causes) -> Value {
 pub(super) fn data_text(graph: &TaskGraph, causes: &Causes, options: &CausesOptions, out: &mut String) {
     let total: u64 = causes.by_data.iter().map(|(_, _, ns)| ns).sum();
     let _ = writeln!(out, "  Data that workers waited for ({})", format::time(total));
-    for (data, leaf, ns) in causes.by_data.iter().take(options.top) {
+    for (data, cause, ns) in causes.by_data.iter().take(options.top) {
         let (name, share) = (format::fit(&data.label(graph), 44), format::percent(*ns, causes.capacity_ns));
-        let _ = writeln!(out, "   {:<12} {name:<44}{:>10}{share:>8}", leaf.name(), format::time(*ns));
+        let _ = writeln!(out, "   {:<12} {name:<44}{:>10}{share:>8}", cause.name(), format::time(*ns));
     }
     if causes.by_data.len() > options.top {
         let more = causes.by_data.len() - options.top;
@@ -52,7 +53,7 @@ pub(super) fn queues_json(graph: &TaskGraph, causes: &Causes) -> Value {
 }
 
 pub(super) fn queues_text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
-    let idle = causes.leaves[Leaf::Dispatch as usize];
+    let idle = causes.by_cause[Cause::WaitDispatch as usize];
     let _ = writeln!(out, "  Ready tasks that no worker took ({} of idle time)", format::time(idle));
     for (node, queue) in graph.nodes.iter().zip(&causes.queues) {
         let _ = write!(

@@ -5,28 +5,29 @@ use crate::format;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use taskscope_analysis::Who;
-use taskscope_analysis::causes::{ByLeaf, Causes, Charge, Leaf, ReadyWork, letter_of};
+use taskscope_analysis::causes::{ByCause, CauseRow, Causes, ReadyWork};
+use taskscope_cause::Cause;
 use taskscope_execution::graph::{Role, TaskGraph};
 
 pub(super) fn json(graph: &TaskGraph, causes: &Causes) -> Value {
-    let by_leaf = |times: &[u64]| -> Value {
-        let pairs = Leaf::ALL.iter().zip(times).map(|(leaf, ns)| (leaf.name().to_owned(), (*ns).into()));
+    let by_cause = |times: &[u64]| -> Value {
+        let pairs = Cause::ALL.iter().zip(times).map(|(cause, ns)| (cause.name().to_owned(), (*ns).into()));
         Value::Object(pairs.collect())
     };
     let workers: Map<String, Value> = (graph.workers.iter().zip(&causes.by_worker))
         .filter(|(worker, _)| worker.selected)
-        .map(|(worker, times)| (worker.id.to_string(), by_leaf(times)))
+        .map(|(worker, times)| (worker.id.to_string(), by_cause(times)))
         .collect();
     let mut ready = Map::new();
-    for leaf in Leaf::ALL.into_iter().filter(|leaf| leaf.is_idle()) {
-        let times = ReadyWork::ALL.iter().zip(causes.ready[leaf as usize]);
+    for cause in Cause::ALL.into_iter().filter(|cause| cause.is_in(Cause::Wait)) {
+        let times = ReadyWork::ALL.iter().zip(causes.ready[cause as usize]);
         let row: Map<String, Value> = times.map(|(place, ns)| (place.name().to_owned(), ns.into())).collect();
-        ready.insert(leaf.name().into(), row.into());
+        ready.insert(cause.name().into(), row.into());
     }
     let slow = causes.slow;
     json!({
         "capacity_ns": causes.capacity_ns,
-        "leaves": by_leaf(&causes.leaves),
+        "causes": by_cause(&causes.by_cause),
         "slow": {
             "work_ns": slow.work_ns,
             "starvation_ns": slow.starvation_ns,
@@ -38,15 +39,15 @@ pub(super) fn json(graph: &TaskGraph, causes: &Causes) -> Value {
         "by_worker": workers,
         "by_node": by_node(graph, causes)
             .iter()
-            .map(|(node, times)| (node.to_string(), by_leaf(times)))
+            .map(|(node, times)| (node.to_string(), by_cause(times)))
             .collect::<Map<String, Value>>(),
     })
 }
 
 /// The times of each node's workers (a rank's, where processes have ranks), by the nodes' numbers.
-fn by_node(graph: &TaskGraph, causes: &Causes) -> Vec<(u64, ByLeaf)> {
-    let mut nodes: Vec<(u64, ByLeaf)> =
-        graph.nodes.iter().map(|node| (node.id, [0; Leaf::ALL.len()])).collect();
+fn by_node(graph: &TaskGraph, causes: &Causes) -> Vec<(u64, ByCause)> {
+    let mut nodes: Vec<(u64, ByCause)> =
+        graph.nodes.iter().map(|node| (node.id, [0; Cause::ALL.len()])).collect();
     for (worker, times) in graph.workers.iter().zip(&causes.by_worker) {
         if let Some((_, sums)) = nodes.get_mut(worker.node as usize) {
             sums.iter_mut().zip(times).for_each(|(sum, ns)| *sum += ns);
@@ -55,7 +56,7 @@ fn by_node(graph: &TaskGraph, causes: &Causes) -> Vec<(u64, ByLeaf)> {
     nodes
 }
 
-/// The four largest leaves of each node, where there are several.
+/// The four largest largest of each node, where there are several.
 fn nodes_text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
     if graph.nodes.len() < 2 {
         return;
@@ -66,13 +67,13 @@ fn nodes_text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
         if capacity == 0 {
             continue;
         }
-        let mut leaves: Vec<(Leaf, u64)> =
-            Leaf::ALL.into_iter().zip(times).filter(|(_, ns)| *ns > 0).collect();
-        leaves.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-        let words = leaves
+        let mut largest: Vec<(Cause, u64)> =
+            Cause::ALL.into_iter().zip(times).filter(|(_, ns)| *ns > 0).collect();
+        largest.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let words = largest
             .iter()
             .take(4)
-            .map(|(leaf, ns)| format!("{} {}", leaf.name(), format::percent(*ns, capacity)));
+            .map(|(cause, ns)| format!("{} {}", cause.name(), format::percent(*ns, capacity)));
         let words: Vec<String> = words.collect();
         let _ = writeln!(out, "   node {node:<8} {:>12}: {}", format::time(capacity), words.join(", "));
     }
@@ -80,12 +81,13 @@ fn nodes_text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
 
 /// Every charge but work itself; rows of one cause sum to it.
 pub(super) fn blame_json(graph: &TaskGraph, causes: &Causes) -> Value {
-    let lost = causes.charges.iter().filter(|charge| charge.leaf != Leaf::Work);
+    let lost = causes.rows.iter().filter(|charge| charge.cause != Cause::Work);
     lost.map(|charge| {
         let symptom = place(graph, charge.symptom.unwrap_or(u32::MAX), None);
         json!({
-            "cause": charge.leaf.name(),
-            "letter": format!("{:?}", letter_of(charge.who)).to_lowercase(),
+            "cause": charge.cause.name(),
+            "blamed": charge.who.blamed().name(),
+            "letter": format!("{:?}", charge.who.letter()).to_lowercase(),
             "ns": charge.ns,
             "label": charge.who.label(graph),
             "who": who(graph, charge.who),
@@ -138,11 +140,11 @@ pub(super) fn text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
             let _ = writeln!(out, "   without {threads} of the runtime, which execute no tasks");
         }
     }
-    for (leaf, ns) in Leaf::ALL.into_iter().zip(causes.leaves).filter(|(_, ns)| *ns > 0) {
+    for (cause, ns) in Cause::ALL.into_iter().zip(causes.by_cause).filter(|(_, ns)| *ns > 0) {
         let share = format::percent(ns, capacity);
-        let _ = write!(out, "   {:<14}{:>12}{share:>9}  ", leaf.name(), format::time(ns));
-        if leaf.is_idle() {
-            let ready = causes.ready[leaf as usize];
+        let _ = write!(out, "   {:<14}{:>12}{share:>9}  ", cause.name(), format::time(ns));
+        if cause.is_in(Cause::Wait) {
+            let ready = causes.ready[cause as usize];
             let words = ReadyWork::ALL.iter().zip(ready).filter(|(_, part)| *part > 0);
             let words: Vec<String> = words
                 .map(|(place, part)| format!("{} {}", place.name(), format::percent(part, ns)))
@@ -168,14 +170,14 @@ pub(super) fn text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
 }
 
 pub(super) fn blame_text(graph: &TaskGraph, causes: &Causes, options: &CausesOptions, out: &mut String) {
-    let lost: Vec<&Charge> = causes.charges.iter().filter(|charge| charge.leaf != Leaf::Work).collect();
+    let lost: Vec<&CauseRow> = causes.rows.iter().filter(|charge| charge.cause != Cause::Work).collect();
     let total: u64 = lost.iter().map(|charge| charge.ns).sum();
     let _ = writeln!(out, "  Who is to blame for {} of workers' time lost", format::time(total));
     for charge in lost.iter().take(options.top) {
         let who = format::fit(&charge.who.label(graph), 44);
         let share = format::percent(charge.ns, causes.capacity_ns);
         let _ =
-            write!(out, "   {:<12} {who:<44}{:>10}{share:>8}", charge.leaf.name(), format::time(charge.ns));
+            write!(out, "   {:<12} {who:<44}{:>10}{share:>8}", charge.cause.name(), format::time(charge.ns));
         if let Some(ty) = charge.symptom.and_then(|ty| graph.types.get(ty as usize)) {
             let _ = write!(out, "  seen before or in {}", format::fit(&ty.name, 60));
         }

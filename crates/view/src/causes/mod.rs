@@ -11,12 +11,12 @@ mod what_if;
 
 pub use what_if::WhatIf;
 
-use crate::advice::Runtime;
 use path::Prediction;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::FineNanos;
 use taskscope_analysis::causes::{Causes, book_causes_in};
 use taskscope_analysis::slo::{Mode, Options as SloOptions, Prepared};
+use taskscope_cause::{Cause, Runtime};
 use taskscope_execution::OsSource;
 use taskscope_execution::graph::{Role, TaskGraph};
 
@@ -268,17 +268,17 @@ const DEPENDENCES: &str = "dependences of tasks";
 
 /// What the source does not tell; nothing of it is taken as zero.
 fn unknown_columns(graph: &TaskGraph) -> Vec<&'static str> {
-    use taskscope_execution::graph::ActivityKind::{Communication, PeerWait, Runtime, Start};
-    let has = |kind| graph.activities.items().iter().any(|activity| activity.kind == kind);
+    let has =
+        |cause: Cause| graph.activities.items().iter().any(|activity| activity.kind.cause().is_in(cause));
     let sent = graph.copies.items().iter().any(|copy| copy.sent != taskscope_execution::NO_TIME);
     let columns = [
         ("creation of tasks", graph.told.creation),
         ("readiness of tasks", !graph.tasks.ready.is_empty()),
         (DEPENDENCES, graph.told.dependences),
         ("times of sending", sent || graph.copies.items().is_empty()),
-        ("runtime sections", has(Runtime) || !graph.tasks.uniform.is_empty()),
+        ("runtime sections", has(Cause::Runtime) || !graph.tasks.uniform.is_empty()),
         ("lock waits", graph.told.locks),
-        ("communication calls", has(Communication) || has(PeerWait) || has(Start)),
+        ("communication calls", has(Cause::Mpi)),
         ("time off the CPU", graph.told.off_cpu),
     ];
     columns.iter().filter(|(_, known)| !known).map(|(name, _)| *name).collect()

@@ -8,11 +8,12 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use taskscope_analysis::causes::Causes;
-use taskscope_analysis::critical_path::{Step, StepKind, critical_path, slack};
+use taskscope_analysis::critical_path::{Step, critical_path, slack};
 use taskscope_analysis::pop::{Pop, least_start, pop};
 use taskscope_analysis::replay::{Change, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::{Span, span};
+use taskscope_cause::Cause;
 use taskscope_execution::graph::TaskGraph;
 
 /// What the sections say, computed once.
@@ -58,12 +59,14 @@ impl Prediction {
     }
 }
 
-/// Steps of a kind that belong to the same.
+/// Steps of a cause that belong to the same.
 struct Steps {
-    kind: StepKind,
+    cause: Cause,
+    /// Whether an operation of a device ran.
+    is_operation: bool,
     /// The task type; empty at start and end.
     task_type: String,
-    /// What ran on a device, or what the worker did besides executing (a lock, a call, a section); empty in other kinds.
+    /// What ran on a device, or what the worker did besides executing (a lock, a call, a section); else empty.
     name: String,
     ns: u64,
 }
@@ -79,20 +82,26 @@ impl Steps {
 }
 
 /// Steps by what they are and what they belong to, longest first.
-fn by_kind(graph: &TaskGraph, steps: &[Step]) -> Vec<Steps> {
-    let mut sums: BTreeMap<(StepKind, u32, u32), u64> = BTreeMap::new();
+fn by_cause(graph: &TaskGraph, steps: &[Step]) -> Vec<Steps> {
+    let mut sums: BTreeMap<(Cause, bool, u32, u32), u64> = BTreeMap::new();
     for step in steps {
         let ty = graph.tasks.ty.get(step.task as usize).copied().unwrap_or(u32::MAX);
-        *sums.entry((step.kind, ty, step.name)).or_default() += step.end - step.start;
+        *sums.entry((step.cause, step.is_operation, ty, step.name)).or_default() += step.end - step.start;
     }
     let task_type = |row: u32| graph.types.get(row as usize).map_or(String::new(), |ty| ty.name.clone());
     let name = |row: u32| graph.names.get(row as usize).cloned().unwrap_or_default();
     let rows = sums.into_iter();
     let mut rows: Vec<Steps> = rows
-        .map(|((kind, ty, of), ns)| Steps { kind, task_type: task_type(ty), name: name(of), ns })
+        .map(|((cause, is_operation, ty, of), ns)| Steps {
+            cause,
+            is_operation,
+            task_type: task_type(ty),
+            name: name(of),
+            ns,
+        })
         .collect();
     rows.sort_by(|a, b| {
-        let key = |row: &Steps| (std::cmp::Reverse(row.ns), row.kind);
+        let key = |row: &Steps| (std::cmp::Reverse(row.ns), row.cause, row.is_operation);
         key(a).cmp(&key(b)).then_with(|| (&a.task_type, &a.name).cmp(&(&b.task_type, &b.name)))
     });
     rows
@@ -169,17 +178,17 @@ pub(super) fn path_json(
     let critical = slack.iter().min().copied().unwrap_or(0);
     let span = prediction.span;
     let workers = graph.executing_workers().count();
-    let rows: Vec<Value> = by_kind(graph, &steps)
+    let rows: Vec<Value> = by_cause(graph, &steps)
         .into_iter()
         .map(|row| {
             let text = |text: String| if text.is_empty() { Value::Null } else { text.into() };
             // Start and end have an empty task type, as they always had.
-            json!({"kind": row.kind.name(), "task_type": row.task_type, "name": text(row.name), "ns": row.ns})
+            json!({"cause": row.cause.name(), "is_operation": row.is_operation, "task_type": row.task_type, "name": text(row.name), "ns": row.ns})
         })
         .collect();
     let mut path = json!({
         "wall_ns": super::nanos_within(graph.range(), range),
-        "by_kind": rows,
+        "by_cause": rows,
         "work_ns": span.work_ns,
         "span_ns": span.span_ns,
         "burdened_span_ns": span.burdened_span_ns,
@@ -208,7 +217,7 @@ pub(super) fn path_json(
         }
         let list = steps.iter().map(|step| {
             json!({
-                "kind": step.kind.name(), "begin_ns": step.start, "end_ns": step.end,
+                "cause": step.cause.name(), "is_operation": step.is_operation, "begin_ns": step.start, "end_ns": step.end,
                 "task": graph.tasks.number(step.task as usize), "task_process": graph.process_of(step.task),
                 "data": graph.data_number(step.data),
                 "name": graph.names.get(step.name as usize),
@@ -228,10 +237,10 @@ pub(super) fn path_text(
     let steps = path_in(graph, options.range);
     let wall = super::nanos_within(graph.range(), options.range);
     let _ = writeln!(out, "  Critical path: what the end of the run waited for ({})", format::time(wall));
-    let rows = by_kind(graph, &steps);
+    let rows = by_cause(graph, &steps);
     for row in rows.iter().take(options.top) {
         let (name, share) = (format::fit(&row.label(), 44), format::percent(row.ns, wall));
-        let _ = writeln!(out, "   {:<14}{name:<44}{:>12}{share:>9}", row.kind.name(), format::time(row.ns));
+        let _ = writeln!(out, "   {:<14}{name:<44}{:>12}{share:>9}", row.cause.name(), format::time(row.ns));
     }
     if rows.len() > options.top {
         let rest: u64 = rows[options.top..].iter().map(|row| row.ns).sum();

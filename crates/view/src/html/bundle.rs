@@ -4,6 +4,8 @@
 //! exports under the same name, so joining is leaving these lines and the word `export` away. Names
 //! are unique over all modules; a test holds that.
 
+use taskscope_cause::State;
+
 /// The style of all pages.
 pub const STYLE: &str = include_str!("../../web/page.css");
 
@@ -37,11 +39,26 @@ pub fn program() -> String {
     for (name, text) in MODULES {
         program.push_str(&format!("// ---- {name}\n"));
         for line in text.lines().filter(|line| !line.starts_with("import ")) {
-            program.push_str(line.strip_prefix("export ").unwrap_or(line));
+            let line = line.strip_prefix("export ").unwrap_or(line);
+            match line.strip_suffix("_STATES = {};") {
+                Some(start) => {
+                    program.push_str(&format!("{start}_STATES = {};", colours(start.ends_with("LIGHT"))))
+                }
+                None => program.push_str(line),
+            }
             program.push('\n');
         }
     }
     program
+}
+
+/// The colours of states, as an object of the page's program.
+fn colours(light: bool) -> String {
+    let rows = State::ALL.into_iter().filter_map(|state| {
+        let [on_light, on_dark] = state.colours()?;
+        Some(format!("{}: '{}'", state.name(), if light { on_light } else { on_dark }))
+    });
+    format!("{{ {} }}", rows.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::NamedFinding;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use taskscope_analysis::FindingKind;
+use taskscope_cause::{Blamed, Cause};
 use taskscope_execution::{Execution, LongestSections, Place, Span, State, Stretch, ThreadIndex};
 
 /// Where and when a finding was worst.
@@ -27,9 +27,9 @@ pub(super) fn of(execution: &Execution, findings: &[NamedFinding]) -> Vec<Instan
     let findings = &findings[..findings.len().min(FINDINGS)];
     let mut wanted = Wanted::default();
     for (number, finding) in findings.iter().enumerate() {
-        match finding.kind {
-            FindingKind::Lock => {}
-            FindingKind::NobodyWorks => {
+        match finding.blamed {
+            Blamed::Holder => {}
+            Blamed::Nobody if finding.cause == Cause::Wait => {
                 finding.victims.iter().for_each(|(state, _)| wanted.states[state as usize] |= 1 << number);
             }
             _ => {
@@ -42,7 +42,7 @@ pub(super) fn of(execution: &Execution, findings: &[NamedFinding]) -> Vec<Instan
     }
     let sections = longest_sections(execution, &wanted);
     let instance = |(number, finding): (usize, &NamedFinding)| {
-        let lock = finding.kind == FindingKind::Lock;
+        let lock = finding.blamed == Blamed::Holder;
         let (_, start, end, thread) = if lock { longest_hold(execution, finding) } else { sections[number] }?;
         Some(Instance { finding: finding.id.clone(), thread, start, end })
     };

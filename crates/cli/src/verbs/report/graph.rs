@@ -12,7 +12,6 @@ use taskscope_execution::filter::TimeRange;
 use taskscope_execution::graph::{GraphError, TaskGraph};
 use taskscope_session::graph::{GraphTrace, GraphTraceError, read_graph};
 use taskscope_session::selection::Selection;
-use taskscope_view::advice::Runtime;
 use taskscope_view::format::shell_word;
 use taskscope_view::{CausesOptions, CausesSection, WhatIf, causes_json, causes_text};
 
@@ -173,7 +172,7 @@ struct GraphToExplain {
     range: (u64, u64),
     /// Notes on the filter.
     notes: Vec<String>,
-    runtime: Option<Runtime>,
+    runtime: Option<taskscope_cause::Runtime>,
 }
 
 /// Builds the graph of the whole run, also where a part of it is asked about: what a cause is in the part shows in the whole.
@@ -188,7 +187,7 @@ fn graph_of_execution(request: &Request, selection: &Selection) -> anyhow::Resul
         graph,
         range: session.range.unwrap_or((0, u64::MAX)),
         notes: taskscope_view::notes_of_filter(&session),
-        runtime: Runtime::of(&session),
+        runtime: taskscope_view::runtime::of(&session),
     })
 }
 

@@ -1,0 +1,191 @@
+//! Generates the enums of the vocabulary from `causes.toml`.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Vocabulary {
+    cause: Vec<Name>,
+    blamed: Vec<Name>,
+    pattern: Vec<Name>,
+    state: Vec<Name>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Name {
+    name: String,
+    label: String,
+    meaning: String,
+    computed: Option<String>,
+    helps: Option<String>,
+    /// Of causes: what is blamed, in words.
+    blames: Option<String>,
+    /// Of causes: what others call it.
+    published: Option<String>,
+    /// Of states: the cause that they count as.
+    cause: Option<String>,
+    /// Of states: how they count in an efficiency.
+    group: Option<String>,
+    light: Option<String>,
+    dark: Option<String>,
+    #[serde(default)]
+    advice: BTreeMap<String, String>,
+    /// Another name, whose advice holds for this one too.
+    advice_of: Option<String>,
+}
+
+const RUNTIMES: [(&str, &str); 8] = [
+    ("openmp", "OpenMp"),
+    ("openmp-v", "OpenMpV"),
+    ("nanos6", "Nanos6"),
+    ("nodes", "Nodes"),
+    ("nosv", "Nosv"),
+    ("instrumented", "Instrumented"),
+    ("mpi", "Mpi"),
+    ("threads", "Threads"),
+];
+
+fn main() {
+    println!("cargo:rerun-if-changed=causes.toml");
+    let text = std::fs::read_to_string("causes.toml").expect("causes.toml is readable");
+    let vocabulary: Vocabulary = toml::from_str(&text).unwrap_or_else(|error| panic!("causes.toml: {error}"));
+    let mut out = String::new();
+    let kinds = [
+        ("Cause", "A node of the tree of causes.", &vocabulary.cause),
+        ("Blamed", "What lost time is charged to.", &vocabulary.blamed),
+        (
+            "Pattern",
+            "What a cause looks like in numbers, where that decides what helps.",
+            &vocabulary.pattern,
+        ),
+        (
+            "State",
+            "What a thread can be doing. Every worker-nanosecond has exactly one of these states.",
+            &vocabulary.state,
+        ),
+    ];
+    for (kind, doc, names) in kinds {
+        write_enum(&mut out, kind, doc, names, &vocabulary);
+    }
+    let categories = vocabulary.cause.iter().map(|cause| {
+        let category = cause.name.split('.').next().unwrap_or_default();
+        assert!(vocabulary.cause.iter().any(|row| row.name == category), "no category {category}");
+        format!("Cause::{},", camel(category))
+    });
+    let _ = writeln!(
+        out,
+        "const CATEGORIES: [Cause; {}] = [{}];",
+        vocabulary.cause.len(),
+        categories.collect::<String>()
+    );
+    let of_states = vocabulary.state.iter();
+    let causes = of_states.clone().map(|state| {
+        let cause = state.cause.as_deref().expect("a state has a cause");
+        assert!(vocabulary.cause.iter().any(|row| row.name == cause), "{}: no cause {cause}", state.name);
+        format!("State::{} => Cause::{},", camel(&state.name), camel(cause))
+    });
+    let groups = of_states.map(|state| {
+        format!(
+            "State::{} => Group::{},",
+            camel(&state.name),
+            camel(state.group.as_deref().expect("a group"))
+        )
+    });
+    let colours = vocabulary.state.iter().map(|state| match (&state.light, &state.dark) {
+        (Some(light), Some(dark)) => format!("State::{} => Some([{light:?}, {dark:?}]),", camel(&state.name)),
+        _ => format!("State::{} => None,", camel(&state.name)),
+    });
+    let _ = write!(
+        out,
+        "impl State {{
+    /// The cause that its time counts as.
+    pub const fn cause(self) -> Cause {{ match self {{ {} }} }}
+    /// How it counts in an efficiency.
+    pub const fn group(self) -> Group {{ match self {{ {} }} }}
+    /// Colours on a light and on a dark page; none where a thread is not there.
+    pub const fn colours(self) -> Option<[&'static str; 2]> {{ match self {{ {} }} }}
+}}\n",
+        causes.collect::<String>(),
+        groups.collect::<String>(),
+        colours.collect::<String>()
+    );
+    let directory = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    std::fs::write(Path::new(&directory).join("names.rs"), out).expect("OUT_DIR is writable");
+}
+
+fn write_enum(out: &mut String, kind: &str, doc: &str, names: &[Name], vocabulary: &Vocabulary) {
+    let _ = writeln!(
+        out,
+        "/// {doc}\n#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]\n#[repr(u8)]\npub enum {kind} {{"
+    );
+    for name in names {
+        let _ = writeln!(out, "/// {}\n{},", name.meaning.replace('\n', " "), camel(&name.name));
+    }
+    let _ = writeln!(
+        out,
+        "}}\nimpl {kind} {{\n/// All, in the order of `causes.toml`.\npub const ALL: [{kind}; {}] = [{}];",
+        names.len(),
+        names.iter().map(|name| format!("{kind}::{},", camel(&name.name))).collect::<String>()
+    );
+    let rows = names.iter().map(|name| {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let advice = name.advice_of.as_ref().map_or(&name.advice, |other| {
+            assert!(name.advice.is_empty(), "{}: advice and advice_of", name.name);
+            advice_of(vocabulary, other)
+        });
+        let advice = advice.iter().map(|(runtimes, text)| {
+            let runtimes = runtimes.split(' ').map(|runtime| {
+                let row = RUNTIMES.iter().find(|(name, _)| *name == runtime);
+                format!("Runtime::{},", row.unwrap_or_else(|| panic!("{}: no runtime {runtime}", name.name)).1)
+            });
+            format!("(&[{}], {text:?}),", runtimes.collect::<String>())
+        });
+        format!(
+            "Text {{ name: {:?}, label: {:?}, meaning: {:?}, computed: {:?}, helps: {:?}, blames: {:?}, published: {:?}, advice: &[{}] }},\n",
+            name.name,
+            name.label,
+            name.meaning,
+            text(&name.computed),
+            text(&name.helps),
+            text(&name.blames),
+            text(&name.published),
+            advice.collect::<String>()
+        )
+    });
+    let _ = writeln!(
+        out,
+        "const TEXTS: [Text; {}] = [{}];\n/// What it is called, and what is known of it.\npub const fn text(self) -> &'static Text {{ &Self::TEXTS[self as usize] }}
+/// The name in JSON, in filters and for `explain`.
+pub const fn name(self) -> &'static str {{ self.text().name }}
+/// The words in text.
+pub const fn label(self) -> &'static str {{ self.text().label }}
+/// The one with this name.
+pub fn named(name: &str) -> Option<{kind}> {{ {kind}::ALL.into_iter().find(|row| row.name() == name) }}
+}}",
+        names.len(),
+        rows.collect::<String>()
+    );
+}
+
+/// The advice of a cause, else of what is blamed, with this name.
+fn advice_of<'a>(vocabulary: &'a Vocabulary, name: &str) -> &'a BTreeMap<String, String> {
+    let found = vocabulary
+        .cause
+        .iter()
+        .chain(&vocabulary.blamed)
+        .find(|row| row.name == name && !row.advice.is_empty());
+    &found.unwrap_or_else(|| panic!("advice_of {name}: no advice")).advice
+}
+
+/// A name as that of a variant: `wait.end` as `WaitEnd`.
+fn camel(name: &str) -> String {
+    let parts = name.split(['.', '_', '-']).map(|part| {
+        let (first, rest) = part.split_at(1);
+        first.to_uppercase() + rest
+    });
+    parts.collect()
+}

@@ -1,0 +1,167 @@
+//! The vocabulary of lost time, from `causes.toml`.
+//!
+//! Every worker-nanosecond has one [`Cause`], a node of a tree of two levels. A source that cannot tell the causes of a category
+//! apart uses the category, so sums of a category are comparable over sources of any depth: a profile, the states of a trace, the
+//! task graph. What time is charged to is a second dimension, [`Blamed`]. A [`State`] is a runtime's own word for what a thread
+//! does; each counts as one cause.
+
+/// A name's texts.
+#[derive(Clone, Copy, Debug)]
+pub struct Text {
+    /// The name in JSON, in filters and for `explain`.
+    pub name: &'static str,
+    /// The words in text.
+    pub label: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// How it is computed; may be empty.
+    pub computed: &'static str,
+    /// What usually helps; may be empty.
+    pub helps: &'static str,
+    /// Of causes, what they are charged to, in words.
+    pub blames: &'static str,
+    /// Of causes, what publications and other tools call them.
+    pub published: &'static str,
+    /// What helps in the words of runtimes.
+    pub advice: &'static [(&'static [Runtime], &'static str)],
+}
+
+impl Text {
+    /// What helps in the words of a runtime.
+    pub fn advice_for(&self, runtime: Runtime) -> Option<&'static str> {
+        self.advice.iter().find(|(runtimes, _)| runtimes.contains(&runtime)).map(|(_, text)| *text)
+    }
+}
+
+/// How a state counts in an efficiency.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Group {
+    /// The program's own work.
+    Useful,
+    /// The runtime's work.
+    Runtime,
+    /// A library of the job is being started or ended, which efficiencies leave out.
+    Start,
+    /// Waiting for other tasks or threads of the team.
+    Sync,
+    /// Waiting for one's turn: a lock, a critical construct, ordered, atomic.
+    Mutex,
+    /// Waiting for a device.
+    Device,
+    /// Nothing to do: no region, not started, ended.
+    Idle,
+    /// Taken away by the operating system, or paused.
+    Off,
+    /// Blocked in the kernel, in code of the program.
+    Blocked,
+    /// Not known.
+    Unknown,
+}
+
+/// A runtime, or what else a program has its parallelism from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Runtime {
+    /// OpenMP with its own threads.
+    OpenMp,
+    /// OpenMP-V, which runs on nOS-V.
+    OpenMpV,
+    /// OmpSs-2 on Nanos6.
+    Nanos6,
+    /// OmpSs-2 on NODES, which runs on nOS-V.
+    Nodes,
+    /// nOS-V's own interface.
+    Nosv,
+    /// A program that instruments itself.
+    Instrumented,
+    /// MPI, and no runtime of tasks in its processes.
+    Mpi,
+    /// Threads that only samples show.
+    Threads,
+}
+
+impl Runtime {
+    /// The name in text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Runtime::OpenMp => "OpenMP",
+            Runtime::OpenMpV => "OpenMP-V",
+            Runtime::Nanos6 => "Nanos6",
+            Runtime::Nodes => "NODES",
+            Runtime::Nosv => "nOS-V",
+            Runtime::Instrumented => "instrumented",
+            Runtime::Mpi => "MPI",
+            Runtime::Threads => "threads",
+        }
+    }
+}
+
+include!(concat!(env!("OUT_DIR"), "/names.rs"));
+
+impl Cause {
+    /// The category that it is in, or itself where it is one.
+    pub const fn category(self) -> Cause {
+        CATEGORIES[self as usize]
+    }
+
+    /// Whether it is `other`, or in it.
+    pub const fn is_in(self, other: Cause) -> bool {
+        self as u8 == other as u8 || self.category() as u8 == other as u8
+    }
+}
+
+impl State {
+    /// Whether the program's own code runs.
+    pub const fn is_useful(self) -> bool {
+        matches!(self.group(), Group::Useful)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_lists_every_variant_at_its_number() {
+        assert!(Cause::ALL.iter().enumerate().all(|(number, row)| *row as usize == number));
+        assert!(State::ALL.iter().enumerate().all(|(number, row)| *row as usize == number));
+        assert_eq!(State::Unknown as usize + 1, State::ALL.len());
+    }
+
+    #[test]
+    fn names_are_a_tree_of_two_levels() {
+        for cause in Cause::ALL {
+            assert_eq!(cause.name().contains('.'), cause.category() != cause, "{}", cause.name());
+            assert!(cause.name().matches('.').count() < 2, "{}", cause.name());
+            assert!(!cause.text().helps.is_empty() && !cause.text().blames.is_empty(), "{}", cause.name());
+        }
+        let mut names: Vec<_> = Cause::ALL.iter().map(|row| row.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Cause::ALL.len());
+    }
+
+    #[test]
+    fn useful_states_are_work_and_no_others() {
+        for state in State::ALL {
+            assert_eq!(state.is_useful(), state.cause() == Cause::Work, "{}", state.name());
+        }
+    }
+
+    #[test]
+    fn advice_names_no_settings_of_another_runtime() {
+        use Runtime::{Nanos6, Nodes, Nosv, OpenMp, OpenMpV};
+        let all = Cause::ALL.map(Cause::text).into_iter().chain(Blamed::ALL.map(Blamed::text));
+        for text in all.chain(Pattern::ALL.map(Pattern::text)) {
+            let has = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
+            for (runtimes, advice) in text.advice {
+                let only = |of: &[Runtime]| runtimes.iter().all(|runtime| of.contains(runtime));
+                assert!(!has(advice, &["OMP_", "KMP_"]) || only(&[OpenMp]), "{}", text.name);
+                assert!(!has(advice, &["NANOS6_", "cpumanager"]) || only(&[Nanos6]), "{}", text.name);
+                let of_nosv = has(advice, &["NOSV_", "governor", "topology."]);
+                assert!(!of_nosv || only(&[Nodes, Nosv, OpenMpV]), "{}", text.name);
+            }
+            let own = ["OMP_WAIT", "OMP_PROC", "OMP_NUM", "KMP_", "NANOS6_", "NOSV_", "schedule("];
+            assert!(!has(text.helps, &own), "{}", text.name);
+        }
+    }
+}

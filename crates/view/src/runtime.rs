@@ -1,0 +1,45 @@
+//! The runtime of a recorded run, in whose words advice is given.
+
+use taskscope_cause::Runtime;
+use taskscope_session::Session;
+
+/// The runtime of a recorded run; none where nothing tells.
+pub fn of(session: &Session) -> Option<Runtime> {
+    let models = session.events_by_model.iter().filter(|(_, events)| *events > 0);
+    let models: Vec<&str> = models.map(|(model, _)| *model).collect();
+    let sampled = !session.execution.samples.rows.is_empty();
+    of_models(&models).or_else(|| sampled.then_some(Runtime::Threads))
+}
+
+/// The one that gives out work, by the models that have events.
+fn of_models(models: &[&str]) -> Option<Runtime> {
+    let has = |model: &str| models.contains(&model);
+    Some(match () {
+        () if has("nanos6") => Runtime::Nanos6,
+        () if has("nodes") => Runtime::Nodes,
+        () if has("nosv") && has("openmp") => Runtime::OpenMpV,
+        () if has("nosv") => Runtime::Nosv,
+        () if has("openmp") || has("taskscope-omp") => Runtime::OpenMp,
+        () if has("taskscope-instrument") => Runtime::Instrumented,
+        () if has("mpi") || has("taskscope-messages") => Runtime::Mpi,
+        () => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Runtime::{Mpi, Nanos6, Nodes, Nosv, OpenMp, OpenMpV};
+
+    #[test]
+    fn the_runtime_that_gives_out_work_is_the_one_that_is_spoken_of() {
+        let of = of_models;
+        assert_eq!(of(&["ovni", "nanos6", "mpi", "tampi"]), Some(Nanos6));
+        assert_eq!(of(&["ovni", "nosv", "nodes", "kernel"]), Some(Nodes));
+        assert_eq!(of(&["ovni", "nosv", "openmp"]), Some(OpenMpV));
+        assert_eq!(of(&["ovni", "nosv"]), Some(Nosv));
+        assert_eq!(of(&["ovni", "openmp", "taskscope-messages"]), Some(OpenMp));
+        assert_eq!(of(&["ovni", "mpi"]), Some(Mpi));
+        assert_eq!(of(&["ovni"]), None);
+    }
+}
