@@ -206,6 +206,30 @@ fn numbers_of_a_run_with_samples_are_equal_wherever_they_occur() {
 }
 
 #[test]
+fn waiting_of_a_profile_is_that_of_its_states() {
+    let here = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/openmp/imbalance.c");
+    let built = Compiler::Clang.build_file(&source, &here.path().join("imbalance"), &[]);
+    let mut command = record(here.path());
+    command.args(["--mode", "profile", "-o", "profile", "--"]).arg(&built).args(["1000", "5"]);
+    assert!(output(&mut command).status.success());
+    let report = parsed(taskscope().current_dir(here.path()).args(["report", "--json", "profile"]));
+    let paths = &report["call_paths"];
+    let sums = &paths["run_totals"];
+    let states = sums.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("state."));
+    assert_eq!(states.map(|(_, ns)| ns.as_u64().unwrap()).sum::<u64>(), number(sums, "capacity_ns"));
+    for (metric, states) in [
+        ("taken_join_barrier_ns", &["join_barrier"][..]),
+        ("taken_idle_ns", &["idle", "not_started", "ended"]),
+    ] {
+        let of =
+            |state: &&str| number(sums, &format!("state.{state}")) + number(sums, &format!("no_cpu.{state}"));
+        assert_eq!(number(&paths["totals"], metric), states.iter().map(of).sum::<u64>(), "{metric}");
+    }
+    assert_eq!(paths["is_time_sampled"], true);
+}
+
+#[test]
 fn numbers_of_stored_traces_are_equal_wherever_they_occur() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     let in_directory = |name: &str, trace: &str| -> Vec<PathBuf> {

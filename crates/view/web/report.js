@@ -333,7 +333,7 @@ function pathTables(paths) {
     ...(isTopDown ? [{ title: `own ${title}`, number: true, value: (row) => row.own, cell: (row) => (row.own ? size(row.own) : '') }] : []),
     { title: titleOf(paths, 'blocked_ns'), number: true, value: (row) => row.blocked_ns || 0, cell: (row) => time(row, 'blocked_ns') },
     { title: titleOf(paths, 'out_of_cpu_ns'), number: true, value: (row) => row.out_of_cpu_ns || 0, cell: (row) => time(row, 'out_of_cpu_ns') },
-    { title: 'waiting (symptom)', number: true, value: (row) => row.waiting_ns || 0, cell: (row) => time(row, 'waiting_ns') },
+    { title: Object.keys(paths.run_totals || {}).some((name) => name.startsWith('no_cpu.')) ? 'waiting, estimated no CPU included (symptom)' : 'waiting (symptom)', number: true, value: (row) => row.waiting_ns || 0, cell: (row) => time(row, 'waiting_ns') },
     { title: 'blame (cause)', number: true, value: (row) => row.blame_ns || 0, cell: (row) => time(row, 'blame_ns') },
     { title: 'idleness (cause)', number: true, value: (row) => row.idleness_ns || 0, cell: (row) => time(row, 'idleness_ns') },
   ], rows, 25);

@@ -164,6 +164,12 @@ impl CallPaths {
                     .to_string(),
             );
         }
+        if self.tree.totals.keys().any(|name| name.starts_with("no_cpu.")) {
+            notes.push(
+                "waiting includes the time without a CPU (estimated), which the states set apart: no_cpu.NAME of run_totals"
+                    .to_string(),
+            );
+        }
         for balance in conservation(&self.tree.tree).iter().filter(|balance| !balance.holds()) {
             notes.push(format!(
                 "of {}, {} ns were waited, {} charged to one, {} shared: the recorder lost some",
