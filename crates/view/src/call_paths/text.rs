@@ -85,6 +85,8 @@ const NUMBERS: usize = 2 + 10 + 1 + 7 + 1 + 8 + 2 + 2;
 const SIDE_COLUMN: usize = 9;
 /// Those that a name has as long as there is room.
 const NAME: usize = 24;
+/// Those that the name of a step has at least: a line fits 40 columns.
+const SHORTEST_STEP: usize = 40 - NUMBERS;
 
 fn tree_rows(
     out: &mut String,
@@ -100,7 +102,7 @@ fn tree_rows(
         side.retain(|column| matches!(column, Column::Blocked | Column::OutOfCpu));
     }
     side.truncate(room.saturating_sub(NAME) / SIDE_COLUMN);
-    let room = room.saturating_sub(SIDE_COLUMN * side.len()).max(SHORTEST_NAME);
+    let room = room.saturating_sub(SIDE_COLUMN * side.len()).max(SHORTEST_STEP);
     let is_asked = options.sort.is_some();
     let choice = Choice { sort, beside: &side, is_asked, floor: 0.001, most: options.top };
     let rows = views::rows(&tree.tree, &choice);
