@@ -146,18 +146,20 @@ fn more_workers_than_cpus_is_the_largest_loss() {
 #[test]
 fn beside_other_programs_work_takes_no_longer_than_it_has_cpus() {
     let Some(_others) = BusyLoops::begin(8, 2) else { return };
+    // Each run is short beside the windows of the estimate, where other programs run, too.
+    let (mut useful, mut on_cpu) = (0, 0);
     for mode in MODES {
         let Some(run) = Crowded::run(2, 2, mode) else { return };
         run.assert_conserved();
         assert_eq!(run.process(key::CPUS), 2);
         assert_eq!(run.state("oversubscribed"), 0, "{mode:?}: a CPU for each worker");
-        let (useful, on_cpu) = (run.useful(), run.on_cpu);
-        assert!(useful * 4 <= on_cpu * 5, "{mode:?}: {useful} useful, {on_cpu} on CPUs");
+        (useful, on_cpu) = (useful + run.useful(), on_cpu + run.on_cpu);
         // Who waits beside one that works on a CPU, waits for that, whether it has one itself or not.
         let no_cpu = run.no_cpu();
         assert!(no_cpu * 2 >= run.delay, "{mode:?}: {no_cpu}, run delay {}", run.delay);
         assert_eq!(run.largest_loss(), "out_of_cpu", "{mode:?}");
     }
+    assert!(useful * 4 <= on_cpu * 5, "{useful} useful, {on_cpu} on CPUs");
 }
 
 #[test]
