@@ -4,6 +4,7 @@
 //! apart uses the category, so sums of a category are comparable over sources of any depth: a profile, the states of a trace, the
 //! task graph. What time is charged to is a second dimension, [`Blamed`]. A [`State`] is a runtime's own word for what a thread
 //! does; each counts as one cause.
+#![forbid(unsafe_code)]
 
 /// A name's texts.
 #[derive(Clone, Copy, Debug)]

@@ -499,7 +499,7 @@ fn waits_for_a_device_are_charged_to_it() {
     assert_eq!(report["wall_ns"], 388_778_304_u64);
     assert_eq!(waits_of_waiting(&report), [357_772_170, 356_965_061, 359_839_825, 357_772_170]);
     let first = &report["findings"][0];
-    assert_eq!((&first["kind"], &first["function"]), (&"device-wait".into(), &"compute".into()), "{first}");
+    assert_eq!((&first["cause"], &first["function"]), (&"device".into(), &"compute".into()), "{first}");
 }
 
 /// The same names and identities in runs of today, as a trace and as a profile, however busy the machine is.

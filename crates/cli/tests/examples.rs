@@ -171,8 +171,8 @@ fn the_lock_is_held_by_who_rebuilds_the_index() {
     assert_eq!(lock["waited_ns"], 230_673_648);
     let first = &rows(&report, "findings")[0];
     assert_eq!(
-        (&first["kind"], &first["function"]),
-        (&"lock-held".into(), &"rebuild_index".into()),
+        (&first["blamed"], &first["function"]),
+        (&"holder".into(), &"rebuild_index".into()),
         "{first}"
     );
     assert_eq!(first["ns"], 230_621_019);
@@ -325,7 +325,7 @@ fn the_talks_master_is_to_blame() {
     assert_eq!(charged(lock, &["main"]), [("main", 587_923_455)]);
     assert_eq!(lock["waited_ns"], 587_935_713);
     let first = &rows(&report, "findings")[0];
-    assert_eq!((&first["kind"], &first["function"]), (&"lock-held".into(), &"main".into()), "{first}");
+    assert_eq!((&first["blamed"], &first["function"]), (&"holder".into(), &"main".into()), "{first}");
 }
 
 /// The five loops, each as often as it was entered, and the imbalance where the costly gas is.

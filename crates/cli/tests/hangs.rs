@@ -76,6 +76,7 @@ fn a_hang_has_its_waits_until_the_end_and_what_they_need() {
         let second = list(&report, "findings").iter().filter(|finding| {
             let is_large = finding["ns"].as_u64().unwrap() > total / 2;
             is_large
+                && finding["pattern"] != "hung"
                 && again
                     .iter()
                     .any(|[cause, blamed]| finding["cause"] == *cause && finding["blamed"] == *blamed)

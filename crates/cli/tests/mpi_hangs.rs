@@ -175,7 +175,10 @@ fn a_rank_that_computes_until_the_job_is_killed_is_late() {
             assert!(!output(permit(&mut command)).status.success());
             let report = report(&here.path().join(way));
             let findings = report["findings"].as_array().unwrap();
-            assert!(findings.iter().all(|finding| finding["kind"] != "hung"), "{mpi:?} {way}: {findings:?}");
+            assert!(
+                findings.iter().all(|finding| finding["pattern"] != "hung"),
+                "{mpi:?} {way}: {findings:?}"
+            );
             let of_rank = |finding: &&Value| {
                 finding["cause"] == "mpi.late" && finding["text"].as_str().unwrap().starts_with("rank 1")
             };

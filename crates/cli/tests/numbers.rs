@@ -33,7 +33,7 @@ fn sums_by(rows: &[Value], key: &str) -> Sums {
 
 /// Fails where tables of a report are not sums of one ledger.
 fn assert_one_ledger(report: &Value) {
-    let states = sums_by(rows(report, "causes"), "cause");
+    let states = sums_by(rows(report, "causes"), "state");
     let of = |names: &[&str]| names.iter().filter_map(|name| states.get(*name)).sum::<u64>();
     assert_eq!(states.values().sum::<u64>(), number(report, "capacity_ns"), "causes");
     let mut by_thread = Sums::new();
@@ -52,7 +52,7 @@ fn assert_one_ledger(report: &Value) {
         number(report, "capacity_ns"),
         "efficiency"
     );
-    for (state, ns) in sums_by(rows(report, "blame"), "cause") {
+    for (state, ns) in sums_by(rows(report, "blame"), "state") {
         assert_eq!(Some(&ns), states.get(&state), "blame of {state}");
     }
     let locks = rows(report, "locks");
