@@ -134,8 +134,8 @@ pub fn book(execution: &Execution) -> Ledger {
     let (first, last) = execution.range();
     let mut ledger = Ledger { wall_ns: last - first, ..Ledger::default() };
     let (mut causes, mut of_others) = (SumsByPlace::default(), SumsByPlace::default());
-    let starts = starts(execution);
     let mut times = ActivityTimes::of(&execution.activities);
+    let mut starters = Vec::new();
     // A worker without an event of its own in a part of a run has not started in it, or has ended.
     let counts = |thread: &Thread| thread.first != NO_TIME || thread.worker;
     for (index, thread) in execution.threads.iter().enumerate().filter(|(_, thread)| counts(thread)) {
@@ -146,9 +146,8 @@ pub fn book(execution: &Execution) -> Ledger {
             by_state: ByState::default(),
             starting: ByState::default(),
         };
-        let start = starts.get(&thread.process.0).map_or(&[][..], Vec::as_slice);
         let causes = if thread.selected { &mut causes } else { &mut of_others };
-        if execution.system_time_of(index).is_empty() && start.is_empty() {
+        if execution.system_time_of(index).is_empty() {
             let edges = execution.edges_of_run(index);
             let edges = edges.map(|edge| ((edge.section.state, edge.section.place), edge.nanos()));
             thread.track.add_times(&mut times);
@@ -159,7 +158,10 @@ pub fn book(execution: &Execution) -> Ledger {
                 }
             }
         } else {
-            book_cut_spans(execution, start, &mut time, causes);
+            book_cut_spans(execution, &mut time, causes);
+        }
+        if thread.worker && time.by_state.get(State::MpiStart) > 0 {
+            starters.push(index);
         }
         if !thread.selected {
             continue;
@@ -170,11 +172,18 @@ pub fn book(execution: &Execution) -> Ledger {
             ledger.workers += 1;
             ledger.cpus += usize::from(thread.kind == ThreadKind::Cpu);
             ledger.by_state.add_all(&time.by_state);
-            ledger.starting.add_all(&time.starting);
         } else {
             ledger.other_threads += 1;
         }
         ledger.threads.push(time);
+    }
+    let starts = starts(execution, &starters);
+    for time in &mut ledger.threads {
+        let Some(start) = starts.get(&execution.threads[time.thread.index()].process.0) else { continue };
+        book_start(execution, start, time);
+        if time.worker {
+            ledger.starting.add_all(&time.starting);
+        }
     }
     let in_rows = |sums: &SumsByPlace| -> Vec<StateRow> {
         sums.iter().map(|((state, place), ns)| StateRow { state, place, ns }).filter(|c| c.ns > 0).collect()
@@ -184,38 +193,34 @@ pub fn book(execution: &Execution) -> Ledger {
     ledger
 }
 
-/// Books all spans of a thread; `start` is when its process started or ended MPI.
-fn book_cut_spans(
-    execution: &Execution,
-    mut start: &[(u64, u64)],
-    time: &mut ThreadTime,
-    causes: &mut SumsByPlace,
-) {
+/// Books all spans of a thread, of which the system took some time.
+fn book_cut_spans(execution: &Execution, time: &mut ThreadTime, causes: &mut SumsByPlace) {
     execution.spans_of_run(time.thread).for_each(|span| {
         time.by_state.add(span.section.state, span.nanos());
-        if !start.is_empty() && !span.section.state.is_useful() {
-            time.starting.add(span.section.state, inside(&mut start, &span));
-        }
         if time.worker {
             causes.add(span.section.state, span.section.place, span.nanos());
         }
     });
 }
 
-/// When workers of each process started or ended MPI: disjoint and in order.
-fn starts(execution: &Execution) -> FxHashMap<u32, Vec<(u64, u64)>> {
+/// Books the time of a thread in `start`, the times at which its process started or ended MPI.
+fn book_start(execution: &Execution, mut start: &[(u64, u64)], time: &mut ThreadTime) {
+    for span in execution.spans_of_run(time.thread) {
+        if !span.section.state.is_useful() {
+            time.starting.add(span.section.state, inside(&mut start, &span));
+        }
+        if start.is_empty() {
+            break;
+        }
+    }
+}
+
+/// Times at which `starters`, the workers with such time, started or ended MPI, per process: disjoint and in order.
+fn starts(execution: &Execution, starters: &[ThreadIndex]) -> FxHashMap<u32, Vec<(u64, u64)>> {
     let mut starts: FxHashMap<u32, Vec<(u64, u64)>> = FxHashMap::default();
-    // Only there somebody can be in such a state.
-    let mut callers: Vec<ThreadIndex> =
-        execution.communication.calls.iter().map(|call| call.thread).collect();
-    callers.sort_unstable();
-    callers.dedup();
-    for caller in callers {
-        let Some(thread) = execution.threads.get(caller.index()).filter(|thread| thread.worker) else {
-            continue;
-        };
-        let own = starts.entry(thread.process.0).or_default();
-        let spans = execution.spans_of_run(caller).filter(|span| span.section.state == State::MpiStart);
+    for starter in starters {
+        let own = starts.entry(execution.threads[starter.index()].process.0).or_default();
+        let spans = execution.spans_of_run(*starter).filter(|span| span.section.state == State::MpiStart);
         own.extend(spans.map(|span| (span.start, span.end)));
     }
     starts.values_mut().for_each(join_intervals);
