@@ -27,6 +27,9 @@ pub enum Confidence {
 }
 
 impl Confidence {
+    /// All, the lowest first.
+    pub const ALL: [Confidence; 3] = [Confidence::Low, Confidence::Medium, Confidence::High];
+
     /// The name in JSON.
     pub const fn name(self) -> &'static str {
         match self {

@@ -32,8 +32,23 @@ pub enum Letter {
     Contention,
 }
 
+impl Letter {
+    /// All letters.
+    pub const ALL: [Letter; 4] = [Letter::Starvation, Letter::Latency, Letter::Overhead, Letter::Contention];
+
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Letter::Starvation => "starvation",
+            Letter::Latency => "latency",
+            Letter::Overhead => "overhead",
+            Letter::Contention => "contention",
+        }
+    }
+}
+
 /// Number of letters.
-const LETTERS: usize = 4;
+const LETTERS: usize = Letter::ALL.len();
 
 /// How many wait, by class; classes are the caller's numbers. No class is there twice.
 type Weights = Vec<(u32, i32)>;

@@ -29,7 +29,7 @@ fn main() -> std::io::Result<()> {
     let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
     eprintln!("analysed in {:.2} s", begun.elapsed().as_secs_f64());
     if arguments.get(2).is_some_and(|verb| verb == "json") {
-        println!("{}", taskscope_view::report_json(&session, &analysis, &problems));
+        println!("{}", serde_json::json!(taskscope_view::report_json(&session, &analysis, &problems)));
         return Ok(());
     }
     let begun = Instant::now();

@@ -37,9 +37,8 @@ fn swallow(root: &Path) {
         if let Ok(session) = Session::open_part(root, &selection, &ReadProgress::default()) {
             let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
             let report = taskscope_view::report_json(&session, &analysis, &problems);
-            let causes = report["causes"].as_array().unwrap();
-            let total: u64 = causes.iter().map(|cause| cause["ns"].as_u64().unwrap()).sum();
-            assert_eq!(report["capacity_ns"], total, "every nanosecond has one cause");
+            let total: u64 = report.causes.iter().map(|cause| cause.ns).sum();
+            assert_eq!(report.capacity_ns, total, "every nanosecond has one cause");
         }
     }
     // Slices write what they read.

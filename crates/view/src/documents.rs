@@ -4,11 +4,15 @@
 //! `taskscope-NAME/VERSION`, once, in `#[serde(tag = "schema", rename = "…")]`; the version grows when a form
 //! changes incompatibly. Times are integers in nanoseconds: lengths, or times since the first event of the trace.
 
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::Serialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use taskscope_execution::SiteIndex;
+use std::borrow::Cow;
+use taskscope_analysis::causes::ReadyWork;
+use taskscope_analysis::{Confidence, Letter};
+use taskscope_cause::{Blamed, Cause, Pattern, State};
+use taskscope_execution::{RuntimeRole, SiteIndex};
 use taskscope_session::Places;
 
 /// A document's name in `docs/` and its schema.
@@ -16,6 +20,7 @@ pub type NamedSchema = (&'static str, fn() -> Value);
 
 /// The documents of this crate; each schema is in `docs/NAME.schema.json`.
 pub const SCHEMAS: &[NamedSchema] = &[
+    ("report", schema_of::<crate::Report>),
     ("info", schema_of::<crate::info::Info>),
     ("profile-info", schema_of::<crate::info::ProfileInfo>),
     ("profile", schema_of::<crate::ProfileReport>),
@@ -46,6 +51,67 @@ pub fn schema_of<T: JsonSchema>() -> Value {
         ordered.extend(keys);
     }
     Value::Object(ordered)
+}
+
+/// A fixed set of names, one definition of a schema.
+pub trait Vocabulary: Copy + 'static {
+    /// The definition's name.
+    const KIND: &'static str;
+    /// The definition's description.
+    const DESCRIPTION: &'static str;
+
+    /// All names, in their order.
+    fn names() -> Vec<&'static str>;
+    /// The name in JSON.
+    fn name(self) -> &'static str;
+}
+
+macro_rules! vocabularies {
+    ($( $type:ident $kind:literal $description:literal )*) => {$(
+        impl Vocabulary for $type {
+            const KIND: &'static str = $kind;
+            const DESCRIPTION: &'static str = $description;
+
+            fn names() -> Vec<&'static str> {
+                $type::ALL.map($type::name).to_vec()
+            }
+
+            fn name(self) -> &'static str {
+                $type::name(self)
+            }
+        }
+    )*};
+}
+
+vocabularies! {
+    Cause "cause" "A cause of lost time (docs/causes.md)."
+    Blamed "blamed" "What lost time is charged to (docs/causes.md)."
+    Pattern "pattern" "A pattern of lost time, which decides what helps (docs/causes.md)."
+    State "state" "A state of a thread (docs/causes.md)."
+    Confidence "confidence" "Confidence in the cause of a finding."
+    Letter "letter" "A letter of SLOW."
+    RuntimeRole "role" "The role of a thread in Nanos6 or nOS-V."
+    ReadyWork "ready_work" "The place of ready tasks while a worker is idle."
+}
+
+/// A name of a vocabulary in a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Named<T>(pub T);
+
+impl<T: Vocabulary> Serialize for Named<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name())
+    }
+}
+
+impl<T: Vocabulary> JsonSchema for Named<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::KIND.into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "description": T::DESCRIPTION, "type": "string", "enum": T::names() })
+    }
 }
 
 /// The place of a piece of code, as far as it is known.

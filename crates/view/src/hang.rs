@@ -1,7 +1,7 @@
 //! Hangs in sentences and in JSON, with what helps against them.
 
 mod advice;
-mod json;
+pub(crate) mod json;
 
 use crate::format;
 use std::cell::RefCell;

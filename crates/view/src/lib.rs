@@ -5,8 +5,6 @@
 //! the caller strips where colour is not wanted. Nothing is computed here but words; causes, blame and
 //! findings of one name are one row.
 #![forbid(unsafe_code)]
-// `json!` of the report has more members than the default lets it expand.
-#![recursion_limit = "256"]
 
 mod call_paths;
 mod causes;
@@ -39,7 +37,7 @@ pub use call_paths::{
     json::CallPathTables, json::ProfileReport, paths_difference, profile_summary,
 };
 pub use causes::{CausesOptions, CausesSection, SCHEMA as CAUSES_SCHEMA, WhatIf, causes_json, causes_text};
-pub use report_json::{SCHEMA as REPORT_SCHEMA, report as report_json};
+pub use report_json::{Report, report as report_json};
 pub use report_text::{Options as ReportOptions, Section, report as report_text};
 pub use run_numbers::{RunDifference, RunDifferenceReport, RunNumbers, compare_runs};
 pub use talp::{Talp, talp};

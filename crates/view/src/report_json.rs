@@ -1,147 +1,322 @@
 //! The report as JSON; its schema is `docs/report.schema.json`.
 
-use crate::hang::HangWords;
+use crate::call_paths::json::CallPathTables;
+use crate::cpus::{CpuShortage, ProcessCpus};
+use crate::devices::DevicesInTime;
+use crate::documents::{CodePlace, Named, Notice, some_text};
+use crate::hang::{HangWords, json::HangFacts};
+use crate::instrumentation::Instrumentation;
+use crate::mpi_calls::MpiCalls;
+use crate::ranks::Rank;
 use crate::report_rows::{
-    EfficiencyFactors, by_state, incomplete, locks, regions, starvation, task_types, threads, uncertain,
-    worksharing,
+    EfficiencyFactors, IncompleteStream, LockTimes, RegionTimes, StarvationTimes, StateTimes, TaskTypeTimes,
+    ThreadTimes, Uncertain, WorksharingTimes, by_state, incomplete, locks, regions, starvation, task_types,
+    threads, uncertain, worksharing,
 };
 use crate::words;
-use serde_json::{Map, Value, json};
-use taskscope_analysis::{Analysis, Problem};
-use taskscope_cause::{Pattern, State};
-use taskscope_execution::{ObjectIndex, SiteIndex, TypeIndex};
-use taskscope_session::{Places, Session};
+use schemars::JsonSchema;
+use serde::Serialize;
+use taskscope_analysis::{Analysis, Confidence, Problem};
+use taskscope_cause::{Blamed, Cause, Pattern};
+use taskscope_execution::{ObjectIndex, SiteIndex, State, TypeIndex};
+use taskscope_session::Session;
 
-/// Name and version of the form.
-pub const SCHEMA: &str = "taskscope-report/1";
+/// The report of a run.
+///
+/// Times are integers in nanoseconds: lengths, or times since the first event of the trace.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-report/1")]
+pub struct Report {
+    /// The directory, as it was given.
+    pub trace: String,
+    /// The program and its arguments; null where not known.
+    pub command: Option<Vec<String>>,
+    /// The host that it was started on; null where not known.
+    pub host: Option<String>,
+    /// The program's exit code; null where not known, or where a signal ended it.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Whether every stream ended properly and could be read to its end.
+    pub complete: bool,
+    /// Streams that did not end properly.
+    pub incomplete_streams: Vec<IncompleteStream>,
+    /// The part of the trace that was selected with `--range` and `--where`; null for the whole.
+    pub part: Option<String>,
+    /// Intervals of threads, and of CPUs where these are the workers, that are uncertain.
+    pub uncertain: Uncertain,
+    /// From the first to the last event of the trace, or to the last sample of threads that had not ended; nanoseconds.
+    pub wall_ns: u64,
+    /// From the start to the end of the program under `taskscope record`, nanoseconds.
+    pub run_wall_ns: Option<u64>,
+    /// Sum over processes of workers times the time from the process's first to its last event.
+    pub capacity_ns: u64,
+    /// Whether samples of call stacks are the only source, as of a program without OpenMP: efficiency, causes and
+    /// findings are then without meaning.
+    pub samples_alone: bool,
+    /// Number of workers.
+    pub workers: usize,
+    /// Number of threads, workers or not.
+    pub threads: usize,
+    /// CPUs that the processes may use, over all nodes; where CPUs are the workers (Nanos6, nOS-V, NODES), these. 0 where
+    /// not known.
+    pub cpus: usize,
+    /// Whether CPUs are the workers; the threads that run on them are then not workers.
+    pub cpus_are_workers: bool,
+    /// The CPUs as the header names them, such as `1 of 2 CPUs (0)`; null where not known.
+    pub cpus_text: Option<String>,
+    /// The CPUs of each process of which they are known.
+    pub process_cpus: Vec<ProcessCpus>,
+    /// Worker-time in which threads could run and had no CPU; null where it is not known of all workers.
+    pub no_cpu: Option<CpuShortage>,
+    /// Threads that are not workers, outside capacity.
+    pub other_threads: usize,
+    /// Number of processes.
+    pub processes: usize,
+    /// Explicit tasks that began.
+    pub tasks: u64,
+    /// Number of events.
+    pub events: u64,
+    /// Number of lost events.
+    pub lost_events: u64,
+    /// Cost of recording an event, nanoseconds; null where not measured.
+    pub recording_cost_ns_per_event: Option<f64>,
+    /// Facts that change how the numbers are to be read.
+    pub notices: Vec<Notice>,
+    /// Factors of the parallel efficiency.
+    pub efficiency: EfficiencyFactors,
+    /// Processes with a rank of an MPI job, by rank; empty where there are none.
+    pub ranks: Vec<Rank>,
+    /// Calls of MPI by function and place, the longest first; empty where there are none.
+    pub mpi_calls: Vec<MpiCalls>,
+    /// The use of every worker-nanosecond: sums exactly to `capacity_ns`.
+    pub causes: Vec<CauseTimes>,
+    /// The charges of each waiting or idle worker-nanosecond: sums, state by state, exactly to the causes of that state.
+    pub blame: Vec<Charge>,
+    /// Hangs, then all losses, largest first. The losses sum exactly to `capacity_ns` minus `useful_ns`; the waits of a
+    /// hang are among them.
+    pub findings: Vec<FindingRow>,
+    /// Threads and their times.
+    pub thread_states: Vec<ThreadTimes>,
+    /// Task types of each process.
+    pub task_types: Vec<TaskTypeTimes>,
+    /// Worksharing constructs of each process.
+    pub worksharing: Vec<WorksharingTimes>,
+    /// Parallel constructs of each process.
+    pub regions: Vec<RegionTimes>,
+    /// Locks and critical constructs.
+    pub locks: Vec<LockTimes>,
+    /// Tasks that were able to run and did not; null where the program does not record when tasks are able to run.
+    pub starvation: Option<StarvationTimes>,
+    /// Device queues; only where the trace has some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub devices: Option<DevicesInTime>,
+    /// Time, waiting and blame by call paths; only where samples were taken, or on request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_paths: Option<CallPathTables>,
+    /// The program's own instrumentation (docs/instrumenting.md); only where there is some, or on request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instrumentation: Option<Instrumentation>,
+}
 
-/// The whole report. Times are integers in nanoseconds since the start of the trace, or lengths.
-pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Value {
+/// Worker-time of one state at one place.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CauseTimes {
+    /// The cause that the state counts as.
+    pub cause: Named<Cause>,
+    /// The state.
+    pub state: Named<State>,
+    /// Worker-nanoseconds.
+    pub ns: u64,
+    /// The place in words; null where not known.
+    #[serde(rename = "where")]
+    pub place: Option<String>,
+}
+
+/// Waiting of one state that is charged to one place.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Charge {
+    /// The cause that the state counts as.
+    pub cause: Named<Cause>,
+    /// The state of the waiting threads.
+    pub state: Named<State>,
+    /// Worker-nanoseconds.
+    pub ns: u64,
+    /// What is charged.
+    pub blamed: Named<Blamed>,
+    /// The state of the charged thread; null of a device and of nobody.
+    pub blamed_state: Option<Named<State>>,
+    /// Its place in words; null where not known.
+    #[serde(rename = "where")]
+    pub place: Option<String>,
+}
+
+/// A loss with its cause, or a hang.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FindingRow {
+    /// `F1`, `F2`, …
+    #[schemars(regex(pattern = "^F[0-9]+$"))]
+    pub id: String,
+    /// The cause.
+    pub cause: Named<Cause>,
+    /// What is charged.
+    pub blamed: Named<Blamed>,
+    /// The pattern, where one decides what helps.
+    pub pattern: Option<Named<Pattern>>,
+    /// Worker-nanoseconds.
+    pub ns: u64,
+    /// Confidence in the cause.
+    pub confidence: Named<Confidence>,
+    /// The finding as a sentence.
+    pub text: String,
+    /// The place of what causes the loss.
+    #[serde(rename = "where")]
+    pub place: Option<String>,
+    /// Lost worker-nanoseconds by state.
+    pub victims: StateTimes,
+    /// The part, nanoseconds, in which the cause alone ran, or held what was waited for.
+    pub sole_ns: u64,
+    /// Its code; only where known.
+    #[serde(flatten)]
+    pub code: Option<CodePlace>,
+    /// Tasks created there; only of creation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks_created: Option<u64>,
+    /// Load balance of the construct; only of an imbalance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    pub load_balance: Option<f64>,
+    /// Size and cost of the tasks; only of pattern `too-fine`.
+    #[serde(flatten)]
+    pub grain: Option<TaskGrain>,
+    /// The waits, and what they need; only of pattern `hung`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hang: Option<HangFacts>,
+    /// The late process; only of cause `mpi.late`.
+    #[serde(flatten)]
+    pub late: Option<LateRank>,
+}
+
+/// Size and cost of the tasks of a type.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct TaskGrain {
+    /// Tasks of the type that ran.
+    pub tasks: u64,
+    /// Mean time in a body, nanoseconds.
+    pub task_mean_ns: u64,
+    /// Mean cost of running a task of the process, nanoseconds.
+    pub task_cost_ns: u64,
+}
+
+/// A process that came late.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LateRank {
+    /// Its process id.
+    pub late_pid: i64,
+    /// Its rank; null where it has none.
+    pub late_rank: Option<u32>,
+}
+
+/// The whole report, without the tables that are added where they are wanted: devices, call paths, instrumentation.
+pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Report {
     let ledger = &analysis.ledger;
-    let places = &session.places;
+    let execution = &session.execution;
+    let run = session.run.as_ref();
     // Names are resolved first, so that notices can say which were missing.
-    let causes = words::causes(places, analysis);
+    let causes = words::causes(&session.places, analysis);
     let blame = words::blame(session, analysis);
     let findings = words::findings(session, analysis);
     let task_types = task_types(session, analysis);
     let worksharing = worksharing(session, analysis);
     let regions = regions(session, analysis);
     let locks = locks(session, analysis);
-    json!({
-        "schema": SCHEMA,
-        "trace": session.root.display().to_string(),
-        "command": session.run.as_ref().map(|run| &run.command),
-        "host": session.run.as_ref().map(|run| &run.host),
-        "exit_code": session.run.as_ref().and_then(|run| run.exit_code),
-        "signal": session.run.as_ref().and_then(|run| run.signal),
-        "complete": session.is_complete(),
-        "incomplete_streams": incomplete(session),
-        "part": session.part,
-        "uncertain": uncertain(session),
-        "wall_ns": ledger.wall_ns,
-        "run_wall_ns": session.run.as_ref().and_then(|run| run.wall_ns),
-        "capacity_ns": ledger.capacity_ns,
-        "samples_alone": words::knows_samples_alone(session, analysis),
-        "workers": ledger.workers,
-        "threads": ledger.os_threads(),
-        "cpus": if ledger.cpus > 0 { ledger.cpus } else { crate::cpus::allowed(&session.execution) },
-        "cpus_are_workers": ledger.cpus > 0,
-        "cpus_text": match ledger.cpus {
-            0 => crate::cpus::header(&session.execution),
+    let causes = causes.into_iter().map(|(state, place, ns)| CauseTimes {
+        cause: Named(state.cause()),
+        state: Named(state),
+        ns,
+        place: some_text(place),
+    });
+    let blame = blame.into_iter().map(|row| Charge {
+        cause: Named(row.state.cause()),
+        state: Named(row.state),
+        ns: row.ns,
+        blamed: Named(row.blamed),
+        blamed_state: row.in_state.map(Named),
+        place: some_text(row.place),
+    });
+    Report {
+        trace: session.root.display().to_string(),
+        command: run.map(|run| run.command.clone()),
+        host: run.map(|run| run.host.clone()),
+        exit_code: run.and_then(|run| run.exit_code),
+        signal: run.and_then(|run| run.signal),
+        complete: session.is_complete(),
+        incomplete_streams: incomplete(session),
+        part: session.part.clone(),
+        uncertain: uncertain(session),
+        wall_ns: ledger.wall_ns,
+        run_wall_ns: run.and_then(|run| run.wall_ns),
+        capacity_ns: ledger.capacity_ns,
+        samples_alone: words::knows_samples_alone(session, analysis),
+        workers: ledger.workers,
+        threads: ledger.os_threads(),
+        cpus: if ledger.cpus > 0 { ledger.cpus } else { crate::cpus::allowed(execution) },
+        cpus_are_workers: ledger.cpus > 0,
+        cpus_text: match ledger.cpus {
+            0 => crate::cpus::header(execution),
             cpus => Some(crate::format::counted(cpus as u64, "CPU")),
         },
-        "process_cpus": crate::cpus::of_processes(&session.execution),
-        "no_cpu": crate::cpus::shortage(&session.execution),
-        "other_threads": ledger.other_threads,
-        "processes": session.execution.process_count(),
-        "tasks": analysis.tasks,
-        "events": session.events,
-        "lost_events": session.lost_events(),
-        "recording_cost_ns_per_event": session.run.as_ref().and_then(|run| run.recording_cost_ns_per_event),
-        "notices": words::notices(session, problems).into_iter()
-            .map(|notice| json!({ "name": notice.name, "text": notice.text })).collect::<Vec<_>>(),
-        "efficiency": EfficiencyFactors::from(&analysis.efficiency),
-        "ranks": crate::ranks::ranks(session, analysis),
-        "mpi_calls": crate::mpi_calls::rows(session),
-        "causes": causes.into_iter()
-            .map(|(state, place, ns)| {
-                json!({ "cause": state.cause().name(), "state": state.name(), "ns": ns, "where": named(&place) })
-            })
-            .collect::<Vec<_>>(),
-        "blame": blame.into_iter()
-            .map(|row| {
-                json!({
-                    "cause": row.state.cause().name(),
-                    "state": row.state.name(),
-                    "ns": row.ns,
-                    "blamed": row.blamed.name(),
-                    "blamed_state": row.in_state.map(State::name),
-                    "where": named(&row.place),
-                })
-            })
-            .collect::<Vec<_>>(),
-        "findings": findings.iter().map(|finding| finding_row(session, analysis, finding)).collect::<Vec<_>>(),
-        "thread_states": threads(session, analysis),
-        "task_types": task_types,
-        "worksharing": worksharing,
-        "regions": regions,
-        "locks": locks,
-        "starvation": starvation(session, analysis),
-    })
-}
-
-/// A name, or null for none.
-fn named(text: &str) -> Value {
-    if text.is_empty() { Value::Null } else { text.into() }
-}
-
-fn finding_row(session: &Session, analysis: &Analysis, finding: &words::NamedFinding) -> Value {
-    let places = &session.places;
-    let mut row = json!({
-        "id": finding.id,
-        "cause": finding.cause.name(),
-        "blamed": finding.blamed.name(),
-        "pattern": finding.pattern.map(Pattern::name),
-        "ns": finding.ns,
-        "confidence": finding.confidence.name(),
-        "text": finding.text,
-        "where": named(&finding.place),
-        "victims": by_state(&finding.victims),
-        "sole_ns": finding.sole_ns,
-    });
-    if let Some(row) = row.as_object_mut() {
-        add_code(row, places, finding.site);
-        if finding.tasks_created > 0 {
-            row.insert("tasks_created".into(), finding.tasks_created.into());
-        }
-        if let Some(work) = finding.work {
-            row.insert("load_balance".into(), work.load.balance().into());
-        }
-        if let Some(grain) = finding.grain {
-            row.insert("tasks".into(), grain.tasks.into());
-            row.insert("task_mean_ns".into(), grain.mean_ns.into());
-            row.insert("task_cost_ns".into(), grain.cost_ns.into());
-        }
-        if let Some(hang) = finding.hang.and_then(|row| analysis.hangs.get(row)) {
-            row.insert("hang".into(), json!(HangWords::of(session, hang).facts()));
-        }
-        if let Some(late) = finding.late {
-            row.insert("late_pid".into(), late.pid.into());
-            row.insert("late_rank".into(), late.rank.into());
-        }
+        process_cpus: crate::cpus::of_processes(execution),
+        no_cpu: crate::cpus::shortage(execution),
+        other_threads: ledger.other_threads,
+        processes: execution.process_count(),
+        tasks: analysis.tasks,
+        events: session.events,
+        lost_events: session.lost_events(),
+        recording_cost_ns_per_event: run.and_then(|run| run.recording_cost_ns_per_event),
+        notices: words::notices(session, problems).into_iter().map(Notice::from).collect(),
+        efficiency: EfficiencyFactors::from(&analysis.efficiency),
+        ranks: crate::ranks::ranks(session, analysis),
+        mpi_calls: crate::mpi_calls::rows(session),
+        causes: causes.collect(),
+        blame: blame.collect(),
+        findings: findings.into_iter().map(|finding| finding_row(session, analysis, finding)).collect(),
+        thread_states: threads(session, analysis),
+        task_types,
+        worksharing,
+        regions,
+        locks,
+        starvation: starvation(session, analysis),
+        devices: None,
+        call_paths: None,
+        instrumentation: None,
     }
-    row
 }
 
-/// Function, file and line of a code site, as far as they are known.
-fn add_code(row: &mut Map<String, Value>, places: &Places, site: SiteIndex) {
-    if !site.is_some() {
-        return;
+fn finding_row(session: &Session, analysis: &Analysis, finding: words::NamedFinding) -> FindingRow {
+    let hang = finding.hang.and_then(|row| analysis.hangs.get(row));
+    FindingRow {
+        id: finding.id,
+        cause: Named(finding.cause),
+        blamed: Named(finding.blamed),
+        pattern: finding.pattern.map(Named),
+        ns: finding.ns,
+        confidence: Named(finding.confidence),
+        text: finding.text,
+        place: some_text(finding.place),
+        victims: by_state(&finding.victims),
+        sole_ns: finding.sole_ns,
+        code: CodePlace::of(&session.places, finding.site),
+        tasks_created: (finding.tasks_created > 0).then_some(finding.tasks_created),
+        load_balance: finding.work.map(|work| work.load.balance()),
+        grain: finding.grain.map(|grain| TaskGrain {
+            tasks: grain.tasks,
+            task_mean_ns: grain.mean_ns,
+            task_cost_ns: grain.cost_ns,
+        }),
+        hang: hang.map(|hang| HangWords::of(session, hang).facts()),
+        late: finding.late.map(|late| LateRank { late_pid: late.pid, late_rank: late.rank }),
     }
-    let code = places.code(site);
-    row.insert("function".into(), json!(code.frame.function));
-    row.insert("file".into(), json!(code.frame.file));
-    row.insert("line".into(), json!(code.frame.line));
 }
 
 /// Types and sites belong to a process, so the tables have a row for each process.

@@ -1,6 +1,6 @@
 //! Rows of the report's tables: what text, pages and JSON say of threads, tasks, constructs and locks.
 
-use crate::documents::{CodePlace, some_text};
+use crate::documents::{CodePlace, Named, some_text};
 use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,11 +10,11 @@ use taskscope_execution::{Doubt, NO_TIME, OsSource, Place, RuntimeRole, State};
 use taskscope_session::Session;
 
 /// Nanoseconds by state; states without time are left out.
-pub(crate) type StateTimes = BTreeMap<&'static str, u64>;
+pub type StateTimes = BTreeMap<Named<State>, u64>;
 
 /// Times by the states' names.
 pub(crate) fn by_state(times: &ByState) -> StateTimes {
-    times.iter().map(|(state, ns)| (state.name(), ns)).collect()
+    times.iter().map(|(state, ns)| (Named(state), ns)).collect()
 }
 
 /// A stream that did not end properly.
@@ -195,7 +195,7 @@ pub struct ThreadTimes {
     #[schemars(extend("enum" = ["initial", "worker", "other", "cpu", "unknown"]))]
     pub kind: &'static str,
     /// The name that Nanos6 or nOS-V have for its role; null where not recorded.
-    pub role: Option<&'static str>,
+    pub role: Option<Named<RuntimeRole>>,
     /// Whether it is a worker.
     pub worker: bool,
     /// Whether it has ended.
@@ -244,7 +244,7 @@ pub(crate) fn threads(session: &Session, analysis: &Analysis) -> Vec<ThreadTimes
             tid: thread.tid,
             name: thread.name.to_string(),
             kind: thread.kind.name(),
-            role: thread.role.map(RuntimeRole::name),
+            role: thread.role.map(Named),
             worker: thread.worker,
             ended: thread.ended,
             first_ns: since(thread.first),

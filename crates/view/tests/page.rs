@@ -3,7 +3,7 @@
 mod common;
 
 use common::{ask, doubtful, page_of, small, viewer_of};
-use serde_json::Value;
+use serde_json::{Value, json};
 use taskscope_execution::graph::{Access, DeclaredGraph};
 use taskscope_execution::lod::{Flags, Window};
 use taskscope_execution::{
@@ -329,7 +329,7 @@ fn a_report_is_small_whatever_the_names_and_the_threads() {
 fn the_report_of_a_page_is_the_report() {
     let session = taskscope_session::Session::in_memory("synthetic.trace", small());
     let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
-    let expected = taskscope_view::report_json(&session, &analysis, &problems);
+    let expected = json!(taskscope_view::report_json(&session, &analysis, &problems));
     assert_eq!(page_of(small()).report, expected);
 }
 

@@ -49,7 +49,7 @@ fn text(session: &Session, sections: &[Section]) -> String {
 
 fn json(session: &Session) -> Value {
     let (analysis, problems) = analyse(&session.execution);
-    taskscope_view::report_json(session, &analysis, &problems)
+    serde_json::json!(taskscope_view::report_json(session, &analysis, &problems))
 }
 
 /// Compilers copy constructs: their tasks have one row, whatever the numbers of their types.

@@ -156,7 +156,7 @@ fn tasks_of_a_program_have_its_own_numbers_and_bodies_of_task_fors_none() {
         .write(here.path());
     let session = Session::open(here.path()).unwrap();
     let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
-    let report = taskscope_view::report_json(&session, &analysis, &problems);
+    let report = serde_json::json!(taskscope_view::report_json(&session, &analysis, &problems));
     let starver = &report["starvation"]["by"][0];
     assert_eq!((&starver["longest_task"], &starver["longest_pid"]), (&9.into(), &100.into()));
     let page = page(here.path());

@@ -137,11 +137,11 @@ impl Page {
     ) -> Page {
         let mut report = crate::report_json(&session, analysis, problems);
         if !session.devices.is_empty() {
-            report["devices"] = json!(crate::devices::in_time(&session));
+            report.devices = crate::devices::in_time(&session);
         }
         if !session.execution.samples.rows.is_empty() {
             let paths = CallPaths::of_session(&session, TaskContext::Creation);
-            report["call_paths"] = json!(paths.tables(false, None, TOP_PATHS));
+            report.call_paths = Some(paths.tables(false, None, TOP_PATHS));
         }
         let clocks = crate::info::clocks(&session);
         let findings = words::findings(&session, analysis);
@@ -160,7 +160,7 @@ impl Page {
         Page {
             names: Names::of(execution.clone(), taskscope_session::KeptModules::of_trace(&session.root)),
             timeline,
-            report,
+            report: json!(report),
             instances,
             histograms,
             critical_path,

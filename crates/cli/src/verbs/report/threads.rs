@@ -6,7 +6,6 @@ use super::shown;
 use crate::output;
 use crate::watch::Watch;
 use anyhow::Context;
-use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 use taskscope_execution::lod::Timeline;
@@ -45,15 +44,13 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
         }
         Form::Json => {
             let mut report = taskscope_view::report_json(&session, &analysis, &problems);
-            if let Some(devices) = taskscope_view::devices::in_time(&session) {
-                report["devices"] = json!(devices);
-            }
+            report.devices = taskscope_view::devices::in_time(&session);
             if request.paths.is_asked || !session.execution.samples.rows.is_empty() {
-                report["call_paths"] =
-                    json!(request.paths.tables(&CallPaths::of_session(&session, request.paths.context)));
+                let paths = CallPaths::of_session(&session, request.paths.context);
+                report.call_paths = Some(request.paths.tables(&paths));
             }
             if request.shown.is_asked || shown::is_in(&session) {
-                report["instrumentation"] = json!(request.shown.facts(&request.trace, &request.selection)?);
+                report.instrumentation = Some(request.shown.facts(&request.trace, &request.selection)?);
             }
             output::write_json(&mut out, &report)?;
         }
