@@ -9,6 +9,11 @@ use super::thread_state::{Key, Life, Open};
 use rustc_hash::FxHashSet;
 use taskscope_event::models::{ovni, recorder};
 
+/// Nanoseconds before the range in which `threads` are brought to where they were.
+pub(super) fn opening_ns(threads: usize) -> i64 {
+    2 * threads as i64
+}
+
 impl Slicer<'_> {
     /// Brings every thread to where it was when the range begins.
     pub(super) fn open_states(
@@ -30,14 +35,16 @@ impl Slicer<'_> {
             }
         }
         for (stream, event) in std::mem::take(&mut self.dictionary) {
-            let clock = begin.saturating_sub(living.len() as i64 + 1);
+            let clock = begin.saturating_sub(opening_ns(living.len()) + 1);
             // Names alone are nothing: whoever needs them lives, and has them.
             push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
         }
         let mut creations = std::mem::take(&mut self.creations);
         let mut resting_cpus = self.resting_cpus(&living);
         for (slot, stream) in living.iter().enumerate() {
-            let clock = begin.saturating_sub(living.len() as i64).saturating_add(slot as i64);
+            let start = begin.saturating_sub(opening_ns(living.len() - slot));
+            // Objects and places of waits precede these.
+            let clock = start.saturating_add(1);
             let bytes = &mut standard[*stream];
             let state = &self.states[*stream];
             touched[*stream] = true;
@@ -48,8 +55,9 @@ impl Slicer<'_> {
             let mut payload = cpus.next().unwrap_or(state.cpu).to_le_bytes().to_vec();
             payload.extend((-1i32).to_le_bytes());
             payload.extend(0u64.to_le_bytes());
-            push(bytes, clock, ovni::THREAD_EXECUTES, false, &payload);
-            cpus.for_each(|cpu| push(bytes, clock, ovni::SET_AFFINITY, false, &cpu.to_le_bytes()));
+            push(bytes, start, ovni::THREAD_EXECUTES, false, &payload);
+            cpus.for_each(|cpu| push(bytes, start, ovni::SET_AFFINITY, false, &cpu.to_le_bytes()));
+            self.waits[*stream].write(start, &mut own[*stream]);
             // The first thread of a process creates what the process had created.
             let pid = self.trace.streams()[*stream].pid().unwrap_or(0);
             creations.retain(|(creator, event)| {

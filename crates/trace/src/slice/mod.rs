@@ -1,15 +1,15 @@
 //! A part of a trace as a trace of its own: by time, threads and models.
 //!
 //! A thread that was in the middle of something when the range begins is brought there: in the
-//! nanoseconds before it, one per thread, the thread starts on its CPU, and what is open (tasks,
-//! sections, marks, states) is opened again. What is open when the range ends is closed after it,
-//! again one nanosecond per thread. Task types and the tasks that the range uses are created first, and what
+//! nanoseconds before it, two per thread, the thread starts on its CPU with the locks that it holds, and what is open
+//! (tasks, sections, marks, states) is opened again, waits with their objects and places. What is open when the range
+//! ends is closed after it, one nanosecond per thread. Task types and the tasks that the range uses are created first, and what
 //! later events name by number is named, whichever thread named it. Where threads that are left out move one
 //! that is kept to another CPU, it moves itself; what its metadata leaves to others (CPUs, marks, ranks) is there.
 //!
 //! ```text
-//! clock   begin - threads … begin - 1 │ begin …  end - 1 │ end … end + threads - 1
-//! events  each thread's open state    │ as recorded      │ each thread's ends
+//! clock   begin - 2 threads … begin - 1 │ begin …  end - 1 │ end … end + threads - 1
+//! events  each thread's open state      │ as recorded      │ each thread's ends
 //! ```
 //!
 //! Threads that do not run come first and leave last, so that no CPU ever has two running threads.
@@ -19,11 +19,13 @@ mod bytes;
 mod instrument;
 mod metadata;
 mod thread_state;
+mod waits;
 
 use self::bytes::{events_in, place_clocks, push};
 use self::instrument::Instrumented;
 use self::metadata::Declared;
 use self::thread_state::{Life, ThreadState, is_task_step};
+use self::waits::Waits;
 use crate::clock_offsets::{ClockOffset, ClockOffsets, FILE};
 use crate::rewrite::replace_file;
 use crate::stream::{File, Stream};
@@ -125,6 +127,8 @@ struct Slicer<'a> {
     creations: Vec<(usize, Event<'a>)>,
     dictionary: Vec<(usize, Event<'a>)>,
     instrumented: Instrumented,
+    /// Of each stream, at the begin of the range.
+    waits: Vec<Waits<'a>>,
     /// Moves by threads that are left out, of threads that the kernel has taken off their CPUs, while there is no
     /// other thread of the process that could tell: which is moved, and how.
     moves: Vec<(usize, Event<'a>)>,
@@ -152,6 +156,7 @@ impl<'a> Slicer<'a> {
             creations: Vec::new(),
             dictionary: Vec::new(),
             instrumented: Instrumented::new(trace.streams()),
+            waits: vec![Waits::default(); trace.streams().len()],
             moves: Vec::new(),
             used_cpus: BTreeSet::new(),
         }
@@ -251,6 +256,9 @@ impl<'a> Slicer<'a> {
                 self.follow(stream, &event);
             } else {
                 self.instrumented.follow(stream, &event);
+                if !in_range {
+                    self.waits[stream].follow(&event);
+                }
                 match event.code {
                     recorder::PAUSE_BEGIN => self.states[stream].is_paused = true,
                     recorder::PAUSE_END => self.states[stream].is_paused = false,
@@ -298,8 +306,8 @@ impl<'a> Slicer<'a> {
         // Clocks that were corrected to before 0 are so in the slice, too.
         let first = self.trace.streams().iter().filter_map(Stream::first_clock_ns).min().unwrap_or(0);
         let shift = first.max(begin).min(0).saturating_neg();
-        // What is open is opened a nanosecond earlier for each thread.
-        let may_be_negative = first.max(begin) < count as i64;
+        // What is open is opened two nanoseconds earlier for each thread, after the names.
+        let may_be_negative = first.max(begin) <= borders::opening_ns(count);
         let shift = may_be_negative.then_some(shift);
         for bytes in standard.iter_mut().chain(&mut own) {
             place_clocks(bytes, shift);

@@ -1,0 +1,47 @@
+//! Objects and places of a thread's waits, and the locks that it holds: what stands until an event changes it.
+
+use super::bytes::push;
+use crate::Event;
+use taskscope_event::models::wait;
+
+/// What holds of a thread's waits and locks.
+#[derive(Clone, Default)]
+pub(super) struct Waits<'a> {
+    /// The last entry of each kind, in the order of time: kinds of locks share the latest one.
+    entries: Vec<(u32, Event<'a>)>,
+    /// Acquired and not released.
+    held: Vec<Event<'a>>,
+}
+
+impl<'a> Waits<'a> {
+    /// Takes an event of the thread.
+    pub fn follow(&mut self, event: &Event<'a>) {
+        let kind = match event.code {
+            wait::WAIT_SITE => event.payload.first_chunk(),
+            wait::WAIT_OBJECT => event.payload.get(12..).and_then(|rest| rest.first_chunk()),
+            wait::ACQUIRED => return self.held.push(*event),
+            wait::RELEASED => {
+                let is_released = |held: &Event<'_>| held.payload.get(..8) == event.payload.get(..8);
+                if let Some(position) = self.held.iter().rposition(is_released) {
+                    self.held.remove(position);
+                }
+                return;
+            }
+            _ => return,
+        };
+        let Some(kind) = kind.map(|bytes| u32::from_le_bytes(*bytes)) else { return };
+        // There are few kinds; those of damaged events are not more than these.
+        if kind > wait::kind::TARGET {
+            return;
+        }
+        self.entries.retain(|(known, _)| *known != kind);
+        self.entries.push((kind, *event));
+    }
+
+    /// Writes it as events of the thread's own models.
+    pub fn write(&self, clock_ns: i64, own: &mut Vec<u8>) {
+        for event in self.held.iter().chain(self.entries.iter().map(|(_, event)| event)) {
+            push(own, clock_ns, event.code, event.is_jumbo, event.payload);
+        }
+    }
+}
