@@ -304,8 +304,9 @@ fn what_comes_before_openmp_is_serial_code() {
         let causes = report["causes"].as_array().unwrap();
         causes.iter().filter(|row| row["state"] == state).map(|row| row["ns"].as_u64().unwrap()).sum::<u64>()
     };
-    // The rest of the 0.3 s the thread may be kept off its CPU.
-    assert!(of("serial") > 100_000_000, "{shown}");
+    // The program works for 0.3 s by the clock, on a CPU or kept off it.
+    let before = of("serial") + of("out_of_cpu") + of("oversubscribed");
+    assert!(of("serial") > 0 && before > 250_000_000, "{before} {shown}");
     assert_eq!(of("unknown"), 0, "{shown}");
     assert!(shown.contains("serial code before"), "{shown}");
 }

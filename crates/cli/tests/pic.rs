@@ -143,9 +143,9 @@ fn start_and_end_are_no_communication(trace: &Path, whole: &serde_json::Value) {
             .sum::<u64>()
     };
     let calls = ["MPI_Init_thread", "MPI_Finalize"];
-    assert_eq!(calls.iter().map(|call| blamed(call, "runtime.start")).sum::<u64>(), started);
+    assert_eq!(calls.iter().map(|call| blamed(call, "mpi.start")).sum::<u64>(), started);
     // Until the last rank has come to MPI_Finalize the others wait for it.
-    assert_eq!(blamed("MPI_Init_thread", "comm"), 0);
+    assert_eq!(blamed("MPI_Init_thread", "mpi.transfer") + blamed("MPI_Init_thread", "mpi.late"), 0);
     let kept = number(&causes["whatif"]["mpi_start_ns"]);
     for prediction in causes["whatif"]["predictions"].as_array().unwrap() {
         assert!(number(&prediction["wall_ns"]) >= kept, "nothing makes the start of MPI shorter");
