@@ -3,9 +3,8 @@
 use serde::Deserialize;
 use std::path::Path;
 use taskscope_files::read_regular;
+pub use taskscope_trace::RUN_FILE;
 
-/// Name of the file in a trace's directory.
-pub const RUN_FILE: &str = "taskscope-run.json";
 /// Larger ones are no run files.
 const MOST_BYTES: u64 = 8 << 20;
 

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use taskscope_context::{Behaviour, Lane, Shown};
 use taskscope_event::Code;
-use taskscope_event::models::{instrument as i, kernel, nanos6, nosv, openmp, ovni};
+use taskscope_event::models::{instrument as i, kernel, nanos6, nosv, openmp, ovni, wait};
 use taskscope_execution::view::NoViews;
 use taskscope_model::{Machine, MachineOptions, Violation, ViolationCode};
 use taskscope_session::emulation;
@@ -664,4 +664,47 @@ fn a_start_that_is_jumbo_by_damage_is_put_after_moves() {
     let part = tempfile::tempdir().unwrap();
     slice(root.path(), part.path(), &Slice { threads: vec![2, 3], ..Slice::default() });
     Trace::open(part.path(), &OpenOptions::default()).unwrap();
+}
+
+/// Entries of waits stand until the next one: a slice after the last has them, as it has held locks.
+#[test]
+fn a_slice_has_the_locks_and_places_of_waits_from_before() {
+    let (root, part) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let directory = StreamBuilder::new(0, 1, 1)
+        .require(&["ovni", "openmp"])
+        .cpus(1)
+        .execute(500, 0)
+        .point(1000, openmp::CRITICAL_ACQUIRING_BEGIN)
+        .point(3000, openmp::CRITICAL_ACQUIRING_END)
+        .end(4000)
+        .write(root.path())
+        .unwrap();
+    let lock = |object: u64, kind: u32| [&object.to_le_bytes()[..], &kind.to_le_bytes()].concat();
+    let waits = |object: u64, kind: u32| {
+        [&object.to_le_bytes()[..], &0_u32.to_le_bytes(), &kind.to_le_bytes()].concat()
+    };
+    let mut own = taskscope_event::framing::file_header().to_vec();
+    let events = [
+        (600, wait::ACQUIRED, lock(5, wait::kind::LOCK)),
+        (700, wait::ACQUIRED, lock(6, wait::kind::LOCK)),
+        (800, wait::RELEASED, lock(5, wait::kind::LOCK)),
+        (900, wait::WAIT_OBJECT, waits(7, wait::kind::CRITICAL)),
+        (950, wait::WAIT_OBJECT, waits(8, wait::kind::CRITICAL)),
+        (1000, wait::WAIT_OBJECT, waits(9, wait::kind::LOCK)),
+    ];
+    events.iter().for_each(|(clock, code, payload)| {
+        taskscope_testkit::trace_builder::push_event(&mut own, *code, *clock, payload)
+    });
+    std::fs::write(directory.join("taskscope.obs"), own).unwrap();
+
+    slice(root.path(), part.path(), &Slice { clocks: Some((2000, 2500)), ..Slice::default() });
+    let trace = Trace::open(part.path(), &OpenOptions::default()).unwrap();
+    let written: Vec<_> = (trace.merge())
+        .filter(|merged| merged.event.code.model() == wait::LETTER)
+        .map(|merged| (merged.event.clock_ns, merged.event.code, merged.event.payload.to_vec()))
+        .collect();
+    let expected = [1, 4, 5].map(|event| (1998, events[event].1, events[event].2.clone()));
+    assert_eq!(written, expected);
+    let run = taskscope_session::RunFile::load(part.path()).unwrap().unwrap();
+    assert_eq!(run.notices.iter().map(|notice| &notice.name).collect::<Vec<_>>(), ["slice"]);
 }

@@ -49,7 +49,7 @@ pub use merge::{Merged, MergedEvent};
 pub use metadata::{CpuEntry, MarkDeclaration, Metadata};
 pub use problem::{Problem, ProblemKind};
 pub use rewrite::replace_file;
-pub use slice::{Slice, Sliced};
+pub use slice::{RUN_FILE, Slice, Sliced};
 pub use stream::{File, FoundEvents, ReadOrder, Stream, StreamFile, ThreadEvents};
 pub use trace::{ClockSource, OpenError, OpenOptions, Trace};
 pub use turn_clocks::OrderlessCodes;

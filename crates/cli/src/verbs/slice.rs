@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use taskscope_event::models::MODELS;
 use taskscope_execution::filter::TimeRange;
 use taskscope_session::selection::Part;
-use taskscope_trace::{Slice, Trace};
+use taskscope_trace::Slice;
 use taskscope_view::format::{counted, shell_word};
 
 /// Cuts a trace by time, threads and models. The result is a valid trace.
@@ -101,7 +101,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let (events, threads) =
         (counted(sliced.events as u64, "event"), counted(sliced.streams as u64, "thread"));
     eprintln!("{events} of {threads}{added} in {}", taskscope_view::format::path(&args.output));
-    if let Some(left_out) = left_out(&trace) {
+    if let Some(left_out) = trace.left_out_of_slices() {
         eprintln!(
             "note: {left_out} are not in the slice, so its report counts that time to what the threads were in"
         );
@@ -118,17 +118,6 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         eprintln!("note: to cut by time, --range keeps what was true at its begin");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What of a trace decides causes and is in no slice.
-fn left_out(trace: &Trace) -> Option<&'static str> {
-    let has = |kind: &str| trace.locations().iter().any(|location| location.metadata["kind"] == kind);
-    match (has("os-time"), has("device-queue")) {
-        (true, true) => Some("times off the CPU and device queues"),
-        (true, false) => Some("times off the CPU"),
-        (false, true) => Some("device queues"),
-        (false, false) => None,
-    }
 }
 
 /// Whether a directory, which need not be there yet, lies in another.

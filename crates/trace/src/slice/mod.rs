@@ -18,11 +18,14 @@ mod borders;
 mod bytes;
 mod instrument;
 mod metadata;
+mod run_file;
 mod thread_state;
 mod waits;
 
 use self::bytes::{events_in, place_clocks, push};
 use self::instrument::Instrumented;
+pub use self::run_file::RUN_FILE;
+
 use self::metadata::Declared;
 use self::thread_state::{Life, ThreadState, is_task_step};
 use self::waits::Waits;
@@ -323,6 +326,9 @@ impl<'a> Slicer<'a> {
             }
         }
         self.write_clock_offsets(output, &touched, shift.unwrap_or(0))?;
+        if sliced.streams > 0 {
+            run_file::write_run_file(self.trace, output)?;
+        }
         sliced.added -= sliced.events;
         Ok(sliced)
     }
