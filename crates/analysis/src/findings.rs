@@ -190,6 +190,7 @@ pub(crate) fn findings(
         let finding = Finding::own((Cause::MpiLate, Blamed::Rank), (State::Communication, place), ns);
         all.push(Finding { late: Some(late), ..finding });
     }
+    let mut of_shortage: Option<Option<Pattern>> = None;
     for row in &ledger.causes {
         let state = row.state;
         let loss = match state.group() {
@@ -209,7 +210,10 @@ pub(crate) fn findings(
             let own = Finding::own(loss, (state, row.place), ns);
             let estimated = loss.0 == Cause::CpuNone && !execution.knows_switches();
             let confidence = if estimated { Confidence::Medium } else { own.confidence };
-            all.push(Finding { tasks_created, confidence, ..own });
+            let pattern = (loss.0 == Cause::CpuNone)
+                .then(|| *of_shortage.get_or_insert_with(|| pattern_of_shortage(execution)))
+                .flatten();
+            all.push(Finding { tasks_created, confidence, pattern, ..own });
         }
     }
     let in_hangs = in_hangs(hangs);
@@ -220,6 +224,17 @@ pub(crate) fn findings(
     all.sort_by_key(|f| (Reverse(f.ns), f.cause, f.blamed, f.state, f.place, f.late));
     all.splice(0..0, hangs.iter().enumerate().filter_map(|(row, hang)| of_hang(row, hang)));
     all
+}
+
+/// What kept workers from CPUs, where the recording tells and other programs did not.
+fn pattern_of_shortage(execution: &Execution) -> Option<Pattern> {
+    let shortage = execution.cpu_shortage();
+    if shortage.stopped_ns > (shortage.own_ns + shortage.waiting_ns) / 2 {
+        return Some(Pattern::Stopped);
+    }
+    let mut facts = execution.processes.iter().filter_map(|process| process.cpus.as_ref());
+    let is_throttled = facts.any(|facts| facts.quota.is_some() && facts.throttled_ns() > 0);
+    is_throttled.then_some(Pattern::Throttled)
 }
 
 /// Nanoseconds of the waits of hangs, by the findings in which they are, too.

@@ -1,12 +1,15 @@
 //! The CPUs of a run: in a header's words, as JSON, and where more workers share them than there are.
 
 use crate::format::{counted, fit, percent};
+use crate::runtime;
 use crate::words::NoticeText;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use taskscope_cause::Runtime;
 use taskscope_execution::{CpuFacts, CpuGroup, CpuSet, Execution, Process, Quota, ThreadIndex};
 use taskscope_profile::{Profile, key};
+use taskscope_session::Session;
 
 /// Name of the notice about workers that share CPUs.
 pub(crate) const MORE_WORKERS: &str = "more-workers-than-cpus";
@@ -246,7 +249,8 @@ pub(crate) fn mask_of(execution: &Execution, thread: ThreadIndex) -> Option<Stri
 }
 
 /// The warning that more workers share CPUs than there are.
-pub(crate) fn more_workers(execution: &Execution) -> Option<NoticeText> {
+pub(crate) fn more_workers(session: &Session) -> Option<NoticeText> {
+    let execution = &session.execution;
     // Threads of which samples alone tell are not known to work at the same time.
     let is_known = !execution.regions.is_empty()
         || !execution.tasks.is_empty()
@@ -255,7 +259,7 @@ pub(crate) fn more_workers(execution: &Execution) -> Option<NoticeText> {
     let mut short: Vec<&CpuGroup> = groups.iter().filter(|group| group.is_oversubscribed()).collect();
     short.sort_by_key(|group| std::cmp::Reverse(group.workers_at_once));
     let group = short.first().filter(|_| is_known)?;
-    let mut text = sentence(execution, group);
+    let mut text = sentence(execution, group, runtime::of(session));
     let others = short.len() - 1;
     if others > 0 {
         let workers: usize = short[1..].iter().map(|group| group.workers_at_once).sum();
@@ -268,7 +272,12 @@ pub(crate) fn more_workers(execution: &Execution) -> Option<NoticeText> {
     Some(NoticeText { name: MORE_WORKERS.to_owned(), text })
 }
 
-fn sentence(execution: &Execution, group: &CpuGroup) -> String {
+fn sentence(execution: &Execution, group: &CpuGroup, runtime: Option<Runtime>) -> String {
+    // Settings are those of the runtime that was recorded.
+    let (number, binding) = match runtime {
+        Some(Runtime::OpenMp) => (" (OMP_NUM_THREADS)", "OMP_PLACES, OMP_PROC_BIND, affinity calls"),
+        _ => ("", "affinity calls, the launcher"),
+    };
     let mut processes: Vec<_> =
         group.workers.iter().map(|thread| execution.threads[thread.index()].process).collect();
     processes.sort_unstable();
@@ -282,8 +291,8 @@ fn sentence(execution: &Execution, group: &CpuGroup) -> String {
     let at_once = (group.millicpus / 1000).max(1);
     let each = counted((at_once / processes.len() as u64).max(1), "worker");
     let each = match processes.len() {
-        1 => format!("use {each} (OMP_NUM_THREADS)"),
-        _ => format!("use {each} a process (OMP_NUM_THREADS)"),
+        1 => format!("use {each}{number}"),
+        _ => format!("use {each} a process{number}"),
     };
     if let Some(quota) = &group.quota {
         let limit = cpus_of(quota.millicpus);
@@ -300,7 +309,7 @@ fn sentence(execution: &Execution, group: &CpuGroup) -> String {
     let has_own_mask = |thread: &ThreadIndex| execution.threads[thread.index()].cpus.is_some();
     match allowed.filter(|allowed| allowed.len() > group.cpus.len()) {
         Some(allowed) if group.workers.iter().all(has_own_mask) => format!(
-            "{share}, to which they are bound (OMP_PLACES, OMP_PROC_BIND, affinity calls), while the process may use {} \
+            "{share}, to which they are bound ({binding}), while the process may use {} \
              ({})",
             counted(allowed.len() as u64, "CPU"),
             fit(&allowed.to_string(), LIST_WIDTH)

@@ -30,6 +30,7 @@ pub mod server;
 mod talp;
 mod thread_split;
 mod timeline_text;
+mod verdict;
 mod words;
 
 pub use call_paths::{
@@ -43,6 +44,7 @@ pub use run_numbers::{RunDifference, RunDifferenceReport, RunNumbers, compare_ru
 pub use talp::{Talp, talp};
 pub use thread_split::thread_split_text;
 pub use timeline_text::timeline_text;
+pub use verdict::FLOOR;
 pub use words::{
     NamedFinding, NoticeText, blame, causes, findings, hang_words, knows_samples_alone, notes_of_filter,
     notices,

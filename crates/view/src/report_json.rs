@@ -13,6 +13,7 @@ use crate::report_rows::{
     ThreadTimes, Uncertain, WorksharingTimes, by_state, incomplete, locks, regions, starvation, task_types,
     threads, uncertain, worksharing,
 };
+use crate::verdict::verdict;
 use crate::words;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,6 +48,8 @@ pub struct Report {
     pub uncertain: Uncertain,
     /// From the first to the last event of the trace, or to the last sample of threads that had not ended; nanoseconds.
     pub wall_ns: u64,
+    /// The verdict on the run in one sentence; null where the time of workers is not known.
+    pub verdict: Option<String>,
     /// From the start to the end of the program under `taskscope record`, nanoseconds.
     pub run_wall_ns: Option<u64>,
     /// Sum over processes of workers times the time from the process's first to its last event.
@@ -169,6 +172,11 @@ pub struct FindingRow {
     pub confidence: Named<Confidence>,
     /// The finding as a sentence.
     pub text: String,
+    /// What to try, in the words of the runtime that was recorded.
+    #[serde(rename = "try")]
+    pub remedy: String,
+    /// In what the time was lost, and what speaks for the cause; empty of a hang.
+    pub evidence: String,
     /// The place of what causes the loss.
     #[serde(rename = "where")]
     pub place: Option<String>,
@@ -255,6 +263,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> R
         part: session.part.clone(),
         uncertain: uncertain(session),
         wall_ns: ledger.wall_ns,
+        verdict: verdict(session, analysis, &findings),
         run_wall_ns: run.and_then(|run| run.wall_ns),
         capacity_ns: ledger.capacity_ns,
         samples_alone: words::knows_samples_alone(session, analysis),
@@ -303,6 +312,8 @@ fn finding_row(session: &Session, analysis: &Analysis, finding: words::NamedFind
         ns: finding.ns,
         confidence: Named(finding.confidence),
         text: finding.text,
+        remedy: finding.remedy,
+        evidence: finding.evidence,
         place: some_text(finding.place),
         victims: by_state(&finding.victims),
         sole_ns: finding.sole_ns,

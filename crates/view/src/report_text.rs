@@ -5,6 +5,7 @@ use crate::format::{
     wrap,
 };
 use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
+use crate::verdict::{FLOOR, verdict};
 use crate::words;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
@@ -109,13 +110,22 @@ pub struct Options {
     pub width: usize,
     /// Names of notices that are not shown.
     pub allow: Vec<String>,
+    /// Share of capacity below which findings are one line together.
+    pub floor: f64,
     /// Size and name of the trace, when the report is the last word of a recording.
     pub recorded: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { sections: Section::SHORT.to_vec(), top: 3, width: 100, allow: Vec::new(), recorded: None }
+        Options {
+            sections: Section::SHORT.to_vec(),
+            top: 3,
+            width: 100,
+            allow: Vec::new(),
+            floor: FLOOR,
+            recorded: None,
+        }
     }
 }
 
@@ -124,17 +134,21 @@ const DIM: Style = Style::new().dimmed();
 const GREEN: Style = AnsiColor::Green.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
 
-/// Losses below this part of capacity are no findings.
-const FLOOR: f64 = 0.005;
+/// Columns of findings: lost time, share, confidence.
+const COLUMNS: [usize; 3] = [11, 9, 12];
 
 /// Characters of a name that must be seen beside its numbers.
 const LEAST_OF_NAME: usize = 16;
 
 /// The report as text with ANSI styles.
 pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], options: &Options) -> String {
+    // Naming findings may walk all operations of devices.
+    let says = |section: Section| options.sections.contains(&section);
+    let needs = says(Section::Summary) || says(Section::Findings);
     let mut page = Page {
         session,
         analysis,
+        findings: if needs { words::findings(session, analysis) } else { Vec::new() },
         options,
         width: options.width.clamp(40, 140),
         unit: Unit::for_total(analysis.ledger.capacity_ns),
@@ -184,6 +198,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], opti
 struct Page<'a> {
     session: &'a Session,
     analysis: &'a Analysis,
+    findings: Vec<words::NamedFinding>,
     options: &'a Options,
     width: usize,
     unit: Unit,
@@ -276,8 +291,7 @@ impl Page<'_> {
         if let Some(part) = &session.part {
             self.line(&format!("  part of the trace: {part}"));
         }
-        if let Some(notice) = crate::cpus::more_workers(&session.execution).filter(|n| self.is_shown(&n.name))
-        {
+        if let Some(notice) = crate::cpus::more_workers(session).filter(|n| self.is_shown(&n.name)) {
             self.warning(&format!("more workers than CPUs: {}", notice.text));
         }
         if let Some(problems) = words::problem_counts(session) {
@@ -309,6 +323,12 @@ impl Page<'_> {
         }
         if ledger.capacity_ns == 0 {
             self.line("  nothing was recorded that has a length");
+        }
+        if let Some(verdict) = verdict(session, analysis, &self.findings) {
+            self.line("");
+            for line in wrap(&verdict, self.width - 4) {
+                self.line(&format!("  {BOLD}{line}{BOLD:#}"));
+            }
         }
     }
 
@@ -476,41 +496,71 @@ impl Page<'_> {
         }
     }
 
-    /// The findings that are large enough to be shown.
-    fn worth(&self) -> Vec<words::NamedFinding> {
-        let floor = self.analysis.ledger.capacity_ns as f64 * FLOOR;
-        let mut all = words::findings(self.session, self.analysis);
-        all.retain(|f| f.hang.is_some() || f.ns > 0 && f.ns as f64 >= floor);
-        all
+    /// Whether a finding is large enough for lines of its own.
+    fn is_worth(&self, finding: &words::NamedFinding) -> bool {
+        let floor = self.analysis.ledger.capacity_ns as f64 * self.options.floor;
+        finding.hang.is_some() || finding.ns > 0 && finding.ns as f64 >= floor
     }
 
     fn findings(&mut self) {
-        let all = self.worth();
-        let worth = all.len();
-        self.heading("Findings, largest first", &[(self.unit.of_workers(), 16), ("confidence", 12)]);
-        if worth == 0 {
-            self.line("  no loss takes half a percent of the workers' time");
+        let findings = std::mem::take(&mut self.findings);
+        let (worth, small): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| self.is_worth(finding));
+        let columns =
+            [(self.unit.of_workers(), COLUMNS[0]), ("share", COLUMNS[1]), ("confidence", COLUMNS[2])];
+        self.heading("Findings, largest first", &columns);
+        let floor = format!("{} % of the workers' time", self.options.floor * 100.0);
+        if worth.is_empty() {
+            self.line(&format!("  no loss takes {floor}"));
         }
-        for finding in all.iter().take(worth.min(self.options.top)) {
-            let columns = [(&*self.unit.show(finding.ns), 16), (finding.confidence.name(), 12)];
-            let room = self.width - 2 - 28 - 5;
-            if room < LEAST_OF_NAME * 2 {
-                self.row(0, &finding.id, &columns);
-                for line in wrap(&finding.text, self.width - 7) {
-                    self.row(4, &line, &[]);
-                }
-                continue;
-            }
-            let lines = wrap(&finding.text, room);
-            for (number, line) in lines.iter().enumerate() {
-                if number == 0 {
-                    self.row(0, &format!("{:<3} {line}", finding.id), &columns);
-                } else {
-                    self.row(4, line, &[]);
-                }
+        for (number, finding) in worth.iter().take(self.options.top).enumerate() {
+            self.finding(finding, number == 0);
+            // The largest stands apart.
+            if number == 0 && worth.len().min(self.options.top) > 1 {
+                self.line("");
             }
         }
-        self.more(worth.saturating_sub(self.options.top), Section::Findings);
+        self.more(worth.len().saturating_sub(self.options.top), Section::Findings);
+        let small: Vec<_> = small.into_iter().filter(|finding| finding.ns > 0).collect();
+        if !small.is_empty() {
+            let ns = small.iter().map(|finding| finding.ns).sum();
+            let name = format!("{} below {floor} together", counted(small.len() as u64, "finding"));
+            let (lost, part) = (self.unit.show(ns), percent(ns, self.analysis.ledger.capacity_ns));
+            self.row(0, &name, &[(&lost, COLUMNS[0]), (&part, COLUMNS[1]), ("", COLUMNS[2])]);
+        }
+        self.findings = findings;
+    }
+
+    /// The lines of a finding; the largest has its evidence too.
+    fn finding(&mut self, finding: &words::NamedFinding, is_largest: bool) {
+        let (lost, part) =
+            (self.unit.show(finding.ns), percent(finding.ns, self.analysis.ledger.capacity_ns));
+        let columns = [(&*lost, COLUMNS[0]), (&*part, COLUMNS[1]), (finding.confidence.name(), COLUMNS[2])];
+        let room = self.width.saturating_sub(2 + COLUMNS.iter().sum::<usize>() + 5);
+        if room < LEAST_OF_NAME * 2 {
+            self.row(0, &finding.id, &columns);
+            for line in wrap(&finding.text, self.width - 7) {
+                self.row(4, &line, &[]);
+            }
+        } else {
+            for (number, line) in wrap(&finding.text, room).iter().enumerate() {
+                match number {
+                    0 => self.row(0, &format!("{:<3} {line}", finding.id), &columns),
+                    _ => self.row(4, line, &[]),
+                }
+            }
+        }
+        self.aside("try", &finding.remedy);
+        if is_largest && !finding.evidence.is_empty() {
+            self.aside("evidence", &finding.evidence);
+        }
+    }
+
+    /// A text below a finding, after its label.
+    fn aside(&mut self, label: &str, text: &str) {
+        for (number, line) in wrap(text, self.width.saturating_sub(8 + label.len())).iter().enumerate() {
+            let label = if number == 0 { format!("{label}: ") } else { " ".repeat(label.len() + 2) };
+            self.line(&format!("      {DIM}{label}{line}{DIM:#}"));
+        }
     }
 
     /// Which tasks kept others from running, where the program told when tasks were able to run.
@@ -752,7 +802,7 @@ impl Page<'_> {
 
     fn next(&mut self) {
         let trace = shell_word(&self.session.root);
-        let explain = self.worth().into_iter().next();
+        let explain = self.findings.iter().find(|finding| self.is_worth(finding));
         let explain = explain.map(|finding| format!("taskscope explain {} {trace}", finding.id));
         let more = format!("taskscope report --section all {trace}");
         let next: Vec<String> = explain.into_iter().chain([more]).collect();

@@ -2,6 +2,7 @@
 
 use crate::format;
 use crate::hang::HangWords;
+use crate::verdict;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_analysis::{
@@ -46,6 +47,10 @@ pub struct NamedFinding {
     pub site: SiteIndex,
     /// The whole finding as a sentence.
     pub text: String,
+    /// What to try, in the words of the runtime that was recorded.
+    pub remedy: String,
+    /// In what the time was lost, and what speaks for the cause; empty of a hang.
+    pub evidence: String,
     /// Who lost the time.
     pub victims: ByState,
     /// The part in which the culprit ran alone.
@@ -121,6 +126,8 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
                         Some(hang) => HangWords::of(session, hang).sentence(),
                         None => sentence(session, finding, &place, workers),
                     },
+                    remedy: String::new(),
+                    evidence: String::new(),
                     place,
                     victims: finding.victims,
                     sole_ns: finding.sole_ns,
@@ -141,8 +148,13 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     }
     // The start of MPI is paid once a job, and in no efficiency.
     merged.sort_by_key(|f| (f.hang.is_none(), f.cause == Cause::MpiStart, Reverse(f.ns)));
+    let runtime = crate::runtime::of(session);
     for (number, finding) in merged.iter_mut().enumerate() {
         finding.id = format!("F{}", number + 1);
+        let of_hang =
+            hang_words(session, analysis, finding).and_then(|hang| hang.advice().into_iter().next());
+        finding.remedy = of_hang.unwrap_or_else(|| verdict::remedy(finding, runtime).to_owned());
+        finding.evidence = verdict::evidence(finding);
     }
     merged
 }
@@ -516,7 +528,7 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
             ),
         );
     }
-    if let Some(notice) = crate::cpus::more_workers(&session.execution) {
+    if let Some(notice) = crate::cpus::more_workers(session) {
         say(&notice.name, notice.text);
     }
     for text in short_teams(session) {

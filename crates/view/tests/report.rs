@@ -149,6 +149,48 @@ fn on_a_narrow_terminal_no_line_is_longer_than_it() {
 }
 
 #[test]
+fn findings_below_the_floor_are_one_line() {
+    let directory = written(&program());
+    let session = Session::open(directory.path()).unwrap();
+    let (analysis, problems) = analyse(&session.execution);
+    let lines = |floor: f64| -> Vec<String> {
+        let options = ReportOptions {
+            sections: vec![Section::Findings],
+            top: usize::MAX >> 1,
+            floor,
+            ..ReportOptions::default()
+        };
+        let shown = taskscope_view::report_text(&session, &analysis, &problems, &options);
+        anstream::adapter::strip_str(&shown).to_string().lines().map(str::to_owned).collect()
+    };
+    let named = |lines: &[String]| lines.iter().filter(|line| line.starts_with("  F")).count() - 1;
+    let all = lines(0.0);
+    let count = named(&all);
+    assert!(count > 2 && !all.iter().any(|line| line.contains("together")), "{all:?}");
+    // The largest takes 15 % of the time, the second 7 %.
+    let some = lines(0.1);
+    assert_eq!(named(&some), 1);
+    let rest = format!("{} findings below 10 % of the workers' time together", count - 1);
+    assert!(some.iter().any(|line| line.contains(&rest)), "{some:?}");
+    assert_eq!(named(&lines(1.0)), 0);
+}
+
+#[test]
+fn findings_say_what_to_try_in_all_forms() {
+    let directory = written(&program());
+    let session = Session::open(directory.path()).unwrap();
+    let report = json(&session);
+    let largest = &report["findings"][0];
+    assert_eq!(
+        largest["try"],
+        "A task or a parallel region for it; `nowait` to overlap it with what follows."
+    );
+    let shown = text(&session, &Section::SHORT);
+    assert!(shown.contains(largest["try"].as_str().unwrap()), "{shown}");
+    assert!(shown.contains(report["verdict"].as_str().unwrap()), "{shown}");
+}
+
+#[test]
 fn the_long_report_has_every_table() {
     let directory = written(&program());
     let session = Session::open(directory.path()).unwrap();

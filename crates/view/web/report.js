@@ -56,6 +56,7 @@ function whatRan(report, overview) {
   ];
   const notices = (report.notices || []).map((notice) => element('li', {}, element('code', {}, fitText(notice.name, 60)), ' ', fitText(notice.text, 600)));
   return part('what', 'What ran', element('p', { class: 'command' }, fitText(command || '', 600)),
+    report.verdict ? element('p', { class: 'verdict' }, element('strong', {}, fitText(report.verdict, 600))) : null,
     element('dl', { class: 'facts' }, ...facts.flatMap(([name, value]) => [element('dt', {}, /** @type {string} */ (name)), element('dd', {}, value)])),
     notices.length ? element('ul', { class: 'notices', 'aria-label': 'Notices' }, ...notices) : null);
 }
@@ -87,20 +88,31 @@ function efficiencyTree(report) {
     element('p', { class: 'note' }, 'Each factor is what is left after one kind of loss; parallel efficiency is their product, and useful time over capacity. The losses and the useful time sum to the capacity.'));
 }
 
+/** Whether a finding is shown by itself: from a hundredth of the capacity on. @param {any} finding @param {any} report */
+export function isLarge(finding, report) {
+  return Boolean(finding.hang) || finding.ns > 0 && finding.ns * 100 >= report.capacity_ns;
+}
+
 /** @param {any} report @param {any} overview @param {any} theme @param {number} width */
 function findings(report, overview, theme, width) {
   if (!report.capacity_ns || report.samples_alone) return null;
-  const rows = (report.findings || []).filter((finding) => finding.ns * 200 >= report.capacity_ns);
+  const all = report.findings || [];
   const { unit, show } = unitOf(report.capacity_ns);
-  const list = rows.map((finding, i) => {
+  const item = (finding) => {
+    const i = all.indexOf(finding);
     const instance = (overview.instance_sections || []).find((row) => row.finding === finding.id);
     return element('li', { class: 'finding', id: finding.id },
       element('h3', {}, element('span', { class: 'id' }, finding.id), ' ', fitText(finding.text, 400)),
       element('p', {}, number(`findings.${i}.ns`, finding.ns, show), ` worker-${unit} (${formatPercent(finding.ns, report.capacity_ns)} of capacity), confidence ${finding.confidence}`,
         finding.file ? element('span', { class: 'place' }, ` · ${fitText(String(finding.file), 200)}:${finding.line ?? '?'}`) : null),
+      finding.try ? element('p', {}, element('strong', {}, 'Try: '), fitText(finding.try, 600)) : null,
+      finding.evidence ? element('p', { class: 'note' }, `Evidence: ${fitText(finding.evidence, 600)}`) : null,
       instance ? smallTimeline(instance, overview.states, theme, width - 30) : null);
-  });
-  return part('findings', 'Findings', rows.length ? element('ol', { class: 'findings' }, ...list) : element('p', {}, 'No loss is larger than half a percent of capacity.'));
+  };
+  const large = all.filter((finding) => isLarge(finding, report)), small = all.filter((finding) => finding.ns > 0 && !isLarge(finding, report));
+  const sum = small.reduce((ns, finding) => ns + finding.ns, 0);
+  return part('findings', 'Findings', large.length ? element('ol', { class: 'findings' }, ...large.map(item)) : element('p', {}, 'No loss takes a hundredth of the capacity.'),
+    small.length ? element('details', {}, element('summary', {}, `${formatNumberOf(small.length, 'smaller finding')}, together ${show(sum)} worker-${unit} (${formatPercent(sum, report.capacity_ns)} of capacity)`), element('ol', { class: 'findings' }, ...small.map(item))) : null);
 }
 
 /** The process of each row, where the rows are of several. @param {any[]} rows */

@@ -66,13 +66,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 "  lost      {lost} {}, {part} of all; confidence {confidence}",
                 unit.of_workers()
             )?;
-            let victims: Vec<String> = (finding.victims.iter())
-                .map(|(state, ns)| format!("{} {}", state.label(), unit.show(ns)))
-                .collect();
-            writeln!(out, "  lost in   {}", victims.join(", "))?;
-            if finding.sole_ns > 0 {
-                let alone = format::percent(finding.sole_ns, finding.ns);
-                writeln!(out, "  evidence  in {alone} of it the cause was the only thing that ran or held")?;
+            write_part(&mut out, "try", &finding.remedy)?;
+            if !finding.evidence.is_empty() {
+                write_part(&mut out, "evidence", &finding.evidence)?;
             }
             let hang = taskscope_view::hang_words(&session, &analysis, finding);
             for line in hang.iter().flat_map(|hang| hang.lines()) {
@@ -92,7 +88,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 Some(Explanation::of_cause(finding.cause)),
                 Some(Explanation::of_blamed(finding.blamed)),
             ];
-            let (mut has_helps, mut has_advice) = (!advice_of_hang.is_empty(), false);
+            let mut has_helps = !advice_of_hang.is_empty();
             // What is most special decides what helps: the pattern, of waiting what is blamed, else the cause.
             let wait = finding.cause == Cause::Wait;
             for (place, explanation) in parts.into_iter().enumerate().filter_map(|(n, part)| Some((n, part?)))
@@ -101,13 +97,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 writeln!(out)?;
                 write_explanation(&mut out, &explanation, decides)?;
                 has_helps |= decides && !explanation.helps.is_empty();
-                let text =
-                    runtime.zip(explanation.vocabulary).filter(|_| !has_advice && !(wait && place == 1));
+                let text = runtime.zip(explanation.vocabulary).filter(|_| decides);
                 if let Some((runtime, text)) =
                     text.and_then(|(runtime, (text, _))| Some((runtime, text.advice_for(runtime)?)))
                 {
                     write_part(&mut out, runtime.name(), text)?;
-                    has_advice = true;
                 }
             }
         }

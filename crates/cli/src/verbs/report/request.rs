@@ -32,6 +32,9 @@ pub struct Args {
     /// Rows of each table [default: 3; 20 of call paths].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub top: Option<u16>,
+    /// Findings below this share of the workers' time are one line together, in percent [default: 1].
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub floor: Option<f64>,
     /// Do not print notices of this name.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub allow: Vec<String>,
@@ -49,6 +52,13 @@ pub struct Args {
     pub shown: ShownArgs,
     #[command(flatten)]
     pub paths: PathsArgs,
+}
+
+/// A share of 1 from a number of percent, with or without its sign.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim_end().parse::<f64>();
+    let share = number.map_err(|_| "not a number of percent".to_owned())? / 100.0;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("not between 0 and 100".to_owned()) }
 }
 
 /// A part of the report.
@@ -170,6 +180,8 @@ pub struct Request {
     pub top: Option<usize>,
     /// Columns of the output.
     pub width: usize,
+    /// Share of the workers' time below which findings are one line together, where it was given.
+    pub floor: Option<f64>,
     /// Notices that are not printed.
     pub allow: Vec<String>,
     /// Text about the trace, before the summary of `record`.
@@ -207,6 +219,7 @@ impl Request {
             paths: PathsRequest::of(args.paths, by_paths, top),
             trace: args.trace,
             sections: args.section,
+            floor: args.floor,
             allow: args.allow,
             recorded: args.recorded,
             selection: args.selection.parse()?,

@@ -68,6 +68,7 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
                 top: request.top.unwrap_or(3),
                 width,
                 allow: request.allow.clone(),
+                floor: request.floor.unwrap_or(taskscope_view::FLOOR),
                 recorded: request.recorded.clone(),
             };
             let mut text = String::new();

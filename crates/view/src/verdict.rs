@@ -1,0 +1,163 @@
+//! The verdict on a run, and what a finding has besides its sentence: what to try, and the evidence.
+
+use crate::format::{Unit, percent, time};
+use crate::words::{self, NamedFinding, who_is_late};
+use taskscope_analysis::Analysis;
+use taskscope_cause::{Blamed, Cause, Pattern, Runtime, Text};
+use taskscope_session::Session;
+
+/// Share of capacity below which findings are one line together, unless another one is asked for.
+pub const FLOOR: f64 = 0.01;
+
+/// Share of capacity below which a loss needs no mending.
+const SMALL_LOSS: f64 = 0.05;
+
+/// Victims that the evidence names, and the share of the finding from which on.
+const MAX_VICTIMS: usize = 4;
+const VICTIM_PERCENT: u64 = 5;
+
+/// The text that decides what helps: that of the pattern, of waiting that of what is blamed, else that of the cause.
+fn deciding(finding: &NamedFinding) -> &'static Text {
+    match (finding.pattern, finding.cause) {
+        (Some(pattern), _) => pattern.text(),
+        (None, Cause::Wait) => finding.blamed.text(),
+        (None, cause) => cause.text(),
+    }
+}
+
+/// What to try: one sentence, in the words of the runtime where it has some.
+pub(crate) fn remedy(finding: &NamedFinding, runtime: Option<Runtime>) -> &'static str {
+    let text = deciding(finding);
+    first_sentence(runtime.and_then(|runtime| text.advice_for(runtime)).unwrap_or(text.helps))
+}
+
+/// A text up to its first full stop that ends a sentence; settings have full stops in their names.
+pub(crate) fn first_sentence(text: &str) -> &str {
+    let ends = |at: &usize| {
+        let rest = &text[at + 2..];
+        rest.starts_with(|next: char| !next.is_lowercase())
+    };
+    text.match_indices(". ").map(|(at, _)| at).find(ends).map_or(text, |at| &text[..=at])
+}
+
+/// In what the time was lost, and what speaks for the cause; empty of a hang, whose waits are its evidence.
+pub(crate) fn evidence(finding: &NamedFinding) -> String {
+    if finding.hang.is_some() {
+        return String::new();
+    }
+    let mut parts: Vec<String> = Vec::new();
+    let mut victims: Vec<_> = finding.victims.iter().collect();
+    victims.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
+    let is_large = |ns: u64| u128::from(ns) * 100 >= u128::from(finding.ns) * u128::from(VICTIM_PERCENT);
+    let named: Vec<String> = (victims.iter().filter(|(_, ns)| is_large(*ns)).take(MAX_VICTIMS))
+        .map(|(state, ns)| format!("{} {}", state.label(), time(*ns)))
+        .collect();
+    if !named.is_empty() {
+        parts.push(format!("lost in {}", named.join(", ")));
+    }
+    if finding.sole_ns > 0 {
+        let alone = percent(finding.sole_ns, finding.ns);
+        parts.push(format!("in {alone} of it the cause was the only thing that ran or held"));
+    }
+    if finding.culprits.len() > 1 {
+        parts.push(format!("{} places of this name", finding.culprits.len()));
+    }
+    parts.join("; ")
+}
+
+/// A finding's cause as a noun, for the verdict.
+fn subject(finding: &NamedFinding) -> String {
+    let at = |words: &str| match finding.place.as_str() {
+        "" => words.to_owned(),
+        place => format!("{words} in {place}"),
+    };
+    match (finding.pattern, finding.blamed) {
+        (Some(Pattern::Stopped), _) => "signals that stopped the process".to_owned(),
+        (Some(Pattern::Throttled), _) => "the CPU limit of the control group".to_owned(),
+        (Some(Pattern::TooFine), _) => format!("tasks that are too small: {}", finding.place),
+        (_, Blamed::Serial) => match finding.place.as_str() {
+            "" => "serial code".to_owned(),
+            place => place.to_owned(),
+        },
+        (_, Blamed::Holder) => at("a lock that is held"),
+        (_, Blamed::Task) => at("too few tasks at a time,"),
+        (_, Blamed::Loop) => at("uneven work"),
+        (_, Blamed::Creation) => at("creation of tasks"),
+        (_, Blamed::Code) if finding.cause == Cause::Blocked => at("blocking calls"),
+        (_, Blamed::Code) => at("uneven work of region code"),
+        (_, Blamed::Operation) => at("waiting for a device"),
+        (_, Blamed::Rank) => match finding.late {
+            Some(late) => format!("{}, which comes late", who_is_late(late)),
+            None => "a process that comes late".to_owned(),
+        },
+        (_, Blamed::Call | Blamed::Link) if finding.cause == Cause::MpiStart => {
+            "starting and ending MPI".to_owned()
+        }
+        (_, Blamed::Call | Blamed::Link) => at("communication"),
+        (_, Blamed::Runtime) if finding.cause == Cause::Lock => at("locks that are free"),
+        (_, Blamed::Runtime) => at(match finding.culprits.first() {
+            Some((state, _)) => state.label(),
+            None => finding.cause.label(),
+        }),
+        (_, Blamed::System) if finding.cause == Cause::CpuOversubscribed => {
+            "more workers than CPUs".to_owned()
+        }
+        (_, Blamed::System) => "other code on the CPUs".to_owned(),
+        (_, Blamed::Nobody) if finding.cause == Cause::Unknown => "what the trace does not tell".to_owned(),
+        (_, Blamed::Nobody) => at("waiting while no worker runs any code"),
+    }
+}
+
+/// The verdict on a run in one sentence; none where the time of workers is not known.
+pub(crate) fn verdict(session: &Session, analysis: &Analysis, findings: &[NamedFinding]) -> Option<String> {
+    let (ledger, efficiency) = (&analysis.ledger, &analysis.efficiency);
+    let base = ledger.capacity_ns.saturating_sub(efficiency.start_ns);
+    if base == 0 || words::knows_samples_alone(session, analysis) {
+        return None;
+    }
+    let unit = Unit::for_total(ledger.capacity_ns);
+    let of_base = |ns: u64| format!("{} ({:.0} %)", unit.show(ns), ns as f64 / base as f64 * 100.0);
+    let all = format!("{} {}", unit.show(base), unit.of_workers());
+    if findings.iter().any(|finding| finding.hang.is_some()) {
+        return Some("The run hung: F1 names the waits that cannot end.".to_owned());
+    }
+    if efficiency.unknown_ns > base / 2 {
+        return Some(format!("Of {all}, it is not known what ran in {}.", of_base(efficiency.unknown_ns)));
+    }
+    let lost = base.saturating_sub(efficiency.useful_ns);
+    if (lost as f64) < base as f64 * SMALL_LOSS {
+        return Some(format!(
+            "Nothing to mend: {} of {all} are useful.",
+            percent(efficiency.useful_ns, base)
+        ));
+    }
+    let most = findings.iter().find(|finding| finding.cause != Cause::MpiStart);
+    let most = most.map(|finding| format!("; most to {}: {}", subject(finding), of_base(finding.ns)));
+    Some(format!("Of {all}, {} are lost{}.", of_base(lost), most.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_sentences_end_at_full_stops_between_sentences() {
+        assert_eq!(first_sentence("Larger tasks. Fewer."), "Larger tasks.");
+        assert_eq!(first_sentence("NANOS6=cpu.policy=busy keeps. Only"), "NANOS6=cpu.policy=busy keeps.");
+        assert_eq!(first_sentence("A pool, e.g. of threads. More."), "A pool, e.g. of threads.");
+        assert_eq!(first_sentence("No stop"), "No stop");
+        assert_eq!(first_sentence(""), "");
+        assert_eq!(first_sentence("Ends. "), "Ends. ");
+    }
+
+    #[test]
+    fn everything_that_decides_has_advice() {
+        let all = Cause::ALL.map(Cause::text).into_iter().chain(Pattern::ALL.map(Pattern::text));
+        for text in all.chain(Blamed::ALL.map(Blamed::text)) {
+            assert!(first_sentence(text.helps).ends_with(['.', '?']), "{}", text.name);
+            for (_, advice) in text.advice {
+                assert!(first_sentence(advice).ends_with('.'), "{}: {advice}", text.name);
+            }
+        }
+    }
+}
