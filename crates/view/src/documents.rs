@@ -21,6 +21,7 @@ pub type NamedSchema = (&'static str, fn() -> Value);
 /// The documents of this crate; each schema is in `docs/NAME.schema.json`.
 pub const SCHEMAS: &[NamedSchema] = &[
     ("report", schema_of::<crate::Report>),
+    ("causes", schema_of::<crate::CausesReport>),
     ("info", schema_of::<crate::info::Info>),
     ("profile-info", schema_of::<crate::info::ProfileInfo>),
     ("profile", schema_of::<crate::ProfileReport>),

@@ -37,7 +37,7 @@ pub use call_paths::{
     CallPaths, PathsDifferenceReport, PathsOptions, PathsView, TOP_PATHS, incomplete_profiles,
     json::CallPathTables, json::ProfileReport, paths_difference, profile_summary,
 };
-pub use causes::{CausesOptions, CausesSection, SCHEMA as CAUSES_SCHEMA, WhatIf, causes_json, causes_text};
+pub use causes::{CausesOptions, CausesReport, CausesSection, WhatIf, causes_json, causes_text};
 pub use report_json::{Report, report as report_json};
 pub use report_text::{Options as ReportOptions, Section, report as report_text};
 pub use run_numbers::{RunDifference, RunDifferenceReport, RunNumbers, compare_runs};

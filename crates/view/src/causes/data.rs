@@ -1,53 +1,96 @@
 //! The sections `data` and `queues`: waiting for data under the programmer's names, and ready tasks that waited.
 
 use super::CausesOptions;
+use crate::documents::Named;
 use crate::format;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write;
 use taskscope_analysis::causes::{Causes, DataOf};
 use taskscope_cause::Cause;
 use taskscope_execution::graph::TaskGraph;
 
-pub(super) fn data_json(graph: &TaskGraph, causes: &Causes) -> Value {
-    let rows = causes.by_data.iter().map(|(data, cause, ns)| {
-        json!({
-            "data": data.label(graph),
-            "named": matches!(data, DataOf::Name(_)),
-            "cause": cause.name(),
-            "ns": ns,
-        })
+/// Waiting for data, by the data that decided.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DataWait {
+    /// The data in words.
+    pub data: String,
+    /// Whether the program named it.
+    pub named: bool,
+    /// The cause of the waiting.
+    pub cause: Named<Cause>,
+    /// Worker-nanoseconds.
+    pub ns: u64,
+}
+
+/// The rows of section `data`, largest first.
+pub(super) fn data(graph: &TaskGraph, causes: &Causes) -> Vec<DataWait> {
+    let rows = causes.by_data.iter().map(|(data, cause, ns)| DataWait {
+        data: data.label(graph),
+        named: matches!(data, DataOf::Name(_)),
+        cause: Named(*cause),
+        ns: *ns,
     });
     rows.collect()
 }
 
 pub(super) fn data_text(graph: &TaskGraph, causes: &Causes, options: &CausesOptions, out: &mut String) {
-    let total: u64 = causes.by_data.iter().map(|(_, _, ns)| ns).sum();
+    let rows = data(graph, causes);
+    let total: u64 = rows.iter().map(|row| row.ns).sum();
     let _ = writeln!(out, "  Data that workers waited for ({})", format::time(total));
-    for (data, cause, ns) in causes.by_data.iter().take(options.top) {
-        let (name, share) = (format::fit(&data.label(graph), 44), format::percent(*ns, causes.capacity_ns));
-        let _ = writeln!(out, "   {:<12} {name:<44}{:>10}{share:>8}", cause.name(), format::time(*ns));
+    for row in rows.iter().take(options.top) {
+        let (name, share) = (format::fit(&row.data, 44), format::percent(row.ns, causes.capacity_ns));
+        let (cause, time) = (row.cause.0.name(), format::time(row.ns));
+        let _ = writeln!(out, "   {cause:<12} {name:<44}{time:>10}{share:>8}");
     }
-    if causes.by_data.len() > options.top {
-        let more = causes.by_data.len() - options.top;
-        let _ = writeln!(out, "   … and {more} more (--top {})", causes.by_data.len());
+    if rows.len() > options.top {
+        let more = rows.len() - options.top;
+        let _ = writeln!(out, "   … and {more} more (--top {})", rows.len());
     }
 }
 
-pub(super) fn queues_json(graph: &TaskGraph, causes: &Causes) -> Value {
+/// The ready tasks of a node, as a queue.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ReadyQueue {
+    /// The queue in words.
+    pub queue: String,
+    #[serde(skip)]
+    node: u64,
+    /// Nanoseconds in which workers of the node were idle meanwhile; all rows sum to `wait.dispatch`.
+    pub idle_ns: u64,
+    /// Tasks that could start before they did.
+    pub tasks: u64,
+    /// Nanoseconds that they waited in all.
+    pub wait_ns: u64,
+    /// The most that were ready at a time.
+    pub most_at_a_time: u64,
+    /// The longest wait, nanoseconds.
+    pub longest_wait_ns: u64,
+    /// Its task's number in its process; null for code outside of tasks.
+    pub longest_task: Option<u64>,
+    /// That task's process (rank 1, process 4711), where there are several.
+    pub longest_task_process: Option<String>,
+    /// That task's type.
+    pub longest_task_type: Option<String>,
+}
+
+/// The rows of section `queues`, by node.
+pub(super) fn queues(graph: &TaskGraph, causes: &Causes) -> Vec<ReadyQueue> {
     let rows = graph.nodes.iter().zip(&causes.queues).map(|(node, queue)| {
         let task = queue.longest_task as usize;
         let ty = graph.tasks.ty.get(task).map(|ty| &graph.types[*ty as usize].name);
-        json!({
-            "queue": format!("ready tasks of node {}", node.id),
-            "idle_ns": queue.idle_ns,
-            "tasks": queue.tasks,
-            "wait_ns": queue.wait_ns,
-            "most_at_a_time": queue.most,
-            "longest_wait_ns": queue.longest_ns,
-            "longest_task": graph.tasks.number(task),
-            "longest_task_process": graph.process_of(queue.longest_task),
-            "longest_task_type": ty,
-        })
+        ReadyQueue {
+            queue: format!("ready tasks of node {}", node.id),
+            node: node.id,
+            idle_ns: queue.idle_ns,
+            tasks: queue.tasks,
+            wait_ns: queue.wait_ns,
+            most_at_a_time: queue.most,
+            longest_wait_ns: queue.longest_ns,
+            longest_task: graph.tasks.number(task),
+            longest_task_process: graph.process_of(queue.longest_task).map(str::to_owned),
+            longest_task_type: ty.cloned(),
+        }
     });
     rows.collect()
 }
@@ -55,19 +98,19 @@ pub(super) fn queues_json(graph: &TaskGraph, causes: &Causes) -> Value {
 pub(super) fn queues_text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
     let idle = causes.by_cause[Cause::WaitDispatch as usize];
     let _ = writeln!(out, "  Ready tasks that no worker took ({} of idle time)", format::time(idle));
-    for (node, queue) in graph.nodes.iter().zip(&causes.queues) {
+    for queue in queues(graph, causes) {
         let _ = write!(
             out,
             "   node {:<6} workers idle {:>10}; {} waited {} each, at most {} at a time",
-            node.id,
+            queue.node,
             format::time(queue.idle_ns),
             format::counted(queue.tasks, "task"),
             format::time(queue.wait_ns / queue.tasks.max(1)),
-            format::count(queue.most)
+            format::count(queue.most_at_a_time)
         );
-        if let Some(ty) = graph.tasks.ty.get(queue.longest_task as usize) {
-            let name = format::fit(&graph.types[*ty as usize].name, 44);
-            let _ = write!(out, "; the longest {}: {name}", format::time(queue.longest_ns));
+        if let Some(ty) = &queue.longest_task_type {
+            let name = format::fit(ty, 44);
+            let _ = write!(out, "; the longest {}: {name}", format::time(queue.longest_wait_ns));
         }
         out.push('\n');
     }

@@ -1,42 +1,82 @@
 //! The section `diagnosis`: what the lost time looks like, and what would help.
 
 use super::path::Prediction;
+use crate::documents::Named;
 use crate::format;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write;
+use taskscope_analysis::Letter;
 use taskscope_analysis::causes::Causes;
 use taskscope_analysis::diagnosis::{Diagnosis, Loss, diagnose};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime, Text};
 use taskscope_execution::graph::TaskGraph;
 
-pub(super) fn json(
+/// Lost time by its root cause, by what is blamed and by pattern, with the numbers that decided.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LostTime {
+    /// Largest first; they sum to the capacity minus work.
+    pub rows: Vec<LostTimeRow>,
+    /// Mean work of a task, nanoseconds.
+    pub task_mean_ns: u64,
+    /// Mean cost of running a task, nanoseconds.
+    pub task_cost_ns: u64,
+    /// Inputs of tasks that ran.
+    pub inputs: u64,
+    /// Those of them that came from another node.
+    pub inputs_from_other_nodes: u64,
+    /// Number of copies.
+    pub copies: u64,
+    /// Nanoseconds that copies were under way in all.
+    pub under_way_ns: u64,
+}
+
+/// Time lost in one way.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LostTimeRow {
+    /// The letter of SLOW.
+    pub letter: Named<Letter>,
+    /// The root cause.
+    pub cause: Named<Cause>,
+    /// What it is charged to.
+    pub blamed: Named<Blamed>,
+    /// The pattern, where one decides what helps.
+    pub pattern: Option<Named<Pattern>>,
+    /// Worker-nanoseconds.
+    pub ns: u64,
+    /// The numbers that decided, in words.
+    pub evidence: String,
+    /// What helps.
+    pub remedy: String,
+}
+
+/// The rows of section `diagnosis`.
+pub(super) fn lost_time(
     graph: &TaskGraph,
     causes: &Causes,
     prediction: &Prediction,
     runtime: Option<Runtime>,
-) -> Value {
+) -> LostTime {
     let found = diagnose(graph, causes, prediction.span());
-    let rows = found.rows.iter().map(|loss| {
-        json!({
-            "letter": letter(loss),
-            "cause": loss.cause.name(),
-            "blamed": loss.blamed.name(),
-            "pattern": loss.pattern.map(Pattern::name),
-            "ns": loss.ns,
-            "evidence": evidence(&found, loss),
-            "remedy": remedy(loss, runtime),
-        })
+    let rows = found.rows.iter().map(|loss| LostTimeRow {
+        letter: Named(loss.letter),
+        cause: Named(loss.cause),
+        blamed: Named(loss.blamed),
+        pattern: loss.pattern.map(Named),
+        ns: loss.ns,
+        evidence: evidence(&found, loss),
+        remedy: remedy(loss, runtime),
     });
     let seen = found.evidence;
-    json!({
-        "rows": rows.collect::<Vec<_>>(),
-        "task_mean_ns": seen.task_ns,
-        "task_cost_ns": seen.cost_ns,
-        "inputs": seen.inputs,
-        "inputs_from_other_nodes": seen.far_inputs,
-        "copies": seen.copies,
-        "under_way_ns": seen.under_way_ns,
-    })
+    LostTime {
+        rows: rows.collect(),
+        task_mean_ns: seen.task_ns,
+        task_cost_ns: seen.cost_ns,
+        inputs: seen.inputs,
+        inputs_from_other_nodes: seen.far_inputs,
+        copies: seen.copies,
+        under_way_ns: seen.under_way_ns,
+    }
 }
 
 pub(super) fn text(
@@ -46,36 +86,32 @@ pub(super) fn text(
     runtime: Option<Runtime>,
     out: &mut String,
 ) {
-    let found = diagnose(graph, causes, prediction.span());
+    let lost = lost_time(graph, causes, prediction, runtime);
     let _ = writeln!(out, "  What the lost time looks like");
-    for loss in &found.rows {
-        let (time, share) = (format::time(loss.ns), format::percent(loss.ns, causes.capacity_ns));
-        let (letter, label) = (letter(loss), deciding(loss).label);
-        let _ = writeln!(out, "   {letter:<12}{label:<24}{time:>12}{share:>9}");
-        let _ = writeln!(out, "       {}", evidence(&found, loss));
+    for row in &lost.rows {
+        let (time, share) = (format::time(row.ns), format::percent(row.ns, causes.capacity_ns));
+        let label = deciding(row.pattern.map(|pattern| pattern.0), row.cause.0, row.blamed.0).label;
+        let _ = writeln!(out, "   {:<12}{label:<24}{time:>12}{share:>9}", row.letter.0.name());
+        let _ = writeln!(out, "       {}", row.evidence);
     }
-    if let Some(first) = found.rows.first() {
-        let _ = writeln!(out, "   try: {}", remedy(first, runtime));
+    if let Some(first) = lost.rows.first() {
+        let _ = writeln!(out, "   try: {}", first.remedy);
         let _ = writeln!(out, "   the others: taskscope explain NAME");
     }
 }
 
-fn letter(loss: &Loss) -> String {
-    format!("{:?}", loss.letter).to_lowercase()
-}
-
 /// The texts of what decides what helps: the pattern, of waiting what is blamed, else the cause.
-fn deciding(loss: &Loss) -> &'static Text {
-    match loss.pattern {
+fn deciding(pattern: Option<Pattern>, cause: Cause, blamed: Blamed) -> &'static Text {
+    match pattern {
         Some(pattern) => pattern.text(),
-        None if loss.cause.is_in(Cause::Wait) || loss.cause == Cause::Runtime => loss.blamed.text(),
-        None => loss.cause.text(),
+        None if cause.is_in(Cause::Wait) || cause == Cause::Runtime => blamed.text(),
+        None => cause.text(),
     }
 }
 
 /// What helps, and that in the runtime's words.
 fn remedy(loss: &Loss, runtime: Option<Runtime>) -> String {
-    let text = deciding(loss);
+    let text = deciding(loss.pattern, loss.cause, loss.blamed);
     let own = runtime.and_then(|runtime| text.advice_for(runtime));
     own.map_or(text.helps.to_owned(), |own| format!("{} {own}", text.helps))
 }

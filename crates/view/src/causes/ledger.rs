@@ -1,47 +1,100 @@
 //! The sections `ledger` and `blame`: what every worker-nanosecond went into, and who is to blame.
 
 use super::CausesOptions;
+use crate::documents::{Named, some_text};
 use crate::format;
-use serde_json::{Map, Value, json};
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use taskscope_analysis::Who;
 use taskscope_analysis::causes::{ByCause, CauseRow, Causes, ReadyWork};
-use taskscope_cause::Cause;
+use taskscope_analysis::{Letter, Who};
+use taskscope_cause::{Blamed, Cause};
 use taskscope_execution::graph::{Role, TaskGraph};
 
-pub(super) fn json(graph: &TaskGraph, causes: &Causes) -> Value {
-    let by_cause = |times: &[u64]| -> Value {
-        let pairs = Cause::ALL.iter().zip(times).map(|(cause, ns)| (cause.name().to_owned(), (*ns).into()));
-        Value::Object(pairs.collect())
-    };
-    let workers: Map<String, Value> = (graph.workers.iter().zip(&causes.by_worker))
-        .filter(|(worker, _)| worker.selected)
-        .map(|(worker, times)| (worker.id.to_string(), by_cause(times)))
-        .collect();
-    let mut ready = Map::new();
-    for cause in Cause::ALL.into_iter().filter(|cause| cause.is_in(Cause::Wait)) {
-        let times = ReadyWork::ALL.iter().zip(causes.ready[cause as usize]);
-        let row: Map<String, Value> = times.map(|(place, ns)| (place.name().to_owned(), ns.into())).collect();
-        ready.insert(cause.name().into(), row.into());
+/// The use of every worker-nanosecond.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LedgerTimes {
+    /// Sum of the lives of the workers.
+    pub capacity_ns: u64,
+    /// By cause; sums to `capacity_ns`.
+    pub causes: CauseTimes,
+    /// By letter; sums to `capacity_ns`.
+    pub slow: SlowTimes,
+    /// Idle time of each cause in `wait` by the place of ready tasks meanwhile; sums to the cause.
+    pub ready_work: BTreeMap<Named<Cause>, ReadyTimes>,
+    /// By the worker's id.
+    pub by_worker: IndexMap<String, CauseTimes>,
+    /// By the node's id.
+    pub by_node: IndexMap<String, CauseTimes>,
+}
+
+/// Worker-nanoseconds of every cause.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct CauseTimes(
+    #[schemars(extend("required" = Cause::ALL.map(Cause::name)))] BTreeMap<Named<Cause>, u64>,
+);
+
+impl CauseTimes {
+    fn of(times: &ByCause) -> CauseTimes {
+        CauseTimes(Cause::ALL.map(Named).into_iter().zip(times.iter().copied()).collect())
     }
+}
+
+/// Worker-nanoseconds by letter of SLOW.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SlowTimes {
+    /// In task bodies.
+    pub work_ns: u64,
+    /// Too little parallel work.
+    pub starvation_ns: u64,
+    /// Data under way.
+    pub latency_ns: u64,
+    /// The runtime and the system.
+    pub overhead_ns: u64,
+    /// Waiting for locks.
+    pub contention_ns: u64,
+}
+
+/// Idle worker-nanoseconds by the place of ready tasks meanwhile.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ReadyTimes {
+    /// On the worker's node.
+    pub here: u64,
+    /// On other nodes only.
+    pub elsewhere: u64,
+    /// Nowhere.
+    pub nowhere: u64,
+}
+
+/// The numbers of section `ledger`.
+pub(super) fn times(graph: &TaskGraph, causes: &Causes) -> LedgerTimes {
+    let workers = graph.workers.iter().zip(&causes.by_worker).filter(|(worker, _)| worker.selected);
+    let waits = Cause::ALL.into_iter().filter(|cause| cause.is_in(Cause::Wait));
+    let ready = waits.map(|cause| {
+        let [here, elsewhere, nowhere] = causes.ready[cause as usize];
+        (Named(cause), ReadyTimes { here, elsewhere, nowhere })
+    });
     let slow = causes.slow;
-    json!({
-        "capacity_ns": causes.capacity_ns,
-        "causes": by_cause(&causes.by_cause),
-        "slow": {
-            "work_ns": slow.work_ns,
-            "starvation_ns": slow.starvation_ns,
-            "latency_ns": slow.latency_ns,
-            "overhead_ns": slow.overhead_ns,
-            "contention_ns": slow.contention_ns,
+    LedgerTimes {
+        capacity_ns: causes.capacity_ns,
+        causes: CauseTimes::of(&causes.by_cause),
+        slow: SlowTimes {
+            work_ns: slow.work_ns,
+            starvation_ns: slow.starvation_ns,
+            latency_ns: slow.latency_ns,
+            overhead_ns: slow.overhead_ns,
+            contention_ns: slow.contention_ns,
         },
-        "ready_work": ready,
-        "by_worker": workers,
-        "by_node": by_node(graph, causes)
+        ready_work: ready.collect(),
+        by_worker: workers.map(|(worker, times)| (worker.id.to_string(), CauseTimes::of(times))).collect(),
+        by_node: by_node(graph, causes)
             .iter()
-            .map(|(node, times)| (node.to_string(), by_cause(times)))
-            .collect::<Map<String, Value>>(),
-    })
+            .map(|(node, times)| (node.to_string(), CauseTimes::of(times)))
+            .collect(),
+    }
 }
 
 /// The times of each node's workers (a rank's, where processes have ranks), by the nodes' numbers.
@@ -79,25 +132,57 @@ fn nodes_text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
     }
 }
 
-/// Every charge but work itself; rows of one cause sum to it.
-pub(super) fn blame_json(graph: &TaskGraph, causes: &Causes) -> Value {
+/// Lost time with its charge.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Charge {
+    /// The cause; never work.
+    pub cause: Named<Cause>,
+    /// What is charged.
+    pub blamed: Named<Blamed>,
+    /// The letter of SLOW.
+    pub letter: Named<Letter>,
+    /// Worker-nanoseconds.
+    pub ns: u64,
+    /// `who` in words.
+    pub label: String,
+    /// What is charged, in detail.
+    pub who: ChargedPlace,
+    /// The code that lost the time.
+    pub symptom: ChargedPlace,
+}
+
+/// Code, or an object; null where it is not known or does not apply.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ChargedPlace {
+    /// The function.
+    pub function: Option<String>,
+    /// Its source file.
+    pub file: Option<String>,
+    /// The line in it.
+    #[schemars(range(min = 1))]
+    pub line: Option<u32>,
+    /// The task type.
+    pub task_type: Option<String>,
+    /// A lock, a call, a section of the runtime, a link, an operation of a device.
+    pub object: Option<String>,
+}
+
+/// Every charge but work itself, largest first; rows of one cause sum to it.
+pub(super) fn charges(graph: &TaskGraph, causes: &Causes) -> Vec<Charge> {
     let lost = causes.rows.iter().filter(|charge| charge.cause != Cause::Work);
-    lost.map(|charge| {
-        let symptom = place(graph, charge.symptom.unwrap_or(u32::MAX), None);
-        json!({
-            "cause": charge.cause.name(),
-            "blamed": charge.who.blamed().name(),
-            "letter": format!("{:?}", charge.who.letter()).to_lowercase(),
-            "ns": charge.ns,
-            "label": charge.who.label(graph),
-            "who": who(graph, charge.who),
-            "symptom": symptom,
-        })
+    lost.map(|charge| Charge {
+        cause: Named(charge.cause),
+        blamed: Named(charge.who.blamed()),
+        letter: Named(charge.who.letter()),
+        ns: charge.ns,
+        label: charge.who.label(graph),
+        who: who(graph, charge.who),
+        symptom: place(graph, charge.symptom.unwrap_or(u32::MAX), None),
     })
     .collect()
 }
 
-fn who(graph: &TaskGraph, who: Who) -> Value {
+fn who(graph: &TaskGraph, who: Who) -> ChargedPlace {
     let name = |row: u32| graph.names.get(row as usize).map(String::as_str);
     match who {
         Who::Task(ty) | Who::Uniform(ty) | Who::Dispatch(ty) | Who::Creator(ty) | Who::Blocked(ty) => {
@@ -118,16 +203,15 @@ fn who(graph: &TaskGraph, who: Who) -> Value {
 }
 
 /// Function, file, line and task type of a type's row, and an object; null where not known.
-fn place(graph: &TaskGraph, ty: u32, object: Option<&str>) -> Value {
+fn place(graph: &TaskGraph, ty: u32, object: Option<&str>) -> ChargedPlace {
     let ty = graph.types.get(ty as usize);
-    let text = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
-    json!({
-        "function": ty.map_or(Value::Null, |ty| text(&ty.function)),
-        "file": ty.map_or(Value::Null, |ty| text(&ty.file)),
-        "line": ty.filter(|ty| ty.line > 0).map(|ty| ty.line),
-        "task_type": ty.filter(|ty| !ty.implicit).map(|ty| &ty.name),
-        "object": object,
-    })
+    ChargedPlace {
+        function: ty.and_then(|ty| some_text(&*ty.function)),
+        file: ty.and_then(|ty| some_text(&*ty.file)),
+        line: ty.map(|ty| ty.line).filter(|line| *line > 0),
+        task_type: ty.filter(|ty| !ty.implicit).map(|ty| ty.name.clone()),
+        object: object.map(str::to_owned),
+    }
 }
 
 pub(super) fn text(graph: &TaskGraph, causes: &Causes, out: &mut String) {

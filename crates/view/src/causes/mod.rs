@@ -11,17 +11,20 @@ mod what_if;
 
 pub use what_if::WhatIf;
 
-use path::Prediction;
-use serde_json::{Map, Value, json};
+use data::{DataWait, ReadyQueue};
+use diagnosis::LostTime;
+use idle::IdleTimes;
+use ledger::{Charge, LedgerTimes};
+use path::{CriticalPath, PopEfficiencies, Prediction, WhatIfTimes};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 use taskscope_analysis::FineNanos;
 use taskscope_analysis::causes::{Causes, book_causes_in};
 use taskscope_analysis::slo::{Mode, Options as SloOptions, Prepared};
 use taskscope_cause::{Cause, Runtime};
 use taskscope_execution::OsSource;
 use taskscope_execution::graph::{Role, TaskGraph};
-
-/// Name and version of the JSON form.
-pub const SCHEMA: &str = "taskscope-causes/1";
 
 /// A part of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,78 +123,113 @@ impl Computed {
     }
 }
 
-/// The sections as JSON, below a head that names the trace.
-pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> Value {
-    let mut report = Map::new();
-    report.insert("schema".into(), SCHEMA.into());
-    report.insert("trace".into(), trace.into());
-    report.insert("workers".into(), graph.selected_workers().count().into());
-    let of_runtime = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);
-    report.insert("runtime_threads".into(), of_runtime.map(|worker| Value::from(worker.id)).collect());
-    report.insert("nodes".into(), graph.nodes.len().into());
-    report.insert("tasks".into(), graph.tasks.len().into());
+/// Why time was lost (docs/analysis.md). Only the sections that were asked for are present.
+///
+/// Times are integers in nanoseconds, but for those of section `idle`, which have fractions.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-causes/1")]
+pub struct CausesReport {
+    /// The directory, as it was given.
+    pub trace: String,
+    /// Workers that execute tasks.
+    pub workers: usize,
+    /// Ids of threads that serve the runtime and execute no tasks; no part of `workers` and `capacity_ns`.
+    pub runtime_threads: Vec<u64>,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Number of tasks.
+    pub tasks: usize,
+    /// Sum of the lives of all workers that execute tasks.
+    pub capacity_ns: u64,
+    /// From the first begin to the last end of a worker, in the range.
+    pub wall_ns: u64,
+    /// The selection (`--range`, `--where`); null for everything. All numbers are of that part, but bounds, slack, task
+    /// costs and `whatif`, which are of the whole run.
+    pub part: Option<String>,
+    /// Facts that the source does not have; none of them is taken as zero.
+    pub unknown: Vec<&'static str>,
+    /// Facts that the source has in sums only, which were spread.
+    pub estimated: Vec<&'static str>,
+    /// Notes on all sections; of a filter, the threads whose time is counted, and whether it leaves events out.
+    pub notes: Vec<String>,
+    /// The use of every worker-nanosecond.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<LedgerTimes>,
+    /// Charges, largest first; the rows of a cause sum to it. No row is about work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blame: Option<Vec<Charge>>,
+    /// Waiting by the data that decided, largest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Vec<DataWait>>,
+    /// Ready tasks of each node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queues: Option<Vec<ReadyQueue>>,
+    /// Starvation, latency and overhead of idle workers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<IdleTimes>,
+    /// Lost time by what it looks like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<LostTime>,
+    /// POP's efficiencies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pop: Option<PopEfficiencies>,
+    /// The critical path, and what bounds the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<CriticalPath>,
+    /// The run with other costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub whatif: Option<WhatIfTimes>,
+}
+
+/// The sections as a document, below a head that names the trace.
+pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> CausesReport {
     let inside = |from: u64, to: u64| nanos_within((from, to), options.range);
-    let capacity: u64 = graph.selected_workers().map(|worker| inside(worker.begin, worker.end)).sum();
-    report.insert("capacity_ns".into(), capacity.into());
+    let of_runtime = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);
     let (begin, end) = graph.range();
-    report.insert("wall_ns".into(), inside(begin, end).into());
-    report.insert("part".into(), json!(options.part));
-    report.insert("unknown".into(), json!(unknown_columns(graph)));
-    report.insert("estimated".into(), json!(estimated_columns(graph)));
-    report.insert("notes".into(), json!(options.notes));
     let done = Computed::for_sections(graph, &options.sections, options.range);
     let wants = |section| options.sections.contains(&section);
-    if let Some(causes) = &done.causes {
-        if wants(CausesSection::Ledger) {
-            report.insert("ledger".into(), ledger::json(graph, causes));
-        }
-        if wants(CausesSection::Blame) {
-            report.insert("blame".into(), ledger::blame_json(graph, causes));
-        }
-        if wants(CausesSection::Data) {
-            report.insert("data".into(), data::data_json(graph, causes));
-        }
-        if wants(CausesSection::Queues) {
-            report.insert("queues".into(), data::queues_json(graph, causes));
-        }
-    }
-    if wants(CausesSection::Idle) {
-        let wanted = SloOptions {
-            intervals: options.intervals,
-            windows: options.windows.clone(),
-            range: options.range,
-        };
-        let slo = Prepared::new(graph).attribute(options.mode, &wanted);
-        report.insert("idle".into(), json!(idle::times(graph, &slo, options)));
-    }
-    if let Some(prediction) = &done.prediction {
-        if let Some(causes) = &done.causes {
-            if wants(CausesSection::Diagnosis) {
-                report
-                    .insert("diagnosis".into(), diagnosis::json(graph, causes, prediction, options.runtime));
-            }
-            if wants(CausesSection::Pop) {
-                report.insert("pop".into(), path::pop_json(graph, causes, prediction, options.range));
-            }
-        }
-        if wants(CausesSection::Path) {
+    let causes = |section| done.causes.as_ref().filter(|_| wants(section));
+    let prediction = |section| done.prediction.as_ref().filter(|_| wants(section));
+    let both = |section| causes(section).zip(prediction(section));
+    let slo = || {
+        let (intervals, windows) = (options.intervals, options.windows.clone());
+        Prepared::new(graph).attribute(options.mode, &SloOptions { intervals, windows, range: options.range })
+    };
+    CausesReport {
+        trace: trace.to_owned(),
+        workers: graph.selected_workers().count(),
+        runtime_threads: of_runtime.map(|worker| worker.id).collect(),
+        nodes: graph.nodes.len(),
+        tasks: graph.tasks.len(),
+        capacity_ns: graph.selected_workers().map(|worker| inside(worker.begin, worker.end)).sum(),
+        wall_ns: inside(begin, end),
+        part: options.part.clone(),
+        unknown: unknown_columns(graph),
+        estimated: estimated_columns(graph),
+        notes: options.notes.clone(),
+        ledger: causes(CausesSection::Ledger).map(|causes| ledger::times(graph, causes)),
+        blame: causes(CausesSection::Blame).map(|causes| ledger::charges(graph, causes)),
+        data: causes(CausesSection::Data).map(|causes| data::data(graph, causes)),
+        queues: causes(CausesSection::Queues).map(|causes| data::queues(graph, causes)),
+        idle: wants(CausesSection::Idle).then(|| idle::times(graph, &slo(), options)),
+        diagnosis: both(CausesSection::Diagnosis)
+            .map(|(causes, prediction)| diagnosis::lost_time(graph, causes, prediction, options.runtime)),
+        pop: both(CausesSection::Pop)
+            .map(|(causes, prediction)| path::pop_efficiencies(graph, causes, prediction, options.range)),
+        path: prediction(CausesSection::Path).map(|prediction| {
             let most_steps = if options.intervals { usize::MAX } else { 0 };
-            let path = path::path_and_slack(graph, options.range);
-            let path = path::path_json(graph, prediction, path, most_steps, options.range);
-            report.insert("path".into(), path);
-        }
-        if wants(CausesSection::WhatIf) {
-            report.insert("whatif".into(), path::whatif_json(graph, prediction, options));
-        }
+            let found = path::path_and_slack(graph, options.range);
+            path::path(graph, prediction, found, most_steps, options.range)
+        }),
+        whatif: prediction(CausesSection::WhatIf).map(|prediction| path::what_if(graph, prediction, options)),
     }
-    Value::Object(report)
 }
 
 /// The section `path` alone, with no more than so many steps, the longest.
-pub(crate) fn path_json(graph: &TaskGraph, most_steps: usize) -> Value {
+pub(crate) fn critical_path(graph: &TaskGraph, most_steps: usize) -> CriticalPath {
     let whole = (0, u64::MAX);
     let (prediction, path) = rayon::join(|| Prediction::of(graph), || path::path_and_slack(graph, whole));
-    path::path_json(graph, &prediction, path, most_steps, whole)
+    path::path(graph, &prediction, path, most_steps, whole)
 }
 
 /// The sections as lines for a person.

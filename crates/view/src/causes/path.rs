@@ -2,8 +2,10 @@
 //! predictions beside the error of their replay.
 
 use super::CausesOptions;
+use crate::documents::{Named, some_text};
 use crate::format;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -166,66 +168,152 @@ fn path_in(graph: &TaskGraph, (begin, end): (u64, u64)) -> Vec<Step> {
     steps
 }
 
+/// The critical path, bounds of the run, and slack of its tasks.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CriticalPath {
+    /// The wall time that is tiled, nanoseconds.
+    pub wall_ns: u64,
+    /// Steps by cause and task type, longest first; they sum to `wall_ns`.
+    pub by_cause: Vec<PathCause>,
+    /// Work of all tasks, nanoseconds.
+    pub work_ns: u64,
+    /// Work along the longest chain of dependences, nanoseconds.
+    pub span_ns: u64,
+    /// The same with the cost of running each task, nanoseconds.
+    pub burdened_span_ns: u64,
+    /// `work_ns` / `span_ns`.
+    #[schemars(range(min = 0))]
+    pub parallelism: f64,
+    /// Work spread evenly over all workers, nanoseconds.
+    pub area_bound_ns: u64,
+    /// The same where tasks stay on their node, nanoseconds.
+    pub node_bound_ns: u64,
+    /// The least wall time with as many workers, nanoseconds.
+    pub lower_bound_ns: u64,
+    /// Mean cost of running a task, nanoseconds: the minimum effective granularity.
+    pub metg_ns: u64,
+    /// Tasks without more slack than the critical ones.
+    pub tasks_without_slack: usize,
+    /// Slack by task type, the least first.
+    pub slack: Vec<TypeSlack>,
+    /// The number of steps, where not all are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps_in_all: Option<usize>,
+    /// Steps in the order of time; only with `--intervals`. All steps tile the wall time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Vec<PathStep>>,
+}
+
+/// Steps of one cause.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PathCause {
+    /// The cause.
+    pub cause: Named<Cause>,
+    /// Whether an operation of a device ran.
+    pub is_operation: bool,
+    /// The task type; empty at start and end.
+    pub task_type: String,
+    /// An operation of a device, or what the worker did besides executing.
+    pub name: Option<String>,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+/// Slack of the tasks of a type.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct TypeSlack {
+    /// The type.
+    pub task_type: String,
+    /// Number of its tasks.
+    pub tasks: u64,
+    /// Those that have no more slack than the critical ones.
+    pub without: u64,
+    /// The least slack, nanoseconds.
+    pub least_ns: u64,
+    /// Mean slack, nanoseconds.
+    pub mean_ns: u64,
+}
+
+/// A step of the critical path.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PathStep {
+    /// The cause.
+    pub cause: Named<Cause>,
+    /// Whether an operation of a device ran.
+    pub is_operation: bool,
+    /// Begin by the trace's clock, nanoseconds.
+    pub begin_ns: u64,
+    /// End by the trace's clock, nanoseconds.
+    pub end_ns: u64,
+    /// The task's number in its process; null for code outside of tasks.
+    pub task: Option<u64>,
+    /// Its process (rank 1, process 4711), where there are several.
+    pub task_process: Option<String>,
+    /// Id of the data that was waited for.
+    pub data: Option<u64>,
+    /// An operation of a device, or what the worker did besides executing.
+    pub name: Option<String>,
+}
+
 /// The path, and of its steps the longest so many, in the order of time; without steps where none are wanted. Bounds and slack are
 /// of the whole run.
-pub(super) fn path_json(
+pub(super) fn path(
     graph: &TaskGraph,
     prediction: &Prediction,
     (mut steps, slack): (Vec<Step>, Vec<u64>),
     most_steps: usize,
     range: (u64, u64),
-) -> Value {
+) -> CriticalPath {
     let critical = slack.iter().min().copied().unwrap_or(0);
     let span = prediction.span;
-    let workers = graph.executing_workers().count();
-    let rows: Vec<Value> = by_cause(graph, &steps)
-        .into_iter()
-        .map(|row| {
-            let text = |text: String| if text.is_empty() { Value::Null } else { text.into() };
-            // Start and end have an empty task type, as they always had.
-            json!({"cause": row.cause.name(), "is_operation": row.is_operation, "task_type": row.task_type, "name": text(row.name), "ns": row.ns})
-        })
-        .collect();
-    let mut path = json!({
-        "wall_ns": super::nanos_within(graph.range(), range),
-        "by_cause": rows,
-        "work_ns": span.work_ns,
-        "span_ns": span.span_ns,
-        "burdened_span_ns": span.burdened_span_ns,
-        "parallelism": span.parallelism(),
-        "area_bound_ns": span.area_bound_ns(workers as u64),
-        "node_bound_ns": node_bound(graph, &prediction.costs),
-        "lower_bound_ns": span.lower_bound_ns(workers as u64),
-        "metg_ns": span.metg_ns(),
-        "tasks_without_slack": slack.iter().filter(|s| **s == critical).count(),
-        "slack": slack_by_type(graph, &slack).iter().map(|row| json!({
-            "task_type": graph.types[row.ty].name,
-            "tasks": row.tasks,
-            "without": row.without,
-            "least_ns": row.least_ns,
-            "mean_ns": row.mean_ns,
-        })).collect::<Vec<_>>(),
+    let workers = graph.executing_workers().count() as u64;
+    let rows = by_cause(graph, &steps).into_iter().map(|row| PathCause {
+        cause: Named(row.cause),
+        is_operation: row.is_operation,
+        task_type: row.task_type,
+        name: some_text(row.name),
+        ns: row.ns,
     });
-    if most_steps > 0
-        && let Some(map) = path.as_object_mut()
-    {
-        if steps.len() > most_steps {
-            map.insert("steps_in_all".into(), steps.len().into());
-            steps.sort_by_key(|step| std::cmp::Reverse(step.end - step.start));
-            steps.truncate(most_steps);
-            steps.sort_by_key(|step| step.start);
-        }
-        let list = steps.iter().map(|step| {
-            json!({
-                "cause": step.cause.name(), "is_operation": step.is_operation, "begin_ns": step.start, "end_ns": step.end,
-                "task": graph.tasks.number(step.task as usize), "task_process": graph.process_of(step.task),
-                "data": graph.data_number(step.data),
-                "name": graph.names.get(step.name as usize),
-            })
-        });
-        map.insert("steps".into(), list.collect());
+    let slack_rows = slack_by_type(graph, &slack).into_iter().map(|row| TypeSlack {
+        task_type: graph.types[row.ty].name.clone(),
+        tasks: row.tasks,
+        without: row.without,
+        least_ns: row.least_ns,
+        mean_ns: row.mean_ns,
+    });
+    let rows = rows.collect();
+    let all = steps.len();
+    if most_steps > 0 && all > most_steps {
+        steps.sort_by_key(|step| std::cmp::Reverse(step.end - step.start));
+        steps.truncate(most_steps);
+        steps.sort_by_key(|step| step.start);
     }
-    path
+    let list = steps.iter().map(|step| PathStep {
+        cause: Named(step.cause),
+        is_operation: step.is_operation,
+        begin_ns: step.start,
+        end_ns: step.end,
+        task: graph.tasks.number(step.task as usize),
+        task_process: graph.process_of(step.task).map(str::to_owned),
+        data: graph.data_number(step.data),
+        name: graph.names.get(step.name as usize).cloned(),
+    });
+    CriticalPath {
+        wall_ns: super::nanos_within(graph.range(), range),
+        by_cause: rows,
+        work_ns: span.work_ns,
+        span_ns: span.span_ns,
+        burdened_span_ns: span.burdened_span_ns,
+        parallelism: span.parallelism(),
+        area_bound_ns: span.area_bound_ns(workers),
+        node_bound_ns: node_bound(graph, &prediction.costs),
+        lower_bound_ns: span.lower_bound_ns(workers),
+        metg_ns: span.metg_ns(),
+        tasks_without_slack: slack.iter().filter(|ns| **ns == critical).count(),
+        slack: slack_rows.collect(),
+        steps_in_all: (most_steps > 0 && all > most_steps).then_some(all),
+        steps: (most_steps > 0).then(|| list.collect()),
+    }
 }
 
 pub(super) fn path_text(
@@ -298,22 +386,47 @@ fn efficiencies(
     (pop(graph, causes, ideal, range), ideal)
 }
 
-pub(super) fn pop_json(
+/// POP's efficiencies: parallel = load balance × communication; communication = serialization × transfer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PopEfficiencies {
+    /// Mean work of a worker over the wall time.
+    #[schemars(range(min = 0, max = 1))]
+    pub parallel_efficiency: f64,
+    /// Mean over maximum of the workers' work.
+    #[schemars(range(min = 0, max = 1))]
+    pub load_balance: f64,
+    /// The largest work over the wall time.
+    #[schemars(range(min = 0, max = 1))]
+    pub communication_efficiency: f64,
+    /// The largest work over the wall time on an ideal network; null of a part of the run.
+    #[schemars(range(min = 0, max = 1))]
+    pub serialization_efficiency: Option<f64>,
+    /// Wall time on an ideal network over the recorded one; null of a part of the run.
+    #[schemars(range(min = 0, max = 1))]
+    pub transfer_efficiency: Option<f64>,
+    /// Wall time on an ideal network, nanoseconds; null of a part of the run.
+    pub ideal_network_wall_ns: Option<u64>,
+    /// Start and end of MPI, nanoseconds; in no efficiency.
+    pub mpi_start_ns: u64,
+}
+
+/// The numbers of section `pop`.
+pub(super) fn pop_efficiencies(
     graph: &TaskGraph,
     causes: &Causes,
     prediction: &Prediction,
     range: (u64, u64),
-) -> Value {
+) -> PopEfficiencies {
     let (pop, ideal) = efficiencies(graph, causes, prediction, range);
-    json!({
-        "parallel_efficiency": pop.parallel,
-        "load_balance": pop.load_balance,
-        "communication_efficiency": pop.communication,
-        "serialization_efficiency": pop.serialization,
-        "transfer_efficiency": pop.transfer,
-        "ideal_network_wall_ns": ideal,
-        "mpi_start_ns": least_start(graph, range),
-    })
+    PopEfficiencies {
+        parallel_efficiency: pop.parallel,
+        load_balance: pop.load_balance,
+        communication_efficiency: pop.communication,
+        serialization_efficiency: pop.serialization,
+        transfer_efficiency: pop.transfer,
+        ideal_network_wall_ns: ideal,
+        mpi_start_ns: least_start(graph, range),
+    }
 }
 
 pub(super) fn pop_text(
@@ -323,17 +436,17 @@ pub(super) fn pop_text(
     range: (u64, u64),
     out: &mut String,
 ) {
-    let (pop, _) = efficiencies(graph, causes, prediction, range);
-    let (parallel, balance) = (pop.parallel, pop.load_balance);
-    let communication = match (pop.serialization, pop.transfer) {
+    let pop = pop_efficiencies(graph, causes, prediction, range);
+    let (parallel, balance) = (pop.parallel_efficiency, pop.load_balance);
+    let communication = match (pop.serialization_efficiency, pop.transfer_efficiency) {
         (Some(serialization), Some(transfer)) => {
             format!("serialization {serialization:.2} × transfer {transfer:.2}")
         }
-        _ => format!("communication {:.2}", pop.communication),
+        _ => format!("communication {:.2}", pop.communication_efficiency),
     };
     let _ =
         writeln!(out, "  Parallel efficiency {parallel:.2} = load balance {balance:.2} × {communication}");
-    let start_ns = least_start(graph, range);
+    let start_ns = pop.mpi_start_ns;
     if start_ns > 0 {
         let _ = writeln!(out, "   without the {} in which ranks start and end MPI", format::time(start_ns));
     }
@@ -373,19 +486,44 @@ fn questions(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions
 const SCHEDULER: &str =
     "tasks stay on their node; a free worker takes the ready task that started first in the recorded run";
 
-pub(super) fn whatif_json(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions) -> Value {
-    let rows: Vec<Value> = questions(graph, prediction, options)
-        .into_iter()
-        .map(|(text, change)| json!({"what": text, "wall_ns": prediction.wall(graph, &change)}))
-        .collect();
-    json!({
-        "scheduler": SCHEDULER,
-        "recorded_wall_ns": prediction.wall_ns,
-        "replayed_wall_ns": prediction.baseline_ns(graph),
-        "replay_error": prediction.error(graph),
-        "mpi_start_ns": prediction.start_ns,
-        "predictions": rows,
-    })
+/// The recorded run again with other costs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WhatIfTimes {
+    /// The scheduler of the replay, in words.
+    pub scheduler: &'static str,
+    /// Wall time of the recorded run, nanoseconds.
+    pub recorded_wall_ns: u64,
+    /// The same of its replay without a change, nanoseconds.
+    pub replayed_wall_ns: u64,
+    /// `replayed_wall_ns` / `recorded_wall_ns` − 1.
+    pub replay_error: f64,
+    /// Start and end of MPI, nanoseconds, which no prediction changes.
+    pub mpi_start_ns: u64,
+    /// Predictions, in the order of the questions.
+    pub predictions: Vec<PredictedTime>,
+}
+
+/// A prediction.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PredictedTime {
+    /// The change in words, or as it was typed.
+    pub what: String,
+    /// Predicted wall time, nanoseconds.
+    pub wall_ns: u64,
+}
+
+/// The numbers of section `whatif`.
+pub(super) fn what_if(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions) -> WhatIfTimes {
+    let rows = questions(graph, prediction, options).into_iter();
+    let rows = rows.map(|(what, change)| PredictedTime { what, wall_ns: prediction.wall(graph, &change) });
+    WhatIfTimes {
+        scheduler: SCHEDULER,
+        recorded_wall_ns: prediction.wall_ns,
+        replayed_wall_ns: prediction.baseline_ns(graph),
+        replay_error: prediction.error(graph),
+        mpi_start_ns: prediction.start_ns,
+        predictions: rows.collect(),
+    }
 }
 
 pub(super) fn whatif_text(
@@ -394,24 +532,24 @@ pub(super) fn whatif_text(
     options: &CausesOptions,
     out: &mut String,
 ) {
-    let error = prediction.error(graph) * 100.0;
+    let times = what_if(graph, prediction, options);
+    let error = times.replay_error * 100.0;
     let _ = writeln!(
         out,
         "  What if (replay of the whole recorded run: {}, {error:+.1} % off)",
-        format::time(prediction.baseline_ns(graph))
+        format::time(times.replayed_wall_ns)
     );
-    for (text, change) in questions(graph, prediction, options) {
-        let wall = prediction.wall(graph, &change);
-        let faster = prediction.baseline_ns(graph) as f64 / wall.max(1) as f64;
-        let text = format::fit(&text, 54);
-        let _ = writeln!(out, "   {text:<54}{:>12}   {faster:.2} × as fast", format::time(wall));
+    for row in &times.predictions {
+        let faster = times.replayed_wall_ns as f64 / row.wall_ns.max(1) as f64;
+        let text = format::fit(&row.what, 54);
+        let _ = writeln!(out, "   {text:<54}{:>12}   {faster:.2} × as fast", format::time(row.wall_ns));
     }
-    if prediction.start_ns > 0 {
-        let start = format::time(prediction.start_ns);
+    if times.mpi_start_ns > 0 {
+        let start = format::time(times.mpi_start_ns);
         let _ = writeln!(
             out,
             "   of each, {start} are the start and the end of MPI, which differ from run to run"
         );
     }
-    let _ = writeln!(out, "   scheduler: {SCHEDULER}");
+    let _ = writeln!(out, "   scheduler: {}", times.scheduler);
 }

@@ -82,7 +82,7 @@ pub(super) fn critical_path(session: &Session) -> Value {
     }
     let graph = if tasks > 0 { session.task_graph().ok() } else { None };
     let Some((graph, _)) = graph else { return Value::Null };
-    let mut path = crate::causes::path_json(&graph, STEPS);
+    let mut path = json!(crate::causes::critical_path(&graph, STEPS));
     path["begin_ns"] = graph.range().0.into();
     path
 }
