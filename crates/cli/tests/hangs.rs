@@ -43,7 +43,7 @@ fn a_hang_has_its_waits_until_the_end_and_what_they_need() {
         ("event", false, 0, 2, "", "task"),
     ];
     for (mode, deadlock, circle, waits, state, needs) in hangs {
-        let lived = end_when_it_hangs(here.path(), &program, mode);
+        let lived = end_when_it_hangs(here.path(), &program, mode, waits);
         let report = report(&here.path().join(mode));
         let wall = report["wall_ns"].as_u64().unwrap();
         assert!(wall >= lived, "{mode}: {wall} {lived}");
@@ -95,11 +95,11 @@ fn a_hang_has_its_waits_until_the_end_and_what_they_need() {
 }
 
 /// Records a program of this mode, and ends it as soon as its trace has a hang; returns the length of the trace then.
-fn end_when_it_hangs(here: &Path, program: &Path, mode: &str) -> u64 {
+fn end_when_it_hangs(here: &Path, program: &Path, mode: &str, waits: usize) -> u64 {
     let mut command = record(here);
     command.args(["-o", mode, "--"]).arg(program).args([mode, "600000"]).process_group(0);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let lived = length_of_hang(&here.join(mode));
+    let lived = length_of_hang(&here.join(mode), waits);
     // It is passed on to the program.
     nix::sys::signal::kill(process(&child), nix::sys::signal::Signal::SIGTERM).unwrap();
     let status = child.wait().unwrap();
@@ -111,15 +111,15 @@ fn process(child: &std::process::Child) -> nix::unistd::Pid {
     nix::unistd::Pid::from_raw(child.id() as i32)
 }
 
-/// Reads the trace of a program that lives until it has a hang of all its threads; nanoseconds of the trace.
-fn length_of_hang(trace: &Path) -> u64 {
+/// Reads the trace of a program that lives until it has a hang of so many waits; nanoseconds of the trace.
+fn length_of_hang(trace: &Path, waits: usize) -> u64 {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(100) {
         std::thread::sleep(Duration::from_millis(200));
         let Ok(true) = trace.try_exists() else { continue };
         if streams(trace).len() >= 2 {
             let report = report(trace);
-            if hang(&report).is_some() {
+            if hang(&report).is_some_and(|hang| list(hang, "waits").len() >= waits) {
                 return report["wall_ns"].as_u64().unwrap();
             }
         }
@@ -168,7 +168,7 @@ fn a_hang_is_in_the_trace_while_the_program_lives_and_when_all_are_killed() {
     command.args(["-o", "out", "--"]).arg(&program).args(["member", "600000"]).process_group(0);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let trace = here.path().join("out");
-    let lived = length_of_hang(&trace);
+    let lived = length_of_hang(&trace, 1);
     let group = nix::unistd::Pid::from_raw(-process(&child).as_raw());
     nix::sys::signal::kill(group, nix::sys::signal::Signal::SIGKILL).unwrap();
     child.wait().unwrap();

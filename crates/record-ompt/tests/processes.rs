@@ -294,7 +294,7 @@ fn the_tool_exports_its_entry_and_what_sampling_puts_before_other_libraries() {
                      accept accept4 aio_suspend aio_suspend64 bsd_signal clock_nanosleep connect dlopen dlsym fork popen posix_spawn posix_spawnp system epoll_pwait epoll_pwait2 epoll_wait \
                      gai_suspend io_getevents io_pgetevents io_queue_wait io_uring_enter io_uring_enter2 io_uring_submit_and_wait \
                      io_uring_submit_and_wait_min_timeout io_uring_submit_and_wait_reg io_uring_submit_and_wait_timeout io_uring_wait_cqe_timeout \
-                     io_uring_wait_cqes io_uring_wait_cqes_min_timeout msgrcv msgsnd nanosleep pause poll ppoll pselect pthread_create pthread_sigmask \
+                     io_uring_wait_cqes io_uring_wait_cqes_min_timeout msgrcv msgsnd nanosleep pause poll ppoll prctl pselect pthread_create pthread_sigmask \
                      read readv recv recvfrom recvmmsg recvmsg select sem_clockwait sem_timedwait semop semtimedop send sendmmsg sendmsg sendto \
                      setsockopt sigaction sigaltstack signal signalfd sigprocmask sigsuspend sigtimedwait sigwait sigwaitinfo sleep ssignal syscall sysv_signal \
                      thrd_sleep usleep write writev";
