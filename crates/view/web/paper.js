@@ -1,4 +1,4 @@
-// Paper: white, without controls, and with what a screen would scroll to.
+// Paper: white, without controls, and with what a screen would scroll to or unfold.
 
 /** Image points for each point of the page: printers are finer than screens. */
 export const PAPER_RATIO = 2;
@@ -17,16 +17,22 @@ export function onPaper(begin, end) {
   const root = document.documentElement;
   /** @type {string | undefined} */
   let chosen;
+  /** @type {HTMLDetailsElement[]} */
+  let folded = [];
   /** @param {boolean} printing */
   const turn = (printing) => {
     if (printing === isPrinting()) return;
     if (printing) {
       chosen = root.dataset.theme;
       Object.assign(root.dataset, { printing: '', theme: 'light' });
+      // It draws the page anew.
       begin();
+      folded = [...document.querySelectorAll('details')].filter((part) => !part.open);
+      folded.forEach((part) => { part.open = true; });
       return;
     }
     delete root.dataset.printing;
+    folded.forEach((part) => { part.open = false; });
     if (chosen === undefined) delete root.dataset.theme;
     else root.dataset.theme = chosen;
     end();
