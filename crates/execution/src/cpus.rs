@@ -312,7 +312,10 @@ mod tests {
     }
 
     /// Workers by their hosts and masks, all alive at once, in one process each; with a quota in a group of this name.
-    fn groups(workers: &[(&str, &str, Option<(u64, &str)>)]) -> Vec<(usize, String, u64, bool)> {
+    /// Host, allowed CPUs and limit of a process's worker.
+    type Worker<'a> = (&'a str, &'a str, Option<(u64, &'a str)>);
+
+    fn groups(workers: &[Worker<'_>]) -> Vec<(usize, String, u64, bool)> {
         let mut builder = ExecutionBuilder::new();
         for (number, (host, ..)) in workers.iter().enumerate() {
             let process = builder.add_process(&format!("{host}.{number}"), number as i64);

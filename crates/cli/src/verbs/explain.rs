@@ -93,7 +93,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             let wait = finding.cause == Cause::Wait;
             for (place, explanation) in parts.into_iter().enumerate().filter_map(|(n, part)| Some((n, part?)))
             {
-                let decides = !(wait && place == 1) && !has_helps;
+                let decides = !(has_helps || wait && place == 1);
                 writeln!(out)?;
                 write_explanation(&mut out, &explanation, decides)?;
                 has_helps |= decides && !explanation.helps.is_empty();
