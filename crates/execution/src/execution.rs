@@ -215,7 +215,7 @@ pub struct Execution {
     pub activities: Arc<Activities>,
     /// Task instances.
     pub tasks: Tasks,
-    /// Parallel region instances, by [`RegionIndex`](crate::RegionIndex).
+    /// Parallel region instances, by [`RegionIndex`].
     pub regions: Vec<Region>,
     /// Under which limits teams were smaller than asked for: of one region of each place, by time on each thread.
     pub team_limits: Vec<(RegionIndex, TeamLimits)>,

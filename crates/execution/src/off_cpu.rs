@@ -82,7 +82,7 @@ pub struct OsTimes {
 /// A part of a thread's time, and what its track says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutSpan {
-    /// The part; in the state of its [`SystemCause`](crate::SystemCause) where its time is the system's.
+    /// The part; in the state of its [`SystemCause`] where its time is the system's.
     pub span: Span,
     /// The state of the track.
     pub under: State,

@@ -1,6 +1,6 @@
 //! Worker time that the operating system took: the partition of lost time between the program and the system.
 //!
-//! Raw facts are the times in which threads could run and had no CPU ([`OffCpu`](crate::OffCpu)), the times in which they blocked, and
+//! Raw facts are the times in which threads could run and had no CPU ([`OffCpu`]), the times in which they blocked, and
 //! how many CPUs the job may use. From these follows, for each worker and instant, whether its time is the system's:
 //!
 //! | the worker | its time is the system's where |

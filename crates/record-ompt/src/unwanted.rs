@@ -1,5 +1,5 @@
 //! Programs in which the recorder must not be, though it was loaded: a memory checker would report its accesses, or a filter ends the
-//! program for its system calls ([`filters`](crate::filters)).
+//! program for its system calls ([`filters`]).
 //!
 //! `taskscope record` sees that of programs that its command names, and attaches nothing. What is started by others, in whatever
 //! way (a shell, system calls of Go's runtime, …), inherits the variables. Such a program is started anew without them when the
