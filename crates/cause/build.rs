@@ -158,7 +158,7 @@ fn write_enum(out: &mut String, kind: &str, doc: &str, names: &[Name], vocabular
     });
     let _ = writeln!(
         out,
-        "const TEXTS: [Text; {}] = [{}];\n/// What it is called, and what is known of it.\npub const fn text(self) -> &'static Text {{ &Self::TEXTS[self as usize] }}
+        "const TEXTS: [Text; {}] = [{}];\n/// Its texts.\npub const fn text(self) -> &'static Text {{ &Self::TEXTS[self as usize] }}
 /// The name in JSON, in filters and for `explain`.
 pub const fn name(self) -> &'static str {{ self.text().name }}
 /// The words in text.

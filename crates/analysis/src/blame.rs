@@ -38,7 +38,7 @@ pub enum Culprit {
 }
 
 impl Culprit {
-    /// What kind of thing it is. Whether code is there to create tasks is known to findings alone.
+    /// The kind of the culprit. Findings alone know whether code is there to create tasks.
     pub const fn blamed(self) -> Blamed {
         match self {
             Culprit::Code(State::Serial, _) => Blamed::Serial,

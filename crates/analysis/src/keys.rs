@@ -75,7 +75,7 @@ impl Who {
         }
     }
 
-    /// What kind of thing it is.
+    /// The kind of the culprit.
     pub const fn blamed(self) -> Blamed {
         match self {
             Who::Task(_) => Blamed::Task,

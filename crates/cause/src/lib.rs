@@ -110,6 +110,15 @@ impl Cause {
     }
 }
 
+/// The texts that decide what helps against a loss: those of its pattern, of waiting those of what is blamed, else those of its cause.
+pub const fn deciding(pattern: Option<Pattern>, cause: Cause, blamed: Blamed) -> &'static Text {
+    match pattern {
+        Some(pattern) => pattern.text(),
+        None if cause.is_in(Cause::Wait) || matches!(cause, Cause::Runtime) => blamed.text(),
+        None => cause.text(),
+    }
+}
+
 impl State {
     /// Whether the program's own code runs.
     pub const fn is_useful(self) -> bool {

@@ -3,7 +3,7 @@
 use crate::format::{Unit, percent, time};
 use crate::words::{self, NamedFinding, who_is_late};
 use taskscope_analysis::Analysis;
-use taskscope_cause::{Blamed, Cause, Pattern, Runtime, Text};
+use taskscope_cause::{Blamed, Cause, Pattern, Runtime, deciding};
 use taskscope_session::Session;
 
 /// Share of capacity below which findings are one line together, unless another one is asked for.
@@ -16,18 +16,9 @@ const SMALL_LOSS: f64 = 0.05;
 const MAX_VICTIMS: usize = 4;
 const VICTIM_PERCENT: u64 = 5;
 
-/// The text that decides what helps: that of the pattern, of waiting that of what is blamed, else that of the cause.
-fn deciding(finding: &NamedFinding) -> &'static Text {
-    match (finding.pattern, finding.cause) {
-        (Some(pattern), _) => pattern.text(),
-        (None, Cause::Wait) => finding.blamed.text(),
-        (None, cause) => cause.text(),
-    }
-}
-
 /// What to try: one sentence, in the words of the runtime where it has some.
 pub(crate) fn remedy(finding: &NamedFinding, runtime: Option<Runtime>) -> &'static str {
-    let text = deciding(finding);
+    let text = deciding(finding.pattern, finding.cause, finding.blamed);
     first_sentence(runtime.and_then(|runtime| text.advice_for(runtime)).unwrap_or(text.helps))
 }
 

@@ -8,7 +8,7 @@ use anyhow::Context;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use taskscope_cause::{Cause, Runtime};
+use taskscope_cause::{Runtime, deciding};
 use taskscope_view::explain::{self, Explanation, find, near, summary};
 use taskscope_view::format::{self, shell_word};
 use taskscope_view::runtime;
@@ -82,22 +82,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 writeln!(out, "  note      {note}")?;
             }
             let runtime = runtime::of(&session);
+            let decides = deciding(finding.pattern, finding.cause, finding.blamed).name;
             let pattern = finding.pattern.map(Explanation::of_pattern);
-            let parts = [
-                pattern,
-                Some(Explanation::of_cause(finding.cause)),
-                Some(Explanation::of_blamed(finding.blamed)),
-            ];
+            let parts = [Explanation::of_cause(finding.cause), Explanation::of_blamed(finding.blamed)];
             let mut has_helps = !advice_of_hang.is_empty();
-            // What is most special decides what helps: the pattern, of waiting what is blamed, else the cause.
-            let wait = finding.cause == Cause::Wait;
-            for (place, explanation) in parts.into_iter().enumerate().filter_map(|(n, part)| Some((n, part?)))
-            {
-                let decides = !(has_helps || wait && place == 1);
+            for explanation in pattern.into_iter().chain(parts) {
+                let helps = !has_helps && explanation.name == decides;
+                has_helps |= helps;
                 writeln!(out)?;
-                write_explanation(&mut out, &explanation, decides)?;
-                has_helps |= decides && !explanation.helps.is_empty();
-                let text = runtime.zip(explanation.vocabulary).filter(|_| decides);
+                write_explanation(&mut out, &explanation, helps)?;
+                let text = runtime.zip(explanation.vocabulary).filter(|_| helps);
                 if let Some((runtime, text)) =
                     text.and_then(|(runtime, (text, _))| Some((runtime, text.advice_for(runtime)?)))
                 {

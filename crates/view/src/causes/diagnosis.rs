@@ -9,7 +9,7 @@ use std::fmt::Write;
 use taskscope_analysis::Letter;
 use taskscope_analysis::causes::Causes;
 use taskscope_analysis::diagnosis::{Diagnosis, Loss, diagnose};
-use taskscope_cause::{Blamed, Cause, Pattern, Runtime, Text};
+use taskscope_cause::{Blamed, Cause, Pattern, Runtime, deciding};
 use taskscope_execution::graph::TaskGraph;
 
 /// Lost time by its root cause, by what is blamed and by pattern, with the numbers that decided.
@@ -97,15 +97,6 @@ pub(super) fn text(
     if let Some(first) = lost.rows.first() {
         let _ = writeln!(out, "   try: {}", first.remedy);
         let _ = writeln!(out, "   the others: taskscope explain NAME");
-    }
-}
-
-/// The texts of what decides what helps: the pattern, of waiting what is blamed, else the cause.
-fn deciding(pattern: Option<Pattern>, cause: Cause, blamed: Blamed) -> &'static Text {
-    match pattern {
-        Some(pattern) => pattern.text(),
-        None if cause.is_in(Cause::Wait) || cause == Cause::Runtime => blamed.text(),
-        None => cause.text(),
     }
 }
 
