@@ -20,6 +20,7 @@ mod ignored_signals;
 mod libovni;
 mod messages;
 mod newest;
+mod opening;
 mod output;
 mod ovni_names;
 mod pool;

@@ -5,8 +5,9 @@
 
 use crate::libovni;
 use crate::messages;
+use crate::opening::{TraceArgs, TracePart, open_trace};
 use crate::output;
-use crate::reading::{TraceArgs, ViolationPrinter, open, open_in_order};
+use crate::reading::ViolationPrinter;
 use crate::verbs::{dump, emulate, sort, top};
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
@@ -21,7 +22,7 @@ use taskscope_record::process;
 use taskscope_session::emulation;
 use taskscope_session::judgement::Judge;
 use taskscope_session::selection::Selection;
-use taskscope_trace::{ClockSource, ProblemKind, ReadOrder, Trace};
+use taskscope_trace::{ClockSource, OpenOptions, ProblemKind, ReadOrder, Trace};
 use taskscope_view::format::harmless;
 
 /// Runs the tool whose name the program was called by; `None` if it is none of ovni's.
@@ -102,9 +103,11 @@ fn ovniemu(options: Ovniemu) -> Run {
 
 fn try_ovniemu(options: Ovniemu) -> anyhow::Result<ExitCode> {
     let info = |text: String| eprintln!("ovniemu: INFO: {text}");
-    let trace = open(&trace_args(options.trace, options.clock_offsets), false)?;
+    let args = trace_args(options.trace, options.clock_offsets);
+    let part = TracePart::open(args, Selection::default(), false)?;
+    let trace = &part.trace;
     info(format!("loaded {} streams", trace.streams().len()));
-    let (system, violations) = emulation::system_of(&trace);
+    let (system, violations) = emulation::system_of(trace);
     info(format!(
         "loaded {} looms, {} processes, {} threads and {} cpus",
         system.looms.len(),
@@ -116,7 +119,6 @@ fn try_ovniemu(options: Ovniemu) -> anyhow::Result<ExitCode> {
     let job = emulate::Job {
         options: MachineOptions { all_models: options.all_models, breakdown: options.breakdown },
         judge,
-        selection: Selection::default(),
         gzip: false,
         directory: trace.root().to_path_buf(),
         pipes: false,
@@ -136,7 +138,7 @@ fn try_ovniemu(options: Ovniemu) -> anyhow::Result<ExitCode> {
     }
     info("emulation starts".to_owned());
     let printer = ViolationPrinter::new(judge, true, false).all(true).in_the_manner_of("ovniemu");
-    let verdict = emulate::emulate(&trace, &system, violations, &job, printer, |note| {
+    let verdict = emulate::emulate(&part, &system, violations, &job, printer, |note| {
         let is_warning = note.starts_with("large flush");
         eprintln!("ovniemu: {}: {note}", if is_warning { "WARN" } else { "INFO" });
     })?;
@@ -147,6 +149,11 @@ fn try_ovniemu(options: Ovniemu) -> anyhow::Result<ExitCode> {
     let count = verdict.count(judge, Severity::Error);
     eprintln!("ovniemu: ERROR: emulation finished with {count} errors");
     Ok(ExitCode::from(1))
+}
+
+/// ovni's events with the clocks and in the order in which they are stored.
+fn as_stored() -> OpenOptions {
+    OpenOptions { clocks: ClockSource::None, own_events: false, order: ReadOrder::Stored, orderless: None }
 }
 
 /// Prints the events of a trace.
@@ -164,7 +171,7 @@ fn ovnidump(options: Ovnidump) -> Run {
 }
 
 fn try_ovnidump(options: Ovnidump) -> anyhow::Result<ExitCode> {
-    let trace = open_in_order(&trace_args(options.trace, None), false, ClockSource::None, ReadOrder::Stored)?;
+    let trace = open_trace(&options.trace, &as_stored())?;
     let mut out = output::results();
     for merged in trace.merge() {
         let event = &merged.event;
@@ -204,8 +211,7 @@ struct Ovnitop {
 
 fn ovnitop(options: Ovnitop) -> Run {
     finish((|| {
-        let order = ReadOrder::Stored;
-        let trace = open_in_order(&trace_args(options.trace, None), false, ClockSource::None, order)?;
+        let trace = open_trace(&options.trace, &as_stored())?;
         let mut out = output::results();
         for (code, count) in top::sorted(&top::count_all(&trace)) {
             writeln!(out, "{code} {count:>10}").context("cannot print")?;

@@ -1,100 +1,26 @@
-//! What all reading verbs share: which trace and how, violations, progress, `^C`.
+//! What subcommands that read a trace share besides opening it: violations, problems, progress, `^C`.
 
 use crate::ignored_signals::IgnoredSignals;
 use crate::messages::Failure;
-use crate::newest::{self, UNNAMED};
 use crate::output;
 use anyhow::Context;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use taskscope_event::models;
-use taskscope_execution::filter::{Filter, Record, TimeRange, Value};
+use taskscope_execution::filter::{Record, Value};
 use taskscope_model::{Severity, Violation, ViolationCode};
-use taskscope_session::emulation;
 use taskscope_session::judgement::{Judge, Verdict};
-use taskscope_session::selection::{FIELDS_OF_EVENTS, Selection, field_of_stream, model_name};
-use taskscope_trace::{ClockSource, OpenError, OpenOptions, ReadOrder, Trace};
-use taskscope_view::format::{counted, harmless};
+use taskscope_session::selection::{Selection, field_of_stream, model_name};
+use taskscope_trace::Trace;
+use taskscope_view::format::harmless;
 
 /// Violations of one kind that are printed; further ones are counted, unless all are asked for.
 const SHOWN_PER_CODE: u64 = 20;
-
-/// Which trace to read.
-#[derive(clap::Args, Clone, Debug)]
-pub struct TraceArgs {
-    /// Trace directory, or a part of one (a loom, a process, a thread); where the trace is only read, the newest in the working
-    /// directory if none is named
-    #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
-    pub trace: PathBuf,
-    /// Offsets between the clocks of hosts (default: `clock-offsets.txt` in the trace)
-    #[arg(short = 'c', long = "clock-offsets", value_name = "FILE")]
-    pub clock_offsets: Option<PathBuf>,
-}
-
-impl TraceArgs {
-    /// Chooses the newest trace where none is named.
-    ///
-    /// # Errors
-    /// If there is none.
-    pub fn choose(&mut self) -> anyhow::Result<()> {
-        newest::choose(&mut self.trace)
-    }
-
-    /// Fails where no trace is named, for subcommands that change it.
-    pub fn require_named(&self, verb: &str) -> anyhow::Result<()> {
-        if self.trace.as_os_str() != UNNAMED {
-            return Ok(());
-        }
-        Err(Failure::new(format!("which trace? {verb} changes it, so none is chosen"))
-            .remedy(format!("taskscope {verb} TRACE"))
-            .into())
-    }
-
-    fn clocks(&self) -> ClockSource {
-        self.clock_offsets.clone().map_or(ClockSource::Beside, ClockSource::File)
-    }
-}
-
-/// Opens the trace for the verbs that play it.
-pub fn open(args: &TraceArgs, own_events: bool) -> anyhow::Result<Trace> {
-    open_in_order(args, own_events, args.clocks(), ReadOrder::Repaired)
-}
-
-/// Opens the trace.
-pub fn open_in_order(
-    args: &TraceArgs,
-    own_events: bool,
-    clocks: ClockSource,
-    order: ReadOrder,
-) -> anyhow::Result<Trace> {
-    let options = OpenOptions { clocks, own_events, order, orderless: None };
-    Trace::open(&args.trace, &options).map_err(|error| {
-        if matches!(error, OpenError::NoStreams { .. }) && crate::verbs::is_explained(&args.trace) {
-            return crate::verbs::no_streams::why(&args.trace).into();
-        }
-        let failure = Failure::new(error.to_string());
-        match &error {
-            OpenError::Unreadable { source, .. } if crate::verbs::is_denied(source) => {
-                failure.remedy(crate::verbs::for_others(&args.trace))
-            }
-            OpenError::Unreadable { .. } => failure.remedy("check the path: a trace is a directory"),
-            OpenError::NoStreams { .. } => failure
-                .why("a thread's stream is a directory with a stream.json and a stream.obs")
-                .remedy("record one: taskscope record -- PROGRAM"),
-            OpenError::PlayedLost { .. } => failure,
-            OpenError::ClockOffsets { .. } => failure.remedy(
-                "a line per host below a header: rank, host, median, mean and deviation in nanoseconds",
-            ),
-        }
-        .into()
-    })
-}
 
 /// Prints violations as they come.
 pub struct ViolationPrinter {
@@ -243,117 +169,12 @@ impl ViolationPrinter {
     }
 }
 
-/// Which events a verb is about.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub struct SelectionArgs {
-    /// Only this part of the time, such as 1.5s..2s or 10%..20% (docs/filter.md)
-    #[arg(long, value_name = "BEGIN..END")]
-    pub range: Option<String>,
-    /// Only events that pass this filter, such as 'thread = 101 and event ~ VT*' (docs/filter.md)
-    #[arg(long = "where", value_name = "FILTER")]
-    pub filter: Option<String>,
-}
-
-impl SelectionArgs {
-    /// What is meant.
-    pub fn parse(&self) -> anyhow::Result<Selection> {
-        let option =
-            |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} '{value}'"));
-        let given: Vec<String> =
-            [option("--range", &self.range), option("--where", &self.filter)].into_iter().flatten().collect();
-        Ok(Selection {
-            whole: false,
-            filter: parse_filter(self.filter.as_deref())?,
-            range: parse_range(self.range.as_deref())?,
-            words: (!given.is_empty()).then(|| given.join(" ")),
-        })
-    }
-}
-
-/// Parses `--where`.
-fn parse_filter(text: Option<&str>) -> anyhow::Result<Option<Filter>> {
-    let Some(text) = text else { return Ok(None) };
-    let filter = Filter::parse(text, &FIELDS_OF_EVENTS).map_err(|error| {
-        Failure::new(format!("cannot understand --where '{text}'"))
-            .why(error.to_string())
-            .remedy("--where 'thread = 101 and event ~ VT*' (see docs/filter.md)")
-    })?;
-    Ok(Some(filter))
-}
-
-/// Parses `--range`.
-pub fn parse_range(text: Option<&str>) -> anyhow::Result<TimeRange> {
-    let Some(text) = text else { return Ok(TimeRange::default()) };
-    TimeRange::parse(text).map_err(|error| {
-        Failure::new(format!("cannot understand --range '{text}'"))
-            .why(error.to_string())
-            .remedy("--range 1.5s..2s, --range ..200ms, --range 10%..20%")
-            .into()
-    })
-}
-
-/// Fails where damage leaves no event of a trace to read, so that an empty result is not taken for one.
-pub fn require_events(args: &TraceArgs, trace: &Trace) -> anyhow::Result<()> {
-    let has_events =
-        trace.event_count() > 0 || trace.locations().iter().any(|place| place.events().next().is_some());
-    let damage = trace.problems().iter().find(|problem| taskscope_session::is_damage(problem.kind));
-    match damage {
-        Some(damage) if !has_events => {
-            Err(nothing_to_read(&args.trace, damage.to_string(), trace.streams().len()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Fails where a thread that is asked for is not there.
-pub fn require_threads(trace: &Trace, threads: &[i64]) -> anyhow::Result<()> {
-    for tid in threads {
-        if !trace.streams().iter().any(|stream| stream.tid() == Some(*tid)) {
-            let known: Vec<String> = trace
-                .streams()
-                .iter()
-                .take(10)
-                .filter_map(|stream| Some(stream.tid()?.to_string()))
-                .collect();
-            return Err(Failure::new(format!("no thread has the id {tid}"))
-                .remedy(format!("ids are, among others: {}", known.join(", ")))
-                .into());
-        }
-    }
-    Ok(())
-}
-
-/// Fails where a range, nanoseconds since the trace's first event, holds no instant of the trace. Of one whose ends are
-/// given in different ways that is known only now.
-pub fn require_range(trace: &Trace, (begin_ns, end_ns): (i64, i64)) -> Result<(), Failure> {
-    let seconds = |ns: i64| format!("{:.9} s", ns as f64 / 1e9);
-    let length_ns = emulation::length_ns(trace);
-    let why = if begin_ns >= end_ns {
-        format!("the range would begin at {} and end at {}", seconds(begin_ns), seconds(end_ns))
-    } else if end_ns <= 0 {
-        "the range ends before the trace's first event".to_owned()
-    } else if begin_ns > length_ns {
-        format!("the trace ends {} after its first event, before the range begins", seconds(length_ns))
-    } else {
-        return Ok(());
-    };
-    Err(Failure::new("no event is selected").why(why))
-}
-
-/// There is a trace, and not one event in it.
-pub fn nothing_to_read(trace: &Path, why: String, streams: usize) -> anyhow::Error {
-    Failure::new(format!("nothing can be read from {}", trace.display()))
-        .why(why)
-        .kept(format!("{} without an event", counted(streams as u64, "stream")))
-        .into()
-}
-
 /// Problems of one kind that are printed one by one.
 const SHOWN_PROBLEMS: usize = 5;
 
 /// The header of a verb's output: what is wrong with what it read, counted by kind, then the first of each
 /// kind with their places. Nothing is said of a trace without problems.
-pub fn tell_problems(trace: &Trace) {
+pub fn print_problems(trace: &Trace) {
     let counts = problem_counts(trace);
     if counts.is_empty() {
         return;
@@ -534,11 +355,10 @@ impl Progress {
         }
     }
 
-    /// Likewise for a verb that prints while it works: nothing is shown where results scroll by.
-    pub fn beside_results(what: &'static str, total: u64) -> Self {
-        let mut progress = Progress::new(what, total);
-        progress.enabled &= !io::stdout().is_terminal();
-        progress
+    /// Hides it where results go to a terminal meanwhile.
+    pub fn beside_results(mut self) -> Self {
+        self.enabled &= !io::stdout().is_terminal();
+        self
     }
 
     /// As [`show`](Self::show), for callers that count every single thing.

@@ -1,10 +1,8 @@
 //! `taskscope check`: every violation of our consistency rules.
 
+use crate::opening::{SelectionArgs, TraceArgs, TracePart};
 use crate::output;
-use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, ViolationLine, ViolationPrinter, open, require_range,
-    select_violations,
-};
+use crate::reading::{Interruption, ViolationLine, ViolationPrinter, select_violations};
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -37,13 +35,11 @@ pub struct Args {
     pub allow: Vec<String>,
 }
 
-pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
-    args.trace.choose()?;
-    let selection = args.selection.parse()?;
-    let trace = open(&args.trace, true)?;
-    let selected = selection.of(&trace);
-    require_range(&trace, (selected.begin_ns, selected.end_ns))?;
-    let (system, violations) = emulation::system_of(&trace);
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    // Problems of the trace are violations here.
+    let part = TracePart::open(args.trace.clone(), args.selection.parse()?, true)?.require_range()?;
+    let (trace, selection) = (&part.trace, &part.selection);
+    let (system, violations) = emulation::system_of(trace);
     let mut machine = Machine::new(&system, MachineOptions::default(), NoViews);
     let mut verdict = Verdict::default();
     // The rules of device queues have names of their own.
@@ -51,31 +47,26 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let (of_devices, of_threads): (Vec<String>, Vec<String>) =
         args.allow.iter().cloned().partition(is_of_devices);
     let mut printer = ViolationPrinter::new(Judge::Own, true, args.json).all(args.all).allow(&of_threads)?;
-    let select = |violations| select_violations(violations, &trace, &selection);
+    let select = |violations| select_violations(violations, trace, selection);
     printer.take(select(violations), &mut verdict)?;
     let interruption = Interruption::watch()?;
-    let mut progress = Progress::new("events", trace.event_count());
-    let mut failure = None;
-    let played = emulation::play(&trace, &mut machine, |played, machine| {
-        progress.show(played.events);
-        if machine.has_violations()
-            && let Err(error) = printer.take(select(machine.take_violations()), &mut verdict)
-        {
-            failure = Some(error);
-            return ControlFlow::Break(());
-        }
-        if interruption.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    progress.finish();
-    if let Some(error) = failure {
-        return Err(error);
-    }
+    let played = part.play(
+        &mut machine,
+        &interruption,
+        |_| true,
+        |_, machine| {
+            if machine.has_violations() {
+                printer.take(select(machine.take_violations()), &mut verdict)?;
+            }
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
     if played.interrupted {
         let kept = format!("checked {} of {}", played.events, counted(trace.event_count(), "event"));
         return Err(interruption.failure(kept).into());
     }
     printer.summary(&verdict)?;
-    let devices = taskscope_session::devices::read_devices(&trace);
+    let devices = taskscope_session::devices::read_devices(trace);
     let broken = device_check::violations(&devices);
     let broken: Vec<_> = broken
         .into_iter()

@@ -1,10 +1,8 @@
 //! `taskscope dump`: events as text or JSON lines, in the total order.
 
+use crate::opening::{SelectionArgs, TraceArgs, TracePart};
 use crate::output;
-use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, open, problem_lines, require_events, require_range,
-    tell_problems,
-};
+use crate::reading::{Interruption, problem_lines};
 use anyhow::Context;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
@@ -47,30 +45,28 @@ pub struct Args {
     pub behaviour: super::choices::BehaviourChoice,
 }
 
-pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
-    args.trace.choose()?;
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(queue) = &args.queue {
-        return super::dump_queue::run(&args.trace.trace, queue, args.json);
+        return super::dump_queue::run(&args.trace.chosen()?.trace, queue, args.json);
     }
-    let selection = args.selection.parse()?;
-    let trace = open(&args.trace, !args.standard)?;
-    let selected = selection.of(&trace);
+    let part = TracePart::open(args.trace, args.selection.parse()?, !args.standard)?
+        .print_problems()
+        .require_events()?
+        .require_range()?;
+    let (trace, selected) = (&part.trace, part.selected());
     if let Some(by) = args.shown {
         let range = (selected.begin_ns, selected.end_ns);
-        return super::dump_shown::run(&trace, by, args.behaviour.into(), args.json, range);
+        return super::dump_shown::run(trace, by, args.behaviour.into(), args.json, range);
     }
     let interruption = Interruption::watch()?;
-    tell_problems(&trace);
-    require_events(&args.trace, &trace)?;
-    require_range(&trace, (selected.begin_ns, selected.end_ns))?;
     let mut out = output::results();
     if args.json {
-        for problem in problem_lines(&trace) {
+        for problem in problem_lines(trace) {
             output::write_json_line(&mut out, &problem).context("cannot print")?;
         }
     }
     // Where events scroll by, they are the progress.
-    let mut progress = Progress::beside_results("events", trace.event_count());
+    let mut progress = part.progress().beside_results();
     let mut printed = 0_u64;
     for (number, merged) in trace.merge().enumerate() {
         progress.show_sometimes(number as u64);

@@ -1,10 +1,8 @@
 //! `taskscope emulate`: Paraver views of a trace, equal to ovniemu's.
 
 use crate::messages::Failure;
-use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, require_events, require_range,
-    require_threads, tell_problems,
-};
+use crate::opening::{SelectionArgs, TraceArgs, TracePart, require_range};
+use crate::reading::{Interruption, ViolationPrinter};
 use anyhow::Context;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -18,8 +16,7 @@ use taskscope_model::{Machine, MachineOptions, System, Violation};
 use taskscope_session::emulation;
 use taskscope_session::instrumentation::Behaviour;
 use taskscope_session::judgement::{Judge, Verdict};
-use taskscope_session::selection::Selection;
-use taskscope_trace::{File, MergedEvent, OpenOptions, Trace};
+use taskscope_trace::{File, MergedEvent};
 use taskscope_view::format::shell_word;
 
 /// Write Paraver views of a trace: what threads and CPUs did, beside the trace or elsewhere.
@@ -77,21 +74,19 @@ fn behaviour_before_trace(name: &str) -> Result<Behaviour, String> {
     })
 }
 
-/// What to emulate, as meant.
+/// What to write of a part of a trace, and by whose rules to judge it.
 pub struct Job {
     pub options: MachineOptions,
     pub judge: Judge,
-    pub selection: Selection,
     pub gzip: bool,
     pub directory: PathBuf,
     /// Whether the user named the directory, and so means the pipes in it.
     pub pipes: bool,
 }
 
-pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
-    args.trace.choose()?;
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(behaviour) = args.nanos {
-        let trace = open(&args.trace, true)?;
+        let trace = args.trace.chosen()?.open(true)?;
         let directory = args.output.unwrap_or_else(|| trace.root().to_path_buf());
         super::emulate_nanos::write(&trace, &directory, behaviour)?;
         return Ok(ExitCode::SUCCESS);
@@ -104,37 +99,37 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             .remedy("taskscope check --where FILTER TRACE        (lists the violations of what is selected)")
             .into());
     }
-    let trace = open(&args.trace, false)?;
+    let mut part = TracePart::open(args.trace, selection, false)?;
     if !args.strict {
-        require_events(&args.trace, &trace)?;
+        part = part.require_events()?;
     }
-    require_threads(&trace, &args.threads)?;
+    part = part.require_threads(&args.threads)?;
+    // With -l, too: ovni's rules say nothing of some.
+    if !args.json {
+        part = part.print_problems();
+    }
+    let trace = &part.trace;
     let job = Job {
         options: MachineOptions { all_models: args.all_models, breakdown: args.breakdown },
         judge: if args.strict { Judge::Ovni { lint: true } } else { Judge::Own },
-        selection,
         gzip: args.gzip,
         pipes: args.output.is_some(),
         directory: args.output.unwrap_or_else(|| trace.root().to_path_buf()),
     };
     let printer = ViolationPrinter::new(job.judge, args.strict, args.json).all(args.all).beside_other_work();
-    // With -l, too: ovni's rules say nothing of some.
-    if !args.json {
-        tell_problems(&trace);
-    }
-    let (system, violations) = emulation::system_of(&trace);
-    let verdict = emulate(&trace, &system, violations, &job, printer, |note| eprintln!("note: {note}"))?;
+    let (system, violations) = emulation::system_of(trace);
+    let verdict = emulate(&part, &system, violations, &job, printer, |note| eprintln!("note: {note}"))?;
     // Device queues are no part of ovni's format: a view of their own, with the times of the others.
     // The trace was opened for ovni's events alone.
     let names = std::fs::read_dir(trace.root()).into_iter().flatten().flatten();
     let has_devices =
         names.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("devices"));
     let devices = if has_devices {
-        taskscope_session::devices::open_devices(trace.root())?.0
+        taskscope_session::devices::read_devices(&part.reopened()?)
     } else {
         taskscope_execution::devices::Devices::default()
     };
-    let origin = emulation::first_clock_ns(&trace).unwrap_or_else(|| devices.range().0 as i64);
+    let origin = emulation::first_clock_ns(trace).unwrap_or_else(|| devices.range().0 as i64);
     write_queues(&devices, origin.max(0) as u64, &job.directory)
         .with_context(|| format!("cannot write device.prv into {}", job.directory.display()))?;
     Ok(ExitCode::from(u8::from(args.strict && !verdict.accepts(job.judge))))
@@ -151,18 +146,19 @@ fn and_thread_in(filter: Option<Filter>, threads: &[i64]) -> Option<Filter> {
 
 /// Plays the trace into views. Violations go to the printer, remarks to `note`.
 pub fn emulate(
-    trace: &Trace,
+    part: &TracePart,
     system: &System,
     violations: Vec<Violation>,
     job: &Job,
     mut printer: ViolationPrinter,
     mut note: impl FnMut(&str),
 ) -> anyhow::Result<Verdict> {
+    let trace = &part.trace;
     let files = view_files(system, job.options);
-    let range = range_of_views(trace, &job.selection)?;
+    let range = range_of_views(part)?;
     // Views of a part without events would have records after their own end.
     require_range(trace, range).map_err(|failure| failure.kept("views that were written before"))?;
-    let selected = job.selection.of(trace);
+    let selected = part.selected();
     let interruption = Interruption::watch()?;
     let cannot_write = |error: std::io::Error| {
         Failure::new(format!("cannot write views into {}", job.directory.display()))
@@ -182,36 +178,25 @@ pub fn emulate(
     let mut machine = Machine::new(system, job.options, RangeObserver::new(writer, range));
     let mut verdict = Verdict::default();
     printer.take(violations, &mut verdict)?;
-    let mut progress = Progress::new("events", trace.event_count());
-    let (mut failure, mut are_untold) = (None, false);
+    let mut are_untold = false;
     let plays = |merged: &MergedEvent<'_>| selected.plays(merged);
-    let played = emulation::play_part(trace, &mut machine, plays, |played, machine| {
-        progress.show(played.events);
+    // After an error views that were cut are removed with their writer.
+    let played = part.play(&mut machine, &interruption, plays, |played, machine| {
         machine.take_notes().iter().for_each(|text| note(text));
         let mut violations = machine.take_violations();
-        if job.selection.filter.is_some() {
+        if part.selection.filter.is_some() {
             // Of what is missing, what was left out is no fault of the trace.
             are_untold |= !violations.is_empty();
             violations.clear();
         }
-        if !violations.is_empty()
-            && let Err(error) = printer.take(violations, &mut verdict)
-        {
-            failure = Some(error);
-            return ControlFlow::Break(());
+        if !violations.is_empty() {
+            printer.take(violations, &mut verdict)?;
         }
         // Before the range everything must be played, after it nothing.
         let past_range = played.end_ns >= range.1 && matches!(job.judge, Judge::Own);
-        if past_range || interruption.is_requested() || machine.observer.inner().has_failed() {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    });
-    progress.finish();
-    if let Some(error) = failure {
-        // Views that were cut are removed with their writer.
-        return Err(error);
-    }
+        let ends = past_range || machine.observer.inner().has_failed();
+        Ok(if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
     let descriptions: Vec<_> = files.iter().map(|file| (file.view, machine.describe(file.view))).collect();
     let mut writer = machine.into_observer().finish();
     if interruption.is_requested() {
@@ -237,13 +222,14 @@ pub fn emulate(
 
 /// The range in the time of the views, which begins with the first event of a `stream.obs`; ranges begin
 /// with the first event of the trace, which may be one of taskscope's own.
-fn range_of_views(trace: &Trace, selection: &Selection) -> anyhow::Result<(i64, i64)> {
-    let in_views = selection.of(trace);
+fn range_of_views(part: &TracePart) -> anyhow::Result<(i64, i64)> {
+    let (trace, selection) = (&part.trace, &part.selection);
+    let in_views = part.selected();
     let has_own = trace.streams().iter().any(|stream| stream.directory.join(File::Own.name()).exists());
     if selection.range == TimeRange::default() || !has_own {
         return Ok((in_views.begin_ns, in_views.end_ns));
     }
-    let whole = Trace::open(trace.root(), &OpenOptions::default()).context("cannot read the trace again")?;
+    let whole = part.reopened()?;
     let in_trace = selection.of(&whole);
     let earlier = in_views.origin_ns.saturating_sub(in_trace.origin_ns);
     Ok((in_trace.begin_ns.saturating_sub(earlier), in_trace.end_ns.saturating_sub(earlier)))

@@ -2,8 +2,8 @@
 
 use crate::messages::Failure;
 use crate::newest::newest;
+use crate::opening::SelectionArgs;
 use crate::output;
-use crate::reading::SelectionArgs;
 use anyhow::Context;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! `taskscope info`: what is in a trace, and how far it can be trusted.
 
 use crate::newest::{UNNAMED, choose};
+use crate::opening::SelectionArgs;
 use crate::output;
-use crate::reading::SelectionArgs;
 use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;

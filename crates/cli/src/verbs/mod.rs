@@ -17,8 +17,7 @@ pub mod import;
 pub mod import_device_records;
 pub mod info;
 pub mod no_streams;
-mod open_trace;
-mod profiles;
+pub mod profiles;
 pub mod record;
 pub mod report;
 pub mod slice;
@@ -27,5 +26,5 @@ pub mod sync;
 pub mod top;
 pub mod view;
 
-pub use no_streams::{is_being_recorded, is_explained};
-pub use open_trace::{for_others, is_denied, open, open_part, open_part_watched, open_soon};
+pub use crate::opening::{open, open_part, open_part_watched, open_soon};
+pub use no_streams::is_being_recorded;

@@ -57,11 +57,6 @@ pub fn why(trace: &Path) -> Failure {
         .remedy("give the directory that `taskscope record` or an ovni runtime wrote")
 }
 
-/// Whether the directory stores why nothing was recorded into it.
-pub fn is_explained(trace: &Path) -> bool {
-    RunFile::load(trace).ok().flatten().is_some_and(|run| run.not_recorded.is_some())
-}
-
 /// Whether `record` still waits for the program, as far as that can be seen from this host.
 pub fn is_being_recorded(run: &RunFile) -> bool {
     let here = nix::unistd::gethostname().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Profiles, and call paths of traces and profiles, for the verbs that read either.
 
 use crate::messages::Failure;
+use crate::opening::a_profile;
 use std::path::{Path, PathBuf};
 use taskscope_analysis::call_paths::{CallPathOptions, TaskContext, profile_of};
 use taskscope_analysis::call_views::Column;
@@ -17,7 +18,7 @@ pub fn column(text: &str) -> Result<Column, String> {
 pub fn check_context(profile: &Path, context: TaskContext) -> anyhow::Result<()> {
     match context {
         TaskContext::Creation => Ok(()),
-        TaskContext::Execution => Err(super::open_trace::a_profile(profile).into()),
+        TaskContext::Execution => Err(a_profile(profile).into()),
     }
 }
 

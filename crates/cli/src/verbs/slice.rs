@@ -1,9 +1,8 @@
 //! `taskscope slice`: a part of a trace as a trace of its own.
 
 use crate::messages::Failure;
-use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, open, require_range, require_threads, tell_problems,
-};
+use crate::opening::{SelectionArgs, TraceArgs, TracePart};
+use crate::reading::Interruption;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,9 +34,8 @@ pub struct Args {
     pub models: Vec<String>,
 }
 
-pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
-    args.trace.choose()?;
-    let selection = args.selection.parse()?;
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let trace_args = args.trace.chosen()?;
     for name in &args.models {
         if !MODELS.iter().any(|model| model.name == name) {
             let names: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
@@ -51,25 +49,25 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             .remedy("give a new directory: taskscope slice -o NEW TRACE")
             .into());
     }
-    if lies_in(&args.output, &args.trace.trace) {
+    if lies_in(&args.output, &trace_args.trace) {
         return Err(Failure::new(format!("{} lies in the trace", args.output.display()))
             .why("its streams would be read as further ones of the trace")
             .kept("the trace is as it was")
             .remedy("give a directory outside of it: taskscope slice -o NEW TRACE")
             .into());
     }
-    let trace = open(&args.trace, true)?;
-    require_threads(&trace, &args.threads)?;
-    tell_problems(&trace);
-    let selected = selection.of(&trace);
-    require_range(&trace, (selected.begin_ns, selected.end_ns))?;
-    let clocks = (selection.range != TimeRange::default()).then(|| {
+    let part = TracePart::open(trace_args, args.selection.parse()?, true)?
+        .require_threads(&args.threads)?
+        .print_problems()
+        .require_range()?;
+    let (trace, selected) = (&part.trace, part.selected());
+    let clocks = (part.selection.range != TimeRange::default()).then(|| {
         let clock = |time: i64| if time == i64::MAX { time } else { selected.origin_ns.saturating_add(time) };
         (clock(selected.begin_ns.max(0)), clock(selected.end_ns))
     });
     let slice = Slice { clocks, threads: args.threads, models: args.models };
     let interruption = Interruption::watch()?;
-    let mut progress = Progress::new("events", trace.event_count());
+    let mut progress = part.progress();
     let sliced = trace.write_part(
         &slice,
         &args.output,
@@ -107,7 +105,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         );
         eprintln!(
             "note: for causes of a part: taskscope report --range BEGIN..END {}",
-            shell_word(&args.trace.trace)
+            shell_word(trace.root())
         );
     }
     if (0..trace.streams().len()).any(|stream| selected.part_of(stream) == Part::Passing) {

@@ -1,7 +1,8 @@
 //! `taskscope sort`: regions of unsorted events in their order, in the files.
 
 use crate::messages::Failure;
-use crate::reading::{Interruption, Progress, TraceArgs, open, tell_problems};
+use crate::opening::TraceArgs;
+use crate::reading::{Interruption, Progress, print_problems};
 use std::path::Path;
 use std::process::ExitCode;
 use taskscope_trace::{File, ProblemKind, Stream};
@@ -25,14 +26,14 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.trace.require_named("sort")?;
-    let trace = open(&args.trace, true)?;
+    let trace = args.trace.open(true)?;
     let unsorted = |file: File| {
         trace
             .streams()
             .iter()
             .filter(move |stream| stream.file(file).is_some_and(|file| file.needs_sorting()))
     };
-    tell_problems(&trace);
+    print_problems(&trace);
     let interruption = Interruption::watch()?;
     let bytes_of =
         |which: File, stream: &Stream| stream.file(which).map_or(0, |file| file.bytes().len() as u64);

@@ -2,15 +2,15 @@
 //! measured them while they were recorded.
 
 use crate::messages::Failure;
+use crate::opening::{TraceArgs, open_trace};
 use crate::output;
-use crate::reading::{TraceArgs, open_in_order};
 use anyhow::Context;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::ExitCode;
 use taskscope_event::models::messages;
 use taskscope_trace::{
-    ClockDrift, ClockOffset, ClockOffsets, ClockSource, DRIFT_FILE, ReadOrder, Trace, drifts_to_text,
+    ClockDrift, ClockOffset, ClockOffsets, ClockSource, DRIFT_FILE, OpenOptions, Trace, drifts_to_text,
     replace_file,
 };
 
@@ -27,7 +27,8 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.trace.require_named("sync")?;
-    let trace = open_in_order(&args.trace, true, ClockSource::None, ReadOrder::Repaired)?;
+    let trace =
+        open_trace(&args.trace.trace, &OpenOptions { clocks: ClockSource::None, ..OpenOptions::default() })?;
     let hosts: BTreeSet<&str> = trace.streams().iter().map(|stream| stream.metadata.host()).collect();
     let inside = trace.root().join("clock-offsets.txt");
     let (offsets, drifts, is_new) = match &args.trace.clock_offsets {

@@ -1,10 +1,8 @@
 //! `taskscope top`: how often each event occurs.
 
+use crate::opening::{SelectionArgs, TraceArgs, TracePart};
 use crate::output;
-use crate::reading::{
-    Interruption, ProblemLine, Progress, SelectionArgs, TraceArgs, open, problem_lines, require_events,
-    require_range, tell_problems,
-};
+use crate::reading::{Interruption, ProblemLine, problem_lines};
 use anyhow::Context;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -74,16 +72,14 @@ fn event_counts(counts: &BTreeMap<Code, u64>) -> Vec<EventCount> {
     sorted(counts).into_iter().map(one).collect()
 }
 
-pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
-    args.trace.choose()?;
-    let selection = args.selection.parse()?;
-    let trace = open(&args.trace, !args.standard)?;
-    let selected = selection.of(&trace);
-    tell_problems(&trace);
-    require_events(&args.trace, &trace)?;
-    require_range(&trace, (selected.begin_ns, selected.end_ns))?;
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let part = TracePart::open(args.trace, args.selection.parse()?, !args.standard)?
+        .print_problems()
+        .require_events()?
+        .require_range()?;
+    let (trace, selected) = (&part.trace, part.selected());
     let interruption = Interruption::watch()?;
-    let mut progress = Progress::new("events", trace.event_count());
+    let mut progress = part.progress();
     let mut per_thread: Vec<BTreeMap<Code, u64>> = Vec::new();
     let mut read = 0;
     // No order is needed to count, so streams are read one after the other.
@@ -109,7 +105,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     progress.finish();
     // Device queues are no threads: their events are counted where no filter asks for one.
     let locations: Vec<_> =
-        trace.locations().iter().filter(|_| selection.filter.is_none() && !args.standard).collect();
+        trace.locations().iter().filter(|_| part.selection.filter.is_none() && !args.standard).collect();
     for location in &locations {
         let mut counts = BTreeMap::new();
         for event in location.events() {
@@ -134,7 +130,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             threads: threads
                 .map(|(path, counts)| StreamCounts { stream: path, events: event_counts(counts) })
                 .collect(),
-            problems: problem_lines(&trace),
+            problems: problem_lines(trace),
         };
         output::write_json_line(&mut out, &document).context("cannot print")?;
     } else {

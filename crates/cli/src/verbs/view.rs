@@ -3,8 +3,8 @@
 use crate::ignored_signals::IgnoredSignals;
 use crate::messages::Failure;
 use crate::newest::{UNNAMED, choose};
+use crate::opening::parse_range;
 use crate::output::Shown;
-use crate::reading::parse_range;
 use crate::watch::Watch;
 use anstyle::Style;
 use std::io::Write;

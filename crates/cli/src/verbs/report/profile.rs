@@ -2,8 +2,9 @@
 
 use super::page::write_page;
 use super::request::{Form, Request, SectionName};
+use crate::opening::a_profile;
 use crate::output;
-use crate::verbs::{open_trace, profiles};
+use crate::verbs::profiles;
 use anyhow::Context;
 use std::io::Write;
 use std::process::ExitCode;
@@ -27,7 +28,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     let Some((profile, kept)) = profiles::open_profile(&request.trace)? else { return Ok(None) };
     let asks_for_more = request.sections.iter().any(|name| !SECTIONS.contains(name));
     if matches!(request.form, Form::Timeline) || request.selection.words.is_some() || asks_for_more {
-        return Err(open_trace::a_profile(&request.trace).into());
+        return Err(a_profile(&request.trace).into());
     }
     profiles::check_context(&request.trace, request.paths.context)?;
     let paths = CallPaths::of(&profile, kept, None);

@@ -1,15 +1,15 @@
 //! What instrumented threads or tasks showed, in `taskscope report`.
 
 use crate::messages::Failure;
+use crate::opening::open_trace;
 use crate::verbs::choices::BehaviourChoice;
 use crate::verbs::dump_shown::By;
-use anyhow::Context;
 use std::path::Path;
 use taskscope_event::models::{instrument, model_of};
 use taskscope_session::Session;
 use taskscope_session::instrumentation::{self, Behaviour, Names, Times, TimesOptions};
 use taskscope_session::selection::Selection;
-use taskscope_trace::{OpenOptions, Trace};
+use taskscope_trace::OpenOptions;
 use taskscope_view::instrumentation::{Instrumentation, LANES_IN_JSON, ShownTimes};
 
 /// How to look at what programs emit of themselves.
@@ -75,8 +75,7 @@ impl ShownRequest {
         lanes: usize,
         with: impl FnOnce(ShownTimes<'_>) -> T,
     ) -> anyhow::Result<T> {
-        let trace = Trace::open(trace, &OpenOptions::default())
-            .with_context(|| format!("cannot read {}", trace.display()))?;
+        let trace = open_trace(trace, &OpenOptions::default())?;
         let names = Names::of(&trace);
         let options = TimesOptions { by: self.by, behaviour: self.behaviour, lanes };
         let times = Times::of(&trace, &names, selection, options);
