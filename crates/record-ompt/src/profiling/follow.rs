@@ -312,7 +312,7 @@ impl Moment<'_> {
     pub fn follow_joining(&mut self, depth: usize) {
         let (at, cause) = (self.at, self.thread.cause());
         self.thread.leave_work_of_team(at);
-        let Thread { profile, sampler, wait_return, is_paused, .. } = &mut *self.thread;
+        let Thread { profile, sampler, is_paused, .. } = &mut *self.thread;
         let Some(follower) = profile.as_deref_mut() else { return };
         // Who arrives does not look at what others write.
         follower.switch(cause, at);
@@ -321,7 +321,8 @@ impl Moment<'_> {
         if *is_paused {
             return;
         }
-        follower.waits.begin(Marker::JoinBarrier, depth, at, (context, *wait_return));
+        // Its place is the region: no body is left, and no call that waits.
+        follower.waits.begin(Marker::JoinBarrier, depth, at, (context, 0));
         let team = teams::team(number);
         if let Some((team, wait)) = team.zip(follower.waits.innermost()) {
             // Whoever is to blame was in the team's context, where no path is needed.
@@ -475,10 +476,9 @@ impl Moment<'_> {
     fn end_long_wait(&mut self) {
         let innermost = self.thread.profile.as_mut().and_then(|follower| follower.waits.innermost());
         let Some(Wait { kind, codeptr, barrier, .. }) = innermost.copied() else { return };
-        let path = if codeptr == 0 || kind == Marker::JoinBarrier {
-            0
-        } else {
-            self.path_here(codeptr as *const core::ffi::c_void, self.thread.exit_here())
+        let path = match codeptr {
+            0 => 0,
+            _ => self.path_here(codeptr as *const core::ffi::c_void, self.thread.exit_here()),
         };
         let at = self.at;
         if let Some(Follower { waits, counted, role, members, .. }) = self.thread.profile.as_deref_mut() {
