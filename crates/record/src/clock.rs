@@ -18,7 +18,7 @@
 //! [`LARGEST_ERROR_NS`] (so a busy machine and the first milliseconds of a process have shorter spans).
 //! Beyond that only a kernel that changes its clock's own rate within a span moves it.
 //!
-//! Where the counter is not invariant, every reading is a `clock_gettime`.
+//! Where the counter is not invariant, or [`CLOCK_VARIABLE`] asks for it, every reading is a `clock_gettime`.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*, fence};
 
@@ -29,6 +29,9 @@ const MAX_SPAN_NS: u64 = 100_000_000;
 const LARGEST_ERROR_NS: u64 = 100;
 /// How long the rate is measured before the first anchor; readings ask the kernel meanwhile.
 const FIRST_MEASUREMENT_NS: u64 = 1_000_000;
+
+/// `kernel`: every reading asks the kernel, also where the counter could be used.
+pub const CLOCK_VARIABLE: &str = "TASKSCOPE_CLOCK";
 
 /// Where the time comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,7 +305,7 @@ pub(crate) fn start() {
     if TABLE.source() == Source::Counter {
         return;
     }
-    if !counter_is_invariant() {
+    if !counter_is_invariant() || std::env::var_os(CLOCK_VARIABLE).is_some_and(|source| source == "kernel") {
         return;
     }
     HAS_ORDERED_COUNTER.store(has_ordered_counter(), Relaxed);
