@@ -92,7 +92,7 @@ taskscope_name_data(const void *data, size_t bytes, const char *name)
 __extension__ typedef unsigned __int128 taskscope_wide_;
 
 struct taskscope_recorder_ {
-	uint32_t state, busy, pending, gate;
+	uint32_t state, busy, pending, filter;
 	uintptr_t owner;
 	void *user;
 	struct {
@@ -105,7 +105,7 @@ struct taskscope_recorder_ {
 
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, state) == 0);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, pending) == 8);
-TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, gate) == 12);
+TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, filter) == 12);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, owner) == 16);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, clock) == 32);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, position) == 72);
@@ -156,8 +156,8 @@ taskscope_store_(uint32_t head, const void *payload, uint32_t bytes, uint32_t ki
 	struct taskscope_recorder_ *r = taskscope_current_;
 	if (__builtin_expect(r == NULL || r->owner != taskscope_thread_pointer_(), 0))
 		goto slow;
-	if (__builtin_expect(__atomic_load_n(&r->gate, __ATOMIC_RELAXED) != 0, 0) && kind != 2) {
-		if (r->gate == 1)
+	if (__builtin_expect(__atomic_load_n(&r->filter, __ATOMIC_RELAXED) != 0, 0) && kind != 2) {
+		if (r->filter == 1)
 			return;
 		goto slow;
 	}
@@ -217,8 +217,8 @@ taskscope_put_(uint32_t head, const void *payload, uint32_t bytes, uint32_t is_e
 	struct taskscope_recorder_ *r = taskscope_current_;
 	if (__builtin_expect(r == NULL || r->owner != taskscope_thread_pointer_(), 0))
 		goto slow;
-	if (__builtin_expect(__atomic_load_n(&r->gate, __ATOMIC_RELAXED) != 0, 0)) {
-		if (r->gate == 1 && !is_end)
+	if (__builtin_expect(__atomic_load_n(&r->filter, __ATOMIC_RELAXED) != 0, 0)) {
+		if (r->filter == 1 && !is_end)
 			return 0;
 		goto slow;
 	}
@@ -302,7 +302,7 @@ taskscope_begin(uint32_t span)
 		uint32_t type;
 	} payload = {span, 0};
 	struct taskscope_open open = {span, 0, 0};
-	if (taskscope_current_ != NULL && __atomic_load_n(&taskscope_current_->gate, __ATOMIC_RELAXED) == 1)
+	if (taskscope_current_ != NULL && __atomic_load_n(&taskscope_current_->filter, __ATOMIC_RELAXED) == 1)
 		open.value = 0;
 	else
 		taskscope_store_(0x5b4d4f0bu, &payload, 12, 1);
@@ -324,7 +324,7 @@ taskscope_task_begin(uint32_t task)
 {
 	uint32_t payload[2] = {task, 0};
 	struct taskscope_open open = {task, 0, 1};
-	if (taskscope_current_ != NULL && __atomic_load_n(&taskscope_current_->gate, __ATOMIC_RELAXED) == 1)
+	if (taskscope_current_ != NULL && __atomic_load_n(&taskscope_current_->filter, __ATOMIC_RELAXED) == 1)
 		open.value = 0;
 	else
 		taskscope_store_(0x78545607u, payload, 8, 1);

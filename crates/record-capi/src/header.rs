@@ -9,9 +9,9 @@ use taskscope_record::layout;
 pub fn text() -> String {
     let head = |code: Code, bytes: usize| format!("{:#010x}u", head_word(size_code(bytes), code));
     let values = [
-        ("OFFSET_DOOR", layout::DOOR.to_string()),
+        ("OFFSET_ENTRY_LOCK", layout::ENTRY_LOCK.to_string()),
         ("OFFSET_PENDING", layout::PENDING.to_string()),
-        ("OFFSET_GATE", layout::GATE.to_string()),
+        ("OFFSET_FILTER", layout::FILTER.to_string()),
         ("OFFSET_OWNER", layout::OWNER.to_string()),
         ("OFFSET_CLOCK", layout::CLOCK.to_string()),
         ("OFFSET_POSITION", layout::POSITION.to_string()),
@@ -68,7 +68,7 @@ mod tests {
     fn the_library_is_not_older_than_what_the_header_needs() {
         use taskscope_record::layout::*;
         // The header reads them as neighbours.
-        assert_eq!(PENDING, DOOR + 8);
+        assert_eq!(PENDING, ENTRY_LOCK + 8);
         assert_eq!(CLOCK_BYTES, 40);
     }
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use taskscope_event::models::{messages, mpi, ovni};
 use taskscope_event::spec::Effect;
-use taskscope_ompt::shared::{Call, Moment, Pair, record, start_recording};
+use taskscope_ompt::shared::{Call, Moment, SectionCodes, record, start_recording};
 use taskscope_record::{Json, process};
 
 use crate::arguments::{Arguments, Kind};
@@ -221,7 +221,7 @@ fn look_up(row: &Row) -> Call {
         }
     }
     match pair {
-        [Some(begin), Some(end)] => Call::Standard(Pair::new(begin, end)),
+        [Some(begin), Some(end)] => Call::Standard(SectionCodes::new(begin, end)),
         _ => Call::Numbered(row.number),
     }
 }

@@ -13,13 +13,13 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use taskscope_event::models::{omp, recorder as pause};
-use taskscope_record::{gate, process};
+use taskscope_record::{event_filter, process};
 
 use crate::profiling;
 use crate::thread::{Moment, record};
 
 /// `off`: recording starts paused. The same variable as for programs that instrument themselves.
-use gate::SWITCH_VARIABLE;
+use event_filter::SWITCH_VARIABLE;
 /// The number of a signal that pauses and starts recording in turns.
 pub const SIGNAL_VARIABLE: &str = "TASKSCOPE_CONTROL_SIGNAL";
 

@@ -14,10 +14,10 @@ use core::cell::Cell;
 
 use taskscope_event::models::omp;
 
-use crate::pair::Pair;
+use crate::payload::two;
 use crate::profiling::Cause;
+use crate::sections::SectionCodes;
 use crate::thread::Moment;
-use crate::word::two;
 
 /// ovni's emulator keeps at most 512 values per stack. Beyond this depth only the innermost thing is
 /// shown: the one beneath is ended while something lies on it, and begun again afterwards.
@@ -44,9 +44,9 @@ pub enum Open {
     /// An explicit task that runs.
     Task { id: u32 },
     /// A worksharing construct of this type and OMPT kind; not every kind is a section of ovni's.
-    Work { typeid: u32, kind: u8, pair: Option<Pair> },
+    Work { typeid: u32, kind: u8, codes: Option<SectionCodes> },
     /// A wait, or a critical construct; what the thread does in it, as a sample's state.
-    Section { pair: Pair, state: u32 },
+    Section { codes: SectionCodes, state: u32 },
     /// The scope of a taskgroup.
     Taskgroup,
     /// A masked construct.
@@ -464,8 +464,8 @@ impl Moment<'_> {
 
     /// Closes the innermost such section of the current context.
     #[inline(always)]
-    pub fn close_section(&mut self, pair: Pair) {
-        let is_it = |open| matches!(open, Open::Section { pair: opened, .. } if opened == pair);
+    pub fn close_section(&mut self, codes: SectionCodes) {
+        let is_it = |open| matches!(open, Open::Section { codes: opened, .. } if opened == codes);
         if !self.close_if_on_top(is_it) {
             self.close_in_context(is_it);
         }

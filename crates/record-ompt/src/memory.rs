@@ -8,8 +8,9 @@ use taskscope_event::models::omp;
 use crate::abi::{self, Data, endpoint};
 use crate::frames::Open;
 use crate::mutexes::wait_kind;
+use crate::payload::two;
 use crate::thread::record;
-use crate::word::{EXPLICIT, Word, two};
+use crate::tool_data::{EXPLICIT, ToolData};
 
 /// `ompt_callback_flush`.
 pub unsafe extern "C" fn flush(_thread: *mut Data, codeptr: *const c_void) {
@@ -88,7 +89,7 @@ pub unsafe extern "C" fn task_dependence(source: *mut Data, sink: *mut Data) {
     if !EDGES_ARE_WANTED.load(Relaxed) {
         return;
     }
-    let (source, sink) = (Word::load(source), Word::load(sink));
+    let (source, sink) = (ToolData::load(source), ToolData::load(sink));
     if source.has(EXPLICIT) && sink.has(EXPLICIT) {
         record(|moment| {
             moment.recorder.own_point(moment.at, omp::TASK_EDGE, two(source.id(), sink.id()));

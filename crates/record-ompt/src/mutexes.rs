@@ -7,8 +7,8 @@ use taskscope_event::models::wait::{self, kind};
 
 use crate::abi::{endpoint, mutex};
 use crate::frames::Open;
-use crate::pair;
 use crate::profiling;
+use crate::sections;
 use crate::thread::{Moment, record};
 
 /// `ompt_callback_mutex_acquire`: comes for every acquire, contended or not. A test waits for
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn mutex_acquire(
         moment.tell_wait_object(wait_kind(mutex_kind), object, site);
         let state = wait_state(mutex_kind);
         moment.thread.wait_return = codeptr as u64;
-        moment.open(Open::Section { pair: pair::ACQUIRING, state }, site);
+        moment.open(Open::Section { codes: sections::ACQUIRING, state }, site);
     });
 }
 
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, codeptr:
         }
         moment.tell_held(wait::ACQUIRED, object, mutex_kind);
         if mutex_kind == mutex::CRITICAL {
-            moment.open(Open::Section { pair: pair::CRITICAL, state: state::WORK_PARALLEL }, 0);
+            moment.open(Open::Section { codes: sections::CRITICAL, state: state::WORK_PARALLEL }, 0);
         }
     });
 }
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn mutex_released(mutex_kind: c_int, object: u64, _codeptr
             moment.follow_released(object);
         }
         if mutex_kind == mutex::CRITICAL {
-            moment.close_section(pair::CRITICAL);
+            moment.close_section(sections::CRITICAL);
         }
         moment.tell_held(wait::RELEASED, object, mutex_kind);
     });
@@ -131,6 +131,6 @@ impl Moment<'_> {
 
     #[inline(always)]
     fn end_acquiring(&mut self) {
-        self.close_section(pair::ACQUIRING);
+        self.close_section(sections::ACQUIRING);
     }
 }

@@ -18,7 +18,7 @@ use crate::abi::{self, Data};
 use crate::dictionary;
 use crate::modules;
 use crate::sampling::read_anywhere;
-use crate::word::{HELPERS, LEAGUE, TEAMS_BODY, Word};
+use crate::tool_data::{HELPERS, LEAGUE, TEAMS_BODY, ToolData};
 use crate::{chain, profiling};
 
 /// Words from a team's word to its body, to the function that starts it, to its arguments, and to the return address.
@@ -113,7 +113,7 @@ pub fn of_team(team: *mut Data, fork: Option<u64>) -> Option<(Outlined, u64)> {
     if !abi::is_object(team) || !are_runtimes_own() || profiling::is_on() {
         return None;
     }
-    let word = Word::load(team);
+    let word = ToolData::load(team);
     if word.flags() & (HELPERS | LEAGUE | TEAMS_BODY) != 0 {
         return None;
     }
@@ -157,7 +157,7 @@ pub fn of_task(task: *const Data) -> Outlined {
     }
 }
 
-/// Searches where tasks have their bodies, if that is not known. For the long way of a task's creation.
+/// Searches where tasks have their bodies, if that is not known. For the slow path of a task's creation.
 #[inline(always)]
 pub fn look_for_tasks(task: *const Data) {
     if TASK.known().is_none() && TASK.searches.load(Relaxed) < MAX_SEARCHES {

@@ -12,7 +12,7 @@ use crate::sampling::paths::Creating;
 use crate::sampling::{self, levels, stack_pointer_here};
 use crate::tasks;
 use crate::thread::{Kind, Moment, OTHER_THREAD, Thread, attach, record, record_after};
-use crate::word::{HELPERS, LEAGUE, TEAMS_BODY, Word};
+use crate::tool_data::{HELPERS, LEAGUE, TEAMS_BODY, ToolData};
 
 /// `ompt_callback_thread_begin`.
 pub unsafe extern "C" fn thread_begin(thread_type: c_int, _thread: *mut Data) {
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn parallel_begin(
             && flags as u32 & parallel_flag::TEAM != 0
             && dictionary::is_in_runtime(codeptr)
         {
-            Word::new(0, 0, HELPERS).store(parallel);
+            ToolData::new(0, 0, HELPERS).store(parallel);
             return;
         }
         // In a profile the place of the site holds the team.
@@ -59,13 +59,13 @@ pub unsafe extern "C" fn parallel_begin(
             None => moment.site_of_region(codeptr),
         };
         let region = moment.thread.regions.take();
-        let is_body = codeptr.is_null() && Word::load(task).has(LEAGUE);
+        let is_body = codeptr.is_null() && ToolData::load(task).has(LEAGUE);
         let of_teams = match flags as u32 & parallel_flag::LEAGUE {
             0 if is_body => TEAMS_BODY,
             0 => 0,
             _ => LEAGUE,
         };
-        Word::new(region, site, of_teams).store(parallel);
+        ToolData::new(region, site, of_teams).store(parallel);
         moment.thread.remember_fork(region, codeptr);
         moment.thread.requested = requested;
         let flags = flags as u32 | if is_body { omp::RUNTIMES_OWN } else { 0 };
@@ -111,12 +111,12 @@ pub unsafe extern "C" fn parallel_end(
             let team = moment.thread.frames.top().map_or(0, |frame| frame.site);
             moment.follow_region_end(team);
             if sampling::is_active() {
-                let is_body = codeptr.is_null() && Word::load(task).has(LEAGUE);
+                let is_body = codeptr.is_null() && ToolData::load(task).has(LEAGUE);
                 moment.end_sampled_region(task, codeptr, is_body);
             }
             moment.close_top(None);
-            if Word::load(task).has(LEAGUE) {
-                moment.restore_body_of_teams(Word::load(task).id());
+            if ToolData::load(task).has(LEAGUE) {
+                moment.restore_body_of_teams(ToolData::load(task).id());
             }
             moment.follow_joined();
             if let Some(follower) = moment.thread.profile.as_deref_mut() {
@@ -145,38 +145,38 @@ pub unsafe extern "C" fn implicit_task(
             moment.open_fork(Some(parallel), before);
             let forked = match moment.thread.frames.top() {
                 Some(frame) => match frame.open {
-                    Open::Region { region } => Some(Word::new(region, frame.site, 0)),
+                    Open::Region { region } => Some(ToolData::new(region, frame.site, 0)),
                     _ => None,
                 },
                 None => None,
             };
-            let word = forked.unwrap_or_else(|| {
+            let data = forked.unwrap_or_else(|| {
                 // A member that did not fork the team comes from its pool with nothing open.
                 moment.close_all();
-                let word = Word::load(parallel);
+                let data = ToolData::load(parallel);
                 match moment.site_of_team(parallel, None) {
-                    Some(site) => Word::new(word.id(), site, word.flags()),
-                    None => word,
+                    Some(site) => ToolData::new(data.id(), site, data.flags()),
+                    None => data,
                 }
             });
-            if word.has(HELPERS) {
+            if data.has(HELPERS) {
                 moment.become_helper();
             }
             // LLVM's runtime names no region for the member of a league of one.
-            let of_teams = match flags as u32 & task_flag::INITIAL != 0 && word.id() != 0 {
+            let of_teams = match flags as u32 & task_flag::INITIAL != 0 && data.id() != 0 {
                 true => LEAGUE,
-                false => Word::load(parallel).flags() & (LEAGUE | TEAMS_BODY),
+                false => ToolData::load(parallel).flags() & (LEAGUE | TEAMS_BODY),
             };
-            Word::new(word.id(), word.site(), of_teams).store(task);
-            if word.id() != 0 {
-                moment.begin_member(word, index, team);
+            ToolData::new(data.id(), data.site(), of_teams).store(task);
+            if data.id() != 0 {
+                moment.begin_member(data, index, team);
                 if forked.is_some() && team < moment.thread.requested && of_teams == 0 {
-                    moment.record_team_limits(word.id(), word.site());
+                    moment.record_team_limits(data.id(), data.site());
                 }
             }
         } else {
-            // An initial task outside any league has the word 0, and no member has.
-            let region = Word::load(task).id();
+            // An initial task outside any league has the data 0, and no member has.
+            let region = ToolData::load(task).id();
             forget_copy(task, index);
             let is_it = |open| matches!(open, Open::Member { region: known, .. } if known == region);
             if moment.uncover(status::SWITCH as u32, is_it) {
@@ -186,20 +186,20 @@ pub unsafe extern "C" fn implicit_task(
     });
 }
 
-/// LLVM's runtime names a worker a copy of its implicit task's word at the end, which lies in the thread
+/// LLVM's runtime names a worker a copy of its implicit task's data at the end, which lies in the thread
 /// and is used again for the worker's next `taskwait depend`. It aborts the program
-/// (`taskwait_task_data->ptr == NULL`) if a tool has left something in it. The words of primary threads
+/// (`taskwait_task_data->ptr == NULL`) if a tool has left something in it. Those of primary threads
 /// (`index` 0) are no copies, and may be another team's by now.
 pub fn forget_copy(task: *mut Data, index: c_uint) {
     if index != 0 {
-        Word(0).store(task);
+        ToolData(0).store(task);
     }
 }
 
 impl Thread {
     fn remember_fork(&mut self, region: u32, codeptr: *const c_void) {
         if self.frames.is_empty() {
-            // Some may have ended without a word.
+            // Some may have ended without a report.
             self.forks.clear();
         }
         if self.forks.try_reserve(1).is_ok() {
@@ -264,14 +264,14 @@ impl Moment<'_> {
         }
     }
 
-    /// gcc's programs under LLVM's runtime: a region of one thread in `teams` has the task of their body, whose word is to be
+    /// gcc's programs under LLVM's runtime: a region of one thread in `teams` has the task of their body, whose data is to be
     /// again what it was.
     fn restore_body_of_teams(&mut self, league: u32) {
         let Some(body) = self.thread.frames.innermost_context() else { return };
         if let Open::Member { region, .. } = body.open
             && region != league
         {
-            Word::new(region, body.site, TEAMS_BODY).store(levels::current_task());
+            ToolData::new(region, body.site, TEAMS_BODY).store(levels::current_task());
         }
     }
 
@@ -286,16 +286,16 @@ impl Moment<'_> {
         }
     }
 
-    fn begin_member(&mut self, word: Word, index: u32, team: u32) {
-        let region = word.id();
+    fn begin_member(&mut self, data: ToolData, index: u32, team: u32) {
+        let region = data.id();
         self.thread.last_work_site = 0;
         self.follow_works();
-        self.follow_member(region, word.site(), index, team);
+        self.follow_member(region, data.site(), index, team);
         let mut payload = [0; 12];
         for (part, value) in payload.chunks_exact_mut(4).zip([region, index, team]) {
             part.copy_from_slice(&value.to_le_bytes());
         }
-        self.open_with(Open::Member { region, phase: Phase::Running }, word.site(), |moment| {
+        self.open_with(Open::Member { region, phase: Phase::Running }, data.site(), |moment| {
             moment.recorder.own_begin(moment.at, omp::IMPLICIT_BEGIN, payload, 4);
         });
     }

@@ -7,7 +7,7 @@
 use core::ffi::c_void;
 
 use crate::frames::Open;
-pub use crate::pair::Pair;
+pub use crate::sections::SectionCodes;
 pub use crate::thread::{Moment, record};
 pub use crate::tool::start_recording;
 
@@ -15,7 +15,7 @@ pub use crate::tool::start_recording;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// One for which ovni's models have events.
-    Standard(Pair),
+    Standard(SectionCodes),
     /// An MPI function by its number in `taskscope_event::models::messages`.
     Numbered(u32),
 }
@@ -25,7 +25,7 @@ impl Moment<'_> {
     pub fn begin_call(&mut self, call: Call, site: u32) {
         // To a sample, a call is work of whatever it is called from.
         let open = match call {
-            Call::Standard(pair) => Open::Section { pair, state: self.thread.state() },
+            Call::Standard(codes) => Open::Section { codes, state: self.thread.state() },
             Call::Numbered(function) => Open::Call { function },
         };
         self.open(open, site);
@@ -34,7 +34,7 @@ impl Moment<'_> {
     /// Ends the innermost such call.
     pub fn end_call(&mut self, call: Call) {
         match call {
-            Call::Standard(pair) => self.close_section(pair),
+            Call::Standard(codes) => self.close_section(codes),
             Call::Numbered(function) => self.close_in_context(|open| open == Open::Call { function }),
         }
     }

@@ -3,7 +3,7 @@
 use taskscope_event::models::{messages, openmp, ovni};
 
 use crate::frames::{Open, Phase};
-use crate::pair::{self, Pair};
+use crate::sections::{self, SectionCodes};
 use crate::thread::Moment;
 
 impl Moment<'_> {
@@ -12,18 +12,18 @@ impl Moment<'_> {
     pub fn show(&mut self, open: Open) {
         match open {
             Open::Task { id } => self.recorder.begin(self.at, openmp::TASK_EXECUTE, id.to_le_bytes(), 4),
-            Open::Section { pair, .. } => self.begin_pair(pair),
-            Open::Work { typeid, pair, .. } => {
-                if let Some(pair) = pair {
-                    self.begin_pair(pair);
+            Open::Section { codes, .. } => self.begin_section(codes),
+            Open::Work { typeid, codes, .. } => {
+                if let Some(codes) = codes {
+                    self.begin_section(codes);
                 }
                 if typeid != 0 {
                     self.recorder.begin(self.at, openmp::WORKSHARE_EXECUTE, typeid.to_le_bytes(), 4);
                 }
             }
-            Open::Region { .. } => self.begin_pair(pair::FORK),
-            Open::Member { phase: Phase::Running, .. } => self.begin_pair(pair::MICROTASK),
-            Open::Member { phase: Phase::Joining { .. }, .. } => self.begin_pair(pair::JOIN),
+            Open::Region { .. } => self.begin_section(sections::FORK),
+            Open::Member { phase: Phase::Running, .. } => self.begin_section(sections::MICROTASK),
+            Open::Member { phase: Phase::Joining { .. }, .. } => self.begin_section(sections::JOIN),
             Open::Call { function } => {
                 self.recorder.own_begin(self.at, messages::CALL_BEGIN, function.to_le_bytes(), 4);
             }
@@ -40,18 +40,18 @@ impl Moment<'_> {
     pub fn hide(&mut self, open: Open) {
         match open {
             Open::Task { id } => self.recorder.end(self.at, openmp::TASK_END, id.to_le_bytes()),
-            Open::Section { pair, .. } => self.end_pair(pair),
-            Open::Work { typeid, pair, .. } => {
+            Open::Section { codes, .. } => self.end_section(codes),
+            Open::Work { typeid, codes, .. } => {
                 if typeid != 0 {
                     self.recorder.end(self.at, openmp::WORKSHARE_END, typeid.to_le_bytes());
                 }
-                if let Some(pair) = pair {
-                    self.end_pair(pair);
+                if let Some(codes) = codes {
+                    self.end_section(codes);
                 }
             }
-            Open::Region { .. } => self.end_pair(pair::FORK),
-            Open::Member { phase: Phase::Running, .. } => self.end_pair(pair::MICROTASK),
-            Open::Member { phase: Phase::Joining { .. }, .. } => self.end_pair(pair::JOIN),
+            Open::Region { .. } => self.end_section(sections::FORK),
+            Open::Member { phase: Phase::Running, .. } => self.end_section(sections::MICROTASK),
+            Open::Member { phase: Phase::Joining { .. }, .. } => self.end_section(sections::JOIN),
             Open::Call { function } => {
                 self.recorder.own_end(self.at, messages::CALL_END, function.to_le_bytes());
             }
@@ -64,13 +64,13 @@ impl Moment<'_> {
     }
 
     #[inline(always)]
-    fn begin_pair(&mut self, pair: Pair) {
-        self.recorder.begin(self.at, pair.begin(), [], 0);
+    fn begin_section(&mut self, codes: SectionCodes) {
+        self.recorder.begin(self.at, codes.begin(), [], 0);
     }
 
     #[inline(always)]
-    fn end_pair(&mut self, pair: Pair) {
-        self.recorder.end(self.at, pair.end(), []);
+    fn end_section(&mut self, codes: SectionCodes) {
+        self.recorder.end(self.at, codes.end(), []);
     }
 
     /// Writes the events that open a thread's stream.

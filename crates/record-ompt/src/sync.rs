@@ -8,9 +8,9 @@ use taskscope_event::models::wait::{self, kind};
 
 use crate::abi::{Data, endpoint, sync};
 use crate::frames::{Open, Phase};
-use crate::pair::{self, Pair};
+use crate::payload::two;
+use crate::sections::{self, SectionCodes};
 use crate::thread::{Kind, Moment, record};
-use crate::word::two;
 
 /// `ompt_callback_sync_region`: only for the scope of a taskgroup, which includes user code. All
 /// other kinds come at the same instant as their wait.
@@ -63,17 +63,17 @@ pub unsafe extern "C" fn sync_region_wait(
             sync::TASKWAIT if begins => {
                 let site = moment.wait_site(codeptr);
                 moment.tell_call_path(site, codeptr);
-                moment.begin_wait(kind::TASKWAIT, pair::TASKWAIT, state::TASKWAIT, site);
+                moment.begin_wait(kind::TASKWAIT, sections::TASKWAIT, state::TASKWAIT, site);
             }
-            sync::TASKWAIT => moment.close_section(pair::TASKWAIT),
+            sync::TASKWAIT => moment.close_section(sections::TASKWAIT),
             sync::TASKGROUP if begins => {
                 let site = moment.wait_site(codeptr);
                 moment.tell_call_path(site, codeptr);
-                moment.begin_wait(kind::TASKGROUP, pair::TASKGROUP, state::TASKGROUP, site);
+                moment.begin_wait(kind::TASKGROUP, sections::TASKGROUP, state::TASKGROUP, site);
             }
-            sync::TASKGROUP => moment.close_section(pair::TASKGROUP),
+            sync::TASKGROUP => moment.close_section(sections::TASKGROUP),
             _ if begins => moment.begin_barrier(kind, codeptr),
-            _ => moment.close_section(pair::BARRIER),
+            _ => moment.close_section(sections::BARRIER),
         }
     });
 }
@@ -105,9 +105,9 @@ impl Moment<'_> {
     }
 
     #[inline(always)]
-    fn begin_wait(&mut self, kind: u32, pair: Pair, state: u32, site: u32) {
+    fn begin_wait(&mut self, kind: u32, codes: SectionCodes, state: u32, site: u32) {
         self.tell_wait_site(kind, site);
-        self.open(Open::Section { pair, state }, site);
+        self.open(Open::Section { codes, state }, site);
     }
 
     fn begin_barrier(&mut self, sync_kind: c_int, codeptr: *const c_void) {
@@ -129,7 +129,7 @@ impl Moment<'_> {
             sync::BARRIER_IMPLICIT | sync::BARRIER_IMPLICIT_WORKSHARE => state::BARRIER_WORKSHARE,
             _ => state::BARRIER_IMPLEMENTATION,
         };
-        self.begin_wait(kind::BARRIER, pair::BARRIER, state, site);
+        self.begin_wait(kind::BARRIER, sections::BARRIER, state, site);
     }
 
     /// The barrier at a region's end: the implicit task's user code is over.

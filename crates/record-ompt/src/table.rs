@@ -11,12 +11,12 @@ use taskscope_event::models::{dictionary, openmp, samples};
 
 use crate::callee;
 use crate::dictionary::{is_in_runtime, is_of_kernels};
-use crate::kept;
 use crate::label::{Label, work_name};
+use crate::module_files;
 use crate::modules::{self, Module};
 use crate::outlined::Outlined;
 use crate::thread::Moment;
-use crate::word::{EXPLICIT, Word};
+use crate::tool_data::{EXPLICIT, ToolData};
 
 /// The numbers of a construct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub struct Entry {
     /// Its code site; 0 is unknown.
     pub site: u32,
     /// For a task type: what the words of its tasks have in common.
-    pub task_word: Word,
+    pub task_data: ToolData,
 }
 
 impl Entry {
     fn new(typeid: u32, site: u32) -> Self {
-        Entry { typeid, site, task_word: Word::new(0, site, EXPLICIT) }
+        Entry { typeid, site, task_data: ToolData::new(0, site, EXPLICIT) }
     }
 }
 
@@ -313,7 +313,7 @@ impl Table {
             return;
         }
         if let Some(module) = modules::find(address) {
-            kept::keep(&module);
+            module_files::keep(&module);
             write_module(&module, moment);
             modules::has_constructs(&module);
             self.modules.push(module);
@@ -355,7 +355,7 @@ impl Table {
             if !self.modules.iter().any(|known| is_same(known, module)) && self.modules.try_reserve(1).is_ok()
             {
                 self.forget(|known| known.start < module.end && module.start < known.end);
-                kept::keep(module);
+                module_files::keep(module);
                 write_module(module, moment);
                 self.modules.push(module.clone());
             }

@@ -7,12 +7,13 @@ use taskscope_event::models::{omp, openmp};
 
 use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
 use crate::frames::Open;
-use crate::pair;
+use crate::payload::two;
 use crate::profiling;
 use crate::sampling::undeferred::OwnFrames;
 use crate::sampling::{self, levels};
+use crate::sections;
 use crate::thread::{Moment, Thread, record, record_untimed};
-use crate::word::{EXPLICIT, STARTED, UNRECORDED, WAIT, Word, two};
+use crate::tool_data::{EXPLICIT, STARTED, ToolData, UNRECORDED, WAIT};
 
 /// `ompt_callback_task_create`. It reports three things: explicit tasks; target tasks that are deferred, which run like
 /// these, mostly on a thread that the runtime keeps for them; and `taskwait depend` (a task that never runs, whose
@@ -35,7 +36,7 @@ pub unsafe extern "C" fn task_create(
             let context =
                 if is_part { moment.count_another() } else { moment.create_context(codeptr, exit, true) };
             // In a profile a task's number is its context: tasks that were created alike are alike.
-            Word::new(context, 0, EXPLICIT).store(new_task);
+            ToolData::new(context, 0, EXPLICIT).store(new_task);
             // SAFETY: as above.
             unsafe { note_undeferred(moment.thread, flags, frame, (new_task, codeptr)) };
         });
@@ -59,11 +60,11 @@ pub unsafe extern "C" fn task_create(
             let site = moment.site(codeptr);
             moment.tell_call_path(site, codeptr);
             let id = moment.thread.tasks.take();
-            Word::new(id, site, WAIT).store(new_task);
+            ToolData::new(id, site, WAIT).store(new_task);
             moment.tell_wait_site(taskscope_event::models::wait::kind::TASKWAIT_DEPEND, site);
-            moment.open(Open::Section { pair: pair::DEPEND_WAIT, state: state::TASKWAIT_DEPEND }, site);
+            moment.open(Open::Section { codes: sections::DEPEND_WAIT, state: state::TASKWAIT_DEPEND }, site);
         } else {
-            Word::new(0, 0, UNRECORDED).store(new_task);
+            ToolData::new(0, 0, UNRECORDED).store(new_task);
         }
     });
 }
@@ -74,7 +75,7 @@ pub unsafe extern "C" fn task_create(
 pub fn is_part_of_running(thread: &Thread, creator: *mut Data) -> bool {
     let running = thread.frames.task_on_top();
     running != 0 && abi::is_object(creator) && {
-        let creator = Word::load(creator);
+        let creator = ToolData::load(creator);
         !creator.has(EXPLICIT) || creator.id() != running
     }
 }
@@ -108,15 +109,15 @@ pub unsafe fn note_undeferred(
         let frame_pointer = unsafe { (*frame).enter.value };
         let creation = (codeptr as u64, frame_pointer, sampling::stack_pointer_here());
         static OWN: OwnFrames = OwnFrames::new();
-        thread.undeferred.note(Word::load(new_task).id(), creation, &OWN, thread.bounds);
+        thread.undeferred.note(ToolData::load(new_task).id(), creation, &OWN, thread.bounds);
     }
 }
 
 /// `ompt_callback_dependences`. Those of a `taskwait depend` (also what an undeferred task with
 /// dependences begins with) are recorded under an id that no task has.
 pub unsafe extern "C" fn dependences(task: *mut Data, list: *const Dependence, count: c_int) {
-    let word = Word::load(task);
-    if !abi::is_object(list) || count <= 0 || !(word.has(EXPLICIT) || word.has(WAIT)) {
+    let data = ToolData::load(task);
+    if !abi::is_object(list) || count <= 0 || !(data.has(EXPLICIT) || data.has(WAIT)) {
         return;
     }
     // SAFETY: the runtime passes `count` dependences.
@@ -132,7 +133,7 @@ pub unsafe extern "C" fn dependences(task: *mut Data, list: *const Dependence, c
             scratch.extend_from_slice(&unsafe { dependence.variable.value }.to_le_bytes());
             scratch.push(dependence.kind as u8);
         }
-        let id = word.id().to_le_bytes();
+        let id = data.id().to_le_bytes();
         moment.recorder.own_jumbo(moment.at, omp::TASK_DEPENDENCES, &[&id, &moment.thread.scratch]);
     });
 }
@@ -142,7 +143,7 @@ pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, ne
     record(move |moment| {
         // By far most often a new task begins, or one ends.
         if prior_status != status::SWITCH {
-            let task = Word::load(prior);
+            let task = ToolData::load(prior);
             if !matches!(prior_status, status::COMPLETE | status::CANCEL | status::DETACH) {
                 if moment.no_switch(task, prior_status) {
                     return;
@@ -165,24 +166,24 @@ impl Moment<'_> {
         // A task whose creation is not in the trace must not run in it either.
         let numbered = id != 0 && entry.typeid != 0 && !self.thread.is_paused;
         let kept = numbered && self.recorder.point(self.at, openmp::TASK_CREATE, two(id, entry.typeid));
-        let word = if kept { entry.task_word.with_id(id) } else { self.unrecorded(numbered) };
-        word.store(new_task);
+        let data = if kept { entry.task_data.with_id(id) } else { self.unrecorded(numbered) };
+        data.store(new_task);
         if kept { entry.typeid } else { 0 }
     }
 
-    /// The word of a task whose creation is not in the trace. Its begin and end are lost with it;
+    /// The data of a task whose creation is not in the trace. Its begin and end are lost with it;
     /// the creation itself is counted already if it had numbers and found no room.
     #[cold]
-    fn unrecorded(&mut self, creation_is_counted: bool) -> Word {
+    fn unrecorded(&mut self, creation_is_counted: bool) -> ToolData {
         if self.thread.is_paused {
-            return Word::new(0, 0, UNRECORDED);
+            return ToolData::new(0, 0, UNRECORDED);
         }
         self.recorder.lose(self.at, if creation_is_counted { 2 } else { 3 });
-        Word::new(0, 0, UNRECORDED)
+        ToolData::new(0, 0, UNRECORDED)
     }
 
     #[inline(always)]
-    fn end_task(&mut self, task: Word, prior_status: c_int) {
+    fn end_task(&mut self, task: ToolData, prior_status: c_int) {
         let id = task.id();
         if task.has(STARTED) {
             self.close_task(id, status::SWITCH as u32);
@@ -196,9 +197,9 @@ impl Moment<'_> {
     /// it is such.
     #[cold]
     #[inline(never)]
-    fn no_switch(&mut self, task: Word, prior_status: c_int) -> bool {
+    fn no_switch(&mut self, task: ToolData, prior_status: c_int) -> bool {
         match prior_status {
-            status::TASKWAIT_COMPLETE => self.close_section(pair::DEPEND_WAIT),
+            status::TASKWAIT_COMPLETE => self.close_section(sections::DEPEND_WAIT),
             status::EARLY_FULFILL | status::LATE_FULFILL if task.has(EXPLICIT) => {
                 self.recorder.own_point(self.at, omp::TASK_FULFILLED, task.id().to_le_bytes());
             }
@@ -219,7 +220,7 @@ impl Moment<'_> {
     /// already, further down, where the ones above it have left the thread (untied tasks).
     #[inline(always)]
     fn switch_to(&mut self, next: *mut Data, prior_status: c_int) {
-        let task = Word::load(next);
+        let task = ToolData::load(next);
         if !task.has(EXPLICIT) {
             if !task.has(UNRECORDED) {
                 self.leave_tasks(prior_status);
@@ -239,7 +240,7 @@ impl Moment<'_> {
 
     #[cold]
     #[inline(never)]
-    fn return_to(&mut self, task: Word, prior_status: c_int) {
+    fn return_to(&mut self, task: ToolData, prior_status: c_int) {
         let task_frame = Open::Task { id: task.id() };
         if !self.uncover(prior_status as u32, |open| open == task_frame) {
             self.open(task_frame, task.site());

@@ -10,7 +10,7 @@ use taskscope_record::{Json, process};
 
 use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
 use crate::{
-    chain, control, dictionary, end_order, kept, memory, profiling, sampling, short_tasks, unwanted,
+    chain, control, dictionary, end_order, fast_tasks, memory, module_files, profiling, sampling, unwanted,
 };
 
 /// Set to anything: what prevents recording is printed to standard error.
@@ -149,7 +149,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
         if !is_wanted && !chain::has_next() {
             continue;
         }
-        let of_mode = if profiling::is_on() { profiling::callback_of } else { short_tasks::callback_of };
+        let of_mode = if profiling::is_on() { profiling::callback_of } else { fast_tasks::callback_of };
         let callback = if chain::has_next() { handler.both } else { of_mode(handler.event).unwrap_or(own) };
         // SAFETY: both have the type that the standard gives to the event's callback.
         unsafe { set_callback(handler.event, Some(callback)) };
@@ -221,7 +221,7 @@ extern "C" fn finish(_: *mut c_void) {
     if HAS_STARTED.load(Relaxed) && !FINISHED.swap(true, Relaxed) {
         sampling::check::tell();
         if sampling::is_active() {
-            kept::keep_generated_code();
+            module_files::keep_generated_code();
         }
         profiling::charge_so_far();
         process::finish();

@@ -6,9 +6,9 @@ use taskscope_event::models::omp;
 
 use crate::abi::{self, Chunk, Data, dispatch as dispatch_kind, endpoint, work as work_kind};
 use crate::frames::Open;
-use crate::pair::{self, Pair};
+use crate::payload::two;
+use crate::sections::{self, SectionCodes};
 use crate::thread::{Kind, Moment, record};
-use crate::word::two;
 
 /// `ompt_callback_work`.
 pub unsafe extern "C" fn work(
@@ -97,21 +97,21 @@ impl Moment<'_> {
             );
             self.thread.last_work_site = entry.site;
         }
-        let open = Open::Work { typeid: entry.typeid, kind: kind as u8, pair: section_of(kind) };
+        let open = Open::Work { typeid: entry.typeid, kind: kind as u8, codes: section_of(kind) };
         self.open(open, entry.site);
     }
 }
 
 /// ovni's section for a worksharing construct; a taskloop creates tasks, and has none.
-fn section_of(kind: u32) -> Option<Pair> {
+fn section_of(kind: u32) -> Option<SectionCodes> {
     match kind {
-        work_kind::LOOP_STATIC => Some(pair::STATIC_LOOP),
+        work_kind::LOOP_STATIC => Some(sections::STATIC_LOOP),
         work_kind::LOOP | work_kind::LOOP_DYNAMIC | work_kind::LOOP_GUIDED | work_kind::LOOP_OTHER => {
-            Some(pair::DYNAMIC_LOOP)
+            Some(sections::DYNAMIC_LOOP)
         }
-        work_kind::SECTIONS => Some(pair::SECTIONS),
-        work_kind::SINGLE_EXECUTOR => Some(pair::SINGLE),
-        work_kind::DISTRIBUTE => Some(pair::DISTRIBUTE),
+        work_kind::SECTIONS => Some(sections::SECTIONS),
+        work_kind::SINGLE_EXECUTOR => Some(sections::SINGLE),
+        work_kind::DISTRIBUTE => Some(sections::DISTRIBUTE),
         _ => None,
     }
 }

@@ -55,7 +55,7 @@ fn both_tools_see_everything() {
     }
 }
 
-/// Beside another tool all events go the long way; alone, those of usual tasks go a short one.
+/// Beside another tool all events go the slow path; alone, those of usual tasks go a short one.
 #[test]
 fn the_short_way_and_the_long_one_write_the_same() {
     if !Compiler::Clang.is_installed() {

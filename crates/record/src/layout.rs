@@ -6,12 +6,12 @@ use crate::clock::ThreadClock;
 use crate::stream;
 use crate::thread::ThreadRecorder;
 
-/// State word and busy word of the door.
-pub const DOOR: usize = offset_of!(ThreadRecorder, door);
-/// Whether something waits in the side recorder.
+/// State word and busy word of the entry_lock.
+pub const ENTRY_LOCK: usize = offset_of!(ThreadRecorder, entry_lock);
+/// Whether something waits in the nested recorder.
 pub const PENDING: usize = offset_of!(ThreadRecorder, pending);
-/// The gate.
-pub const GATE: usize = offset_of!(ThreadRecorder, gate);
+/// The filter.
+pub const FILTER: usize = offset_of!(ThreadRecorder, filter);
 /// Thread pointer of the owner.
 pub const OWNER: usize = offset_of!(ThreadRecorder, owner);
 /// Counter, nanoseconds, rate and span of the anchor, then the last reading.

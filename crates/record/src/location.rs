@@ -2,7 +2,7 @@
 //! tail, and a `taskscope.json`. It is written by one thread at a time, which need not be attached.
 
 use crate::metadata::{Json, replace_file};
-use crate::stream::{Half, Stream};
+use crate::stream::{Stream, StreamFile};
 use std::io;
 use std::path::{Path, PathBuf};
 use taskscope_event::Code;
@@ -23,7 +23,7 @@ impl LocationStream {
     /// What the system says; a file that cannot be made as out of space.
     pub fn create(directory: &Path) -> io::Result<Self> {
         std::fs::create_dir(directory)?;
-        let stream = Stream::create(directory, Half::Own).map_err(|_| io::ErrorKind::StorageFull)?;
+        let stream = Stream::create(directory, StreamFile::Own).map_err(|_| io::ErrorKind::StorageFull)?;
         Ok(LocationStream { stream, directory: directory.to_owned() })
     }
 

@@ -13,7 +13,7 @@ use crate::fork_word::wiped_on_fork;
 use crate::metadata::{self, About, FinalPlace, Json, ThreadIdentity};
 use crate::os_time::OsTime;
 use crate::thread::{self, ThreadRecorder};
-use crate::{gate, late, limits, sync};
+use crate::{event_filter, late_events, limits, sync};
 
 /// The environment variable that names the trace directory; unset, nothing is recorded.
 pub const TRACE_DIRECTORY_VARIABLE: &str = "TASKSCOPE_TRACE_DIR";
@@ -260,11 +260,11 @@ pub fn decline_in_child() {
     }
 }
 
-/// Calls `change` with the gate of every live recorder.
+/// Calls `change` with the filter of every live recorder.
 pub(crate) fn for_each_recorder(change: impl Fn(&AtomicU32)) {
     if let Some(process) = current() {
         // SAFETY: registered recorders live, and only an atomic is touched.
-        lock(&process.threads).iter().for_each(|recorder| change(unsafe { &(*recorder.0).gate }));
+        lock(&process.threads).iter().for_each(|recorder| change(unsafe { &(*recorder.0).filter }));
     }
 }
 
@@ -293,7 +293,7 @@ impl Process {
         clock::start();
         sync::prepare_heavy_fence();
         limits::start();
-        gate::start();
+        event_filter::start();
         // A relative path would lead elsewhere when the program changes its directory.
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let trace = absolute(&config.trace_directory);
@@ -429,7 +429,7 @@ impl Process {
         if limits::ring_bytes() > 0 {
             own.push(("ring_bytes".to_owned(), Json::integer(limits::ring_bytes())));
         }
-        own.extend(late::members());
+        own.extend(late_events::members());
         own.extend(config.attributes.iter().cloned());
         Json::object(own)
     }

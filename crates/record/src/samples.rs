@@ -1,9 +1,9 @@
 //! The stream that a signal handler writes, and nobody else.
 //!
 //! ```text
-//!   thread     enter ── events: stream.obs, taskscope.obs ── leave       its door
-//!   handler          ┊ enter_in_handler: samples.obs ┊                   a door of its own
-//!   finisher   closes both doors, waits for both
+//!   thread     enter ── events: stream.obs, taskscope.obs ── leave       its entry lock
+//!   handler          ┊ enter_in_handler: samples.obs ┊                   an entry lock of its own
+//!   finisher   closes both entry locks, waits for both
 //! ```
 //! Everything here is async-signal-safe: no lock, no allocation. A full region costs a few system
 //! calls (`open`, `fallocate`, `pwrite`, `close`), which handlers may make.
@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 use taskscope_event::Code;
 
 use crate::clock::ThreadClock;
-use crate::door::{Door, Entry};
-use crate::stream::{Half, Stream};
+use crate::entry_lock::{Entry, EntryLock};
+use crate::stream::{Stream, StreamFile};
 use crate::thread::ThreadRecorder;
 use crate::tls;
 
-/// A thread's sample stream, its door, and a clock for the handler alone.
+/// A thread's sample stream, its entry lock, and a clock for the handler alone.
 pub(crate) struct Samples {
-    pub(crate) door: Door,
+    pub(crate) entry_lock: EntryLock,
     clock: ThreadClock,
     stream: Option<Stream>,
     path: PathBuf,
@@ -29,13 +29,18 @@ pub(crate) struct Samples {
 impl Samples {
     /// No stream: nothing can be sampled.
     pub(crate) fn none() -> Self {
-        Samples { door: Door::open(), clock: ThreadClock::default(), stream: None, path: PathBuf::new() }
+        Samples {
+            entry_lock: EntryLock::open(),
+            clock: ThreadClock::default(),
+            stream: None,
+            path: PathBuf::new(),
+        }
     }
 
     /// Creates `samples.obs`.
     pub(crate) fn create(directory: &Path) -> Option<Self> {
-        let stream = Stream::create(directory, Half::Samples).ok()?;
-        let path = directory.join(Half::Samples.file_name());
+        let stream = Stream::create(directory, StreamFile::Samples).ok()?;
+        let path = directory.join(StreamFile::Samples.file_name());
         Some(Samples { stream: Some(stream), path, ..Samples::none() })
     }
 
@@ -67,8 +72,8 @@ pub fn enter_in_handler() -> Option<InHandler> {
     if recorder.is_null() {
         return None;
     }
-    // SAFETY: set by `attach`, never unmapped; only atomics are touched until the door is ours.
-    match unsafe { &(*recorder).samples.door }.enter() {
+    // SAFETY: set by `attach`, never unmapped; only atomics are touched until the entry lock is ours.
+    match unsafe { &(*recorder).samples.entry_lock }.enter() {
         Entry::Open => Some(InHandler(recorder)),
         Entry::Busy | Entry::Closed => None,
     }
@@ -99,7 +104,7 @@ impl InHandler {
     }
 
     fn samples(&mut self) -> &mut Samples {
-        // SAFETY: the door is ours, and only its holder touches the rest.
+        // SAFETY: the entry lock is ours, and only its holder touches the rest.
         unsafe { &mut (*self.0).samples }
     }
 }
@@ -107,6 +112,6 @@ impl InHandler {
 impl Drop for InHandler {
     fn drop(&mut self) {
         // SAFETY: the memory stays.
-        unsafe { (*self.0).samples.door.leave() }
+        unsafe { (*self.0).samples.entry_lock.leave() }
     }
 }

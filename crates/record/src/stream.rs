@@ -24,7 +24,7 @@ use crate::unpaired::Dropped;
 
 /// The files of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
+pub enum StreamFile {
     /// `stream.obs`: ovni's models.
     Standard,
     /// `taskscope.obs`: taskscope's own models.
@@ -33,13 +33,13 @@ pub enum Half {
     Samples,
 }
 
-impl Half {
+impl StreamFile {
     /// Name of the file.
     pub const fn file_name(self) -> &'static str {
         match self {
-            Half::Standard => "stream.obs",
-            Half::Own => "taskscope.obs",
-            Half::Samples => "samples.obs",
+            StreamFile::Standard => "stream.obs",
+            StreamFile::Own => "taskscope.obs",
+            StreamFile::Samples => "samples.obs",
         }
     }
 }
@@ -95,16 +95,16 @@ pub(crate) const LAYOUT: [usize; 3] = [
 
 impl Stream {
     /// Creates the file with its header.
-    pub fn create(directory: &Path, half: Half) -> Result<Self, NoRoom> {
+    pub fn create(directory: &Path, file: StreamFile) -> Result<Self, NoRoom> {
         let mut stream = Self::in_memory(ptr::null_mut(), 0);
-        stream.start_file(&directory.join(half.file_name()), half)?;
+        stream.start_file(&directory.join(file.file_name()), file)?;
         Ok(stream)
     }
 
     /// Creates the file when the first event comes.
-    pub fn planned(directory: &Path, half: Half) -> Self {
+    pub fn planned(directory: &Path, file: StreamFile) -> Self {
         let mut stream = Self::in_memory(ptr::null_mut(), 0);
-        stream.planned = Some(directory.join(half.file_name()));
+        stream.planned = Some(directory.join(file.file_name()));
         stream
     }
 
@@ -131,8 +131,8 @@ impl Stream {
         }
     }
 
-    fn start_file(&mut self, path: &Path, half: Half) -> Result<(), NoRoom> {
-        let ring_bytes = if half == Half::Standard { limits::ring_bytes() } else { 0 };
+    fn start_file(&mut self, path: &Path, file: StreamFile) -> Result<(), NoRoom> {
+        let ring_bytes = if file == StreamFile::Standard { limits::ring_bytes() } else { 0 };
         let file = TailedFile::create(path, ring_bytes)?;
         let start = file.start();
         // SAFETY: a region is longer than the header.
@@ -497,7 +497,7 @@ impl Stream {
             return false;
         }
         if let Some(path) = self.planned.take() {
-            let started = self.start_file(&path, Half::Own);
+            let started = self.start_file(&path, StreamFile::Own);
             if started.is_ok() {
                 self.set_room_aside();
             }

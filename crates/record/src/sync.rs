@@ -1,4 +1,4 @@
-//! The primitives of [`crate::door`], which a model checker can replace (`--cfg loom`).
+//! The primitives of [`crate::entry_lock`], which a model checker can replace (`--cfg loom`).
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicU32, Ordering};

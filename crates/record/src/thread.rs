@@ -1,4 +1,4 @@
-//! One thread's recorder: its two streams, its clock, and the door that guards them.
+//! One thread's recorder: its two streams, its clock, and the entry lock that guards them.
 
 mod attach;
 mod recording;
@@ -10,13 +10,13 @@ use taskscope_event::models::recorder;
 
 use crate::clock::ThreadClock;
 use crate::disk_file::NoRoom;
-use crate::door::Door;
-use crate::late;
+use crate::entry_lock::EntryLock;
+use crate::late_events;
 use crate::metadata::{self, FinalPlace, ThreadIdentity};
 use crate::process;
 use crate::samples::Samples;
-use crate::stream::{Half, Nesting, Stream};
-use crate::{side, tls};
+use crate::stream::{Nesting, Stream, StreamFile};
+use crate::{nested_recorder, tls};
 
 pub use attach::*;
 pub use recording::*;
@@ -29,12 +29,12 @@ pub type Closer = Box<dyn FnOnce(&mut ThreadRecorder, u64) + Send>;
 /// first fields lie ([`crate::layout`]).
 #[repr(C, align(64))]
 pub struct ThreadRecorder {
-    pub(crate) door: Door,
-    /// Something waits in the side recorder, to be copied when the door is left. In the side recorder
+    pub(crate) entry_lock: EntryLock,
+    /// Something waits in the nested recorder, to be copied when the entry lock is left. In the nested recorder
     /// itself it is always set.
     pub(crate) pending: AtomicU32,
-    /// What [`crate::gate`] demands of those who ask it.
-    pub(crate) gate: AtomicU32,
+    /// What [`crate::event_filter`] demands of those who ask it.
+    pub(crate) filter: AtomicU32,
     /// The thread pointer of the thread that it belongs to.
     pub(crate) owner: usize,
     /// For the caller's own per-thread data.
@@ -42,9 +42,9 @@ pub struct ThreadRecorder {
     pub(crate) clock: ThreadClock,
     pub(crate) standard: Stream,
     pub(crate) own: Stream,
-    /// For a signal handler that interrupts this recorder; null in a side recorder.
-    pub(crate) side: *mut ThreadRecorder,
-    /// In a side recorder: whose it is.
+    /// For a signal handler that interrupts this recorder; null in a nested recorder.
+    pub(crate) nested: *mut ThreadRecorder,
+    /// In a nested recorder: whose it is.
     pub(crate) main: *mut ThreadRecorder,
     /// File offset in the own stream of the count of lost events.
     loss_count_offset: Option<u64>,
@@ -101,7 +101,7 @@ impl ThreadRecorder {
 
     /// Whether an event is being written, which a signal handler on this thread has interrupted.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.door.is_free()
+        !self.entry_lock.is_free()
     }
 
     /// What [`attach()`] was given.
@@ -282,7 +282,7 @@ impl ThreadRecorder {
 
     /// Writes the closing events, cuts the files, completes the metadata.
     fn close(&mut self, process: &process::Process) {
-        side::drain(self);
+        nested_recorder::drain(self);
         let at = self.clock.now();
         if let Some(closer) = self.closer.take() {
             closer(self, at);
@@ -297,7 +297,7 @@ impl ThreadRecorder {
         let own_is_empty = self.own.is_empty();
         let tails = (self.standard.finish(), self.own.finish(), self.samples.finish());
         if own_is_empty {
-            let _ = std::fs::remove_file(self.identity.directory.join(Half::Own.file_name()));
+            let _ = std::fs::remove_file(self.identity.directory.join(StreamFile::Own.file_name()));
         }
         // The tails go last: until the metadata is complete they belong to the stream.
         if let (Some(standard), Some(own), Some(samples)) = tails
@@ -308,7 +308,7 @@ impl ThreadRecorder {
             }
             self.identity.move_to_final_directory();
             let place = self.identity.final_place.as_ref().map(FinalPlace::directory);
-            late::offer(place.as_ref().unwrap_or(&self.identity.directory));
+            late_events::offer(place.as_ref().unwrap_or(&self.identity.directory));
         }
     }
 

@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use taskscope_event::models::{nosv, ovni, recorder};
-use taskscope_record::{enter, enter_for, gate, process, thread};
+use taskscope_record::{enter, enter_for, event_filter, process, thread};
 use taskscope_trace::{File, OpenOptions, ReadOrder, Trace};
 
 const EVENTS: u64 = 400_000;
@@ -128,12 +128,12 @@ fn switch_and_filter_are_respected_by_those_who_ask() {
                 }
             }
         };
-        assert!(!gate::is_on());
+        assert!(!event_filter::is_on());
         emit_both();
-        gate::switch_on();
+        event_filter::switch_on();
         emit_both();
-        std::thread::spawn(|| assert!(attach() && gate::is_on())).join().unwrap();
-        gate::switch_off();
+        std::thread::spawn(|| assert!(attach() && event_filter::is_on())).join().unwrap();
+        event_filter::switch_off();
         emit_both();
         process::finish();
         leave(0);

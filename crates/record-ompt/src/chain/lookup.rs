@@ -1,11 +1,11 @@
 //! The entry points that the other tool gets: the runtime's, but for those that register callbacks or
-//! hand out words.
+//! hand out tool_data.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::words::theirs;
+use super::tool_data::theirs;
 use super::{Handler, THEIRS, handlers};
 use crate::abi::{Callback, Data, EntryPoint, Frame, GetTaskInfo, Lookup, SetCallback};
 
@@ -70,14 +70,14 @@ unsafe extern "C" fn get_callback(number: c_int, callback: *mut Option<Callback>
     1
 }
 
-/// Replaces a word of the runtime by the other tool's.
+/// Replaces our data by the other tool's.
 ///
 /// # Safety
-/// `word` is null or points to a pointer.
-unsafe fn translate(word: *mut *mut Data) {
-    if !word.is_null() {
+/// `data` is null or points to a pointer.
+unsafe fn translate(data: *mut *mut Data) {
+    if !data.is_null() {
         // SAFETY: by contract.
-        unsafe { *word = theirs(*word) };
+        unsafe { *data = theirs(*data) };
     }
 }
 

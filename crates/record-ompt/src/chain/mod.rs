@@ -1,16 +1,16 @@
 //! A second tool behind this one.
 //!
 //! A runtime has one place for a tool. When the user has named a tool of their own, it is loaded from
-//! here and gets every callback after ours. Both tools want the runtime's word per region and task:
+//! here and gets every callback after ours. Both tools want the runtime's data per region and task:
 //!
 //! ```text
-//!   runtime's word ──▶ pair ┬ our word        our callbacks get a pointer to this,
-//!                           └ their word      theirs to this
+//!   ompt_data_t ──▶ both ┬ our data        our callbacks get a pointer to this,
+//!                        └ their data      theirs to this
 //! ```
 //! so that neither sees the other. Without a second tool none of this is on any path.
 
 mod lookup;
-mod words;
+mod tool_data;
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::transmute;
@@ -20,7 +20,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
 use self::lookup::{our_lookup, set_runtime_lookup};
-use self::words::{
+use self::tool_data::{
     begin_fork, begin_member, end_fork, end_member, ours, ours_of_fork, ours_of_member, release, renew,
     theirs, theirs_of_fork, theirs_of_member,
 };
@@ -93,9 +93,9 @@ pub fn has_next() -> bool {
     !NEXT.load(Acquire).is_null()
 }
 
-/// Our word behind a word of the runtime, without making one.
-pub fn known_word(word: *mut Data) -> *mut Data {
-    if has_next() { words::known(word) } else { word }
+/// Our data behind the runtime's, without making them.
+pub fn known_data(data: *mut Data) -> *mut Data {
+    if has_next() { tool_data::known(data) } else { data }
 }
 
 /// Initialises the tool behind this one.
@@ -130,9 +130,9 @@ pub fn finalize_next() {
     }
 }
 
-/// The argument that one of the tools gets: words are translated, all else is handed on.
+/// The argument that one of the tools gets: tool data are translated, all else is handed on.
 macro_rules! argument {
-    ($translate:ident, word, $name:ident) => {
+    ($translate:ident, data, $name:ident) => {
         $translate($name)
     };
     (ours, fork, $name:ident) => {
@@ -161,7 +161,7 @@ macro_rules! handlers {
                 type Function = unsafe extern "C" fn($($type),*);
                 let own: Option<Function> = $own;
                 if let Some(own) = own {
-                    // SAFETY: our callback of this event, with what the runtime gave, words translated.
+                    // SAFETY: our callback of this event, with what the runtime gave, tool data translated.
                     unsafe { own($(argument!(ours, $role, $arg)),*) };
                 }
                 let next = THEIRS.get($event as usize).map_or(0, |callback| callback.load(Acquire));
@@ -172,7 +172,7 @@ macro_rules! handlers {
                 $after
             }
         )*
-        /// Every event that one of our callbacks takes, or that names a word.
+        /// Every event that one of our callbacks takes, or that names tool data.
         pub fn handlers() -> impl Iterator<Item = Handler> {
             [$({
                 let own: Option<unsafe extern "C" fn($($type),*)> = $own;
@@ -204,37 +204,37 @@ handlers! {
     thread_begin [event::THREAD_BEGIN] (plain kind: c_int, plain thread: *mut Data)
         = Some(parallel::thread_begin), {} {};
     thread_end [event::THREAD_END] (plain thread: *mut Data) = Some(parallel::thread_end), {} {};
-    parallel_begin [event::PARALLEL_BEGIN] (word task: *mut Data, plain frame: *const Frame,
-        word region: *mut Data, plain requested: c_uint, plain flags: c_int, plain codeptr: *const c_void)
+    parallel_begin [event::PARALLEL_BEGIN] (data task: *mut Data, plain frame: *const Frame,
+        data region: *mut Data, plain requested: c_uint, plain flags: c_int, plain codeptr: *const c_void)
         = Some(parallel::parallel_begin), { begin_fork(region) } {};
-    parallel_end [event::PARALLEL_END] (fork region: *mut Data, word task: *mut Data, plain flags: c_int,
+    parallel_end [event::PARALLEL_END] (fork region: *mut Data, data task: *mut Data, plain flags: c_int,
         plain codeptr: *const c_void) = Some(parallel::parallel_end), {} { end_fork() };
-    implicit_task [event::IMPLICIT_TASK] (plain scope: c_int, word region: *mut Data, member task: *mut Data,
+    implicit_task [event::IMPLICIT_TASK] (plain scope: c_int, data region: *mut Data, member task: *mut Data,
         plain team: c_uint, plain index: c_uint, plain flags: c_int) = Some(parallel::implicit_task),
         { if scope == endpoint::BEGIN { begin_member(task) } } { if scope == endpoint::END { end_member(task); parallel::forget_copy(task, index) } };
-    task_create [event::TASK_CREATE] (word task: *mut Data, plain frame: *const Frame, word new_task: *mut Data,
+    task_create [event::TASK_CREATE] (data task: *mut Data, plain frame: *const Frame, data new_task: *mut Data,
         plain flags: c_int, plain has_dependences: c_int, plain codeptr: *const c_void)
         = Some(tasks::task_create), { renew(new_task) } {};
-    task_schedule [event::TASK_SCHEDULE] (word prior: *mut Data, plain prior_status: c_int, word next: *mut Data)
+    task_schedule [event::TASK_SCHEDULE] (data prior: *mut Data, plain prior_status: c_int, data next: *mut Data)
         = Some(tasks::task_schedule), {} { if ends_task(prior_status) { release(prior) } };
-    dependences [event::DEPENDENCES] (word task: *mut Data, plain list: *const Dependence, plain count: c_int)
+    dependences [event::DEPENDENCES] (data task: *mut Data, plain list: *const Dependence, plain count: c_int)
         = Some(tasks::dependences), {} {};
-    task_dependence [event::TASK_DEPENDENCE] (word source: *mut Data, word sink: *mut Data)
+    task_dependence [event::TASK_DEPENDENCE] (data source: *mut Data, data sink: *mut Data)
         = Some(memory::task_dependence), {} {};
-    work_relay [event::WORK] (plain kind: c_int, plain scope: c_int, word region: *mut Data, word task: *mut Data,
+    work_relay [event::WORK] (plain kind: c_int, plain scope: c_int, data region: *mut Data, data task: *mut Data,
         plain count: u64, plain codeptr: *const c_void) = Some(work::work), {} {};
-    dispatch [event::DISPATCH] (word region: *mut Data, word task: *mut Data, plain kind: c_int,
+    dispatch [event::DISPATCH] (data region: *mut Data, data task: *mut Data, plain kind: c_int,
         plain instance: Data) = Some(work::dispatch), {} {};
-    masked [event::MASKED] (plain scope: c_int, word region: *mut Data, word task: *mut Data,
+    masked [event::MASKED] (plain scope: c_int, data region: *mut Data, data task: *mut Data,
         plain codeptr: *const c_void) = Some(work::masked), {} {};
-    cancel [event::CANCEL] (word task: *mut Data, plain flags: c_int, plain codeptr: *const c_void)
+    cancel [event::CANCEL] (data task: *mut Data, plain flags: c_int, plain codeptr: *const c_void)
         = Some(work::cancel), {} {};
-    sync_region [event::SYNC_REGION] (plain kind: c_int, plain scope: c_int, word region: *mut Data,
-        word task: *mut Data, plain codeptr: *const c_void) = Some(sync::sync_region), {} {};
-    sync_region_wait [event::SYNC_REGION_WAIT] (plain kind: c_int, plain scope: c_int, word region: *mut Data,
-        word task: *mut Data, plain codeptr: *const c_void) = Some(sync::sync_region_wait), {} {};
-    reduction [event::REDUCTION] (plain kind: c_int, plain scope: c_int, word region: *mut Data,
-        word task: *mut Data, plain codeptr: *const c_void) = Some(memory::reduction), {} {};
+    sync_region [event::SYNC_REGION] (plain kind: c_int, plain scope: c_int, data region: *mut Data,
+        data task: *mut Data, plain codeptr: *const c_void) = Some(sync::sync_region), {} {};
+    sync_region_wait [event::SYNC_REGION_WAIT] (plain kind: c_int, plain scope: c_int, data region: *mut Data,
+        data task: *mut Data, plain codeptr: *const c_void) = Some(sync::sync_region_wait), {} {};
+    reduction [event::REDUCTION] (plain kind: c_int, plain scope: c_int, data region: *mut Data,
+        data task: *mut Data, plain codeptr: *const c_void) = Some(memory::reduction), {} {};
     mutex_acquire [event::MUTEX_ACQUIRE] (plain kind: c_int, plain hint: c_uint, plain implementation: c_uint,
         plain object: u64, plain codeptr: *const c_void) = Some(mutexes::mutex_acquire), {} {};
     mutex_acquired [event::MUTEX_ACQUIRED] (plain kind: c_int, plain object: u64, plain codeptr: *const c_void)
@@ -243,12 +243,12 @@ handlers! {
         = Some(mutexes::mutex_released), {} {};
     nest_lock [event::NEST_LOCK] (plain scope: c_int, plain object: u64, plain codeptr: *const c_void)
         = Some(mutexes::nest_lock), {} {};
-    target_old [event::TARGET] (plain kind: c_int, plain scope: c_int, plain device: c_int, word task: *mut Data,
+    target_old [event::TARGET] (plain kind: c_int, plain scope: c_int, plain device: c_int, data task: *mut Data,
         plain target: u64, plain codeptr: *const c_void) = None, {} {};
     target_emi [event::TARGET_EMI] (plain kind: c_int, plain scope: c_int, plain device: c_int,
-        word task: *mut Data, word target_task: *mut Data, plain target: *mut Data, plain codeptr: *const c_void)
+        data task: *mut Data, data target_task: *mut Data, plain target: *mut Data, plain codeptr: *const c_void)
         = Some(device::target_emi), {} {};
-    target_data_op_emi [event::TARGET_DATA_OP_EMI] (plain scope: c_int, word target_task: *mut Data,
+    target_data_op_emi [event::TARGET_DATA_OP_EMI] (plain scope: c_int, data target_task: *mut Data,
         plain target: *mut Data, plain operation: *mut u64, plain kind: c_int, plain source: *mut c_void,
         plain source_device: c_int, plain destination: *mut c_void, plain destination_device: c_int,
         plain bytes: usize, plain codeptr: *const c_void) = Some(device::target_data_op_emi), {} {};

@@ -1,13 +1,13 @@
 //! What small tasks and worksharing constructs cost in a profile: creation, begin and end of tasks, taskwaits, begin and end of
 //! constructs.
 //!
-//! They go a [short way](crate::short) where a context has been met and no part of a wait is long.
+//! They go a [fast path](crate::fast_path) where a context has been met and no part of a wait is long.
 
 use core::ffi::{c_int, c_void};
 
 use taskscope_event::models::samples::state;
 use taskscope_profile::{FrameKind, Marker};
-use taskscope_record::Short;
+use taskscope_record::FastRecording;
 
 use super::Cause;
 use super::contexts::body_of;
@@ -16,15 +16,15 @@ use super::waits::{NO_WAIT, SHORTEST_PART_NS};
 use crate::abi::{
     self, Callback, Data, Frame, endpoint, event, sync as sync_kind, task_flag, work as work_kind,
 };
+use crate::fast_path::{Outcome, enter, fast_callbacks, leave, schedule};
 use crate::frames::{Frames, Open, Phase};
-use crate::pair;
 use crate::sampling::levels::{exit_of, exit_to_runtime};
 use crate::sampling::paths::Creating;
 use crate::sampling::stack_pointer_here;
 use crate::sampling::undeferred::OwnFrames;
-use crate::short::{Outcome, enter, leave, schedule, short_callbacks};
+use crate::sections;
 use crate::thread::{Thread, record_untimed};
-use crate::word::{EXPLICIT, STARTED, UNRECORDED, Word};
+use crate::tool_data::{EXPLICIT, STARTED, ToolData, UNRECORDED};
 use crate::{sync, tasks, work};
 
 /// The callback that a profile has for an event, where it has one of its own.
@@ -54,8 +54,8 @@ fn context(frames: &Frames, follower: &Follower) -> Option<u32> {
 
 /// The word of a task that runs in this context.
 #[inline(always)]
-fn running(context: u32) -> Word {
-    Word::new(context, 0, EXPLICIT | STARTED)
+fn running(context: u32) -> ToolData {
+    ToolData::new(context, 0, EXPLICIT | STARTED)
 }
 
 unsafe extern "C" fn task_create(
@@ -82,13 +82,13 @@ unsafe extern "C" fn task_create(
             let done = unsafe { create_deferred(thread, frame, (task, new_task), codeptr, sp) };
             leave(recorder, done)
         }
-        None => Outcome::Unusual,
+        None => Outcome::SlowPath,
     };
     match outcome {
         Outcome::Done => {}
-        Outcome::Left(recorder) => recorder.settle(),
+        Outcome::Pending(recorder) => recorder.settle(),
         // SAFETY: the runtime's own arguments.
-        Outcome::Unusual => unsafe { create_otherwise(task, frame, new_task, flags, codeptr, sp) },
+        Outcome::SlowPath => unsafe { create_otherwise(task, frame, new_task, flags, codeptr, sp) },
     }
 }
 
@@ -114,7 +114,7 @@ unsafe fn create_deferred(
     let creating = Creating { codeptr: codeptr as u64, exit, sp, creator };
     let context = thread.paths.known_creation(creating)?.context;
     follower.counted.rows.of(context)?.created();
-    Word::new(context, 0, EXPLICIT).store(new_task);
+    ToolData::new(context, 0, EXPLICIT).store(new_task);
     Some(())
 }
 
@@ -137,12 +137,12 @@ unsafe fn create_otherwise(
     let call = Call { codeptr: codeptr as u64, frame, sp, is_undeferred };
     let outcome = match enter() {
         Some((recorder, thread)) => leave(recorder, create(thread, call, (task, new_task))),
-        None => Outcome::Unusual,
+        None => Outcome::SlowPath,
     };
     match outcome {
         Outcome::Done => {}
-        Outcome::Left(recorder) => recorder.settle(),
-        Outcome::Unusual => learn_creation(call, (task, new_task)),
+        Outcome::Pending(recorder) => recorder.settle(),
+        Outcome::SlowPath => learn_creation(call, (task, new_task)),
     }
 }
 
@@ -166,7 +166,7 @@ impl Call {
     /// The task has been created.
     #[inline(always)]
     fn created(&self, thread: &mut Thread, context: u32, new_task: *mut Data) {
-        Word::new(context, 0, EXPLICIT).store(new_task);
+        ToolData::new(context, 0, EXPLICIT).store(new_task);
         if self.is_undeferred {
             // SAFETY: all bit patterns are numbers.
             let frame_pointer = unsafe { self.frame.enter.value };
@@ -210,8 +210,8 @@ unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, next: 
 
 /// A new task begins, on top of what the thread does.
 #[inline(always)]
-fn begin(recorder: &mut Short, thread: &mut Thread, next: *mut Data) -> Option<()> {
-    let task = Word::load(next);
+fn begin(recorder: &mut FastRecording, thread: &mut Thread, next: *mut Data) -> Option<()> {
+    let task = ToolData::load(next);
     if task.flags() != EXPLICIT {
         return None;
     }
@@ -240,15 +240,15 @@ fn begin(recorder: &mut Short, thread: &mut Thread, next: *mut Data) -> Option<(
 
 /// The task that runs, and has nothing open, has ended; what it had interrupted goes on.
 #[inline(always)]
-fn end(recorder: &mut Short, thread: &mut Thread, prior: *mut Data, next: *mut Data) -> Option<()> {
+fn end(recorder: &mut FastRecording, thread: &mut Thread, prior: *mut Data, next: *mut Data) -> Option<()> {
     let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
     let (top, cause) = frames.top_two()?;
     let (account, id, beneath) = (follower.account, frames.task_on_top(), top.site);
-    if top.open != (Open::Task { id }) || Word::load(prior) != running(id) || !account.is_in_task() {
+    if top.open != (Open::Task { id }) || ToolData::load(prior) != running(id) || !account.is_in_task() {
         return None;
     }
     // A new task may begin with the same event, or one further down go on.
-    let next = Word::load(next);
+    let next = ToolData::load(next);
     let goes_on = next == running(beneath) || beneath == 0 && !next.has(EXPLICIT) && !next.has(UNRECORDED);
     let row = follower.counted.rows.of(id).filter(|_| goes_on)?;
     let at = recorder.now()?;
@@ -300,7 +300,7 @@ unsafe extern "C" fn work(
     }
 }
 
-short_callbacks! {
+fast_callbacks! {
     fn work_begins(
         kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, count: u64, codeptr: *const c_void
     ) = |recorder, thread| begin_work(recorder, thread, kind as u8), work::work;
@@ -319,7 +319,7 @@ short_callbacks! {
 
 /// A member of a team, with nothing else open, comes to a worksharing construct.
 #[inline(always)]
-fn begin_work(recorder: &mut Short, thread: &mut Thread, kind: u8) -> Option<()> {
+fn begin_work(recorder: &mut FastRecording, thread: &mut Thread, kind: u8) -> Option<()> {
     let (frames, follower) = (&mut thread.frames, thread.profile.as_deref()?);
     let is_plain = matches!(frames.top()?.open, Open::Member { phase: Phase::Running, .. });
     if !is_plain || !frames.has_room() || follower.waits.depth() == frames.depth() {
@@ -327,13 +327,13 @@ fn begin_work(recorder: &mut Short, thread: &mut Thread, kind: u8) -> Option<()>
     }
     follower.account.switch(Cause::Worksharing, recorder.now()?);
     // SAFETY: it has room.
-    unsafe { frames.open_profiled(Open::Work { typeid: 0, kind, pair: None }, 0, Cause::Worksharing) };
+    unsafe { frames.open_profiled(Open::Work { typeid: 0, kind, codes: None }, 0, Cause::Worksharing) };
     Some(())
 }
 
 /// The construct that is innermost ends.
 #[inline(always)]
-fn end_work(recorder: &mut Short, thread: &mut Thread, kind: u8) -> Option<()> {
+fn end_work(recorder: &mut FastRecording, thread: &mut Thread, kind: u8) -> Option<()> {
     let (frames, follower) = (&mut thread.frames, thread.profile.as_deref()?);
     let (top, cause) = frames.top_two()?;
     let is_it = matches!(top.open, Open::Work { kind: opened, .. } if opened == kind);
@@ -348,11 +348,11 @@ fn end_work(recorder: &mut Short, thread: &mut Thread, kind: u8) -> Option<()> {
     Some(())
 }
 
-const TASKWAIT: Open = Open::Section { pair: pair::TASKWAIT, state: state::TASKWAIT };
+const TASKWAIT: Open = Open::Section { codes: sections::TASKWAIT, state: state::TASKWAIT };
 
 /// An explicit task begins to wait for its children.
 #[inline(always)]
-fn begin_taskwait(recorder: &mut Short, thread: &mut Thread, codeptr: u64) -> Option<()> {
+fn begin_taskwait(recorder: &mut FastRecording, thread: &mut Thread, codeptr: u64) -> Option<()> {
     let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
     let (account, depth) = (follower.account, frames.depth());
     let context = frames.task_on_top();
@@ -374,7 +374,7 @@ fn begin_taskwait(recorder: &mut Short, thread: &mut Thread, codeptr: u64) -> Op
 
 /// The wait that the thread is in is over, and was short.
 #[inline(always)]
-fn end_taskwait(recorder: &mut Short, thread: &mut Thread) -> Option<()> {
+fn end_taskwait(recorder: &mut FastRecording, thread: &mut Thread) -> Option<()> {
     let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
     let (top, cause) = frames.top_two()?;
     // Nothing else has this cause.

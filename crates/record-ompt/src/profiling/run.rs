@@ -13,8 +13,8 @@ use taskscope_record::{clock, os_time, own_threads, process};
 use super::account::{Account, CAUSES, Cause, Reading, Standing, Sums, book};
 use super::contexts::body_of;
 use super::counts::{Counts, merge_row};
+use super::double_buffer::DoubleBuffer;
 use super::files::Files;
-use super::halves::Halves;
 use super::housekeeping::Housekeeping;
 use super::idleness::{ByEpoch, EPOCHS, Late, Pool};
 use super::no_cpu::{Moved, Observed, Share, Watch};
@@ -33,9 +33,9 @@ pub struct Counted {
     /// Time by cause. In memory that is never given back, since others look at it.
     pub account: &'static Account,
     /// Of the handler.
-    pub samples: Halves<SampleTree>,
+    pub samples: DoubleBuffer<SampleTree>,
     /// Of callbacks.
-    pub counts: Halves<Counts>,
+    pub counts: DoubleBuffer<Counts>,
     /// Of callbacks, by context.
     pub rows: Rows,
 }
@@ -237,12 +237,12 @@ impl Run {
     }
 
     fn begin_thread(&self) -> Arc<Counted> {
-        let samples = Halves::new(SampleTree::without_memory(), SampleTree::without_memory());
+        let samples = DoubleBuffer::new(SampleTree::without_memory(), SampleTree::without_memory());
         samples.count(SampleTree::prepare);
         let counted = Arc::new(Counted {
             account: self.new_account(),
             samples,
-            counts: Halves::new(Counts::new(), Counts::without_memory()),
+            counts: DoubleBuffer::new(Counts::new(), Counts::without_memory()),
             rows: Rows::new(),
         });
         lock(&self.threads).push(counted.clone());
@@ -382,8 +382,8 @@ impl Run {
     pub fn collect(&self) {
         let threads: Vec<Arc<Counted>> = lock(&self.threads).clone();
         for counted in &threads {
-            counted.samples.turn(SampleTree::prepare);
-            counted.counts.turn(|counts| *counts = Counts::new());
+            counted.samples.swap(SampleTree::prepare);
+            counted.counts.swap(|counts| *counts = Counts::new());
         }
         let fenced = taskscope_record::fence_all_threads();
         let mut merged = lock(&self.merged);
@@ -391,15 +391,15 @@ impl Run {
             counted.merge_rows(&mut merged.tree);
         }
         for counted in threads.iter().filter(|_| fenced) {
-            // Somebody inside for longer than this has lost its CPU; its half is taken next time but one.
+            // Somebody inside for longer than this has lost its CPU; its buffer is drained the time after next.
             for _ in 0..20 {
-                if counted.samples.turned_away(|samples| samples.merge_into(&mut merged.tree)) {
+                if counted.samples.drain_inactive(|samples| samples.merge_into(&mut merged.tree)) {
                     break;
                 }
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }
             for _ in 0..20 {
-                if counted.counts.turned_away(|counts| counts.merge_into(&mut merged.tree)) {
+                if counted.counts.drain_inactive(|counts| counts.merge_into(&mut merged.tree)) {
                     break;
                 }
                 std::thread::sleep(std::time::Duration::from_micros(50));

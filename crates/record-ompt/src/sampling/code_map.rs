@@ -11,7 +11,7 @@ use framehop::{
 };
 
 use crate::dictionary;
-use crate::kept;
+use crate::module_files;
 use crate::modules::{self, Module, UnwindTables};
 use crate::runtime_inside;
 use crate::thread::Moment;
@@ -206,7 +206,7 @@ impl CodeMap {
                 } else {
                     Owner::Anybody
                 };
-                kept::keep(&module);
+                module_files::keep(&module);
                 let prepared = prepare(&module);
                 let unwind = unwind_module(&module, prepared.tables);
                 Known { module, unwind, prepared, owner }

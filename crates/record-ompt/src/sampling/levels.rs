@@ -33,7 +33,7 @@ use super::walk::{Bounds, Frames, MAX_FRAMES};
 use crate::abi::{self, Data, Frame, GetTaskInfo, Lookup};
 use crate::chain;
 use crate::thread::Thread;
-use crate::word::{EXPLICIT, LEAGUE, STARTED, TEAMS_BODY, Word};
+use crate::tool_data::{EXPLICIT, LEAGUE, STARTED, TEAMS_BODY, ToolData};
 
 /// Among `ompt_frame_flag_t`: what is told of an exit is the program's frame (`ompt_frame_application`).
 const EXIT_OF_PROGRAM: c_int = 1;
@@ -252,12 +252,12 @@ impl Levels {
             // SAFETY: all bit patterns are numbers.
             let (mut exit, enter) = unsafe { (exit.value, enter.value) };
             let enter = called_inside.take().unwrap_or(enter);
-            let word = load(task);
-            let explicit = word.has(EXPLICIT);
+            let data = load(task);
+            let explicit = data.has(EXPLICIT);
             if explicit && exit_flags & EXIT_OF_PROGRAM != 0 {
-                let creator = stack.creator_of(word.id());
+                let creator = stack.creator_of(data.id());
                 let is_known = creator.is_some() || stack.is_frame_pointer(exit);
-                if !is_known && ancestor == 0 && !stack.is_in_body(enter, word.has(STARTED)) {
+                if !is_known && ancestor == 0 && !stack.is_in_body(enter, data.has(STARTED)) {
                     break;
                 }
                 // Its creator has not called the runtime: what is told of that is this exit.
@@ -276,22 +276,22 @@ impl Levels {
             // LLVM's runtime leaves the place of its creation in a task with dependences: on another
             // stack, or above the task's own frames.
             // Intel's runtime tells nothing of the body of `teams`, which therefore nobody has counted.
-            let is_untold = flags & IMPLICIT != 0 && word == Word(0);
+            let is_untold = flags & IMPLICIT != 0 && data == ToolData(0);
             most += u32::from(is_untold);
-            let is_teams_body = !explicit && (is_untold || word.has(TEAMS_BODY));
+            let is_teams_body = !explicit && (is_untold || data.has(TEAMS_BODY));
             let is_left = exit != 0 && enter > exit && !is_teams_body;
             let enter = if elsewhere(enter) || is_left { 0 } else { enter };
-            let region = if explicit { load(region).id() } else { word.id() };
-            self.settle_untold(region, word.has(LEAGUE));
+            let region = if explicit { load(region).id() } else { data.id() };
+            self.settle_untold(region, data.has(LEAGUE));
             let is_initial = flags & INITIAL != 0;
-            let task = if explicit { word.id() } else { 0 };
+            let task = if explicit { data.id() } else { 0 };
             if !self.push(Level { exit, enter, is_initial, is_teams_body, region, task, frames: (0, 0) }) {
                 break;
             }
             // Beneath an initial task lies nothing.
             let has_begun = ancestor > 0
                 || flags & IMPLICIT != 0
-                || stack.has_begun(exit, enter, word.has(EXPLICIT) && word.has(STARTED));
+                || stack.has_begun(exit, enter, data.has(EXPLICIT) && data.has(STARTED));
             if is_initial || !has_begun {
                 break;
             }
@@ -426,9 +426,9 @@ pub unsafe fn exit_to_runtime(frame: *const Frame) -> Option<u64> {
     (flags & EXIT_OF_PROGRAM == 0).then_some(exit)
 }
 
-/// The word that the runtime keeps for the current task; null where there is none.
+/// The data that the runtime keeps for the current task; null where there is none.
 pub fn current_task() -> *mut Data {
-    task_info(0).map_or(core::ptr::null_mut(), |(task, _)| chain::known_word(task))
+    task_info(0).map_or(core::ptr::null_mut(), |(task, _)| chain::known_data(task))
 }
 
 /// Where the runtime left to the code of the task that has forked the region which ends; 0 as above. Of a region of one thread the runtime has the task of
@@ -465,11 +465,11 @@ fn is_usable(frame: *const Frame) -> bool {
     abi::is_object(frame) && (frame as usize).is_multiple_of(8) && frame as usize >> 47 == 0
 }
 
-fn load(word: *mut Data) -> Word {
-    if (word as usize).is_multiple_of(8) && word as usize >> 47 == 0 {
-        Word::load(chain::known_word(word))
+fn load(data: *mut Data) -> ToolData {
+    if (data as usize).is_multiple_of(8) && data as usize >> 47 == 0 {
+        ToolData::load(chain::known_data(data))
     } else {
-        Word(0)
+        ToolData(0)
     }
 }
 

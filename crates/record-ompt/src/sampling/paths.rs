@@ -22,9 +22,9 @@ use super::code_map::{self, Owner};
 use super::walk::{self, Bounds, Frames, registers_here, stack_pointer_here};
 use super::{OwnStack, is_active, levels, regions};
 use crate::abi::Data;
+use crate::payload::two;
 use crate::profiling;
 use crate::thread::Moment;
-use crate::word::two;
 
 const REMEMBERED: usize = 64;
 /// Places in which a path or a creation may be remembered. With one, a program of few creations would often have two that

@@ -8,7 +8,7 @@ use taskscope_event::Code;
 use taskscope_event::models::{dictionary as model, instrument, nosv, ovni, system};
 
 use super::{dictionary, names, sinks, site};
-pub use crate::gate::{is_on, switch_off, switch_on};
+pub use crate::event_filter::{is_on, switch_off, switch_on};
 use crate::metadata::Json;
 pub use crate::process::StartError;
 use crate::process::{self, Config};

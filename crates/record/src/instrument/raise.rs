@@ -15,7 +15,7 @@ use taskscope_event::models::instrument as i;
 use super::dictionary;
 use super::sinks;
 use crate::thread::{self, enter, enter_plain};
-use crate::{gate, late, process};
+use crate::{event_filter, late_events, process};
 
 /// Records an event. Returns whether it was wanted, so that its end is, too.
 #[inline(always)]
@@ -76,10 +76,10 @@ pub(super) fn put_data(code: Code, data: &[u8]) -> bool {
 /// Whether the event is to be recorded or shown at all; attaches the thread if need be.
 fn is_wanted(code: Code, is_end: bool) -> bool {
     if process::has_finished() {
-        late::count(code);
+        late_events::count(code);
         return false;
     }
-    if !gate::wants(code) && !is_end {
+    if !event_filter::wants(code) && !is_end {
         return false;
     }
     attach() || sinks::are_loaded()
@@ -129,5 +129,5 @@ fn fixed<const N: usize>(payload: &[u8]) -> [u8; N] {
 /// Events that came after the end of recording.
 #[doc(hidden)]
 pub fn late_events() -> u64 {
-    late::COUNT.load(Relaxed)
+    late_events::COUNT.load(Relaxed)
 }

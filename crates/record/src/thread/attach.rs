@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::{Closer, SINK_BYTES, ThreadRecorder};
 use crate::clock::ThreadClock;
-use crate::door::Door;
+use crate::entry_lock::EntryLock;
 use crate::fork_word::wiped_on_fork;
 use crate::metadata::{Describe, ThreadIdentity};
 use crate::samples::Samples;
-use crate::stream::{Half, Stream};
+use crate::stream::{Stream, StreamFile};
 use crate::sync::heavy_fence;
-use crate::{gate, process, side, tls, turns};
+use crate::{event_filter, nested_recorder, process, tls, turns};
 
 /// What [`attach_with`] is to do differently.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub fn attach(user: *mut (), closer: Closer) -> bool {
 pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
     let current = tls::get().cast::<ThreadRecorder>();
     // SAFETY: set by an earlier attach; a wiped or closed one does not record.
-    if !current.is_null() && unsafe { (*current).door.is_recording() } {
+    if !current.is_null() && unsafe { (*current).entry_lock.is_recording() } {
         return true;
     }
     let Some(process) = process::current() else { return false };
@@ -63,19 +63,19 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
     let recorder = memory.cast::<ThreadRecorder>();
     // SAFETY: fresh memory of sufficient size, page-aligned.
     unsafe {
-        let side = recorder.add(1);
-        side.write(ThreadRecorder {
+        let nested = recorder.add(1);
+        nested.write(ThreadRecorder {
             pending: AtomicU32::new(1),
             main: recorder,
-            standard: side::stream(&standard),
-            own: side::stream(&own),
+            standard: nested_recorder::stream(&standard),
+            own: nested_recorder::stream(&own),
             ..ThreadRecorder::new(identity.clone(), ptr::null_mut())
         });
         recorder.write(ThreadRecorder {
             user,
             standard,
             own,
-            side,
+            nested,
             closer: Some(closer),
             samples,
             ..ThreadRecorder::new(identity, ptr::null_mut())
@@ -113,11 +113,11 @@ fn prepare(
     }
     let directory = &identity.directory;
     let streams = || {
-        let standard = Stream::create(directory, Half::Standard).ok()?;
+        let standard = Stream::create(directory, StreamFile::Standard).ok()?;
         let own = if own_on_demand {
-            Stream::planned(directory, Half::Own)
+            Stream::planned(directory, StreamFile::Own)
         } else {
-            let mut own = Stream::create(directory, Half::Own).ok()?;
+            let mut own = Stream::create(directory, StreamFile::Own).ok()?;
             own.set_room_aside();
             own
         };
@@ -136,15 +136,15 @@ fn prepare(
 impl ThreadRecorder {
     fn new(identity: ThreadIdentity, main: *mut ThreadRecorder) -> Self {
         ThreadRecorder {
-            door: Door::open(),
+            entry_lock: EntryLock::open(),
             pending: AtomicU32::new(0),
-            gate: AtomicU32::new(gate::current()),
+            filter: AtomicU32::new(event_filter::current()),
             owner: tls::thread_pointer(),
             user: ptr::null_mut(),
             clock: ThreadClock::default(),
             standard: Stream::in_memory(ptr::null_mut(), 0),
             own: Stream::in_memory(ptr::null_mut(), 0),
-            side: ptr::null_mut(),
+            nested: ptr::null_mut(),
             main,
             loss_count_offset: None,
             reentered: AtomicU64::new(0),
@@ -161,7 +161,7 @@ impl ThreadRecorder {
 /// program may still hold its address; that code compares [`ThreadRecorder::owner`].
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-/// Room for a recorder and its side recorder.
+/// Room for a recorder and its nested recorder.
 fn free_memory() -> Option<*mut u8> {
     // In a forked child another thread of the parent may hold the lock for ever: never wait.
     let free = FREE.try_lock().ok().and_then(|mut free| free.pop());
@@ -172,7 +172,7 @@ fn free_memory() -> Option<*mut u8> {
 pub fn was_forked() -> bool {
     let recorder = tls::get().cast::<ThreadRecorder>();
     // SAFETY: as in `enter`.
-    !recorder.is_null() && unsafe { (*recorder).door.is_wiped() }
+    !recorder.is_null() && unsafe { (*recorder).entry_lock.is_wiped() }
 }
 
 /// Whether the calling thread records.
@@ -180,7 +180,7 @@ pub fn was_forked() -> bool {
 pub fn is_attached() -> bool {
     let recorder = tls::get().cast::<ThreadRecorder>();
     // SAFETY: as in `enter`.
-    !recorder.is_null() && unsafe { (*recorder).door.is_recording() }
+    !recorder.is_null() && unsafe { (*recorder).entry_lock.is_recording() }
 }
 
 /// The calling thread's id in the system.
@@ -229,12 +229,12 @@ pub fn detach() {
         process.os_time.leave(os_tid());
         // SAFETY: unregistered, so that this thread alone has it; made by `attach`.
         unsafe {
-            (*recorder).samples.door.hold();
-            (*recorder).samples.door.close();
-            (*recorder).door.hold();
-            (*recorder).door.close();
+            (*recorder).samples.entry_lock.hold();
+            (*recorder).samples.entry_lock.close();
+            (*recorder).entry_lock.hold();
+            (*recorder).entry_lock.close();
             (*recorder).close(process);
-            ptr::drop_in_place(&raw mut (*(*recorder).side).identity);
+            ptr::drop_in_place(&raw mut (*(*recorder).nested).identity);
             ptr::drop_in_place(recorder);
         }
         if let Ok(mut free) = FREE.try_lock() {
@@ -255,14 +255,14 @@ const LEAVING_STEP_US: u32 = 50;
 pub(crate) unsafe fn close_from_outside(recorder: *mut ThreadRecorder, process: &process::Process) -> bool {
     // SAFETY: by contract; the memory is never unmapped, the thread may still look at it.
     unsafe {
-        (*recorder).door.close();
-        (*recorder).samples.door.close();
+        (*recorder).entry_lock.close();
+        (*recorder).samples.entry_lock.close();
         // The calling thread itself may be in, when the program ends within an event.
-        if !heavy_fence() || (*recorder).is_own_thread() && !(*recorder).door.is_free() {
+        if !heavy_fence() || (*recorder).is_own_thread() && !(*recorder).entry_lock.is_free() {
             return false;
         }
         for _ in 0..LEAVING_STEPS {
-            if (*recorder).door.is_free() && (*recorder).samples.door.is_free() {
+            if (*recorder).entry_lock.is_free() && (*recorder).samples.entry_lock.is_free() {
                 (*recorder).close(process);
                 return true;
             }

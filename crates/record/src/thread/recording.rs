@@ -7,9 +7,9 @@ use taskscope_event::Code;
 use taskscope_event::framing::EVENT_HEADER_BYTES;
 
 use super::ThreadRecorder;
-use crate::door::Entry;
+use crate::entry_lock::Entry;
 use crate::stream::Nesting;
-use crate::{gate, side, tls};
+use crate::{event_filter, nested_recorder, tls};
 
 /// The calling thread's recorder while it is held open for events. Keep it for one callback only.
 pub struct Recording(*mut ThreadRecorder);
@@ -29,18 +29,18 @@ fn enter_at(recorder: *mut ThreadRecorder) -> Option<Recording> {
         return None;
     }
     // SAFETY: the pointer was set by `attach`, and the memory is never unmapped. Only atomics are
-    // touched until the door is ours.
+    // touched until the entry lock is ours.
     unsafe {
         if (*recorder).pending.load(Relaxed) != 0 {
-            // A handler that comes between a door's leaving and its settling emits after what was left.
-            side::settle(recorder);
+            // A handler that comes between an entry lock's leaving and its settling emits after what was left.
+            nested_recorder::settle(recorder);
         }
     }
     // SAFETY: as above.
-    match unsafe { &(*recorder).door }.enter() {
+    match unsafe { &(*recorder).entry_lock }.enter() {
         Entry::Open => Some(Recording(recorder)),
         // SAFETY: as above.
-        Entry::Busy => unsafe { side::enter(recorder) }.map(Recording),
+        Entry::Busy => unsafe { nested_recorder::enter(recorder) }.map(Recording),
         Entry::Closed => None,
     }
 }
@@ -53,8 +53,8 @@ pub fn enter_for(code: Code) -> Option<Recording> {
         return None;
     }
     // SAFETY: as in `enter`.
-    let gate = unsafe { (*recorder).gate.load(Relaxed) };
-    if gate != gate::ALL && (gate == gate::OFF || !gate::lets_pass(code)) {
+    let filter = unsafe { (*recorder).filter.load(Relaxed) };
+    if filter != event_filter::ALL && (filter == event_filter::OFF || !event_filter::lets_pass(code)) {
         return None;
     }
     enter_at(recorder)
@@ -66,7 +66,7 @@ pub fn enter_for(code: Code) -> Option<Recording> {
 pub(crate) fn enter_plain() -> Option<Recording> {
     let recorder = tls::get().cast::<ThreadRecorder>();
     // SAFETY: as in `enter`.
-    if recorder.is_null() || unsafe { (*recorder).gate.load(Relaxed) } != gate::ALL {
+    if recorder.is_null() || unsafe { (*recorder).filter.load(Relaxed) } != event_filter::ALL {
         return None;
     }
     enter_at(recorder)
@@ -80,21 +80,21 @@ pub(crate) fn enter_plain() -> Option<Recording> {
 #[inline(always)]
 pub unsafe fn store_plain(at: u64, flags: u8, code: Code, payload: *const u8, nesting: Nesting) -> bool {
     let recorder = tls::get().cast::<ThreadRecorder>();
-    // SAFETY: as in `enter`; the stream is ours while the door is. The payload by contract.
+    // SAFETY: as in `enter`; the stream is ours while the entry lock is. The payload by contract.
     unsafe {
         if recorder.is_null()
-            || (*recorder).gate.load(Relaxed) != gate::ALL
+            || (*recorder).filter.load(Relaxed) != event_filter::ALL
             // What a handler left comes before what the next one emits.
             || (*recorder).pending.load(Relaxed) != 0
-            || (*recorder).door.enter() != Entry::Open
+            || (*recorder).entry_lock.enter() != Entry::Open
         {
             return false;
         }
         let stored = (*recorder).standard.raw_if_room(at, flags, code, payload, nesting);
-        (*recorder).door.leave();
+        (*recorder).entry_lock.leave();
         compiler_fence(SeqCst);
         if stored && (*recorder).pending.load(Relaxed) != 0 {
-            side::settle(recorder);
+            nested_recorder::settle(recorder);
         }
         // What is not stored here is tried again, and what is pending settled then.
         stored
@@ -106,13 +106,13 @@ pub unsafe fn store_plain(at: u64, flags: u8, code: Code, payload: *const u8, ne
 #[inline(always)]
 pub fn ordered_now_plain() -> Option<u64> {
     let recorder = tls::get().cast::<ThreadRecorder>();
-    // SAFETY: as in `enter`; the clock is ours while the door is.
+    // SAFETY: as in `enter`; the clock is ours while the entry lock is.
     unsafe {
-        if recorder.is_null() || (*recorder).door.enter() != Entry::Open {
+        if recorder.is_null() || (*recorder).entry_lock.enter() != Entry::Open {
             return None;
         }
         let now = (*recorder).clock.ordered_now_of_anchor();
-        (*recorder).door.leave();
+        (*recorder).entry_lock.leave();
         compiler_fence(SeqCst);
         match now {
             Some(now) if (*recorder).pending.load(Relaxed) != 0 => Some(settle_then(recorder, now)),
@@ -122,34 +122,35 @@ pub fn ordered_now_plain() -> Option<u64> {
 }
 
 /// # Safety
-/// As for [`side::settle`].
+/// As for [`nested_recorder::settle`].
 #[cold]
 #[inline(never)]
 unsafe fn settle_then(recorder: *mut ThreadRecorder, now: u64) -> u64 {
     // SAFETY: by contract.
-    unsafe { side::settle(recorder) };
+    unsafe { nested_recorder::settle(recorder) };
     now
 }
 
-/// [`enter`] for callbacks that are to be short: `None` also where [`enter`] would do more than open the door.
-/// What it returns does not close the door by itself.
+/// [`enter`] for callbacks that are to be short: `None` also where [`enter`] would do more than open the entry lock.
+/// What it returns does not close the entry lock by itself.
 #[inline(always)]
-pub fn enter_shortly() -> Option<Short> {
+pub fn enter_fast() -> Option<FastRecording> {
     let recorder = tls::get().cast::<ThreadRecorder>();
     // SAFETY: as in `enter`.
-    (!recorder.is_null() && unsafe { &(*recorder).door }.enter() == Entry::Open).then_some(Short(recorder))
+    (!recorder.is_null() && unsafe { &(*recorder).entry_lock }.enter() == Entry::Open)
+        .then_some(FastRecording(recorder))
 }
 
-/// The calling thread's recorder while it is held open by [`enter_shortly`], until one of [`Short::leave`] and
-/// [`Short::settle`]. None of what it does but the last calls anything, so that the caller has no registers to save.
+/// The calling thread's recorder while it is held open by [`enter_fast`], until one of [`FastRecording::leave`] and
+/// [`FastRecording::settle`]. None of what it does but the last calls anything, so that the caller has no registers to save.
 #[must_use]
-pub struct Short(*mut ThreadRecorder);
+pub struct FastRecording(*mut ThreadRecorder);
 
-impl Short {
+impl FastRecording {
     /// [`ThreadRecorder::user`].
     #[inline(always)]
     pub fn user(&self) -> *mut () {
-        // SAFETY: the door is ours; the memory stays.
+        // SAFETY: the entry lock is ours; the memory stays.
         unsafe { (*self.0).user }
     }
 
@@ -186,17 +187,17 @@ impl Short {
 
     #[inline(always)]
     fn put<const N: usize>(&mut self, code: Code, payload: [u8; N], nesting: Nesting) -> Option<()> {
-        // SAFETY: the door is ours; the memory stays.
+        // SAFETY: the entry lock is ours; the memory stays.
         let ThreadRecorder { standard, clock, .. } = unsafe { &mut *self.0 };
         standard.put_now_if_room(clock, code, payload, nesting)
     }
 
     /// Leaves. If that is not all, the caller has to [`settle`](Self::settle) with what is returned.
     #[inline(always)]
-    pub fn leave(self) -> Option<Short> {
+    pub fn leave(self) -> Option<FastRecording> {
         // SAFETY: the memory stays; after leaving only atomics are touched.
         unsafe {
-            (*self.0).door.leave();
+            (*self.0).entry_lock.leave();
             compiler_fence(SeqCst);
             ((*self.0).pending.load(Relaxed) != 0).then_some(self)
         }
@@ -207,7 +208,7 @@ impl Short {
     #[inline(never)]
     pub fn settle(self) {
         // SAFETY: it has been left.
-        unsafe { side::settle(self.0) }
+        unsafe { nested_recorder::settle(self.0) }
     }
 }
 
@@ -215,7 +216,7 @@ impl Deref for Recording {
     type Target = ThreadRecorder;
     #[inline(always)]
     fn deref(&self) -> &ThreadRecorder {
-        // SAFETY: the door is ours, so that nobody else touches it; the memory stays.
+        // SAFETY: the entry lock is ours, so that nobody else touches it; the memory stays.
         unsafe { &*self.0 }
     }
 }
@@ -233,10 +234,10 @@ impl Drop for Recording {
     fn drop(&mut self) {
         // SAFETY: the memory stays; after leaving only atomics are touched.
         unsafe {
-            (*self.0).door.leave();
+            (*self.0).entry_lock.leave();
             compiler_fence(SeqCst);
             if (*self.0).pending.load(Relaxed) != 0 {
-                side::settle(self.0);
+                nested_recorder::settle(self.0);
             }
         }
     }

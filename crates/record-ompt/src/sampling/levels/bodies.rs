@@ -99,7 +99,7 @@ mod tests {
     use crate::sampling::levels::{Entry, IMPLICIT, INITIAL};
     use crate::sampling::undeferred::Undeferred;
     use crate::sampling::walk::{Bounds, Frames};
-    use crate::word::{LEAGUE, Word};
+    use crate::tool_data::{LEAGUE, ToolData};
     use core::ffi::c_int;
     use std::cell::RefCell;
 
@@ -126,7 +126,7 @@ mod tests {
         })
     }
 
-    fn task(kind: c_int, word: Word, exit: u64, enter: u64) -> Known {
+    fn task(kind: c_int, word: ToolData, exit: u64, enter: u64) -> Known {
         let at = |value| Data { value };
         (kind, at(word.0), Frame { exit: at(exit), enter: at(enter), exit_flags: 0, enter_flags: 0 })
     }
@@ -157,14 +157,14 @@ mod tests {
     /// As Intel's runtime has it: only the league's member is told, by whom the body is not counted.
     #[test]
     fn a_body_of_teams_that_the_runtime_does_not_tell_is_of_the_league() {
-        let league = Word::new(7, 0, LEAGUE);
-        let body = |exit, enter| task(IMPLICIT, Word(0), exit, enter);
-        let (member, initial) = (task(IMPLICIT, league, 0, 0), task(INITIAL, Word(0), 0, 112));
+        let league = ToolData::new(7, 0, LEAGUE);
+        let body = |exit, enter| task(IMPLICIT, ToolData(0), exit, enter);
+        let (member, initial) = (task(IMPLICIT, league, 0, 0), task(INITIAL, ToolData(0), 0, 112));
         // In the body, of a worker.
         let stack = [110, 120, 210, 220];
         assert_eq!(levels(&stack, 1, vec![body(48, 0), member])[0], (7, vec![110, 120]));
         // In a region of one thread in the body of the master, which has overwritten where the body is left to.
-        let inner = task(IMPLICIT, Word::new(8, 0, 0), 0, 0);
+        let inner = task(IMPLICIT, ToolData::new(8, 0, 0), 0, 0);
         let stack = [110, 210, 220, 120, 130, 230, 240, 140];
         let all = levels(&stack, 3, vec![inner, body(32, 48), member, initial]);
         assert_eq!(all, [(8, vec![110]), (7, vec![120, 130]), (7, vec![]), (0, vec![140])]);
@@ -172,16 +172,16 @@ mod tests {
 
     #[test]
     fn a_task_that_is_about_to_be_told_is_no_body_of_teams() {
-        let member = task(IMPLICIT, Word::new(7, 0, 0), 80, 48);
-        let all = levels(&[210, 220, 120, 130, 230], 1, vec![task(IMPLICIT, Word(0), 0, 0), member]);
+        let member = task(IMPLICIT, ToolData::new(7, 0, 0), 80, 48);
+        let all = levels(&[210, 220, 120, 130, 230], 1, vec![task(IMPLICIT, ToolData(0), 0, 0), member]);
         assert_eq!(all, [(0, vec![]), (7, vec![120, 130])]);
     }
 
     /// clang's region of one thread: the runtime has left nothing on the stack.
     #[test]
     fn a_body_that_the_program_calls_has_its_frames() {
-        let inner = task(IMPLICIT, Word::new(8, 0, 0), 40, 0);
-        let outer = task(IMPLICIT, Word::new(7, 0, 0), 80, 40);
+        let inner = task(IMPLICIT, ToolData::new(8, 0, 0), 40, 0);
+        let outer = task(IMPLICIT, ToolData::new(7, 0, 0), 80, 40);
         let all = levels(&[110, 120, 130, 140, 210], 2, vec![inner, outer]);
         assert_eq!(all, [(8, vec![110, 120]), (7, vec![130, 140])]);
     }

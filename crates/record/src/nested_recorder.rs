@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   thread   enter ──── half an event … ┊ … the rest ──── leave, and copy what waits
-//!   handler                             ┊ enter: a side recorder, whose streams lie in the side areas
+//!   handler                             ┊ enter: a nested recorder, whose streams lie in the side areas
 //! ```
 //! The side areas are part of the mapped tails ([`taskscope_event::tail`]), so they survive the
-//! process as the streams do. Handlers that interrupt anything else find the door free, and write the
+//! process as the streams do. Handlers that interrupt anything else find the entry lock free, and write the
 //! stream itself. The copied events are given at least the clock of the event that they interrupted.
 
 use core::mem::MaybeUninit;
@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use taskscope_event::tail;
 
-use crate::door::Entry;
+use crate::entry_lock::Entry;
 use crate::stream::Stream;
 use crate::thread::ThreadRecorder;
 
@@ -23,7 +23,7 @@ pub(crate) fn stream(of: &Stream) -> Stream {
     Stream::in_memory(area, if area.is_null() { 0 } else { tail::SIDE.bytes as usize })
 }
 
-/// The side recorder of `main`, whose door is busy; `None` (and a loss counted) when a handler that
+/// The nested recorder of `main`, whose entry lock is busy; `None` (and a loss counted) when a handler that
 /// interrupted a handler comes here.
 ///
 /// # Safety
@@ -33,19 +33,19 @@ pub(crate) fn stream(of: &Stream) -> Stream {
 pub(crate) unsafe fn enter(main: *mut ThreadRecorder) -> Option<*mut ThreadRecorder> {
     // SAFETY: only atomics and a pointer that never changes are touched.
     unsafe {
-        let side = (*main).side;
-        if side.is_null() || !(*main).door.is_recording() {
+        let nested = (*main).nested;
+        if nested.is_null() || !(*main).entry_lock.is_recording() {
             return None;
         }
-        if (*side).door.enter() == Entry::Open {
-            return Some(side);
+        if (*nested).entry_lock.enter() == Entry::Open {
+            return Some(nested);
         }
         (*main).reentered.fetch_add(1, Relaxed);
         None
     }
 }
 
-/// After a door was left with something pending: a side recorder's tells its main one, a main one
+/// After an entry lock was left with something pending: a nested recorder's tells its main one, a main one
 /// copies the events.
 ///
 /// # Safety
@@ -53,7 +53,7 @@ pub(crate) unsafe fn enter(main: *mut ThreadRecorder) -> Option<*mut ThreadRecor
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn settle(recorder: *mut ThreadRecorder) {
-    // SAFETY: only atomics are touched without the door; the masks are valid for writing.
+    // SAFETY: only atomics are touched without the entry lock; the masks are valid for writing.
     unsafe {
         let main = (*recorder).main;
         if !main.is_null() {
@@ -61,14 +61,14 @@ pub(crate) unsafe fn settle(recorder: *mut ThreadRecorder) {
             return;
         }
         while (*recorder).pending.load(Relaxed) != 0 {
-            // A handler that came now would find both doors busy, and its events would be lost.
+            // A handler that came now would find both entry locks busy, and its events would be lost.
             let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
             libc::sigfillset(all.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
-            let open = (*recorder).door.enter() == Entry::Open;
+            let open = (*recorder).entry_lock.enter() == Entry::Open;
             if open {
                 drain(&mut *recorder);
-                (*recorder).door.leave();
+                (*recorder).entry_lock.leave();
             }
             libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), core::ptr::null_mut());
             if !open {
@@ -78,23 +78,23 @@ pub(crate) unsafe fn settle(recorder: *mut ThreadRecorder) {
     }
 }
 
-/// Copies the side recorder's events; the caller is in, or is the finisher.
+/// Copies the nested recorder's events; the caller is in, or is the finisher.
 pub(crate) fn drain(recorder: &mut ThreadRecorder) {
-    if recorder.side.is_null() {
+    if recorder.nested.is_null() {
         return;
     }
     recorder.pending.store(0, Relaxed);
-    // SAFETY: the side recorder lies in memory of its own, and holding its door keeps handlers out.
-    let side = unsafe { &mut *recorder.side };
-    side.door.hold();
+    // SAFETY: the nested recorder lies in memory of its own, and holding its entry lock keeps handlers out.
+    let nested = unsafe { &mut *recorder.nested };
+    nested.entry_lock.hold();
     let latest = recorder.clock.last_ns();
     let areas = (recorder.standard.side_area(), recorder.own.side_area());
     if !areas.0.is_null() {
-        recorder.standard.append_from_side(&mut side.standard, areas.0, latest);
+        recorder.standard.append_from_side(&mut nested.standard, areas.0, latest);
     }
-    if !areas.1.is_null() && side.own.is_at_or_after(areas.1) {
-        recorder.own.append_from_side(&mut side.own, areas.1, latest);
+    if !areas.1.is_null() && nested.own.is_at_or_after(areas.1) {
+        recorder.own.append_from_side(&mut nested.own, areas.1, latest);
     }
-    recorder.own.lost_events += core::mem::take(&mut side.own.lost_events);
-    side.door.leave();
+    recorder.own.lost_events += core::mem::take(&mut nested.own.lost_events);
+    nested.entry_lock.leave();
 }

@@ -1,17 +1,18 @@
-//! What small tasks cost in a trace: their creation, begin and end, by a [short way](crate::short).
+//! What small tasks cost in a trace: their creation, begin and end, by a [fast path](crate::fast_path).
 
 use core::ffi::{c_int, c_void};
 
 use taskscope_event::models::openmp;
-use taskscope_record::Short;
+use taskscope_record::FastRecording;
 
 use crate::abi::{self, Callback, Data, Frame, event, task_flag};
+use crate::fast_path::{fast_callbacks, schedule};
 use crate::outlined;
+use crate::payload::two;
 use crate::sampling;
-use crate::short::{schedule, short_callbacks};
 use crate::tasks;
 use crate::thread::Thread;
-use crate::word::{EXPLICIT, STARTED, UNRECORDED, Word, two};
+use crate::tool_data::{EXPLICIT, STARTED, ToolData, UNRECORDED};
 
 /// The callback that a trace has for an event, where it has one that is short.
 pub fn callback_of(number: c_int) -> Option<Callback> {
@@ -29,7 +30,7 @@ unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, next: 
     unsafe { schedule([task_begins, task_ends], prior, prior_status, next) }
 }
 
-short_callbacks! {
+fast_callbacks! {
     fn task_create(task: *mut Data, frame: *const Frame, new_task: *mut Data, flags: c_int, has_dependences: c_int,
         codeptr: *const c_void) = |recorder, thread| create(recorder, thread, new_task, flags as u32, codeptr),
         tasks::task_create;
@@ -41,7 +42,7 @@ short_callbacks! {
 
 #[inline(always)]
 fn create(
-    recorder: &mut Short,
+    recorder: &mut FastRecording,
     thread: &mut Thread,
     new_task: *mut Data,
     flags: u32,
@@ -58,14 +59,14 @@ fn create(
     }
     recorder.point(openmp::TASK_CREATE, two(id, entry.typeid))?;
     thread.tasks.take_next();
-    entry.task_word.with_id(id).store(new_task);
+    entry.task_data.with_id(id).store(new_task);
     Some(())
 }
 
 /// A new task begins, on top of what the thread does.
 #[inline(always)]
-fn begin(recorder: &mut Short, thread: &mut Thread, next: *mut Data) -> Option<()> {
-    let (task, frames) = (Word::load(next), &mut thread.frames);
+fn begin(recorder: &mut FastRecording, thread: &mut Thread, next: *mut Data) -> Option<()> {
+    let (task, frames) = (ToolData::load(next), &mut thread.frames);
     if task.flags() != EXPLICIT || !frames.has_room_to_show() {
         return None;
     }
@@ -79,8 +80,8 @@ fn begin(recorder: &mut Short, thread: &mut Thread, next: *mut Data) -> Option<(
 
 /// The task that runs, and has nothing open, has ended; what it had interrupted goes on.
 #[inline(always)]
-fn end(recorder: &mut Short, thread: &mut Thread, prior: *mut Data, next: *mut Data) -> Option<()> {
-    let (task, next, frames) = (Word::load(prior), Word::load(next), &mut thread.frames);
+fn end(recorder: &mut FastRecording, thread: &mut Thread, prior: *mut Data, next: *mut Data) -> Option<()> {
+    let (task, next, frames) = (ToolData::load(prior), ToolData::load(next), &mut thread.frames);
     if task.flags() != EXPLICIT | STARTED || next.has(UNRECORDED) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The door of a thread's recorder: who may write, without a lock or a full fence on the event path.
+//! The entry lock of a thread's recorder: who may write, without a lock or a full fence on the event path.
 //!
 //! ```text
 //!   thread                          finisher (another thread, at the end of the process)
@@ -20,7 +20,7 @@ const CLOSED: u32 = 2;
 /// What somebody who wants to write finds.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It is theirs, until [`Door::leave`].
+    /// It is theirs, until [`EntryLock::leave`].
     Open,
     /// They interrupted somebody on the same thread who is in.
     Busy,
@@ -30,15 +30,15 @@ pub enum Entry {
 
 /// State word and busy word; the C header knows their order.
 #[repr(C)]
-pub struct Door {
+pub struct EntryLock {
     state: AtomicU32,
     busy: AtomicU32,
 }
 
-impl Door {
-    /// A door through which events go.
+impl EntryLock {
+    /// An entry lock through which events go.
     pub fn open() -> Self {
-        Door { state: AtomicU32::new(RECORDING), busy: AtomicU32::new(0) }
+        EntryLock { state: AtomicU32::new(RECORDING), busy: AtomicU32::new(0) }
     }
 
     /// For the recorder's thread only.
@@ -56,7 +56,7 @@ impl Door {
         Entry::Open
     }
 
-    /// After [`Entry::Open`], or [`Door::hold`].
+    /// After [`Entry::Open`], or [`EntryLock::hold`].
     #[inline(always)]
     pub fn leave(&self) {
         self.busy.store(0, Release);
@@ -78,7 +78,7 @@ impl Door {
         self.state.load(Relaxed) == 0
     }
 
-    /// Shuts it, for the finisher; a fence on every thread has to follow before [`Door::is_free`].
+    /// Shuts it, for the finisher; a fence on every thread has to follow before [`EntryLock::is_free`].
     pub fn close(&self) {
         self.state.store(CLOSED, Relaxed);
     }
@@ -101,7 +101,7 @@ mod model {
     #[test]
     fn the_finisher_and_the_thread_never_write_together() {
         loom::model(|| {
-            let shared = Arc::new((Door::open(), UnsafeCell::new(0)));
+            let shared = Arc::new((EntryLock::open(), UnsafeCell::new(0)));
             let thread = {
                 let shared = shared.clone();
                 loom::thread::spawn(move || {

@@ -74,9 +74,9 @@ pub fn is_on() -> bool {
     current() != OFF
 }
 
-fn set(gate: u32) {
-    CURRENT.store(gate, Relaxed);
-    process::for_each_recorder(|recorder| recorder.store(gate, Relaxed));
+fn set(wanted: u32) {
+    CURRENT.store(wanted, Relaxed);
+    process::for_each_recorder(|recorder| recorder.store(wanted, Relaxed));
 }
 
 /// Whether the filter lets `code` pass. Events about threads and their CPUs always do.

@@ -1,4 +1,4 @@
-//! What the tool keeps in the word that the runtime gives it per region and per task: no memory is
+//! The tool's content of `ompt_data_t`, which the runtime keeps per region and per task: no memory is
 //! allocated for either.
 //!
 //! ```text
@@ -22,22 +22,22 @@ pub const LEAGUE: u8 = 32;
 /// The region in which the runtime itself runs the body of `teams` for a member of the league, or its member.
 pub const TEAMS_BODY: u8 = 64;
 
-/// The content of a tool's word.
+/// The content of an `ompt_data_t` of the tool's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Word(pub u64);
+pub struct ToolData(pub u64);
 
-impl Word {
+impl ToolData {
     /// Packs an id, a site (dropped where it does not fit) and flags.
     #[inline(always)]
     pub fn new(id: u32, site: u32, flags: u8) -> Self {
         let site = if site < 1 << 24 { site } else { 0 };
-        Word(u64::from(id) | u64::from(site) << 32 | u64::from(flags) << 56)
+        ToolData(u64::from(id) | u64::from(site) << 32 | u64::from(flags) << 56)
     }
 
     /// The same with this id, where it had none.
     #[inline(always)]
     pub fn with_id(self, id: u32) -> Self {
-        Word(self.0 | u64::from(id))
+        ToolData(self.0 | u64::from(id))
     }
 
     /// The region's or task's id.
@@ -67,33 +67,27 @@ impl Word {
     /// The same with `flag` set.
     #[inline(always)]
     pub fn with(self, flag: u8) -> Self {
-        Word(self.0 | u64::from(flag) << 56)
+        ToolData(self.0 | u64::from(flag) << 56)
     }
 
-    /// Reads the runtime's word; zero where there is none.
+    /// Reads the runtime's `ompt_data_t`; zero where there is none.
     #[inline(always)]
     pub fn load(data: *const Data) -> Self {
         if !abi::is_object(data) {
-            return Word(0);
+            return ToolData(0);
         }
-        // SAFETY: the runtime passes pointers to live words to its callbacks; all bit patterns are numbers.
-        Word(unsafe { (*data).value })
+        // SAFETY: the runtime passes pointers to live data to its callbacks; all bit patterns are numbers.
+        ToolData(unsafe { (*data).value })
     }
 
-    /// Writes the runtime's word, where there is one.
+    /// Writes the runtime's `ompt_data_t`, where there is one.
     #[inline(always)]
     pub fn store(self, data: *mut Data) {
         if abi::is_object(data) {
-            // SAFETY: as in `load`; the word is the tool's to write.
+            // SAFETY: as in `load`; the data are the tool's to write.
             unsafe { (*data).value = self.0 }
         }
     }
-}
-
-/// The payload of an event with two numbers.
-#[inline(always)]
-pub fn two(first: u32, second: u32) -> [u8; 8] {
-    (u64::from(first) | u64::from(second) << 32).to_le_bytes()
 }
 
 #[cfg(test)]
@@ -102,15 +96,15 @@ mod tests {
 
     #[test]
     fn words_hold_what_was_put_in() {
-        let word = Word::new(u32::MAX, 0x00ff_ffff, EXPLICIT).with(STARTED);
+        let word = ToolData::new(u32::MAX, 0x00ff_ffff, EXPLICIT).with(STARTED);
         assert_eq!((word.id(), word.site()), (u32::MAX, 0x00ff_ffff));
         assert!(word.has(EXPLICIT) && word.has(STARTED) && !word.has(WAIT));
-        assert_eq!(Word::new(1, 1 << 24, 0).site(), 0, "a site that does not fit is unknown");
+        assert_eq!(ToolData::new(1, 1 << 24, 0).site(), 0, "a site that does not fit is unknown");
     }
 
     #[test]
     fn offsets_from_null_are_no_words() {
-        assert_eq!(Word::load(0x220 as *const Data), Word(0));
-        Word(7).store(0x220 as *mut Data);
+        assert_eq!(ToolData::load(0x220 as *const Data), ToolData(0));
+        ToolData(7).store(0x220 as *mut Data);
     }
 }

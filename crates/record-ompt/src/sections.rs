@@ -8,14 +8,14 @@ use taskscope_event::models::openmp;
 /// A begin event and its end, both without payload. One number, so that it is stored and compared at once: a
 /// load that spans two stores just made waits for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair(NonZeroU64);
+pub struct SectionCodes(NonZeroU64);
 
-impl Pair {
+impl SectionCodes {
     /// The section that one code opens and the other closes.
-    pub const fn new(begin: Code, end: Code) -> Pair {
+    pub const fn new(begin: Code, end: Code) -> SectionCodes {
         let packed = begin.to_u32() as u64 | (end.to_u32() as u64) << 32;
         // Codes are characters, none of them zero.
-        Pair(NonZeroU64::MIN.saturating_add(packed - 1))
+        SectionCodes(NonZeroU64::MIN.saturating_add(packed - 1))
     }
 
     /// Opens the section.
@@ -39,7 +39,7 @@ const fn code(number: u32) -> Code {
 
 macro_rules! pairs {
     ($( $(#[$doc:meta])* $name:ident = $begin:ident, $end:ident; )*) => {
-        $( $(#[$doc])* pub const $name: Pair = Pair::new(openmp::$begin, openmp::$end); )*
+        $( $(#[$doc])* pub const $name: SectionCodes = SectionCodes::new(openmp::$begin, openmp::$end); )*
     };
 }
 

@@ -1,0 +1,98 @@
+//! Fast path of the callbacks that programs of small tasks call most.
+//!
+//! A fast path handles the usual case: it checks everything before it changes anything, calls nothing and needs no
+//! memory, so that the compiler saves no registers. In any other case (a full buffer, an unknown place or thread, a pause)
+//! it changes nothing, and the event takes the slow path of all callbacks (`tasks`, `sync`), which has the same effect on the
+//! same data.
+
+use taskscope_record::{FastRecording, enter_fast};
+
+use core::ffi::c_int;
+
+use crate::abi::{Data, status};
+use crate::thread::Thread;
+use crate::{control, tasks};
+
+/// Enters the calling thread's recorder, if the thread is known and records. Neither this nor [`leave`] waits for
+/// the result of a call, so that callbacks save no registers.
+#[inline(always)]
+pub fn enter() -> Option<(FastRecording, &'static mut Thread)> {
+    let recorder = enter_fast()?;
+    // SAFETY: as in `thread::record`: while the recorder is open, this is the only one in here.
+    match unsafe { recorder.user().cast::<Thread>().as_mut() } {
+        Some(thread) if !control::is_paused() && !thread.is_paused => Some((recorder, thread)),
+        _ => {
+            // Pending events are copied by the slow path.
+            let _ = recorder.leave();
+            None
+        }
+    }
+}
+
+/// Leaves the recorder after the fast path succeeded (`Some`) or bailed out.
+#[inline(always)]
+pub fn leave(recorder: FastRecording, done: Option<()>) -> Outcome {
+    match (done, recorder.leave()) {
+        (None, _) => Outcome::SlowPath,
+        (_, None) => Outcome::Done,
+        (_, Some(left)) => Outcome::Pending(left),
+    }
+}
+
+/// Defines callbacks: `fn callback(arguments) = |recorder, thread| fast path, slow path;`.
+macro_rules! fast_callbacks {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) = |$recorder:ident, $thread:ident| $short:expr, $long:path;)*) => {$(
+        #[inline(never)]
+        unsafe extern "C" fn $name($($arg: $type),*) {
+            let outcome = match $crate::fast_path::enter() {
+                Some((mut recorder, $thread)) => {
+                    let $recorder = &mut recorder;
+                    let done = $short;
+                    $crate::fast_path::leave(recorder, done)
+                }
+                None => $crate::fast_path::Outcome::SlowPath,
+            };
+            match outcome {
+                $crate::fast_path::Outcome::Done => {}
+                $crate::fast_path::Outcome::Pending(recorder) => recorder.settle(),
+                // SAFETY: the runtime's own arguments.
+                $crate::fast_path::Outcome::SlowPath => unsafe { $long($($arg),*) },
+            }
+        }
+    )*};
+}
+
+/// The result of a fast path.
+pub enum Outcome {
+    /// The event is handled.
+    Done,
+    /// The event is handled; events of a signal handler are pending in the recorder.
+    Pending(FastRecording),
+    /// Nothing has changed: the event takes the slow path.
+    SlowPath,
+}
+
+pub(crate) use fast_callbacks;
+
+type Schedule = unsafe extern "C" fn(*mut Data, c_int, *mut Data);
+
+/// `ompt_callback_task_schedule`, with fast paths for its usual cases: a new task begins, or one ends.
+///
+/// # Safety
+/// The runtime's own arguments.
+#[inline(always)]
+pub unsafe fn schedule(
+    [begins, ends]: [Schedule; 2],
+    prior: *mut Data,
+    prior_status: c_int,
+    next: *mut Data,
+) {
+    // SAFETY: by contract.
+    unsafe {
+        match prior_status {
+            status::SWITCH => begins(prior, prior_status, next),
+            status::COMPLETE => ends(prior, prior_status, next),
+            _ => tasks::task_schedule(prior, prior_status, next),
+        }
+    }
+}
