@@ -402,7 +402,7 @@ mod tests {
         let anomalies = Anomaly::NAMES.iter().copied();
         let words =
             ["starvation", "latency", "overhead", "contention", "tail", "growth", "filtered", "selected"];
-        let sections = crate::CausesSection::ALL.iter().map(|section| section.name());
+        let sections = crate::Section::OF_GRAPH.iter().map(|section| section.name());
         let modes = Mode::ALL.iter().map(|mode| mode.name());
         let more = ["late-release", "lost-events", "run-file"];
         for name in anomalies.chain(words).chain(sections).chain(modes).chain(more) {

@@ -26,6 +26,7 @@ mod report_text;
 mod run_numbers;
 pub mod runtime;
 pub mod runtime_names;
+mod section;
 pub mod server;
 mod talp;
 mod thread_split;
@@ -37,10 +38,11 @@ pub use call_paths::{
     CallPaths, PathsDifferenceReport, PathsOptions, PathsView, TOP_PATHS, incomplete_profiles,
     json::CallPathTables, json::ProfileReport, paths_difference, profile_summary,
 };
-pub use causes::{CausesOptions, CausesReport, CausesSection, WhatIf, causes_json, causes_text};
+pub use causes::{CausesOptions, CausesReport, WhatIf, causes_json, causes_text};
 pub use report_json::{Report, report as report_json};
-pub use report_text::{Options as ReportOptions, Section, report as report_text};
+pub use report_text::{Options as ReportOptions, report as report_text};
 pub use run_numbers::{RunDifference, RunDifferenceReport, RunNumbers, compare_runs};
+pub use section::Section;
 pub use talp::{Talp, talp};
 pub use thread_split::thread_split_text;
 pub use timeline_text::timeline_text;

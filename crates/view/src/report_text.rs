@@ -5,6 +5,7 @@ use crate::format::{
     wrap,
 };
 use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
+use crate::section::Section;
 use crate::verdict::{FLOOR, verdict};
 use crate::words;
 use anstyle::{AnsiColor, Style};
@@ -28,73 +29,6 @@ impl Pids {
         match pid {
             Some(pid) if self.are_told => format!("{name}, process {pid}"),
             _ => name,
-        }
-    }
-}
-
-/// A part of the report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Section {
-    /// What ran, how complete, how costly.
-    Summary,
-    /// Parallel efficiency and its factors.
-    Efficiency,
-    /// The ranks of an MPI job.
-    Ranks,
-    /// The calls of MPI.
-    Calls,
-    /// Where the time went.
-    Time,
-    /// The largest losses with their causes.
-    Findings,
-    /// Each thread's time.
-    Threads,
-    /// Task types.
-    Tasks,
-    /// Parallel and worksharing constructs.
-    Constructs,
-    /// Locks and critical constructs.
-    Locks,
-}
-
-impl Section {
-    /// All sections in the order of the report.
-    pub const ALL: [Section; 10] = [
-        Section::Summary,
-        Section::Efficiency,
-        Section::Ranks,
-        Section::Calls,
-        Section::Time,
-        Section::Findings,
-        Section::Threads,
-        Section::Tasks,
-        Section::Constructs,
-        Section::Locks,
-    ];
-
-    /// The dozen lines that are shown without being asked for.
-    pub const SHORT: [Section; 6] = [
-        Section::Summary,
-        Section::Efficiency,
-        Section::Ranks,
-        Section::Calls,
-        Section::Time,
-        Section::Findings,
-    ];
-
-    /// The name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Section::Summary => "summary",
-            Section::Efficiency => "efficiency",
-            Section::Ranks => "ranks",
-            Section::Calls => "calls",
-            Section::Time => "time",
-            Section::Findings => "findings",
-            Section::Threads => "threads",
-            Section::Tasks => "tasks",
-            Section::Constructs => "constructs",
-            Section::Locks => "locks",
         }
     }
 }

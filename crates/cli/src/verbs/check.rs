@@ -1,5 +1,6 @@
 //! `taskscope check`: every violation of our consistency rules.
 
+use super::choices::Rule;
 use crate::opening::{SelectionArgs, TraceArgs, TracePart};
 use crate::output;
 use crate::reading::{Interruption, ViolationLine, ViolationPrinter, select_violations};
@@ -31,8 +32,8 @@ pub struct Args {
     #[command(flatten)]
     pub selection: SelectionArgs,
     /// Pass over violations of this kind (may be given several times)
-    #[arg(long, value_name = "NAME")]
-    pub allow: Vec<String>,
+    #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true)]
+    pub allow: Vec<Rule>,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -42,11 +43,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (system, violations) = emulation::system_of(trace);
     let mut machine = Machine::new(&system, MachineOptions::default(), NoViews);
     let mut verdict = Verdict::default();
-    // The rules of device queues have names of their own.
-    let is_of_devices = |name: &String| device_check::RULES.iter().any(|(rule, _)| rule == name);
-    let (of_devices, of_threads): (Vec<String>, Vec<String>) =
-        args.allow.iter().cloned().partition(is_of_devices);
-    let mut printer = ViolationPrinter::new(Judge::Own, true, args.json).all(args.all).allow(&of_threads)?;
+    let of_threads = args.allow.iter().filter_map(|rule| match rule {
+        Rule::OfThreads(code) => Some(*code),
+        Rule::OfDevices(_) => None,
+    });
+    let printer = ViolationPrinter::new(Judge::Own, true, args.json).all(args.all);
+    let mut printer = printer.allow(of_threads.collect());
     let select = |violations| select_violations(violations, trace, selection);
     printer.take(select(violations), &mut verdict)?;
     let interruption = Interruption::watch()?;
@@ -72,7 +74,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         .into_iter()
         // Device queues are no threads: where a filter asks for some events, theirs are not meant.
         .filter(|_| selection.filter.is_none())
-        .filter(|violation| !of_devices.iter().any(|name| name == violation.rule))
+        .filter(|violation| !args.allow.contains(&Rule::OfDevices(violation.rule)))
         .collect();
     print_of_devices(&broken, &args)?;
     if verdict.accepts(Judge::Own) && broken.is_empty() {

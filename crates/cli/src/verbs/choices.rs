@@ -1,73 +1,168 @@
 //! Options whose values are a fixed set that another crate defines.
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use std::sync::LazyLock;
 use taskscope_analysis::call_paths::TaskContext;
+use taskscope_analysis::call_views::{Column, FlatBy};
 use taskscope_analysis::slo::Mode;
-use taskscope_session::instrumentation::Behaviour;
+use taskscope_event::models::MODELS;
+use taskscope_event::spec::ModelSpec;
+use taskscope_model::ViolationCode;
+use taskscope_profile::Metric;
+use taskscope_session::device_check;
+use taskscope_session::instrumentation::{Behaviour, By};
+use taskscope_view::{PathsView, Section};
 
-/// The callers of a task in call paths.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum TaskContextChoice {
-    /// Where it was created
-    #[default]
-    Creation,
-    /// What ran it; not known in profiles
-    Execution,
+/// A value of a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Choice<T>(pub T);
+
+macro_rules! choices {
+    ($( $set:ty { $( $value:expr, $name:expr, $help:literal; )* } )*) => {$(
+        impl ValueEnum for Choice<$set> {
+            fn value_variants<'a>() -> &'a [Self] {
+                &[$( Choice($value), )*]
+            }
+
+            fn to_possible_value(&self) -> Option<PossibleValue> {
+                $( if self.0 == $value {
+                    return Some(PossibleValue::new($name).help($help));
+                } )*
+                None
+            }
+        }
+    )*};
 }
 
-impl From<TaskContextChoice> for TaskContext {
-    fn from(choice: TaskContextChoice) -> TaskContext {
-        match choice {
-            TaskContextChoice::Creation => TaskContext::Creation,
-            TaskContextChoice::Execution => TaskContext::Execution,
-        }
+choices! {
+    TaskContext {
+        TaskContext::Creation, "creation", "Where it was created";
+        TaskContext::Execution, "execution", "What ran it; not known in profiles";
+    }
+    Mode {
+        Mode::Direct, Mode::Direct.name(), "Starvation: the published formula";
+        Mode::Chained, Mode::Chained.name(),
+            "Overhead as far as that worker's own cause is overhead, else starvation";
+        Mode::Root, Mode::Root.name(), "That worker's own cause";
+    }
+    By {
+        By::Thread, By::Thread.name(), "Of threads: what a switch of tasks ends and begins again is shown";
+        By::Task, By::Task.name(), "Of tasks, in their own time: as if they had never moved";
+    }
+    Behaviour {
+        Behaviour::Plain, Behaviour::Plain.name(), "The innermost state and, of each key, the newest burst";
+        Behaviour::StackedStates, Behaviour::StackedStates.name(), "All states; bursts as in plain";
+        Behaviour::StackedBursts, Behaviour::StackedBursts.name(), "All bursts; states as in plain";
+        Behaviour::Stacked, Behaviour::Stacked.name(), "All states and all bursts";
+        Behaviour::Raw, Behaviour::Raw.name(), "Nothing; for receivers that keep contexts themselves";
+    }
+    PathsView {
+        PathsView::TopDown, "top-down", "From the program's start inwards";
+        PathsView::BottomUp, "bottom-up", "From where time was spent to its callers";
+        PathsView::Flat(FlatBy::Function), "flat", "Functions";
+        PathsView::Flat(FlatBy::Loop), "loops", "Loops";
+        PathsView::Flat(FlatBy::Line), "lines", "Lines";
     }
 }
 
-/// What waiting for a worker that is itself idle counts as.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum ModeChoice {
-    /// Starvation: the published formula
-    Direct,
-    /// Overhead as far as that worker's own cause is overhead, else starvation
-    Chained,
-    /// That worker's own cause
-    Root,
-}
+/// The columns of call paths by name: those of every view, then single metrics.
+static COLUMNS: LazyLock<(Vec<Choice<Column>>, Vec<String>)> = LazyLock::new(|| {
+    let plain = Column::ALL.into_iter().map(|column| (Choice(column), column.name().to_owned()));
+    let metrics = Metric::all().filter_map(|metric| {
+        let name = metric.name()?.to_string();
+        // The metric of a column has the column's name.
+        (Column::named(&name)? == Column::Of(metric)).then_some((Choice(Column::Of(metric)), name))
+    });
+    plain.chain(metrics).unzip()
+});
 
-impl From<ModeChoice> for Mode {
-    fn from(choice: ModeChoice) -> Mode {
-        match choice {
-            ModeChoice::Direct => Mode::Direct,
-            ModeChoice::Chained => Mode::Chained,
-            ModeChoice::Root => Mode::Root,
-        }
+impl ValueEnum for Choice<Column> {
+    fn value_variants<'a>() -> &'a [Self] {
+        &COLUMNS.0
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (columns, names) = &*COLUMNS;
+        let name = names.get(columns.iter().position(|column| column == self)?)?.as_str();
+        Some(match (self.0, name.strip_suffix("_ns")) {
+            // They are many; the help has examples.
+            (Column::Of(_), _) => PossibleValue::new(name).hide(true),
+            (_, Some(short)) => PossibleValue::new(short).alias(name),
+            (_, None) => PossibleValue::new(name),
+        })
     }
 }
 
-/// What a switch of tasks ends and begins again.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum BehaviourChoice {
-    /// The innermost state and, of each key, the newest burst
-    Plain,
-    /// All states; bursts as in plain
-    StackedStates,
-    /// All bursts; states as in plain
-    StackedBursts,
-    /// All states and all bursts
-    Stacked,
-    /// Nothing; for receivers that keep contexts themselves
-    Raw,
+/// A section of a report, or all but those of the task graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SectionChoice {
+    /// One section.
+    One(Section),
+    /// All sections but those of the task graph.
+    All,
 }
 
-impl From<BehaviourChoice> for Behaviour {
-    fn from(choice: BehaviourChoice) -> Behaviour {
-        match choice {
-            BehaviourChoice::Plain => Behaviour::Plain,
-            BehaviourChoice::StackedStates => Behaviour::StackedStates,
-            BehaviourChoice::StackedBursts => Behaviour::StackedBursts,
-            BehaviourChoice::Stacked => Behaviour::Stacked,
-            BehaviourChoice::Raw => Behaviour::Raw,
-        }
+impl ValueEnum for SectionChoice {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<SectionChoice>> = LazyLock::new(|| {
+            let sections = |sections: &[Section]| -> Vec<_> {
+                sections.iter().map(|section| SectionChoice::One(*section)).collect()
+            };
+            let of_graph = sections(&Section::OF_GRAPH);
+            [sections(&Section::OF_THREADS), sections(&Section::OTHERS), vec![SectionChoice::All], of_graph]
+                .concat()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let section = |section: Section| PossibleValue::new(section.name()).help(section.meaning());
+        Some(match self {
+            SectionChoice::One(Section::CallPaths) => section(Section::CallPaths).alias("profile"),
+            SectionChoice::One(one) => section(*one),
+            SectionChoice::All => PossibleValue::new("all").help("All of the above"),
+        })
+    }
+}
+
+/// A rule that a trace can break.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// A rule of threads' events.
+    OfThreads(ViolationCode),
+    /// A rule of device queues, by its name.
+    OfDevices(&'static str),
+}
+
+impl ValueEnum for Rule {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+            let of_threads = ViolationCode::ALL.iter().copied().map(Rule::OfThreads);
+            of_threads.chain(device_check::RULES.iter().map(|(name, _)| Rule::OfDevices(name))).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self {
+            Rule::OfThreads(code) => code.name(),
+            Rule::OfDevices(name) => name,
+        }))
+    }
+}
+
+/// A model of events.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelChoice(pub &'static ModelSpec);
+
+impl ValueEnum for ModelChoice {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<ModelChoice>> = LazyLock::new(|| MODELS.iter().map(ModelChoice).collect());
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name))
     }
 }

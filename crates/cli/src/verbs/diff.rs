@@ -1,5 +1,6 @@
 //! `taskscope diff`: what changed between two runs, number by number (`diff_runs`) or by call paths.
 
+use super::choices::Choice;
 use crate::output;
 use anyhow::Context;
 use std::io::Write;
@@ -26,8 +27,8 @@ pub struct Args {
     #[arg(long)]
     paths: bool,
     /// The column of call paths that is compared: time, waiting, blame, idleness, … [default: time, or waiting without samples]
-    #[arg(long, value_name = "COLUMN", value_parser = super::profiles::column)]
-    sort: Option<Column>,
+    #[arg(long, value_name = "COLUMN", value_enum)]
+    sort: Option<Choice<Column>>,
     /// Rows.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
     pub top: u16,
@@ -85,12 +86,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let before = super::profiles::open_tree(&args.before, TaskContext::Creation)?;
     let after = super::profiles::open_tree(&args.after, TaskContext::Creation)?;
-    let column =
-        args.sort.unwrap_or_else(|| match (Column::main_of(&before.tree), Column::main_of(&after.tree)) {
+    let column = args.sort.map(|choice| choice.0).unwrap_or_else(|| {
+        match (Column::main_of(&before.tree), Column::main_of(&after.tree)) {
             (one, other) if one == other => one,
             // Time by samples against a run without: what both have.
             _ => Column::Waiting,
-        });
+        }
+    });
     let names = [args.before.display().to_string(), args.after.display().to_string()];
     let mut out = output::results();
     let width = args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100);

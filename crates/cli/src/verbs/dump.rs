@@ -1,5 +1,6 @@
 //! `taskscope dump`: events as text or JSON lines, in the total order.
 
+use super::choices::Choice;
 use crate::opening::{SelectionArgs, TraceArgs, TracePart};
 use crate::output;
 use crate::reading::{Interruption, problem_lines};
@@ -12,6 +13,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use taskscope_event::decode::FieldValue;
 use taskscope_event::models;
+use taskscope_session::instrumentation::{Behaviour, By};
 use taskscope_session::selection::EventRecord;
 use taskscope_trace::MergedEvent;
 use taskscope_view::format;
@@ -39,10 +41,10 @@ pub struct Args {
     pub queue: Option<String>,
     /// Instead of events, what instrumented threads or tasks show of them, with names
     #[arg(long, value_name = "BY", value_enum, conflicts_with_all = ["filter", "hex", "standard", "queue"])]
-    pub shown: Option<super::dump_shown::By>,
+    pub shown: Option<Choice<By>>,
     /// With --shown, how a switch of tasks looks
     #[arg(long, value_name = "NAME", value_enum, default_value = "stacked", requires = "shown")]
-    pub behaviour: super::choices::BehaviourChoice,
+    pub behaviour: Choice<Behaviour>,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -54,9 +56,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         .require_events()?
         .require_range()?;
     let (trace, selected) = (&part.trace, part.selected());
-    if let Some(by) = args.shown {
+    if let Some(Choice(by)) = args.shown {
         let range = (selected.begin_ns, selected.end_ns);
-        return super::dump_shown::run(trace, by, args.behaviour.into(), args.json, range);
+        return super::dump_shown::run(trace, by, args.behaviour.0, args.json, range);
     }
     let interruption = Interruption::watch()?;
     let mut out = output::results();

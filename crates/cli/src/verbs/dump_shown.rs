@@ -8,26 +8,8 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use taskscope_session::emulation;
-use taskscope_session::instrumentation::{self, Behaviour, Item, Lane, Names};
+use taskscope_session::instrumentation::{self, Behaviour, By, Item, Lane, Names};
 use taskscope_trace::Trace;
-
-/// Whose sequences to print.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum By {
-    /// Of threads: what a switch of tasks ends and begins again is shown
-    Thread,
-    /// Of tasks, in their own time: as if they had never moved
-    Task,
-}
-
-impl From<By> for instrumentation::By {
-    fn from(by: By) -> instrumentation::By {
-        match by {
-            By::Thread => instrumentation::By::Thread,
-            By::Task => instrumentation::By::Task,
-        }
-    }
-}
 
 pub fn run(
     trace: &Trace,
@@ -36,7 +18,6 @@ pub fn run(
     as_json: bool,
     range: (i64, i64),
 ) -> anyhow::Result<ExitCode> {
-    let by = instrumentation::By::from(by);
     let names = Names::of(trace);
     let origin = emulation::first_clock_ns(trace).unwrap_or(0).max(0) as u64;
     let mut out = output::results();

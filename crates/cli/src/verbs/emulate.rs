@@ -1,10 +1,15 @@
 //! `taskscope emulate`: Paraver views of a trace, equal to ovniemu's.
 
+use super::choices::Choice;
 use crate::messages::Failure;
 use crate::opening::{SelectionArgs, TraceArgs, TracePart, require_range};
 use crate::reading::{Interruption, ViolationPrinter};
 use anyhow::Context;
-use std::io::ErrorKind;
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use std::ffi::OsStr;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,7 +54,7 @@ pub struct Args {
     pub gzip: bool,
     /// Instead, write instrumented threads in Nanos++'s numbers (`nanos.prv`): states 9000000, keys 9200000 + number
     #[arg(long, value_name = "BEHAVIOUR", num_args = 0..=1, default_missing_value = "stacked",
-          value_parser = behaviour_before_trace,
+          value_parser = BehaviourBeforeTrace,
           conflicts_with_all = ["breakdown", "strict", "all_models", "range", "threads", "gzip", "json"])]
     pub nanos: Option<Behaviour>,
     /// Where to write (default: into the trace)
@@ -60,18 +65,41 @@ pub struct Args {
     pub json: bool,
 }
 
-/// What follows `--nanos` is taken for its behaviour, and may have been meant as the trace.
-fn behaviour_before_trace(name: &str) -> Result<Behaviour, String> {
-    let known: Vec<Behaviour> =
-        Behaviour::ALL.into_iter().filter(|behaviour| *behaviour != Behaviour::Raw).collect();
-    known.iter().copied().find(|behaviour| behaviour.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|behaviour| behaviour.name()).collect();
-        format!(
-            "behaviours are {}; if it is the trace: taskscope emulate {} --nanos",
-            names.join(", "),
-            shell_word(Path::new(name))
-        )
-    })
+/// Parses the behaviour after `--nanos`, which may have been meant as the trace.
+#[derive(Clone)]
+struct BehaviourBeforeTrace;
+
+impl TypedValueParser for BehaviourBeforeTrace {
+    type Value = Behaviour;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Behaviour, clap::Error> {
+        let names: Vec<String> =
+            self.possible_values().into_iter().flatten().map(|value| value.get_name().to_owned()).collect();
+        let known = value.to_str().filter(|name| names.iter().any(|known| known == name));
+        match known.and_then(|name| Choice::<Behaviour>::from_str(name, false).ok()) {
+            Some(Choice(behaviour)) => Ok(behaviour),
+            None => Err(command.clone().error(
+                ErrorKind::InvalidValue,
+                format!(
+                    "behaviours are {}; if it is the trace: taskscope emulate {} --nanos",
+                    names.join(", "),
+                    shell_word(Path::new(value))
+                ),
+            )),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let choices = Choice::<Behaviour>::value_variants().iter();
+        // Nanos++ has no contexts of its own.
+        let choices = choices.filter(|choice| choice.0 != Behaviour::Raw);
+        Some(Box::new(choices.filter_map(Choice::to_possible_value)))
+    }
 }
 
 /// What to write of a part of a trace, and by whose rules to judge it.
@@ -160,12 +188,14 @@ pub fn emulate(
     require_range(trace, range).map_err(|failure| failure.kept("views that were written before"))?;
     let selected = part.selected();
     let interruption = Interruption::watch()?;
-    let cannot_write = |error: std::io::Error| {
+    let cannot_write = |error: io::Error| {
         Failure::new(format!("cannot write views into {}", job.directory.display()))
             .why(error.to_string())
             .kept("the trace is as it was; views that are not whole are removed")
             .remedy(match error.kind() {
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge if !job.gzip => {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+                    if !job.gzip =>
+                {
                     "taskscope emulate -o DIRECTORY TRACE        (or --gzip, which needs a tenth of the room)"
                 }
                 _ => "taskscope emulate -o DIRECTORY TRACE",

@@ -3,11 +3,12 @@
 use crate::messages::Failure;
 use crate::newest::{UNNAMED, choose};
 use crate::output::Shown;
-use crate::verbs::choices::TaskContextChoice;
+use crate::verbs::choices::Choice;
 use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::Column;
 use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
 use taskscope_files::write_named;
@@ -29,12 +30,12 @@ pub struct Args {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The column of a flame graph: time, waiting, blame, idleness, … [default: time, or waiting without samples]
-    #[arg(long, value_name = "COLUMN", value_parser = super::profiles::column)]
-    column: Option<Column>,
+    #[arg(long, value_name = "COLUMN", value_enum)]
+    column: Option<Choice<Column>>,
     /// Where the call path of a task goes on outwards: where it was created, or, in traces, what ran it. Profiles know
     /// where it was created alone.
     #[arg(long, value_name = "CONTEXT", value_enum, default_value_t)]
-    task_context: TaskContextChoice,
+    task_context: Choice<TaskContext>,
 }
 
 /// The form of another program.
@@ -72,13 +73,13 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     if args.to == Format::TalpJson {
         return talp(&args);
     }
-    let tree = super::profiles::open_tree(&args.trace, args.task_context.into())?;
+    let tree = super::profiles::open_tree(&args.trace, args.task_context.0)?;
     let write = |out: &mut dyn Write| -> std::io::Result<()> {
         match args.to {
             Format::Speedscope => write_speedscope(&tree, &args.trace.display().to_string(), out),
             Format::Pprof => write_pprof(&tree, out),
             Format::Flamegraph | Format::TalpJson => {
-                let column = args.column.unwrap_or_else(|| Column::main_of(&tree.tree));
+                let column = args.column.map_or_else(|| Column::main_of(&tree.tree), |choice| choice.0);
                 write_folded(&tree, |metric| column.takes(metric), out).map(drop)
             }
         }

@@ -4,15 +4,9 @@ use crate::messages::Failure;
 use crate::opening::a_profile;
 use std::path::{Path, PathBuf};
 use taskscope_analysis::call_paths::{CallPathOptions, TaskContext, profile_of};
-use taskscope_analysis::call_views::Column;
 use taskscope_profile::Profile;
 use taskscope_profile::named::CallTree;
 use taskscope_session::{KeptModules, merge_profiles, profile_files};
-
-/// Parses the name of a column of call paths.
-pub fn column(text: &str) -> Result<Column, String> {
-    Column::named(text).ok_or_else(|| format!("`{text}` is no column"))
-}
 
 /// In a profile a task's path goes on where it was created.
 pub fn check_context(profile: &Path, context: TaskContext) -> anyhow::Result<()> {

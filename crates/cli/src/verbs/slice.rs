@@ -1,12 +1,12 @@
 //! `taskscope slice`: a part of a trace as a trace of its own.
 
+use super::choices::ModelChoice;
 use crate::messages::Failure;
 use crate::opening::{SelectionArgs, TraceArgs, TracePart};
 use crate::reading::Interruption;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use taskscope_event::models::MODELS;
 use taskscope_execution::filter::TimeRange;
 use taskscope_session::selection::Part;
 use taskscope_trace::Slice;
@@ -30,20 +30,12 @@ pub struct Args {
     #[arg(long, value_name = "TID", value_delimiter = ',', allow_negative_numbers = true)]
     pub threads: Vec<i64>,
     /// Only these models, besides ovni's base model
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub models: Vec<String>,
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
+    pub models: Vec<ModelChoice>,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let trace_args = args.trace.chosen()?;
-    for name in &args.models {
-        if !MODELS.iter().any(|model| model.name == name) {
-            let names: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
-            return Err(Failure::new(format!("there is no model called `{name}`"))
-                .remedy(format!("one of: {}", names.join(", ")))
-                .into());
-        }
-    }
     if std::fs::read_dir(&args.output).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(Failure::new(format!("{} is not empty", args.output.display()))
             .remedy("give a new directory: taskscope slice -o NEW TRACE")
@@ -65,7 +57,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let clock = |time: i64| if time == i64::MAX { time } else { selected.origin_ns.saturating_add(time) };
         (clock(selected.begin_ns.max(0)), clock(selected.end_ns))
     });
-    let slice = Slice { clocks, threads: args.threads, models: args.models };
+    let models = args.models.iter().map(|model| model.0.name.to_owned()).collect();
+    let slice = Slice { clocks, threads: args.threads, models };
     let interruption = Interruption::watch()?;
     let mut progress = part.progress();
     let sliced = trace.write_part(

@@ -31,14 +31,9 @@ pub enum PathsView {
 }
 
 impl PathsView {
-    /// All views by their names on the command line.
-    pub const ALL: [(&'static str, PathsView); 5] = [
-        ("top-down", PathsView::TopDown),
-        ("bottom-up", PathsView::BottomUp),
-        ("flat", PathsView::Flat(FlatBy::Function)),
-        ("loops", PathsView::Flat(FlatBy::Loop)),
-        ("lines", PathsView::Flat(FlatBy::Line)),
-    ];
+    /// The views that are shown where none is asked for.
+    pub const USUAL: [PathsView; 3] =
+        [PathsView::TopDown, PathsView::BottomUp, PathsView::Flat(FlatBy::Function)];
 }
 
 /// How to show call paths.

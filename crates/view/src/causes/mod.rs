@@ -11,6 +11,7 @@ mod what_if;
 
 pub use what_if::WhatIf;
 
+use crate::section::Section;
 use data::{DataWait, ReadyQueue};
 use diagnosis::LostTime;
 use idle::IdleTimes;
@@ -26,64 +27,11 @@ use taskscope_cause::{Cause, Runtime};
 use taskscope_execution::OsSource;
 use taskscope_execution::graph::{Role, TaskGraph};
 
-/// A part of the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CausesSection {
-    /// What every worker-nanosecond went into.
-    Ledger,
-    /// Who is to blame for what was lost.
-    Blame,
-    /// Waiting for data, by the programmer's names for it.
-    Data,
-    /// Ready tasks that waited for a worker, and workers that did not take them.
-    Queues,
-    /// What the lost time means, and what would help.
-    Diagnosis,
-    /// Starvation, latency, overhead of idle workers.
-    Idle,
-    /// The critical path, and what bounds the run.
-    Path,
-    /// POP's efficiencies.
-    Pop,
-    /// The run with other costs.
-    WhatIf,
-}
-
-impl CausesSection {
-    /// All sections in the order of the report.
-    pub const ALL: [CausesSection; 9] = [
-        CausesSection::Ledger,
-        CausesSection::Blame,
-        CausesSection::Data,
-        CausesSection::Queues,
-        CausesSection::Diagnosis,
-        CausesSection::Idle,
-        CausesSection::Path,
-        CausesSection::Pop,
-        CausesSection::WhatIf,
-    ];
-
-    /// Its name on the command line and in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CausesSection::Ledger => "ledger",
-            CausesSection::Blame => "blame",
-            CausesSection::Data => "data",
-            CausesSection::Queues => "queues",
-            CausesSection::Diagnosis => "diagnosis",
-            CausesSection::Idle => "idle",
-            CausesSection::Path => "path",
-            CausesSection::Pop => "pop",
-            CausesSection::WhatIf => "whatif",
-        }
-    }
-}
-
 /// What is wanted.
 #[derive(Clone, Debug)]
 pub struct CausesOptions {
-    /// The sections.
-    pub sections: Vec<CausesSection>,
+    /// The sections, of [`Section::OF_GRAPH`].
+    pub sections: Vec<Section>,
     /// How idle producers count.
     pub mode: Mode,
     /// Whether the JSON lists every idle interval.
@@ -111,9 +59,9 @@ struct Computed {
 }
 
 impl Computed {
-    fn for_sections(graph: &TaskGraph, sections: &[CausesSection], range: (u64, u64)) -> Computed {
-        use CausesSection::{Blame, Data, Diagnosis, Ledger, Path, Pop, Queues, WhatIf};
-        let any = |of: &[CausesSection]| sections.iter().any(|section| of.contains(section));
+    fn for_sections(graph: &TaskGraph, sections: &[Section], range: (u64, u64)) -> Computed {
+        use Section::{Blame, Data, Diagnosis, Ledger, Path, Pop, Queues, WhatIf};
+        let any = |of: &[Section]| sections.iter().any(|section| of.contains(section));
         // Two sweeps over the graph that do not need each other.
         let (causes, prediction) = rayon::join(
             || any(&[Ledger, Blame, Data, Queues, Diagnosis, Pop]).then(|| book_causes_in(graph, range)),
@@ -207,21 +155,21 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> C
         unknown: unknown_columns(graph),
         estimated: estimated_columns(graph),
         notes: options.notes.clone(),
-        ledger: causes(CausesSection::Ledger).map(|causes| ledger::times(graph, causes)),
-        blame: causes(CausesSection::Blame).map(|causes| ledger::charges(graph, causes)),
-        data: causes(CausesSection::Data).map(|causes| data::data(graph, causes)),
-        queues: causes(CausesSection::Queues).map(|causes| data::queues(graph, causes)),
-        idle: wants(CausesSection::Idle).then(|| idle::times(graph, &slo(), options)),
-        diagnosis: both(CausesSection::Diagnosis)
+        ledger: causes(Section::Ledger).map(|causes| ledger::times(graph, causes)),
+        blame: causes(Section::Blame).map(|causes| ledger::charges(graph, causes)),
+        data: causes(Section::Data).map(|causes| data::data(graph, causes)),
+        queues: causes(Section::Queues).map(|causes| data::queues(graph, causes)),
+        idle: wants(Section::Idle).then(|| idle::times(graph, &slo(), options)),
+        diagnosis: both(Section::Diagnosis)
             .map(|(causes, prediction)| diagnosis::lost_time(graph, causes, prediction, options.runtime)),
-        pop: both(CausesSection::Pop)
+        pop: both(Section::Pop)
             .map(|(causes, prediction)| path::pop_efficiencies(graph, causes, prediction, options.range)),
-        path: prediction(CausesSection::Path).map(|prediction| {
+        path: prediction(Section::Path).map(|prediction| {
             let most_steps = if options.intervals { usize::MAX } else { 0 };
             let found = path::path_and_slack(graph, options.range);
             path::path(graph, prediction, found, most_steps, options.range)
         }),
-        whatif: prediction(CausesSection::WhatIf).map(|prediction| path::what_if(graph, prediction, options)),
+        whatif: prediction(Section::WhatIf).map(|prediction| path::what_if(graph, prediction, options)),
     }
 }
 
@@ -246,35 +194,35 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
     let done = Computed::for_sections(graph, &options.sections, options.range);
     let wants = |section| options.sections.contains(&section);
     if let Some(causes) = &done.causes {
-        if wants(CausesSection::Ledger) {
+        if wants(Section::Ledger) {
             ledger::text(graph, causes, &mut text);
         }
-        if wants(CausesSection::Blame) {
+        if wants(Section::Blame) {
             ledger::blame_text(graph, causes, options, &mut text);
         }
-        if wants(CausesSection::Data) {
+        if wants(Section::Data) {
             data::data_text(graph, causes, options, &mut text);
         }
-        if wants(CausesSection::Queues) {
+        if wants(Section::Queues) {
             data::queues_text(graph, causes, &mut text);
         }
-        if let Some(prediction) = done.prediction.as_ref().filter(|_| wants(CausesSection::Diagnosis)) {
+        if let Some(prediction) = done.prediction.as_ref().filter(|_| wants(Section::Diagnosis)) {
             diagnosis::text(graph, causes, prediction, options.runtime, &mut text);
         }
     }
-    if wants(CausesSection::Idle) {
+    if wants(Section::Idle) {
         let wanted = SloOptions { intervals: false, windows: options.windows.clone(), range: options.range };
         let slo = Prepared::new(graph).attribute(options.mode, &wanted);
         idle::text(graph, &slo, options, &mut text);
     }
     if let Some(prediction) = &done.prediction {
-        if wants(CausesSection::Path) {
+        if wants(Section::Path) {
             path::path_text(graph, prediction, options, &mut text);
         }
-        if let Some(causes) = done.causes.as_ref().filter(|_| wants(CausesSection::Pop)) {
+        if let Some(causes) = done.causes.as_ref().filter(|_| wants(Section::Pop)) {
             path::pop_text(graph, causes, prediction, options.range, &mut text);
         }
-        if wants(CausesSection::WhatIf) {
+        if wants(Section::WhatIf) {
             path::whatif_text(graph, prediction, options, &mut text);
         }
     }
@@ -339,10 +287,10 @@ mod tests {
     use taskscope_execution::graph::{GraphBuilder, NewTask, TaskType, Told};
 
     fn ledger_of(graph: &TaskGraph) -> String {
-        text_of(graph, vec![CausesSection::Ledger])
+        text_of(graph, vec![Section::Ledger])
     }
 
-    fn text_of(graph: &TaskGraph, sections: Vec<CausesSection>) -> String {
+    fn text_of(graph: &TaskGraph, sections: Vec<Section>) -> String {
         let options = CausesOptions {
             sections,
             mode: Mode::Root,
@@ -368,7 +316,7 @@ mod tests {
             builder.add_piece(0, id, 60 * id, 60 * id + 50);
         }
         let graph = builder.finish().unwrap();
-        let text = text_of(&graph, CausesSection::ALL.to_vec());
+        let text = text_of(&graph, Section::ALL.to_vec());
         assert!(text.contains("seen before or in line") && !text.contains('\u{1b}'), "{text:?}");
         assert!(text.lines().all(|line| line.chars().count() < 300 && !line.starts_with("break")));
     }

@@ -1,10 +1,9 @@
 //! Call paths in `taskscope report`.
 
-use crate::verbs::choices::TaskContextChoice;
-use clap::ValueEnum;
+use crate::verbs::choices::Choice;
 use std::path::Path;
 use taskscope_analysis::call_paths::TaskContext;
-use taskscope_analysis::call_views::{Column, FlatBy};
+use taskscope_analysis::call_views::Column;
 use taskscope_session::Session;
 use taskscope_view::format::shell_word;
 use taskscope_view::{CallPathTables, CallPaths, PathsOptions, PathsView, TOP_PATHS};
@@ -14,45 +13,17 @@ use taskscope_view::{CallPathTables, CallPaths, PathsOptions, PathsView, TOP_PAT
 pub struct PathsArgs {
     /// Views of the call paths.
     #[arg(long, value_name = "VIEW", value_delimiter = ',', value_enum)]
-    pub view: Vec<ViewChoice>,
-    /// Column by which call paths are sorted: time, work, overhead, out_of_cpu, waiting, blame, idleness, samples, tasks,
-    /// task_time, or one metric (taken_lock_ns, given_barrier_ns, shared_idle_ns, …).
-    #[arg(long, value_name = "COLUMN", value_parser = crate::verbs::profiles::column)]
-    pub sort: Option<Column>,
+    pub view: Vec<Choice<PathsView>>,
+    /// Column by which call paths are sorted, or one metric (taken_lock_ns, given_barrier_ns, shared_idle_ns, …).
+    #[arg(long, value_name = "COLUMN", value_enum)]
+    pub sort: Option<Choice<Column>>,
     /// Show the runtime's frames in call paths.
     #[arg(long)]
     pub runtime_frames: bool,
     /// Where the call path of a task goes on outwards: where it was created, or, in traces, what ran it. Profiles know
     /// where it was created alone.
     #[arg(long, value_name = "CONTEXT", value_enum, default_value_t)]
-    pub task_context: TaskContextChoice,
-}
-
-/// A view of the call paths.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum ViewChoice {
-    /// From the program's start inwards
-    TopDown,
-    /// From where time was spent to its callers
-    BottomUp,
-    /// Functions
-    Flat,
-    /// Loops
-    Loops,
-    /// Lines
-    Lines,
-}
-
-impl From<ViewChoice> for PathsView {
-    fn from(choice: ViewChoice) -> PathsView {
-        match choice {
-            ViewChoice::TopDown => PathsView::TopDown,
-            ViewChoice::BottomUp => PathsView::BottomUp,
-            ViewChoice::Flat => PathsView::Flat(FlatBy::Function),
-            ViewChoice::Loops => PathsView::Flat(FlatBy::Loop),
-            ViewChoice::Lines => PathsView::Flat(FlatBy::Line),
-        }
-    }
+    pub task_context: Choice<TaskContext>,
 }
 
 /// The call paths that are asked for.
@@ -75,11 +46,12 @@ impl PathsRequest {
     /// Takes the arguments; `by_section` where the section is named.
     pub fn of(args: PathsArgs, by_section: bool, top: Option<usize>) -> PathsRequest {
         let is_asked = by_section || !args.view.is_empty() || args.sort.is_some() || args.runtime_frames;
-        let mut views: Vec<PathsView> = args.view.into_iter().map(PathsView::from).collect();
+        let mut views: Vec<PathsView> = args.view.into_iter().map(|choice| choice.0).collect();
         if views.is_empty() {
-            views = PathsView::ALL[..3].iter().map(|(_, view)| *view).collect();
+            views = PathsView::USUAL.to_vec();
         }
-        let (sort, runtime_frames, context) = (args.sort, args.runtime_frames, args.task_context.into());
+        let (sort, context) = (args.sort.map(|choice| choice.0), args.task_context.0);
+        let runtime_frames = args.runtime_frames;
         PathsRequest { is_asked, views, sort, runtime_frames, context, top }
     }
 

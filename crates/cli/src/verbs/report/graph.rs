@@ -3,17 +3,18 @@
 use super::request::{Form, Request};
 use crate::messages::Failure;
 use crate::output;
-use crate::verbs::choices::ModeChoice;
+use crate::verbs::choices::Choice;
 use anyhow::Context;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use taskscope_analysis::slo::Mode;
 use taskscope_execution::filter::TimeRange;
 use taskscope_execution::graph::{GraphError, TaskGraph};
 use taskscope_session::graph::{GraphTrace, GraphTraceError, read_graph};
 use taskscope_session::selection::Selection;
 use taskscope_view::format::shell_word;
-use taskscope_view::{CausesOptions, CausesSection, WhatIf, causes_json, causes_text};
+use taskscope_view::{CausesOptions, Section, WhatIf, causes_json, causes_text};
 
 /// What only these sections know.
 #[derive(clap::Args)]
@@ -21,7 +22,7 @@ pub struct GraphArgs {
     /// What waiting for a worker that is itself idle counts as: starvation (direct, the published
     /// formula), starvation or overhead (chained), or whatever that worker waits for (root).
     #[arg(long, value_name = "MODE", value_enum, default_value = "root")]
-    pub mode: ModeChoice,
+    pub mode: Choice<Mode>,
     /// In the JSON of section idle: list every idle interval.
     #[arg(long)]
     pub intervals: bool,
@@ -83,8 +84,8 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     if sections.is_empty() && !request.trace.join("graph/taskscope.json").exists() {
         return Ok(None);
     }
-    if !request.graph.window.is_empty() && !sections.is_empty() && !sections.contains(&CausesSection::Idle) {
-        sections.push(CausesSection::Idle);
+    if !request.graph.window.is_empty() && !sections.is_empty() && !sections.contains(&Section::Idle) {
+        sections.push(Section::Idle);
     }
     let selection = &request.selection;
     let GraphToExplain { graph, range, notes, runtime } = match read_graph(&request.trace) {
@@ -106,7 +107,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     };
     refuse_picture(request, &sections)?;
     if sections.is_empty() {
-        sections = CausesSection::ALL.to_vec();
+        sections = Section::OF_GRAPH.to_vec();
     }
     let run = graph.range();
     if run.0 < run.1 && (range.0 >= run.1 || range.1 <= run.0) {
@@ -118,7 +119,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
         sections,
         range,
         part: selection.words.clone(),
-        mode: request.graph.mode.into(),
+        mode: request.graph.mode.0,
         intervals: request.graph.intervals,
         windows: request.graph.window.iter().map(|window| window.in_run(run)).collect(),
         what_if: request.graph.what_if.clone(),
@@ -147,7 +148,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
 }
 
 /// These sections are text or JSON: who asks for a page or a picture must not be left without either word or file.
-fn refuse_picture(request: &Request, sections: &[CausesSection]) -> anyhow::Result<()> {
+fn refuse_picture(request: &Request, sections: &[Section]) -> anyhow::Result<()> {
     let option = match request.form {
         Form::Page(_) => "--html",
         Form::Timeline => "--timeline",

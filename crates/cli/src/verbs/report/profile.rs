@@ -1,24 +1,17 @@
 //! The report of profiles.
 
 use super::page::write_page;
-use super::request::{Form, Request, SectionName};
+use super::request::{Form, Request};
 use crate::opening::a_profile;
 use crate::output;
 use crate::verbs::profiles;
 use anyhow::Context;
 use std::io::Write;
 use std::process::ExitCode;
-use taskscope_view::{CallPaths, ProfileReport, html, profile_summary};
+use taskscope_view::{CallPaths, ProfileReport, Section, html, profile_summary};
 
 /// The sections of a report that a profile has.
-const SECTIONS: [SectionName; 6] = [
-    SectionName::Summary,
-    SectionName::Efficiency,
-    SectionName::Time,
-    SectionName::CallPaths,
-    SectionName::Profile,
-    SectionName::All,
-];
+const SECTIONS: [Section; 4] = [Section::Summary, Section::Efficiency, Section::Time, Section::CallPaths];
 
 /// Reports profiles, if the path is one or a directory of some.
 ///

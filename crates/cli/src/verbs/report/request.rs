@@ -6,10 +6,10 @@ use super::shown::{ShownArgs, ShownRequest};
 use crate::newest::UNNAMED;
 use crate::opening::SelectionArgs;
 use crate::output;
-use clap::ValueEnum;
+use crate::verbs::choices::SectionChoice;
 use std::path::PathBuf;
 use taskscope_session::selection::Selection;
-use taskscope_view::{CausesSection, Section};
+use taskscope_view::Section;
 
 /// Say where the time of a recorded run went, and what caused the losses.
 #[derive(clap::Args)]
@@ -28,14 +28,14 @@ pub struct Args {
     pub timeline: bool,
     /// Parts to print.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
-    pub section: Vec<SectionName>,
+    pub section: Vec<SectionChoice>,
     /// Rows of each table [default: 3; 20 of call paths].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub top: Option<u16>,
     /// Findings below this share of the workers' time are one line together, in percent [default: 1].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub floor: Option<f64>,
-    /// Do not print notices of this name.
+    /// Do not print notices of this name, which may be of a later version's recorder.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub allow: Vec<String>,
     /// Print lines of this many characters [default: the terminal's width, or 100].
@@ -61,100 +61,6 @@ fn percent(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("not between 0 and 100".to_owned()) }
 }
 
-/// A part of the report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum SectionName {
-    /// The run: how complete, how costly
-    Summary,
-    /// Parallel efficiency and its factors
-    Efficiency,
-    /// Ranks of an MPI job
-    Ranks,
-    /// Calls of MPI
-    Calls,
-    /// Where the time went
-    Time,
-    /// The largest losses with their causes
-    Findings,
-    /// Time of each thread
-    Threads,
-    /// Task types
-    Tasks,
-    /// Parallel and worksharing constructs
-    Constructs,
-    /// Locks and critical constructs
-    Locks,
-    /// Device queues
-    Devices,
-    /// What the program emits of itself
-    Instrumentation,
-    /// Call paths
-    CallPaths,
-    /// The same as call-paths
-    Profile,
-    /// All of these
-    All,
-    /// By the task graph: what every worker-nanosecond went into
-    Ledger,
-    /// By the task graph: what is to blame for losses
-    Blame,
-    /// By the task graph: waiting for data
-    Data,
-    /// By the task graph: ready tasks without a worker
-    Queues,
-    /// By the task graph: what the lost time means
-    Diagnosis,
-    /// By the task graph: starvation, latency, overhead
-    Idle,
-    /// By the task graph: the critical path
-    Path,
-    /// By the task graph: POP's efficiencies
-    Pop,
-    /// By the task graph: the run with other costs
-    #[value(name = "whatif")]
-    WhatIf,
-}
-
-impl SectionName {
-    /// The name on the command line.
-    pub fn name(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    }
-
-    /// The section of threads' time, if it is one.
-    fn of_run(self) -> Option<Section> {
-        Some(match self {
-            SectionName::Summary => Section::Summary,
-            SectionName::Efficiency => Section::Efficiency,
-            SectionName::Ranks => Section::Ranks,
-            SectionName::Calls => Section::Calls,
-            SectionName::Time => Section::Time,
-            SectionName::Findings => Section::Findings,
-            SectionName::Threads => Section::Threads,
-            SectionName::Tasks => Section::Tasks,
-            SectionName::Constructs => Section::Constructs,
-            SectionName::Locks => Section::Locks,
-            _ => return None,
-        })
-    }
-
-    /// The section of the task graph, if it is one.
-    fn of_graph(self) -> Option<CausesSection> {
-        Some(match self {
-            SectionName::Ledger => CausesSection::Ledger,
-            SectionName::Blame => CausesSection::Blame,
-            SectionName::Data => CausesSection::Data,
-            SectionName::Queues => CausesSection::Queues,
-            SectionName::Diagnosis => CausesSection::Diagnosis,
-            SectionName::Idle => CausesSection::Idle,
-            SectionName::Path => CausesSection::Path,
-            SectionName::Pop => CausesSection::Pop,
-            SectionName::WhatIf => CausesSection::WhatIf,
-            _ => return None,
-        })
-    }
-}
-
 /// The form of the report.
 #[derive(Clone, Debug)]
 pub enum Form {
@@ -174,8 +80,10 @@ pub struct Request {
     pub trace: PathBuf,
     /// The form.
     pub form: Form,
-    /// The sections that are named; none for the short report.
-    pub sections: Vec<SectionName>,
+    /// The sections that are named.
+    pub sections: Vec<Section>,
+    /// Whether all sections but those of the task graph are asked for.
+    pub all: bool,
     /// Rows of each table, where it was given.
     pub top: Option<usize>,
     /// Columns of the output.
@@ -209,16 +117,21 @@ impl Request {
             (None, false, false) => Form::Text,
         };
         let top = args.top.map(usize::from);
-        let names = |names: &[SectionName]| args.section.iter().any(|section| names.contains(section));
-        let by_paths = names(&[SectionName::CallPaths, SectionName::Profile]);
+        let sections = args.section.iter().filter_map(|choice| match choice {
+            SectionChoice::One(section) => Some(*section),
+            SectionChoice::All => None,
+        });
+        let sections: Vec<Section> = sections.collect();
+        let names = |section| sections.contains(&section);
         Ok(Request {
             form,
             top,
             width: args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100),
-            shown: ShownRequest::of(&args.shown, names(&[SectionName::Instrumentation]), top)?,
-            paths: PathsRequest::of(args.paths, by_paths, top),
+            shown: ShownRequest::of(&args.shown, names(Section::Instrumentation), top)?,
+            paths: PathsRequest::of(args.paths, names(Section::CallPaths), top),
             trace: args.trace,
-            sections: args.section,
+            all: args.section.contains(&SectionChoice::All),
+            sections,
             floor: args.floor,
             allow: args.allow,
             recorded: args.recorded,
@@ -228,13 +141,13 @@ impl Request {
     }
 
     /// Whether a section is named, or all are.
-    pub fn names(&self, section: SectionName) -> bool {
-        self.sections.iter().any(|name| *name == section || *name == SectionName::All)
+    pub fn names(&self, section: Section) -> bool {
+        self.all || self.sections.contains(&section)
     }
 
     /// Whether nothing is asked for by name.
     pub fn is_short(&self) -> bool {
-        self.sections.is_empty() && !self.paths.is_asked && !self.shown.is_asked
+        self.sections.is_empty() && !self.all && !self.paths.is_asked && !self.shown.is_asked
     }
 
     /// The sections of threads' time that are asked for.
@@ -242,14 +155,11 @@ impl Request {
         if self.is_short() {
             return Section::SHORT.to_vec();
         }
-        let named: Vec<Section> = self.sections.iter().filter_map(|name| name.of_run()).collect();
-        let all = self.sections.contains(&SectionName::All);
-        Section::ALL.into_iter().filter(|section| all || named.contains(section)).collect()
+        Section::OF_THREADS.into_iter().filter(|section| self.names(*section)).collect()
     }
 
     /// The sections of the task graph that are asked for.
-    pub fn graph_sections(&self) -> Vec<CausesSection> {
-        let named: Vec<CausesSection> = self.sections.iter().filter_map(|name| name.of_graph()).collect();
-        CausesSection::ALL.into_iter().filter(|section| named.contains(section)).collect()
+    pub fn graph_sections(&self) -> Vec<Section> {
+        Section::OF_GRAPH.into_iter().filter(|section| self.sections.contains(section)).collect()
     }
 }

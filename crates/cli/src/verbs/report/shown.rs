@@ -2,12 +2,11 @@
 
 use crate::messages::Failure;
 use crate::opening::open_trace;
-use crate::verbs::choices::BehaviourChoice;
-use crate::verbs::dump_shown::By;
+use crate::verbs::choices::Choice;
 use std::path::Path;
 use taskscope_event::models::{instrument, model_of};
 use taskscope_session::Session;
-use taskscope_session::instrumentation::{self, Behaviour, Names, Times, TimesOptions};
+use taskscope_session::instrumentation::{Behaviour, By, Names, Times, TimesOptions};
 use taskscope_session::selection::Selection;
 use taskscope_trace::OpenOptions;
 use taskscope_view::instrumentation::{Instrumentation, LANES_IN_JSON, ShownTimes};
@@ -17,17 +16,17 @@ use taskscope_view::instrumentation::{Instrumentation, LANES_IN_JSON, ShownTimes
 pub struct ShownArgs {
     /// Times of what instrumented threads show, or tasks in their own time (--section instrumentation) [default: thread]
     #[arg(long, value_name = "BY", value_enum, conflicts_with_all = ["html", "timeline"])]
-    shown: Option<By>,
+    shown: Option<Choice<By>>,
     /// With it, how a switch of tasks looks [default: stacked]
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["html", "timeline"])]
-    behaviour: Option<BehaviourChoice>,
+    behaviour: Option<Choice<Behaviour>>,
 }
 
 /// The times of instrumentation that are asked for.
 pub struct ShownRequest {
     /// Whether they are asked for by name.
     pub is_asked: bool,
-    by: instrumentation::By,
+    by: By,
     behaviour: Behaviour,
     top: Option<usize>,
 }
@@ -38,7 +37,7 @@ impl ShownRequest {
     /// # Errors
     /// If the behaviour has no times.
     pub fn of(args: &ShownArgs, by_section: bool, top: Option<usize>) -> anyhow::Result<ShownRequest> {
-        if args.behaviour == Some(BehaviourChoice::Raw) {
+        if args.behaviour == Some(Choice(Behaviour::Raw)) {
             return Err(Failure::new("--behaviour raw is for dump --shown")
                 .why("at a switch of tasks it does not end what was shown, so nothing has a length")
                 .remedy("one of: plain, stacked-states, stacked-bursts, stacked")
@@ -46,8 +45,8 @@ impl ShownRequest {
         }
         Ok(ShownRequest {
             is_asked: by_section || args.shown.is_some() || args.behaviour.is_some(),
-            by: args.shown.unwrap_or(By::Thread).into(),
-            behaviour: args.behaviour.unwrap_or(BehaviourChoice::Stacked).into(),
+            by: args.shown.map_or(By::Thread, |choice| choice.0),
+            behaviour: args.behaviour.map_or(Behaviour::Stacked, |choice| choice.0),
             top,
         })
     }

@@ -1,7 +1,7 @@
 //! The report of a trace by its threads' time.
 
 use super::page::write_html;
-use super::request::{Form, Request, SectionName};
+use super::request::{Form, Request};
 use super::shown;
 use crate::output;
 use crate::watch::Watch;
@@ -77,11 +77,10 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
             }
             // After a run of which only queues were recorded there is nothing else to tell.
             let queues_alone = !of_threads && request.recorded.is_some();
-            if is_short || queues_alone || request.names(SectionName::Devices) {
+            if is_short || queues_alone || request.names(Section::Devices) {
                 text += &narrowed(taskscope_view::devices::report_text(&session), width);
             }
-            let all = request.sections.contains(&SectionName::All);
-            if request.shown.is_asked || (all && shown::is_in(&session)) {
+            if request.shown.is_asked || (request.all && shown::is_in(&session)) {
                 text += &narrowed(request.shown.text(&request.trace, &request.selection, width)?, width);
             }
             if splits_threads {
@@ -90,11 +89,13 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
             if samples_alone && (is_short || request.recorded.is_some()) {
                 text += &narrowed(request.paths.short_text(&session, &request.trace, width), width);
             }
-            if request.paths.is_asked || all {
+            if request.paths.is_asked || request.all {
                 text += &narrowed(request.paths.text(&session, width, samples_alone), width);
             }
             if text.trim().is_empty() {
-                let names: Vec<String> = request.sections.iter().map(|section| section.name()).collect();
+                let all = request.all.then_some("all");
+                let names = request.sections.iter().map(|section| section.name()).chain(all);
+                let names: Vec<&str> = names.collect();
                 text = format!("  nothing in this trace, or the part of it, is of: {}\n", names.join(", "));
             }
             out.write_all(text.as_bytes())?;
