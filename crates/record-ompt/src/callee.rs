@@ -1,7 +1,7 @@
 //! The function that the call before a return address leads to, as long as the loader's pointers tell that. x86-64 only.
 
-use crate::modules;
-use crate::sampling::read_anywhere;
+use crate::sampler::modules;
+use crate::sampler::read_anywhere;
 
 /// The function that is called by the call which returns to `return_address`, if that is a near call, or one through the
 /// loader's pointer, of a function or of a stub that jumps through such a pointer.

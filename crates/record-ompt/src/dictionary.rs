@@ -6,9 +6,9 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::abi::{self, Data};
-use crate::modules;
 use crate::outlined::{self, Outlined};
-use crate::runtime_inside;
+use crate::sampler::modules;
+use crate::sampler::runtime_inside;
 use crate::table::{BY_SITE, Entry, Key, LAST_CALL, PLAIN_SITE, TABLE, WORK};
 use crate::thread::Moment;
 

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
 
-use crate::modules;
+use crate::sampler::modules;
 
 /// ELF's number of the processor for which this is compiled; `None` where no such library is made.
 const MACHINE: Option<u16> = if cfg!(target_arch = "x86_64") {

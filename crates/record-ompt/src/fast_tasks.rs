@@ -9,7 +9,7 @@ use crate::abi::{self, Callback, Data, Frame, event, task_flag};
 use crate::fast_path::{fast_callbacks, schedule};
 use crate::outlined;
 use crate::payload::two;
-use crate::sampling;
+use crate::sampler;
 use crate::tasks;
 use crate::thread::Thread;
 use crate::tool_data::{EXPLICIT, STARTED, ToolData, UNRECORDED};
@@ -49,7 +49,7 @@ fn create(
     codeptr: *const c_void,
 ) -> Option<()> {
     // Where samples are taken, the creation's path is told, too.
-    if flags & task_flag::RUNS == 0 || sampling::is_active() || !abi::is_object(new_task) {
+    if flags & task_flag::RUNS == 0 || sampler::is_active() || !abi::is_object(new_task) {
         return None;
     }
     let body = outlined::of_task(new_task).body;

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use crate::abi::work;
-use crate::modules::Module;
+use crate::sampler::modules::Module;
 
 /// What the label of a worksharing construct of this OMPT kind begins with.
 pub fn work_name(kind: u32) -> &'static str {
@@ -69,7 +69,7 @@ impl std::io::Write for Label {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::modules;
+    use crate::sampler::modules;
 
     #[test]
     fn labels_name_module_and_offset() {

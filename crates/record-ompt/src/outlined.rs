@@ -16,8 +16,8 @@ use core::sync::atomic::{AtomicIsize, AtomicU32, Ordering::Relaxed};
 
 use crate::abi::{self, Data};
 use crate::dictionary;
-use crate::modules;
-use crate::sampling::read_anywhere;
+use crate::sampler::modules;
+use crate::sampler::read_anywhere;
 use crate::tool_data::{HELPERS, LEAGUE, TEAMS_BODY, ToolData};
 use crate::{chain, profiling};
 

@@ -8,8 +8,9 @@ use taskscope_record::{enter, thread as recorder};
 use crate::abi::{Data, Frame, endpoint, parallel_flag, status, task_flag};
 use crate::dictionary;
 use crate::frames::{Open, Phase};
-use crate::sampling::paths::Creating;
-use crate::sampling::{self, levels, stack_pointer_here};
+use crate::sampler::{self, stack_pointer_here};
+use crate::task_stacks::levels;
+use crate::task_stacks::paths::Creating;
 use crate::tasks;
 use crate::thread::{Kind, Moment, OTHER_THREAD, Thread, attach, record, record_after};
 use crate::tool_data::{HELPERS, LEAGUE, TEAMS_BODY, ToolData};
@@ -69,7 +70,7 @@ pub unsafe extern "C" fn parallel_begin(
         moment.thread.remember_fork(region, codeptr);
         moment.thread.requested = requested;
         let flags = flags as u32 | if is_body { omp::RUNTIMES_OWN } else { 0 };
-        if sampling::is_active() {
+        if sampler::is_active() {
             // SAFETY: the runtime passes the frame of the task that forks.
             let exit = unsafe { tasks::exit_of(frame, moment.thread) };
             let creating = Creating { codeptr: codeptr as u64, exit, sp, creator: moment.context() };
@@ -110,7 +111,7 @@ pub unsafe extern "C" fn parallel_end(
             moment.thread.forget_fork();
             let team = moment.thread.frames.top().map_or(0, |frame| frame.site);
             moment.follow_region_end(team);
-            if sampling::is_active() {
+            if sampler::is_active() {
                 let is_body = codeptr.is_null() && ToolData::load(task).has(LEAGUE);
                 moment.end_sampled_region(task, codeptr, is_body);
             }
@@ -278,7 +279,7 @@ impl Moment<'_> {
     fn become_helper(&mut self) {
         if self.thread.kind != Kind::Helper {
             if matches!(self.thread.kind, Kind::Initial | Kind::Worker) {
-                sampling::count_worker(false);
+                sampler::count_worker(false);
             }
             self.thread.kind = Kind::Helper;
             self.follow_kind();

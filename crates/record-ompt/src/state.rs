@@ -5,7 +5,7 @@ use taskscope_event::models::samples::state;
 
 use crate::frames::{Open, Phase};
 use crate::profiling::Follower;
-use crate::sampling::regions;
+use crate::task_stacks::regions;
 use crate::thread::{Kind, Thread};
 
 impl Thread {

@@ -12,9 +12,9 @@ use taskscope_event::models::{dictionary, openmp, samples};
 use crate::callee;
 use crate::dictionary::{is_in_runtime, is_of_kernels};
 use crate::label::{Label, work_name};
-use crate::module_files;
-use crate::modules::{self, Module};
 use crate::outlined::Outlined;
+use crate::sampler::module_files;
+use crate::sampler::modules::{self, Module};
 use crate::thread::Moment;
 use crate::tool_data::{EXPLICIT, ToolData};
 
@@ -168,7 +168,7 @@ impl Moment<'_> {
 
     #[cold]
     fn look_for_unloaded(&mut self) {
-        crate::sampling::code_map::suspect();
+        crate::sampler::code_map::suspect();
         let loaded = modules::all();
         TABLE.with(|table| table.forget_unloaded(&loaded));
     }

@@ -9,9 +9,10 @@ use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
 use crate::frames::Open;
 use crate::payload::two;
 use crate::profiling;
-use crate::sampling::undeferred::OwnFrames;
-use crate::sampling::{self, levels};
+use crate::sampler;
 use crate::sections;
+use crate::task_stacks::levels;
+use crate::task_stacks::undeferred::OwnFrames;
 use crate::thread::{Moment, Thread, record, record_untimed};
 use crate::tool_data::{EXPLICIT, STARTED, ToolData, UNRECORDED, WAIT};
 
@@ -44,7 +45,7 @@ pub unsafe extern "C" fn task_create(
     record(move |moment| {
         if runs {
             let typeid = moment.create_task(new_task, flags, codeptr);
-            if sampling::is_active() && typeid != 0 {
+            if sampler::is_active() && typeid != 0 {
                 // SAFETY: as above.
                 let exit = unsafe { exit_of(frame, moment.thread) };
                 if is_part_of_running(moment.thread, creator) {
@@ -107,7 +108,7 @@ pub unsafe fn note_undeferred(
     if flags & task_flag::UNDEFERRED != 0 && abi::is_object(frame) {
         // SAFETY: by contract. Where it entered the runtime is told by what the task is told to have left by.
         let frame_pointer = unsafe { (*frame).enter.value };
-        let creation = (codeptr as u64, frame_pointer, sampling::stack_pointer_here());
+        let creation = (codeptr as u64, frame_pointer, sampler::stack_pointer_here());
         static OWN: OwnFrames = OwnFrames::new();
         thread.undeferred.note(ToolData::load(new_task).id(), creation, &OWN, thread.bounds);
     }

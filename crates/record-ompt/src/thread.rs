@@ -12,8 +12,9 @@ use crate::frames::Frames;
 use crate::ids::Ids;
 use crate::parallel::Fork;
 use crate::profiling::{self, Follower};
-use crate::sampling::undeferred::Undeferred;
-use crate::sampling::{self, Bounds, OwnStack, Sampler, code_map};
+use crate::sampler::{self, Bounds, OwnStack, Sampler, code_map};
+use crate::task_stacks::paths;
+use crate::task_stacks::undeferred::Undeferred;
 
 /// What the tool knows about one thread. Aligned so that no two threads share a cache line; what small tasks ask for
 /// in each callback comes first, in one line.
@@ -55,14 +56,14 @@ pub struct Thread {
     /// Whether the trace says so.
     pub is_announced: bool,
     /// Creation paths that this thread has met.
-    pub paths: sampling::paths::Cache,
+    pub paths: paths::Cache,
     /// The thread's stack, where samples or paths are taken.
     pub bounds: Bounds,
     /// For paths that have no room on it.
     pub walk_stack: Option<OwnStack>,
     /// The modules that this thread's trace is known to name, as `code_map` counts.
     pub modules_written: u64,
-    /// [`modules::unloads`](crate::modules::unloads) when this thread forgot last what it knew by address.
+    /// [`modules::unloads`](crate::sampler::modules::unloads) when this thread forgot last what it knew by address.
     pub unloads: u32,
     /// Samples it, if samples are taken.
     pub sampler: Option<Box<Sampler>>,
@@ -227,7 +228,7 @@ pub fn attach(thread_type: u32) {
             moment.recorder.own_point(moment.at, omp::THREAD_TYPE, thread_type.to_le_bytes());
         });
         if matches!(moment.thread.kind, Kind::Initial | Kind::Worker) {
-            sampling::count_worker(true);
+            sampler::count_worker(true);
         }
         moment.follow_kind();
     });
@@ -241,7 +242,7 @@ pub fn attach_outside_openmp() {
         return;
     }
     // Asked once: the C library reads a file for those of the first thread.
-    let is_asked = profiling::is_on() || sampling::is_active();
+    let is_asked = profiling::is_on() || sampler::is_active();
     let bounds = if is_asked { Bounds::of_this_thread() } else { Bounds::default() };
     // The beginning of a profile's thread takes more of the stack than that of a trace's.
     if profiling::is_on() && bounds.is_small() {
@@ -255,7 +256,7 @@ pub fn attach_outside_openmp() {
         let thread = unsafe { &mut *shared.0 };
         Moment { recorder, thread: &mut *thread, at }.end_thread();
         if matches!(thread.kind, Kind::Initial | Kind::Worker) {
-            sampling::count_worker(false);
+            sampler::count_worker(false);
         }
         // Without its timer first: the handler counts into what ends here.
         drop(thread.sampler.take());
@@ -265,7 +266,7 @@ pub fn attach_outside_openmp() {
         // SAFETY: made by `Box::into_raw` above, and used by nobody after this.
         drop(unsafe { Box::from_raw(shared.0) });
     });
-    let options = recorder::Options { samples: sampling::is_active(), ..Default::default() };
+    let options = recorder::Options { samples: sampler::is_active(), ..Default::default() };
     if !recorder::attach_with(thread.cast(), closer, options) {
         FAILED.fetch_add(1, Relaxed);
         // SAFETY: made above; the recorder has not kept it.
@@ -283,7 +284,7 @@ pub fn attach_outside_openmp() {
         } else if moment.thread.is_paused {
             moment.write_anyway(|moment| moment.tell_pause());
         }
-        if sampling::is_active() {
+        if sampler::is_active() {
             code_map::catch_up(moment);
             let counted = moment.thread.profile.as_ref().map(|follower| follower.counted.clone());
             moment.thread.sampler = Sampler::start(moment.thread.bounds, moment.recorder.os_tid(), counted);

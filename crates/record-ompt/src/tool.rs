@@ -9,9 +9,8 @@ use taskscope_event::models::{MODELS, openmp, ovni};
 use taskscope_record::{Json, process};
 
 use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
-use crate::{
-    chain, control, dictionary, end_order, fast_tasks, memory, module_files, profiling, sampling, unwanted,
-};
+use crate::sampler::{module_files, unwanted};
+use crate::{chain, control, dictionary, end_order, fast_tasks, memory, profiling, sampler, task_stacks};
 
 /// Set to anything: what prevents recording is printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
@@ -78,7 +77,7 @@ unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut Sta
         recording.store_metadata();
     }
     chain::set_next(next_result);
-    sampling::start();
+    sampler::start();
     RESULT.0.get()
 }
 
@@ -127,13 +126,13 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
     let Some(set_callback) = (unsafe { lookup(c"ompt_set_callback".as_ptr()) }) else { return 0 };
     dictionary::set_runtime(set_callback as usize);
     end_order::end_runtime_last(set_callback as usize as u64);
-    if sampling::is_active() {
+    if sampler::is_active() {
         // SAFETY: the runtime's own function.
         unsafe {
-            sampling::levels::set_lookup(lookup);
-            sampling::check::set_lookup(lookup);
+            task_stacks::levels::set_lookup(lookup);
+            task_stacks::check::set_lookup(lookup);
         }
-        sampling::code_map::rebuild();
+        sampler::code_map::rebuild();
     }
     // SAFETY: this entry point has this type.
     let set_callback = unsafe { transmute::<unsafe extern "C" fn(), SetCallback>(set_callback) };
@@ -219,8 +218,8 @@ extern "C" fn finish(_: *mut c_void) {
     static FINISHED: AtomicBool = AtomicBool::new(false);
     // Else no call of the system is made: the process may have a filter of them.
     if HAS_STARTED.load(Relaxed) && !FINISHED.swap(true, Relaxed) {
-        sampling::check::tell();
-        if sampling::is_active() {
+        task_stacks::check::tell();
+        if sampler::is_active() {
             module_files::keep_generated_code();
         }
         profiling::charge_so_far();

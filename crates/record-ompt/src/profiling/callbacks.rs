@@ -18,11 +18,11 @@ use crate::abi::{
 };
 use crate::fast_path::{Outcome, enter, fast_callbacks, leave, schedule};
 use crate::frames::{Frames, Open, Phase};
-use crate::sampling::levels::{exit_of, exit_to_runtime};
-use crate::sampling::paths::Creating;
-use crate::sampling::stack_pointer_here;
-use crate::sampling::undeferred::OwnFrames;
+use crate::sampler::stack_pointer_here;
 use crate::sections;
+use crate::task_stacks::levels::{exit_of, exit_to_runtime};
+use crate::task_stacks::paths::Creating;
+use crate::task_stacks::undeferred::OwnFrames;
 use crate::thread::{Thread, record_untimed};
 use crate::tool_data::{EXPLICIT, STARTED, ToolData, UNRECORDED};
 use crate::{sync, tasks, work};

@@ -1,6 +1,6 @@
 //! Contexts: creation paths as numbers.
 //!
-//! A context is its creator's context and the path from there (`sampling::paths`); 0 is an initial
+//! A context is its creator's context and the path from there (`task_stacks::paths`); 0 is an initial
 //! task. A task that is created by the path which one of its ancestors was created by has that
 //! ancestor's context: recursion of any depth makes as many contexts as there are different paths. Regions, of which
 //! there are few, are told apart until so many of one path are nested as runtimes nest usually.

@@ -16,8 +16,9 @@ use super::waits::{InTeam, NO_WAIT, SHORTEST_NS, Settled, Wait, Waits};
 use crate::abi::work;
 use crate::frames::{Open, Phase};
 use crate::mutexes::wait_state;
-use crate::sampling::Sampler;
-use crate::sampling::{regions, settings};
+use crate::sampler::Sampler;
+use crate::sampler::settings;
+use crate::task_stacks::regions;
 use crate::thread::{Kind, Moment, Thread};
 
 /// What a profiled thread knows of itself. What small tasks ask for in each callback comes first.

@@ -16,7 +16,7 @@ use taskscope_record::own_threads::{self, OwnThread};
 use super::live;
 use super::run::{Run, current};
 use super::write::write;
-use crate::sampling::{Clock, code_map, now};
+use crate::sampler::{Clock, code_map, now};
 use crate::thread::Thread;
 
 /// The first round comes after this.

@@ -21,7 +21,7 @@ use super::no_cpu::{Moved, Observed, Share, Watch};
 use super::rows::Rows;
 use super::samples::SampleTree;
 use super::teams;
-use crate::sampling::most_workers;
+use crate::sampler::most_workers;
 
 /// Threads at a time that waits can be charged to: so many that the memory comes from the system, which gives pages as they are used.
 const ACCOUNTS: usize = 1 << 14;

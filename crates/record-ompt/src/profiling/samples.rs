@@ -6,8 +6,8 @@ use taskscope_profile::{Frame, FrameKind, Marker, Metric, NO_MODULE, NodeId, ROO
 use super::contexts::{body_of, expand};
 use super::idleness::{self, Idled};
 use super::locks::marker;
-use crate::sampling::code_map::{self, Along, CodeMap, NO_PLACE};
-use crate::sampling::levels::Levels;
+use crate::sampler::code_map::{self, Along, CodeMap, NO_PLACE};
+use crate::task_stacks::levels::Levels;
 
 /// Paths and values between two collections.
 const NODES: usize = 4096;

@@ -10,7 +10,7 @@ use super::idleness;
 use super::open_ends;
 use super::run::{Run, Totals, current};
 use crate::control;
-use crate::sampling::{Clock, code_map, most_workers, settings};
+use crate::sampler::{Clock, code_map, most_workers, settings};
 use crate::thread::record;
 
 /// The process has ended, and its threads with it.

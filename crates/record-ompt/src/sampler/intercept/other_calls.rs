@@ -10,7 +10,7 @@ use core::mem::{MaybeUninit, transmute};
 use libc::{sigset_t, timespec};
 
 use super::{Next, dlsym_of, hold, masked, next, next_in_order, next_of, release};
-use crate::{filters, modules};
+use crate::sampler::{filters, modules};
 
 /// Where another library's function is, which may be loaded at any time; `ours` stands for it here.
 #[cold]

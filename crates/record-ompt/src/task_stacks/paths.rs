@@ -18,12 +18,13 @@ use core::ops::Range;
 
 use taskscope_event::models::samples::{self, flag};
 
-use super::code_map::{self, Owner};
-use super::walk::{self, Bounds, Frames, registers_here, stack_pointer_here};
-use super::{OwnStack, is_active, levels, regions};
+use super::{levels, regions};
 use crate::abi::Data;
 use crate::payload::two;
 use crate::profiling;
+use crate::sampler::code_map::{self, Owner};
+use crate::sampler::walk::{self, Bounds, Frames, registers_here, stack_pointer_here};
+use crate::sampler::{OwnStack, is_active};
 use crate::thread::Moment;
 
 const REMEMBERED: usize = 64;

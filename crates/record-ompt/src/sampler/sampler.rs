@@ -7,37 +7,37 @@ use taskscope_event::models::samples::LEVEL_BYTES;
 use taskscope_record::clock;
 
 use super::alternate::Alternate;
-use super::levels::Levels;
 use super::timer::Timer;
 use super::walk::{Bounds, Cache, Frames, registers_here};
 use super::{Clock, Settings, code_map, settings, signal};
 use std::sync::Arc;
 
-use crate::filters;
 use crate::profiling::{Counted, Recent};
+use crate::sampler::filters;
+use crate::task_stacks::levels::Levels;
 
 /// A thread's timer and the handler's memory.
 pub struct Sampler {
-    pub(super) settings: Settings,
-    pub(super) bounds: Bounds,
+    pub(crate) settings: Settings,
+    pub(crate) bounds: Bounds,
     /// For samples that have no room on the thread's.
-    pub(super) alternate: Option<Alternate>,
+    pub(crate) alternate: Option<Alternate>,
     /// Its thread, by the system's number.
     os_tid: i32,
     /// The next sample comes from a call that was not to be interrupted.
-    pub(super) after_blocking: AtomicBool,
+    pub(crate) after_blocking: AtomicBool,
     /// The function that it has called, while that sample may be taken; else 0.
-    pub(super) called: AtomicUsize,
+    pub(crate) called: AtomicUsize,
     /// When it called that.
     called_at: AtomicU64,
     /// A sample of the call has been taken.
     call_is_sampled: AtomicBool,
     /// Only the handler touches it.
-    pub(super) memory: UnsafeCell<Memory>,
+    pub(crate) memory: UnsafeCell<Memory>,
     /// In profile mode, where samples are counted.
-    pub(super) counted: Option<Arc<Counted>>,
+    pub(crate) counted: Option<Arc<Counted>>,
     /// What the thread worked at lately. The handler adds to it, but not while a callback runs.
-    pub(super) recent: UnsafeCell<Recent>,
+    pub(crate) recent: UnsafeCell<Recent>,
     timer: Option<Timer>,
 }
 
@@ -103,14 +103,14 @@ impl Sampler {
 impl Sampler {
     /// Samples come as often as the number of threads allows from now on. Async-signal-safe.
     #[inline(always)]
-    pub(super) fn keep_pace(&self) {
+    pub(crate) fn keep_pace(&self) {
         if let Some(timer) = &self.timer {
             timer.keep_pace();
         }
     }
 
     /// How late the sample is that is taken now, nanoseconds, if that is known. Async-signal-safe.
-    pub(super) fn late_ns(&self) -> Option<u64> {
+    pub(crate) fn late_ns(&self) -> Option<u64> {
         self.timer.as_ref().and_then(Timer::late_ns)
     }
 
@@ -118,7 +118,7 @@ impl Sampler {
     /// for: all of the call, which is sampled whenever a period ends in it; of one that is shorter, a period. The time before
     /// the call belongs to others. Async-signal-safe.
     #[inline(always)]
-    pub(super) fn own_part(&self, time: u64, called: u64) -> u64 {
+    pub(crate) fn own_part(&self, time: u64, called: u64) -> u64 {
         if called == 0 {
             return u64::MAX;
         }
@@ -127,7 +127,7 @@ impl Sampler {
 
     /// Whether the thread comes out of a call that has its sample. Async-signal-safe.
     #[inline(always)]
-    pub(super) fn is_second_of_call(&self) -> bool {
+    pub(crate) fn is_second_of_call(&self) -> bool {
         self.called.load(Relaxed) != 0 && self.call_is_sampled.swap(true, Relaxed)
     }
 

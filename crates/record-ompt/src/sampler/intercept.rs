@@ -30,7 +30,8 @@ use taskscope_event::models::ovni;
 use taskscope_record::{clock, own_threads};
 
 use super::{Clock, Sampler, alternate, code_map, settings, signal};
-use crate::{filters, profiling, thread, tool, unwanted};
+use super::{filters, unwanted};
+use crate::{profiling, thread, tool};
 
 /// The next function of a name after ours.
 struct Next {
@@ -666,7 +667,7 @@ fn start_at_load() {
     if settings().is_none() || !is_preloaded() {
         return;
     }
-    let program = crate::modules::path_of_program().to_bytes();
+    let program = crate::sampler::modules::path_of_program().to_bytes();
     let name = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     if STARTERS.iter().any(|starter| starter.as_bytes() == name) {
         return;

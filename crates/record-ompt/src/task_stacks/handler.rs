@@ -6,14 +6,15 @@ use core::sync::atomic::Ordering::Relaxed;
 use taskscope_event::models::samples::{self, flag, state};
 use taskscope_record::{InHandler, enter_in_handler};
 
-use super::alternate::Alternate;
 use super::levels::{Entry, Stack};
-use super::sampler::{Sampler, now};
 use super::undeferred::Undeferred;
-use super::walk::{ROOM, interrupted_registers, stack_pointer_here};
-use super::{Clock, check, code_map, regions, signal};
+use super::{check, regions};
 use crate::control;
 use crate::profiling::{Sample, SampleOf, Sampled, is_work, no_cpu, share_in_callback};
+use crate::sampler::alternate::Alternate;
+use crate::sampler::walk::{ROOM, interrupted_registers, stack_pointer_here};
+use crate::sampler::{Clock, code_map, signal};
+use crate::sampler::{Sampler, now};
 use crate::thread::{Kind, Thread};
 
 /// The handler of the timers' signal.

@@ -395,7 +395,7 @@ fn registers_in<E>(context: u64, mut read: impl FnMut(u64) -> Result<u64, E>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampling::code_map;
+    use crate::sampler::code_map;
 
     /// The map, once whoever builds it (perhaps another test, whose threads are intercepted too) is done.
     fn map() -> &'static code_map::CodeMap {

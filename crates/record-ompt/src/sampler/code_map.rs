@@ -11,9 +11,9 @@ use framehop::{
 };
 
 use crate::dictionary;
-use crate::module_files;
-use crate::modules::{self, Module, UnwindTables};
-use crate::runtime_inside;
+use crate::sampler::module_files;
+use crate::sampler::modules::{self, Module, UnwindTables};
+use crate::sampler::runtime_inside;
 use crate::thread::Moment;
 
 use super::unusual::{self, Rule, Unusual};

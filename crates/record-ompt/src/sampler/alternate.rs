@@ -32,7 +32,10 @@ static PROGRAM_HAS_HANDLERS: AtomicBool = AtomicBool::new(false);
 /// Notes an action that the program, or the recorder, is about to set.
 #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 pub fn note(action: &libc::sigaction) {
-    let own = [super::handler::on_signal as *const () as usize, crate::control::toggle as *const () as usize];
+    let own = [
+        crate::task_stacks::handler::on_signal as *const () as usize,
+        crate::control::toggle as *const () as usize,
+    ];
     let is_handler = !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN);
     if is_handler && !own.contains(&action.sa_sigaction) && action.sa_flags & libc::SA_ONSTACK != 0 {
         PROGRAM_HAS_HANDLERS.store(true, Relaxed);

@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use taskscope_files::{NewFile, create_directory_below};
 use taskscope_record::{limits, process};
 
-use crate::modules::{self, Module};
+use crate::sampler::modules::{self, Module};
 
 /// Directory in the trace. Readers have the same name in `taskscope_symbol::KeptModules`.
 const DIRECTORY: &str = "modules";

@@ -12,22 +12,21 @@
 //! thread's stack of open things only where it did not interrupt a callback. Of a stack that has no room, or of which that is not
 //! known, it takes nothing (`own_stack`); the kernel's frame is on an alternate stack (`alternate`).
 
-mod alternate;
-pub mod check;
+pub mod alternate;
 pub mod code_map;
-mod handler;
-pub mod levels;
-mod own_stack;
-pub mod paths;
+pub mod filters;
 #[cfg(not(test))]
-mod preload;
-pub mod regions;
+mod intercept;
+pub mod module_files;
+pub mod modules;
+pub mod own_stack;
+pub mod runtime_inside;
 mod sampler;
-mod signal;
+pub mod signal;
 mod timer;
-pub mod undeferred;
 mod unusual;
-mod walk;
+pub mod unwanted;
+pub mod walk;
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
@@ -35,6 +34,7 @@ use std::sync::OnceLock;
 use taskscope_record::{Json, process};
 
 use crate::profiling;
+use crate::task_stacks::{handler, levels};
 
 pub use own_stack::OwnStack;
 pub use sampler::{Sampler, now};

@@ -27,11 +27,11 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use taskscope_event::models::samples::LEVEL_BYTES;
 
-use super::code_map::{CodeMap, Owner};
 use super::undeferred::Undeferred;
-use super::walk::{Bounds, Frames, MAX_FRAMES};
 use crate::abi::{self, Data, Frame, GetTaskInfo, Lookup};
 use crate::chain;
+use crate::sampler::code_map::{CodeMap, Owner};
+use crate::sampler::walk::{Bounds, Frames, MAX_FRAMES};
 use crate::thread::Thread;
 use crate::tool_data::{EXPLICIT, LEAGUE, STARTED, TEAMS_BODY, ToolData};
 

@@ -95,7 +95,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampling::code_map::{self, Owner};
+    use crate::sampler::code_map::{self, Owner};
 
     #[test]
     fn the_runtimes_functions_are_known_by_their_names() {
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn they_are_found_in_the_program() {
         let own = __kmp_test_of_names as extern "C" fn() -> u32 as usize as u64;
-        let bias = crate::modules::find(own).unwrap().bias;
+        let bias = crate::sampler::modules::find(own).unwrap().bias;
         let (start, end) = look(bias).unwrap();
         assert!((start..end).contains(&own) && contains(own), "{start:x} {own:x} {end:x}");
         assert!(!contains(they_are_found_in_the_program as fn() as usize as u64));

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use taskscope_record::attached::{self, Checker};
 use taskscope_record::process;
 
-use crate::filters;
+use crate::sampler::filters;
 
 /// The checker in this process, if it has one.
 fn checker() -> Option<Checker> {

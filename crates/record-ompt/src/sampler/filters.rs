@@ -15,8 +15,9 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use taskscope_record::attached::{self, Filters};
 use taskscope_record::{own_threads, process};
 
-use crate::sampling::read_anywhere;
-use crate::{sampling, tool, unwanted};
+use super::unwanted;
+use crate::sampler::read_anywhere;
+use crate::{sampler, tool};
 
 /// Operations of `seccomp`, and modes of `prctl(PR_SET_SECCOMP)`.
 const SET_STRICT: u32 = libc::SECCOMP_SET_MODE_STRICT;
@@ -189,7 +190,7 @@ fn leave() {
         unwanted::report(attached::FILTERED);
         own_threads::give_way();
         tool::finish_now();
-        sampling::end();
+        sampler::end();
     }
     unwanted::decline();
     HAS_LEFT.store(true, Relaxed);

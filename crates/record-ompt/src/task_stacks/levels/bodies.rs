@@ -1,7 +1,7 @@
 //! Bodies of regions and tasks of which the runtime does not tell where it left to them.
 
 use super::{Levels, Stack};
-use crate::sampling::code_map::Owner;
+use crate::sampler::code_map::Owner;
 
 impl Stack<'_> {
     /// Where the function begins in which frame `index` is.
@@ -95,10 +95,10 @@ impl Levels {
 mod tests {
     use super::*;
     use crate::abi::{Data, Frame};
-    use crate::sampling::code_map::CodeMap;
-    use crate::sampling::levels::{Entry, IMPLICIT, INITIAL};
-    use crate::sampling::undeferred::Undeferred;
-    use crate::sampling::walk::{Bounds, Frames};
+    use crate::sampler::code_map::CodeMap;
+    use crate::sampler::walk::{Bounds, Frames};
+    use crate::task_stacks::levels::{Entry, IMPLICIT, INITIAL};
+    use crate::task_stacks::undeferred::Undeferred;
     use crate::tool_data::{LEAGUE, ToolData};
     use core::ffi::c_int;
     use std::cell::RefCell;
