@@ -19,8 +19,8 @@ use crate::sweep::{COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIM
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Blamed, Execution, Group, Hold, Holders, Place, ProcessIndex, Section, Span, State, TargetWaitPart,
-    ThreadIndex,
+    Blamed, Execution, Group, Hold, Holders, Place, PlaceKind, ProcessIndex, Section, Span, State,
+    TargetWaitPart, ThreadIndex, TypeKind,
 };
 
 /// What is charged.
@@ -39,12 +39,17 @@ pub enum Culprit {
 
 impl Culprit {
     /// The kind of the culprit. Findings alone know whether code is there to create tasks.
-    pub const fn blamed(self) -> Blamed {
+    pub fn blamed(self, execution: &Execution) -> Blamed {
         match self {
             Culprit::Code(State::Serial, _) => Blamed::Serial,
             Culprit::Code(State::Task, _) => Blamed::Task,
             Culprit::Code(State::TaskCreation, _) => Blamed::Creation,
-            Culprit::Code(State::Worksharing | State::Masked, _) => Blamed::Loop,
+            Culprit::Code(State::Masked, _) => Blamed::Single,
+            Culprit::Code(State::Worksharing, place) => match work_kind(execution, place) {
+                Some(WORK_SINGLE_EXECUTOR | WORK_SINGLE_OTHER) => Blamed::Single,
+                Some(WORK_SCOPE) => Blamed::Code,
+                _ => Blamed::Loop,
+            },
             Culprit::Code(State::ImplicitTask, _) => Blamed::Code,
             Culprit::Code(State::TargetWait, _) | Culprit::Device(Some(_)) => Blamed::Operation,
             Culprit::Code(State::Communication | State::MpiStart, _) => Blamed::Call,
@@ -56,6 +61,20 @@ impl Culprit {
             Culprit::Holder(_) => Blamed::Holder,
             Culprit::Device(None) | Culprit::Nobody(_) => Blamed::Nobody,
         }
+    }
+}
+
+/// OMPT's `ompt_work_t` of constructs that share no work among the threads of a team.
+const WORK_SINGLE_EXECUTOR: u32 = 3;
+const WORK_SINGLE_OTHER: u32 = 4;
+const WORK_SCOPE: u32 = 8;
+
+/// Number of the kind of a worksharing construct.
+fn work_kind(execution: &Execution, place: Place) -> Option<u32> {
+    let PlaceKind::Type(ty) = place.kind() else { return None };
+    match execution.catalog.types.get(ty.index())?.kind? {
+        TypeKind::Work { kind } => Some(kind),
+        TypeKind::Task { .. } => None,
     }
 }
 

@@ -12,7 +12,6 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
     Blamed, Cause, Execution, Group, Pattern, Place, PlaceKind, Section, Starts, State, ThreadIndex,
-    TypeIndex, TypeKind,
 };
 
 /// How sure the cause is.
@@ -191,6 +190,7 @@ pub(crate) fn findings(
         all.push(Finding { late: Some(late), ..finding });
     }
     let mut of_shortage: Option<Option<Pattern>> = None;
+    let has_sections = ledger.causes.iter().any(|row| row.state.group() == Group::Runtime);
     for row in &ledger.causes {
         let state = row.state;
         let loss = match state.group() {
@@ -210,9 +210,11 @@ pub(crate) fn findings(
             let own = Finding::own(loss, (state, row.place), ns);
             let estimated = loss.0 == Cause::CpuNone && !execution.knows_switches();
             let confidence = if estimated { Confidence::Medium } else { own.confidence };
-            let pattern = (loss.0 == Cause::CpuNone)
-                .then(|| *of_shortage.get_or_insert_with(|| pattern_of_shortage(execution)))
-                .flatten();
+            let pattern = match loss.0 {
+                Cause::CpuNone => *of_shortage.get_or_insert_with(|| pattern_of_shortage(execution)),
+                Cause::Unknown if state == State::NoSubsystem && !has_sections => Some(Pattern::NoSections),
+                _ => None,
+            };
             all.push(Finding { tasks_created, confidence, pattern, ..own });
         }
     }
@@ -283,34 +285,16 @@ fn is_creation(tasks_created: u64, ns: u64) -> bool {
 
 /// What waiting for code in this state is lost to, and on what it is blamed.
 fn blame_of(execution: &Execution, state: State, place: Place, creates: bool) -> (Cause, Blamed) {
-    let blamed = Culprit::Code(state, place).blamed();
+    let blamed = Culprit::Code(state, place).blamed(execution);
     match blamed {
         // A single or masked construct that creates tasks is there to create them.
-        Blamed::Loop if creates && !is_loop(execution, place) => (Cause::Wait, Blamed::Creation),
-        Blamed::Code if creates => (Cause::Wait, Blamed::Creation),
+        Blamed::Single | Blamed::Code if creates => (Cause::Wait, Blamed::Creation),
         Blamed::Call if state == State::Communication => (Cause::MpiTransfer, blamed),
         Blamed::Nobody => (Cause::Unknown, blamed),
         _ if state.is_useful() || blamed == Blamed::Creation => (Cause::Wait, blamed),
         // Taking locks that are free is the runtime's.
         _ => (state.cause(), blamed),
     }
-}
-
-/// OMPT's `ompt_work_t` of constructs that only one thread of a team executes.
-const WORK_SINGLES: [u32; 2] = [3, 4];
-
-fn is_loop(execution: &Execution, place: Place) -> bool {
-    match place.kind() {
-        PlaceKind::Type(ty) => match type_kind(execution, ty) {
-            Some(TypeKind::Work { kind }) => !WORK_SINGLES.contains(&kind),
-            _ => true,
-        },
-        _ => false,
-    }
-}
-
-fn type_kind(execution: &Execution, ty: TypeIndex) -> Option<TypeKind> {
-    execution.catalog.types.get(ty.index()).and_then(|t| t.kind)
 }
 
 /// Tasks created by the code at each state and place: what the creator was in at the time.

@@ -165,6 +165,21 @@ fn code_that_creates_many_tasks_is_charged_as_creation() {
     at_site(&execution, creation.place, 0x100);
 }
 
+/// A single that creates few tasks is not a loop: one thread executes it.
+#[test]
+fn a_single_that_creates_no_tasks_is_charged_as_one() {
+    for (kind, blamed) in [(3, Blamed::Single), (8, Blamed::Code), (1, Blamed::Loop), (2, Blamed::Loop)] {
+        let mut script = Script::new(2, 0, 9000);
+        script.site(0, 0, 1, 0x100).work_type(0, 0, 7, 1, kind, "construct");
+        script.fork(0, 0, 1, 1, 2).join_team(1, 0, 1, 1, 2).arrive(1, 0).work(0, 0, 2000, 7);
+        script.arrive(0, 2000).join(0, 2000, 1).depart(1, 9000, 1);
+        let (execution, analysis) = analysed(&script);
+        let finding = analysis.findings.iter().find(|f| f.blamed == blamed).unwrap();
+        assert_eq!((finding.ns, finding.work.is_some()), (2000, blamed == Blamed::Loop));
+        at_site(&execution, finding.place, 0x100);
+    }
+}
+
 /// With two of three threads working, a nanosecond of waiting is charged half to each.
 #[test]
 fn shared_blame_is_exact() {

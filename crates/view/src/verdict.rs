@@ -73,6 +73,7 @@ fn subject(finding: &NamedFinding) -> String {
         (_, Blamed::Holder) => at("a lock that is held"),
         (_, Blamed::Task) => at("too few tasks at a time,"),
         (_, Blamed::Loop) => at("uneven work"),
+        (_, Blamed::Single) => at("work of one thread"),
         (_, Blamed::Creation) => at("creation of tasks"),
         (_, Blamed::Code) if finding.cause == Cause::Blocked => at("blocking calls"),
         (_, Blamed::Code) => at("uneven work of region code"),
@@ -139,6 +140,20 @@ mod tests {
         assert_eq!(first_sentence("No stop"), "No stop");
         assert_eq!(first_sentence(""), "");
         assert_eq!(first_sentence("Ends. "), "Ends. ");
+    }
+
+    /// What is printed as the advice is one sentence: none begins with a setting in lower case.
+    #[test]
+    fn sentences_of_advice_begin_with_capitals() {
+        let all = Cause::ALL.map(Cause::text).into_iter().chain(Pattern::ALL.map(Pattern::text));
+        for text in all.chain(Blamed::ALL.map(Blamed::text)) {
+            for advice in text.advice.iter().map(|(_, advice)| *advice).chain([text.helps]) {
+                let plain = advice.replace("e.g. ", "").replace("i.e. ", "");
+                let begins = plain.split(". ").skip(1);
+                let lower = begins.filter(|sentence| sentence.starts_with(char::is_lowercase));
+                assert_eq!(lower.collect::<Vec<_>>(), Vec::<&str>::new(), "{}", text.name);
+            }
+        }
     }
 
     #[test]

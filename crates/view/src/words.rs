@@ -276,6 +276,7 @@ fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) ->
             }
             None => format!("the team waits for {place}"),
         },
+        (_, Blamed::Single) => format!("the team waits while one thread executes {place}"),
         (_, Blamed::Creation) => {
             format!("{workers} wait while {place} creates {}", format::counted(finding.tasks_created, "task"))
         }
@@ -432,7 +433,7 @@ pub fn blame(session: &Session, analysis: &Analysis) -> Vec<BlameRow> {
                 }
                 Culprit::Device(None) | Culprit::Nobody(_) => (None, String::new()),
             };
-            ((state, charge.culprit.blamed(), in_state, place), ns)
+            ((state, charge.culprit.blamed(&session.execution), in_state, place), ns)
         })
     });
     let rows: Vec<_> = rows.collect();
