@@ -13,14 +13,17 @@
 //!
 //! Blame given equals wait taken, to the nanosecond, for every waiting state.
 
-use crate::ledger::ByState;
+use crate::entries::Entries;
+use crate::late::waits_for_late;
+use crate::ledger::Entry;
 use crate::state_places::StatePlaces;
+use crate::states::ByState;
 use crate::sweep::{COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Blamed, Execution, Group, Hold, Holders, Place, PlaceKind, ProcessIndex, Section, Span, State,
-    TargetWaitPart, ThreadIndex, TypeKind,
+    Blamed, Cause, Execution, Group, Hold, Holders, ObjectIndex, Place, PlaceKind, ProcessIndex, Section,
+    Span, State, TargetWaitPart, ThreadIndex, TypeKind,
 };
 
 /// What is charged.
@@ -33,6 +36,8 @@ pub enum Culprit {
     /// What a device ran: row of [`Catalog::operations`](taskscope_execution::Catalog::operations); none where it ran
     /// nothing, or that is not recorded.
     Device(Option<u32>),
+    /// A process that came late to a call of MPI.
+    Rank(ProcessIndex),
     /// Nobody worked, or what was acquired was free; where those that waited were.
     Nobody(Place),
 }
@@ -59,6 +64,7 @@ impl Culprit {
                 _ => Blamed::Nobody,
             },
             Culprit::Holder(_) => Blamed::Holder,
+            Culprit::Rank(_) => Blamed::Rank,
             Culprit::Device(None) | Culprit::Nobody(_) => Blamed::Nobody,
         }
     }
@@ -96,19 +102,77 @@ impl Charge {
     }
 }
 
-/// Charges of all culprits, largest first.
-pub fn charge(execution: &Execution) -> Vec<Charge> {
+/// Waiting that is charged, as states know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StateCharge {
+    /// Who.
+    pub culprit: Culprit,
+    /// The state of those that waited.
+    pub state: State,
+    /// The lock that they waited for; none of other waits.
+    pub object: ObjectIndex,
+    /// Where they waited, where one wait is charged at a time; else unknown.
+    pub at: Place,
+}
+
+impl Entry<StateCharge> {
+    fn new(culprit: Culprit, state: State) -> Self {
+        let of = StateCharge { culprit, state, object: ObjectIndex::NONE, at: Place::UNKNOWN };
+        let cause = if matches!(culprit, Culprit::Rank(_)) { Cause::MpiLate } else { state.cause() };
+        Entry { cause, of }
+    }
+
+    fn at(self, section: &Section) -> Self {
+        Entry { of: StateCharge { object: section.object, at: section.place, ..self.of }, ..self }
+    }
+}
+
+/// Rows of charges, which may come several times.
+pub(crate) type ChargeRows = Vec<(Entry<StateCharge>, u64)>;
+
+/// All charges, and the parts of what code is charged with while it worked alone.
+pub(crate) type Blame = (Entries<Entry<StateCharge>>, Entries<Culprit>);
+
+/// The charges of each culprit, largest first, without late ranks.
+pub(crate) fn charges(charged: &Entries<Entry<StateCharge>>, alone: &Entries<Culprit>) -> Vec<Charge> {
+    let mut charges: FxHashMap<Culprit, Charge> = FxHashMap::default();
+    for (Entry { of: StateCharge { culprit, state, .. }, .. }, ns) in charged.iter() {
+        let blank =
+            || Charge { culprit: *culprit, by_state: ByState::default(), sole_ns: alone.get(culprit) };
+        let charge = match culprit {
+            Culprit::Rank(_) => continue,
+            _ => charges.entry(*culprit).or_insert_with(blank),
+        };
+        charge.by_state.add(*state, ns);
+        if matches!(culprit, Culprit::Holder(_) | Culprit::Device(_)) {
+            charge.sole_ns += ns;
+        }
+    }
+    let mut charges: Vec<Charge> = charges.into_values().collect();
+    charges.sort_by_key(|c| (Reverse(c.total()), c.culprit));
+    charges
+}
+
+/// Charges waiting that has no culprit of its own to what worked meanwhile; apart, what worked alone.
+pub(crate) fn undirected(execution: &Execution) -> (ChargeRows, Vec<(Culprit, u64)>) {
     let mut sums = Sums::default();
     for process in 0..execution.processes.len() {
         let process = ProcessIndex(process as u32);
         sweep(execution, process, &mut sums);
     }
-    let mut charges = sums.in_nanoseconds();
-    charge_holders(execution, &mut charges);
-    charge_devices(execution, &mut charges);
-    let mut charges: Vec<Charge> = charges.into_values().filter(|c| c.total() > 0).collect();
-    charges.sort_by_key(|c| (Reverse(c.total()), c.culprit));
-    charges
+    sums.in_nanoseconds()
+}
+
+/// Charges waits for locks, for devices and for late ranks, one by one.
+pub(crate) fn directed(execution: &Execution) -> ChargeRows {
+    let mut sums: FxHashMap<Entry<StateCharge>, u64> = FxHashMap::default();
+    let mut charge = |entry, ns| *sums.entry(entry).or_default() += ns;
+    charge_holders(execution, &mut charge);
+    charge_devices(execution, &mut charge);
+    waits_for_late(execution, |process, section, ns| {
+        charge(Entry::<StateCharge>::new(Culprit::Rank(process), section.state).at(section), ns);
+    });
+    sums.into_iter().collect()
 }
 
 /// A state at a place, by its number in `Sums::keys`.
@@ -151,30 +215,31 @@ impl Sweep for Sums {
 
 impl Sums {
     /// Rounds shares to nanoseconds so that each column sums exactly to what was waited.
-    fn in_nanoseconds(self) -> FxHashMap<Culprit, Charge> {
+    fn in_nanoseconds(self) -> (ChargeRows, Vec<(Culprit, u64)>) {
         // Whoever only waited has no share.
         let mut rows: Vec<((State, Place), Integrals)> =
             self.keys.keys().iter().copied().zip(self.shares).collect();
         rows.sort_unstable();
-        let mut charges: FxHashMap<Culprit, Charge> = FxHashMap::default();
+        let mut charged = ChargeRows::new();
         let mut unshared = [0_u64; VICTIMS.len()];
         for ((column, place), ns) in self.nobody {
             unshared[column] += ns;
-            charge_of(&mut charges, Culprit::Nobody(place)).by_state.add(VICTIMS[column], ns);
+            charged.push((Entry::<StateCharge>::new(Culprit::Nobody(place), VICTIMS[column]), ns));
         }
+        let mut totals = vec![0; rows.len()];
         for (column, state) in VICTIMS.iter().enumerate() {
             let shares: Vec<u128> = rows.iter().map(|(_, share)| share[column]).collect();
             let given = apportion(&shares, self.waited[column] - unshared[column]);
-            for ((key, _), ns) in rows.iter().zip(given).filter(|(_, ns)| *ns > 0) {
-                charge_of(&mut charges, Culprit::Code(key.0, key.1)).by_state.add(*state, ns);
+            for (row, ns) in given.into_iter().enumerate().filter(|(_, ns)| *ns > 0) {
+                let (key, _) = rows[row];
+                charged.push((Entry::<StateCharge>::new(Culprit::Code(key.0, key.1), *state), ns));
+                totals[row] += ns;
             }
         }
-        for (key, share) in &rows {
-            if let Some(charge) = charges.get_mut(&Culprit::Code(key.0, key.1)) {
-                charge.sole_ns = ((share[SOLE] >> FRACTION_BITS) as u64).min(charge.total());
-            }
-        }
-        charges
+        let alone = rows.iter().zip(totals).map(|(((state, place), share), total)| {
+            (Culprit::Code(*state, *place), ((share[SOLE] >> FRACTION_BITS) as u64).min(total))
+        });
+        (charged, alone.collect())
     }
 }
 
@@ -198,10 +263,6 @@ pub(crate) fn apportion(shares: &[u128], owed: u64) -> Vec<u64> {
         given[i] += 1;
     }
     given
-}
-
-fn charge_of(charges: &mut FxHashMap<Culprit, Charge>, culprit: Culprit) -> &mut Charge {
-    charges.entry(culprit).or_insert(Charge { culprit, by_state: ByState::default(), sole_ns: 0 })
 }
 
 /// A part of a wait for a lock.
@@ -235,36 +296,29 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     }
 }
 
-fn charge_holders(execution: &Execution, charges: &mut FxHashMap<Culprit, Charge>) {
+fn charge_holders(execution: &Execution, charge: &mut impl FnMut(Entry<StateCharge>, u64)) {
     split_lock_waits(execution, |part| {
         let culprit = part
             .holder
             .map_or(Culprit::Nobody(part.section.place), |hold| Culprit::Holder(Place::site(hold.site)));
-        let charge = charge_of(charges, culprit);
-        charge.by_state.add(part.section.state, part.ns);
-        if part.holder.is_some() {
-            charge.sole_ns += part.ns;
-        }
+        charge(Entry::<StateCharge>::new(culprit, part.section.state).at(&part.section), part.ns);
     });
 }
 
 /// Charges every wait for a device to what the device ran; else to no operation.
-fn charge_devices(execution: &Execution, charges: &mut FxHashMap<Culprit, Charge>) {
+fn charge_devices(execution: &Execution, charge: &mut impl FnMut(Entry<StateCharge>, u64)) {
     for (thread, _) in execution.selected_workers() {
         for_each_target_wait(execution, thread, |wait| {
-            let mut charge = |culprit, ns| {
-                if ns > 0 {
-                    let charge = charge_of(charges, culprit);
-                    charge.by_state.add(State::TargetWait, ns);
-                    charge.sole_ns += ns;
-                }
+            let mut charge = |operation, ns| {
+                let entry = Entry::<StateCharge>::new(Culprit::Device(operation), State::TargetWait);
+                charge(entry.at(&wait.section), ns);
             };
             let mut alone = wait.end - wait.start;
             for (part, ns) in operations_in(execution, thread, &wait) {
-                charge(Culprit::Device(Some(part.operation)), ns);
+                charge(Some(part.operation), ns);
                 alone -= ns;
             }
-            charge(Culprit::Device(None), alone);
+            charge(None, alone);
         });
     }
 }
@@ -291,31 +345,6 @@ fn operations_in<'a>(
     let first = parts.partition_point(|part| (part.thread, part.end) <= (thread, start));
     let inside = parts[first..].iter().take_while(move |part| part.thread == thread && part.start < end);
     inside.map(move |part| (part, part.end.min(end) - part.start.max(start)))
-}
-
-/// What devices ran while workers waited for them at these places: rows of the catalog's operations with nanoseconds, the
-/// most first; the row of time in which no operation ran is `None`.
-pub fn operations_waited_for(
-    execution: &Execution,
-    is_meant: impl Fn(Place) -> bool,
-) -> Vec<(Option<u32>, u64)> {
-    let mut sums: FxHashMap<Option<u32>, u64> = FxHashMap::default();
-    for (thread, _) in execution.selected_workers() {
-        for_each_target_wait(execution, thread, |wait| {
-            if !is_meant(wait.section.place) {
-                return;
-            }
-            let mut alone = wait.end - wait.start;
-            for (part, ns) in operations_in(execution, thread, &wait) {
-                *sums.entry(Some(part.operation)).or_default() += ns;
-                alone -= ns;
-            }
-            *sums.entry(None).or_default() += alone;
-        });
-    }
-    let mut sums: Vec<_> = sums.into_iter().filter(|(_, ns)| *ns > 0).collect();
-    sums.sort_by_key(|(operation, ns)| (Reverse(*ns), *operation));
-    sums
 }
 
 #[cfg(test)]

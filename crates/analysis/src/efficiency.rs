@@ -1,7 +1,7 @@
 //! Parallel efficiency and its factors.
 
 use crate::blame::{Charge, Culprit};
-use crate::ledger::Ledger;
+use crate::states::StateLedger;
 use taskscope_execution::{Group, State};
 
 /// A product law: each factor is what is left of the time after one kind of loss, so that their
@@ -67,7 +67,7 @@ pub struct Efficiency {
 }
 
 /// Derives the factors from the ledger and from who is charged with the waiting.
-pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
+pub fn efficiency(ledger: &StateLedger, charges: &[Charge]) -> Efficiency {
     let started = ledger.started();
     let group = |group| started.of_group(group);
     let nobody = charges.iter().filter(|c| matches!(c.culprit, Culprit::Nobody(_)));
@@ -118,6 +118,6 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
 }
 
 /// The part of capacity that a state took.
-pub fn share(ledger: &Ledger, state: State) -> f64 {
+pub fn share(ledger: &StateLedger, state: State) -> f64 {
     if ledger.capacity_ns == 0 { 0.0 } else { ledger.by_state.get(state) as f64 / ledger.capacity_ns as f64 }
 }

@@ -3,9 +3,9 @@
 use crate::blame::{Charge, Culprit};
 use crate::grain::{Grain, Grains};
 use crate::hang::{Hang, Needed};
-use crate::late::{LateProcess, waits_for_late};
-use crate::ledger::{ByState, Ledger};
+use crate::late::LateProcess;
 use crate::state_places::SumsByPlace;
+use crate::states::{ByState, StateLedger};
 use crate::task_types::TaskType;
 use crate::teams::Worksharing;
 use rustc_hash::FxHashMap;
@@ -106,7 +106,7 @@ pub(crate) type Creations = FxHashMap<(State, Place), u64>;
 /// losses, too.
 pub(crate) fn findings(
     execution: &Execution,
-    ledger: &Ledger,
+    ledger: &StateLedger,
     charges: &[Charge],
     works: &[Worksharing],
     types: &[TaskType],
@@ -114,17 +114,14 @@ pub(crate) fn findings(
     hangs: &[Hang],
 ) -> Vec<Finding> {
     let grains = Grains::of(execution, ledger, charges, types);
-    let mut in_code: FxHashMap<(State, Place), u64> = FxHashMap::default();
-    for row in ledger.causes.iter().chain(&ledger.of_others) {
-        *in_code.entry((row.state, row.place)).or_default() += row.ns;
-    }
+    let in_code = ledger.in_code();
     let mut all: Vec<Finding> = Vec::new();
     for charge in charges {
         let (state, place) = match charge.culprit {
             Culprit::Code(state, place) => (state, place),
             Culprit::Holder(place) => (State::LockWait, place),
             // These waits are findings at their own places.
-            Culprit::Device(_) => continue,
+            Culprit::Device(_) | Culprit::Rank(_) => continue,
             // The place is that of those that wait, and so is the state.
             Culprit::Nobody(place) => {
                 let most = charge.by_state.iter().max_by_key(|(_, ns)| *ns);
@@ -138,9 +135,10 @@ pub(crate) fn findings(
             _ if grain.is_some() => (Cause::Wait, Blamed::Task),
             Culprit::Holder(_) => (Cause::Lock, Blamed::Holder),
             Culprit::Device(_) => (Cause::Device, Blamed::Operation),
+            Culprit::Rank(_) => (Cause::MpiLate, Blamed::Rank),
             Culprit::Nobody(_) => (Cause::Wait, Blamed::Nobody),
             Culprit::Code(state, place) => {
-                let ns = in_code.get(&(state, place)).copied().unwrap_or(0);
+                let ns = in_code.get(&(state, place));
                 blame_of(execution, state, place, is_creation(tasks_created, ns))
             }
         };
@@ -183,11 +181,11 @@ pub(crate) fn findings(
             is_of_hang: false,
         });
     }
-    let mut late_at: FxHashMap<Place, u64> = FxHashMap::default();
-    for ((late, place), ns) in waits_for_late(execution) {
-        *late_at.entry(place).or_default() += ns;
-        let finding = Finding::own((Cause::MpiLate, Blamed::Rank), (State::Communication, place), ns);
-        all.push(Finding { late: Some(late), ..finding });
+    let late = ledger.late();
+    let late_at = late.by(|(_, place)| Some(*place));
+    for ((process, place), ns) in late.iter() {
+        let finding = Finding::own((Cause::MpiLate, Blamed::Rank), (State::Communication, *place), ns);
+        all.push(Finding { late: Some(LateProcess::of(execution, *process)), ..finding });
     }
     let mut of_shortage: Option<Option<Pattern>> = None;
     let has_sections = ledger.causes.iter().any(|row| row.state.group() == Group::Runtime);
@@ -203,8 +201,8 @@ pub(crate) fn findings(
             Group::Unknown => (Cause::Unknown, Blamed::Nobody),
             _ => continue,
         };
-        let in_late = late_at.get(&row.place).copied().filter(|_| loss.0 == Cause::MpiTransfer);
-        let ns = row.ns - in_late.unwrap_or(0);
+        let in_late = if loss.0 == Cause::MpiTransfer { late_at.get(&row.place) } else { 0 };
+        let ns = row.ns - in_late;
         if ns > 0 {
             let tasks_created = created.get(&(state, row.place)).copied().unwrap_or(0);
             let own = Finding::own(loss, (state, row.place), ns);

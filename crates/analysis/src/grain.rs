@@ -5,7 +5,7 @@
 //! al., SC 2020), as far as a timeline tells.
 
 use crate::blame::{Charge, Culprit};
-use crate::ledger::Ledger;
+use crate::states::StateLedger;
 use crate::task_types::{TaskType, is_explicit};
 use rustc_hash::FxHashMap;
 use taskscope_execution::{Execution, Group, Place, PlaceKind, ProcessIndex, TypeIndex};
@@ -34,7 +34,7 @@ pub(crate) struct Grains {
 }
 
 impl Grains {
-    pub fn of(execution: &Execution, ledger: &Ledger, charges: &[Charge], types: &[TaskType]) -> Grains {
+    pub fn of(execution: &Execution, ledger: &StateLedger, charges: &[Charge], types: &[TaskType]) -> Grains {
         let mut lost: FxHashMap<ProcessIndex, u64> = FxHashMap::default();
         for charge in charges {
             if let Culprit::Nobody(place) = charge.culprit {

@@ -19,7 +19,7 @@ mod stuck;
 #[cfg(test)]
 mod tests;
 
-use crate::ledger::ByState;
+use crate::states::ByState;
 use ends::Ends;
 use taskscope_execution::messages::Owed;
 use taskscope_execution::{Execution, ProcessIndex, SiteIndex, Span, TaskIndex, ThreadIndex};

@@ -18,7 +18,7 @@
 
 use crate::efficiency::efficiency;
 use crate::{Analysis, ByState};
-use taskscope_execution::{Execution, Group, ProcessIndex, State, ThreadKind};
+use taskscope_execution::{Execution, Group, ProcessIndex, State};
 
 /// One process.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,6 +94,7 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
         mpi_ns: ledger.started().get(State::Communication),
         ..Hybrid::default()
     };
+    let idle = ledger.idle_in_calls(execution);
     let mut nodes: Vec<(String, Vec<f64>)> = Vec::new();
     for index in 0..execution.processes.len() {
         let process = ProcessIndex(index as u32);
@@ -117,7 +118,7 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
             elapsed_ns: sum.total() / workers,
             useful_ns: sum.of_group(Group::Useful),
             mpi_ns: sum.get(State::Communication),
-            mpi_worker_idle_ns: idle_in_mpi(execution, process),
+            mpi_worker_idle_ns: idle.get(&process),
         };
         let outside = (of.capacity_ns - of.mpi_ns - of.mpi_worker_idle_ns) as f64 / workers as f64;
         let host = row.loom.split('.').next().unwrap_or("").to_owned();
@@ -171,33 +172,12 @@ impl Hybrid {
     }
 }
 
-/// Time of workers that are idle while the process's initial thread, or one of several, is in a communication call.
-fn idle_in_mpi(execution: &Execution, process: ProcessIndex) -> u64 {
-    let mut calls: Vec<(u64, u64)> = Vec::new();
-    for (thread, row) in execution.workers().filter(|(_, row)| row.process == process) {
-        if row.kind == ThreadKind::Initial {
-            let spans = execution.spans_of_run(thread).filter(|s| s.section.state == State::Communication);
-            calls.extend(spans.map(|span| (span.start, span.end)));
-        }
-    }
-    taskscope_execution::join_intervals(&mut calls);
-    let mut idle = 0;
-    for (thread, _) in execution.selected_workers().filter(|(_, row)| row.process == process) {
-        for span in execution.spans_of_run(thread).filter(|s| s.section.state == State::Idle) {
-            let first = calls.partition_point(|call| call.1 <= span.start);
-            let inside = calls[first..].iter().take_while(|call| call.0 < span.end);
-            idle += inside.map(|call| call.1.min(span.end) - call.0.max(span.start)).sum::<u64>();
-        }
-    }
-    idle
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analyse;
     use taskscope_execution::messages::Call;
-    use taskscope_execution::{Change, ExecutionBuilder, Observer, Section, ThreadIndex};
+    use taskscope_execution::{Change, ExecutionBuilder, Observer, Section, ThreadIndex, ThreadKind};
 
     /// Two initial threads, which a damaged trace or a filter may show, are in calls from 20 to 60 and 10 to 50.
     #[test]
@@ -221,7 +201,34 @@ mod tests {
             builder.event(thread, 100);
         }
         let execution = builder.finish();
-        assert_eq!(idle_in_mpi(&execution, ProcessIndex(0)), 30);
+        assert_eq!(crate::book(&execution).idle_in_calls(&execution).get(&ProcessIndex(0)), 30);
+    }
+
+    /// One initial thread starts MPI from 0 to 40, another one is in a call from 20 to 60; the third thread is idle.
+    #[test]
+    fn idleness_while_mpi_starts_is_not_that_of_a_call() {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host", 1);
+        let threads: [&[(u64, State)]; 3] = [
+            &[(0, State::MpiStart), (40, State::Serial)],
+            &[(0, State::Serial), (20, State::Communication), (60, State::Serial)],
+            &[(0, State::Idle)],
+        ];
+        for (tid, sections) in (1..).zip(threads) {
+            let thread = builder.add_thread(process, tid);
+            let kind = if tid < 3 { ThreadKind::Initial } else { ThreadKind::Worker };
+            builder.change(thread, 0, Change::ThreadIs(kind));
+            builder.change(thread, 0, Change::ThreadWorks);
+            for (at, state) in sections {
+                builder.event(thread, *at);
+                builder.change(thread, *at, Change::Becomes(Section::of(*state)));
+            }
+            builder.event(thread, 100);
+        }
+        let execution = builder.finish();
+        let ledger = crate::book(&execution);
+        assert_eq!(ledger.idle_in_calls(&execution).get(&ProcessIndex(0)), 20);
+        assert_eq!((ledger.starting.get(State::Idle), ledger.starting.total()), (40, 40 + 20 + 40));
     }
 
     /// Rank 1 is started 40 ns after rank 0, which waits for it in `MPI_Init` until 60.

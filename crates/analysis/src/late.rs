@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 use taskscope_execution::messages::Call;
-use taskscope_execution::{Execution, Place, ProcessIndex, State};
+use taskscope_execution::{Execution, ProcessIndex, Section, State};
 
 /// A process that came late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,9 +18,18 @@ pub struct LateProcess {
     pub rank: Option<u32>,
 }
 
-/// Worker-nanoseconds waited for each late process, by the place of the calls that waited.
-pub(crate) fn waits_for_late(execution: &Execution) -> FxHashMap<(LateProcess, Place), u64> {
-    let mut waits = FxHashMap::default();
+impl LateProcess {
+    /// Names a process of an execution.
+    pub fn of(execution: &Execution, process: ProcessIndex) -> LateProcess {
+        let pid = execution.processes.get(process.index()).map_or(0, |process| process.pid);
+        let rank = execution.communication.ranks.get(&process.0).map(|rank| rank.rank);
+        LateProcess { process, pid, rank }
+    }
+}
+
+/// Hands over what selected workers waited for late processes: the process, the section of the wait, nanoseconds. (The system takes
+/// no time of calls.)
+pub(crate) fn waits_for_late(execution: &Execution, mut take: impl FnMut(ProcessIndex, &Section, u64)) {
     let mut by_thread: FxHashMap<u32, Vec<&Call>> = FxHashMap::default();
     for call in execution.communication.calls.iter().filter(|call| call.wait.is_some()) {
         by_thread.entry(call.thread.0).or_default().push(call);
@@ -36,13 +45,11 @@ pub(crate) fn waits_for_late(execution: &Execution) -> FxHashMap<(LateProcess, P
             let Some(wait) = call.wait.filter(|wait| call.end > span.start && wait.until > span.start) else {
                 return;
             };
-            let Some(process) = execution.processes.get(wait.culprit.index()) else { return };
-            let rank = execution.communication.ranks.get(&wait.culprit.0).map(|rank| rank.rank);
-            let late = LateProcess { process: wait.culprit, pid: process.pid, rank };
-            *waits.entry((late, span.section.place)).or_default() += wait.until.min(span.end) - span.start;
+            if execution.processes.get(wait.culprit.index()).is_some() {
+                take(wait.culprit, &span.section, wait.until.min(span.end) - span.start);
+            }
         });
     }
-    waits
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub mod critical_path;
 pub mod devices;
 pub mod diagnosis;
 mod efficiency;
+mod entries;
 mod findings;
 mod fine;
 mod forest;
@@ -37,13 +38,15 @@ pub mod slo;
 pub mod span;
 mod starvation;
 mod state_places;
+mod states;
 mod sweep;
 mod task_types;
 mod teams;
 mod timeline;
 
-pub use blame::{Charge, Culprit, WaitPart, charge, operations_waited_for, split_lock_waits};
+pub use blame::{Charge, Culprit, StateCharge, WaitPart, split_lock_waits};
 pub use efficiency::{Efficiency, efficiency, share};
+pub use entries::Entries;
 pub use findings::{Confidence, Finding};
 use findings::{creations, findings};
 pub use fine::FineNanos;
@@ -53,10 +56,12 @@ use hang::hangs;
 pub use hang::{Hang, LastSeen, Needed, OpenWait};
 pub use keys::Who;
 pub use late::LateProcess;
-pub use ledger::{ByState, Ledger, StateRow, ThreadTime, book};
+pub use ledger::{ByCause, Entry, Ledger};
 pub use locks::{HolderSite, Lock, locks};
 pub use short_teams::{ShortReason, ShortTeam, short_teams};
 pub use starvation::{Starvation, Starver, starvation};
+use states::book_beside;
+pub use states::{ByState, MpiPhase, StateEntry, StateLedger, StateRow, ThreadTime, Whose, book};
 pub use task_types::{
     TaskType, blocked_times, body_times, explicit_tasks_begun, is_explicit, percentile, task_types,
 };
@@ -68,7 +73,7 @@ use taskscope_execution::{Execution, Tally};
 #[derive(Clone, Debug)]
 pub struct Analysis {
     /// Capacity and where it went.
-    pub ledger: Ledger,
+    pub ledger: StateLedger,
     /// Who made whom wait, largest first.
     pub charges: Vec<Charge>,
     /// Efficiency and its factors.
@@ -104,17 +109,15 @@ pub struct Problem {
 
 /// Analyses an execution. Cannot fail; what did not fit is in the second part.
 pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
-    // Charging takes as long as everything else that walks over the sections: they are done at once, where there are
-    // cores for it.
     let tables = || {
         let bodies = body_times(execution);
         let types = task_types(execution, &bodies, &blocked_times(execution));
         let (works, regions) = (worksharing(execution), parallel_constructs(execution));
-        let of_tasks = (bodies, types, creations(execution));
-        (book(execution), of_tasks, works, regions, locks(execution), starvation(execution))
+        ((bodies, types, creations(execution)), works, regions, starvation(execution))
     };
-    let (tables, charges) = rayon::join(tables, || charge(execution));
-    let (ledger, (body_times, task_types, created), works, regions, locks, starvation) = tables;
+    let (ledger, (of_tasks, works, regions, starvation)) = book_beside(execution, tables);
+    let (body_times, task_types, created) = of_tasks;
+    let (charges, locks) = (ledger.charges(), locks(execution, &ledger));
     let efficiency = efficiency(&ledger, &charges);
     let hangs = hangs(execution);
     let findings = findings(execution, &ledger, &charges, &works, &task_types, &created, &hangs);

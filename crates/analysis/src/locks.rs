@@ -1,9 +1,11 @@
 //! Locks and critical constructs: who waited how long for whom.
 
-use crate::blame::split_lock_waits;
+use crate::blame::Culprit;
+use crate::ledger::Entry;
+use crate::states::StateLedger;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_execution::{Execution, Group, ObjectIndex, SiteIndex, State};
+use taskscope_execution::{Execution, Group, ObjectIndex, PlaceKind, SiteIndex, State};
 
 /// What a place that held an object made others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ pub struct Lock {
 }
 
 /// All locks, those most waited for first.
-pub fn locks(execution: &Execution) -> Vec<Lock> {
+pub fn locks(execution: &Execution, ledger: &StateLedger) -> Vec<Lock> {
     let mut rows: FxHashMap<ObjectIndex, Lock> = FxHashMap::default();
     for hold in &execution.holds {
         let row = row_of(&mut rows, hold.object);
@@ -48,15 +50,21 @@ pub fn locks(execution: &Execution) -> Vec<Lock> {
         let is_wait = |state: State, _| state.group() == Group::Mutex;
         thread.track.for_each_in(is_wait, |wait| row_of(&mut rows, wait.section.object).waits += 1);
     }
+    let is_wait = |state: State| state.group() == Group::Mutex;
+    let waits = &ledger.entries.charged;
+    let waits = waits.by(|Entry { of, .. }| is_wait(of.state).then_some((of.object, of.culprit)));
     let mut holders: FxHashMap<(ObjectIndex, SiteIndex), u64> = FxHashMap::default();
-    split_lock_waits(execution, |part| {
-        let row = row_of(&mut rows, part.section.object);
-        row.waited_ns += part.ns;
-        match part.holder {
-            Some(hold) => *holders.entry((part.section.object, hold.site)).or_default() += part.ns,
-            None => row.unheld_ns += part.ns,
+    for ((object, culprit), ns) in waits.iter() {
+        let row = row_of(&mut rows, *object);
+        row.waited_ns += ns;
+        match culprit {
+            Culprit::Holder(place) => {
+                let site = if let PlaceKind::Site(site) = place.kind() { site } else { SiteIndex::NONE };
+                *holders.entry((*object, site)).or_default() += ns;
+            }
+            _ => row.unheld_ns += ns,
         }
-    });
+    }
     for ((object, site), ns) in holders {
         row_of(&mut rows, object).holders.push(HolderSite { site, ns });
     }

@@ -67,6 +67,12 @@ impl SumsByPlace {
     pub fn iter(&self) -> impl Iterator<Item = ((State, Place), u64)> + '_ {
         self.keys.keys().iter().copied().zip(self.sums.iter().copied())
     }
+
+    /// Takes out all sums.
+    pub fn take(&mut self) -> impl Iterator<Item = ((State, Place), u64)> + '_ {
+        let sums = self.sums.iter_mut().map(std::mem::take);
+        self.keys.keys().iter().copied().zip(sums).filter(|(_, sum)| *sum > 0)
+    }
 }
 
 #[cfg(test)]

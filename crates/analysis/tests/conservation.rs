@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use taskscope_analysis::call_paths::{CallPathOptions, TaskContext, profile_of};
 use taskscope_analysis::hybrid::hybrid;
-use taskscope_analysis::{Culprit, analyse, split_lock_waits};
+use taskscope_analysis::{Culprit, Ledger, Whose, analyse, split_lock_waits};
 use taskscope_event::models::samples::{flag, state};
 use taskscope_execution::samples::{Level, NewSample};
-use taskscope_execution::{Execution, Group, OsSource, RegionIndex, State, TaskIndex, ThreadIndex};
+use taskscope_execution::{Cause, Execution, Group, OsSource, RegionIndex, State, TaskIndex, ThreadIndex};
 use taskscope_profile::{Marker, Metric};
 use taskscope_testkit::script::any_program;
 
@@ -29,6 +29,17 @@ fn check(execution: &Execution) {
     assert_eq!(ledger.by_state.total(), ledger.capacity_ns);
     let workers = ledger.threads.iter().filter(|t| t.worker);
     assert_eq!(workers.map(|t| t.by_state.total()).sum::<u64>(), ledger.capacity_ns);
+
+    // The entries: within a cause, charges are part of what was spent.
+    let Ledger { spent, charged } = &ledger.entries;
+    let of_workers = |cause| spent.total(|entry| entry.of.whose == Whose::Worker && entry.cause.is_in(cause));
+    assert_eq!(
+        Cause::ALL.into_iter().filter(|cause| cause.category() == *cause).map(of_workers).sum::<u64>(),
+        ledger.capacity_ns
+    );
+    for (category, ns) in charged.by(|entry| Some(entry.cause.category())).iter() {
+        assert!(ns <= of_workers(*category), "{category:?}");
+    }
 
     // Blame given equals wait taken, state by state.
     for (state, waited) in ledger.by_state.iter() {

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use taskscope_analysis::causes::{Causes, book_causes, book_causes_in};
 use taskscope_analysis::slo::{Mode, Options, Slo, attribute};
-use taskscope_analysis::{FineNanos, Ledger, book, charge};
+use taskscope_analysis::{FineNanos, StateLedger, book};
 use taskscope_execution::graph::{DeviceWork, NamedAddress, Names, TaskGraph, TaskType, from_execution};
 use taskscope_execution::{
     Cause, Execution, ObjectIndex, OsSource, OsTimes, Place, PlaceKind, SiteIndex, State, ThreadIndex,
@@ -123,8 +123,8 @@ struct States {
 }
 
 fn states(execution: &Execution) -> States {
-    let ledger: Ledger = book(execution);
-    let charges = charge(execution);
+    let ledger: StateLedger = book(execution);
+    let charges = ledger.charges();
     let workers = ledger.threads.iter().filter(|time| time.worker);
     let by_thread: Vec<_> =
         workers.flat_map(|time| time.by_state.iter().map(|(state, ns)| ((time.thread, state), ns))).collect();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use taskscope_analysis::book;
 use taskscope_analysis::causes::book_causes_in;
-use taskscope_analysis::{book, charge};
 use taskscope_execution::filter::TimeRange;
 use taskscope_session::selection::Selection;
 use taskscope_session::{ReadProgress, Session};
@@ -23,7 +23,7 @@ fn add_states(session: &Session, sums: &mut Sums) {
     for cause in &ledger.causes {
         add(sums, format!("{:?} at {:?}", cause.state, cause.place), cause.ns);
     }
-    for charge in charge(&session.execution) {
+    for charge in ledger.charges() {
         for (state, ns) in charge.by_state.iter() {
             add(sums, format!("{state:?} charged"), ns);
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use taskscope_analysis::LateProcess;
 use taskscope_execution::messages::{Call, PeerWaitKind};
-use taskscope_execution::{Execution, Place, PlaceKind, ProcessIndex, SiteIndex, State};
+use taskscope_execution::{Place, PlaceKind, ProcessIndex, SiteIndex, State};
 use taskscope_session::Session;
 
 /// The calls of one function at one place. Times are summed over all threads of all processes.
@@ -80,7 +80,7 @@ pub fn rows(session: &Session) -> Vec<MpiCalls> {
         .into_iter()
         .map(|((function, place), (site, sum))| {
             let mut late: Vec<_> = (sum.late.into_iter())
-                .map(|((kind, process), ns)| (kind, late_process(execution, process), ns))
+                .map(|((kind, process), ns)| (kind, LateProcess::of(execution, process), ns))
                 .collect();
             late.sort_by_key(|(kind, process, ns)| (Reverse(*ns), *kind, *process));
             let waits = late.into_iter().map(|(kind, late, ns)| PeerWaits {
@@ -114,12 +114,6 @@ impl MpiCalls {
         let most = by_process.into_iter().max_by_key(|(late, ns)| (*ns, Reverse(*late)));
         most.map(|(late, _)| words::who_is_late(late))
     }
-}
-
-fn late_process(execution: &Execution, process: ProcessIndex) -> LateProcess {
-    let pid = execution.processes.get(process.index()).map_or(0, |process| process.pid);
-    let rank = execution.communication.ranks.get(&process.0).map(|rank| rank.rank);
-    LateProcess { process, pid, rank }
 }
 
 #[derive(Default)]

@@ -144,7 +144,7 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
         finding.text = late_sentence(places, finding);
     }
     for finding in merged.iter_mut().filter(|finding| finding.cause == Cause::Device) {
-        finding.text.push_str(&operations_sentence(session, finding));
+        finding.text.push_str(&operations_sentence(session, analysis, finding));
     }
     // The start of MPI is paid once a job, and in no efficiency.
     merged.sort_by_key(|f| (f.hang.is_none(), f.cause == Cause::MpiStart, Reverse(f.ns)));
@@ -358,14 +358,14 @@ fn late_sentence(places: &Places, finding: &NamedFinding) -> String {
 }
 
 /// What the device ran meanwhile, the longest first; empty where its queues are not recorded.
-fn operations_sentence(session: &Session, finding: &NamedFinding) -> String {
+fn operations_sentence(session: &Session, analysis: &Analysis, finding: &NamedFinding) -> String {
     const MAX_OPERATIONS: usize = 2;
     let execution = &session.execution;
     if execution.target_waits.is_empty() {
         return String::new();
     }
     let is_meant = |place| finding.culprits.iter().any(|(_, of_culprit)| *of_culprit == place);
-    let sums = taskscope_analysis::operations_waited_for(execution, is_meant);
+    let sums = analysis.ledger.operations_waited_for(is_meant);
     let all: u64 = sums.iter().map(|(_, ns)| ns).sum();
     let shown = sums.iter().take(MAX_OPERATIONS).filter(|(_, ns)| ns * 20 >= all).map(|(operation, ns)| {
         let name = operation.and_then(|row| execution.catalog.operations.get(row as usize));
@@ -431,7 +431,7 @@ pub fn blame(session: &Session, analysis: &Analysis) -> Vec<BlameRow> {
                 Culprit::Device(Some(row)) => {
                     (None, operations.get(row as usize).cloned().unwrap_or_default())
                 }
-                Culprit::Device(None) | Culprit::Nobody(_) => (None, String::new()),
+                Culprit::Device(None) | Culprit::Rank(_) | Culprit::Nobody(_) => (None, String::new()),
             };
             ((state, charge.culprit.blamed(&session.execution), in_state, place), ns)
         })

@@ -1,7 +1,7 @@
 //! What all threads were in at the end of the trace.
 
 use super::{Hang, LastSeen, Needed, OpenWait};
-use crate::ledger::ByState;
+use crate::states::ByState;
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::{Execution, Group, ProcessIndex, Span, State, Thread, ThreadIndex, ThreadKind};
 

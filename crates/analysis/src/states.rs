@@ -1,0 +1,392 @@
+//! The ledger of states: each nanosecond of capacity by thread, state and place, and each that was waited by what is charged.
+
+use crate::blame::{Blame, Charge, Culprit, StateCharge, charges, directed, undirected};
+use crate::entries::Entries;
+use crate::ledger::{Entry, Ledger};
+use crate::state_places::SumsByPlace;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use taskscope_execution::{
+    ActivityTimes, Execution, Group, NO_TIME, Place, ProcessIndex, State, Thread, ThreadIndex, ThreadKind,
+    join_intervals,
+};
+
+/// Nanoseconds by state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByState([u64; State::ALL.len()]);
+
+impl Default for ByState {
+    fn default() -> Self {
+        ByState([0; State::ALL.len()])
+    }
+}
+
+impl ByState {
+    /// Nanoseconds in `state`.
+    pub fn get(&self, state: State) -> u64 {
+        self.0[state as usize]
+    }
+
+    /// Adds nanoseconds to `state`.
+    pub fn add(&mut self, state: State, ns: u64) {
+        self.0[state as usize] += ns;
+    }
+
+    /// Nanoseconds in all states.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Nanoseconds in the states of a group.
+    pub fn of_group(&self, group: Group) -> u64 {
+        self.iter().filter(|(state, _)| state.group() == group).map(|(_, ns)| ns).sum()
+    }
+
+    /// What is left without `part`, which is part of it.
+    pub fn without(&self, part: &ByState) -> ByState {
+        ByState(std::array::from_fn(|state| self.0[state] - part.0[state]))
+    }
+
+    /// Adds all of another's.
+    pub fn add_all(&mut self, other: &ByState) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, ns)| *sum += ns);
+    }
+
+    /// States with their nanoseconds, in the order of the states, zeros left out.
+    pub fn iter(&self) -> impl Iterator<Item = (State, u64)> + '_ {
+        State::ALL.iter().map(|state| (*state, self.get(*state))).filter(|(_, ns)| *ns > 0)
+    }
+}
+
+/// Whose time an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Whose {
+    /// A selected worker's: part of the capacity.
+    Worker,
+    /// That of a selected thread that is not a worker.
+    OtherThread,
+    /// That of a worker that is not selected.
+    NotSelected,
+}
+
+/// What a thread's process does in MPI meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MpiPhase {
+    /// Nothing that concerns the thread.
+    Outside,
+    /// A worker of the process starts or ends MPI; useful time is `Outside`.
+    Starting,
+    /// The initial thread is in a call; of idle time alone.
+    Calling,
+}
+
+/// What spent time, as states know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StateEntry {
+    /// Whose time it is.
+    pub whose: Whose,
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// Its state.
+    pub state: State,
+    /// Where it was in it.
+    pub place: Place,
+    /// What its process did in MPI.
+    pub mpi: MpiPhase,
+}
+
+impl Entry<StateEntry> {
+    fn new(whose: Whose, thread: ThreadIndex, (state, place): (State, Place), mpi: MpiPhase) -> Self {
+        Entry { cause: state.cause(), of: StateEntry { whose, thread, state, place, mpi } }
+    }
+}
+
+/// One thread's time over the run of its process.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadTime {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// Whether it counts in capacity: a worker that is asked about.
+    pub worker: bool,
+    /// Where its time went; sums to the time of its process.
+    pub by_state: ByState,
+    /// The part of that, useful time left out, while a worker of its process started or ended MPI.
+    pub starting: ByState,
+}
+
+impl ThreadTime {
+    /// Where its time went while its process neither started nor ended MPI.
+    pub fn started(&self) -> ByState {
+        self.by_state.without(&self.starting)
+    }
+}
+
+/// Time in one state at one place, over all workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateRow {
+    /// The state.
+    pub state: State,
+    /// The place of the thread that was in it.
+    pub place: Place,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+/// Where every worker-nanosecond went, as states know it, and the sums that reports read again and again.
+#[derive(Clone, Debug, Default)]
+pub struct StateLedger {
+    /// All entries.
+    pub entries: Ledger<StateEntry, StateCharge>,
+    /// Of what code is charged with, the part while it was the only one that worked.
+    pub alone: Entries<Culprit>,
+    /// From the first to the last event of the trace, nanoseconds.
+    pub wall_ns: u64,
+    /// Sum over processes of workers × time from the first to the last event of the process, of those that are asked about,
+    /// as all that follows.
+    pub capacity_ns: u64,
+    /// Number of workers.
+    pub workers: usize,
+    /// How many of them are CPUs, which have rows of their own beside those of the threads.
+    pub cpus: usize,
+    /// Threads that are no workers.
+    pub other_threads: usize,
+    /// The time of every thread and CPU that is asked about, workers or not.
+    pub threads: Vec<ThreadTime>,
+    /// All workers' time by state; sums to the capacity.
+    pub by_state: ByState,
+    /// The part of `by_state`, useful time left out, while their process started or ended MPI; of that no efficiency
+    /// tells.
+    pub starting: ByState,
+    /// All workers' time by state and place, largest first; sums to the capacity.
+    pub causes: Vec<StateRow>,
+}
+
+impl StateLedger {
+    fn of(execution: &Execution, spent: Entries<Entry<StateEntry>>, (charged, alone): Blame) -> StateLedger {
+        let (first, last) = execution.range();
+        let mut ledger = StateLedger {
+            entries: Ledger { spent, charged },
+            alone,
+            wall_ns: last - first,
+            ..StateLedger::default()
+        };
+        let mut rows = vec![usize::MAX; execution.threads.len()];
+        for (index, thread) in counted(execution).filter(|(_, thread)| thread.selected) {
+            if thread.worker {
+                let process = &execution.processes[thread.process.index()];
+                ledger.capacity_ns += process.last - process.first;
+                ledger.workers += 1;
+                ledger.cpus += usize::from(thread.kind == ThreadKind::Cpu);
+            } else {
+                ledger.other_threads += 1;
+            }
+            rows[index.index()] = ledger.threads.len();
+            let (by_state, starting) = Default::default();
+            ledger.threads.push(ThreadTime { thread: index, worker: thread.worker, by_state, starting });
+        }
+        for (Entry { of, .. }, ns) in ledger.entries.spent.iter() {
+            let Some(row) = ledger.threads.get_mut(rows[of.thread.index()]) else { continue };
+            row.by_state.add(of.state, ns);
+            if of.mpi == MpiPhase::Starting {
+                row.starting.add(of.state, ns);
+            }
+        }
+        for row in ledger.threads.iter().filter(|row| row.worker) {
+            ledger.by_state.add_all(&row.by_state);
+            ledger.starting.add_all(&row.starting);
+        }
+        let is_capacity = |of: &StateEntry| of.whose == Whose::Worker;
+        let places =
+            ledger.entries.spent.by(|Entry { of, .. }| is_capacity(of).then_some((of.state, of.place)));
+        let mut causes: Vec<StateRow> =
+            places.iter().map(|((state, place), ns)| StateRow { state: *state, place: *place, ns }).collect();
+        causes.sort_by_key(|row| (Reverse(row.ns), row.state, row.place));
+        ledger.causes = causes;
+        ledger
+    }
+
+    /// All workers' time by state, without that in which their process started or ended MPI.
+    pub fn started(&self) -> ByState {
+        self.by_state.without(&self.starting)
+    }
+
+    /// Time by state and place of all workers, selected or not.
+    pub(crate) fn in_code(&self) -> Entries<(State, Place)> {
+        let is_worker = |of: &StateEntry| of.whose != Whose::OtherThread;
+        self.entries.spent.by(|Entry { of, .. }| is_worker(of).then_some((of.state, of.place)))
+    }
+
+    /// Idle time of workers while the initial thread of their process was in a call of MPI, by process.
+    pub(crate) fn idle_in_calls(&self, execution: &Execution) -> Entries<ProcessIndex> {
+        let process = |of: &StateEntry| execution.threads[of.thread.index()].process;
+        let is_meant = |of: &StateEntry| of.whose == Whose::Worker && of.mpi == MpiPhase::Calling;
+        self.entries.spent.by(|Entry { of, .. }| is_meant(of).then(|| process(of)))
+    }
+
+    /// The charges of each culprit, largest first; late ranks have rows of their own ([`StateLedger::late`]).
+    pub fn charges(&self) -> Vec<Charge> {
+        charges(&self.entries.charged, &self.alone)
+    }
+
+    /// What workers waited in calls of MPI for ranks that came late, by the process of the rank and the place of the call.
+    pub(crate) fn late(&self) -> Entries<(ProcessIndex, Place)> {
+        self.entries.charged.by(|Entry { of, .. }| match of.culprit {
+            Culprit::Rank(process) => Some((process, of.at)),
+            _ => None,
+        })
+    }
+
+    /// What devices ran while workers waited for them at these places: rows of the catalog's operations with nanoseconds, the
+    /// most first; the row of time in which no operation ran is `None`.
+    pub fn operations_waited_for(&self, is_meant: impl Fn(Place) -> bool) -> Vec<(Option<u32>, u64)> {
+        let operation = |of: &StateCharge| match of.culprit {
+            Culprit::Device(operation) if is_meant(of.at) => Some(operation),
+            _ => None,
+        };
+        self.entries.charged.by(|Entry { of, .. }| operation(of)).largest_first()
+    }
+
+    /// Whether every worker is a CPU, as with Nanos6, nOS-V and NODES.
+    pub fn workers_are_cpus(&self) -> bool {
+        self.workers > 0 && self.cpus == self.workers
+    }
+
+    /// Threads of the operating system, workers or not.
+    pub fn os_threads(&self) -> usize {
+        self.threads.len() - self.cpus
+    }
+}
+
+/// Threads that have time: a worker without an event of its own in a part of a run has not started in it, or has ended.
+fn counted(execution: &Execution) -> impl Iterator<Item = (ThreadIndex, &Thread)> {
+    let all = (0..).map(ThreadIndex).zip(&execution.threads);
+    all.filter(|(_, thread)| thread.first != NO_TIME || thread.worker)
+}
+
+/// Books every thread's time. The sums are exact: the sections of a thread tile its process's time.
+pub fn book(execution: &Execution) -> StateLedger {
+    book_beside(execution, || ()).0
+}
+
+/// As [`book`], with other work at once, where there are cores for it: charging takes as long as everything else that walks over
+/// sections.
+pub(crate) fn book_beside<T: Send>(
+    execution: &Execution,
+    work: impl FnOnce() -> T + Send,
+) -> (StateLedger, T) {
+    let beside = || (spent(execution), directed(execution), work());
+    let ((spent, directed, done), undirected) = rayon::join(beside, || undirected(execution));
+    let (mut charged, alone) = undirected;
+    charged.extend(directed);
+    (StateLedger::of(execution, spent, (Entries::of(charged), Entries::of(alone))), done)
+}
+
+fn spent(execution: &Execution) -> Entries<Entry<StateEntry>> {
+    let mut rows = Vec::new();
+    let mut times = ActivityTimes::of(&execution.activities);
+    let mut cut = SumsByPlace::default();
+    let mut phases = Phases::default();
+    for (index, thread) in counted(execution) {
+        let whose = match (thread.selected, thread.worker) {
+            (true, true) => Whose::Worker,
+            (true, false) => Whose::OtherThread,
+            (false, true) => Whose::NotSelected,
+            (false, false) => continue,
+        };
+        let mut has = [false; 2];
+        let mut add = |(activity, ns): ((State, Place), u64)| {
+            has[0] |= activity.0 == State::MpiStart;
+            has[1] |= activity.0 == State::Communication;
+            rows.push((Entry::new(whose, index, activity, MpiPhase::Outside), ns));
+        };
+        if execution.system_time_of(index).is_empty() {
+            let edges = execution.edges_of_run(index);
+            edges.iter().for_each(|edge| add(((edge.section.state, edge.section.place), edge.nanos())));
+            thread.track.add_times(&mut times);
+            times.take(&execution.activities).for_each(add);
+        } else {
+            let spans = execution.spans_of_run(index);
+            spans.for_each(|span| cut.add(span.section.state, span.section.place, span.nanos()));
+            cut.take().for_each(add);
+        }
+        let [starts, calls] = has;
+        if thread.worker && (starts || calls && thread.kind == ThreadKind::Initial) {
+            phases.add(execution, index, thread);
+        }
+    }
+    let spent = Entries::of(rows);
+    phases.settle();
+    if phases.0.is_empty() { spent } else { spent.moving(in_phases(execution, &phases)) }
+}
+
+/// By process, when it was in which phase: disjoint and in order.
+#[derive(Default)]
+struct Phases(FxHashMap<ProcessIndex, OfProcess>);
+
+#[derive(Default)]
+struct OfProcess {
+    starts: Vec<(u64, u64)>,
+    calls: Vec<(u64, u64)>,
+    all: Vec<(u64, u64, MpiPhase)>,
+}
+
+impl Phases {
+    fn add(&mut self, execution: &Execution, index: ThreadIndex, thread: &Thread) {
+        let own = self.0.entry(thread.process).or_default();
+        for span in execution.spans_of_run(index) {
+            match span.section.state {
+                State::MpiStart => own.starts.push((span.start, span.end)),
+                State::Communication if thread.kind == ThreadKind::Initial => {
+                    own.calls.push((span.start, span.end))
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        for own in self.0.values_mut() {
+            join_intervals(&mut own.starts);
+            join_intervals(&mut own.calls);
+            own.all.extend(own.starts.iter().map(|(start, end)| (*start, *end, MpiPhase::Starting)));
+            for (mut start, end) in own.calls.iter().copied() {
+                let first = own.starts.partition_point(|other| other.1 <= start);
+                for other in own.starts[first..].iter().take_while(|other| other.0 < end) {
+                    if start < other.0 {
+                        own.all.push((start, other.0, MpiPhase::Calling));
+                    }
+                    start = other.1;
+                }
+                if start < end {
+                    own.all.push((start, end, MpiPhase::Calling));
+                }
+            }
+            own.all.sort_unstable();
+        }
+    }
+}
+
+/// The entries that lie in phases, with the entries that they are parts of.
+fn in_phases(execution: &Execution, phases: &Phases) -> Entries<(Entry<StateEntry>, Entry<StateEntry>)> {
+    let mut moves = Vec::new();
+    for (index, thread) in counted(execution).filter(|(_, thread)| thread.selected) {
+        let Some(own) = phases.0.get(&thread.process) else { continue };
+        let whose = if thread.worker { Whose::Worker } else { Whose::OtherThread };
+        let mut left = own.all.as_slice();
+        for span in execution.spans_of_run(index).filter(|span| !span.section.state.is_useful()) {
+            left = &left[left.iter().take_while(|phase| phase.1 <= span.start).count()..];
+            if left.is_empty() {
+                break;
+            }
+            for (start, end, phase) in left.iter().take_while(|phase| phase.0 < span.end) {
+                if *phase == MpiPhase::Starting || span.section.state == State::Idle {
+                    let activity = (span.section.state, span.section.place);
+                    let entry = |phase| Entry::new(whose, index, activity, phase);
+                    let ns = (*end).min(span.end) - (*start).max(span.start);
+                    moves.push(((entry(MpiPhase::Outside), entry(*phase)), ns));
+                }
+            }
+        }
+    }
+    Entries::of(moves)
+}
