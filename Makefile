@@ -44,6 +44,7 @@ help:
 	@echo "make pic-trends         examples/pic with finer fragments, more nodes, a slower link"
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
 	@echo "make lint               formatting, clippy, documentation"
+	@echo "make docs               the book in target/book; its links, and its commands (installs mdbook below target/tools: minutes)"
 	@echo "make clean              remove everything that was built"
 
 ovni-suite:
@@ -154,6 +155,22 @@ lint:
 	@$(CARGO) fmt --all --check
 	@$(cargo) clippy --workspace --all-targets -- -D warnings
 	@RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(cargo) doc --workspace --no-deps --document-private-items
+
+# The book of docs/. mdbook is installed below target/tools, once for each version.
+MDBOOK_VERSION = 0.5.4
+mdbook = target/tools/mdbook-$(MDBOOK_VERSION)/bin/mdbook
+
+$(mdbook):
+	@$(step) "install mdbook (first time: minutes)" env CARGO_TARGET_DIR=target/tools/build $(cargo) install --locked \
+		--root $(dir $(@D)) --version $(MDBOOK_VERSION) --no-default-features --features search mdbook
+	@rm -rf target/tools/build
+
+.PHONY: docs
+docs: packages $(mdbook)
+	@$(step) "build the command" $(cargo) build -p taskscope
+	@$(step) "build the book and check its links" scripts/book $(mdbook)
+	@$(step) "run the commands of the book" $(cargo) test -p taskscope --test docs_commands
+	@$(step) "parse the commands of all pages" $(cargo) test -p taskscope --bin taskscope documented
 
 clean:
 	@$(cargo) clean

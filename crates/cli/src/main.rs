@@ -16,6 +16,8 @@
 #[macro_use]
 mod talk;
 
+#[cfg(test)]
+mod documented;
 mod ignored_signals;
 mod libovni;
 mod messages;

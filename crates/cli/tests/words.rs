@@ -2,25 +2,13 @@
 
 mod common;
 
+use common::documented::pages;
 use common::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Every page of the documentation.
-fn pages() -> Vec<PathBuf> {
-    let mut pages: Vec<PathBuf> = ["", "docs", "examples"]
-        .iter()
-        .flat_map(|directory| fs::read_dir(root().join(directory)).unwrap())
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
-        .collect();
-    pages.sort();
-    assert!(pages.len() >= 5);
-    pages
 }
 
 fn verbs() -> Vec<String> {

@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test file uses a part of this
 
 pub mod call_paths;
+pub mod documented;
 pub mod mpi;
 
 use serde_json::Value;
