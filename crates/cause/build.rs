@@ -11,6 +11,7 @@ struct Vocabulary {
     cause: Vec<Name>,
     blamed: Vec<Name>,
     pattern: Vec<Name>,
+    group: Vec<Name>,
     state: Vec<Name>,
 }
 
@@ -30,8 +31,13 @@ struct Name {
     cause: Option<String>,
     /// Of states: how they count in an efficiency.
     group: Option<String>,
+    /// Of states: colours on a light and on a dark page.
     light: Option<String>,
     dark: Option<String>,
+    /// Of groups: the character of a timeline in a terminal.
+    glyph: Option<char>,
+    /// Of groups: the number of its colour there, 0 to 15; none is the terminal's own.
+    ansi: Option<u8>,
     #[serde(default)]
     advice: BTreeMap<String, String>,
     /// Another name, whose advice holds for this one too.
@@ -63,6 +69,11 @@ fn main() {
             &vocabulary.pattern,
         ),
         (
+            "Group",
+            "How a state counts in an efficiency, and what shows it in a timeline of a terminal.",
+            &vocabulary.group,
+        ),
+        (
             "State",
             "What a thread can be doing. Every worker-nanosecond has exactly one of these states.",
             &vocabulary.state,
@@ -89,11 +100,9 @@ fn main() {
         format!("State::{} => Cause::{},", camel(&state.name), camel(cause))
     });
     let groups = of_states.map(|state| {
-        format!(
-            "State::{} => Group::{},",
-            camel(&state.name),
-            camel(state.group.as_deref().expect("a group"))
-        )
+        let group = state.group.as_deref().expect("a state has a group");
+        assert!(vocabulary.group.iter().any(|row| row.name == group), "{}: no group {group}", state.name);
+        format!("State::{} => Group::{},", camel(&state.name), camel(group))
     });
     let colours = vocabulary.state.iter().map(|state| match (&state.light, &state.dark) {
         (Some(light), Some(dark)) => format!("State::{} => Some([{light:?}, {dark:?}]),", camel(&state.name)),
@@ -112,6 +121,22 @@ fn main() {
         causes.collect::<String>(),
         groups.collect::<String>(),
         colours.collect::<String>()
+    );
+    let glyphs = vocabulary.group.iter().map(|group| {
+        format!("Group::{} => {:?},", camel(&group.name), group.glyph.expect("a group has a glyph"))
+    });
+    let ansi =
+        vocabulary.group.iter().map(|group| format!("Group::{} => {:?},", camel(&group.name), group.ansi));
+    let _ = write!(
+        out,
+        "impl Group {{
+    /// The character of a timeline in a terminal; those of two groups differ.
+    pub const fn glyph(self) -> char {{ match self {{ {} }} }}
+    /// The number of its colour in a terminal, 0 to 15; none is the terminal's own.
+    pub const fn ansi(self) -> Option<u8> {{ match self {{ {} }} }}
+}}\n",
+        glyphs.collect::<String>(),
+        ansi.collect::<String>()
     );
     let directory = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
     std::fs::write(Path::new(&directory).join("names.rs"), out).expect("OUT_DIR is writable");

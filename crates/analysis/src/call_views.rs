@@ -19,7 +19,7 @@ pub enum Column {
     /// That part in which the program's code was blocked in the kernel.
     Blocked,
     /// That part in the runtime, not waiting.
-    Overhead,
+    Runtime,
     /// That part in which the program's own code had no CPU.
     OutOfCpu,
     /// Waiting that was taken here: the symptom.
@@ -44,7 +44,7 @@ impl Column {
         Column::Time,
         Column::Work,
         Column::Blocked,
-        Column::Overhead,
+        Column::Runtime,
         Column::OutOfCpu,
         Column::Waiting,
         Column::Blame,
@@ -60,7 +60,7 @@ impl Column {
             Column::Time => "time_ns",
             Column::Work => "work_ns",
             Column::Blocked => "blocked_ns",
-            Column::Overhead => "overhead_ns",
+            Column::Runtime => "runtime_ns",
             Column::OutOfCpu => "out_of_cpu_ns",
             Column::Waiting => "waiting_ns",
             Column::Blame => "blame_ns",
@@ -86,7 +86,7 @@ impl Column {
             Column::Time => metric == Metric::TIME,
             Column::Work => metric == Metric::WORK,
             Column::Blocked => metric == Metric::BLOCKED,
-            Column::Overhead => metric == Metric::OVERHEAD,
+            Column::Runtime => metric == Metric::RUNTIME,
             Column::OutOfCpu => metric == Metric::OUT_OF_CPU,
             Column::Waiting => metric.is_taken(),
             Column::Blame => metric.is_given(),

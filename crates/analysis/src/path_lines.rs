@@ -116,7 +116,7 @@ mod tests {
     fn rows(tree: &CallTree) -> Vec<(String, u64, u64)> {
         let name = |row: &FlatRow| match (&row.label, row.marker) {
             (Some(label), _) => format!("{} {}", label.text(), label.function),
-            (None, marker) => marker.map(|marker| marker.label().to_string()).unwrap_or_default(),
+            (None, marker) => marker.map(|marker| marker.label()).unwrap_or_default(),
         };
         let rows = flat(tree, FlatBy::Line, Column::Time);
         let sum: u64 = rows.iter().map(|row| row.own).sum();

@@ -109,17 +109,11 @@ fn check_call_paths(execution: &Execution) {
     for task_context in [TaskContext::Creation, TaskContext::Execution] {
         let (profile, _) = profile_of(execution, CallPathOptions { task_context });
         let tree = &profile.tree;
-        for wait in Marker::ALL.into_iter().filter(|marker| marker.is_wait()) {
+        for wait in Marker::ALL.into_iter().filter(|marker| marker.is_wait() && marker.metric() == *marker) {
             let taken = tree.total(Metric::taken(wait));
             let (given, shared) = (tree.total(Metric::given(wait)), tree.total(Metric::shared(wait)));
-            let never_shared = [
-                Marker::Target,
-                Marker::Critical,
-                Marker::Lock,
-                Marker::NestLock,
-                Marker::Ordered,
-                Marker::Atomic,
-            ];
+            let never_shared =
+                [Marker::Target, Marker::Critical, Marker::Lock, Marker::Ordered, Marker::Atomic];
             let directed = wait != Marker::Idle;
             assert_eq!(given, if directed { taken } else { 0 }, "{wait:?} given, {task_context:?}");
             assert_eq!(shared, if never_shared.contains(&wait) { 0 } else { taken }, "{wait:?} shared");
@@ -150,7 +144,7 @@ fn check_times_of_paths(execution: &Execution) {
     }
     let group = |group| ledger.by_state.of_group(group);
     let code = group(Group::Useful) + group(Group::Runtime) + group(Group::Unknown);
-    assert_eq!(total(Metric::WORK) + total(Metric::OVERHEAD), code);
+    assert_eq!(total(Metric::WORK) + total(Metric::RUNTIME), code);
     assert_eq!(total(Metric::OUT_OF_CPU), group(Group::Off));
     assert_eq!(total(Metric::BLOCKED), group(Group::Blocked));
     let taken: u64 = Metric::all().filter(|metric| metric.is_taken()).map(total).sum();

@@ -3,7 +3,7 @@
 //! Every worker-nanosecond has one [`Cause`], a node of a tree of two levels. A source that cannot tell the causes of a category
 //! apart uses the category, so sums of a category are comparable over sources of any depth: a profile, the states of a trace, the
 //! task graph. What time is charged to is a second dimension, [`Blamed`]. A [`State`] is a runtime's own word for what a thread
-//! does; each counts as one cause.
+//! does; each counts as one cause, and is in one [`Group`].
 #![forbid(unsafe_code)]
 
 /// A name's texts.
@@ -32,31 +32,6 @@ impl Text {
     pub fn advice_for(&self, runtime: Runtime) -> Option<&'static str> {
         self.advice.iter().find(|(runtimes, _)| runtimes.contains(&runtime)).map(|(_, text)| *text)
     }
-}
-
-/// How a state counts in an efficiency.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Group {
-    /// The program's own work.
-    Useful,
-    /// The runtime's work.
-    Runtime,
-    /// A library of the job is being started or ended, which efficiencies leave out.
-    Start,
-    /// Waiting for other tasks or threads of the team.
-    Sync,
-    /// Waiting for one's turn: a lock, a critical construct, ordered, atomic.
-    Mutex,
-    /// Waiting for a device.
-    Device,
-    /// Nothing to do: no region, not started, ended.
-    Idle,
-    /// Taken away by the operating system, or paused.
-    Off,
-    /// Blocked in the kernel, in code of the program.
-    Blocked,
-    /// Not known.
-    Unknown,
 }
 
 /// A runtime, or what else a program has its parallelism from.
@@ -134,6 +109,7 @@ mod tests {
     fn all_lists_every_variant_at_its_number() {
         assert!(Cause::ALL.iter().enumerate().all(|(number, row)| *row as usize == number));
         assert!(State::ALL.iter().enumerate().all(|(number, row)| *row as usize == number));
+        assert!(Group::ALL.iter().enumerate().all(|(number, row)| *row as usize == number));
         assert_eq!(State::Unknown as usize + 1, State::ALL.len());
     }
 
@@ -148,6 +124,16 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Cause::ALL.len());
+    }
+
+    #[test]
+    fn groups_have_states_and_glyphs_of_their_own() {
+        for group in Group::ALL {
+            assert!(State::ALL.iter().any(|state| state.group() == group), "{}", group.name());
+            let alike = Group::ALL.iter().filter(|other| other.glyph() == group.glyph());
+            assert_eq!(alike.count(), 1, "{}", group.glyph());
+            assert!(group.ansi().is_none_or(|number| number < 16), "{}", group.name());
+        }
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn calls_are_on_the_side_of_their_caller(how: &How<'_>) {
             assert!(of_the_loader || ["copy", "main"].contains(&steps[first - 1]), "{steps:?}");
         }
         copied += if steps.contains(&"copy") { time } else { 0 };
-        waited += if steps.ends_with(&["wait_here", "<lock wait>"]) { time } else { 0 };
+        waited += if steps.ends_with(&["wait_here", "<waiting for a lock>"]) { time } else { 0 };
         given += if steps.ends_with(&["give_copies", "<runtime>"]) { time } else { 0 };
     }
     assert!(copied > 0 && waited > 0 && given > 0, "{copied} {waited} {given}");
@@ -135,7 +135,7 @@ fn calls_are_on_the_side_of_their_caller(how: &How<'_>) {
             at.is_some_and(|at| steps[at + 1..].iter().any(|step| step.contains(function)))
         })
     };
-    assert!(inside("<lock wait>", ""), "no frame of the runtime below the lock wait");
+    assert!(inside("<waiting for a lock>", ""), "no frame of the runtime below the lock wait");
     // Without debug symbols of the C library its function has no name.
     assert!(inside("<runtime>", "mem") || inside("<runtime>", "libc.so.6+"), "no copying below the runtime");
 }
@@ -250,12 +250,12 @@ fn waiting_for_a_device_is_at_the_construct() {
         for path in rows(&paths, "paths") {
             let value = |name: &str| path["values"][name].as_u64().unwrap_or(0);
             let (steps, time) = (frames(path), value("time_ns"));
-            taken += value("taken_target_ns");
-            given += value("given_target_ns");
+            taken += value("taken_target_wait_ns");
+            given += value("given_target_wait_ns");
             if steps == ["main", "copy_much"] || steps == ["main", "compute_long"] {
-                given_at += value("given_target_ns");
+                given_at += value("given_target_wait_ns");
             }
-            let of = |place: &str| u64::from(steps == ["main", place, "<device wait>"]) * time;
+            let of = |place: &str| u64::from(steps == ["main", place, "<waiting for a device>"]) * time;
             at = [at[0] + of("copy_much"), at[1] + of("compute_long")];
             let of_device = |step: &&str| step.contains("libomptarget") || step.contains("omp_offloading");
             // What comes before `main` runs before the runtime is up.
@@ -339,7 +339,7 @@ fn outermost_rows_sum_to_the_whole_in_every_column() {
     for column in ["blame_ns", "idleness_ns"] {
         assert_eq!(sorted(column), (Some(column.to_string()), true));
     }
-    assert_eq!(sorted("given_lock_ns").0.as_deref(), Some("given_lock_ns"));
+    assert_eq!(sorted("given_lock_wait_ns").0.as_deref(), Some("given_lock_wait_ns"));
 }
 
 /// Where rows are few, what has none is a row in every step, so that parts sum to it.
@@ -477,8 +477,8 @@ fn waits_and_holds_are_kept_apart_by_their_paths() {
                 rows.filter(through).filter_map(|path| path["values"][metric].as_f64()).sum::<f64>() / 1e6
             };
             let expected = [
-                ("taken_lock_ns", ["waiter", "take"], 60.0),
-                ("given_lock_ns", ["holder", "take"], 60.0),
+                ("taken_lock_wait_ns", ["waiter", "take"], 60.0),
+                ("given_lock_wait_ns", ["holder", "take"], 60.0),
                 ("taken_barrier_ns", ["first_phase", "meet"], 60.0),
                 ("taken_barrier_ns", ["second_phase", "meet"], 120.0),
                 ("taken_taskwait_ns", ["short_child", "wait_for_children"], 60.0),
@@ -488,7 +488,9 @@ fn waits_and_holds_are_kept_apart_by_their_paths() {
             eprintln!("{options:?} {found:?}");
             let [.., (one, _), (two, _), (short, _), (long, _)] = found;
             // Nothing is where nobody waited.
-            assert!(sum("given_lock_ns", &["waiter"]) < 1.0 && sum("taken_lock_ns", &["holder"]) < 1.0);
+            assert!(
+                sum("given_lock_wait_ns", &["waiter"]) < 1.0 && sum("taken_lock_wait_ns", &["holder"]) < 1.0
+            );
             found.iter().all(|(found, owed)| *found > 0.6 * owed) && two > 1.2 * one && long > 1.2 * short
         });
         assert!(found, "{options:?}");
@@ -529,7 +531,7 @@ fn a_taskgroup_is_for_all_tasks_in_it_and_these_are_the_programs() {
                 );
             }
             given += value("given_taskgroup_ns");
-            at_nobody += if steps.contains(&"<nobody worked>") { value("given_taskgroup_ns") } else { 0.0 };
+            at_nobody += if steps.contains(&"<nobody>") { value("given_taskgroup_ns") } else { 0.0 };
         }
         // On a loaded machine the thread that waits finds out late that the last of them is over.
         assert!(given > 100e6 && at_nobody < 0.5 * given, "{options:?} {at_nobody} of {given}");

@@ -523,8 +523,8 @@ fn recorded_waits_for_a_device_are_charged_to_it() {
     assert_eq!(finding.unwrap()["function"], "compute", "{}", report["findings"]);
 
     let totals = recorded("p", &["--mode", "profile"])["call_paths"]["totals"].clone();
-    assert!(totals["taken_target_ns"].as_u64().unwrap() > 0, "{totals}");
-    assert_eq!(totals["given_target_ns"], totals["taken_target_ns"]);
+    assert!(totals["taken_target_wait_ns"].as_u64().unwrap() > 0, "{totals}");
+    assert_eq!(totals["given_target_wait_ns"], totals["taken_target_wait_ns"]);
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn assert_paths_divide_the_ledger(report: &Value, states: &Sums) {
         ("taken_join_barrier_ns", &["join_barrier"]),
         ("taken_taskwait_ns", &["taskwait", "taskyield"]),
         ("taken_taskgroup_ns", &["taskgroup"]),
-        ("taken_critical_ns", &["critical_wait"]),
+        ("taken_critical_wait_ns", &["critical_wait"]),
         ("taken_idle_ns", &["idle", "paused", "not_started", "ended"]),
     ] {
         assert_eq!(total(metric), of(names), "{metric}");

@@ -45,7 +45,7 @@ fn folded_stacks_are_one_line_a_path() {
     let lines = write_folded(&tree(), |metric| metric == Metric::TIME, &mut out).unwrap();
     let step = "main;a,b::step<int, 2>;a,b::step<int, 2> [parallel at heat,er.c:41]";
     assert_eq!(lines, 2);
-    assert_eq!(String::from_utf8(out).unwrap(), format!("{step} 700\n{step};<barrier wait> 300\n"));
+    assert_eq!(String::from_utf8(out).unwrap(), format!("{step} 700\n{step};<barrier> 300\n"));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn speedscope_has_a_profile_for_each_column() {
     }
     let path = profiles[1]["samples"][0].as_array().unwrap();
     let named = |at: usize| frames[path[at].as_u64().unwrap() as usize]["name"].as_str().unwrap();
-    assert_eq!((named(0), named(3)), ("main", "<barrier wait>"));
+    assert_eq!((named(0), named(3)), ("main", "<barrier>"));
 }
 
 /// The messages as pprof's profile.proto declares them.

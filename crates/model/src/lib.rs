@@ -22,5 +22,5 @@ mod violation;
 pub use machine::{DOUBT_TYPE, InputEvent, Machine, MachineOptions, ThreadState};
 pub use semantic::payload::readable;
 pub use system::{Cpu, Loom, Mark, MarkDescription, Process, System, Thread, ThreadDescription};
-pub use views::describe::PLAIN_CPU_TYPES;
+pub use views::describe::{PLAIN_CPU_TYPES, labels_of_views};
 pub use violation::{Severity, Violation, ViolationCode};

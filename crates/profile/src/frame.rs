@@ -1,5 +1,7 @@
 //! One step of a call path.
 
+use taskscope_cause::{Blamed, Group, State, Text};
+
 /// The module of a frame that lies in none; its offset is then an address as it was.
 pub const NO_MODULE: u32 = u32::MAX;
 
@@ -68,7 +70,7 @@ pub enum Marker {
     /// A worker in no region, or with no task to run.
     Idle = 12,
     /// In the runtime, not waiting: creating, scheduling, forking.
-    Overhead = 13,
+    Runtime = 13,
     /// Waited for while nobody worked, or for a lock that nobody held.
     Nobody = 14,
     /// Waited for while all that could work had no CPU.
@@ -92,7 +94,7 @@ impl Marker {
         Marker::Atomic,
         Marker::Target,
         Marker::Idle,
-        Marker::Overhead,
+        Marker::Runtime,
         Marker::Nobody,
         Marker::OutOfCpu,
         Marker::Oversubscribed,
@@ -103,47 +105,42 @@ impl Marker {
         Marker::ALL.into_iter().find(|marker| *marker as u64 == number)
     }
 
-    /// The name in JSON and in the names of metrics.
-    pub const fn name(self) -> &'static str {
+    /// The words of the vocabulary: of a state, of a group of states, or of what is blamed.
+    pub const fn text(self) -> &'static Text {
         match self {
-            Marker::Barrier => "barrier",
-            Marker::JoinBarrier => "join_barrier",
-            Marker::Taskwait => "taskwait",
-            Marker::TaskwaitDepend => "taskwait_depend",
-            Marker::Taskgroup => "taskgroup",
-            Marker::Critical => "critical",
-            Marker::Lock => "lock",
-            Marker::NestLock => "nest_lock",
-            Marker::Ordered => "ordered",
-            Marker::Atomic => "atomic",
-            Marker::Target => "target",
-            Marker::Idle => "idle",
-            Marker::Overhead => "overhead",
-            Marker::Nobody => "nobody",
-            Marker::OutOfCpu => "out_of_cpu",
-            Marker::Oversubscribed => "oversubscribed",
+            Marker::Barrier => State::Barrier.text(),
+            Marker::JoinBarrier => State::JoinBarrier.text(),
+            Marker::Taskwait => State::Taskwait.text(),
+            Marker::TaskwaitDepend => State::TaskwaitDepend.text(),
+            Marker::Taskgroup => State::Taskgroup.text(),
+            Marker::Critical => State::CriticalWait.text(),
+            Marker::Lock | Marker::NestLock => State::LockWait.text(),
+            Marker::Ordered => State::OrderedWait.text(),
+            Marker::Atomic => State::AtomicWait.text(),
+            Marker::Target => State::TargetWait.text(),
+            Marker::Idle => Group::Idle.text(),
+            Marker::Runtime => Group::Runtime.text(),
+            Marker::Nobody => Blamed::Nobody.text(),
+            Marker::OutOfCpu => State::OutOfCpu.text(),
+            Marker::Oversubscribed => State::Oversubscribed.text(),
         }
     }
 
-    /// The words for a person.
-    pub const fn label(self) -> &'static str {
+    /// The name in JSON and in the names of metrics.
+    pub const fn name(self) -> &'static str {
+        self.text().name
+    }
+
+    /// The step in text: `<barrier>`.
+    pub fn label(self) -> String {
+        format!("<{}>", self.text().label)
+    }
+
+    /// The wait in whose metrics it counts: waits for nestable locks are waits for locks.
+    pub const fn metric(self) -> Marker {
         match self {
-            Marker::Barrier => "<barrier wait>",
-            Marker::JoinBarrier => "<wait at region end>",
-            Marker::Taskwait => "<taskwait>",
-            Marker::TaskwaitDepend => "<taskwait depend>",
-            Marker::Taskgroup => "<taskgroup wait>",
-            Marker::Critical => "<critical wait>",
-            Marker::Lock => "<lock wait>",
-            Marker::NestLock => "<nest lock wait>",
-            Marker::Ordered => "<ordered wait>",
-            Marker::Atomic => "<atomic wait>",
-            Marker::Target => "<device wait>",
-            Marker::Idle => "<idle or absent>",
-            Marker::Overhead => "<runtime>",
-            Marker::Nobody => "<nobody worked>",
-            Marker::OutOfCpu => "<no CPU>",
-            Marker::Oversubscribed => "<more workers than CPUs>",
+            Marker::NestLock => Marker::Lock,
+            marker => marker,
         }
     }
 
@@ -153,9 +150,14 @@ impl Marker {
         self.is_wait() && !matches!(self, Marker::JoinBarrier | Marker::Idle)
     }
 
+    /// Whether there are metrics of its own.
+    pub(crate) const fn has_metrics(self) -> bool {
+        self.is_wait() && self.metric() as u8 == self as u8
+    }
+
     /// Whether it is a wait that can be charged to somebody.
     pub const fn is_wait(self) -> bool {
-        !matches!(self, Marker::Overhead | Marker::Nobody | Marker::OutOfCpu | Marker::Oversubscribed)
+        !matches!(self, Marker::Runtime | Marker::Nobody | Marker::OutOfCpu | Marker::Oversubscribed)
     }
 }
 

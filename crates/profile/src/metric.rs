@@ -1,6 +1,7 @@
 //! What is counted at a node of the tree.
 
 use crate::Marker;
+use taskscope_cause::{Cause, Group, State};
 
 /// A number that every node can have. All are `u64`, and add up over merges.
 ///
@@ -35,7 +36,7 @@ impl Metric {
     /// where that is known.
     pub const WORK: Metric = Metric(3);
     /// That part of it in which the runtime worked (not: waited).
-    pub const OVERHEAD: Metric = Metric(4);
+    pub const RUNTIME: Metric = Metric(4);
     /// That part of it in which the thread waited or idled.
     pub const WAITING: Metric = Metric(5);
     /// That part of it in which user code had no CPU though it could run; an estimate.
@@ -52,39 +53,51 @@ impl Metric {
     /// The part of the time, in the program's own code, in which the thread was blocked in the kernel.
     pub const BLOCKED: Metric = Metric(13);
 
+    /// Metrics that are no waiting, with their names; those of causes, states and groups without their unit.
     const PLAIN: [(Metric, &'static str, Unit); 11] = [
         (Metric::SAMPLES, "samples", Unit::Count),
-        (Metric::TIME, "time_ns", Unit::Nanoseconds),
-        (Metric::WORK, "work_ns", Unit::Nanoseconds),
-        (Metric::OVERHEAD, "overhead_ns", Unit::Nanoseconds),
-        (Metric::WAITING, "waiting_ns", Unit::Nanoseconds),
-        (Metric::OUT_OF_CPU, "out_of_cpu_ns", Unit::Nanoseconds),
+        (Metric::TIME, "time", Unit::Nanoseconds),
+        (Metric::WORK, Cause::Work.name(), Unit::Nanoseconds),
+        (Metric::RUNTIME, Group::Runtime.name(), Unit::Nanoseconds),
+        (Metric::WAITING, "waiting", Unit::Nanoseconds),
+        (Metric::OUT_OF_CPU, State::OutOfCpu.name(), Unit::Nanoseconds),
         (Metric::REGIONS, "regions", Unit::Count),
         (Metric::TASKS, "tasks", Unit::Count),
-        (Metric::TASK_TIME, "task_time_ns", Unit::Nanoseconds),
+        (Metric::TASK_TIME, "task_time", Unit::Nanoseconds),
         (Metric::ACQUISITIONS, "acquisitions", Unit::Count),
-        (Metric::BLOCKED, "blocked_ns", Unit::Nanoseconds),
+        (Metric::BLOCKED, Cause::Blocked.name(), Unit::Nanoseconds),
     ];
 
     /// Waiting of this kind, at the path of those that waited: the symptom.
     pub const fn taken(wait: Marker) -> Metric {
-        Metric(TAKEN | wait as u16)
+        Metric(TAKEN | wait.metric() as u16)
     }
 
     /// Waiting of this kind, at the path of the one that was waited for: the cause.
     pub const fn given(wait: Marker) -> Metric {
-        Metric(GIVEN | wait as u16)
+        Metric(GIVEN | wait.metric() as u16)
     }
 
     /// Waiting of this kind, shared by the paths of those that worked meanwhile.
     pub const fn shared(wait: Marker) -> Metric {
-        Metric(SHARED | wait as u16)
+        Metric(SHARED | wait.metric() as u16)
+    }
+
+    /// The metric with this number in a file; older ones count waits for nestable locks apart.
+    pub fn of_file(number: u16) -> Metric {
+        let wait = Marker::of((number & 0xff) as u64).filter(|marker| marker.is_wait());
+        match (number & 0xff00, wait) {
+            (family @ (TAKEN | GIVEN | SHARED), Some(wait)) => Metric(family | wait.metric() as u16),
+            _ => Metric(number),
+        }
     }
 
     /// Of the waiting families: which wait.
     pub fn wait(self) -> Option<Marker> {
         match self.0 & 0xff00 {
-            TAKEN | GIVEN | SHARED => Marker::of((self.0 & 0xff) as u64).filter(|marker| marker.is_wait()),
+            TAKEN | GIVEN | SHARED => {
+                Marker::of((self.0 & 0xff) as u64).filter(|marker| marker.has_metrics())
+            }
             _ => None,
         }
     }
@@ -106,7 +119,7 @@ impl Metric {
 
     /// Every metric that this version knows.
     pub fn all() -> impl Iterator<Item = Metric> {
-        let waits = || Marker::ALL.into_iter().filter(|marker| marker.is_wait());
+        let waits = || Marker::ALL.into_iter().filter(|marker| marker.has_metrics());
         (Metric::PLAIN.into_iter().map(|(metric, ..)| metric))
             .chain(waits().map(Metric::taken))
             .chain(waits().map(Metric::given))
@@ -115,15 +128,15 @@ impl Metric {
 
     /// The name in JSON and on the command line; `None` where this version does not know it.
     pub fn name(self) -> Option<Name> {
-        if let Some((_, name, _)) = Metric::PLAIN.into_iter().find(|(metric, ..)| *metric == self) {
-            return Some(Name { family: "", base: name });
+        if let Some((_, base, unit)) = Metric::PLAIN.into_iter().find(|(metric, ..)| *metric == self) {
+            return Some(Name { family: "", base, unit });
         }
         let family = match self.0 & 0xff00 {
             TAKEN => "taken_",
             GIVEN => "given_",
             _ => "shared_",
         };
-        self.wait().map(|wait| Name { family, base: wait.name() })
+        self.wait().map(|wait| Name { family, base: wait.name(), unit: Unit::Nanoseconds })
     }
 
     /// What its numbers are.
@@ -138,25 +151,34 @@ impl Metric {
     }
 }
 
-/// A metric's name: `time_ns`, `given_lock_ns`.
+impl Unit {
+    /// What names end with.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "_ns",
+            Unit::Count => "",
+        }
+    }
+}
+
+/// A metric's name: `time_ns`, `given_lock_wait_ns`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
     family: &'static str,
     base: &'static str,
+    unit: Unit,
 }
 
 impl std::fmt::Display for Name {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let unit = if self.family.is_empty() { "" } else { "_ns" };
-        write!(f, "{}{}{unit}", self.family, self.base)
+        write!(f, "{}{}{}", self.family, self.base, self.unit.suffix())
     }
 }
 
 impl PartialEq<str> for Name {
     fn eq(&self, other: &str) -> bool {
-        let Some(rest) = other.strip_prefix(self.family) else { return false };
-        let unit = if self.family.is_empty() { "" } else { "_ns" };
-        rest.strip_suffix(unit) == Some(self.base)
+        let rest = other.strip_prefix(self.family).and_then(|rest| rest.strip_suffix(self.unit.suffix()));
+        rest == Some(self.base)
     }
 }
 
@@ -171,7 +193,10 @@ mod tests {
             assert_eq!(Metric::named(&name), Some(metric), "{name}");
             assert_eq!(Metric::all().filter(|m| m.name() == metric.name()).count(), 1, "{name}");
         }
-        assert_eq!(Metric::given(Marker::Lock).name().unwrap().to_string(), "given_lock_ns");
+        assert_eq!(Metric::given(Marker::Lock).name().unwrap().to_string(), "given_lock_wait_ns");
+        assert_eq!(Metric::of_file(0x208), Metric::given(Marker::Lock), "nestable locks");
+        assert!(Metric::all().all(|metric| Metric::of_file(metric.0) == metric));
+        assert_eq!(Metric::of_file(0xfff), Metric(0xfff));
         assert_eq!((Metric(0x10e).name(), Metric(0x20f).name(), Metric(0x100).wait()), (None, None, None));
     }
 }

@@ -126,7 +126,7 @@ impl CallTree {
     pub fn text_of(&self, frame: Frame) -> String {
         match (self.label_of(frame), frame.marker()) {
             (Some(label), _) => label.text(),
-            (None, Some(marker)) => marker.label().to_string(),
+            (None, Some(marker)) => marker.label(),
             (None, None) => "<whole run>".to_string(),
         }
     }

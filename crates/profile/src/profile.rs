@@ -151,7 +151,7 @@ impl Balance {
 
 /// The balance of every kind of waiting that occurs.
 pub fn conservation(tree: &Tree) -> Vec<Balance> {
-    let waits = Marker::ALL.into_iter().filter(|marker| marker.is_wait());
+    let waits = Marker::ALL.into_iter().filter(|marker| marker.has_metrics());
     waits
         .map(|wait| Balance {
             wait,

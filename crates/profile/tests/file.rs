@@ -197,3 +197,19 @@ fn speed() {
     }
     println!("adding to a node: {:?}", start.elapsed() / rounds);
 }
+
+/// Older versions count waits for nestable locks apart.
+#[test]
+fn waits_for_nestable_locks_of_older_files_are_waits_for_locks() {
+    let mut profile = Profile::default();
+    let node = profile.tree.child(ROOT, Frame::state(Marker::NestLock));
+    for (metric, value) in [(0x108, 5), (0x107, 3), (0x208, 8), (0x308, 8)] {
+        profile.tree.add(node, Metric(metric), value);
+    }
+    let read = Profile::read(&bytes_of(&profile)).unwrap();
+    let total = |metric| read.tree.total(metric);
+    assert_eq!(total(Metric::taken(Marker::NestLock)), 8);
+    assert_eq!([total(Metric::given(Marker::Lock)), total(Metric::shared(Marker::Lock))], [8, 8]);
+    assert!(Marker::NestLock.label() == Marker::Lock.label());
+    assert!(read.tree.ids().all(|node| read.tree.values(node).all(|(metric, _)| metric.name().is_some())));
+}

@@ -124,7 +124,7 @@ impl Naming<'_> {
         };
         match frame.kind {
             FrameKind::State => {
-                let marker = frame.marker().unwrap_or(Marker::Overhead);
+                let marker = frame.marker().unwrap_or(Marker::Runtime);
                 // The line from which the program waits is part of what is seen.
                 let from = self.line_below(outer);
                 let mut state = taskscope_profile::Frame::state(marker);

@@ -2,7 +2,7 @@
 //!
 //! Causes, what is blamed, patterns and states are in `causes.toml` of the crate `cause`; all else is here.
 
-use taskscope_cause::{Blamed, Cause, Pattern, State, Text};
+use taskscope_cause::{Blamed, Cause, Group, Pattern, State, Text};
 
 /// The explanation of one name.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,11 @@ impl Explanation {
         Explanation::of_text("Patterns", pattern.text(), None)
     }
 
+    /// Of a group of states.
+    pub fn of_group(group: Group) -> Explanation {
+        Explanation::of_text("Groups of states", group.text(), None)
+    }
+
     /// Of a state.
     pub fn of_state(state: State) -> Explanation {
         Explanation::of_text("States of threads", state.text(), Some(state.cause()))
@@ -53,6 +58,7 @@ pub fn all() -> impl Iterator<Item = Explanation> {
     (Cause::ALL.into_iter().map(Explanation::of_cause))
         .chain(Blamed::ALL.into_iter().map(Explanation::of_blamed))
         .chain(Pattern::ALL.into_iter().map(Explanation::of_pattern))
+        .chain(Group::ALL.into_iter().map(Explanation::of_group))
         .chain(State::ALL.into_iter().map(Explanation::of_state))
         .chain(EXPLANATIONS.iter().copied())
 }

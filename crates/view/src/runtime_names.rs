@@ -4,6 +4,17 @@
 
 use taskscope_execution::State;
 
+/// How the time of what has a name counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counts {
+    /// As a state, and so as its cause.
+    As(State),
+    /// As what the thread is in besides: the name alone decides nothing.
+    Around,
+    /// It takes no worker's time: a moment, or a task that no worker executes.
+    Nothing,
+}
+
 /// The name of something that a runtime's events show.
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeName {
@@ -17,6 +28,8 @@ pub struct RuntimeName {
     pub events: &'static str,
     /// What it means.
     pub meaning: &'static str,
+    /// How its time counts, where its event does not decide that.
+    counts: Option<Counts>,
 }
 
 impl RuntimeName {
@@ -25,9 +38,10 @@ impl RuntimeName {
         self.events.as_bytes().first_chunk().copied()
     }
 
-    /// How its time counts in reports, where it takes any.
-    pub fn state(&self) -> Option<State> {
-        taskscope_session::state_of_event(self.begin()?)
+    /// How its time counts in reports.
+    pub fn counts(&self) -> Counts {
+        let of_event = || taskscope_session::state_of_event(self.begin()?).map(Counts::As);
+        self.counts.or_else(of_event).unwrap_or(Counts::Nothing)
     }
 
     /// Whether it is called so: by its label, the part behind the colon, one of its events, or any of these behind the
@@ -53,11 +67,33 @@ pub fn find(name: &str) -> Vec<&'static RuntimeName> {
     RUNTIME_NAMES.iter().filter(|row| row.is_called(name)).collect()
 }
 
+macro_rules! counts {
+    () => {
+        None
+    };
+    (around) => {
+        Some(Counts::Around)
+    };
+    (nothing) => {
+        Some(Counts::Nothing)
+    };
+    ($state:ident) => {
+        Some(Counts::As(State::$state))
+    };
+}
+
 macro_rules! names {
-    ($( $runtime:literal $aspect:literal { $( $events:literal $label:literal: $meaning:literal; )* } )*) => {
+    ($( $runtime:literal $aspect:literal { $( $events:literal $label:literal $(=> $counts:ident)?: $meaning:literal; )* } )*) => {
         /// All names.
         pub static RUNTIME_NAMES: &[RuntimeName] = &[$($(
-            RuntimeName { runtime: $runtime, aspect: $aspect, label: $label, events: $events, meaning: $meaning },
+            RuntimeName {
+                runtime: $runtime,
+                aspect: $aspect,
+                label: $label,
+                events: $events,
+                meaning: $meaning,
+                counts: counts!($($counts)?),
+            },
         )*)*];
     };
 }
@@ -87,32 +123,32 @@ names! {
         "6Ws 6WS" "Worker: Suspending thread": "A thread goes to sleep.";
         "6Wr 6WR" "Worker: Resuming another thread": "A thread wakes another one.";
         "6Wg 6WG" "Worker: Sponge mode": "The worker sleeps on its CPU and executes nothing, so that the system has a place for interrupts, daemons and other programs. CPUs are put into it by cpumanager.sponge_cpus.";
-        "" "Unknown subsystem": "The thread is in no section of the runtime: code of the program, or of the runtime that has no events. 0 or empty in Paraver; `no subsystem` in reports.";
+        "" "Unknown subsystem" => NoSubsystem: "The thread is in no section of the runtime: code of the program, or of the runtime that has no events. 0 or empty in Paraver; `no subsystem` in reports.";
     }
     "Nanos6" "idle state" {
-        "6Pp" "Progressing": "The worker has something to do.";
+        "6Pp" "Progressing" => around: "The worker has something to do.";
         "6Pr" "Resting": "The worker asked for a task and got none; also a CPU on which no thread runs.";
         "6Pa" "Absorbing noise": "The CPU is in sponge mode: left free for the noise of the system.";
     }
     "Nanos6" "kind of thread" {
-        "6Hl 6HL" "Leader": "Helps the process to start and end `main`; executes no tasks by itself.";
-        "6Hm 6HM" "Main": "The process's first thread, from before `main` begins.";
-        "6Hw 6HW" "Worker": "Made by the runtime; asks for tasks and executes them. A task that is paused keeps its thread, so there may be many more than CPUs.";
-        "6He 6HE" "External": "Made by the program, not by the runtime.";
+        "6Hl 6HL" "Leader" => around: "Helps the process to start and end `main`; executes no tasks by itself.";
+        "6Hm 6HM" "Main" => around: "The process's first thread, from before `main` begins.";
+        "6Hw 6HW" "Worker" => around: "Made by the runtime; asks for tasks and executes them. A task that is paused keeps its thread, so there may be many more than CPUs.";
+        "6He 6HE" "External" => around: "Made by the program, not by the runtime.";
     }
     "Nanos6" "state of a task" {
-        "6Tc" "Created": "The task exists and has not begun: its dependences are open, or no worker took it yet.";
+        "6Tc" "Created" => nothing: "The task exists and has not begun: its dependences are open, or no worker took it yet.";
         "6Tx" "Running": "A worker executes it, also while it is in a section of the runtime.";
-        "6Tp 6Tr" "Paused": "It left its worker before its end: it waits for children, is blocked, or lets time pass.";
-        "6Te" "Dead": "It has ended.";
+        "6Tp 6Tr" "Paused" => Paused: "It left its worker before its end: it waits for children, is blocked, or lets time pass.";
+        "6Te" "Dead" => nothing: "It has ended.";
     }
     "Nanos6" "point" {
-        "6Sr" "EV Scheduler: Recv task": "The thread was given a task by the one that serves.";
-        "6Ss" "EV Scheduler: Send task": "The thread that serves gave a task to another one.";
-        "6S@" "EV Scheduler: Self-assign task": "The thread that serves gave a task to itself.";
-        "" "EV CPU: Becomes idle": "Listed in Paraver's palette; current versions emit no such event.";
-        "" "EV CPU: Becomes active": "Listed in Paraver's palette; current versions emit no such event.";
-        "6W*" "EV Worker: Waking another thread": "The thread signals another one to wake up.";
+        "6Sr" "EV Scheduler: Recv task" => nothing: "The thread was given a task by the one that serves.";
+        "6Ss" "EV Scheduler: Send task" => nothing: "The thread that serves gave a task to another one.";
+        "6S@" "EV Scheduler: Self-assign task" => nothing: "The thread that serves gave a task to itself.";
+        "" "EV CPU: Becomes idle" => nothing: "Listed in Paraver's palette; current versions emit no such event.";
+        "" "EV CPU: Becomes active" => nothing: "Listed in Paraver's palette; current versions emit no such event.";
+        "6W*" "EV Worker: Waking another thread" => nothing: "The thread signals another one to wake up.";
     }
     "nOS-V" "section" {
         "VTx VTe" "Task: In body": "A worker executes the program's code of a task.";
@@ -143,26 +179,29 @@ names! {
         "VAn VAN" "API: Wait all": "Waiting for several tasks.";
         "VHw VHW" "Thread: Worker": "A worker in code of nOS-V that has no section of its own.";
         "VHd VHD" "Thread: Delegate": "The thread that makes workers on behalf of other processes of the instance.";
-        "" "Unknown subsystem": "The thread is in no section of the runtime. 0 or empty in Paraver; `no subsystem` in reports.";
+        "" "Unknown subsystem" => NoSubsystem: "The thread is in no section of the runtime. 0 or empty in Paraver; `no subsystem` in reports.";
     }
     "nOS-V" "section (old)" {
         "VSN VSn" "Scheduler: Serving": "The thread serves without blocking; older versions.";
     }
     "nOS-V" "idle state" {
-        "VPp" "Progressing": "The worker has something to do.";
+        "VPp" "Progressing" => around: "The worker has something to do.";
         "VPr" "Resting": "The worker waits for a task, or was told to sleep; also a CPU on which no thread runs.";
         "VPa" "Absorbing noise": "The CPU is left free for the noise of the system.";
     }
+    "nOS-V" "kind of thread" {
+        "" "Attached" => around: "Made by the program, which attached it as a task (nosv_attach).";
+    }
     "nOS-V" "state of a task body" {
-        "VTc" "Created": "The body exists and has not begun. A parallel task (VTC) has several bodies.";
+        "VTc" "Created" => nothing: "The body exists and has not begun. A parallel task (VTC) has several bodies.";
         "VTx" "Running": "A worker executes it.";
-        "VTp VTr" "Paused": "It left its worker before its end; parallel tasks cannot.";
-        "VTe" "Dead": "It has ended; a task that is submitted again runs again (as NODES's taskiter does).";
+        "VTp VTr" "Paused" => Paused: "It left its worker before its end; parallel tasks cannot.";
+        "VTe" "Dead" => nothing: "It has ended; a task that is submitted again runs again (as NODES's taskiter does).";
     }
     "nOS-V" "point" {
-        "VSr" "EV Scheduler: Recv task": "The thread was given a task by the one that serves.";
-        "VSs" "EV Scheduler: Send task": "The thread that serves gave a task to another one.";
-        "VS@" "EV Scheduler: Self-assign task": "The thread that serves gave a task to itself.";
+        "VSr" "EV Scheduler: Recv task" => nothing: "The thread was given a task by the one that serves.";
+        "VSs" "EV Scheduler: Send task" => nothing: "The thread that serves gave a task to another one.";
+        "VS@" "EV Scheduler: Self-assign task" => nothing: "The thread that serves gave a task to itself.";
     }
     "NODES" "section" {
         "DR[ DR]" "Dependencies: Registering task accesses": "The accesses of a task are linked with those of earlier tasks.";
@@ -174,15 +213,56 @@ names! {
         "DS[ DS]" "Add Task: Submitting a task": "A task is handed over to the scheduler of nOS-V.";
         "DP[ DP]" "Spawn Function: Spawning a function": "A function is made a task of its own (nanos6_spawn_function).";
     }
+    "OpenMP" "state of a thread (OMPT)" {
+        "" "ompt_state_work_serial" => Serial: "In code outside of parallel regions.";
+        "" "ompt_state_work_parallel" => ImplicitTask: "In code of a parallel region: of a construct or task, if it is in one.";
+        "" "ompt_state_work_reduction" => ImplicitTask: "Combining the values of a reduction.";
+        "" "ompt_state_work_free_agent" => Task: "A thread outside of the team executes a task of it (OpenMP 6.0).";
+        "" "ompt_state_work_induction" => ImplicitTask: "Computing the values of an induction (OpenMP 6.0).";
+        "" "ompt_state_wait_barrier_implicit_parallel" => JoinBarrier: "Waiting in the barrier at the end of a parallel region.";
+        "" "ompt_state_wait_barrier_implicit_workshare" => Barrier: "Waiting in the barrier at the end of a worksharing construct.";
+        "" "ompt_state_wait_barrier_implicit" => Barrier: "Waiting in an implicit barrier; older runtimes do not tell at the end of what.";
+        "" "ompt_state_wait_barrier_explicit" => Barrier: "Waiting in a barrier that the program wrote.";
+        "" "ompt_state_wait_barrier_implementation" => Barrier: "Waiting in a barrier that the runtime needs.";
+        "" "ompt_state_wait_barrier_teams" => JoinBarrier: "Waiting in the barrier at the end of a teams construct.";
+        "" "ompt_state_wait_barrier" => Barrier: "Waiting in a barrier; older runtimes do not tell in which.";
+        "" "ompt_state_wait_taskwait" => Taskwait: "Waiting for the children of the current task; with dependences, for those that come before.";
+        "" "ompt_state_wait_taskgroup" => Taskgroup: "Waiting for the tasks of a taskgroup.";
+        "" "ompt_state_wait_mutex" => LockWait: "Waiting for exclusive access; the runtime does not tell to what.";
+        "" "ompt_state_wait_lock" => LockWait: "Waiting for a lock, nestable or not.";
+        "" "ompt_state_wait_critical" => CriticalWait: "Waiting for a critical construct.";
+        "" "ompt_state_wait_atomic" => AtomicWait: "Waiting for an atomic construct.";
+        "" "ompt_state_wait_ordered" => OrderedWait: "Waiting for the turn in an ordered construct.";
+        "" "ompt_state_wait_target" => TargetWait: "Waiting for a target construct.";
+        "" "ompt_state_wait_target_map" => TargetWait: "Waiting for the mapping of data to or from a device.";
+        "" "ompt_state_wait_target_update" => TargetWait: "Waiting for a target update.";
+        "" "ompt_state_idle" => Idle: "A thread of the runtime outside of parallel regions.";
+        "" "ompt_state_overhead" => Runtime: "In the runtime, not waiting: forking, joining, creating, scheduling.";
+        "" "ompt_state_undefined" => around: "Not known to the runtime: a thread that it has not made.";
+    }
+    "devices" "kind of operation" {
+        "" "kernel" => TargetWait: "Code on the device (OpenCL: clEnqueueNDRangeKernel). A thread that waits for it is waiting for a device.";
+        "" "copy-in" => TargetWait: "A copy from the host to the device.";
+        "" "copy-out" => TargetWait: "A copy from the device to the host.";
+        "" "copy" => TargetWait: "A copy within the device, between devices, or of unknown direction.";
+        "" "fill" => TargetWait: "Memory is filled with a value.";
+        "" "synchronisation" => TargetWait: "A marker, barrier or wait in the queue.";
+        "" "map" => TargetWait: "The host gets a view of device memory, or gives it back (clEnqueueMapBuffer).";
+        "" "host-code" => TargetWait: "Code of the host that runs as an operation of the queue.";
+        "" "graph" => TargetWait: "Recorded work as a whole: a graph, or a command list.";
+        "" "call" => around: "A call of the host that submits operations or waits for them; only waiting is waiting for a device.";
+        "" "overhead" => nothing: "Time that the vendor's own collection of records takes.";
+        "" "other" => TargetWait: "Another operation.";
+    }
     "OpenMP-V" "section" {
         "PBf PBF" "Barrier: Fork": "Workers wait for their next parallel region; the thread that begins one passes through it.";
         "PBj PBJ" "Barrier: Join": "The barrier at the end of a parallel region.";
         "PBb PBB" "Barrier: Plain": "A barrier inside a region, explicit or at the end of a worksharing construct.";
-        "PBs PBS" "Barrier: Spin wait": "The thread spins inside a barrier. Shown as the barrier around it.";
+        "PBs PBS" "Barrier: Spin wait" => around: "The thread spins inside a barrier. Shown as the barrier around it.";
         "PBt PBT" "Barrier: Task": "Waiting in a barrier until the tasks of the region have ended.";
         "PIa PIA" "Critical: Acquiring": "Waiting to enter a critical construct.";
         "PIr PIR" "Critical: Releasing": "Leaving a critical construct.";
-        "PI[ PI]" "Critical: Section": "In the body of a critical construct, which counts as the code around it.";
+        "PI[ PI]" "Critical: Section" => around: "In the body of a critical construct, which counts as the code around it.";
         "PWd PWD" "Work-distribution: Distribute": "In a distribute construct.";
         "PWy PWY" "Work-distribution: Dynamic for initialization": "A loop with a dynamic schedule is set up.";
         "PWc PWC" "Work-distribution: Dynamic for chunk": "In iterations of a loop with a dynamic schedule.";
@@ -208,10 +288,10 @@ names! {
         "PH[ PH]" "Runtime: Worker main loop": "A worker waits for regions and executes them.";
     }
     "OpenMP-V" "state of a task" {
-        "PPc" "Created": "The task exists and has not begun.";
+        "PPc" "Created" => nothing: "The task exists and has not begun.";
         "PPx" "Running": "A thread executes it.";
-        "PPe" "Dead": "It has ended.";
-        "PQx PQe" "Worksharing task": "A thread is in its share of a worksharing construct of this type.";
+        "PPe" "Dead" => nothing: "It has ended.";
+        "PQx PQe" "Worksharing task" => Worksharing: "A thread is in its share of a worksharing construct of this type.";
     }
     "TAMPI" "section" {
         "TCi TCI" "Communication: Issuing a non-blocking operation": "TAMPI starts a non-blocking MPI operation in place of the program's call.";
@@ -282,13 +362,13 @@ names! {
         "KCO KCI" "Context switch: Out of the CPU": "The kernel took the thread off its CPU, or the thread sleeps. nOS-V records it from ovni.level 3 on.";
     }
     "ovni" "state of a thread" {
-        "" "Unknown": "Before the thread's first event.";
-        "OHx" "Running": "The thread runs on its CPU, as far as the runtime knows.";
-        "OHp OHr" "Paused": "The runtime put the thread to sleep; its CPU is another thread's or nobody's.";
-        "OHc" "Cooling": "The thread is about to sleep and wakes the one that follows it on its CPU.";
-        "OHw" "Warming": "The thread is being woken, and another one may still be on its CPU.";
-        "OHe" "Dead": "The thread has ended.";
-        "OF[ OF]" "Flushing": "The recorder writes the thread's events to disk.";
+        "" "Unknown" => NotStarted: "Before the thread's first event.";
+        "OHx" "Running" => around: "The thread runs on its CPU, as far as the runtime knows.";
+        "OHp OHr" "Paused" => Idle: "The runtime put the thread to sleep; its CPU is another thread's or nobody's.";
+        "OHc" "Cooling" => Idle: "The thread is about to sleep and wakes the one that follows it on its CPU.";
+        "OHw" "Warming" => Idle: "The thread is being woken, and another one may still be on its CPU.";
+        "OHe" "Dead" => Ended: "The thread has ended.";
+        "OF[ OF]" "Flushing" => around: "The recorder writes the thread's events to disk.";
     }
 }
 
@@ -297,6 +377,7 @@ mod tests {
     use super::*;
     use taskscope_event::models::MODELS;
     use taskscope_event::spec::Effect;
+    use taskscope_execution::devices::Operation;
 
     fn row(code: [u8; 3]) -> Option<&'static RuntimeName> {
         RUNTIME_NAMES.iter().find(|row| row.events.split(' ').any(|event| event.as_bytes() == code))
@@ -346,9 +427,62 @@ mod tests {
         assert_eq!(found("no such name"), []);
     }
 
+    /// Names of a runtime that are explained.
+    fn labels(runtime: &str) -> Vec<&'static str> {
+        RUNTIME_NAMES.iter().filter(|row| row.runtime == runtime).map(|row| row.label).collect()
+    }
+
+    #[test]
+    fn every_value_of_a_view_is_explained() {
+        let values: Vec<_> = taskscope_model::labels_of_views().collect();
+        assert!(values.len() > 150, "{}", values.len());
+        for (model, title, label) in values {
+            let runtime = match MODELS.iter().find(|row| row.letter == model).unwrap().name {
+                "nanos6" => "Nanos6",
+                "nosv" => "nOS-V",
+                "nodes" => "NODES",
+                "openmp" => "OpenMP-V",
+                "tampi" => "TAMPI",
+                "mpi" => "MPI",
+                name => name,
+            };
+            assert!(labels(runtime).contains(&label.as_str()), "{title}: {label}");
+        }
+        for role in taskscope_execution::RuntimeRole::ALL {
+            let known = |row: &RuntimeName| row.label.to_lowercase().ends_with(role.name());
+            assert!(RUNTIME_NAMES.iter().any(known), "{}", role.name());
+        }
+        let kinds = (0..32).map(|kind| Operation { kind, ..Operation::default() });
+        for name in kinds.map(|operation| operation.kind_name()) {
+            assert!(labels("devices").contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_takes_time_counts_as_one_cause() {
+        for row in RUNTIME_NAMES {
+            let of_event = row.begin().and_then(taskscope_session::state_of_event);
+            let is_moment = row.aspect == "point" || row.aspect.starts_with("state of a task");
+            let has_one = row.counts.is_some() || of_event.is_some();
+            assert!(has_one, "{} of {}: no cause", row.label, row.runtime);
+            assert!(
+                is_moment || row.runtime == "devices" || row.counts() != Counts::Nothing,
+                "{}",
+                row.label
+            );
+            // Its own state is that of the event, where the event has one.
+            if let (Some(Counts::As(own)), Some(of_event)) = (row.counts, of_event) {
+                assert_eq!(own, of_event, "{} of {}", row.label, row.runtime);
+            }
+        }
+    }
+
     #[test]
     fn time_counts_as_the_model_says() {
-        let state = |asked: &str| find(asked)[0].state();
+        let state = |asked: &str| match find(asked)[0].counts() {
+            Counts::As(state) => Some(state),
+            Counts::Around | Counts::Nothing => None,
+        };
         assert_eq!(state("Worker: Sponge mode"), Some(State::AbsorbingNoise));
         assert_eq!(state("Nanos6 Absorbing noise"), Some(State::AbsorbingNoise));
         assert_eq!(state("Nanos6 Resting"), Some(State::Idle));

@@ -1,7 +1,7 @@
 //! The run as lines of a terminal: one line for each thread, one character for each piece of time.
 
 use crate::format::{count, counted, fit, harmless, time};
-use anstyle::{AnsiColor, Color, Style};
+use anstyle::{Ansi256Color, AnsiColor, Color, Style};
 use std::fmt::Write;
 use taskscope_execution::devices::{Class, Devices, Queue};
 use taskscope_execution::lod::{Flags, Timeline};
@@ -12,34 +12,9 @@ const LINES: usize = 64;
 
 /// The character and colour of a group of states, and its word in the legend.
 fn look(group: Group) -> (char, Option<AnsiColor>, &'static str) {
-    match group {
-        Group::Useful => ('█', Some(AnsiColor::Blue), "useful"),
-        Group::Runtime => ('▓', Some(AnsiColor::Yellow), "runtime"),
-        Group::Start => ('≡', Some(AnsiColor::Cyan), "starts or ends MPI"),
-        Group::Sync => ('░', Some(AnsiColor::Red), "waits for others"),
-        Group::Device => ('◊', Some(AnsiColor::Green), "waits for a device"),
-        Group::Mutex => ('▒', Some(AnsiColor::Magenta), "waits for a lock"),
-        Group::Idle => ('·', None, "nothing to do"),
-        Group::Off => ('×', None, "off the CPU"),
-        Group::Blocked => ('○', None, "blocked"),
-        Group::Unknown => ('?', Some(AnsiColor::BrightRed), "not known"),
-    }
+    let colour = group.ansi().and_then(|number| Ansi256Color(number).into_ansi());
+    (group.glyph(), colour, group.label())
 }
-
-const GROUPS: [Group; 10] = [
-    Group::Useful,
-    Group::Runtime,
-    Group::Sync,
-    Group::Mutex,
-    Group::Device,
-    Group::Idle,
-    Group::Off,
-    Group::Blocked,
-    Group::Start,
-    Group::Unknown,
-];
-/// Number of [`Group::Unknown`], which also stands where what is known is not certain.
-const NOT_KNOWN: usize = 9;
 
 /// What a piece of a device queue's time is shown as: character, colour, word in the legend.
 const DEVICE_LOOKS: [(char, Option<AnsiColor>, &str); 4] = [
@@ -93,19 +68,19 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
     let label = labels.map(|name| name.chars().count()).max().unwrap_or(0).clamp(6, 26);
     let columns = width.saturating_sub(label + 2).clamp(20, 400);
     let edge = |column: usize| start + ((u128::from(end - start) * column as u128) / columns as u128) as u64;
-    let mut occurs = [false; GROUPS.len()];
+    let mut occurs = [false; Group::ALL.len()];
     let piece = |column: usize| (edge(column), edge(column + 1).max(edge(column) + 1));
     for index in &shown {
         let glyphs = (0..columns).map(|column| {
             let (from, to) = piece(column);
             let group = match dominant(timeline.sums(execution, *index, from, to)) {
-                Some(_) if timeline.is_marked(*index, Flags::UNCERTAIN, from, to) => Some(NOT_KNOWN),
+                Some(_) if timeline.is_marked(*index, Flags::UNCERTAIN, from, to) => Some(Group::Unknown),
                 group => group,
             };
             match group {
-                Some(at) => {
-                    occurs[at] = true;
-                    let (glyph, colour, _) = look(GROUPS[at]);
+                Some(group) => {
+                    occurs[group as usize] = true;
+                    let (glyph, colour, _) = look(group);
                     (glyph, colour)
                 }
                 None => (' ', None),
@@ -133,7 +108,8 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
     let gap = columns.saturating_sub(1 + length.chars().count());
     let _ = writeln!(text, "{:>label$}  0{}{length}", "", " ".repeat(gap));
     let mut line = format!("{:>label$} ", "");
-    let groups = GROUPS.into_iter().zip(occurs).filter(|(_, occurs)| *occurs).map(|(group, _)| look(group));
+    let groups =
+        Group::ALL.into_iter().zip(occurs).filter(|(_, occurs)| *occurs).map(|(group, _)| look(group));
     let of_devices = DEVICE_LOOKS.into_iter().zip(devices_occur).filter(|(_, occurs)| *occurs);
     for (glyph, colour, word) in groups.chain(of_devices.map(|(look, _)| look)) {
         // Legends break between entries, not inside.
@@ -224,15 +200,13 @@ fn busy_in(queue: &Queue, pieces: impl Iterator<Item = (u64, u64)>) -> Vec<(u64,
 }
 
 /// The group with most time, the earlier of equals.
-fn dominant(sums: [u64; taskscope_execution::lod::CLASSES]) -> Option<usize> {
-    let mut by_group = [0_u64; GROUPS.len()];
+fn dominant(sums: [u64; taskscope_execution::lod::CLASSES]) -> Option<Group> {
+    let mut by_group = [0_u64; Group::ALL.len()];
     for state in State::ALL {
-        if let Some(at) = GROUPS.iter().position(|group| *group == state.group()) {
-            by_group[at] += sums[state as usize];
-        }
+        by_group[state.group() as usize] += sums[state as usize];
     }
-    let (at, most) = by_group.iter().enumerate().rev().max_by_key(|(_, ns)| **ns)?;
-    (*most > 0).then_some(at)
+    let (group, most) = Group::ALL.into_iter().zip(by_group).rev().max_by_key(|(_, ns)| *ns)?;
+    (most > 0).then_some(group)
 }
 
 fn style(colour: Option<AnsiColor>) -> Style {

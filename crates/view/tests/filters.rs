@@ -43,7 +43,7 @@ fn a_filter_that_cannot_be_meant_is_refused_with_the_reason() {
             "`xs` in `1xs` is no unit of time; units are: ns, us, ms, s, min (at character 10)",
         ),
         ("state%3Dbarier", "no state is called `barier`"),
-        ("group%3Dsink", "no group is called `sink`; one of: blocked, device, idle, mutex, off"),
+        ("group%3Dsink", "no group is called `sink`; one of: useful, runtime, start, sync, mutex"),
         ("thread%3D5ms", "a number and no time"),
         ("time%20in%209ms..3ms", "the range ends before it begins"),
     ] {

@@ -5,8 +5,8 @@ import { ABSENT, BLANK, cssColour } from './palette.js';
 import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText } from './format.js';
 import { trackLabel } from './rows.js';
 
-/** Groups of states from the bottom of a stack to its top. */
-export const GROUP_ORDER = ['useful', 'runtime', 'start', 'sync', 'mutex', 'device', 'idle', 'off', 'unknown'];
+/** Groups of states from the bottom of a stack to its top; from `causes.toml`. @type {string[]} */
+export const GROUP_ORDER = [];
 
 /**
  * Numbers of the states, those of one group together.

@@ -322,7 +322,7 @@ function howComputed(report, overview, json) {
 
 /** The title of a column of call paths; time of samples is not time of the ledger. @param {any} paths @param {string} column */
 function titleOf(paths, column = 'time_ns') {
-  const isOfSamples = ['time_ns', 'work_ns', 'overhead_ns', 'blocked_ns', 'out_of_cpu_ns'].includes(column);
+  const isOfSamples = ['time_ns', 'work_ns', 'runtime_ns', 'blocked_ns', 'out_of_cpu_ns'].includes(column);
   const name = column === 'out_of_cpu_ns' ? 'no CPU' : column.replace(/_ns$/, '').replaceAll('_', ' ');
   if (isOfSamples && paths.is_time_sampled) return `${name} (samples)`;
   return isOfSamples && paths.other_threads_ns > 0 ? `${name} (workers, and samples of other threads)` : name;

@@ -47,7 +47,7 @@ fn marker_of(number: u32) -> Option<Marker> {
         state::NEST_LOCK => Marker::NestLock,
         state::TARGET => Marker::Target,
         state::IDLE => Marker::Idle,
-        state::OVERHEAD => Marker::Overhead,
+        state::OVERHEAD => Marker::Runtime,
         _ => return None,
     })
 }
@@ -120,7 +120,7 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> Placed 
         }
     }
     let in_runtime = sample.flags & flag::IN_RUNTIME != 0 || (first > 0 && !levels.is_empty());
-    let marker = marker_of(sample.state).or(in_runtime.then_some(Marker::Overhead));
+    let marker = marker_of(sample.state).or(in_runtime.then_some(Marker::Runtime));
     if node == contexts.node(context) && marker.is_none_or(Marker::is_in_body) {
         node = contexts.body(tree, context);
     }
@@ -128,7 +128,7 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> Placed 
     if let Some(marker) = marker {
         node = tree.child(node, Frame::state(marker));
         state = Some((marker, node));
-        if user == ROOT && marker == Marker::Overhead {
+        if user == ROOT && marker == Marker::Runtime {
             // The runtime works by itself: ends its threads, say.
             user = node;
         }

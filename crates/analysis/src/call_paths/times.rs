@@ -3,7 +3,7 @@
 //! ```text
 //! ledger, one thread     work at A | lock wait at B | work at A, no CPU | …
 //! samples in work at A   main▸f (2 ms)   main▸g (1 ms)
-//! time by path           main▸f: 2/3 of the work at A   main▸g: 1/3   <lock wait>: its own
+//! time by path           main▸f: 2/3 of the work at A   main▸g: 1/3   <waiting for a lock>: its own
 //! ```
 //!
 //! A wait has its own path. Other time of a thread in one state at one place is apportioned among the
@@ -129,8 +129,8 @@ fn add_thread(
             Some(stay) => of(stay),
             None => {
                 let (mut node, metric) = (contexts.of_section(tree, &span.section).1, work_in(cut.under));
-                if metric == Some(Metric::OVERHEAD) {
-                    node = tree.child(node, Frame::state(Marker::Overhead));
+                if metric == Some(Metric::RUNTIME) {
+                    node = tree.child(node, Frame::state(Marker::Runtime));
                 }
                 let metric = match (is_off, is_blocked) {
                     (true, _) => Some(Metric::OUT_OF_CPU),
@@ -174,7 +174,7 @@ fn stays_of(
         // A sample at a boundary may be in the runtime's next state already.
         let fits = match placed.state {
             _ if section.state == State::Unknown => true,
-            Some((Marker::Overhead, _)) => true,
+            Some((Marker::Runtime, _)) => true,
             Some(_) => false,
             None => section.state.group() != Group::Runtime,
         };
@@ -190,7 +190,7 @@ fn stays_of(
             };
             // In a state that is neither work nor of the runtime a sample of the runtime tells no more.
             let own_metric = match (work_in(section.state), metric) {
-                (Some(_), Metric::OVERHEAD | Metric::WAITING) => Some(Metric::OVERHEAD),
+                (Some(_), Metric::RUNTIME | Metric::WAITING) => Some(Metric::RUNTIME),
                 (_, Metric::BLOCKED) => Some(metric),
                 (work, _) => work,
             };
@@ -214,7 +214,7 @@ fn stays_of(
 fn work_in(state: State) -> Option<Metric> {
     match state.group() {
         Group::Useful | Group::Unknown => Some(Metric::WORK),
-        Group::Runtime => Some(Metric::OVERHEAD),
+        Group::Runtime => Some(Metric::RUNTIME),
         _ => None,
     }
 }
@@ -222,7 +222,7 @@ fn work_in(state: State) -> Option<Metric> {
 /// The parts of a sample's own time.
 fn parts_of(execution: &Execution, sample: &Sample, placed: &Placed) -> Vec<(Metric, u64)> {
     match placed.state {
-        Some((Marker::Overhead, _)) => vec![(Metric::OVERHEAD, sample.weight_ns)],
+        Some((Marker::Runtime, _)) => vec![(Metric::RUNTIME, sample.weight_ns)],
         Some(_) => vec![(Metric::WAITING, sample.weight_ns)],
         None => {
             let (blocked, runnable) = off_cpu(execution, sample);

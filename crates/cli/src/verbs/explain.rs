@@ -12,7 +12,7 @@ use taskscope_cause::{Runtime, deciding};
 use taskscope_view::explain::{self, Explanation, find, near, summary};
 use taskscope_view::format::{self, shell_word};
 use taskscope_view::runtime;
-use taskscope_view::runtime_names::{self, RUNTIME_NAMES, RuntimeName};
+use taskscope_view::runtime_names::{self, Counts, RUNTIME_NAMES, RuntimeName};
 
 /// Explain a finding, a cause or a warning, or what a runtime calls its parts: what it means, how it is computed, what helps.
 ///
@@ -234,14 +234,15 @@ fn write_vocabulary(
 fn write_runtime_name(out: &mut impl Write, row: &RuntimeName) -> std::io::Result<()> {
     writeln!(out, "{}  ({} of {})", row.label, row.aspect, row.runtime)?;
     write_part(out, "meaning", row.meaning)?;
-    if let Some(state) = row.state() {
-        let cause = state.cause();
-        write_part(
-            out,
-            "counts as",
-            &format!("{}, cause {} (taskscope explain {})", state.label(), cause.label(), cause.name()),
-        )?;
-    }
+    let counts = match row.counts() {
+        Counts::As(state) => {
+            let cause = state.cause();
+            format!("{}, cause {} (taskscope explain {})", state.label(), cause.label(), cause.name())
+        }
+        Counts::Around => "what the thread is in besides".to_owned(),
+        Counts::Nothing => "nothing: it takes no time of a worker".to_owned(),
+    };
+    write_part(out, "counts as", &counts)?;
     match row.events.split_once(' ') {
         _ if row.events.is_empty() => Ok(()),
         Some((begin, end)) => write_part(out, "events", &format!("{begin} begins it, {end} ends it")),

@@ -5,11 +5,21 @@ use crate::machine::commit::{PID_TYPE, RUNNING_TYPE, TID_TYPE};
 use crate::machine::doubt::{DOUBT_LABELS, DOUBT_TITLES, DOUBT_TYPE};
 use crate::views::table::{CHANNELS, Track};
 use std::collections::BTreeMap;
+use taskscope_event::models::ovni;
 use taskscope_execution::view::{View, ViewDescription, ViewObserver, ViewType};
 
 /// Labels of the thread states by their value.
 pub(crate) const THREAD_STATES: [(i64, &str); 6] =
     [(0, "Unknown"), (1, "Running"), (2, "Paused"), (3, "Dead"), (4, "Cooling"), (5, "Warming")];
+
+/// Every label that runtimes give to values of views: the letter of the model, the view's title, the label.
+pub fn labels_of_views() -> impl Iterator<Item = (u8, &'static str, String)> {
+    let of_channels = CHANNELS.iter().flat_map(|channel| {
+        let labels = channel.labels_of_values().into_iter();
+        labels.map(|(_, label)| (channel.model, channel.title, label))
+    });
+    of_channels.chain(THREAD_STATES.map(|(_, label)| (ovni::LETTER, "Thread state", label.to_owned())))
+}
 
 /// Types of the view of CPUs that Paraver configurations use without a description: number and title.
 pub const PLAIN_CPU_TYPES: [(u32, &str); 3] = [

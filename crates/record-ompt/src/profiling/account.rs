@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence, fenc
 
 use super::integrals::SharedTaken;
 use super::no_cpu::Watch;
+use taskscope_cause::State;
 
 /// What a thread spends its time in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,33 +80,33 @@ impl Cause {
         ]
     };
 
-    /// The name, which is that of the state in a trace's ledger.
-    pub const fn name(self) -> &'static str {
+    /// The state of a trace's ledger that it is.
+    pub const fn state(self) -> State {
         match self {
-            Cause::Task => "task",
-            Cause::Worksharing => "worksharing",
-            Cause::Masked => "masked",
-            Cause::ImplicitTask => "implicit_task",
-            Cause::Serial => "serial",
-            Cause::TaskCreation => "task_creation",
-            Cause::ForkJoin => "fork_join",
-            Cause::Barrier => "barrier",
-            Cause::JoinBarrier => "join_barrier",
-            Cause::Taskwait => "taskwait",
-            Cause::TaskwaitDepend => "taskwait_depend",
-            Cause::Taskgroup => "taskgroup",
-            Cause::CriticalWait => "critical_wait",
-            Cause::LockWait => "lock_wait",
-            Cause::OrderedWait => "ordered_wait",
-            Cause::AtomicWait => "atomic_wait",
-            Cause::TargetWait => "target_wait",
-            Cause::Communication => "communication",
-            Cause::Idle => "idle",
-            Cause::NotStarted => "not_started",
-            Cause::Ended => "ended",
-            Cause::Unknown => "unknown",
-            Cause::OutOfCpu => "out_of_cpu",
-            Cause::Oversubscribed => "oversubscribed",
+            Cause::Task => State::Task,
+            Cause::Worksharing => State::Worksharing,
+            Cause::Masked => State::Masked,
+            Cause::ImplicitTask => State::ImplicitTask,
+            Cause::Serial => State::Serial,
+            Cause::TaskCreation => State::TaskCreation,
+            Cause::ForkJoin => State::ForkJoin,
+            Cause::Barrier => State::Barrier,
+            Cause::JoinBarrier => State::JoinBarrier,
+            Cause::Taskwait => State::Taskwait,
+            Cause::TaskwaitDepend => State::TaskwaitDepend,
+            Cause::Taskgroup => State::Taskgroup,
+            Cause::CriticalWait => State::CriticalWait,
+            Cause::LockWait => State::LockWait,
+            Cause::OrderedWait => State::OrderedWait,
+            Cause::AtomicWait => State::AtomicWait,
+            Cause::TargetWait => State::TargetWait,
+            Cause::Communication => State::Communication,
+            Cause::Idle => State::Idle,
+            Cause::NotStarted => State::NotStarted,
+            Cause::Ended => State::Ended,
+            Cause::Unknown => State::Unknown,
+            Cause::OutOfCpu => State::OutOfCpu,
+            Cause::Oversubscribed => State::Oversubscribed,
         }
     }
 
@@ -484,6 +485,7 @@ fn fence_of_writer() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taskscope_cause::Group;
 
     #[test]
     fn every_nanosecond_has_one_cause() {
@@ -503,8 +505,12 @@ mod tests {
             (of(Cause::Serial), of(Cause::ImplicitTask), of(Cause::JoinBarrier), of(Cause::Idle)),
             (50, 30, 10, 30)
         );
-        for (number, cause) in Cause::ALL.iter().enumerate() {
-            assert_eq!(*cause as usize, number);
+        for (number, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, number);
+            let group = cause.state().group();
+            assert_eq!(cause.is_useful(), group == Group::Useful, "{cause:?}");
+            assert_eq!(cause.is_mutex(), group == Group::Mutex, "{cause:?}");
+            assert_eq!(cause.is_idle(), group == Group::Idle, "{cause:?}");
         }
     }
 

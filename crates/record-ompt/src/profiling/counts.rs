@@ -224,7 +224,7 @@ fn node_of_sample(tree: &mut Tree, Sampled { context, addresses, is_cut }: Sampl
     if addresses.is_empty() {
         return match (kind, node) {
             // It works by itself: ends its threads, say.
-            (FrameKind::User, ROOT) => tree.child(ROOT, Frame::state(Marker::Overhead)),
+            (FrameKind::User, ROOT) => tree.child(ROOT, Frame::state(Marker::Runtime)),
             (FrameKind::User, _) => node,
             _ => tree.child(node, Frame::body(kind)),
         };
@@ -258,7 +258,7 @@ mod tests {
             let node = node_of_sample(&mut tree, Sampled { context: 0, addresses, is_cut: false });
             tree.frame(node)
         };
-        assert_eq!(node(&[]), Frame::state(Marker::Overhead));
+        assert_eq!(node(&[]), Frame::state(Marker::Runtime));
         assert_eq!(node(&[8]).kind, FrameKind::User);
     }
 }

@@ -34,9 +34,10 @@ fn line(Totals { wall, workers, sums, .. }: &Totals) -> String {
     );
     let losses = by_cause().filter(|(cause, _)| !cause.is_useful());
     if let Some((cause, ns)) = losses.max_by_key(|(_, ns)| *ns) {
-        line += &format!(",\"largest_loss\":\"{}\",\"largest_loss_ns\":{ns}", cause.name());
+        line += &format!(",\"largest_loss\":\"{}\",\"largest_loss_ns\":{ns}", cause.state().name());
     }
-    let states: Vec<String> = by_cause().map(|(cause, ns)| format!("\"{}\":{ns}", cause.name())).collect();
+    let states: Vec<String> =
+        by_cause().map(|(cause, ns)| format!("\"{}\":{ns}", cause.state().name())).collect();
     line + &format!(",\"states\":{{{}}}}}\n", states.join(","))
 }
 

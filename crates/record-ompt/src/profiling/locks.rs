@@ -256,7 +256,7 @@ pub fn marker(state: u32) -> Marker {
         ORDERED => Marker::Ordered,
         TARGET => Marker::Target,
         IDLE => Marker::Idle,
-        _ => Marker::Overhead,
+        _ => Marker::Runtime,
     }
 }
 

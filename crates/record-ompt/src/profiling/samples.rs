@@ -116,7 +116,7 @@ impl SampleTree {
         // How long it waited is known better, from events.
         let metric = match (works, overhead) {
             (true, _) => Metric::WORK,
-            (_, true) => Metric::OVERHEAD,
+            (_, true) => Metric::RUNTIME,
             _ => Metric::WAITING,
         };
         tree.add(node, Metric::SAMPLES, 1);

@@ -121,7 +121,7 @@ fn totals(all: &Totals, runnable_ns: Option<u64>) -> BTreeMap<String, u64> {
     totals.extend(runnable_ns.map(|ns| ("runnable_ns".to_owned(), ns)));
     let mut insert = |family: &str, cause: Cause, ns: u64| {
         if ns > 0 {
-            totals.insert(format!("{family}.{}", cause.name()), ns);
+            totals.insert(format!("{family}.{}", cause.state().name()), ns);
         }
     };
     for (cause, ns) in Cause::ALL.into_iter().zip(all.sums) {
@@ -135,35 +135,33 @@ fn totals(all: &Totals, runnable_ns: Option<u64>) -> BTreeMap<String, u64> {
 const IDLE: [Cause; 3] = [Cause::Idle, Cause::NotStarted, Cause::Ended];
 
 /// Causes of waiting, and where their blame is.
-const BLAMED: [(&[Cause], &[Metric]); 10] = [
-    (&[Cause::Barrier], &[Metric::given(Marker::Barrier)]),
-    (&[Cause::JoinBarrier], &[Metric::given(Marker::JoinBarrier)]),
-    (&[Cause::Taskwait], &[Metric::given(Marker::Taskwait)]),
-    (&[Cause::TaskwaitDepend], &[Metric::given(Marker::TaskwaitDepend)]),
-    (&[Cause::Taskgroup], &[Metric::given(Marker::Taskgroup)]),
-    (&[Cause::CriticalWait], &[Metric::given(Marker::Critical)]),
-    (&[Cause::LockWait], &[Metric::given(Marker::Lock), Metric::given(Marker::NestLock)]),
-    (&[Cause::OrderedWait], &[Metric::given(Marker::Ordered)]),
-    (&[Cause::AtomicWait], &[Metric::given(Marker::Atomic)]),
-    (&IDLE, &[Metric::shared(Marker::Idle)]),
+const BLAMED: [(&[Cause], Metric); 10] = [
+    (&[Cause::Barrier], Metric::given(Marker::Barrier)),
+    (&[Cause::JoinBarrier], Metric::given(Marker::JoinBarrier)),
+    (&[Cause::Taskwait], Metric::given(Marker::Taskwait)),
+    (&[Cause::TaskwaitDepend], Metric::given(Marker::TaskwaitDepend)),
+    (&[Cause::Taskgroup], Metric::given(Marker::Taskgroup)),
+    (&[Cause::CriticalWait], Metric::given(Marker::Critical)),
+    (&[Cause::LockWait], Metric::given(Marker::Lock)),
+    (&[Cause::OrderedWait], Metric::given(Marker::Ordered)),
+    (&[Cause::AtomicWait], Metric::given(Marker::Atomic)),
+    (&IDLE, Metric::shared(Marker::Idle)),
 ];
 
 /// Of waiting while those that could work had no CPU, nobody's code is to blame. When a wait has such parts is not known, so
 /// each that is charged has the same share.
 fn move_blame(tree: &mut Tree, all: &Totals) {
-    for (causes, metrics) in BLAMED {
+    for (causes, metric) in BLAMED {
         let sum = |part: &dyn Fn(Cause) -> u64| causes.iter().map(|cause| part(*cause)).sum::<u64>();
         let whole = sum(&|cause| all.whole(cause));
         let parts = [
             (Marker::OutOfCpu, sum(&|cause| all.moved.of(cause).0)),
             (Marker::Oversubscribed, sum(&|cause| all.moved.of(cause).1)),
         ];
-        for metric in metrics {
-            let given = tree.total(*metric);
-            for (marker, ns) in parts.into_iter().filter(|_| whole > 0) {
-                let part = u128::from(given) * u128::from(ns) / u128::from(whole);
-                move_to(tree, *metric, marker, part as u64);
-            }
+        let given = tree.total(metric);
+        for (marker, ns) in parts.into_iter().filter(|_| whole > 0) {
+            let part = u128::from(given) * u128::from(ns) / u128::from(whole);
+            move_to(tree, metric, marker, part as u64);
         }
     }
 }

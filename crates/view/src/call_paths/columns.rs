@@ -11,7 +11,7 @@ pub(super) fn word_of(column: Column, is_sampled: bool) -> String {
         Column::Time => "time".to_string(),
         Column::Work => "work".to_string(),
         Column::Blocked => "blocked".to_string(),
-        Column::Overhead => "overhead".to_string(),
+        Column::Runtime => "runtime".to_string(),
         Column::OutOfCpu => "no CPU".to_string(),
         Column::Waiting => "waiting".to_string(),
         Column::Blame => "blame".to_string(),

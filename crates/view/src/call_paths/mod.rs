@@ -195,7 +195,7 @@ fn flat_name(row: &FlatRow) -> String {
             format!("{}  [{}]", label.text(), label.module)
         }
         (Some(label), _) => label.text(),
-        (None, Some(marker)) => marker.label().to_string(),
+        (None, Some(marker)) => marker.label(),
         (None, None) => String::new(),
     }
 }

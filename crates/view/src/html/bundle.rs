@@ -4,7 +4,7 @@
 //! exports under the same name, so joining is leaving these lines and the word `export` away. Names
 //! are unique over all modules; a test holds that.
 
-use taskscope_cause::State;
+use taskscope_cause::{Group, State};
 
 /// The style of all pages.
 pub const STYLE: &str = include_str!("../../web/page.css");
@@ -40,11 +40,14 @@ pub fn program() -> String {
         program.push_str(&format!("// ---- {name}\n"));
         for line in text.lines().filter(|line| !line.starts_with("import ")) {
             let line = line.strip_prefix("export ").unwrap_or(line);
-            match line.strip_suffix("_STATES = {};") {
-                Some(start) => {
+            match (line.strip_suffix("_STATES = {};"), line.strip_suffix("GROUP_ORDER = [];")) {
+                (Some(start), _) => {
                     program.push_str(&format!("{start}_STATES = {};", colours(start.ends_with("LIGHT"))))
                 }
-                None => program.push_str(line),
+                (_, Some(start)) => {
+                    program.push_str(&format!("{start}GROUP_ORDER = {:?};", Group::ALL.map(Group::name)))
+                }
+                (None, None) => program.push_str(line),
             }
             program.push('\n');
         }

@@ -1,6 +1,5 @@
 //! What a page needs before it draws anything: tracks, states, views, the report.
 
-use super::sections::group_name;
 use super::{CounterKind, Page, View};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -13,9 +12,9 @@ const SCHEMA: &str = "taskscope-page/1";
 
 pub(super) fn json(page: &Page) -> Value {
     let execution = &page.execution;
-    let states = State::ALL.iter().map(
-        |state| json!({ "name": state.name(), "label": state.label(), "group": group_name(state.group()) }),
-    );
+    let states = State::ALL
+        .iter()
+        .map(|state| json!({ "name": state.name(), "label": state.label(), "group": state.group().name() }));
     let ranks = &execution.communication.ranks;
     let rank = |process: usize| ranks.get(&(process as u32)).map(|rank| rank.rank);
     let nodes = nodes(&execution.processes);

@@ -2,12 +2,12 @@
 
 use super::Page;
 use super::queues::Queues;
-use super::sections::group_name;
 use super::tasks::TaskQuery;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock, PoisonError};
+use taskscope_cause::Group;
 use taskscope_execution::filter::{self, Fields, Filter, Kind, Record, SIGNED, UNSIGNED};
 use taskscope_execution::lod::{Flags, Marks};
 use taskscope_execution::{
@@ -72,12 +72,7 @@ const FIELDS: Fields = Fields {
     of: "sections",
     kind: |name| match name {
         "state" => Some(Kind::Words(State::ALL.map(State::name).to_vec())),
-        "group" => {
-            let mut groups = State::ALL.map(|state| group_name(state.group())).to_vec();
-            groups.sort_unstable();
-            groups.dedup();
-            Some(Kind::Words(groups))
-        }
+        "group" => Some(Kind::Words(Group::ALL.map(Group::name).to_vec())),
         "time" | "duration" => Some(Kind::Time(UNSIGNED)),
         "thread" | "process" => Some(Kind::Number(SIGNED)),
         "task" | "region" => Some(Kind::Number(UNSIGNED)),
@@ -173,7 +168,7 @@ impl Record for Shown<'_> {
         let text = |place: &Place| self.words.get(place).map(|words| filter::Value::Text(words));
         match name {
             "state" => with(Some(filter::Value::Text(section.state.name()))),
-            "group" => with(Some(filter::Value::Text(group_name(section.state.group())))),
+            "group" => with(Some(filter::Value::Text(section.state.group().name()))),
             "time" => with(number(self.page.since_start(self.span.start))),
             "duration" => with(number(self.span.nanos())),
             "thread" => with(Some(filter::Value::from(thread.tid))),

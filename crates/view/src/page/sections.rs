@@ -45,7 +45,7 @@ impl Page {
         row.insert("end".into(), self.since_start(span.end).into());
         row.insert("state".into(), section.state.name().into());
         row.insert("label".into(), section.state.label().into());
-        row.insert("group".into(), group_name(section.state.group()).into());
+        row.insert("group".into(), section.state.group().name().into());
         row.insert("place".into(), place.into());
         let line = self.names.ask(move |places| places.line(places.site_of(section.place)));
         row.insert("line".into(), line.into());
@@ -211,20 +211,5 @@ impl Page {
 
     pub(super) fn time_or_null(&self, at: u64) -> Value {
         if at == NO_TIME { Value::Null } else { self.since_start(at).into() }
-    }
-}
-
-pub(super) fn group_name(group: Group) -> &'static str {
-    match group {
-        Group::Useful => "useful",
-        Group::Runtime => "runtime",
-        Group::Start => "start",
-        Group::Sync => "sync",
-        Group::Device => "device",
-        Group::Mutex => "mutex",
-        Group::Idle => "idle",
-        Group::Off => "off",
-        Group::Blocked => "blocked",
-        Group::Unknown => "unknown",
     }
 }

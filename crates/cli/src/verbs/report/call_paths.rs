@@ -14,7 +14,7 @@ pub struct PathsArgs {
     /// Views of the call paths.
     #[arg(long, value_name = "VIEW", value_delimiter = ',', value_enum)]
     pub view: Vec<Choice<PathsView>>,
-    /// Column by which call paths are sorted, or one metric (taken_lock_ns, given_barrier_ns, shared_idle_ns, …).
+    /// Column by which call paths are sorted, or one metric (taken_lock_wait_ns, given_barrier_ns, shared_idle_ns, …).
     #[arg(long, value_name = "COLUMN", value_enum)]
     pub sort: Option<Choice<Column>>,
     /// Show the runtime's frames in call paths.
