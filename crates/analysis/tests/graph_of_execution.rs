@@ -6,7 +6,7 @@ use taskscope_analysis::critical_path::critical_path;
 use taskscope_analysis::replay::{Change, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
-use taskscope_analysis::{ByState, book};
+use taskscope_analysis::{Ledger, StateEntry, Whose, book};
 use taskscope_event::models::omp;
 use taskscope_execution::Change::{Becomes, TaskCreated, ThreadWorks};
 use taskscope_execution::graph::{
@@ -224,18 +224,19 @@ fn the_critical_path_goes_through_a_device_to_who_submitted() {
     assert!(steps.windows(2).all(|pair| pair[0].2 == pair[1].1), "{steps:?}");
 }
 
-/// The time of each cause is the same by state and by task graph, as deep as states know it: `wait` is one sum, as what a state
-/// calls idle may be a wait for a ready task, and the states know no late ranks.
+/// The ledgers of states and of the task graph have the same entries, as deep as states know causes: `wait` is one sum, as what a
+/// state calls idle may be a wait for a ready task, and the states know no late ranks.
 fn check_states(execution: &Execution, causes: &Causes) {
-    let states: ByState = book(execution).by_state;
-    let known = |cause: &Cause| {
-        cause.category() == *cause
-            || !matches!(cause.category(), Cause::Wait) && cause.category() != Cause::Mpi
+    let known = |cause: Cause| match cause.category() {
+        Cause::Mpi if cause == Cause::MpiStart => cause,
+        category @ (Cause::Wait | Cause::Mpi) => category,
+        _ => cause,
     };
-    for cause in Cause::ALL.into_iter().filter(known).chain([Cause::MpiStart]) {
-        let by_state = states.iter().filter(|(state, _)| state.cause().is_in(cause));
-        assert_eq!(causes.total(cause), by_state.map(|(_, ns)| ns).sum::<u64>(), "{}", cause.name());
-    }
+    let is_counted = |of: &StateEntry| of.whose == Whose::Worker;
+    let states = book(execution).entries.spent.by(|entry| is_counted(&entry.of).then(|| known(entry.cause)));
+    assert_eq!(causes.entries.spent.by(|entry| Some(known(entry.cause))), states);
+    let Ledger { spent, charged } = &causes.entries;
+    assert_eq!(spent.by(|entry| Some(entry.cause)), charged.by(|entry| Some(entry.cause)));
 }
 
 /// Thread 0 creates a task and waits for it; thread 1 runs it from 300 to 900 and sleeps in it from 400 to 800.

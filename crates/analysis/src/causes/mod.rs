@@ -3,8 +3,9 @@
 //! Each instant of each worker has exactly one [`Cause`], in this order: its own activity first (lock, call,
 //! runtime, system), then the body of a task, then what its next task waited for. Where that is another
 //! worker's doing (create, depend, sync), the blame goes to what that worker does at that instant, or to whatever
-//! *it* waits for (mode `root` of [`slo`](crate::slo)). Causes sum to the capacity, rows of the table
-//! to their causes, and the SLOW view to the capacity again, all in whole nanoseconds.
+//! *it* waits for (mode `root` of [`slo`](crate::slo)). All tables are projections of one [`Ledger`], whose entries are leaves
+//! where those of states are inner nodes: causes sum to the capacity, rows of the table to their causes, and the SLOW view to
+//! the capacity again, all in whole nanoseconds.
 
 mod drain;
 mod ready;
@@ -12,9 +13,11 @@ mod ready;
 pub use ready::{ReadyTable, ReadyWork};
 
 use crate::blame::apportion;
+use crate::entries::Entries;
 use crate::fine::Share;
 use crate::forest::{Forest, Letter, Now};
 use crate::keys::{Keys, Who};
+use crate::ledger::{ByCause, Entry, Ledger};
 use crate::slo::{Deciding, deciding_inputs};
 use crate::timeline::{
     Limits, Segments, Timeline, Waits, activity_segments, piece_outside, time_outside, uniform_shares,
@@ -28,9 +31,6 @@ use std::collections::binary_heap::PeekMut;
 use taskscope_execution::graph::{ActivityKind, NONE, Piece, TaskGraph};
 use taskscope_execution::{Cause, NO_TIME};
 
-/// Nanoseconds by cause.
-pub type ByCause = [u64; Cause::ALL.len()];
-
 /// Time in one cause that is charged to one culprit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CauseRow {
@@ -42,6 +42,28 @@ pub struct CauseRow {
     pub symptom: Option<u32>,
     /// Nanoseconds.
     pub ns: u64,
+}
+
+/// What spent time, as a task graph knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GraphEntry {
+    /// Row of the worker.
+    pub worker: u32,
+    /// Who is charged; none where that is found by what other workers did meanwhile.
+    pub who: Option<Who>,
+    /// See [`CauseRow::symptom`].
+    pub symptom: Option<u32>,
+    /// The data that it waited for, where it waited for some.
+    pub data: Option<DataOf>,
+}
+
+/// Time that is charged, as a task graph knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GraphCharge {
+    /// Who.
+    pub who: Who,
+    /// See [`CauseRow::symptom`].
+    pub symptom: Option<u32>,
 }
 
 /// Data by the programmer's name for it, else by what made it.
@@ -99,9 +121,11 @@ pub struct Slow {
     pub contention_ns: u64,
 }
 
-/// Where the capacity went.
+/// Where the capacity went, and the sums that reports read again and again.
 #[derive(Clone, Debug)]
 pub struct Causes {
+    /// All entries, those of workers that are asked about.
+    pub entries: Ledger<GraphEntry, GraphCharge>,
     /// Sum of the lives of all workers that are asked about.
     pub capacity_ns: u64,
     /// These workers' time by cause; sums to the capacity.
@@ -145,7 +169,7 @@ pub fn book_causes_in(graph: &TaskGraph, (begin, end): (u64, u64)) -> Causes {
 }
 
 /// The cause of a worker at an instant, and its own key in it.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Position {
     cause: Cause,
     /// Own key; of no use where the cause is another worker's.
@@ -165,9 +189,7 @@ struct Booking<'a> {
     forest: Forest,
     keys: Keys,
     positions: Vec<Option<(Position, u64)>>,
-    own: FxHashMap<(Cause, u32, u32), u64>,
-    by_data: FxHashMap<(DataOf, Cause), u64>,
-    by_worker: Vec<ByCause>,
+    spent: FxHashMap<(u32, Position), u64>,
     ready: ReadyAxis,
     drain: DrainBlame,
     begin: u64,
@@ -195,9 +217,7 @@ impl<'a> Booking<'a> {
             forest: Forest::new(workers, startup, [true; 4]),
             keys,
             positions: vec![None; workers],
-            own: FxHashMap::default(),
-            by_data: FxHashMap::default(),
-            by_worker: vec![[0; Cause::ALL.len()]; workers],
+            spent: FxHashMap::default(),
             ready: ReadyAxis::new(graph.nodes.len()),
             drain: DrainBlame::new(workers),
             begin: graph.range().0,
@@ -283,9 +303,7 @@ impl<'a> Booking<'a> {
         self.forest.charges.clear();
         self.ready.restart(at);
         self.drain.restart(at);
-        self.own.clear();
-        self.by_data.clear();
-        self.by_worker.fill([0; Cause::ALL.len()]);
+        self.spent.clear();
     }
 
     /// When each task that had to wait for a worker became ready, and where.
@@ -370,14 +388,11 @@ impl<'a> Booking<'a> {
         let w = worker as usize;
         let Some((position, since)) = self.positions[w].take() else { return };
         let node = self.graph.workers[w].node;
-        self.by_worker[w][position.cause as usize] += now - since;
+        if now > since {
+            *self.spent.entry((worker, position)).or_default() += now - since;
+        }
         if follows_another(position.cause) {
             self.forest.weigh(worker, now, self.class(position), -1);
-        } else if now > since {
-            *self.own.entry((position.cause, position.key, position.symptom)).or_default() += now - since;
-        }
-        if let Some(data) = position.data.filter(|_| now > since) {
-            *self.by_data.entry((data, position.cause)).or_default() += now - since;
         }
         if position.cause.is_in(Cause::Wait) {
             self.ready.idle(node, now, position.cause, false);
@@ -493,22 +508,64 @@ impl<'a> Booking<'a> {
     }
 
     fn finish(mut self, last: u64) -> Causes {
-        let mut totals = [0; Cause::ALL.len()];
-        self.move_uniform_time();
-        for by_cause in &self.by_worker {
-            for (sum, ns) in totals.iter_mut().zip(by_cause) {
-                *sum += ns;
-            }
+        let spent = self.entries();
+        let mut by_worker = vec![[0; Cause::ALL.len()]; self.graph.workers.len()];
+        let mut by_cause = [0; Cause::ALL.len()];
+        for (entry, ns) in spent.iter() {
+            by_worker[entry.of.worker as usize][entry.cause as usize] += ns;
+            by_cause[entry.cause as usize] += ns;
         }
-        let mut charges: Vec<CauseRow> = (self.own.iter())
-            .filter(|((cause, ..), _)| *cause != Cause::WaitDrain)
-            .map(|((cause, key, symptom), ns)| CauseRow {
-                cause: *cause,
-                who: self.keys.who(*key as usize),
-                symptom: (*symptom != NONE).then_some(*symptom),
-                ns: *ns,
+        let charged = self.charged(&spent, &by_cause, last);
+        let rows: Vec<CauseRow> = (charged.largest_first().into_iter())
+            .map(|(Entry { cause, of: GraphCharge { who, symptom } }, ns)| CauseRow {
+                cause,
+                who,
+                symptom,
+                ns,
             })
             .collect();
+        let by_data = spent.by(|Entry { cause, of }| Some((*cause, of.data?)));
+        let by_data = by_data.largest_first().into_iter().map(|((cause, data), ns)| (data, cause, ns));
+        let (begin, end) = self.window;
+        let inside = |from: u64, to: u64| to.min(end).saturating_sub(from.max(begin));
+        let capacity = self.graph.selected_workers().map(|worker| inside(worker.begin, worker.end)).sum();
+        Causes {
+            capacity_ns: capacity,
+            by_cause,
+            slow: slow(&rows),
+            rows,
+            queues: self.queues(&by_worker),
+            by_data: by_data.collect(),
+            by_worker,
+            ready: self.ready.table,
+            entries: Ledger { spent, charged },
+        }
+    }
+
+    /// The time that workers spent.
+    fn entries(&mut self) -> Entries<Entry<GraphEntry>> {
+        let spent = std::mem::take(&mut self.spent);
+        let entry = |((worker, position), ns): ((u32, Position), u64)| {
+            let Position { cause, key, symptom, data } = position;
+            let is_own = !follows_another(cause) && cause != Cause::WaitDrain;
+            let who = is_own.then(|| self.keys.who(key as usize));
+            let of = GraphEntry { worker, who, symptom: (symptom != NONE).then_some(symptom), data };
+            (Entry { cause, of }, ns)
+        };
+        let spent = Entries::of(spent.into_iter().map(entry));
+        if self.uniform.is_empty() { spent } else { spent.moving(self.uniform_times()) }
+    }
+
+    /// What is charged with it. Shares of what others did meanwhile are rounded so that they sum to the time of their cause.
+    fn charged(
+        &mut self,
+        spent: &Entries<Entry<GraphEntry>>,
+        totals: &ByCause,
+        last: u64,
+    ) -> Entries<Entry<GraphCharge>> {
+        let charge = |cause, who, symptom| Entry { cause, of: GraphCharge { who, symptom } };
+        let own = spent.by(|Entry { cause, of }| of.who.map(|who| charge(*cause, who, of.symptom)));
+        let mut charges: Vec<(Entry<GraphCharge>, u64)> = own.iter().map(|(key, ns)| (*key, ns)).collect();
         let classes = self.graph.types.len() as u32 + 1;
         let mut followed: Vec<_> =
             self.forest.charges.iter().map(|(row, charged)| (*row, *charged)).collect();
@@ -518,10 +575,9 @@ impl<'a> Booking<'a> {
             let shares: Vec<u128> =
                 rows().map(|(_, c)| (((c.ns as i128) << 60) + c.fine).max(0) as u128).collect();
             let shared = rows().zip(shared_out(&shares, totals[cause as usize]));
-            charges.extend(shared.filter(|(_, ns)| *ns > 0).map(|(((key, class), _), ns)| {
+            charges.extend(shared.map(|(((key, class), _), ns)| {
                 let symptom = class % classes;
-                let symptom = (symptom + 1 < classes).then_some(symptom);
-                CauseRow { cause, who: self.keys.who(*key as usize), symptom, ns }
+                (charge(cause, self.keys.who(*key as usize), (symptom + 1 < classes).then_some(symptom)), ns)
             }));
         }
         let drained = totals[Cause::WaitDrain as usize];
@@ -531,39 +587,14 @@ impl<'a> Booking<'a> {
         let rest = drained - given.iter().sum::<u64>();
         let drains =
             shares.iter().zip(given).map(|((ty, _), ns)| (Who::Task(*ty), ns)).chain([(Who::Nobody, rest)]);
-        charges.extend(drains.filter(|(_, ns)| *ns > 0).map(|(who, ns)| CauseRow {
-            cause: Cause::WaitDrain,
-            who,
-            symptom: None,
-            ns,
-        }));
-        charges.sort_by_key(|c| (Reverse(c.ns), c.cause, c.who, c.symptom));
-        let (queues, by_data) = (self.queues(), self.by_data());
-        let (begin, end) = self.window;
-        let inside = |from: u64, to: u64| to.min(end).saturating_sub(from.max(begin));
-        let capacity = self.graph.selected_workers().map(|worker| inside(worker.begin, worker.end)).sum();
-        Causes {
-            capacity_ns: capacity,
-            by_cause: totals,
-            by_worker: self.by_worker,
-            slow: slow(&charges),
-            rows: charges,
-            queues,
-            by_data,
-            ready: self.ready.table,
-        }
-    }
-
-    fn by_data(&self) -> Vec<(DataOf, Cause, u64)> {
-        let mut rows: Vec<_> = self.by_data.iter().map(|((data, cause), ns)| (*data, *cause, *ns)).collect();
-        rows.sort_unstable_by_key(|(data, cause, ns)| (Reverse(*ns), *cause, *data));
-        rows
+        charges.extend(drains.map(|(who, ns)| (charge(Cause::WaitDrain, who, None), ns)));
+        Entries::of(charges)
     }
 
     /// The ready tasks of each node.
-    fn queues(&self) -> Vec<Queue> {
+    fn queues(&self, by_worker: &[ByCause]) -> Vec<Queue> {
         let mut queues = vec![Queue { longest_task: NONE, ..Queue::default() }; self.graph.nodes.len()];
-        for (worker, by_cause) in self.graph.workers.iter().zip(&self.by_worker) {
+        for (worker, by_cause) in self.graph.workers.iter().zip(by_worker) {
             queues[worker.node as usize].idle_ns += by_cause[Cause::WaitDispatch as usize];
         }
         let tasks = &self.graph.tasks;
@@ -589,10 +620,8 @@ impl<'a> Booking<'a> {
 
     /// Runtime work at unknown positions lies in task bodies; its amount is known, so it is moved. Of a part of a body that part
     /// is moved which the whole has up to the part's end without that up to its begin, so parts add up.
-    fn move_uniform_time(&mut self) {
-        if self.uniform.is_empty() {
-            return;
-        }
+    fn uniform_times(&self) -> Entries<(Entry<GraphEntry>, Entry<GraphEntry>)> {
+        let mut moves = Vec::new();
         let (graph, segments, (begin, end)) = (self.graph, self.segments, self.window);
         let outside = time_outside(graph, segments);
         let mut pieces: Vec<(usize, &Piece)> = Vec::new();
@@ -619,16 +648,14 @@ impl<'a> Booking<'a> {
                 continue;
             }
             let ty = graph.tasks.ty[task as usize];
-            let by_cause = &mut self.by_worker[worker];
-            by_cause[Cause::Work as usize] -= moved;
-            by_cause[Cause::Runtime as usize] += moved;
-            let (work, uniform) = (self.keys.number(Who::Task(ty)), self.keys.number(Who::Uniform(ty)));
-            if let Some(ns) = self.own.get_mut(&(Cause::Work, work, NONE)) {
-                *ns -= moved;
-            }
-            *self.own.entry((Cause::Runtime, uniform, ty)).or_default() += moved;
+            let entry = |cause, who, symptom| {
+                let of = GraphEntry { worker: worker as u32, who: Some(who), symptom, data: None };
+                Entry { cause, of }
+            };
+            let work = entry(Cause::Work, Who::Task(ty), None);
+            moves.push(((work, entry(Cause::Runtime, Who::Uniform(ty), Some(ty))), moved));
         }
-        self.own.retain(|_, ns| *ns > 0);
+        Entries::of(moves)
     }
 }
 

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use taskscope_analysis::causes::{ByCause, CauseRow, Causes, ReadyWork};
-use taskscope_analysis::{Letter, Who};
+use taskscope_analysis::causes::{CauseRow, Causes, ReadyWork};
+use taskscope_analysis::{ByCause, Letter, Who};
 use taskscope_cause::{Blamed, Cause};
 use taskscope_execution::graph::{Role, TaskGraph};
 
