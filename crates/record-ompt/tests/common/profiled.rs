@@ -39,6 +39,28 @@ impl Profiled {
         Profiled { command, directory }
     }
 
+    /// The same in virtual time (`programs/virtual_time.h`): all that is measured is exact, whoever has the CPUs.
+    pub fn in_virtual_time(program: &str, threads: u32, rate: &str, arguments: &[&str]) -> Option<Profiled> {
+        Some(Profiled::new(program, threads, rate, arguments)?.with_virtual_time())
+    }
+
+    /// Lets time pass only where the program says so.
+    pub fn with_virtual_time(mut self) -> Profiled {
+        let flags = ["-shared", "-fPIC", "-fno-openmp", "-pthread"];
+        let library = compile(Compiler::Clang, "virtual_time", &flags);
+        let mut preloaded = self.preloaded();
+        preloaded.push(":");
+        preloaded.push(library);
+        self.command.env("LD_PRELOAD", preloaded).env("TASKSCOPE_CLOCK", "kernel").env("KMP_BLOCKTIME", "0");
+        self
+    }
+
+    fn preloaded(&self) -> std::ffi::OsString {
+        let mut variables = self.command.get_envs();
+        let value = variables.find(|(name, _)| *name == "LD_PRELOAD").and_then(|(_, value)| value);
+        value.expect("the tool is preloaded").to_owned()
+    }
+
     /// Runs it to its end; the profile, and the size of its file.
     pub fn run(mut self) -> (Profile, u64) {
         let output = self.command.output().unwrap();

@@ -12,10 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "virtual_time.h"
+
 static double limit;
 static volatile double sink;
 
-static double now(void) {
+/* A step of its own: time may pass in it. */
+__attribute__((noinline)) static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
@@ -24,6 +27,13 @@ static double now(void) {
 static int asks;
 
 static void work(double milliseconds) {
+    if (virtual_work) {
+        uint64_t ns = (uint64_t)(milliseconds * 1e6);
+        if (!asks) return virtual_work(ns);
+        virtual_readings_take(ns / 20);
+        for (int reading = 0; reading < 20; reading++) sink += omp_get_wtime();
+        return virtual_readings_take(0);
+    }
     double sum = 0, until = now() + milliseconds;
     for (double end = omp_get_wtime() + milliseconds / 1e3; asks && omp_get_wtime() < end;) sum += 1;
     while (now() < until)
@@ -286,12 +296,15 @@ __attribute__((noinline)) void nested(void) {
 __attribute__((noinline)) void take_free_locks(void) {
     omp_lock_t lock;
     omp_init_lock(&lock);
+    /* In virtual time, time passes in the recorder's callbacks. */
+    if (virtual_work) virtual_readings_take(1000000);
     for (double until = now() + limit; now() < until;)
-        for (int i = 0; i < 100; i++) {
+        for (int i = 0; i < (virtual_work ? 1 : 100); i++) {
             omp_set_lock(&lock);
             sink += i;
             omp_unset_lock(&lock);
         }
+    if (virtual_work) virtual_readings_take(0);
     omp_destroy_lock(&lock);
 }
 

@@ -4,6 +4,8 @@
 #include <time.h>
 
 #pragma omp begin declare target
+#include "virtual_time.h"
+
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -11,6 +13,7 @@ static double now(void) {
 }
 
 static void work(double milliseconds) {
+    if (virtual_work) return virtual_work((uint64_t)(milliseconds * 1e6));
     double until = now() + milliseconds;
     while (now() < until) {}
 }
