@@ -226,7 +226,7 @@ pub(super) fn text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
     }
     for (cause, ns) in Cause::ALL.into_iter().zip(causes.by_cause).filter(|(_, ns)| *ns > 0) {
         let share = format::percent(ns, capacity);
-        let _ = write!(out, "   {:<14}{:>12}{share:>9}  ", cause.name(), format::time(ns));
+        let _ = write!(out, "   {:<18}{:>12}{share:>9}  ", cause.name(), format::time(ns));
         if cause.is_in(Cause::Wait) {
             let ready = causes.ready[cause as usize];
             let words = ReadyWork::ALL.iter().zip(ready).filter(|(_, part)| *part > 0);
@@ -258,10 +258,10 @@ pub(super) fn blame_text(graph: &TaskGraph, causes: &Causes, options: &CausesOpt
     let total: u64 = lost.iter().map(|charge| charge.ns).sum();
     let _ = writeln!(out, "  Who is to blame for {} of workers' time lost", format::time(total));
     for charge in lost.iter().take(options.top) {
-        let who = format::fit(&charge.who.label(graph), 44);
+        let who = format::fit(&charge.who.label(graph), 38);
         let share = format::percent(charge.ns, causes.capacity_ns);
         let _ =
-            write!(out, "   {:<12} {who:<44}{:>10}{share:>8}", charge.cause.name(), format::time(charge.ns));
+            write!(out, "   {:<18} {who:<38}{:>10}{share:>8}", charge.cause.name(), format::time(charge.ns));
         if let Some(ty) = charge.symptom.and_then(|ty| graph.types.get(ty as usize)) {
             let _ = write!(out, "  seen before or in {}", format::fit(&ty.name, 60));
         }

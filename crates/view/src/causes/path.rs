@@ -327,8 +327,8 @@ pub(super) fn path_text(
     let _ = writeln!(out, "  Critical path: what the end of the run waited for ({})", format::time(wall));
     let rows = by_cause(graph, &steps);
     for row in rows.iter().take(options.top) {
-        let (name, share) = (format::fit(&row.label(), 44), format::percent(row.ns, wall));
-        let _ = writeln!(out, "   {:<14}{name:<44}{:>12}{share:>9}", row.cause.name(), format::time(row.ns));
+        let (name, share) = (format::fit(&row.label(), 38), format::percent(row.ns, wall));
+        let _ = writeln!(out, "   {:<18} {name:<39}{:>12}{share:>9}", row.cause.name(), format::time(row.ns));
     }
     if rows.len() > options.top {
         let rest: u64 = rows[options.top..].iter().map(|row| row.ns).sum();

@@ -1,0 +1,274 @@
+//! Every name of a cause, a state, what is blamed or a pattern, in any output and in the documentation, is one of `causes.toml`.
+
+mod common;
+
+use common::{output, taskscope, text};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use taskscope_cause::{Blamed, Cause, Group, Pattern, State};
+use taskscope_view::explain;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What a name in a document must be.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Kind {
+    Cause,
+    Blamed,
+    Pattern,
+    /// A state, or what stands for several in call paths: a group of states, or what is blamed.
+    State,
+}
+
+impl Kind {
+    /// Of the value of a key.
+    fn of(key: &str) -> Option<Kind> {
+        Some(match key {
+            "cause" => Kind::Cause,
+            "blamed" => Kind::Blamed,
+            "pattern" => Kind::Pattern,
+            "state" | "blamed_state" | "wait" => Kind::State,
+            _ => return None,
+        })
+    }
+
+    /// Of the keys of the object of a key.
+    fn of_keys(key: &str) -> Option<Kind> {
+        Some(match key {
+            "causes" | "ready_work" => Kind::Cause,
+            "states" | "victims" => Kind::State,
+            _ => return None,
+        })
+    }
+
+    fn has(self, name: &str) -> bool {
+        match self {
+            Kind::Cause => Cause::named(name).is_some(),
+            Kind::Blamed => Blamed::named(name).is_some(),
+            Kind::Pattern => Pattern::named(name).is_some(),
+            Kind::State => {
+                State::named(name).is_some() || Group::named(name).is_some() || Blamed::named(name).is_some()
+            }
+        }
+    }
+}
+
+/// Files of control groups and of Paraver, which have dots as causes do.
+const FILES: [&str; 4] = ["cpu.max", "cpu.stat", "cpu.prv", "device.prv"];
+
+/// Names in outputs, and where each was met first.
+#[derive(Default)]
+struct Names(std::collections::BTreeMap<(Kind, String), String>);
+
+impl Names {
+    fn add(&mut self, kind: Kind, name: &str, place: &str) {
+        self.0.entry((kind, name.to_owned())).or_insert_with(|| place.to_owned());
+    }
+
+    fn add_document(&mut self, document: &Value, place: &str) {
+        match document {
+            Value::Array(rows) => rows.iter().for_each(|row| self.add_document(row, place)),
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    if let (Some(kind), Some(name)) = (Kind::of(key), value.as_str()) {
+                        self.add(kind, name, &format!("{place}, {key}"));
+                    }
+                    if let (Some(kind), Some(keys)) = (Kind::of_keys(key), value.as_object()) {
+                        keys.keys().for_each(|name| self.add(kind, name, &format!("{place}, {key}")));
+                    }
+                    if let Some(of_state) = state_of_key(key) {
+                        self.add(Kind::State, of_state, &format!("{place}, {key}"));
+                    }
+                    self.add_document(value, place);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Words with a dot after a category are causes, wherever they are.
+    fn add_text(&mut self, text: &str, place: &str) {
+        for word in text.split(|c: char| !(c.is_ascii_lowercase() || "._-".contains(c))) {
+            let word = word.trim_matches(|c| ".-_".contains(c));
+            let Some((category, leaf)) = word.split_once('.') else { continue };
+            let is_name = leaf.len() > 2 && !leaf.contains('_') && !FILES.contains(&word);
+            if is_name && Cause::named(category).is_some_and(|cause| cause.category() == cause) {
+                self.add(Kind::Cause, word, place);
+            }
+        }
+    }
+
+    /// Fails where a name is not in the vocabulary, or has no explanation.
+    fn check(&self) {
+        for ((kind, name), place) in &self.0 {
+            assert!(kind.has(name), "{place}: {name} is no {kind:?} of causes.toml");
+            assert!(
+                explain::find(name).iter().any(|row| row.name == name),
+                "{place}: {name} is not explained"
+            );
+        }
+    }
+}
+
+/// The state or group in a key of sums: of metrics of waiting, of totals of profiles.
+fn state_of_key(key: &str) -> Option<&str> {
+    let of_metric = ["taken_", "given_", "shared_"].iter().find_map(|family| key.strip_prefix(family));
+    let of_metric = of_metric.and_then(|rest| rest.strip_suffix("_ns")).filter(|rest| !rest.is_empty());
+    of_metric.or_else(|| key.strip_prefix("state.")).or_else(|| key.strip_prefix("no_cpu."))
+}
+
+/// Stored traces, and those of the corpus beside the project.
+fn traces(imported: &Path) -> Vec<PathBuf> {
+    let below = |directory: PathBuf| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(directory).into_iter().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    };
+    let corpus = root().join("../shared/corpus");
+    let mut traces = below(root().join("crates/cli/tests/traces"));
+    traces.extend(below(corpus.join("runtimes")).into_iter().map(|case| case.join("trace")));
+    traces.extend(below(corpus.join("ovni")).into_iter().map(|case| case.join("ovni")));
+    let mut cases = below(corpus.join("slo/cases"));
+    cases.push(root().join("crates/analysis/tests/cases/chain-of-idle-workers.json"));
+    cases.retain(|case| !case.ends_with("manifest.json"));
+    for (number, case) in cases.iter().enumerate() {
+        let trace = imported.join(number.to_string());
+        assert!(output(taskscope().arg("import").arg(case).arg("-o").arg(&trace)).status.success());
+        traces.push(trace);
+    }
+    traces.retain(|trace| trace.is_dir());
+    traces
+}
+
+const GRAPH: &str = "ledger,blame,data,queues,diagnosis,idle,path,pop,whatif";
+
+#[test]
+fn outputs_name_what_the_vocabulary_has() {
+    let imported = tempfile::tempdir().unwrap();
+    let mut names = Names::default();
+    let mut documents = 0;
+    for trace in traces(imported.path()) {
+        let trace = trace.to_str().unwrap();
+        for arguments in [
+            &["report", "--json", "--section", "all"][..],
+            &["report", "--json", "--section", GRAPH],
+            &["report", "--section", "all"],
+            &["report", "--section", GRAPH],
+            &["diff", "--json", trace],
+        ] {
+            let place = format!("taskscope {} {trace}", arguments.join(" "));
+            let printed = output(taskscope().args(arguments).arg(trace));
+            // Damaged traces of the corpus have no report.
+            if !printed.status.success() {
+                continue;
+            }
+            let printed = text(&printed.stdout);
+            names.add_text(&printed, &place);
+            if arguments.contains(&"--json") {
+                names.add_document(&serde_json::from_str(&printed).unwrap(), &place);
+                documents += 1;
+            }
+        }
+    }
+    assert!(documents > 10, "{documents}");
+    let kinds: BTreeSet<Kind> = names.0.keys().map(|(kind, _)| *kind).collect();
+    assert!([Kind::Cause, Kind::Blamed, Kind::State].iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
+    names.check();
+}
+
+/// Columns of tables whose title says that they have causes, states, what is blamed, or patterns; and words that are causes.
+#[test]
+fn the_documentation_names_what_the_vocabulary_has() {
+    let mut names = Names::default();
+    let mut cells = 0;
+    for page in pages() {
+        let place = page.display().to_string();
+        let mut columns: Vec<Option<Kind>> = Vec::new();
+        for line in std::fs::read_to_string(&page).unwrap().lines() {
+            // Settings and files of runtimes have dots, too, but no backquotes alone.
+            quoted(line).for_each(|words| names.add_text(words, &format!("{place}: {line}")));
+            if !line.starts_with('|') {
+                columns.clear();
+            } else if columns.is_empty() {
+                columns = line.split('|').map(|title| kind_of_column(title.trim())).collect();
+            } else {
+                let named = line.split('|').zip(&columns).filter_map(|(cell, kind)| Some((cell, (*kind)?)));
+                for (cell, kind) in named {
+                    names_in(cell).iter().for_each(|name| names.add(kind, name, &format!("{place}: {line}")));
+                    cells += 1;
+                }
+            }
+        }
+    }
+    assert!(cells > 20, "{cells}");
+    names.check();
+}
+
+#[test]
+fn the_table_of_groups_has_every_state_once() {
+    let page = std::fs::read_to_string(root().join("docs/report.md")).unwrap();
+    let table = page.split("| group | states |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| `"));
+    let listed: Vec<(String, String)> = rows
+        .flat_map(|line| {
+            let cells: Vec<&str> = line.split('|').collect();
+            let group = quoted(cells[1]).next().unwrap();
+            names_in(cells[2]).into_iter().map(|state| (group.to_owned(), state)).collect::<Vec<_>>()
+        })
+        .collect();
+    let grouped = Group::ALL.into_iter().flat_map(|group| {
+        let states = State::ALL.into_iter().filter(move |state| state.group() == group);
+        states.map(move |state| (group.name().to_owned(), state.name().to_owned()))
+    });
+    let (listed, grouped): (BTreeSet<_>, BTreeSet<_>) = (listed.into_iter().collect(), grouped.collect());
+    assert_eq!(listed, grouped);
+}
+
+/// Pages of the documentation.
+fn pages() -> Vec<PathBuf> {
+    let mut found = vec![root().join("docs"), root().join("README.md"), root().join("examples")];
+    let mut pages = Vec::new();
+    while let Some(path) = found.pop() {
+        if path.is_dir() {
+            found.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            pages.push(path);
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// What a column with this title names.
+fn kind_of_column(title: &str) -> Option<Kind> {
+    match title {
+        "state" | "states" => Some(Kind::State),
+        "cause" | "causes" => Some(Kind::Cause),
+        "blamed" => Some(Kind::Blamed),
+        "pattern" => Some(Kind::Pattern),
+        _ => None,
+    }
+}
+
+/// Names in a cell: the words in backquotes before a colon or the word pattern, without those in parentheses.
+fn names_in(cell: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let outside = cell.chars().filter(|c| {
+        depth += usize::from(*c == '(');
+        let is_outside = depth == 0;
+        depth = depth.saturating_sub(usize::from(*c == ')'));
+        is_outside
+    });
+    let outside: String = outside.collect();
+    let names = outside.split(':').next().and_then(|cell| cell.split("pattern").next());
+    quoted(names.unwrap_or_default()).map(str::to_owned).collect()
+}
+
+/// Words in backquotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
