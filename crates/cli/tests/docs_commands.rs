@@ -44,6 +44,7 @@ pages! {
     crashed: "howto/crashed.md",
     ovni_paraver: "howto/ovni-paraver.md",
     device_queues: "howto/device-queues.md",
+    openmp: "runtimes/openmp.md",
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl Block {
 /// Every page of the documentation, as paths.
 pub fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folders = ["", "docs", "docs/howto", "examples"];
+    let folders = ["", "docs", "docs/howto", "docs/runtimes", "examples"];
     let mut pages: Vec<PathBuf> = folders
         .iter()
         .flat_map(|folder| fs::read_dir(root.join(folder)).unwrap())
