@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use taskscope_profile::{Frame, FrameKind, NodeId, ROOT, Tree};
 
-use super::samples::Places;
+use super::places::Places;
 
 /// More contexts than these are not told apart from their creators'.
 const MAX_CONTEXTS: usize = 1 << 16;

@@ -5,9 +5,10 @@ use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 use super::contexts::{Contexts, body_of, descend, descend_path, expand};
 use super::idleness::Charge;
 use super::locks::{Blame, Place};
+use super::places::Places;
 use super::recent::Sampled;
 use super::rows::Sums;
-use super::samples::{Places, place_of_context};
+use super::samples::place_of_context;
 use super::waits::Settled;
 
 /// Paths and values between two collections.

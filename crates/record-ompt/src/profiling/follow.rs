@@ -5,14 +5,16 @@ use std::sync::Arc;
 use taskscope_event::models::samples::state;
 use taskscope_profile::{Marker, Metric};
 
-use super::account::{Account, Cause, Standing, Stretch};
+use super::account::{Account, Standing, Stretch};
+use super::cause::Cause;
 use super::counts::Counts;
 use super::idleness::{Charge, Idled, Role, SampleOf};
-use super::locks::{self, Blame, Held, marker};
+use super::locks::{self, Blame, Held, SHORTEST_NS, marker};
 use super::recent::Recent;
-use super::run::{self, Counted, Run};
+use super::run::{self, Counted};
 use super::teams::{self, JOIN};
-use super::waits::{InTeam, NO_WAIT, SHORTEST_NS, Settled, Wait, Waits};
+use super::waits::{InTeam, NO_WAIT, Settled, Wait, Waits};
+use super::workers::{self, Workers};
 use crate::abi::work;
 use crate::frames::{Open, Phase};
 use crate::mutexes::wait_state;
@@ -584,7 +586,7 @@ impl Moment<'_> {
         else {
             return;
         };
-        let all = run::current().into_iter().flat_map(Run::accounts);
+        let all = workers::current().into_iter().flat_map(Workers::accounts);
         let (waited, blame) = held.acquired((account, all), object, (context, path), at);
         counted.counts.count(|counts| {
             counts.add(context, Metric::ACQUISITIONS, u64::from(!*is_paused));

@@ -8,8 +8,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
-use super::idleness::EPOCHS;
-
+/// Epochs that are told apart; the last one does not end.
+pub const EPOCHS: usize = 64;
 /// Parts of a nanosecond that are kept.
 const PARTS: u64 = 256;
 

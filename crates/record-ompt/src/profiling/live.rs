@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::account::Cause;
+use super::cause::Cause;
 use super::run::{Run, Totals};
 
 /// Seconds between two lines.
@@ -44,7 +44,7 @@ fn line(Totals { wall, workers, sums, .. }: &Totals) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profiling::account::CAUSES;
+    use crate::profiling::cause::CAUSES;
     use crate::profiling::no_cpu::Moved;
 
     #[test]

@@ -22,9 +22,10 @@ use rustc_hash::FxHashMap;
 use taskscope_profile::Marker;
 
 use super::account::Account;
-use super::run::{self, Run};
-use super::waits::SHORTEST_NS;
+use super::workers::{self, Workers};
 
+/// Waits below this have no cause.
+pub const SHORTEST_NS: u64 = 1_000;
 /// Holders that a lock remembers, of which the older half is forgotten at a time.
 const HOLDERS: usize = 32;
 const SHARDS: usize = 64;
@@ -72,7 +73,7 @@ fn with_lock<R>(object: u64, use_lock: impl FnOnce(&mut Lock) -> R) -> Option<R>
         if let Ok(mut locks) = shard.try_lock() {
             let locks = locks.get_or_insert_default();
             if locks.len() >= LOCKS && !locks.contains_key(&object) {
-                let accounts = run::current().into_iter().flat_map(Run::accounts);
+                let accounts = workers::current().into_iter().flat_map(Workers::accounts);
                 let wanted: Vec<u64> = accounts.filter_map(|account| Some(account.wanted()?.0)).collect();
                 let is_held = |lock: &Lock| lock.holders.back().is_some_and(|last| last.released.is_none());
                 locks.retain(|object, lock| is_held(lock) || wanted.contains(object));

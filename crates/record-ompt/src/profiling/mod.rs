@@ -12,6 +12,7 @@
 
 mod account;
 mod callbacks;
+mod cause;
 mod contexts;
 mod counts;
 mod double_buffer;
@@ -24,24 +25,26 @@ mod live;
 mod locks;
 mod no_cpu;
 mod open_ends;
+mod places;
 mod recent;
 mod rows;
 mod run;
 mod samples;
 mod teams;
 mod waits;
+mod workers;
 mod write;
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-pub use account::Cause;
 pub use callbacks::callback_of;
+pub use cause::Cause;
 pub use contexts::{define_path, is_of_tasks};
 pub use follow::Follower;
 pub use idleness::{SampleOf, share_in_callback};
 pub use locks::destroyed;
 pub use recent::{Recent, Sampled};
-pub use run::{Counted, no_cpu};
+pub use run::{Counted, sample_no_cpu};
 pub use samples::{Sample, is_work};
 #[cfg_attr(test, allow(unused_imports, reason = "tests preload nothing"))]
 pub use write::write_before_exit;

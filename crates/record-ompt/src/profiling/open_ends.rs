@@ -6,15 +6,15 @@
 use taskscope_profile::{Marker, Tree};
 
 use super::counts::Counts;
-use super::locks::Blame;
-use super::run::Run;
+use super::locks::{Blame, SHORTEST_NS};
 use super::teams::{self, JOIN, Team};
-use super::waits::{SHORTEST_NS, Settled};
+use super::waits::Settled;
+use super::workers::Workers;
 
 /// Adds what threads wait for in such a way, as they will count it themselves. What they had counted before was collected.
-pub fn add(tree: &mut Tree, run: &Run) {
+pub fn add(tree: &mut Tree, workers: &Workers) {
     let mut counts = None;
-    for account in run.accounts() {
+    for account in workers.accounts() {
         let Some((number, since)) = account.waits_at_end() else { continue };
         teams::while_held(number, |team| {
             // It waits for the team that is held now, and not for one before that had its number.

@@ -3,28 +3,29 @@
 //! A forked child has a run of its own, which begins with its first thread: what it inherited is its
 //! parent's, and locks among that may be held for ever.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taskscope_profile::{FrameKind, Metric, Tree};
 use taskscope_record::{clock, os_time, own_threads, process};
 
-use super::account::{Account, CAUSES, Cause, Reading, Standing, Sums, book};
+use super::account::{Account, Reading, Standing};
+use super::cause::{CAUSES, Cause, Sums, book};
 use super::contexts::body_of;
 use super::counts::{Counts, merge_row};
 use super::double_buffer::DoubleBuffer;
 use super::files::Files;
 use super::housekeeping::Housekeeping;
-use super::idleness::{ByEpoch, EPOCHS, Late, Pool};
-use super::no_cpu::{Moved, Observed, Share, Watch};
+use super::idleness::{ByEpoch, Late};
+use super::integrals::EPOCHS;
+use super::no_cpu::{self, Moved, Observed, Share};
 use super::rows::Rows;
 use super::samples::SampleTree;
 use super::teams;
+use super::workers::Workers;
 use crate::sampler::most_workers;
 
-/// Threads at a time that waits can be charged to: so many that the memory comes from the system, which gives pages as they are used.
-const ACCOUNTS: usize = 1 << 14;
 /// Paths of a process; beyond, values count further out.
 const MOST_PATHS: usize = 1 << 20;
 
@@ -96,15 +97,12 @@ pub struct Run {
     /// Directory, and host and number of the process.
     pub place: Option<(PathBuf, String)>,
     files: OnceLock<Files>,
-    accounts: Box<[AtomicPtr<Account>]>,
-    /// One more than the largest place that was ever taken.
-    used: AtomicUsize,
     threads: Mutex<Vec<Arc<Counted>>>,
     merged: Mutex<Merged>,
     /// Held by who collects and writes.
     pub writing: Mutex<()>,
-    /// Its workers.
-    pub pool: Pool,
+    /// Its threads and workers.
+    pub workers: Workers,
     /// Their time without a CPU.
     pub no_cpu: Observed,
     pub housekeeping: Housekeeping,
@@ -129,8 +127,9 @@ fn of_process() -> &'static Run {
         let before = STARTING.load(Acquire);
         // Who was starting in a parent starts here no more.
         if before != pid && STARTING.compare_exchange(before, pid, AcqRel, Relaxed).is_ok() {
-            let run = Box::leak(Box::new(Run::new(pid)));
-            RUN.store(run, Release);
+            let run: &'static Run = Box::leak(Box::new(Run::new(pid)));
+            run.workers.make_current();
+            RUN.store(core::ptr::from_ref(run).cast_mut(), Release);
             run.housekeeping.start(run);
             return run;
         }
@@ -145,14 +144,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A sample of the calling thread comes: looks at its time without a CPU, and at times at that of all workers. `late_ns` is how
 /// late the sample is, if that is known. Returns the part of its work since the sample before which had no CPU.
 /// Async-signal-safe, while nothing of the thread changes.
-pub fn no_cpu(counted: &Counted, late_ns: Option<u64>) -> Option<Share> {
+pub fn sample_no_cpu(counted: &Counted, late_ns: Option<u64>) -> Option<Share> {
     let run = current().filter(|run| run.no_cpu.is_wanted())?;
     let account = counted.account;
     if let Some((cause, late_ns)) = account.activity(teams::over_since).zip(late_ns) {
         run.no_cpu.sampled(cause, late_ns);
     }
     let share = run.read_no_cpu(account, true);
-    if run.no_cpu.is_due(clock::now(), run.used.load(Relaxed) as u64) {
+    if run.no_cpu.is_due(clock::now(), run.workers.used()) {
         run.close_window();
     }
     share
@@ -206,9 +205,6 @@ impl Run {
             began,
             place: process::place(),
             files: OnceLock::new(),
-            // SAFETY: null pointers are all zero. So the memory is there only as far as it is used.
-            accounts: unsafe { Box::new_zeroed_slice(ACCOUNTS).assume_init() },
-            used: AtomicUsize::new(0),
             threads: Mutex::default(),
             merged: Mutex::new(Merged {
                 tree: Tree::growing_to(MOST_PATHS),
@@ -219,7 +215,7 @@ impl Run {
                 is_written: false,
             }),
             writing: Mutex::default(),
-            pool: Pool::new(began),
+            workers: Workers::new(began),
             no_cpu: Observed::new(began, os_time::is_wanted()),
             housekeeping: Housekeeping::default(),
         }
@@ -240,7 +236,7 @@ impl Run {
         let samples = DoubleBuffer::new(SampleTree::without_memory(), SampleTree::without_memory());
         samples.count(SampleTree::prepare);
         let counted = Arc::new(Counted {
-            account: self.new_account(),
+            account: self.workers.new_account(self.no_cpu.is_wanted()),
             samples,
             counts: DoubleBuffer::new(Counts::new(), Counts::without_memory()),
             rows: Rows::new(),
@@ -268,50 +264,18 @@ impl Run {
             merged.workers += 1;
             add(&mut merged.ended, &reading.sums);
             book(&mut merged.ended, Cause::NotStarted, reading.began.saturating_sub(self.began));
-            add(&mut merged.late, &self.pool.late(reading.began));
+            add(&mut merged.late, &self.workers.pool.late(reading.began));
             // Grows with the run: what is missing to its end is added when that is known.
             book(&mut merged.ended, Cause::Ended, now.saturating_sub(self.began).wrapping_neg());
         }
-        self.free_account(counted.account);
-    }
-
-    fn new_account(&self) -> &'static Account {
-        let mut account = Box::new(Account::new(clock::now()));
-        if self.no_cpu.is_wanted() {
-            account.watch = Watch::begin();
-        }
-        let account: &'static Account = Box::leak(account);
-        let pointer = core::ptr::from_ref(account).cast_mut();
-        for (index, place) in self.accounts.iter().enumerate() {
-            if place.load(Relaxed).is_null()
-                && place.compare_exchange(core::ptr::null_mut(), pointer, Release, Relaxed).is_ok()
-            {
-                self.used.fetch_max(index + 1, Release);
-                break;
-            }
-        }
-        account
-    }
-
-    fn free_account(&self, account: &'static Account) {
-        let pointer = core::ptr::from_ref(account).cast_mut();
-        if let Some(place) = self.accounts.iter().find(|place| place.load(Relaxed) == pointer) {
-            place.store(core::ptr::null_mut(), Release);
-        }
-    }
-
-    /// The accounts of the threads that live.
-    pub fn accounts(&self) -> impl Iterator<Item = &'static Account> {
-        let used = self.accounts.get(..self.used.load(Acquire)).unwrap_or_default();
-        // SAFETY: null, or a leaked box.
-        used.iter().filter_map(|place| unsafe { place.load(Acquire).as_ref() })
+        self.workers.free_account(counted.account);
     }
 
     /// Whether it is that of a worker. A process whose threads have done nothing of OpenMP's has one, its initial thread.
     fn counts(&self, reading: &Reading) -> bool {
         match reading.standing {
             Standing::Worker => true,
-            Standing::Initial => !self.pool.has_begun(),
+            Standing::Initial => !self.workers.pool.has_begun(),
             Standing::Other => false,
         }
     }
@@ -319,7 +283,7 @@ impl Run {
     /// Reads a thread's time without a CPU; with `is_own`, that of the calling one. Async-signal-safe; on the thread itself not
     /// while its account changes.
     fn read_no_cpu(&self, account: &Account, is_own: bool) -> Option<Share> {
-        account.watch.read(is_own, account, (clock::now, teams::over_since), &self.no_cpu, |reading| {
+        no_cpu::read(is_own, account, (clock::now, teams::over_since), &self.no_cpu, |reading| {
             self.counts(reading)
         })
     }
@@ -330,7 +294,7 @@ impl Run {
             return;
         }
         self.no_cpu.close(most_workers(), clock::now, || {
-            for account in self.accounts() {
+            for account in self.workers.accounts() {
                 self.read_no_cpu(account, false);
             }
         });
@@ -362,20 +326,20 @@ impl Run {
         let (mut sums, mut late, mut workers) = (merged.ended, merged.late, merged.workers);
         let wall = now.saturating_sub(self.began);
         book(&mut sums, Cause::Ended, workers * wall);
-        for account in self.accounts() {
+        for account in self.workers.accounts() {
             let reading = account.read(now, teams::over_since);
             if self.counts(&reading) {
                 workers += 1;
                 book(&mut sums, Cause::NotStarted, reading.began.saturating_sub(self.began));
                 add(&mut sums, &reading.sums);
-                add(&mut late, &self.pool.late(reading.began));
+                add(&mut late, &self.workers.pool.late(reading.began));
             }
         }
         drop(merged);
         let mut moved = self.no_cpu.moved();
         moved.add(&self.not_started(&sums));
         moved.take_from(&mut sums);
-        Totals { wall, workers, sums, moved, late: self.pool.all_late(&late, now) }
+        Totals { wall, workers, sums, moved, late: self.workers.pool.all_late(&late, now) }
     }
 
     /// Takes what the threads have counted; what one is just counting into stays for the next time.

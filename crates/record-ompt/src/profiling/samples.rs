@@ -1,12 +1,12 @@
 //! Samples of a thread: a tree that the handler counts into.
 
 use taskscope_event::models::samples::state;
-use taskscope_profile::{Frame, FrameKind, Marker, Metric, NO_MODULE, NodeId, ROOT, Tree};
+use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 
 use super::contexts::{body_of, expand};
 use super::idleness::{self, Idled};
 use super::locks::marker;
-use crate::sampler::code_map::{self, Along, CodeMap, NO_PLACE};
+use super::places::Places;
 use crate::task_stacks::levels::Levels;
 
 /// Paths and values between two collections.
@@ -126,30 +126,6 @@ impl SampleTree {
         if let Some(idled) = &sample.idled {
             idleness::add_sample(tree, code, idled);
         }
-    }
-}
-
-/// Where the addresses of a path lie, one after the other.
-pub struct Places(Option<Along<'static>>);
-
-impl Places {
-    /// As of what is loaded now.
-    pub fn now() -> Places {
-        Places(code_map::current().map(CodeMap::along))
-    }
-
-    /// The frame of an address.
-    pub fn frame(&mut self, kind: FrameKind, address: u64) -> Frame {
-        match self.0.as_mut().map_or(NO_PLACE, |along| along.place(address)) {
-            (u32::MAX, _) => Frame { kind, module: NO_MODULE, offset: address },
-            (module, offset) => Frame { kind, module, offset },
-        }
-    }
-
-    /// That of one of a stack's addresses; all but the innermost are return addresses.
-    pub fn frame_of(&mut self, kind: FrameKind, addresses: &[u64], index: usize) -> Frame {
-        let address = addresses.get(index).copied().unwrap_or(0);
-        self.frame(kind, address.wrapping_sub(u64::from(index > 0)))
     }
 }
 

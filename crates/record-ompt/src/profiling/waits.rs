@@ -19,13 +19,10 @@ use taskscope_profile::Marker;
 
 use super::account::Account;
 use super::contexts;
-use super::locks::{Blame, Place};
+use super::locks::{Blame, Place, SHORTEST_NS};
 use super::recent::Recent;
-use super::run::{self, Run};
 use super::teams::{self, Team};
-
-/// Waits below this have no cause.
-pub const SHORTEST_NS: u64 = 1_000;
+use super::workers::{self, Workers};
 
 /// Nor have parts of a wait for tasks below this: LLVM's runtime yields to the system after a task, which takes up to a
 /// microsecond with nobody to wait for.
@@ -218,7 +215,7 @@ impl Waits {
         }
         wait.is_long |= wait.taken >= SHORTEST_NS;
         if !is_device {
-            wait.charge((since, at), run::current(), own, &mut self.blame);
+            wait.charge((since, at), workers::current(), own, &mut self.blame);
         }
     }
 
@@ -259,7 +256,7 @@ impl Wait {
     /// Charges a part to the last to arrive and to tasks.
     #[cold]
     #[inline(never)]
-    fn charge(&mut self, part: (u64, u64), run: Option<&Run>, own: &Account, blame: &mut Vec<Blame>) {
+    fn charge(&mut self, part: (u64, u64), workers: Option<&Workers>, own: &Account, blame: &mut Vec<Blame>) {
         let (since, at) = part;
         let mut rest = at.saturating_sub(since);
         if let Some((team, barrier)) = self.team() {
@@ -268,22 +265,22 @@ impl Wait {
             self.pending += before;
             rest -= before;
         }
-        self.charge_tasks(rest, part, (run, own), blame);
+        self.charge_tasks(rest, part, (workers, own), blame);
     }
 
-    /// Charges tasks of others: those that run, else the one that ended last in this part. The other way round where the wait
-    /// may be over while others run.
+    /// Charges tasks of others: those that workers, else the one that ended last in this part. The other way round where the wait
+    /// may be over while others workers.
     fn charge_tasks(
         &self,
         ns: u64,
         (since, until): (u64, u64),
-        (run, own): (Option<&Run>, &Account),
+        (workers, own): (Option<&Workers>, &Account),
         blame: &mut Vec<Blame>,
     ) {
-        let Some(run) = run.filter(|_| ns >= SHORTEST_NS) else { return };
+        let Some(workers) = workers.filter(|_| ns >= SHORTEST_NS) else { return };
         let of_mine = |context: u32| context != 0 && contexts::may_descend(context, self.context);
         let (mut running, mut last) = (0, (0, 0));
-        for account in run.accounts().filter(|account| !core::ptr::eq(*account, own)) {
+        for account in workers.accounts().filter(|account| !core::ptr::eq(*account, own)) {
             let (runs, ended, ended_at) = account.tasks();
             running += u64::from(of_mine(runs));
             if ended_at > last.0 && (since..=until).contains(&ended_at) && of_mine(ended) {
@@ -296,7 +293,7 @@ impl Wait {
         let mut left = ns;
         if running > 0 {
             // Tasks may have ended meanwhile: of those that are still met, each gets its part.
-            for account in run.accounts().filter(|account| !core::ptr::eq(*account, own)) {
+            for account in workers.accounts().filter(|account| !core::ptr::eq(*account, own)) {
                 let runs = account.tasks().0;
                 if left > 0 && running > 0 && of_mine(runs) {
                     let part = left / running;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use taskscope_profile::{Marker, Metric, Process, Profile, Tree, key, move_to};
 use taskscope_record::{clock, cpus};
 
-use super::account::Cause;
+use super::cause::Cause;
 use super::idleness;
 use super::open_ends;
 use super::run::{Run, Totals, current};
@@ -67,9 +67,9 @@ pub(super) fn write(run: &Run, finished: bool) {
     let all = run.totals();
     let idle = IDLE.iter().map(|cause| all.whole(*cause)).sum();
     let period_ns = settings().map_or(0, |settings| settings.period_ns);
-    open_ends::add(&mut tree, run);
-    idleness::add_unsampled(&mut tree, run, clock::now(), period_ns);
-    idleness::settle(&mut tree, &run.pool, idle, &all.late);
+    open_ends::add(&mut tree, &run.workers);
+    idleness::add_unsampled(&mut tree, &run.workers, clock::now(), period_ns);
+    idleness::settle(&mut tree, &run.workers.pool, idle, &all.late);
     move_blame(&mut tree, &all);
     let profile = Profile {
         processes: vec![describe(run, name, all.wall, threads, finished)],

@@ -10,7 +10,7 @@ use super::levels::{Entry, Stack};
 use super::undeferred::Undeferred;
 use super::{check, regions};
 use crate::control;
-use crate::profiling::{Sample, SampleOf, Sampled, is_work, no_cpu, share_in_callback};
+use crate::profiling::{Sample, SampleOf, Sampled, is_work, sample_no_cpu, share_in_callback};
 use crate::sampler::alternate::Alternate;
 use crate::sampler::walk::{ROOM, interrupted_registers, stack_pointer_here};
 use crate::sampler::{Clock, code_map, signal};
@@ -184,7 +184,7 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         let goes_on = usize::from(level.frames.1) == memory.levels.addresses().len();
         let is_cut = goes_on && !memory.frames.reached_root;
         // The account of a thread in a callback may be half changed. A call that the signal was kept away from makes it late.
-        let no_cpu = if in_callback { None } else { no_cpu(counted, late_ns.filter(|_| called == 0)) };
+        let no_cpu = if in_callback { None } else { sample_no_cpu(counted, late_ns.filter(|_| called == 0)) };
         // By CPU time, a sample stands for none without a CPU.
         let no_cpu = no_cpu.filter(|_| is_work(state) && sampler.settings.clock == Clock::Wall);
         let no_cpu_ns = no_cpu.map_or(0, |share| share.part_of(weight));

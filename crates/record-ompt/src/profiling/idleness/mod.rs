@@ -26,6 +26,6 @@ mod pool;
 mod role;
 mod weights;
 
-pub use pool::{ByEpoch, EPOCHS, Late, Pool};
+pub use pool::{ByEpoch, Late, Pool};
 pub use role::{Charge, Role, SampleOf, add_unsampled, share_in_callback};
 pub use weights::{Idled, add_sample, settle};

@@ -2,12 +2,11 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
-use crate::profiling::account::{Account, Cause};
-use crate::profiling::integrals::{Integrals, Seen};
+use crate::profiling::account::Account;
+use crate::profiling::cause::Cause;
+use crate::profiling::integrals::{EPOCHS, Integrals, Seen};
 use crate::profiling::teams;
 
-/// Epochs that are told apart; the last one does not end.
-pub const EPOCHS: usize = 64;
 /// Workers that begin within this time, nanoseconds, end one epoch.
 pub(super) const SHORTEST_EPOCH_NS: u64 = 1_000_000;
 

@@ -6,11 +6,12 @@ use taskscope_profile::{NodeId, Tree};
 
 use super::pool::Pool;
 use super::weights::{Idled, KNOWN, Kind, Owed, SAMPLED, Weights, add_sample, add_to_nobody};
-use crate::profiling::account::{Account, Cause, Spent};
+use crate::profiling::account::{Account, Spent};
+use crate::profiling::cause::Cause;
 use crate::profiling::integrals::Share;
 use crate::profiling::locks::Place;
 use crate::profiling::recent::{Recent, Sampled};
-use crate::profiling::run::{self, Run};
+use crate::profiling::workers::{self, Workers};
 use crate::profiling::{contexts, teams};
 
 /// Looks at all workers in a sampling period, at most: of handlers, and where threads leave what they did.
@@ -23,7 +24,7 @@ const LONG_WITHOUT_SAMPLE: u64 = 8;
 #[derive(Default)]
 pub struct Role {
     /// Of which run it is a worker, if of any. A forked child's is another one.
-    run: Option<&'static Run>,
+    workers: Option<&'static Workers>,
     is_root: bool,
     /// It does not count, as its recording is paused.
     is_paused: bool,
@@ -157,31 +158,31 @@ impl Stretch {
 impl Role {
     /// The thread is of this kind from now on. Says whether it is a root, and was none.
     pub fn set(&mut self, account: &Account, is_worker: bool, is_root: bool, at: u64) -> bool {
-        if (is_worker, is_root) == (self.run.is_some(), self.is_root) {
+        if (is_worker, is_root) == (self.workers.is_some(), self.is_root) {
             return false;
         }
         self.pause(false);
-        if let Some(run) = self.run.take() {
-            run.pool.end(self.is_root, false);
+        if let Some(workers) = self.workers.take() {
+            workers.pool.end(self.is_root, false);
         }
-        if let Some(run) = run::current().filter(|_| is_worker) {
+        if let Some(workers) = workers::current().filter(|_| is_worker) {
             let began = account.began();
-            run.pool.begin(is_root, began);
-            account.taken.set(run.pool.sampled.taken_now(run.pool.epoch()), at);
+            workers.pool.begin(is_root, began);
+            account.taken.set(workers.pool.sampled.taken_now(workers.pool.epoch()), at);
             self.stretch.begin(account, began, Spent::default());
             if !is_root {
                 account.serial.pause();
             }
-            self.run = Some(run);
+            self.workers = Some(workers);
         }
         self.is_root = is_root;
-        is_root && self.run.is_some()
+        is_root && self.workers.is_some()
     }
 
     /// Its recording is paused, or goes on.
     pub fn pause(&mut self, paused: bool) {
-        if let Some(run) = self.run.filter(|_| paused != self.is_paused) {
-            run.pool.pause(paused);
+        if let Some(workers) = self.workers.filter(|_| paused != self.is_paused) {
+            workers.pool.pause(paused);
             self.is_paused = paused;
         }
     }
@@ -189,8 +190,8 @@ impl Role {
     /// The thread ends.
     pub fn end(&mut self) {
         self.pause(false);
-        if let Some(run) = self.run {
-            run.pool.end(self.is_root, true);
+        if let Some(workers) = self.workers {
+            workers.pool.end(self.is_root, true);
         }
         *self = Role::default();
     }
@@ -206,7 +207,7 @@ impl Role {
         period_ns: u64,
         mut give: impl FnMut(Charge<'_>),
     ) {
-        let Some(Run { pool, .. }) = self.run.filter(|_| self.is_root) else { return };
+        let Some(Workers { pool, .. }) = self.workers.filter(|_| self.is_root) else { return };
         let stretch = &mut self.stretch;
         let [work, nobodys] = stretch.look(pool, account, at);
         let mut give = |charge: Charge<'_>| {
@@ -233,7 +234,7 @@ impl Role {
     /// The thread, in no team, has waited so long for a device, which worked for the construct at `place`: what others idled
     /// meanwhile. Beside another root, samples tell.
     pub fn device_worked(&self, waited: u64, at: u64, place: Place) -> Option<Charge<'static>> {
-        let pool = &self.run.filter(|_| self.is_root)?.pool;
+        let pool = &self.workers.filter(|_| self.is_root)?.pool;
         let owed = Owed { epoch: pool.epoch(), weights: Weights::of(waited, pool.others()) };
         (pool.has_one_root_until() > at).then_some(Charge::known(owed, To::Place(place)))
     }
@@ -241,7 +242,7 @@ impl Role {
     /// A region that the thread forked outside of any team is over, or a pause: what was put off before workers began that are
     /// there now is charged to the fork.
     pub fn joined(&mut self, account: &Account, at: u64, give: impl FnOnce(Charge<'_>)) {
-        let Some(Run { pool, .. }) = self.run.filter(|_| self.is_root) else { return };
+        let Some(Workers { pool, .. }) = self.workers.filter(|_| self.is_root) else { return };
         self.stretch.begin(account, at, account.spent(at));
         let ended = self.stretch.put_off(Owed { epoch: pool.epoch(), ..Owed::default() });
         if ended != Owed::default() {
@@ -260,13 +261,13 @@ impl Role {
         period_ns: u64,
         mut give: impl FnMut(Charge<'_>),
     ) {
-        let Some(run) = self.run else { return };
-        let pool = &run.pool;
+        let Some(workers) = self.workers else { return };
+        let pool = &workers.pool;
         if self.is_known(is_in_team, at) {
             return pool.sampled.pass(at, period_ns / LOOKS_BETWEEN);
         }
         let epoch = pool.epoch();
-        pool.sampled.advance(at, period_ns / LOOKS_BETWEEN, epoch, || pool.look(run.accounts(), at));
+        pool.sampled.advance(at, period_ns / LOOKS_BETWEEN, epoch, || pool.look(workers.accounts(), at));
         if at.saturating_sub(account.taken.at()) < period_ns / LOOKS {
             return;
         }
@@ -281,14 +282,16 @@ impl Role {
 
     /// The thread, which has idled, begins to work in a team.
     pub fn enters(&self, account: &Account, at: u64) {
-        if let Some(Run { pool, .. }) = self.run {
+        if let Some(Workers { pool, .. }) = self.workers {
             account.taken.set(pool.sampled.taken_now(pool.epoch()), at);
         }
     }
 
     /// Whether what others idle beside it is known without samples.
     fn is_known(&self, is_in_team: bool, at: u64) -> bool {
-        self.is_root && !is_in_team && self.run.is_some_and(|Run { pool, .. }| pool.has_one_root_until() > at)
+        self.is_root
+            && !is_in_team
+            && self.workers.is_some_and(|Workers { pool, .. }| pool.has_one_root_until() > at)
     }
 
     /// The thread was sampled at `at`, and was in what is sampled for `longest` at most: its part in the idleness of others.
@@ -301,9 +304,9 @@ impl Role {
         (at, longest): (u64, u64),
         period_ns: u64,
     ) -> Option<Idled> {
-        let run = self.run?;
-        let (pool, epoch) = (&run.pool, run.pool.epoch());
-        pool.sampled.advance(at, period_ns / LOOKS, epoch, || pool.look(run.accounts(), at));
+        let workers = self.workers?;
+        let (pool, epoch) = (&workers.pool, workers.pool.epoch());
+        pool.sampled.advance(at, period_ns / LOOKS, epoch, || pool.look(workers.accounts(), at));
         let share = take(pool, account, epoch, at);
         let is_charged = matches!(of, SampleOf::Work | SampleOf::Device);
         let sampled = Some(share).filter(|_| is_charged && !self.is_known(is_in_team, at));
@@ -325,7 +328,7 @@ impl Role {
 /// What a sample is charged with that stands for the `ns` before `at` and comes in a callback of serial code, where the thread cannot
 /// be looked at. Async-signal-safe.
 pub fn share_in_callback(account: &Account, at: u64, ns: u64) -> Option<Idled> {
-    let pool = &run::current()?.pool;
+    let pool = &workers::current()?.pool;
     if pool.has_one_root_until() <= at {
         return None;
     }
@@ -344,10 +347,10 @@ fn take(pool: &Pool, account: &Account, epoch: usize, at: u64) -> Share {
 
 /// What threads will be charged with that work for much longer than a period without a sample, in a call that is not
 /// interrupted: at their tasks, or, outside of any, at no path that is known.
-pub fn add_unsampled(tree: &mut Tree, run: &Run, now: u64, period_ns: u64) {
-    let (pool, epoch) = (&run.pool, run.pool.epoch());
-    pool.sampled.advance(now, period_ns / LOOKS, epoch, || pool.look(run.accounts(), now));
-    for account in run.accounts() {
+pub fn add_unsampled(tree: &mut Tree, workers: &Workers, now: u64, period_ns: u64) {
+    let (pool, epoch) = (&workers.pool, workers.pool.epoch());
+    pool.sampled.advance(now, period_ns / LOOKS, epoch, || pool.look(workers.accounts(), now));
+    for account in workers.accounts() {
         let since = account.since().max(account.taken.at());
         let Some(cause) = account.activity(teams::over_since).filter(|cause| cause.is_useful()) else {
             continue;

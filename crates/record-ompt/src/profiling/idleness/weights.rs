@@ -139,7 +139,7 @@ fn divide(tree: &mut Tree, owed: u64, mut weights: impl FnMut(&mut Tree, Kind) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profiling::idleness::EPOCHS;
+    use crate::profiling::integrals::EPOCHS;
 
     #[test]
     fn idleness_is_divided_by_the_weights_of_its_epoch() {

@@ -1,6 +1,6 @@
 //! What follows from sums: pure functions of times by cause.
 
-use crate::profiling::account::{CAUSES, Cause, Sums};
+use crate::profiling::cause::{CAUSES, Cause, Sums};
 
 /// Time by cause that is not that cause's, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

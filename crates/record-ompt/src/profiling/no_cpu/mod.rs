@@ -10,10 +10,12 @@
 //! Waiting is divided in each window ([`estimate`]), so sums by cause stay exact, and parts of them are estimates.
 
 mod estimate;
+mod watch;
 mod window;
 
 pub use estimate::Moved;
-pub use window::{Observed, Share, Watch};
+pub use watch::Watch;
+pub use window::{Observed, Share, read};
 
 /// A signal that arrives so much later than its timer expires, nanoseconds, found its thread without a CPU.
 pub const LATE_NS: u64 = 200_000;

@@ -8,33 +8,13 @@ use taskscope_record::cpus::{Cgroups, Mask, Throttled};
 use taskscope_record::thread_sums::ThreadSums;
 
 use super::estimate::{Moved, divide, estimate, own_delays};
-use crate::profiling::account::{Account, CAUSES, Cause, Reading, Sums, book};
+use super::watch::Last;
+use crate::profiling::account::{Account, Reading};
+use crate::profiling::cause::{CAUSES, Cause, Sums, book};
 
 /// A handler closes no window that is shorter, nanoseconds, for each [`THREADS`] threads that it has to read.
 const SHORTEST_NS: u64 = 100_000_000;
 const THREADS: u64 = 8;
-
-/// What was read of a thread. That of a thread that is not watched reads nothing.
-#[derive(Default)]
-pub struct Watch {
-    os_tid: i32,
-    /// Somebody reads: the thread's handler, that of another thread, or who writes a profile.
-    busy: AtomicBool,
-    last: UnsafeCell<Last>,
-}
-
-/// The reading before, and what the thread had spent by then.
-#[derive(Default)]
-struct Last {
-    stat: ThreadSums,
-    sums: Sums,
-    is_known: bool,
-    /// Time in a cause that is taken for a delay which had not ended when another thread read.
-    pending: (u64, Option<Cause>),
-}
-
-// SAFETY: only who has set `busy` touches `last`.
-unsafe impl Sync for Watch {}
 
 /// The part of some work that had no CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,85 +30,64 @@ impl Share {
     }
 }
 
-impl Watch {
-    /// Begins to watch the calling thread.
-    pub fn begin() -> Watch {
-        let os_tid = taskscope_record::thread::os_tid();
-        let stat = ThreadSums::read(os_tid);
-        let is_known = stat.is_some();
-        let last = Last { stat: stat.unwrap_or_default(), is_known, ..Last::default() };
-        Watch { os_tid, busy: AtomicBool::new(false), last: UnsafeCell::new(last) }
-    }
-
-    /// Reads the thread's sums and adds its time since the reading before to those of the workers, if it `counts` as one. Returns
-    /// the part of its work in that time which had no CPU. `None` where nothing could be read, or somebody else reads. `is_own`
-    /// says that the thread itself reads, which has a CPU then. Async-signal-safe; on the thread itself not while its account
-    /// changes.
-    pub fn read(
-        &self,
-        is_own: bool,
-        account: &Account,
-        (now, idle_since): (impl Fn() -> u64, impl Fn(u32) -> Option<u64>),
-        workers: &Observed,
-        counts: impl Fn(&Reading) -> bool,
-    ) -> Option<Share> {
-        if self.busy.swap(true, Acquire) {
-            return None;
-        }
-        // SAFETY: this thread has set `busy`.
-        let last = unsafe { &mut *self.last.get() };
-        let share = last.read((self.os_tid, is_own), account, (now, idle_since), workers, counts);
-        self.busy.store(false, Release);
-        share
-    }
+/// Reads the thread's sums and adds its time since the reading before to those of the workers, if it `counts` as one. Returns
+/// the part of its work in that time which had no CPU. `None` where nothing could be read, or somebody else reads. `is_own`
+/// says that the thread itself reads, which has a CPU then. Async-signal-safe; on the thread itself not while its account
+/// changes.
+pub fn read(
+    is_own: bool,
+    account: &Account,
+    times: (impl Fn() -> u64, impl Fn(u32) -> Option<u64>),
+    workers: &Observed,
+    counts: impl Fn(&Reading) -> bool,
+) -> Option<Share> {
+    account.watch.with_last(|last| read_since(last, is_own, account, times, workers, counts))
 }
 
-impl Last {
-    fn read(
-        &mut self,
-        (os_tid, is_own): (i32, bool),
-        account: &Account,
-        (now, idle_since): (impl Fn() -> u64, impl Fn(u32) -> Option<u64>),
-        workers: &Observed,
-        counts: impl Fn(&Reading) -> bool,
-    ) -> Option<Share> {
-        let stat = Some(()).filter(|()| self.is_known).and_then(|()| ThreadSums::read(os_tid))?;
-        let now = now();
-        let reading = account.try_read(now, idle_since)?;
-        // The time before a thread is a worker counts when it is one.
-        if !counts(&reading) {
-            return None;
-        }
-        let mut spent = reading.sums;
-        spent.iter_mut().zip(&self.sums).for_each(|(sum, before)| *sum = sum.saturating_sub(*before));
-        let wall: u64 = spent.iter().sum();
-        let mut all_delay = stat.delay.saturating_sub(self.stat.delay);
-        let (pending, of) = self.pending;
-        let known = pending.min(all_delay);
-        all_delay -= known;
-        self.pending.0 -= known;
-        if is_own {
-            // It was blocked instead.
-            workers.take_back(of, core::mem::take(&mut self.pending).0);
-        }
-        let delay = all_delay.min(wall);
-        let on_cpu = stat.on_cpu.saturating_sub(self.stat.on_cpu).min(wall - delay);
-        let (mut off, slept_in_work) = divide(delay, wall - delay - on_cpu, &spent, &workers.late());
-        if let Some(cause) = account.cause() {
-            // Of a delay that began before the reading before, all is in one cause.
-            book(&mut off, cause, all_delay - delay);
-            if !is_own && cause.is_useful() && of.is_none_or(|of| of == cause) {
-                book(&mut off, cause, slept_in_work);
-                self.pending = (self.pending.0 + slept_in_work, Some(cause));
-            }
-        }
-        workers.add(&spent, &off);
-        (self.stat, self.sums) = (stat, reading.sums);
-        let useful = |sums: &Sums| -> u64 {
-            Cause::ALL.iter().zip(sums).filter(|(cause, _)| cause.is_useful()).map(|(_, ns)| ns).sum()
-        };
-        Some(Share { off: useful(&off), of: useful(&spent) })
+fn read_since(
+    last: &mut Last,
+    is_own: bool,
+    account: &Account,
+    (now, idle_since): (impl Fn() -> u64, impl Fn(u32) -> Option<u64>),
+    workers: &Observed,
+    counts: impl Fn(&Reading) -> bool,
+) -> Option<Share> {
+    let stat = Some(()).filter(|()| last.is_known).and_then(|()| ThreadSums::read(account.watch.os_tid))?;
+    let now = now();
+    let reading = account.try_read(now, idle_since)?;
+    // The time before a thread is a worker counts when it is one.
+    if !counts(&reading) {
+        return None;
     }
+    let mut spent = reading.sums;
+    spent.iter_mut().zip(&last.sums).for_each(|(sum, before)| *sum = sum.saturating_sub(*before));
+    let wall: u64 = spent.iter().sum();
+    let mut all_delay = stat.delay.saturating_sub(last.stat.delay);
+    let (pending, of) = last.pending;
+    let known = pending.min(all_delay);
+    all_delay -= known;
+    last.pending.0 -= known;
+    if is_own {
+        // It was blocked instead.
+        workers.take_back(of, core::mem::take(&mut last.pending).0);
+    }
+    let delay = all_delay.min(wall);
+    let on_cpu = stat.on_cpu.saturating_sub(last.stat.on_cpu).min(wall - delay);
+    let (mut off, slept_in_work) = divide(delay, wall - delay - on_cpu, &spent, &workers.late());
+    if let Some(cause) = account.cause() {
+        // Of a delay that began before the reading before, all is in one cause.
+        book(&mut off, cause, all_delay - delay);
+        if !is_own && cause.is_useful() && of.is_none_or(|of| of == cause) {
+            book(&mut off, cause, slept_in_work);
+            last.pending = (last.pending.0 + slept_in_work, Some(cause));
+        }
+    }
+    workers.add(&spent, &off);
+    (last.stat, last.sums) = (stat, reading.sums);
+    let useful = |sums: &Sums| -> u64 {
+        Cause::ALL.iter().zip(sums).filter(|(cause, _)| cause.is_useful()).map(|(_, ns)| ns).sum()
+    };
+    Some(Share { off: useful(&off), of: useful(&spent) })
 }
 
 /// What was read of all workers of a process.

@@ -1,0 +1,52 @@
+//! The state of one thread's readings.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering::*};
+
+use taskscope_record::thread_sums::ThreadSums;
+
+use crate::profiling::cause::{Cause, Sums};
+
+/// What was read of a thread. That of a thread that is not watched reads nothing.
+#[derive(Default)]
+pub struct Watch {
+    pub(super) os_tid: i32,
+    /// Somebody reads: the thread's handler, that of another thread, or who writes a profile.
+    busy: AtomicBool,
+    last: UnsafeCell<Last>,
+}
+
+/// The reading before, and what the thread had spent by then.
+#[derive(Default)]
+pub(super) struct Last {
+    pub(super) stat: ThreadSums,
+    pub(super) sums: Sums,
+    pub(super) is_known: bool,
+    /// Time in a cause that is taken for a delay which had not ended when another thread read.
+    pub(super) pending: (u64, Option<Cause>),
+}
+
+// SAFETY: only who has set `busy` touches `last`.
+unsafe impl Sync for Watch {}
+
+impl Watch {
+    /// Begins to watch the calling thread.
+    pub fn begin() -> Watch {
+        let os_tid = taskscope_record::thread::os_tid();
+        let stat = ThreadSums::read(os_tid);
+        let is_known = stat.is_some();
+        let last = Last { stat: stat.unwrap_or_default(), is_known, ..Last::default() };
+        Watch { os_tid, busy: AtomicBool::new(false), last: UnsafeCell::new(last) }
+    }
+
+    /// Passes the reading before to `read`; `None` while another thread is reading.
+    pub(super) fn with_last<R>(&self, read: impl FnOnce(&mut Last) -> Option<R>) -> Option<R> {
+        if self.busy.swap(true, Acquire) {
+            return None;
+        }
+        // SAFETY: this thread has set `busy`.
+        let result = read(unsafe { &mut *self.last.get() });
+        self.busy.store(false, Release);
+        result
+    }
+}
