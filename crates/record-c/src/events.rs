@@ -1,6 +1,5 @@
 //! Events: built by the caller in a `struct ovni_ev`, stored in the order of their emission.
 
-use std::cell::Cell;
 use std::ffi::c_int;
 
 use taskscope_event::Code;
@@ -8,6 +7,7 @@ use taskscope_event::framing::*;
 use taskscope_event::models::ovni;
 use taskscope_record::{Recording, clock, enter, enter_for, thread};
 
+use crate::last_flush::{self, Flush};
 use crate::lifecycle;
 use crate::misuse::misuse;
 use crate::nesting;
@@ -279,27 +279,6 @@ pub extern "C" fn ovni_flush() {
         let start = recorder.position();
         recorder.begin(begin, ovni::FLUSH_BEGIN, [], 0);
         recorder.end(end, ovni::FLUSH_END, []);
-        LAST_FLUSH.set(Flush { start, begin, end });
-    }
-}
-
-/// The events of a thread's last flush: their address, and clocks.
-#[derive(Clone, Copy, Default)]
-struct Flush {
-    start: usize,
-    begin: u64,
-    end: u64,
-}
-
-std::thread_local! {
-    static LAST_FLUSH: Cell<Flush> = const { Cell::new(Flush { start: 0, begin: 0, end: 0 }) };
-}
-
-/// Takes back the events of a flush after which the thread has emitted nothing. The original keeps them in a buffer that
-/// the next flush would write.
-pub(crate) fn forget_last_flush() {
-    let Flush { start, begin, end } = LAST_FLUSH.take();
-    if let Some(mut recorder) = enter() {
-        recorder.take_back(start, (ovni::FLUSH_BEGIN, begin), (ovni::FLUSH_END, end));
+        last_flush::keep(Flush { start, begin, end });
     }
 }

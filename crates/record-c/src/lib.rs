@@ -18,6 +18,7 @@
 
 mod attributes;
 mod events;
+mod last_flush;
 mod lifecycle;
 mod marks;
 mod misuse;

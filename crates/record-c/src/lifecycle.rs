@@ -249,7 +249,7 @@ pub extern "C" fn ovni_thread_free() {
     if thread_for("ovni_thread_free").is_none() {
         return;
     }
-    crate::events::forget_last_flush();
+    crate::last_flush::take_back();
     // Before the end of the recorder, whose address may be another thread's as soon as it has ended.
     let metadata = lock(&THREADS).as_mut().and_then(|threads| threads.remove(&thread::address()));
     if let Some(metadata) = metadata {
