@@ -10,18 +10,13 @@
 //! it are not in the trace, nor are their bodies.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, Ordering::*};
 
-use taskscope_event::models::{omp, recorder as pause};
-use taskscope_record::{event_filter, process};
+use taskscope_event::models::{omp, recorder};
+use taskscope_record::process;
 
+use crate::pause;
 use crate::profiling;
 use crate::thread::{Moment, record};
-
-/// `off`: recording starts paused. The same variable as for programs that instrument themselves.
-use event_filter::SWITCH_VARIABLE;
-/// The number of a signal that pauses and starts recording in turns.
-pub const SIGNAL_VARIABLE: &str = "TASKSCOPE_CONTROL_SIGNAL";
 
 /// `omp_control_tool_t`.
 mod command {
@@ -29,36 +24,6 @@ mod command {
     pub const PAUSE: u64 = 2;
     pub const FLUSH: u64 = 3;
     pub const END: u64 = 4;
-}
-
-static PAUSED: AtomicBool = AtomicBool::new(false);
-
-/// Whether recording is paused; also for signal handlers.
-#[inline(always)]
-pub fn is_paused() -> bool {
-    PAUSED.load(Relaxed)
-}
-
-/// Reads the environment, when recording has started.
-pub fn start() {
-    if std::env::var(SWITCH_VARIABLE).is_ok_and(|value| value == "off" || value == "0") {
-        PAUSED.store(true, Relaxed);
-    }
-    let signal = std::env::var(SIGNAL_VARIABLE).ok().and_then(|text| text.trim().parse::<c_int>().ok());
-    if let Some(signal) = signal {
-        // SAFETY: all zero is a valid action; the handler only changes an atomic.
-        unsafe {
-            let mut action: libc::sigaction = core::mem::zeroed();
-            action.sa_sigaction = toggle as *const () as usize;
-            action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
-            libc::sigaction(signal, &action, core::ptr::null_mut());
-        }
-    }
-}
-
-/// The handler of the control signal.
-pub extern "C" fn toggle(_signal: c_int) {
-    PAUSED.fetch_xor(true, Relaxed);
 }
 
 /// `ompt_callback_control_tool`. 0 says that the command was obeyed.
@@ -74,12 +39,12 @@ pub unsafe extern "C" fn control_tool(
     let tell = || record(|moment| moment.recorder.own_point(moment.at, omp::CONTROL, payload));
     match command {
         command::START => {
-            PAUSED.store(false, Relaxed);
+            pause::set(false);
             tell();
         }
         command::PAUSE => {
             tell();
-            PAUSED.store(true, Relaxed);
+            pause::set(true);
             // Not at the next event, which may be far.
             record(|_| {});
         }
@@ -133,7 +98,7 @@ impl Moment<'_> {
     /// Says in the trace that what comes is not recorded.
     pub fn tell_pause(&mut self) {
         if self.thread.has_begun && !core::mem::replace(&mut self.thread.is_told_paused, true) {
-            self.recorder.own_begin(self.at, pause::PAUSE_BEGIN, [], 0);
+            self.recorder.own_begin(self.at, recorder::PAUSE_BEGIN, [], 0);
         }
     }
 
@@ -141,7 +106,7 @@ impl Moment<'_> {
     pub fn tell_end_of_pause(&mut self) {
         if self.thread.is_told_paused && !self.thread.is_paused && self.thread.frames.is_empty() {
             self.thread.is_told_paused = false;
-            self.recorder.own_end(self.at, pause::PAUSE_END, []);
+            self.recorder.own_end(self.at, recorder::PAUSE_END, []);
         }
     }
 }

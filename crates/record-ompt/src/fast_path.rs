@@ -11,7 +11,7 @@ use core::ffi::c_int;
 
 use crate::abi::{Data, status};
 use crate::thread::Thread;
-use crate::{control, tasks};
+use crate::{pause, tasks};
 
 /// Enters the calling thread's recorder, if the thread is known and records. Neither this nor [`leave`] waits for
 /// the result of a call, so that callbacks save no registers.
@@ -20,7 +20,7 @@ pub fn enter() -> Option<(FastRecording, &'static mut Thread)> {
     let recorder = enter_fast()?;
     // SAFETY: as in `thread::record`: while the recorder is open, this is the only one in here.
     match unsafe { recorder.user().cast::<Thread>().as_mut() } {
-        Some(thread) if !control::is_paused() && !thread.is_paused => Some((recorder, thread)),
+        Some(thread) if !pause::is_paused() && !thread.is_paused => Some((recorder, thread)),
         _ => {
             // Pending events are copied by the slow path.
             let _ = recorder.leave();

@@ -12,16 +12,12 @@
 
 use core::cell::Cell;
 
-use taskscope_event::models::omp;
-
-use crate::payload::two;
 use crate::profiling::Cause;
 use crate::sections::SectionCodes;
-use crate::thread::Moment;
 
 /// ovni's emulator keeps at most 512 values per stack. Beyond this depth only the innermost thing is
 /// shown: the one beneath is ended while something lies on it, and begun again afterwards.
-const DEEPEST_SHOWN: usize = 480;
+pub const DEEPEST_SHOWN: usize = 480;
 
 /// Where an implicit task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,12 +67,15 @@ pub enum Device {
 }
 
 impl Open {
-    fn is_context(self) -> bool {
+    /// Whether it is a region or a task.
+    #[inline]
+    pub fn is_context(self) -> bool {
         matches!(self, Open::Region { .. } | Open::Member { .. } | Open::Task { .. })
     }
 
     /// Whether its end is in `taskscope.obs` alone, and so comes after the ends of the same time in `stream.obs`.
-    fn is_own(self) -> bool {
+    #[inline]
+    pub fn is_own(self) -> bool {
         use Open::*;
         matches!(self, Taskgroup | Masked | Reduction | Device(_) | Call { .. })
     }
@@ -88,6 +87,7 @@ impl Open {
     }
 
     /// Whether it is a task to the runtime, implicit or explicit.
+    #[inline]
     fn is_task(self) -> bool {
         matches!(self, Open::Member { .. } | Open::Task { .. })
     }
@@ -103,17 +103,18 @@ pub struct Frame {
     /// In profile mode, what time goes to while it is innermost.
     pub cause: Cause,
     /// Whether the trace shows it: false for what was open while recording was paused.
-    shown: bool,
+    pub shown: bool,
     /// For a context: the one beneath, as [`Frames::context`].
-    outer: u32,
+    pub outer: u32,
 }
 
 /// The stack.
 #[derive(Default)]
 pub struct Frames {
-    stack: Vec<Frame>,
+    /// The entries, innermost last.
+    pub stack: Vec<Frame>,
     /// Length of the stack up to and with the innermost context; 0 where there is none.
-    context: usize,
+    pub context: usize,
     /// Implicit and explicit tasks among them.
     tasks: u32,
     /// The explicit task that is the innermost context; 0 where that is something else.
@@ -125,6 +126,7 @@ pub struct Frames {
 impl Frames {
     /// How many tasks of the runtime, implicit and explicit, lie on the thread's stack. Never half
     /// changed, so that handlers may ask, too.
+    #[inline]
     pub fn tasks(&self) -> u32 {
         self.tasks
     }
@@ -134,7 +136,7 @@ impl Frames {
     /// # Safety
     /// There is room for one more.
     #[inline(always)]
-    unsafe fn push(&mut self, mut entry: Frame) {
+    pub unsafe fn push(&mut self, mut entry: Frame) {
         let depth = self.stack.len();
         let open = entry.open;
         entry.outer = self.context as u32;
@@ -153,7 +155,7 @@ impl Frames {
 
     /// The same, when one has been closed whose outer one is given.
     #[inline(always)]
-    fn forget_context(&mut self, open: Open, outer: u32) {
+    pub fn forget_context(&mut self, open: Open, outer: u32) {
         self.context = outer as usize;
         self.exit.set(0);
         self.tasks -= u32::from(open.is_task());
@@ -179,6 +181,7 @@ impl Frames {
     }
 
     /// Keeps where that is; 0 is not kept.
+    #[inline]
     pub fn know_exit(&self, exit: u64) {
         self.exit.set(exit);
     }
@@ -282,23 +285,27 @@ impl Frames {
         unsafe { self.stack.set_len(self.stack.len() - 1) };
     }
 
+    /// Makes room for further entries; false without memory.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self) -> bool {
+    pub fn grow(&mut self) -> bool {
         self.stack.try_reserve(64).is_ok()
     }
 
     /// Whether nothing is open.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.stack.is_empty()
     }
 
     /// The site of the innermost entry that has one.
+    #[inline]
     pub fn nearest_site(&self) -> u32 {
         self.stack.iter().rev().map(|frame| frame.site).find(|site| *site != 0).unwrap_or(0)
     }
 
     /// The region that is the innermost entry.
+    #[inline]
     pub fn top_region(&self) -> Option<u32> {
         match self.top()?.open {
             Open::Region { region } => Some(region),
@@ -321,267 +328,14 @@ impl Frames {
 
     /// How many entries lie above the innermost one in the current context that `wanted` accepts.
     #[inline(always)]
-    fn above(&self, wanted: impl Fn(Open) -> bool) -> Option<usize> {
+    pub fn above(&self, wanted: impl Fn(Open) -> bool) -> Option<usize> {
         let in_context = self.stack.get(self.context..).unwrap_or_default();
         in_context.iter().rev().position(|frame| wanted(frame.open))
     }
 
     /// The same in the whole stack.
-    fn above_anywhere(&self, wanted: impl Fn(Open) -> bool) -> Option<usize> {
+    #[inline]
+    pub fn above_anywhere(&self, wanted: impl Fn(Open) -> bool) -> Option<usize> {
         self.stack.iter().rev().position(|frame| wanted(frame.open))
-    }
-}
-
-impl Moment<'_> {
-    /// Opens something that has no event in taskscope's own models.
-    #[inline(always)]
-    pub fn open(&mut self, open: Open, site: u32) {
-        self.open_with(open, site, |_| {});
-    }
-
-    /// Opens something; `own` writes the begin of taskscope's own models, whose end [`close_top`]
-    /// writes. Without memory for the entry nothing is opened, and its end is later not found.
-    ///
-    /// [`close_top`]: Moment::close_top
-    #[inline(always)]
-    pub fn open_with(&mut self, open: Open, site: u32, own: impl FnOnce(&mut Self)) {
-        let depth = self.thread.frames.stack.len();
-        if depth == self.thread.frames.stack.capacity() && !self.thread.frames.grow() {
-            return;
-        }
-        if self.thread.profile.is_some() {
-            let cause = Cause::of(open).unwrap_or_else(|| self.cause_at(depth));
-            // A task's place of the site holds the task beneath.
-            let is_task = matches!(open, Open::Task { .. });
-            let site = if is_task { self.thread.frames.task_on_top() } else { site };
-            // SAFETY: there is room, as above.
-            unsafe { self.thread.frames.push(Frame { open, site, cause, shown: true, outer: 0 }) };
-            return self.follow_open(open, cause, depth);
-        }
-        own(self);
-        if depth >= DEEPEST_SHOWN {
-            self.hide_top();
-        }
-        let shown = !self.thread.is_paused;
-        // SAFETY: there is room, as above.
-        unsafe { self.thread.frames.push(Frame { open, site, cause: Cause::Unknown, shown, outer: 0 }) };
-        self.show(open);
-    }
-
-    /// What time goes to while so many are open.
-    fn cause_at(&self, depth: usize) -> Cause {
-        let beneath = self.thread.frames.stack.get(depth.wrapping_sub(1));
-        beneath.map_or_else(|| self.thread.cause_outside(), |frame| frame.cause)
-    }
-
-    /// Closes the innermost entry. A task is said to be suspended with `suspended` as OMPT status,
-    /// rather than ended.
-    #[inline(never)]
-    pub fn close_top(&mut self, suspended: Option<u32>) {
-        let Some(frame) = self.thread.frames.stack.pop() else { return };
-        if frame.open.is_context() {
-            self.thread.frames.forget_context(frame.open, frame.outer);
-        }
-        if self.thread.profile.is_some() {
-            let depth = self.thread.frames.stack.len();
-            return self.follow_close(frame.open, depth);
-        }
-        if frame.shown {
-            self.hide(frame.open);
-            self.end_own(frame.open, suspended);
-        }
-        if self.thread.frames.stack.len() >= DEEPEST_SHOWN {
-            self.show_top();
-        }
-        if self.thread.is_told_paused {
-            self.tell_end_of_pause();
-        }
-    }
-
-    /// Writes the end in taskscope's own models.
-    fn end_own(&mut self, open: Open, suspended: Option<u32>) {
-        match open {
-            Open::Task { id } => {
-                if let Some(status) = suspended {
-                    self.tell_suspended(id, status);
-                }
-            }
-            Open::Region { region } => self.recorder.own_end(self.at, omp::REGION_END, region.to_le_bytes()),
-            Open::Member { region, .. } => {
-                self.recorder.own_end(self.at, omp::IMPLICIT_END, region.to_le_bytes());
-            }
-            Open::Taskgroup => self.recorder.own_end(self.at, omp::TASKGROUP_END, []),
-            Open::Masked => self.recorder.own_end(self.at, omp::MASKED_END, []),
-            Open::Reduction => self.recorder.own_end(self.at, omp::REDUCTION_END, []),
-            Open::Device(Device::Target) => self.recorder.own_end(self.at, omp::TARGET_END, []),
-            Open::Device(Device::Data) => self.recorder.own_end(self.at, omp::TARGET_DATA_END, []),
-            Open::Device(Device::Submit) => self.recorder.own_end(self.at, omp::TARGET_SUBMIT_END, []),
-            Open::Work { .. } | Open::Section { .. } | Open::Call { .. } => {}
-        }
-    }
-
-    fn tell_suspended(&mut self, task: u32, status: u32) {
-        self.recorder.own_point(self.at, omp::TASK_SUSPENDED, two(task, status));
-    }
-
-    /// Closes the innermost entry if `wanted` accepts it: the common case, in which nothing was forgotten.
-    #[inline(always)]
-    fn close_if_on_top(&mut self, wanted: impl Fn(Open) -> bool) -> bool {
-        let stack = &mut self.thread.frames.stack;
-        let Some(&Frame { open, outer, shown, .. }) = stack.last() else { return false };
-        if !wanted(open) || !shown || stack.len() > DEEPEST_SHOWN {
-            return false;
-        }
-        stack.pop();
-        let depth = stack.len();
-        if open.is_context() {
-            self.thread.frames.forget_context(open, outer);
-        }
-        if self.thread.profile.is_some() {
-            self.follow_close(open, depth);
-        } else {
-            self.hide(open);
-        }
-        true
-    }
-
-    /// Closes a running task, after what it has left open. Says whether it was there.
-    #[inline(always)]
-    pub fn close_task(&mut self, id: u32, status: u32) -> bool {
-        let is_it = |open| matches!(open, Open::Task { id: known } if known == id);
-        self.close_if_on_top(is_it) || self.close_task_beneath(Open::Task { id }, status)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn close_task_beneath(&mut self, task: Open, status: u32) -> bool {
-        let found = self.uncover(status, |open| open == task);
-        if found {
-            self.close_top(None);
-        }
-        found
-    }
-
-    /// Closes the innermost such section of the current context.
-    #[inline(always)]
-    pub fn close_section(&mut self, codes: SectionCodes) {
-        let is_it = |open| matches!(open, Open::Section { codes: opened, .. } if opened == codes);
-        if !self.close_if_on_top(is_it) {
-            self.close_in_context(is_it);
-        }
-    }
-
-    /// Closes the innermost entries.
-    pub fn close_many(&mut self, count: usize, suspended: Option<u32>) {
-        for more in (0..count).rev() {
-            let is_own = self.is_own_on_top();
-            self.close_top(suspended);
-            if is_own && more > 0 {
-                self.read_clock_again();
-            }
-        }
-    }
-
-    fn is_own_on_top(&self) -> bool {
-        self.thread.frames.top().is_some_and(|frame| frame.open.is_own())
-    }
-
-    /// Closes the innermost entry of the current context that `wanted` accepts, and what the runtime
-    /// forgot to end above it. Nothing happens when there is none.
-    #[inline(never)]
-    pub fn close_in_context(&mut self, wanted: impl Fn(Open) -> bool) {
-        if let Some(above) = self.thread.frames.above(wanted) {
-            self.close_many(above + 1, None);
-        }
-    }
-
-    /// Closes what lies above the innermost context.
-    #[inline(always)]
-    pub fn close_to_context(&mut self) {
-        let frames = &self.thread.frames;
-        let above = frames.stack.len().saturating_sub(frames.context);
-        if above > 0 {
-            self.close_many(above, None);
-        }
-    }
-
-    /// Closes entries until `wanted` accepts the innermost one, which stays; tasks among them count
-    /// as suspended with `status`. Says whether there is one; if not, nothing is closed.
-    pub fn uncover(&mut self, status: u32, wanted: impl Fn(Open) -> bool) -> bool {
-        let above = self.thread.frames.above_anywhere(wanted);
-        self.close_many(above.unwrap_or(0), Some(status));
-        above.is_some()
-    }
-
-    /// Closes everything.
-    pub fn close_all(&mut self) {
-        while !self.thread.frames.is_empty() {
-            let is_own = self.is_own_on_top();
-            self.close_top(None);
-            if is_own {
-                self.read_clock_again();
-            }
-        }
-    }
-
-    /// Moves the implicit task that is the innermost context to `phase`.
-    pub fn set_phase(&mut self, phase: Phase) {
-        let index = self.thread.frames.context.wrapping_sub(1);
-        let Some(&Frame { open: Open::Member { region, .. }, .. }) = self.thread.frames.stack.get(index)
-        else {
-            return;
-        };
-        if self.thread.profile.is_none() {
-            self.hide_top();
-        }
-        let open = Open::Member { region, phase };
-        let cause = Cause::of(open).unwrap_or_else(|| self.cause_at(index));
-        if let Some(frame) = self.thread.frames.stack.get_mut(index) {
-            (frame.open, frame.cause) = (open, cause);
-        }
-        match phase {
-            _ if self.thread.profile.is_none() => self.show_top(),
-            Phase::Joining { .. } => self.follow_joining(index + 1),
-            Phase::Joined => self.follow_behind_join(),
-            Phase::Running => {}
-        }
-    }
-
-    /// Ends in the trace what is open, and stays so.
-    pub fn end_all_shown(&mut self) {
-        let depth = self.thread.frames.stack.len();
-        for index in (0..depth).rev() {
-            let Some(frame) = self.thread.frames.stack.get_mut(index) else { continue };
-            let (open, was_shown) = (frame.open, core::mem::replace(&mut frame.shown, false));
-            // Beyond that depth only the innermost entry has standard events.
-            let has_standard = index < DEEPEST_SHOWN || index + 1 == depth;
-            if was_shown {
-                if has_standard {
-                    self.hide(open);
-                }
-                self.end_own(open, Some(crate::abi::status::SWITCH as u32));
-                if open.is_own() {
-                    self.read_clock_again();
-                }
-            }
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn show_top(&mut self) {
-        if let Some(frame) = self.thread.frames.stack.last().filter(|frame| frame.shown) {
-            self.show(frame.open);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn hide_top(&mut self) {
-        let Some(&Frame { open, shown: true, .. }) = self.thread.frames.stack.last() else { return };
-        self.hide(open);
-        if let Open::Task { id } = open {
-            self.tell_suspended(id, crate::abi::status::SWITCH as u32);
-        }
     }
 }

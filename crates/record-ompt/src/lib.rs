@@ -5,14 +5,34 @@
 //! `TASKSCOPE_TRACE_DIR` unset the tool declines, and the program runs as if it were not there.
 //!
 //! ```text
-//!  runtime ── callback ──▶ parallel, tasks, work, sync, mutexes ──▶ frames ──▶ record: stream.obs
-//!                                  what it means                 what is open          taskscope.obs
+//!  runtime ── callback ──▶ tasks, parallel, work, sync, mutexes, device, memory
+//!                                  │ Moment: recorder, thread, time
+//!                                  ▼
+//!                          open_close ──▶ standard: stream.obs, taskscope.obs     a trace
+//!                                  └────▶ profiling::follow: accounts, waits       a profile
 //! ```
+//!
+//! **Layers.** A module imports only modules of the layers beneath it; `cli/tests/module_cycles.rs` checks that.
+//!
+//! | layer | modules |
+//! | --- | --- |
+//! | the library | `tool` (OMPT's start), `preloaded` (loaded without OpenMP), `host` (what the sampler calls), `shared` (MPI) |
+//! | callbacks | `tasks`, `parallel`, `work`, `sync`, `mutexes`, `memory`, `device`, `control`, `fast_path`, `fast_tasks`, `profiling::callbacks`, `chain::handlers` (a second tool) |
+//! | events | `open_close`, `standard`, `dictionary`, `table`, `creation_paths`, `state`, `profiling::follow`, `task_stacks::sample` |
+//! | one thread | `thread` (`Thread`, `Moment`), `thread_sampler` |
+//! | profiles | `profiling`: `follower` ▸ `threads` ▸ `housekeeping` ▸ `write` ▸ `run` ▸ `counts` ▸ `waits`, `locks`, `idleness` ▸ `workers` ▸ `account` ▸ `cause` |
+//! | stacks of tasks | `task_stacks` (`levels`, `paths`, `regions`), `outlined`, `frames`, `site_cache` |
+//! | sampler | `sampler`: knows no OpenMP; calls the recorder through `sampler::Host` |
+//! | base | `abi`, `tool_data`, `sections`, `payload`, `ids`, `mode`, `pause`, `worker_count`, `own_memory` |
+//!
+//! **Entry points.** To follow an OMPT callback, begin at its function in `tasks` or beside it: it enters the recorder in
+//! `thread::record`, and what it opens and closes passes `open_close`. To follow a sample, begin at `sampler::handler`, which calls
+//! `task_stacks::sample`. To follow a profile, begin at `profiling::follow`.
 //!
 //! **What is recorded.** Events of ovni's `ovni` and `openmp` models where they fit, taskscope's
 //! `wait`, `omp` and `dictionary` models for the rest. A plain task costs three events: created,
 //! executes, ends. Everything that a thread opens it also closes, in order, whatever the runtime
-//! reports or forgets (`frames.rs`).
+//! reports or forgets (`open_close`).
 //!
 //! **What is not.** `atomic`, which compilers do inline; reductions that the runtime does not report.
 //!
@@ -21,7 +41,7 @@
 //! that does to programs.
 //!
 //! **Samples.** With `TASKSCOPE_SAMPLE` set, timers per thread take samples of the call stacks
-//! (`sampling`), which go to `samples.obs`; preloaded, the library samples programs without OpenMP too.
+//! (`sampler`), which go to `samples.obs`; preloaded, the library samples programs without OpenMP too.
 //!
 //! **Rules of a guest.** No callback aborts, prints, or waits for another thread, apart from the
 //! first meeting with a code address. Pointers from the runtime are checked before use. Without
@@ -37,25 +57,35 @@ mod abi;
 mod callee;
 mod chain;
 mod control;
+mod creation_paths;
 mod device;
 mod dictionary;
 mod end_order;
 mod fast_path;
 mod fast_tasks;
 mod frames;
+mod host;
 mod ids;
 mod label;
 mod memory;
+mod mode;
+mod mutex_kind;
 mod mutexes;
 mod named_data;
+mod open_close;
 mod outlined;
 mod own_memory;
 mod parallel;
+mod pause;
 mod payload;
+#[cfg(not(test))]
+mod preloaded;
 mod profiling;
+mod recording;
 mod sampler;
 mod sections;
 pub mod shared;
+mod site_cache;
 mod standard;
 mod state;
 mod sync;
@@ -65,9 +95,11 @@ mod task_stacks;
 mod tasks;
 mod team_limits;
 mod thread;
+mod thread_sampler;
 mod tool;
 mod tool_data;
 mod work;
+mod worker_count;
 
 pub use named_data::taskscope_name_data_;
 pub use tool::ompt_start_tool;

@@ -7,7 +7,7 @@ use taskscope_event::models::omp;
 
 use crate::abi::{self, Data, endpoint};
 use crate::frames::Open;
-use crate::mutexes::wait_kind;
+use crate::mutex_kind::wait_kind;
 use crate::payload::two;
 use crate::thread::record;
 use crate::tool_data::{EXPLICIT, ToolData};

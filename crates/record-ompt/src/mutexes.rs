@@ -3,10 +3,11 @@
 use core::ffi::{c_int, c_uint, c_void};
 
 use taskscope_event::models::samples::state;
-use taskscope_event::models::wait::{self, kind};
+use taskscope_event::models::wait;
 
 use crate::abi::{endpoint, mutex};
 use crate::frames::Open;
+use crate::mutex_kind::{wait_kind, wait_state};
 use crate::profiling;
 use crate::sections;
 use crate::thread::{Moment, record};
@@ -81,28 +82,6 @@ pub unsafe extern "C" fn nest_lock(scope: c_int, _object: u64, _codeptr: *const 
             }
             moment.end_acquiring();
         });
-    }
-}
-
-/// What a thread that waits for a mutex of this OMPT kind does, as a sample's state.
-pub fn wait_state(mutex_kind: c_int) -> u32 {
-    match mutex_kind {
-        mutex::CRITICAL => state::CRITICAL,
-        mutex::NEST_LOCK => state::NEST_LOCK,
-        mutex::ORDERED => state::ORDERED,
-        mutex::ATOMIC => state::ATOMIC,
-        _ => state::LOCK,
-    }
-}
-
-/// The kind of wait for a mutex of this OMPT kind.
-pub fn wait_kind(mutex_kind: c_int) -> u32 {
-    match mutex_kind {
-        mutex::CRITICAL => kind::CRITICAL,
-        mutex::NEST_LOCK | mutex::TEST_NEST_LOCK => kind::NEST_LOCK,
-        mutex::ORDERED => kind::ORDERED,
-        mutex::ATOMIC => kind::ATOMIC,
-        _ => kind::LOCK,
     }
 }
 

@@ -15,11 +15,12 @@
 use core::sync::atomic::{AtomicIsize, AtomicU32, Ordering::Relaxed};
 
 use crate::abi::{self, Data};
-use crate::dictionary;
+use crate::chain::has_next;
+use crate::profiling;
 use crate::sampler::modules;
 use crate::sampler::read_anywhere;
+use crate::sampler::runtime_code;
 use crate::tool_data::{HELPERS, LEAGUE, TEAMS_BODY, ToolData};
-use crate::{chain, profiling};
 
 /// Words from a team's word to its body, to the function that starts it, to its arguments, and to the return address.
 const TEAM_BODY: isize = -2;
@@ -103,7 +104,7 @@ fn read_near(word: *const Data, words: isize) -> Option<u64> {
 /// Whether words of the runtime are those that it passes: a second tool's stand between.
 #[inline(always)]
 fn are_runtimes_own() -> bool {
-    !chain::has_next()
+    !has_next()
 }
 
 /// The construct of the team that a thread joins, and where its fork returns to; `fork` is that as OMPT has reported it,
@@ -129,7 +130,7 @@ pub fn of_team(team: *mut Data, fork: Option<u64>) -> Option<(Outlined, u64)> {
     if fork.is_some_and(|fork| fork != returns_to) {
         return None;
     }
-    if dictionary::is_in_runtime(body as *const _) {
+    if runtime_code::is_in_runtime(body as *const _) {
         body = argument_of(team);
     }
     Some((Outlined { body, word: team as u64, is_task: false }, returns_to))
@@ -179,7 +180,7 @@ fn distance_of_task(task: *const Data) -> Option<isize> {
 
 /// Whether a body may begin at an address.
 pub fn is_body(address: u64) -> bool {
-    modules::is_executable(address) && !dictionary::is_in_runtime(address as *const _)
+    modules::is_executable(address) && !runtime_code::is_in_runtime(address as *const _)
 }
 
 impl Outlined {

@@ -6,14 +6,15 @@ use taskscope_event::models::omp;
 use taskscope_record::{enter, thread as recorder};
 
 use crate::abi::{Data, Frame, endpoint, parallel_flag, status, task_flag};
-use crate::dictionary;
 use crate::frames::{Open, Phase};
+use crate::sampler::runtime_code;
 use crate::sampler::{self, stack_pointer_here};
 use crate::task_stacks::levels;
 use crate::task_stacks::paths::Creating;
 use crate::tasks;
-use crate::thread::{Kind, Moment, OTHER_THREAD, Thread, attach, record, record_after};
+use crate::thread::{Fork, Kind, Moment, OTHER_THREAD, Thread, attach, record, record_after};
 use crate::tool_data::{HELPERS, LEAGUE, TEAMS_BODY, ToolData};
+use crate::worker_count;
 
 /// `ompt_callback_thread_begin`.
 pub unsafe extern "C" fn thread_begin(thread_type: c_int, _thread: *mut Data) {
@@ -49,7 +50,7 @@ pub unsafe extern "C" fn parallel_begin(
         // for `target nowait`. Its threads are no workers of the program.
         if moment.thread.frames.is_empty()
             && flags as u32 & parallel_flag::TEAM != 0
-            && dictionary::is_in_runtime(codeptr)
+            && runtime_code::is_in_runtime(codeptr)
         {
             ToolData::new(0, 0, HELPERS).store(parallel);
             return;
@@ -83,18 +84,6 @@ pub unsafe extern "C" fn parallel_begin(
         moment.open_fork(None, 0);
         moment.thread.fork = Some(Fork { region, requested, site, flags, at: moment.at });
     });
-}
-
-/// A region that this thread has forked, until it joins the team: only then the construct's body is known, and with it the
-/// site. Nothing else happens on the thread in between.
-#[derive(Clone, Copy, Debug)]
-pub struct Fork {
-    region: u32,
-    requested: u32,
-    /// The site of the return address, which stands for it where no body is known.
-    site: u32,
-    flags: u32,
-    at: u64,
 }
 
 /// `ompt_callback_parallel_end`. Which region ends is known from the stack: preloaded under gcc's
@@ -222,7 +211,9 @@ impl Moment<'_> {
     /// target construct.
     fn site_of_region(&mut self, codeptr: *const c_void) -> u32 {
         match self.thread.frames.top().map(|frame| frame.open) {
-            Some(Open::Device(_)) if dictionary::is_of_kernels(codeptr) => self.thread.frames.nearest_site(),
+            Some(Open::Device(_)) if runtime_code::is_of_kernels(codeptr) => {
+                self.thread.frames.nearest_site()
+            }
             _ => self.site(codeptr),
         }
     }
@@ -256,7 +247,7 @@ impl Moment<'_> {
     /// The site of a region whose body is not known, where `site` is that of the return address, or of what encloses it.
     fn site_of_unknown_body(&mut self, codeptr: *const c_void, site: u32) -> u32 {
         let is_in_device = matches!(self.thread.frames.top().map(|frame| frame.open), Some(Open::Device(_)));
-        if is_in_device || !dictionary::is_in_runtime(codeptr) {
+        if is_in_device || !runtime_code::is_in_runtime(codeptr) {
             return site;
         }
         match self.site_of_last_call() {
@@ -279,7 +270,7 @@ impl Moment<'_> {
     fn become_helper(&mut self) {
         if self.thread.kind != Kind::Helper {
             if matches!(self.thread.kind, Kind::Initial | Kind::Worker) {
-                sampler::count_worker(false);
+                worker_count::count(false);
             }
             self.thread.kind = Kind::Helper;
             self.follow_kind();

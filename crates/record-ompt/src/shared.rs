@@ -7,9 +7,9 @@
 use core::ffi::c_void;
 
 use crate::frames::Open;
+pub use crate::recording::start_recording;
 pub use crate::sections::SectionCodes;
 pub use crate::thread::{Moment, record};
-pub use crate::tool::start_recording;
 
 /// A call into a library that is not the OpenMP runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,51 +10,14 @@ use std::collections::HashMap;
 use taskscope_event::models::{dictionary, openmp, samples};
 
 use crate::callee;
-use crate::dictionary::{is_in_runtime, is_of_kernels};
 use crate::label::{Label, work_name};
 use crate::outlined::Outlined;
+use crate::sampler::code_map;
 use crate::sampler::module_files;
 use crate::sampler::modules::{self, Module};
+use crate::sampler::runtime_code::{is_in_runtime, is_of_kernels};
+use crate::site_cache::{BY_SITE, Entry, Key, LAST_CALL, PLAIN_SITE, WORK};
 use crate::thread::Moment;
-use crate::tool_data::{EXPLICIT, ToolData};
-
-/// The numbers of a construct.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
-    /// Its type; 0 for a plain site, and where the type could not be recorded.
-    pub typeid: u32,
-    /// Its code site; 0 is unknown.
-    pub site: u32,
-    /// For a task type: what the words of its tasks have in common.
-    pub task_data: ToolData,
-}
-
-impl Entry {
-    fn new(typeid: u32, site: u32) -> Self {
-        Entry { typeid, site, task_data: ToolData::new(0, site, EXPLICIT) }
-    }
-}
-
-/// What is looked up: an address (or a known site, see [`BY_SITE`]) in one of three roles, and the body of the construct.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// A code address; with [`BY_SITE`] a site.
-    pub address: u64,
-    /// Address of the construct's outlined body; 0 where that is unknown, and where only the address counts.
-    pub body: u64,
-    /// [`PLAIN_SITE`], [`WORK`] with a kind, or OMPT's task flags.
-    pub role: u32,
-}
-
-/// A role: only the site counts. This bit and the next are free in OMPT's task flags.
-pub const PLAIN_SITE: u32 = 0x0100_0000;
-/// A role: a worksharing construct, of the OMPT kind in the other bits.
-pub const WORK: u32 = 0x0200_0000;
-/// A role: the call at the end of the body of the construct at a site, which returns to the runtime.
-pub const LAST_CALL: u32 = PLAIN_SITE | WORK;
-/// Set in an address that no code has: the rest is the number of a site, for constructs whose own
-/// address is unknown and that take over the site of what encloses them.
-pub const BY_SITE: u64 = 1 << 63;
 
 /// The process's table.
 pub static TABLE: SharedTable = SharedTable { holder: AtomicI32::new(0), table: UnsafeCell::new(None) };
@@ -145,6 +108,26 @@ fn write_module(module: &Module, moment: &mut Moment<'_>) {
 }
 
 impl Moment<'_> {
+    /// Brings the map up to date if somebody suspects that it is not, and writes the modules that this
+    /// process's trace has not named yet. Not for handlers.
+    #[inline(always)]
+    pub fn catch_up(&mut self) {
+        if code_map::may_be_stale() {
+            code_map::refresh_if_suspected();
+        }
+        if self.thread.modules_written != code_map::generation() {
+            self.write_loaded_modules();
+        }
+    }
+
+    #[cold]
+    fn write_loaded_modules(&mut self) {
+        self.thread.modules_written = code_map::generation();
+        if let Some(map) = code_map::current() {
+            self.write_modules(map.modules());
+        }
+    }
+
     /// Writes those modules that this process's trace does not name yet.
     pub fn write_modules(&mut self, modules: &[Module]) {
         self.write_anyway(|moment| {
@@ -168,7 +151,7 @@ impl Moment<'_> {
 
     #[cold]
     fn look_for_unloaded(&mut self) {
-        crate::sampler::code_map::suspect();
+        code_map::suspect();
         let loaded = modules::all();
         TABLE.with(|table| table.forget_unloaded(&loaded));
     }

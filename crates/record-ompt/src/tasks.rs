@@ -88,7 +88,7 @@ pub fn is_part_of_running(thread: &Thread, creator: *mut Data) -> bool {
 pub unsafe fn exit_of(frame: *const Frame, thread: &Thread) -> u64 {
     if abi::is_object(frame) {
         // SAFETY: by contract.
-        levels::exit_of(unsafe { &*frame }, thread.frames.task_on_top(), thread)
+        levels::exit_of(unsafe { &*frame }, thread.frames.task_on_top(), &thread.undeferred)
     } else {
         thread.exit_here()
     }

@@ -6,15 +6,16 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use taskscope_event::models::omp;
 use taskscope_record::{ThreadRecorder, enter, process, thread as recorder};
 
-use crate::control;
-use crate::dictionary::Cache;
 use crate::frames::Frames;
 use crate::ids::Ids;
-use crate::parallel::Fork;
+use crate::pause;
 use crate::profiling::{self, Follower};
-use crate::sampler::{self, Bounds, OwnStack, Sampler, code_map};
-use crate::task_stacks::paths;
+use crate::sampler::{self, Bounds, OwnStack};
+use crate::site_cache::Cache;
 use crate::task_stacks::undeferred::Undeferred;
+use crate::task_stacks::{levels, paths};
+use crate::thread_sampler::ThreadSampler;
+use crate::worker_count;
 
 /// What the tool knows about one thread. Aligned so that no two threads share a cache line; what small tasks ask for
 /// in each callback comes first, in one line.
@@ -66,7 +67,7 @@ pub struct Thread {
     /// [`modules::unloads`](crate::sampler::modules::unloads) when this thread forgot last what it knew by address.
     pub unloads: u32,
     /// Samples it, if samples are taken.
-    pub sampler: Option<Box<Sampler>>,
+    pub sampler: Option<Box<ThreadSampler>>,
     /// The regions that this thread has forked and that are not over, innermost last, and where each fork returns to.
     pub forks: Vec<(u32, u64)>,
     /// The region that this thread has forked last, until it joins the team.
@@ -75,6 +76,34 @@ pub struct Thread {
     pub requested: u32,
     /// Memory for long payloads.
     pub scratch: Vec<u8>,
+}
+
+/// A region that this thread has forked, until it joins the team: only then the construct's body is known, and with it the
+/// site. Nothing else happens on the thread in between.
+#[derive(Clone, Copy, Debug)]
+pub struct Fork {
+    /// Its id.
+    pub region: u32,
+    /// Threads that it asked for.
+    pub requested: u32,
+    /// The site of the return address, which stands for it where no body is known.
+    pub site: u32,
+    /// As OMPT reports them.
+    pub flags: u32,
+    /// When it was forked, nanoseconds.
+    pub at: u64,
+}
+
+impl Thread {
+    /// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot
+    /// be known. For callbacks in that code. The runtime is asked once while a task is on top.
+    pub fn exit_here(&self) -> u64 {
+        self.frames.known_exit().unwrap_or_else(|| {
+            let exit = levels::exit_of_current(self.frames.task_on_top(), &self.undeferred);
+            self.frames.know_exit(exit);
+            exit
+        })
+    }
 }
 
 /// What a thread is to OpenMP (`ompt_thread_t`).
@@ -153,7 +182,7 @@ fn record_at(time: impl FnOnce(&mut ThreadRecorder) -> u64, record: impl FnOnce(
     // SAFETY: `attach` gave the recorder a `Thread` of its own, which lives as long as it; the open
     // recorder keeps this thread the only one in here.
     let moment = &mut Moment { recorder: &mut recording, thread: unsafe { &mut *thread }, at };
-    if control::is_paused() || moment.thread.is_paused {
+    if pause::is_paused() || moment.thread.is_paused {
         return record_beside_switch(moment, record);
     }
     record(moment);
@@ -162,7 +191,7 @@ fn record_at(time: impl FnOnce(&mut ThreadRecorder) -> u64, record: impl FnOnce(
 /// One callback while recording is paused, or the first one after that.
 #[cold]
 fn record_beside_switch(moment: &mut Moment<'_>, record: impl FnOnce(&mut Moment<'_>)) {
-    moment.follow_switch(control::is_paused());
+    moment.follow_switch(pause::is_paused());
     if !moment.thread.is_paused {
         return record(moment);
     }
@@ -228,7 +257,7 @@ pub fn attach(thread_type: u32) {
             moment.recorder.own_point(moment.at, omp::THREAD_TYPE, thread_type.to_le_bytes());
         });
         if matches!(moment.thread.kind, Kind::Initial | Kind::Worker) {
-            sampler::count_worker(true);
+            worker_count::count(true);
         }
         moment.follow_kind();
     });
@@ -256,7 +285,7 @@ pub fn attach_outside_openmp() {
         let thread = unsafe { &mut *shared.0 };
         Moment { recorder, thread: &mut *thread, at }.end_thread();
         if matches!(thread.kind, Kind::Initial | Kind::Worker) {
-            sampler::count_worker(false);
+            worker_count::count(false);
         }
         // Without its timer first: the handler counts into what ends here.
         drop(thread.sampler.take());
@@ -285,9 +314,10 @@ pub fn attach_outside_openmp() {
             moment.write_anyway(|moment| moment.tell_pause());
         }
         if sampler::is_active() {
-            code_map::catch_up(moment);
+            moment.catch_up();
             let counted = moment.thread.profile.as_ref().map(|follower| follower.counted.clone());
-            moment.thread.sampler = Sampler::start(moment.thread.bounds, moment.recorder.os_tid(), counted);
+            moment.thread.sampler =
+                ThreadSampler::start(moment.thread.bounds, moment.recorder.os_tid(), counted);
         }
     });
 }

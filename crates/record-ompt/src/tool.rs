@@ -1,19 +1,18 @@
 //! From `ompt_start_tool` to the end of the process.
 
 use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::ffi::{CStr, c_char, c_int, c_uint};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use taskscope_event::models::{MODELS, openmp, ovni};
+use taskscope_event::models::{openmp, ovni};
 use taskscope_record::{Json, process};
 
 use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
-use crate::sampler::{module_files, unwanted};
-use crate::{chain, control, dictionary, end_order, fast_tasks, memory, profiling, sampler, task_stacks};
-
-/// Set to anything: what prevents recording is printed to standard error.
-const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
+use crate::sampler::unwanted;
+use crate::{
+    chain, control, end_order, fast_tasks, host, memory, profiling, recording, sampler, task_stacks,
+};
 
 /// A static that the runtime gets a pointer to.
 struct Shared<T>(UnsafeCell<T>);
@@ -50,11 +49,11 @@ pub unsafe extern "C" fn ompt_start_tool(
 /// # Safety
 /// As [`ompt_start_tool`].
 unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut StartToolResult {
-    let recording = trace_directory().is_some();
+    let records = recording::trace_directory().is_some();
     // SAFETY: by contract.
-    let next = unsafe { chain::start_next(omp_version, runtime_version, recording) };
+    let next = unsafe { chain::start_next(omp_version, runtime_version, records) };
     let next_result = next.as_ref().map_or(core::ptr::null_mut(), |(result, _)| *result);
-    if !recording {
+    if !records {
         return next_result;
     }
     let runtime = if runtime_version.is_null() {
@@ -68,7 +67,7 @@ unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut Sta
     if let Some((_, library)) = &next {
         openmp_attributes.push(("next_tool", Json::string(library)));
     }
-    if !start_recording(&[("ovni", ovni::VERSION), ("openmp", openmp::VERSION)]) {
+    if !recording::start_recording(&[("ovni", ovni::VERSION), ("openmp", openmp::VERSION)]) {
         return next_result;
     }
     process::set_attribute("openmp", Json::object(openmp_attributes));
@@ -77,54 +76,14 @@ unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut Sta
         recording.store_metadata();
     }
     chain::set_next(next_result);
-    sampler::start();
+    host::start_sampling();
     RESULT.0.get()
-}
-
-/// Whether there is something to finish.
-static HAS_STARTED: AtomicBool = AtomicBool::new(false);
-
-/// Starts to record this process into the directory that the environment names, with these of ovni's
-/// models. Where that has happened already (a second runtime, or the same one loaded again, or
-/// sampling), the recording is shared. Says whether the process is recorded now.
-pub fn start_recording(models: &[(&'static str, &'static str)]) -> bool {
-    let Some(trace_directory) = trace_directory().filter(|_| !unwanted::is_here()) else { return false };
-    let config = process::Config {
-        trace_directory: trace_directory.into(),
-        app_id: 1,
-        require: models.to_vec(),
-        own_require: MODELS
-            .iter()
-            .filter(|model| model.own)
-            .map(|model| (model.name, model.version))
-            .collect(),
-        attributes: Vec::new(),
-    };
-    HAS_STARTED.store(true, Relaxed);
-    let profiled = profiling::start();
-    let started = if profiled { process::start_without_streams(config) } else { process::start(config) };
-    match started {
-        Ok(()) => {
-            control::start();
-        }
-        Err(process::StartError::Again) => process::require(models),
-        Err(why) => {
-            if std::env::var_os(VERBOSE_VARIABLE).is_some() {
-                eprintln!("taskscope: this process is not recorded\nwhy: {why}");
-            }
-        }
-    }
-    process::is_recording()
-}
-
-fn trace_directory() -> Option<std::ffi::OsString> {
-    std::env::var_os(process::TRACE_DIRECTORY_VARIABLE).filter(|path| !path.is_empty())
 }
 
 unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_data: *mut Data) -> c_int {
     // SAFETY: the runtime's own function, called with a C string as the standard says.
     let Some(set_callback) = (unsafe { lookup(c"ompt_set_callback".as_ptr()) }) else { return 0 };
-    dictionary::set_runtime(set_callback as usize);
+    sampler::runtime_code::set_runtime(set_callback as usize);
     end_order::end_runtime_last(set_callback as usize as u64);
     if sampler::is_active() {
         // SAFETY: the runtime's own function.
@@ -171,61 +130,7 @@ const TRACED_ONLY: [c_int; 7] = [
     event::LOCK_INIT,
 ];
 
-/// Threads that still live may record until the process ends; [`at_exit`] closes their streams.
+/// Threads that still live may record until the process ends; [`recording`] closes their streams.
 unsafe extern "C" fn finalize(_tool_data: *mut Data) {
     chain::finalize_next();
-}
-
-unsafe extern "C" {
-    fn at_quick_exit(call: extern "C" fn()) -> c_int;
-    fn __cxa_atexit(call: extern "C" fn(*mut c_void), argument: *mut c_void, library: *mut c_void) -> c_int;
-}
-
-/// The library's destructor. At `exit` it runs before that of the OpenMP runtime, which is loaded
-/// earlier and reports the ends of its threads in its own. So it only registers [`finish`], which
-/// then runs after all destructors.
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static AT_EXIT: extern "C" fn() = at_exit;
-
-/// `quick_exit` runs no destructors.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = at_start;
-
-extern "C" fn at_start() {
-    extern "C" fn finish_quickly() {
-        finish(core::ptr::null_mut());
-    }
-    // SAFETY: as above; without it nothing more is lost than without this library.
-    unsafe { at_quick_exit(finish_quickly) };
-}
-
-extern "C" fn at_exit() {
-    // SAFETY: `finish` is never unloaded, as the library is linked.
-    if unsafe { __cxa_atexit(finish, core::ptr::null_mut(), core::ptr::null_mut()) } != 0 {
-        finish(core::ptr::null_mut());
-    }
-}
-
-/// Ends the recording while the program goes on. Nothing is left to do at its end.
-#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
-pub fn finish_now() {
-    finish(core::ptr::null_mut());
-}
-
-extern "C" fn finish(_: *mut c_void) {
-    static FINISHED: AtomicBool = AtomicBool::new(false);
-    // Else no call of the system is made: the process may have a filter of them.
-    if HAS_STARTED.load(Relaxed) && !FINISHED.swap(true, Relaxed) {
-        task_stacks::check::tell();
-        if sampler::is_active() {
-            module_files::keep_generated_code();
-        }
-        profiling::charge_so_far();
-        process::finish();
-        if profiling::is_on() {
-            profiling::write_last();
-        }
-    }
 }

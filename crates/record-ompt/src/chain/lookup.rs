@@ -5,8 +5,8 @@ use core::ffi::{CStr, c_char, c_int};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
+use super::handlers::{Handler, THEIRS, handlers};
 use super::tool_data::theirs;
-use super::{Handler, THEIRS, handlers};
 use crate::abi::{Callback, Data, EntryPoint, Frame, GetTaskInfo, Lookup, SetCallback};
 
 /// `ompt_set_always`.

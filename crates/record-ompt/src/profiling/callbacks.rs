@@ -11,7 +11,7 @@ use taskscope_record::FastRecording;
 
 use super::Cause;
 use super::contexts::body_of;
-use super::follow::Follower;
+use super::follower::Follower;
 use super::waits::{NO_WAIT, SHORTEST_PART_NS};
 use crate::abi::{
     self, Callback, Data, Frame, endpoint, event, sync as sync_kind, task_flag, work as work_kind,
@@ -159,7 +159,7 @@ struct Call {
 impl Call {
     #[inline(always)]
     fn creating(&self, thread: &Thread, creator: u32) -> Creating {
-        let exit = exit_of(&self.frame, thread.frames.task_on_top(), thread);
+        let exit = exit_of(&self.frame, thread.frames.task_on_top(), &thread.undeferred);
         Creating { codeptr: self.codeptr, exit, sp: self.sp, creator }
     }
 

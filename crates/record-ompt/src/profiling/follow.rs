@@ -1,110 +1,27 @@
 //! Follows a thread from what it opens and closes: its account, its waits, the teams that it is in.
 
-use std::sync::Arc;
-
 use taskscope_event::models::samples::state;
 use taskscope_profile::{Marker, Metric};
+use taskscope_record::clock;
 
-use super::account::{Account, Standing, Stretch};
+use super::account::{Standing, Stretch};
 use super::cause::Cause;
 use super::counts::Counts;
-use super::idleness::{Charge, Idled, Role, SampleOf};
-use super::locks::{self, Blame, Held, SHORTEST_NS, marker};
+use super::follower::{Follower, Membership};
+use super::idleness::Charge;
+use super::locks::{self, Blame, SHORTEST_NS, marker};
 use super::recent::Recent;
-use super::run::{self, Counted};
 use super::teams::{self, JOIN};
-use super::waits::{InTeam, NO_WAIT, Settled, Wait, Waits};
+use super::waits::{InTeam, NO_WAIT, Settled, Wait};
 use super::workers::{self, Workers};
+use super::write::write_unfinished;
 use crate::abi::work;
 use crate::frames::{Open, Phase};
-use crate::mutexes::wait_state;
-use crate::sampler::Sampler;
+use crate::mutex_kind::wait_state;
 use crate::sampler::settings;
 use crate::task_stacks::regions;
-use crate::thread::{Kind, Moment, Thread};
-
-/// What a profiled thread knows of itself. What small tasks ask for in each callback comes first.
-#[repr(C, align(64))]
-pub struct Follower {
-    /// What it counts.
-    pub counted: Arc<Counted>,
-    pub(super) account: &'static Account,
-    /// Waits that it is in.
-    pub(super) waits: Waits,
-    /// Locks that it holds.
-    held: Held,
-    /// Teams that it is a member of, innermost last.
-    members: Vec<Membership>,
-    /// Of each of them but the innermost: what the thread was sampled in since it was synchronised with that team.
-    outer: Vec<Box<Recent>>,
-    /// For regions that it forks.
-    pub own_teams: teams::Own,
-    /// What it is among the workers.
-    role: Role,
-    /// It was a member of a team, or has created tasks outside of any.
-    has_worked: bool,
-    /// Recording is paused: nothing is counted, and all time is of no known cause.
-    is_paused: bool,
-}
-
-struct Membership {
-    region: u32,
-    team: u32,
-    /// Context of its region.
-    context: u32,
-    index: u32,
-    /// Barriers that it has come to.
-    barriers: u32,
-}
-
-impl Follower {
-    /// Of the calling thread, which begins.
-    pub fn begin() -> Box<Follower> {
-        let counted = run::begin_thread();
-        let account = counted.account;
-        Box::new(Follower {
-            counted,
-            account,
-            waits: Waits::default(),
-            held: Held::default(),
-            members: Vec::new(),
-            outer: Vec::new(),
-            own_teams: teams::Own::default(),
-            role: Role::default(),
-            has_worked: false,
-            is_paused: false,
-        })
-    }
-
-    /// The context of the innermost team's region; 0 outside of any.
-    #[inline(always)]
-    pub fn context_of_team(&self) -> u32 {
-        self.members.last().map_or(0, |member| member.context)
-    }
-
-    /// The context of a region that the thread is in, or waits at whose end; by then it may be over for the
-    /// thread that forked it.
-    pub fn context_of(&self, region: u32) -> Option<u32> {
-        let member = self.members.iter().rev().find(|member| member.region == region)?;
-        Some(member.context)
-    }
-
-    /// The thread is at its end; it has closed everything.
-    pub fn end(&mut self) {
-        for member in self.members.drain(..) {
-            teams::leave(member.team);
-        }
-        self.role.end();
-        run::end_thread(&self.counted);
-    }
-
-    /// The thread is sampled at `at`, and was in what is sampled for `longest` at most: its part in the idleness of others.
-    /// Async-signal-safe, while nothing of the thread changes.
-    pub fn share(&self, of: SampleOf, (at, longest): (u64, u64), period_ns: u64) -> Option<Idled> {
-        let share = self.role.share(self.account, !self.members.is_empty(), of, (at, longest), period_ns);
-        share.filter(|_| !self.is_paused)
-    }
-}
+use crate::thread::{Kind, Moment, Thread, record};
+use crate::thread_sampler::ThreadSampler;
 
 impl Cause {
     /// What a thread that has opened this spends its time in; `None` where that is what it was in before.
@@ -157,13 +74,13 @@ impl Thread {
             return;
         };
         if members.is_empty() && !*is_paused {
-            let recent = sampler.as_deref().map(Sampler::recent);
+            let recent = sampler.as_deref().map(ThreadSampler::recent);
             let period_ns = settings().map_or(0, |settings| settings.period_ns);
             let place = (context, fork.unwrap_or(0));
             let mut give = |charge: Charge<'_>| counted.counts.count(|counts| counts.idled(charge));
             role.leaves(account, false, at, (recent, place), period_ns, &mut give);
             // As long as the number of threads makes it.
-            let period_ns = sampler.as_deref().map_or(period_ns, Sampler::period_ns);
+            let period_ns = sampler.as_deref().map_or(period_ns, |sampler| sampler.period_ns());
             role.charge(account, at, fork.map(|_| place), recent, period_ns, &mut give);
         }
     }
@@ -177,9 +94,11 @@ impl Thread {
         };
         if let Some(member) = members.last() {
             let sampler = self.sampler.as_deref();
-            let period_ns = sampler
-                .map_or_else(|| settings().map_or(0, |settings| settings.period_ns), Sampler::asked_ns);
-            let recent = sampler.map(Sampler::recent);
+            let period_ns = sampler.map_or_else(
+                || settings().map_or(0, |settings| settings.period_ns),
+                |sampler| sampler.asked_ns(),
+            );
+            let recent = sampler.map(ThreadSampler::recent);
             role.leaves(account, true, at, (recent, (member.context, 0)), period_ns, |charge| {
                 counted.counts.count(|counts| counts.idled(charge));
             });
@@ -331,7 +250,7 @@ impl Moment<'_> {
             // Whoever is to blame was in the team's context, where no path is needed.
             team.arrive(JOIN, index, at, |arrival| {
                 (arrival.context, arrival.path) = (context, 0);
-                arrival.set_work(sampler.as_deref().map(Sampler::recent));
+                arrival.set_work(sampler.as_deref().map(ThreadSampler::recent));
             });
             wait.barrier = Some(InTeam { team: number, record: JOIN as u32, round: 0 });
         }
@@ -411,7 +330,7 @@ impl Moment<'_> {
         if let Some((team, wait)) = team.zip(waits.innermost()) {
             team.arrive(record, member.index, self.at, |arrival| {
                 (arrival.context, arrival.path) = (context, path);
-                arrival.set_work(sampler.as_deref().map(Sampler::recent));
+                arrival.set_work(sampler.as_deref().map(ThreadSampler::recent));
             });
             wait.barrier = Some(InTeam { team: member.team, record: record as u32, round });
         }
@@ -423,7 +342,7 @@ impl Moment<'_> {
         Some(self.thread.sampler.as_ref()?.recent())
     }
 
-    fn followed_and_sampled(&mut self) -> Option<(&mut Follower, &mut Sampler)> {
+    fn followed_and_sampled(&mut self) -> Option<(&mut Follower, &mut ThreadSampler)> {
         let Thread { profile, sampler, .. } = &mut *self.thread;
         profile.as_deref_mut().zip(sampler.as_deref_mut())
     }
@@ -706,4 +625,26 @@ fn count_lock_wait(
 fn is_lock(kind: Marker) -> bool {
     use Marker::*;
     matches!(kind, Lock | NestLock | Critical | Ordered | Atomic)
+}
+
+/// Charges what others have idled since the calling thread forked a region last. While it is recorded still.
+pub fn charge_so_far() {
+    record(|moment| moment.follow_fork(None));
+}
+
+/// What is known so far; marked as not finished.
+pub fn write_so_far() {
+    charge_so_far();
+    write_unfinished();
+}
+
+/// Charges what others have idled beside a thread that ends the process.
+///
+/// # Safety
+/// `thread` is null or a [`Thread`] that nobody else uses.
+pub unsafe fn charge_leaver(thread: *mut ()) {
+    // SAFETY: by contract.
+    if let Some(thread) = unsafe { thread.cast::<Thread>().as_mut() } {
+        thread.charge_idleness(clock::now(), None);
+    }
 }

@@ -361,7 +361,7 @@ mod tests {
             let given: [u64; 2] = [given((1, 1)), given((1, 2))];
             assert_eq!((waited, given), (at - begin, owed), "{blame:?}");
             let (waited, blame) = late.acquired(lock, (3, 33), at + 2_000);
-            assert_eq!(waited, blame.iter().map(|part| part.1).sum());
+            assert_eq!(waited, blame.iter().map(|part| part.1).sum::<u64>());
             assert!(blame.iter().all(|part| part.0.is_some()), "{blame:?}");
             destroyed(lock);
         }

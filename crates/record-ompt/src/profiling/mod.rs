@@ -18,6 +18,8 @@ mod counts;
 mod double_buffer;
 mod files;
 mod follow;
+mod follower;
+mod housekeeper;
 mod housekeeping;
 mod idleness;
 mod integrals;
@@ -31,16 +33,16 @@ mod rows;
 mod run;
 mod samples;
 mod teams;
+mod threads;
 mod waits;
 mod workers;
 mod write;
 
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
 pub use callbacks::callback_of;
 pub use cause::Cause;
 pub use contexts::{define_path, is_of_tasks};
-pub use follow::Follower;
+pub use follow::{charge_leaver, charge_so_far, write_so_far};
+pub use follower::Follower;
 pub use idleness::{SampleOf, share_in_callback};
 pub use locks::destroyed;
 pub use recent::{Recent, Sampled};
@@ -48,24 +50,6 @@ pub use run::{Counted, sample_no_cpu};
 pub use samples::{Sample, is_work};
 #[cfg_attr(test, allow(unused_imports, reason = "tests preload nothing"))]
 pub use write::write_before_exit;
-pub use write::{charge_so_far, write_last, write_so_far};
+pub use write::write_last;
 
-/// `profile`: no trace is written.
-pub const MODE_VARIABLE: &str = "TASKSCOPE_MODE";
-/// Samples per second where nothing else is asked for.
-pub const USUAL_RATE: &str = "100";
-
-static ON: AtomicBool = AtomicBool::new(false);
-
-/// Whether this process is profiled rather than traced.
-#[inline(always)]
-pub fn is_on() -> bool {
-    ON.load(Relaxed)
-}
-
-/// Whether the environment asks for a profile; from then on [`is_on`] says so.
-pub fn start() -> bool {
-    let wanted = std::env::var(MODE_VARIABLE).is_ok_and(|mode| mode == "profile");
-    ON.store(wanted, Relaxed);
-    wanted
-}
+pub use crate::mode::{is_on, start};

@@ -3,12 +3,12 @@
 //! A forked child has a run of its own, which begins with its first thread: what it inherited is its
 //! parent's, and locks among that may be held for ever.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicPtr, Ordering::*};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taskscope_profile::{FrameKind, Metric, Tree};
-use taskscope_record::{clock, os_time, own_threads, process};
+use taskscope_record::{clock, os_time, process};
 
 use super::account::{Account, Reading, Standing};
 use super::cause::{CAUSES, Cause, Sums, book};
@@ -16,7 +16,7 @@ use super::contexts::body_of;
 use super::counts::{Counts, merge_row};
 use super::double_buffer::DoubleBuffer;
 use super::files::Files;
-use super::housekeeping::Housekeeping;
+use super::housekeeper::Housekeeping;
 use super::idleness::{ByEpoch, Late};
 use super::integrals::EPOCHS;
 use super::no_cpu::{self, Moved, Observed, Share};
@@ -24,7 +24,7 @@ use super::rows::Rows;
 use super::samples::SampleTree;
 use super::teams;
 use super::workers::Workers;
-use crate::sampler::most_workers;
+use crate::worker_count;
 
 /// Paths of a process; beyond, values count further out.
 const MOST_PATHS: usize = 1 << 20;
@@ -109,32 +109,11 @@ pub struct Run {
 }
 
 static RUN: AtomicPtr<Run> = AtomicPtr::new(core::ptr::null_mut());
-static STARTING: AtomicU32 = AtomicU32::new(0);
 
 /// The run of this process, if it has begun.
 pub fn current() -> Option<&'static Run> {
     // SAFETY: null, or a leaked box.
     unsafe { RUN.load(Acquire).as_ref() }
-}
-
-/// The run of this process; begins if it has not.
-fn of_process() -> &'static Run {
-    let pid = std::process::id();
-    loop {
-        if let Some(run) = current().filter(|run| run.pid == pid) {
-            return run;
-        }
-        let before = STARTING.load(Acquire);
-        // Who was starting in a parent starts here no more.
-        if before != pid && STARTING.compare_exchange(before, pid, AcqRel, Relaxed).is_ok() {
-            let run: &'static Run = Box::leak(Box::new(Run::new(pid)));
-            run.workers.make_current();
-            RUN.store(core::ptr::from_ref(run).cast_mut(), Release);
-            run.housekeeping.start(run);
-            return run;
-        }
-        std::thread::yield_now();
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -155,21 +134,6 @@ pub fn sample_no_cpu(counted: &Counted, late_ns: Option<u64>) -> Option<Share> {
         run.close_window();
     }
     share
-}
-
-/// The calling thread counts from now on.
-pub fn begin_thread() -> Arc<Counted> {
-    of_process().begin_thread()
-}
-
-/// The thread counts no more: what it has becomes the run's.
-pub fn end_thread(counted: &Arc<Counted>) {
-    if let Some(run) = current() {
-        run.end_thread(counted);
-        if own_threads::initial_leaves() {
-            run.housekeeping.wake();
-        }
-    }
 }
 
 /// Time of all workers.
@@ -198,7 +162,8 @@ fn add<const N: usize>(sums: &mut [u64; N], more: &[u64; N]) {
 }
 
 impl Run {
-    fn new(pid: u32) -> Run {
+    /// The run of this process, which begins now.
+    pub fn new(pid: u32) -> Run {
         let began = clock::now();
         Run {
             pid,
@@ -221,6 +186,12 @@ impl Run {
         }
     }
 
+    /// Makes it the run of this process.
+    pub fn make_current(&'static self) {
+        self.workers.make_current();
+        RUN.store(core::ptr::from_ref(self).cast_mut(), Release);
+    }
+
     /// Whether it is not that of a parent.
     pub fn is_of_this_process(&self) -> bool {
         self.pid == std::process::id()
@@ -232,7 +203,8 @@ impl Run {
         Some(self.files.get_or_init(|| Files::choose(directory, name)))
     }
 
-    fn begin_thread(&self) -> Arc<Counted> {
+    /// A thread counts from now on.
+    pub fn begin_thread(&self) -> Arc<Counted> {
         let samples = DoubleBuffer::new(SampleTree::without_memory(), SampleTree::without_memory());
         samples.count(SampleTree::prepare);
         let counted = Arc::new(Counted {
@@ -245,7 +217,8 @@ impl Run {
         counted
     }
 
-    fn end_thread(&self, counted: &Arc<Counted>) {
+    /// The thread counts no more: what it has becomes the run's.
+    pub fn end_thread(&self, counted: &Arc<Counted>) {
         self.read_no_cpu(counted.account, true);
         let _writing = lock(&self.writing);
         lock(&self.threads).retain(|known| !Arc::ptr_eq(known, counted));
@@ -293,7 +266,7 @@ impl Run {
         if !self.no_cpu.is_wanted() {
             return;
         }
-        self.no_cpu.close(most_workers(), clock::now, || {
+        self.no_cpu.close(worker_count::most(), clock::now, || {
             for account in self.workers.accounts() {
                 self.read_no_cpu(account, false);
             }
@@ -304,7 +277,7 @@ impl Run {
     /// the other CPUs are free.
     fn not_started(&self, sums: &Sums) -> Moved {
         let mut moved = Moved::NONE;
-        let (workers, cpus) = (most_workers(), self.no_cpu.cpus());
+        let (workers, cpus) = (worker_count::most(), self.no_cpu.cpus());
         if workers > cpus && self.no_cpu.is_known() {
             for cause in [Cause::NotStarted, Cause::Ended] {
                 let index = cause as usize;

@@ -6,12 +6,13 @@ use taskscope_profile::{Marker, Metric, Process, Profile, Tree, key, move_to};
 use taskscope_record::{clock, cpus};
 
 use super::cause::Cause;
+use super::housekeeper::Charge;
 use super::idleness;
 use super::open_ends;
 use super::run::{Run, Totals, current};
-use crate::control;
-use crate::sampler::{Clock, code_map, most_workers, settings};
-use crate::thread::record;
+use crate::pause;
+use crate::sampler::{Clock, code_map, settings};
+use crate::worker_count;
 
 /// The process has ended, and its threads with it.
 pub fn write_last() {
@@ -22,31 +23,25 @@ pub fn write_last() {
     }
 }
 
-/// The calling thread ends the process by `_exit`, maybe in a signal handler. Async-signal-safe.
+/// The calling thread ends the process by `_exit`, maybe in a signal handler; `charge` gets its state. Async-signal-safe.
 #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
-pub fn write_before_exit() {
+pub fn write_before_exit(charge: Charge) {
     // The child of a `vfork` is not the process that the run is of.
     let Some(run) = current().filter(|run| run.is_of_this_process()) else { return };
-    let thread = match taskscope_record::enter().filter(|_| !control::is_paused()) {
+    let thread = match taskscope_record::enter().filter(|_| !pause::is_paused()) {
         Some(recording) => {
-            let thread = recording.user().cast();
+            let thread = recording.user();
             // Never to be left: its handler stays out while its state is in other hands.
             core::mem::forget(recording);
             thread
         }
         None => core::ptr::null_mut(),
     };
-    run.housekeeping.write_before_exit(thread);
+    run.housekeeping.write_before_exit(thread, charge);
 }
 
-/// Charges what others have idled since the calling thread forked a region last. While it is recorded still.
-pub fn charge_so_far() {
-    record(|moment| moment.follow_fork(None));
-}
-
-/// What is known so far; marked as not finished.
-pub fn write_so_far() {
-    charge_so_far();
+/// Writes the profile so far, if the process has one.
+pub fn write_unfinished() {
     if let Some(run) = current().filter(|run| run.is_of_this_process()) {
         write(run, false);
     }
@@ -93,7 +88,7 @@ fn describe(run: &Run, name: &str, wall: u64, threads: u64, finished: bool) -> P
     say(key::COMMAND, command.join(" "));
     say(key::WALL_NS, wall.to_string());
     say(key::THREADS, threads.to_string());
-    say(key::WORKERS, most_workers().to_string());
+    say(key::WORKERS, worker_count::most().to_string());
     say(key::CPUS, run.no_cpu.cpus().to_string());
     say(key::NO_CPU, if run.no_cpu.is_known() { "schedstat" } else { "none" }.to_owned());
     if let Some(mask) = cpus::Mask::of_process() {

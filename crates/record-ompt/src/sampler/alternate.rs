@@ -12,7 +12,9 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::OwnStack;
+use super::signal;
 use super::walk::STACK_FACTOR;
+use crate::pause;
 
 /// Bytes that the handler takes of the stack that it begins on, until it changes to the recorder's.
 const HANDLER_BYTES: usize = 1024 * STACK_FACTOR as usize;
@@ -32,12 +34,9 @@ static PROGRAM_HAS_HANDLERS: AtomicBool = AtomicBool::new(false);
 /// Notes an action that the program, or the recorder, is about to set.
 #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 pub fn note(action: &libc::sigaction) {
-    let own = [
-        crate::task_stacks::handler::on_signal as *const () as usize,
-        crate::control::toggle as *const () as usize,
-    ];
+    let is_own = |handler| signal::is_own_handler(handler) || handler == pause::toggle as *const () as usize;
     let is_handler = !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN);
-    if is_handler && !own.contains(&action.sa_sigaction) && action.sa_flags & libc::SA_ONSTACK != 0 {
+    if is_handler && !is_own(action.sa_sigaction) && action.sa_flags & libc::SA_ONSTACK != 0 {
         PROGRAM_HAS_HANDLERS.store(true, Relaxed);
     }
 }

@@ -10,11 +10,10 @@ use framehop::{
     ExplicitModuleSectionInfo, Module as UnwindModule, MustNotAllocateDuringUnwind, Unwinder as _,
 };
 
-use crate::dictionary;
 use crate::sampler::module_files;
-use crate::sampler::modules::{self, Module, UnwindTables};
-use crate::sampler::runtime_inside;
-use crate::thread::Moment;
+use crate::sampler::modules::{self, Module};
+use crate::sampler::unwind_tables::Tables;
+use crate::sampler::{runtime_code, runtime_inside};
 
 use super::unusual::{self, Rule, Unusual};
 
@@ -108,31 +107,23 @@ pub fn suspect() {
     MAY_BE_STALE.store(true, Relaxed);
 }
 
-/// Brings the map up to date if somebody suspects that it is not, and writes the modules that this
-/// process's trace has not named yet. Not for handlers.
+/// Whether code may have been loaded since the map was built.
 #[inline(always)]
-pub fn catch_up(moment: &mut Moment<'_>) {
-    if MAY_BE_STALE.load(Relaxed) {
-        refresh_if_suspected();
-    }
-    if moment.thread.modules_written != GENERATION.load(Relaxed) {
-        write_modules(moment);
-    }
+pub fn may_be_stale() -> bool {
+    MAY_BE_STALE.load(Relaxed)
 }
 
-/// The part of [`catch_up`] that needs no recorder.
+/// Counts the maps that were built.
+#[inline(always)]
+pub fn generation() -> u64 {
+    GENERATION.load(Relaxed)
+}
+
+/// Builds the map anew if code may have been loaded since.
 #[cold]
 pub fn refresh_if_suspected() {
     if MAY_BE_STALE.swap(false, Relaxed) {
         refresh();
-    }
-}
-
-#[cold]
-fn write_modules(moment: &mut Moment<'_>) {
-    moment.thread.modules_written = GENERATION.load(Relaxed);
-    if let Some(map) = current() {
-        moment.write_modules(&map.modules);
     }
 }
 
@@ -191,7 +182,7 @@ fn try_refresh() -> bool {
 
 impl CodeMap {
     fn build() -> CodeMap {
-        dictionary::expect_runtime();
+        runtime_code::expect_runtime();
         let own = CodeMap::build as fn() -> CodeMap as usize as u64;
         let known: Vec<Known> = modules::all()
             .into_iter()
@@ -201,7 +192,7 @@ impl CodeMap {
                 let records = module.contains(own) || is_named(b"libtaskscope_device.so");
                 let owner = if records && !module.is_program {
                     Owner::Recorder
-                } else if dictionary::is_in_runtime(module.start as *const _) || is_named(b"libomptarget") {
+                } else if runtime_code::is_in_runtime(module.start as *const _) || is_named(b"libomptarget") {
                     Owner::Runtime
                 } else {
                     Owner::Anybody
@@ -226,6 +217,11 @@ impl CodeMap {
         let is_runtimes = |range: &Range| range.owner == Owner::Runtime;
         let knows_runtime = runtime_inside::is_known() || ranges.iter().any(is_runtimes);
         CodeMap { unwinder, ranges, modules, knows_runtime }
+    }
+
+    /// The modules, in the loader's order.
+    pub fn modules(&self) -> &[Module] {
+        &self.modules
     }
 
     /// Code of nobody but these: start, end, owner.
@@ -393,114 +389,6 @@ fn stays(module: &Module) -> bool {
         || [own, c_library, loader, kernels].into_iter().any(|address| module.contains(address))
 }
 
-/// A module's `.eh_frame_hdr` and `.eh_frame`, or copies of them, and where they lie.
-#[derive(Clone, Copy)]
-pub struct Tables {
-    header_at: u64,
-    header: &'static [u8],
-    /// Where `.eh_frame` lies.
-    pub frame_at: u64,
-    /// It, and whatever follows it in its segment.
-    pub frame: &'static [u8],
-}
-
-/// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`, the only way in which linkers write the place of `.eh_frame`.
-const RELATIVE_TO_HERE: u8 = 0x1b;
-/// `DW_EH_PE_datarel | DW_EH_PE_sdata4`: a table that can be searched.
-const SORTED_TABLE: u8 = 0x3b;
-
-impl Tables {
-    /// Of a module that stays. Its `.eh_frame` may be followed by something else, which the table does not point to.
-    fn in_place(tables: UnwindTables) -> Option<Tables> {
-        // SAFETY: mapped and readable as long as the process lives.
-        let found = unsafe { Tables::find(tables)? };
-        if found.header_has_table() { Some(found) } else { Tables::copy(tables) }
-    }
-
-    fn copy(tables: UnwindTables) -> Option<Tables> {
-        // SAFETY: the caller has just seen that the module is loaded; only the copies are kept.
-        let found = unsafe { Tables::find(tables)? };
-        let frame = found.entries();
-        let leak = |bytes: &[u8]| -> &'static [u8] { Box::leak(Box::from(bytes)) };
-        Some(Tables { header: leak(found.header), frame: leak(frame), ..found })
-    }
-
-    /// Where they lie, `.eh_frame` up to the end of its segment.
-    ///
-    /// # Safety
-    /// The module is loaded as long as the result is used.
-    unsafe fn find(tables: UnwindTables) -> Option<Tables> {
-        if tables.header_bytes < 12 || tables.header + tables.header_bytes > tables.segment_end {
-            return None;
-        }
-        // SAFETY: the segment is mapped and readable while the module is loaded.
-        let header =
-            unsafe { core::slice::from_raw_parts(tables.header as *const u8, tables.header_bytes as usize) };
-        let [1, RELATIVE_TO_HERE, _, _, a, b, c, d] = *header.first_chunk()? else { return None };
-        let offset = i64::from(i32::from_le_bytes([a, b, c, d]));
-        let frame_at = (tables.header + 4).wrapping_add_signed(offset);
-        let room = tables.segment_end.checked_sub(frame_at).filter(|room| *room < 1 << 31)?;
-        // SAFETY: as above; `.eh_frame` lies in the same segment.
-        let frame = unsafe { core::slice::from_raw_parts(frame_at as *const u8, room as usize) };
-        Some(Tables { header_at: tables.header, header, frame_at, frame })
-    }
-
-    /// What belongs to `.eh_frame`.
-    fn entries(&self) -> &'static [u8] {
-        self.frame.get(..frame_bytes(self.frame)).unwrap_or_default()
-    }
-
-    fn header_has_table(&self) -> bool {
-        self.header.get(3) == Some(&SORTED_TABLE)
-    }
-
-    /// The start of the function that an address lies in, or of the last one before it.
-    fn function(&self, address: u64) -> Option<u64> {
-        Some(self.row(address)?.0)
-    }
-
-    /// The place in `.eh_frame` of the entry for the function that starts at an address.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no other code is unusual"))]
-    pub fn entry(&self, function: u64) -> Option<usize> {
-        let (_, entry) = self.row(function).filter(|(start, _)| *start == function)?;
-        usize::try_from(entry.checked_sub(self.frame_at)?).ok()
-    }
-
-    /// Of the function that an address lies in, or of the last one before it: its start, and where its entry lies.
-    fn row(&self, address: u64) -> Option<(u64, u64)> {
-        let rows = self.header.get(12..).filter(|_| self.header_has_table())?.as_chunks::<8>().0;
-        let place = |bytes: [u8; 4]| self.header_at.wrapping_add_signed(i32::from_le_bytes(bytes).into());
-        let start = |[a, b, c, d, ..]: [u8; 8]| place([a, b, c, d]);
-        let after = rows.partition_point(|row| start(*row) <= address);
-        let row = *rows.get(after.checked_sub(1)?)?;
-        let [.., a, b, c, d] = row;
-        Some((start(row), place([a, b, c, d])))
-    }
-
-    fn is_still_at(&self, module: &Module) -> bool {
-        let Some(tables) = module.unwind else { return false };
-        let same_size = tables.header_bytes as usize == self.header.len();
-        // SAFETY: as in `copy`.
-        same_size
-            && unsafe { core::slice::from_raw_parts(tables.header as *const u8, self.header.len()) }
-                == self.header
-    }
-}
-
-/// Bytes of `.eh_frame`, up to its terminator or where it stops making sense.
-fn frame_bytes(segment: &[u8]) -> usize {
-    let word = |at: usize| Some(u32::from_le_bytes(segment.get(at..at + 4)?.try_into().ok()?));
-    let mut at = 0;
-    loop {
-        match word(at) {
-            Some(0) => return at + 4,
-            Some(u32::MAX) | None => return at,
-            Some(bytes) if at + 4 + bytes as usize <= segment.len() => at += 4 + bytes as usize,
-            Some(_) => return at,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -521,12 +409,5 @@ mod tests {
         assert!(map.modules.len() > 2, "{}", map.modules.len());
         let staying = map.modules.iter().filter(|module| stays(module)).count();
         assert!((3..map.modules.len()).contains(&staying), "{staying} of {}", map.modules.len());
-    }
-
-    #[test]
-    fn entries_end_at_the_terminator_or_where_they_leave_the_segment() {
-        assert_eq!(frame_bytes(&[4, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 9, 9]), 12);
-        assert_eq!(frame_bytes(&[4, 0, 0, 0, 1, 2, 3, 4, 99, 0, 0, 0]), 8);
-        assert_eq!(frame_bytes(&[1, 0]), 0);
     }
 }

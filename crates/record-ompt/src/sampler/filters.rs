@@ -10,14 +10,15 @@
 #![cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use taskscope_record::attached::{self, Filters};
+use taskscope_record::attached;
 use taskscope_record::{own_threads, process};
 
-use super::unwanted;
-use crate::sampler::read_anywhere;
-use crate::{sampler, tool};
+use super::host::host;
+use super::machine::read_anywhere;
+use super::{signal, unwanted};
+
+pub use super::unwanted::has_left;
 
 /// Operations of `seccomp`, and modes of `prctl(PR_SET_SECCOMP)`.
 const SET_STRICT: u32 = libc::SECCOMP_SET_MODE_STRICT;
@@ -25,21 +26,6 @@ const SET_FILTER: u32 = libc::SECCOMP_SET_MODE_FILTER;
 
 /// Instructions of a filter, at most (`BPF_MAXINSNS`).
 const MAX_INSTRUCTIONS: u64 = 4096;
-
-/// Whether the recorder makes no calls any more.
-static HAS_LEFT: AtomicBool = AtomicBool::new(false);
-
-/// Whether the recorder makes no calls any more, as a filter of the program's may end it for them.
-#[inline(always)]
-pub fn has_left() -> bool {
-    HAS_LEFT.load(Relaxed)
-}
-
-/// Whether the program began with a filter that `taskscope record` does not have. Reads a file as the loader did just now.
-pub fn are_inherited() -> bool {
-    let own = std::env::var(attached::FILTERS).ok().and_then(|value| value.parse().ok()).unwrap_or(0);
-    Filters::of_this_thread().is_some_and(|filters| filters.0 > own)
-}
 
 /// The program is about to call `prctl` with these arguments.
 pub fn before_prctl(option: c_int, mode: usize, program: usize) {
@@ -189,11 +175,13 @@ fn leave() {
     } else {
         unwanted::report(attached::FILTERED);
         own_threads::give_way();
-        tool::finish_now();
-        sampler::end();
+        if let Some(host) = host() {
+            (host.finish)();
+        }
+        signal::give_back();
     }
     unwanted::decline();
-    HAS_LEFT.store(true, Relaxed);
+    unwanted::leave();
 }
 
 #[cfg(test)]

@@ -26,12 +26,10 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_t, timespec, timeval};
-use taskscope_event::models::ovni;
 use taskscope_record::{clock, own_threads};
 
-use super::{Clock, Sampler, alternate, code_map, settings, signal};
-use super::{filters, unwanted};
-use crate::{profiling, thread, tool};
+use super::host::host;
+use super::{Clock, Sampler, alternate, code_map, filters, settings, signal};
 
 /// The next function of a name after ours.
 struct Next {
@@ -163,9 +161,9 @@ fn hold() -> bool {
 /// What the thread knows of its sampler, if it is sampled.
 fn with_sampler(change: impl FnOnce(&Sampler)) {
     if let Some(recording) = taskscope_record::enter() {
-        // SAFETY: the recorder's own thread state, held open; null where somebody on this thread is in already.
-        let thread = unsafe { recording.user().cast::<thread::Thread>().as_ref() };
-        if let Some(sampler) = thread.and_then(|thread| thread.sampler.as_deref()) {
+        // SAFETY: the recorder's own thread state, held open.
+        let sampler = host().and_then(|host| unsafe { (host.sampler_of)(recording.user()) });
+        if let Some(sampler) = sampler {
             change(sampler);
         }
     }
@@ -456,8 +454,8 @@ macro_rules! exits {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(status: c_int) -> ! {
             type Function = unsafe extern "C" fn(c_int) -> !;
-            if profiling::is_on() && !filters::has_left() {
-                profiling::write_before_exit();
+            if let Some(host) = host().filter(|_| !filters::has_left()) {
+                (host.before_exit)();
             }
             // SAFETY: the C library's function of this name has this type.
             unsafe { core::mem::transmute::<usize, Function>(next::$name.address())(status) }
@@ -483,7 +481,9 @@ unsafe extern "C-unwind" fn started(start: *mut c_void) -> *mut c_void {
     let Start { routine, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
     if !super::Bounds::of_this_thread().is_small() {
         code_map::refresh_if_suspected();
-        thread::attach_outside_openmp();
+        if let Some(host) = host() {
+            (host.begin_thread)();
+        }
     }
     // SAFETY: the program's own routine with its argument.
     unsafe { routine(argument) }
@@ -569,8 +569,8 @@ extern "C" fn before_dlopen() -> usize {
 extern "C" fn before_dlsym() -> usize {
     if super::is_active() {
         code_map::refresh_now();
-        if taskscope_record::thread::is_attached() {
-            thread::record(code_map::catch_up);
+        if let Some(host) = host().filter(|_| taskscope_record::thread::is_attached()) {
+            (host.write_modules)();
         }
     }
     next::dlsym.address()
@@ -613,79 +613,18 @@ jumps! {
     dlsym before_dlsym;
 }
 
-/// Programs that only start others: a shell replaces itself by them, and would leave its recording open.
-const STARTERS: [&str; 24] = [
-    "sh",
-    "bash",
-    "dash",
-    "zsh",
-    "ksh",
-    "busybox",
-    "env",
-    "nice",
-    "ionice",
-    "chrt",
-    "time",
-    "timeout",
-    "nohup",
-    "setsid",
-    "stdbuf",
-    "taskset",
-    "numactl",
-    "xargs",
-    "mpirun",
-    "mpiexec",
-    "orterun",
-    "prterun",
-    "srun",
-    "taskscope",
-];
-
-/// Runs when the library is loaded: starts to sample a program that need not know OpenMP.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_LOAD: extern "C" fn(c_int, *const *const libc::c_char) = at_load;
-
-/// The loader passes the program's arguments.
-extern "C" fn at_load(_count: c_int, arguments: *const *const libc::c_char) {
-    // It is 0 when a program begins.
-    // SAFETY: `errno` is the thread's own.
-    unsafe {
-        let errno = libc::__errno_location();
-        let kept = *errno;
-        unwanted::start_anew(arguments);
-        start_at_load();
-        *errno = kept;
-    }
-}
-
-fn start_at_load() {
-    if is_found() {
-        // Not when they are called first: that may be in a handler of the program.
-        next::look_up();
-    }
-    if settings().is_none() || !is_preloaded() {
-        return;
-    }
-    let program = crate::sampler::modules::path_of_program().to_bytes();
-    let name = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    if STARTERS.iter().any(|starter| starter.as_bytes() == name) {
-        return;
-    }
-    if tool::start_recording(&[("ovni", ovni::VERSION)]) {
-        super::start();
-        thread::attach_outside_openmp();
-    }
-}
-
 /// Whether the program's calls come here: the loader finds another function than the one behind ours. (The address of ours is of no
 /// use: it is what the loader finds.)
-fn is_preloaded() -> bool {
+pub fn is_preloaded() -> bool {
     dlsym_of(libc::RTLD_DEFAULT, c"pthread_create") as usize != next::pthread_create.address()
 }
 
-/// Whether calls may come here: the loader finds what only this library has.
-fn is_found() -> bool {
-    let own = crate::taskscope_name_data_ as *const c_void;
-    core::ptr::eq(dlsym_of(libc::RTLD_DEFAULT, c"taskscope_name_data_"), own)
+/// Whether calls may come here: the loader finds `own`, a function of this name that only this library has.
+pub fn is_found(name: &CStr, own: *const c_void) -> bool {
+    core::ptr::eq(dlsym_of(libc::RTLD_DEFAULT, name), own)
+}
+
+/// Looks all functions up. Not when they are called first: that may be in a handler of the program.
+pub fn look_up() {
+    next::look_up();
 }

@@ -136,7 +136,8 @@ impl Drop for OwnStack {
 #[cfg(test)]
 mod tests {
     use super::super::code_map;
-    use super::super::walk::{Bounds, Cache, Frames, registers_here, stack_pointer_here};
+    use super::super::machine::{registers_here, stack_pointer_here};
+    use super::super::walk::{Bounds, Cache, Frames};
     use super::*;
 
     #[test]

@@ -3,18 +3,12 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use taskscope_event::models::samples::LEVEL_BYTES;
-use taskscope_record::clock;
-
 use super::alternate::Alternate;
+use super::machine::registers_here;
+use super::settings::{Settings, now, settings};
 use super::timer::Timer;
-use super::walk::{Bounds, Cache, Frames, registers_here};
-use super::{Clock, Settings, code_map, settings, signal};
-use std::sync::Arc;
-
-use crate::profiling::{Counted, Recent};
-use crate::sampler::filters;
-use crate::task_stacks::levels::Levels;
+use super::walk::{Bounds, Cache, Frames};
+use super::{code_map, signal, unwanted};
 
 /// A thread's timer and the handler's memory.
 pub struct Sampler {
@@ -33,11 +27,7 @@ pub struct Sampler {
     /// A sample of the call has been taken.
     call_is_sampled: AtomicBool,
     /// Only the handler touches it.
-    pub(crate) memory: UnsafeCell<Memory>,
-    /// In profile mode, where samples are counted.
-    pub(crate) counted: Option<Arc<Counted>>,
-    /// What the thread worked at lately. The handler adds to it, but not while a callback runs.
-    pub(crate) recent: UnsafeCell<Recent>,
+    pub(crate) memory: Box<UnsafeCell<Memory>>,
     timer: Option<Timer>,
 }
 
@@ -45,30 +35,26 @@ pub struct Sampler {
 pub struct Memory {
     pub cache: Cache,
     pub frames: Frames,
-    pub levels: Levels,
-    pub level_bytes: [u8; 24 * LEVEL_BYTES],
     /// The sampling clock at the sample before, nanoseconds.
     pub last_ns: u64,
     pub is_first: bool,
 }
 
-impl Sampler {
-    /// Starts to sample the calling thread, whose stack and id in the system are given. `None` when nothing is
-    /// to be sampled, or the system has no timer left.
-    pub fn start(bounds: Bounds, os_tid: i32, counted: Option<Arc<Counted>>) -> Option<Box<Sampler>> {
-        let settings = settings()?;
-        if bounds.is_small() { None } else { Sampler::start_on(bounds, settings, os_tid, counted) }
-    }
-
-    /// Takes much of the stack, while its memory is made.
+impl Memory {
+    /// Takes much of the stack, while it is made.
     #[inline(never)]
-    fn start_on(
-        bounds: Bounds,
-        settings: Settings,
-        os_tid: i32,
-        counted: Option<Arc<Counted>>,
-    ) -> Option<Box<Sampler>> {
-        let mut sampler = Box::new(Sampler {
+    fn new(now: u64) -> Box<UnsafeCell<Memory>> {
+        let (cache, frames) = (Cache::default(), Frames::new());
+        Box::new(UnsafeCell::new(Memory { cache, frames, last_ns: now, is_first: true }))
+    }
+}
+
+impl Sampler {
+    /// The sampler of the calling thread, whose stack and id in the system are given; [`arm`](Self::arm) starts it. `None`
+    /// when nothing is to be sampled. Not for [small](Bounds::is_small) stacks.
+    pub fn new(bounds: Bounds, os_tid: i32) -> Option<Sampler> {
+        let settings = settings()?;
+        Some(Sampler {
             settings,
             bounds,
             alternate: Alternate::new(),
@@ -77,26 +63,22 @@ impl Sampler {
             called: AtomicUsize::new(0),
             called_at: AtomicU64::new(0),
             call_is_sampled: AtomicBool::new(false),
-            memory: UnsafeCell::new(Memory {
-                cache: Cache::default(),
-                frames: Frames::new(),
-                levels: Levels::new(),
-                level_bytes: [0; 24 * LEVEL_BYTES],
-                last_ns: now(settings.clock),
-                is_first: true,
-            }),
-            counted,
-            recent: UnsafeCell::default(),
+            memory: Memory::new(now(settings.clock)),
             timer: None,
-        });
+        })
+    }
+
+    /// Arms the timer, when all memory of the handler is where it stays. Returns whether the system had one.
+    #[inline(never)]
+    pub fn arm(&mut self) -> bool {
         // One walk touches the memory and fills the cache with the frames that every stack ends with.
         if let Some(map) = code_map::current() {
-            let memory = sampler.memory.get_mut();
-            memory.frames.walk(map, &mut memory.cache, registers_here(), bounds);
+            let memory = self.memory.get_mut();
+            memory.frames.walk(map, &mut memory.cache, registers_here(), self.bounds);
         }
         signal::unblock();
-        sampler.timer = Timer::arm(settings, os_tid);
-        sampler.timer.is_some().then_some(sampler)
+        self.timer = Timer::arm(self.settings, self.os_tid);
+        self.timer.is_some()
     }
 }
 
@@ -142,22 +124,11 @@ impl Sampler {
     pub fn period_ns(&self) -> u64 {
         self.timer.as_ref().map_or(self.settings.period_ns, Timer::period_ns)
     }
-
-    /// What the thread worked at lately, for a callback on the sampler's thread.
-    pub fn recent(&self) -> &Recent {
-        // SAFETY: the handler leaves it alone while a callback runs.
-        unsafe { &*self.recent.get() }
-    }
-
-    /// The same.
-    pub fn recent_mut(&mut self) -> &mut Recent {
-        self.recent.get_mut()
-    }
 }
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        if filters::has_left() {
+        if unwanted::has_left() {
             // By no call of the system.
             core::mem::forget((self.timer.take(), self.alternate.take()));
             return;
@@ -173,19 +144,6 @@ impl Drop for Sampler {
                 // Its thread may still have it.
                 core::mem::forget(alternate);
             }
-        }
-    }
-}
-
-/// The sampling clock, nanoseconds.
-pub fn now(clock: Clock) -> u64 {
-    match clock {
-        Clock::Wall => clock::kernel_ns(),
-        Clock::Cpu => {
-            let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-            // SAFETY: `time` is valid for writing.
-            unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
         }
     }
 }

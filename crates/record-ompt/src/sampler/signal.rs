@@ -15,6 +15,14 @@ use core::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::*};
 pub type Handler = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
 static NUMBER: AtomicI32 = AtomicI32::new(0);
+/// The address of our handler; 0 before [`install`].
+static OWN_HANDLER: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a handler is ours.
+#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+pub fn is_own_handler(address: usize) -> bool {
+    address != 0 && address == OWN_HANDLER.load(Relaxed)
+}
 
 /// The signal; 0 before [`install`].
 #[inline(always)]
@@ -26,6 +34,7 @@ pub fn number() -> c_int {
 pub fn install(handler: Handler) -> Option<c_int> {
     let real_time = (libc::SIGRTMIN() + 1..libc::SIGRTMAX()).rev();
     let signal = core::iter::once(libc::SIGURG).chain(real_time).find(|signal| is_free(*signal))?;
+    OWN_HANDLER.store(handler as usize, Relaxed);
     // SAFETY: all zero is a valid action; the handler lives as long as the process, as the library is
     // never unloaded.
     unsafe {

@@ -21,7 +21,8 @@
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::{Clock, Settings, now, signal};
+use super::settings::{Clock, Settings, now};
+use super::signal;
 
 /// Threads per CPU that are sampled as often as was asked for.
 pub const THREADS_A_CPU: u64 = 8;

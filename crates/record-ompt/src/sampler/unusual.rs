@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use super::code_map::Tables;
+use super::unwind_tables::Tables;
 use crate::sampler::modules::Module;
 
 /// A piece of code.
@@ -134,7 +134,7 @@ mod tables {
     };
 
     use super::{Rule, Tables, Unusual};
-    use crate::sampler::walk::{Read, Registers, code, read_anywhere};
+    use crate::sampler::machine::{Read, Registers, code, read_anywhere};
 
     // With the reader that framehop uses, its own calls of gimli's functions would no longer be compiled in place.
     type Section<'a> = EhFrame<EndianSlice<'a, RunTimeEndian>>;

@@ -1,5 +1,5 @@
 //! Programs in which the recorder must not be, though it was loaded: a memory checker would report its accesses, or a filter ends the
-//! program for its system calls ([`filters`]).
+//! program for its system calls ([`filters`](super::filters)).
 //!
 //! `taskscope record` sees that of programs that its command names, and attaches nothing. What is started by others, in whatever
 //! way (a shell, system calls of Go's runtime, …), inherits the variables. Such a program is started anew without them when the
@@ -9,16 +9,14 @@
 #![cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use taskscope_record::attached::{self, Checker};
+use taskscope_record::attached::{self, Checker, Filters};
 use taskscope_record::process;
-
-use crate::sampler::filters;
 
 /// The checker in this process, if it has one.
 fn checker() -> Option<Checker> {
@@ -42,12 +40,32 @@ static ANSWER: AtomicU8 = AtomicU8::new(NOT_ASKED);
 pub fn is_here() -> bool {
     match ANSWER.load(Relaxed) {
         NOT_ASKED => {
-            let is_here = checker().is_some() || filters::are_inherited();
+            let is_here = checker().is_some() || are_filters_inherited();
             ANSWER.store(if is_here { UNWANTED } else { WANTED }, Relaxed);
             is_here
         }
         answer => answer == UNWANTED,
     }
+}
+
+/// Whether the program began with a filter that `taskscope record` does not have. Reads a file as the loader did just now.
+fn are_filters_inherited() -> bool {
+    let own = std::env::var(attached::FILTERS).ok().and_then(|value| value.parse().ok()).unwrap_or(0);
+    Filters::of_this_thread().is_some_and(|filters| filters.0 > own)
+}
+
+/// Whether the recorder makes no calls any more.
+static HAS_LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Whether the recorder makes no calls any more, as a filter of the program's may end it for them.
+#[inline(always)]
+pub fn has_left() -> bool {
+    HAS_LEFT.load(Relaxed)
+}
+
+/// The recorder makes no calls from now on.
+pub fn leave() {
+    HAS_LEFT.store(true, Relaxed);
 }
 
 /// Has this process not recorded from now on.

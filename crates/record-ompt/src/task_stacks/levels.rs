@@ -29,10 +29,9 @@ use taskscope_event::models::samples::LEVEL_BYTES;
 
 use super::undeferred::Undeferred;
 use crate::abi::{self, Data, Frame, GetTaskInfo, Lookup};
-use crate::chain;
+use crate::chain::known_data;
 use crate::sampler::code_map::{CodeMap, Owner};
 use crate::sampler::walk::{Bounds, Frames, MAX_FRAMES};
-use crate::thread::Thread;
 use crate::tool_data::{EXPLICIT, LEAGUE, STARTED, TEAMS_BODY, ToolData};
 
 /// Among `ompt_frame_flag_t`: what is told of an exit is the program's frame (`ompt_frame_application`).
@@ -390,26 +389,19 @@ pub struct Entry {
     pub in_callback: bool,
 }
 
-impl Thread {
-    /// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot
-    /// be known. For callbacks in that code. The runtime is asked once while a task is on top.
-    pub fn exit_here(&self) -> u64 {
-        self.frames.known_exit().unwrap_or_else(|| {
-            let exit = task_info(0).map_or(0, |(_, frame)| exit_of(&frame, self.frames.task_on_top(), self));
-            self.frames.know_exit(exit);
-            exit
-        })
-    }
+/// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot be known.
+pub fn exit_of_current(task: u32, undeferred: &Undeferred) -> u64 {
+    task_info(0).map_or(0, |(_, frame)| exit_of(&frame, task, undeferred))
 }
 
 /// The same of a task with this number, of which the runtime tells `frame`.
 #[inline(always)]
-pub fn exit_of(frame: &Frame, task: u32, thread: &Thread) -> u64 {
+pub fn exit_of(frame: &Frame, task: u32, undeferred: &Undeferred) -> u64 {
     // SAFETY: all bit patterns are numbers.
     let exit = unsafe { frame.exit.value };
     match frame.exit_flags & EXIT_OF_PROGRAM {
         0 => exit,
-        _ => thread.undeferred.creators_of(task).next().unwrap_or(exit),
+        _ => undeferred.creators_of(task).next().unwrap_or(exit),
     }
 }
 
@@ -428,17 +420,17 @@ pub unsafe fn exit_to_runtime(frame: *const Frame) -> Option<u64> {
 
 /// The data that the runtime keeps for the current task; null where there is none.
 pub fn current_task() -> *mut Data {
-    task_info(0).map_or(core::ptr::null_mut(), |(task, _)| chain::known_data(task))
+    task_info(0).map_or(core::ptr::null_mut(), |(task, _)| known_data(task))
 }
 
 /// Where the runtime left to the code of the task that has forked the region which ends; 0 as above. Of a region of one thread the runtime has the task of
 /// that region still on top.
-pub fn exit_of_forking(task: *mut Data, number: u32, thread: &Thread) -> u64 {
+pub fn exit_of_forking(task: *mut Data, number: u32, undeferred: &Undeferred) -> u64 {
     let frame = match task_info(0) {
         Some((current, _)) if current != task => task_info(1).filter(|(beneath, _)| *beneath == task),
         current => current,
     };
-    frame.map_or(0, |(_, frame)| exit_of(&frame, number, thread))
+    frame.map_or(0, |(_, frame)| exit_of(&frame, number, undeferred))
 }
 
 /// What the runtime keeps for a task on this thread.
@@ -467,7 +459,7 @@ fn is_usable(frame: *const Frame) -> bool {
 
 fn load(data: *mut Data) -> ToolData {
     if (data as usize).is_multiple_of(8) && data as usize >> 47 == 0 {
-        ToolData::load(chain::known_data(data))
+        ToolData::load(known_data(data))
     } else {
         ToolData(0)
     }

@@ -1,8 +1,8 @@
 //! Which tasks and regions the frames of a stack belong to.
 
 pub mod check;
-pub mod handler;
 pub mod levels;
 pub mod paths;
 pub mod regions;
+pub mod sample;
 pub mod undeferred;

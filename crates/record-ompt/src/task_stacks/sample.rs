@@ -1,82 +1,40 @@
-//! The signal handler: one sample.
+//! One sample of a thread, taken in the signal handler.
 
-use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
 use taskscope_event::models::samples::{self, flag, state};
-use taskscope_record::{InHandler, enter_in_handler};
+use taskscope_record::InHandler;
 
 use super::levels::{Entry, Stack};
 use super::undeferred::Undeferred;
 use super::{check, regions};
-use crate::control;
+use crate::pause;
 use crate::profiling::{Sample, SampleOf, Sampled, is_work, sample_no_cpu, share_in_callback};
-use crate::sampler::alternate::Alternate;
-use crate::sampler::walk::{ROOM, interrupted_registers, stack_pointer_here};
-use crate::sampler::{Clock, code_map, signal};
-use crate::sampler::{Sampler, now};
+use crate::sampler::machine::interrupted_registers;
+use crate::sampler::now;
+use crate::sampler::{Clock, code_map};
 use crate::thread::{Kind, Thread};
-
-/// The handler of the timers' signal.
-pub unsafe extern "C" fn on_signal(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel's own arguments; `errno` is the thread's own.
-    unsafe {
-        if !signal::is_ours(info) {
-            return signal::pass_on(number, info, context);
-        }
-        let errno = libc::__errno_location();
-        let kept = *errno;
-        if let Some(recording) = enter_in_handler() {
-            sample_with_room(recording, context.cast());
-        }
-        *errno = kept;
-    }
-}
-
-/// On the stack that the handler is on, if that is the recorder's, or the thread's own with room for a sample. It may be an alternate one
-/// of the program's, of a few kilobytes; of others, which a program changes to by itself, nothing is known.
-///
-/// # Safety
-/// As for [`sample`].
-unsafe fn sample_with_room(recording: InHandler, context: *const libc::ucontext_t) {
-    let thread = recording.user().cast::<Thread>();
-    // SAFETY: as in `sample`, by contract.
-    unsafe {
-        let Some(sampler) = (*thread).sampler.as_deref() else { return };
-        let sp = stack_pointer_here();
-        let own = sampler.alternate.as_ref().map(Alternate::stack);
-        let has_room = match own.and_then(|own| own.room_below(sp)) {
-            Some(room) if room < ROOM => return,
-            Some(_) => true,
-            None => sampler.bounds.have_room_below(sp),
-        };
-        if has_room {
-            sample(recording, context);
-        } else if let Some(own) = own {
-            own.call(|| sample(recording, context));
-        }
-    }
-}
+use crate::thread_sampler::ThreadSampler;
 
 /// Not part of the handler's own frame, which has to fit where this does not.
 ///
 /// # Safety
 /// Called from the handler with its context.
 #[inline(never)]
-unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
+pub unsafe fn take_sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     let at = recording.now();
     let thread = recording.user().cast::<Thread>();
     // SAFETY: `attach` gave the recorder this thread's state. Only this thread changes it, and not now.
     let Some(sampler) = (unsafe { (*thread).sampler.as_deref() }) else { return };
     let Some(map) = code_map::current() else { return };
-    // SAFETY: only the handler touches it, and the door keeps a second one out.
-    let memory = unsafe { &mut *sampler.memory.get() };
+    // SAFETY: only the handler touches them, and the entry lock keeps a second one out.
+    let (memory, walked) = unsafe { (&mut *sampler.memory.get(), &mut *sampler.core.memory.get()) };
     // Where samples are counted, and before the timer changes.
     let late_ns = sampler.counted.as_ref().and_then(|_| sampler.late_ns());
     sampler.keep_pace();
     let time = if sampler.settings.clock == Clock::Wall { at } else { now(Clock::Cpu) };
-    if control::is_paused() {
-        memory.last_ns = time;
+    if pause::is_paused() {
+        walked.last_ns = time;
         return;
     }
     // Two timers may both have sent one while it was kept away.
@@ -89,21 +47,21 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     // SAFETY: no callback is being executed, so nothing of it is half changed.
     if kind == Kind::Helper && !in_callback && unsafe { (*thread).frames.is_empty() } {
         // The runtime's own thread, which waits for a target task: nobody's time.
-        memory.last_ns = time;
+        walked.last_ns = time;
         return;
     }
     // SAFETY: by contract.
     let registers = unsafe { interrupted_registers(context) };
-    memory.frames.walk(map, &mut memory.cache, registers, sampler.bounds);
-    if memory.frames.met_unknown_code {
+    walked.frames.walk(map, &mut walked.cache, registers, sampler.bounds);
+    if walked.frames.met_unknown_code {
         code_map::suspect();
     }
-    let mut flags = flags_of(sampler, memory.is_first);
-    memory.is_first = false;
-    if memory.frames.reached_root {
+    let mut flags = flags_of(sampler, walked.is_first);
+    walked.is_first = false;
+    if walked.frames.reached_root {
         flags |= flag::REACHED_ROOT;
     }
-    if memory.frames.is_cut {
+    if walked.frames.is_cut {
         flags |= flag::CUT;
     }
     // Beneath a worker's or helper's tasks lies nothing, beneath those of other threads their initial task.
@@ -135,7 +93,7 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     } else if state == state::IDLE {
         memory.levels.clear();
     } else if !memory.levels.ask_runtime(&Stack {
-        frames: &memory.frames,
+        frames: &walked.frames,
         map,
         bounds,
         most,
@@ -150,7 +108,7 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     // Signals come as soon as they may again, after the call: the call it is that was sampled.
     let called = if in_callback { 0 } else { sampler.called.load(Relaxed) as u64 };
     let entry = Entry { first_user, called, in_callback };
-    memory.levels.assign(&memory.frames, entry);
+    memory.levels.assign(&walked.frames, entry);
     let level = memory.levels.list().first().copied().unwrap_or_default();
     // By events a call into the runtime that none tells of is work, for which others wait.
     let of = match state {
@@ -167,11 +125,11 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         }
     }
     regions::ask(level.region);
-    let since = time.saturating_sub(memory.last_ns);
+    let since = time.saturating_sub(walked.last_ns);
     let own = sampler.own_part(time, called);
     let weight = since.min(own);
     // What lies before the call is for the sample after it.
-    memory.last_ns = time - (since - weight);
+    walked.last_ns = time - (since - weight);
     if let Some(counted) = &sampler.counted {
         // SAFETY: unless a callback is being executed, nothing of the thread is half changed.
         let follower = if in_callback { None } else { unsafe { (*thread).profile.as_deref() } };
@@ -182,7 +140,7 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         };
         // Its level goes on to where the walk ended, which was not the root.
         let goes_on = usize::from(level.frames.1) == memory.levels.addresses().len();
-        let is_cut = goes_on && !memory.frames.reached_root;
+        let is_cut = goes_on && !walked.frames.reached_root;
         // The account of a thread in a callback may be half changed. A call that the signal was kept away from makes it late.
         let no_cpu = if in_callback { None } else { sample_no_cpu(counted, late_ns.filter(|_| called == 0)) };
         // By CPU time, a sample stands for none without a CPU.
@@ -196,8 +154,8 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         let sample = Sample { levels: &memory.levels, context, state, weight, no_cpu_ns, is_cut, idled };
         counted.samples.count(|tree| tree.take(&sample));
         if !in_callback && of != SampleOf::Other {
-            // SAFETY: no callback runs, and the door keeps a second handler out.
-            let recent = unsafe { &mut *sampler.recent.get() };
+            // SAFETY: no callback runs, and the entry lock keeps a second handler out.
+            let recent = unsafe { sampler.recent_in_handler() };
             recent.add(Sampled { context, addresses: sample.user_frames(), is_cut }, !sample.works(), weight);
         }
         return;
@@ -223,7 +181,7 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     );
 }
 
-fn flags_of(sampler: &Sampler, is_first: bool) -> u32 {
+fn flags_of(sampler: &ThreadSampler, is_first: bool) -> u32 {
     let mut flags = 0;
     if sampler.settings.clock == Clock::Cpu {
         flags |= flag::CPU_TIME;

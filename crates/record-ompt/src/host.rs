@@ -1,0 +1,44 @@
+//! What the sampler asks of this recorder.
+
+use crate::profiling;
+use crate::recording;
+use crate::sampler::{self, Host, Sampler};
+use crate::task_stacks::{levels, sample};
+use crate::thread::{self, Thread};
+
+/// This recorder, for the sampler.
+pub static HOST: Host = Host {
+    sampler_of,
+    take_sample: sample::take_sample,
+    begin_thread: thread::attach_outside_openmp,
+    write_modules,
+    before_exit,
+    finish: recording::finish_now,
+};
+
+/// Starts sampling, if it is wanted. Call when recording has started; again does nothing.
+pub fn start_sampling() {
+    levels::look_whether_tools_are_taken();
+    sampler::start(&HOST);
+}
+
+/// # Safety
+/// `user` is what the calling thread was attached with, and the recorder is entered.
+unsafe fn sampler_of(user: *mut ()) -> Option<&'static Sampler> {
+    let thread = user.cast::<Thread>();
+    if thread.is_null() {
+        return None;
+    }
+    // SAFETY: by contract; the sampler lives as long as the thread records, and is not changed before.
+    unsafe { (*thread).sampler.as_deref().map(|sampler| &sampler.core) }
+}
+
+fn write_modules() {
+    thread::record(|moment| moment.catch_up());
+}
+
+fn before_exit() {
+    if profiling::is_on() {
+        profiling::write_before_exit(profiling::charge_leaver);
+    }
+}

@@ -1,0 +1,140 @@
+//! The thread that keeps a profile's house, as others know it: to end it, to wake it, to ask it for the last profile.
+
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use taskscope_record::own_threads::{self, OwnThread};
+
+/// Charges what others have idled beside the thread with this state, which nobody else uses.
+pub type Charge = unsafe fn(*mut ());
+
+/// It has this long to end.
+const LONGEST_END: Duration = Duration::from_millis(2);
+
+/// A thread that ends the process waits no longer than this for the last profile, and looks so often whether it is there.
+const LONGEST_LAST: Duration = Duration::from_secs(1);
+static LOOK_AGAIN: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+
+/// What has become of the last profile for a thread that ends the process.
+#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+mod last {
+    pub const NOT_ASKED_FOR: u32 = 0;
+    pub const ASKED_FOR: u32 = 1;
+    pub const WRITTEN: u32 = 2;
+}
+
+/// The thread, as its run knows it.
+#[derive(Default)]
+pub struct Housekeeping {
+    has_ended: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// To wake it from a signal handler.
+    sleeper: OnceLock<std::thread::Thread>,
+    /// One of [`last`].
+    last: AtomicU32,
+    /// Who asked for it, if it is recorded; its recorder stays entered.
+    leaver: AtomicPtr<()>,
+    /// Charges what others have idled beside it; a `fn(*mut ())`.
+    charge: AtomicUsize,
+}
+
+impl Housekeeping {
+    /// Keeps the thread, once it is started.
+    pub fn set_thread(&self, started: Option<JoinHandle<()>>) {
+        if let Some(started) = &started {
+            let _ = self.sleeper.set(started.thread().clone());
+        }
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = started;
+    }
+
+    /// Whether it begins no round any more.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended.load(Acquire)
+    }
+
+    /// Whether a thread that ends the process asks for the last profile.
+    pub fn is_last_asked_for(&self) -> bool {
+        self.last.load(Acquire) == last::ASKED_FOR
+    }
+
+    /// Charges what others have idled beside the thread that asks.
+    pub fn charge_leaver(&self) {
+        let leaver = self.leaver.load(Acquire);
+        if !leaver.is_null() {
+            // SAFETY: stored with the leaver, from a function of this type; its own thread leaves the state to this one for good.
+            unsafe { core::mem::transmute::<usize, Charge>(self.charge.load(Relaxed))(leaver) }
+        }
+    }
+
+    /// The last profile is written.
+    pub fn last_is_written(&self) {
+        self.last.store(last::WRITTEN, Release);
+    }
+
+    /// Ends it for good, for a thread of the program's: the profile is written at the end.
+    pub fn give_way(&self) -> Option<JoinHandle<()>> {
+        self.has_ended.store(true, Release);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = &thread {
+            thread.thread().unpark();
+        }
+        thread
+    }
+
+    /// It begins no round any more.
+    pub fn end(&self) {
+        self.has_ended.store(true, Release);
+        if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
+            thread.thread().unpark();
+        }
+    }
+
+    /// Waits until it is gone, but not for long.
+    pub fn wait_for_end(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            own_threads::wait_for_end(thread, LONGEST_END);
+        }
+    }
+
+    /// The calling thread ends the process: has the last profile written, and waits for it, but not for long. Nobody else
+    /// is at `leaver`, the calling thread's state, from now on. Async-signal-safe.
+    #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+    pub fn write_before_exit(&self, leaver: *mut (), charge: Charge) {
+        let Some(sleeper) = self.sleeper.get().filter(|_| !self.has_ended.load(Acquire)) else { return };
+        let asked = self.last.compare_exchange(last::NOT_ASKED_FOR, last::ASKED_FOR, AcqRel, Acquire);
+        if asked.is_ok() {
+            self.charge.store(charge as usize, Relaxed);
+            self.leaver.store(leaver, Release);
+            sleeper.unpark();
+        }
+        let start = Instant::now();
+        while self.last.load(Acquire) != last::WRITTEN && start.elapsed() < LONGEST_LAST {
+            // What sleeps is intercepted; this waits for what nobody does.
+            let (word, operation) = (0u32, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
+            // SAFETY: the word and the time are only read.
+            unsafe { libc::syscall(libc::SYS_futex, &raw const word, operation, 0, &raw const LOOK_AGAIN) };
+        }
+    }
+
+    /// The thread looks what it is to do.
+    pub fn wake(&self) {
+        if let Some(sleeper) = self.sleeper.get() {
+            sleeper.unpark();
+        }
+    }
+
+    /// Returns after `pause`, at the end, or when it is asked.
+    pub fn sleep(&self, own: &OwnThread, pause: Duration) {
+        let start = Instant::now();
+        while let Some(left) = pause.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+            if self.has_ended.load(Acquire) || self.last.load(Acquire) == last::ASKED_FOR {
+                return;
+            }
+            std::thread::park_timeout(own.sleep(left));
+            own.end_process_if_alone();
+        }
+    }
+}

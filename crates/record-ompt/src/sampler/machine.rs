@@ -1,0 +1,124 @@
+//! Registers of the calling thread and memory of the process.
+
+/// The registers that a walk starts from.
+pub type Registers = framehop::UnwindRegsNative;
+
+/// Reads a word of the stack.
+pub type Read<'a> = dyn FnMut(u64) -> Result<u64, ()> + 'a;
+
+/// Reads a word of memory that may not be there, on a stack of the program's own making for instance.
+#[cold]
+pub fn read_anywhere(address: u64) -> Result<u64, ()> {
+    let mut word = [0; 8];
+    if copy_from_anywhere(address, &mut word) == word.len() { Ok(u64::from_ne_bytes(word)) } else { Err(()) }
+}
+
+/// The bytes of a piece of code, as far as they can be read.
+#[cfg(target_arch = "x86_64")]
+pub fn code(start: u64, end: u64) -> Vec<u8> {
+    let mut bytes = vec![0; end.saturating_sub(start) as usize];
+    let count = copy_from_anywhere(start, &mut bytes);
+    bytes.truncate(count);
+    bytes
+}
+
+/// Says how many bytes could be copied.
+fn copy_from_anywhere(address: u64, to: &mut [u8]) -> usize {
+    if address < 64 << 10 || address >> 47 != 0 {
+        return 0;
+    }
+    let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: to.len() };
+    // SAFETY: the kernel checks the address; the result goes to where `to` is.
+    let read = unsafe {
+        libc::syscall(libc::SYS_process_vm_readv, libc::getpid(), &local, 1usize, &remote, 1usize, 0usize)
+    };
+    usize::try_from(read).unwrap_or(0)
+}
+
+/// The stack pointer among [`registers_here`].
+#[inline(always)]
+pub fn stack_pointer_here() -> u64 {
+    let sp: u64;
+    // SAFETY: reads a register.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        core::arch::asm!("mov {0}, rsp", out(reg) sp, options(nostack, nomem, preserves_flags));
+        #[cfg(target_arch = "aarch64")]
+        core::arch::asm!("mov {0}, sp", out(reg) sp, options(nostack, nomem, preserves_flags));
+    }
+    sp
+}
+
+/// The registers of the function that this is inlined into.
+#[inline(always)]
+pub fn registers_here() -> (u64, Registers) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (pc, sp, bp): (u64, u64, u64);
+        // SAFETY: reads registers.
+        unsafe {
+            core::arch::asm!(
+                "lea {0}, [rip]", "mov {1}, rsp", "mov {2}, rbp",
+                out(reg) pc, out(reg) sp, out(reg) bp, options(nostack, nomem, preserves_flags),
+            );
+        }
+        (pc, Registers::new(pc, sp, bp))
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let (pc, sp, fp, lr): (u64, u64, u64, u64);
+        // SAFETY: reads registers.
+        unsafe {
+            core::arch::asm!(
+                "adr {0}, .", "mov {1}, sp", "mov {2}, x29", "mov {3}, x30",
+                out(reg) pc, out(reg) sp, out(reg) fp, out(reg) lr, options(nostack, nomem),
+            );
+        }
+        (pc, Registers::new(lr, sp, fp))
+    }
+}
+
+/// The registers that a signal interrupted.
+///
+/// # Safety
+/// `context` is what the kernel passed to the handler.
+pub unsafe fn interrupted_registers(context: *const libc::ucontext_t) -> (u64, Registers) {
+    // SAFETY: by contract.
+    let Ok(found) = registers_in(context as u64, |address| unsafe {
+        Ok::<_, core::convert::Infallible>((address as *const u64).read())
+    });
+    found
+}
+
+/// The same of a signal whose handler has returned, as it were: what the kernel has kept lies at the stack pointer.
+pub fn kept_registers(sp: u64, read: &mut Read) -> Result<(u64, Registers), ()> {
+    let before = if cfg!(target_arch = "aarch64") { size_of::<libc::siginfo_t>() } else { 0 };
+    registers_in(sp.checked_add(before as u64).filter(|at| *at < 1 << 56).ok_or(())?, read)
+}
+
+/// The registers in a `ucontext_t`, and where they were taken.
+fn registers_in<E>(context: u64, mut read: impl FnMut(u64) -> Result<u64, E>) -> Result<(u64, Registers), E> {
+    use core::mem::offset_of;
+    let machine = context + offset_of!(libc::ucontext_t, uc_mcontext) as u64;
+    #[cfg(target_arch = "x86_64")]
+    {
+        use framehop::x86_64::Reg;
+        let all = machine + offset_of!(libc::mcontext_t, gregs) as u64;
+        let mut of = |register: libc::c_int| read(all + register as u64 * 8);
+        let pc = of(libc::REG_RIP)?;
+        let mut registers = Registers::new(pc, of(libc::REG_RSP)?, of(libc::REG_RBP)?);
+        // Where functions keep their caller's stack pointer while they align their own.
+        registers.set(Reg::R10, of(libc::REG_R10)?);
+        registers.set(Reg::RBX, of(libc::REG_RBX)?);
+        Ok((pc, registers))
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let mut at = |offset: usize| read(machine + offset as u64);
+        let regs = offset_of!(libc::mcontext_t, regs);
+        let [fp, lr] = [at(regs + 29 * 8)?, at(regs + 30 * 8)?];
+        let pc = at(offset_of!(libc::mcontext_t, pc))?;
+        Ok((pc, Registers::new(lr, at(offset_of!(libc::mcontext_t, sp))?, fp)))
+    }
+}

@@ -1,0 +1,99 @@
+//! What a thread remembers of sites and types: a cache in front of the process's table.
+
+use core::ffi::c_void;
+
+use crate::abi;
+use crate::tool_data::{EXPLICIT, ToolData};
+
+/// The numbers of a construct.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Its type; 0 for a plain site, and where the type could not be recorded.
+    pub typeid: u32,
+    /// Its code site; 0 is unknown.
+    pub site: u32,
+    /// For a task type: what the words of its tasks have in common.
+    pub task_data: ToolData,
+}
+
+impl Entry {
+    /// The numbers, with the tool data of tasks of this type.
+    pub fn new(typeid: u32, site: u32) -> Self {
+        Entry { typeid, site, task_data: ToolData::new(0, site, EXPLICIT) }
+    }
+}
+
+/// What is looked up: an address (or a known site, see [`BY_SITE`]) in one of three roles, and the body of the construct.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// A code address; with [`BY_SITE`] a site.
+    pub address: u64,
+    /// Address of the construct's outlined body; 0 where that is unknown, and where only the address counts.
+    pub body: u64,
+    /// [`PLAIN_SITE`], [`WORK`] with a kind, or OMPT's task flags.
+    pub role: u32,
+}
+
+/// A role: only the site counts. This bit and the next are free in OMPT's task flags.
+pub const PLAIN_SITE: u32 = 0x0100_0000;
+/// A role: a worksharing construct, of the OMPT kind in the other bits.
+pub const WORK: u32 = 0x0200_0000;
+/// A role: the call at the end of the body of the construct at a site, which returns to the runtime.
+pub const LAST_CALL: u32 = PLAIN_SITE | WORK;
+/// Set in an address that no code has: the rest is the number of a site, for constructs whose own
+/// address is unknown and that take over the site of what encloses them.
+pub const BY_SITE: u64 = 1 << 63;
+
+const SLOTS_LOG2: u32 = 6;
+
+/// A thread's direct-mapped cache in front of the table.
+pub struct Cache([(Key, Entry); 1 << SLOTS_LOG2]);
+
+impl Default for Cache {
+    fn default() -> Self {
+        Cache([Default::default(); 1 << SLOTS_LOG2])
+    }
+}
+
+impl Cache {
+    /// What the thread knows of a key, or where it would be.
+    #[inline(always)]
+    pub fn get(&self, key: Key) -> Result<Entry, usize> {
+        let hash = (key.address ^ key.body.rotate_left(20) ^ u64::from(key.role) << 32)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let slot = (hash >> (64 - SLOTS_LOG2)) as usize;
+        match self.0.get(slot) {
+            Some((known, entry)) if *known == key => Ok(*entry),
+            _ => Err(slot),
+        }
+    }
+
+    /// The place that [`get`](Self::get) has named.
+    #[inline]
+    pub fn slot(&mut self, slot: usize) -> Option<&mut (Key, Entry)> {
+        self.0.get_mut(slot)
+    }
+
+    /// The type of a task, if the thread has met it. Whether the address is the runtime's need not be asked: none of those is a key.
+    #[inline(always)]
+    pub fn known_task_type(&self, codeptr: *const c_void, body: u64, flags: u32) -> Option<Entry> {
+        if !abi::is_object(codeptr) {
+            return None;
+        }
+        self.get(Key::of_tasks(codeptr as u64, body, flags)).ok()
+    }
+}
+
+impl Key {
+    #[inline(always)]
+    /// The key of tasks that are created at an address with these flags.
+    pub fn of_tasks(address: u64, body: u64, flags: u32) -> Key {
+        Key { address, body, role: flags & !(PLAIN_SITE | WORK) }
+    }
+
+    /// The key of a plain site.
+    #[inline(always)]
+    pub fn of_site(address: u64) -> Key {
+        Key { address, body: 0, role: PLAIN_SITE }
+    }
+}
