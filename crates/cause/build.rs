@@ -44,7 +44,7 @@ struct Name {
     advice_of: Option<String>,
 }
 
-const RUNTIMES: [(&str, &str); 8] = [
+const RUNTIMES: [(&str, &str); 9] = [
     ("openmp", "OpenMp"),
     ("openmp-v", "OpenMpV"),
     ("nanos6", "Nanos6"),
@@ -53,6 +53,7 @@ const RUNTIMES: [(&str, &str); 8] = [
     ("instrumented", "Instrumented"),
     ("mpi", "Mpi"),
     ("threads", "Threads"),
+    ("devices", "Devices"),
 ];
 
 fn main() {

@@ -275,7 +275,7 @@ fn of_hang(row: usize, hang: &Hang) -> Option<Finding> {
 
 /// Whether code that creates so many tasks in so much time is there to create them: many, and not
 /// much else between two of them.
-fn is_creation(tasks_created: u64, ns: u64) -> bool {
+pub fn is_creation(tasks_created: u64, ns: u64) -> bool {
     const MANY: u64 = 16;
     const MOST_NS_A_TASK: u64 = 1_000_000;
     tasks_created >= MANY && ns / tasks_created <= MOST_NS_A_TASK

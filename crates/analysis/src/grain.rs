@@ -28,6 +28,15 @@ pub struct Grain {
     pub cost_ns: u64,
 }
 
+impl Grain {
+    /// The grain of tasks with a number and a sum of times in their bodies; none where these are large enough, or few.
+    pub fn of_tasks(ty: TypeIndex, (tasks, body_ns): (u64, u64), cost_ns: u64) -> Option<Grain> {
+        let mean_ns = body_ns.checked_div(tasks)?;
+        let is_small = tasks >= FEWEST_TASKS && mean_ns <= LARGEST_NS && mean_ns < cost_ns;
+        is_small.then_some(Grain { ty, tasks, mean_ns, cost_ns })
+    }
+}
+
 /// The task types of each process that are too small, those with most tasks first.
 pub(crate) struct Grains {
     by_process: FxHashMap<ProcessIndex, Vec<Grain>>,

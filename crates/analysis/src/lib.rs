@@ -47,7 +47,7 @@ mod timeline;
 pub use blame::{Charge, Culprit, StateCharge, WaitPart, split_lock_waits};
 pub use efficiency::{Efficiency, efficiency, share};
 pub use entries::Entries;
-pub use findings::{Confidence, Finding};
+pub use findings::{Confidence, Finding, is_creation};
 use findings::{creations, findings};
 pub use fine::FineNanos;
 pub use forest::{Letter, Shares};

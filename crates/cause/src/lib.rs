@@ -53,6 +53,8 @@ pub enum Runtime {
     Mpi,
     /// Threads that only samples show.
     Threads,
+    /// Device queues, of which no thread of the host is recorded.
+    Devices,
 }
 
 impl Runtime {
@@ -67,6 +69,7 @@ impl Runtime {
             Runtime::Instrumented => "instrumented",
             Runtime::Mpi => "MPI",
             Runtime::Threads => "threads",
+            Runtime::Devices => "device queues",
         }
     }
 }

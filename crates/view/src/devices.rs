@@ -19,25 +19,28 @@ const NAMES_SHOWN: usize = 5;
 /// Rows of waits that are shown.
 const WAITS_SHOWN: usize = 5;
 
+/// What a trace of device queues alone is; empty where events tell.
+pub fn header_text(session: &Session) -> String {
+    if session.devices.queues.is_empty() || session.events > 0 {
+        return String::new();
+    }
+    let (first, last) = session.devices.range();
+    let lost: u64 = session.devices.queues.iter().map(|queue| queue.count("lost")).sum();
+    format!(
+        "{}: {}  {}  {}  {} lost\n",
+        session.root.display(),
+        time(last - first),
+        counted(session.devices.queues.len() as u64, "device queue"),
+        counted(session.devices.operations(), "operation"),
+        count(lost)
+    )
+}
+
 /// The report's section, empty without queues.
 pub fn report_text(session: &Session) -> String {
     let mut page = String::new();
     if session.devices.queues.is_empty() {
         return page;
-    }
-    // Nobody else says what this trace is.
-    if session.events == 0 {
-        let (first, last) = session.devices.range();
-        let lost: u64 = session.devices.queues.iter().map(|queue| queue.count("lost")).sum();
-        let _ = writeln!(
-            page,
-            "{}: {}  {}  {}  {} lost",
-            session.root.display(),
-            time(last - first),
-            counted(session.devices.queues.len() as u64, "device queue"),
-            counted(session.devices.operations(), "operation"),
-            count(lost)
-        );
     }
     let _ = writeln!(
         page,

@@ -349,18 +349,9 @@ explanations! {
 
     }
     "Device queues" {
-    "host-bound": "A device queue is idle and nothing was submitted to it.";
-        "Between the end of the last operation and the submission of the next one, per queue.";
-        "Submit earlier and more at once: several threads or tasks, larger operations, fewer waits of the host between submissions. See Calls for devices: how long threads wait.";
-    "transfer-bound": "An operation was submitted, but the device only copies.";
-        "A gap of the queue in which something waits, while a copy or fill of another queue of the device runs, and no kernel.";
-        "Copy less, copy earlier on a queue of its own, or use memory that the device reaches directly.";
     "device-busy": "An operation was submitted, and the device runs kernels of other queues.";
         "A gap of the queue in which something waits while a kernel of another queue of the device runs.";
         "Nothing, if the other work is wanted: the device is in use.";
-    "dependency-bound": "An operation was submitted, and the device does nothing.";
-        "A gap of the queue in which something waits while no operation of the device runs: it waits for an event, a barrier, the host, or the driver.";
-        "Look at what the operation after the gap waits for (dump --queue); order less, and replace waits of the host by events. Short gaps at every operation are the driver's cost of a launch: make operations larger.";
     "device-account": "The counts of a queue do not add up: appended = delivered + cancelled + lost.";
         "From the counts that the recorder or the import wrote at the end.";
         "The trace was changed, or this is an error of taskscope: please report it.";

@@ -12,6 +12,7 @@ mod cpus;
 pub mod devices;
 pub mod documents;
 pub mod explain;
+mod findings;
 pub mod format;
 mod hang;
 pub mod html;
@@ -28,6 +29,7 @@ pub mod runtime;
 pub mod runtime_names;
 mod section;
 pub mod server;
+mod sheet;
 mod talp;
 mod thread_split;
 mod timeline_text;
@@ -36,9 +38,11 @@ mod words;
 
 pub use call_paths::{
     CallPaths, PathsDifferenceReport, PathsOptions, PathsView, TOP_PATHS, incomplete_profiles,
-    json::CallPathTables, json::ProfileReport, paths_difference, profile_summary,
+    json::CallPathTables, json::ProfileReport, paths_difference, profile_efficiency, profile_summary,
+    profile_times,
 };
 pub use causes::{CausesOptions, CausesReport, WhatIf, causes_json, causes_text};
+pub use findings::{Findings, Whose, findings_text, verdict_text};
 pub use report_json::{Report, report as report_json};
 pub use report_text::{Options as ReportOptions, report as report_text};
 pub use run_numbers::{RunDifference, RunDifferenceReport, RunNumbers, compare_runs};

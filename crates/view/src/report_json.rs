@@ -3,22 +3,21 @@
 use crate::call_paths::json::CallPathTables;
 use crate::cpus::{CpuShortage, ProcessCpus};
 use crate::devices::DevicesInTime;
-use crate::documents::{CodePlace, Named, Notice, some_text};
-use crate::hang::{HangWords, json::HangFacts};
+use crate::documents::{Named, Notice, some_text};
+use crate::findings::{FindingRow, Findings, Whose, finding_row};
 use crate::instrumentation::Instrumentation;
 use crate::mpi_calls::MpiCalls;
 use crate::ranks::Rank;
 use crate::report_rows::{
-    EfficiencyFactors, IncompleteStream, LockTimes, RegionTimes, StarvationTimes, StateTimes, TaskTypeTimes,
-    ThreadTimes, Uncertain, WorksharingTimes, by_state, incomplete, locks, regions, starvation, task_types,
-    threads, uncertain, worksharing,
+    EfficiencyFactors, IncompleteStream, LockTimes, RegionTimes, StarvationTimes, TaskTypeTimes, ThreadTimes,
+    Uncertain, WorksharingTimes, incomplete, locks, regions, starvation, task_types, threads, uncertain,
+    worksharing,
 };
-use crate::verdict::verdict;
 use crate::words;
 use schemars::JsonSchema;
 use serde::Serialize;
-use taskscope_analysis::{Analysis, Confidence, Problem};
-use taskscope_cause::{Blamed, Cause, Pattern};
+use taskscope_analysis::{Analysis, Problem};
+use taskscope_cause::{Blamed, Cause};
 use taskscope_execution::{ObjectIndex, SiteIndex, State, TypeIndex};
 use taskscope_session::Session;
 
@@ -48,14 +47,14 @@ pub struct Report {
     pub uncertain: Uncertain,
     /// From the first to the last event of the trace, or to the last sample of threads that had not ended; nanoseconds.
     pub wall_ns: u64,
-    /// The verdict on the run in one sentence; null where the time of workers is not known.
+    /// The verdict on the run in one sentence; null where nothing was recorded that has a length.
     pub verdict: Option<String>,
     /// From the start to the end of the program under `taskscope record`, nanoseconds.
     pub run_wall_ns: Option<u64>,
     /// Sum over processes of workers times the time from the process's first to its last event.
     pub capacity_ns: u64,
-    /// Whether samples of call stacks are the only source, as of a program without OpenMP: efficiency, causes and
-    /// findings are then without meaning.
+    /// Whether samples of call stacks are the only source, as of a program without OpenMP: efficiency and causes are then
+    /// without meaning.
     pub samples_alone: bool,
     /// Number of workers.
     pub workers: usize,
@@ -96,8 +95,13 @@ pub struct Report {
     pub causes: Vec<CauseTimes>,
     /// The charges of each waiting or idle worker-nanosecond: sums, state by state, exactly to the causes of that state.
     pub blame: Vec<Charge>,
-    /// Hangs, then all losses, largest first. The losses sum exactly to `capacity_ns` minus `useful_ns`; the waits of a
-    /// hang are among them.
+    /// Whose time findings are a part of: that of workers; of threads, where samples are the only source (`samples_alone`); of
+    /// device queues, where no thread is recorded.
+    pub findings_of: Whose,
+    /// That time, nanoseconds: of workers `capacity_ns`.
+    pub findings_base_ns: u64,
+    /// Hangs, then all losses, largest first. Losses of workers sum exactly to `capacity_ns` minus `useful_ns`; the waits of a
+    /// hang are among them. Of threads, cause `work` is the time in which they ran, which is no loss.
     pub findings: Vec<FindingRow>,
     /// Threads and their times.
     pub thread_states: Vec<ThreadTimes>,
@@ -154,77 +158,6 @@ pub struct Charge {
     pub place: Option<String>,
 }
 
-/// A loss with its cause, or a hang.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct FindingRow {
-    /// `F1`, `F2`, …
-    #[schemars(regex(pattern = "^F[0-9]+$"))]
-    pub id: String,
-    /// The cause.
-    pub cause: Named<Cause>,
-    /// What is charged.
-    pub blamed: Named<Blamed>,
-    /// The pattern, where one decides what helps.
-    pub pattern: Option<Named<Pattern>>,
-    /// Worker-nanoseconds.
-    pub ns: u64,
-    /// Confidence in the cause.
-    pub confidence: Named<Confidence>,
-    /// The finding as a sentence.
-    pub text: String,
-    /// What to try, in the words of the runtime that was recorded.
-    #[serde(rename = "try")]
-    pub remedy: String,
-    /// In what the time was lost, and what speaks for the cause; empty of a hang.
-    pub evidence: String,
-    /// The place of what causes the loss.
-    #[serde(rename = "where")]
-    pub place: Option<String>,
-    /// Lost worker-nanoseconds by state.
-    pub victims: StateTimes,
-    /// The part, nanoseconds, in which the cause alone ran, or held what was waited for.
-    pub sole_ns: u64,
-    /// Its code; only where known.
-    #[serde(flatten)]
-    pub code: Option<CodePlace>,
-    /// Tasks created there; only of creation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tasks_created: Option<u64>,
-    /// Load balance of the construct; only of an imbalance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 1))]
-    pub load_balance: Option<f64>,
-    /// Size and cost of the tasks; only of pattern `too-fine`.
-    #[serde(flatten)]
-    pub grain: Option<TaskGrain>,
-    /// The waits, and what they need; only of pattern `hung`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hang: Option<HangFacts>,
-    /// The late process; only of cause `mpi.late`.
-    #[serde(flatten)]
-    pub late: Option<LateRank>,
-}
-
-/// Size and cost of the tasks of a type.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct TaskGrain {
-    /// Tasks of the type that ran.
-    pub tasks: u64,
-    /// Mean time in a body, nanoseconds.
-    pub task_mean_ns: u64,
-    /// Mean cost of running a task of the process, nanoseconds.
-    pub task_cost_ns: u64,
-}
-
-/// A process that came late.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct LateRank {
-    /// Its process id.
-    pub late_pid: i64,
-    /// Its rank; null where it has none.
-    pub late_rank: Option<u32>,
-}
-
 /// The whole report, without the tables that are added where they are wanted: devices, call paths, instrumentation.
 pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Report {
     let ledger = &analysis.ledger;
@@ -233,7 +166,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> R
     // Names are resolved first, so that notices can say which were missing.
     let causes = words::causes(&session.places, analysis);
     let blame = words::blame(session, analysis);
-    let findings = words::findings(session, analysis);
+    let findings = Findings::of(session, analysis);
     let task_types = task_types(session, analysis);
     let worksharing = worksharing(session, analysis);
     let regions = regions(session, analysis);
@@ -263,7 +196,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> R
         part: session.part.clone(),
         uncertain: uncertain(session),
         wall_ns: ledger.wall_ns,
-        verdict: verdict(session, analysis, &findings),
+        verdict: findings.verdict,
         run_wall_ns: run.and_then(|run| run.wall_ns),
         capacity_ns: ledger.capacity_ns,
         samples_alone: words::knows_samples_alone(session, analysis),
@@ -289,7 +222,9 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> R
         mpi_calls: crate::mpi_calls::rows(session),
         causes: causes.collect(),
         blame: blame.collect(),
-        findings: findings.into_iter().map(|finding| finding_row(session, analysis, finding)).collect(),
+        findings_of: findings.whose,
+        findings_base_ns: findings.base_ns,
+        findings: findings.rows.into_iter().map(|row| finding_row(row, Some((session, analysis)))).collect(),
         thread_states: threads(session, analysis),
         task_types,
         worksharing,
@@ -299,34 +234,6 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> R
         devices: None,
         call_paths: None,
         instrumentation: None,
-    }
-}
-
-fn finding_row(session: &Session, analysis: &Analysis, finding: words::NamedFinding) -> FindingRow {
-    let hang = finding.hang.and_then(|row| analysis.hangs.get(row));
-    FindingRow {
-        id: finding.id,
-        cause: Named(finding.cause),
-        blamed: Named(finding.blamed),
-        pattern: finding.pattern.map(Named),
-        ns: finding.ns,
-        confidence: Named(finding.confidence),
-        text: finding.text,
-        remedy: finding.remedy,
-        evidence: finding.evidence,
-        place: some_text(finding.place),
-        victims: by_state(&finding.victims),
-        sole_ns: finding.sole_ns,
-        code: CodePlace::of(&session.places, finding.site),
-        tasks_created: (finding.tasks_created > 0).then_some(finding.tasks_created),
-        load_balance: finding.work.map(|work| work.load.balance()),
-        grain: finding.grain.map(|grain| TaskGrain {
-            tasks: grain.tasks,
-            task_mean_ns: grain.mean_ns,
-            task_cost_ns: grain.cost_ns,
-        }),
-        hang: hang.map(|hang| HangWords::of(session, hang).facts()),
-        late: finding.late.map(|late| LateRank { late_pid: late.pid, late_rank: late.rank }),
     }
 }
 

@@ -1,12 +1,13 @@
 //! The report as calm lines for a terminal.
 
+use crate::findings::{Findings, Whose};
 use crate::format::{
-    Unit, bar, broken, byte_count, count, counted, fit, percent, shell_word, short_count, thread_words, time,
-    wrap,
+    Unit, bar, byte_count, count, counted, fit, percent, shell_word, short_count, thread_words, time, wrap,
 };
 use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
 use crate::section::Section;
-use crate::verdict::{FLOOR, verdict};
+use crate::sheet::{BOLD, DIM, Sheet};
+use crate::verdict::FLOOR;
 use crate::words;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
@@ -63,16 +64,8 @@ impl Default for Options {
     }
 }
 
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
 const GREEN: Style = AnsiColor::Green.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
-
-/// Columns of findings: lost time, share, confidence.
-const COLUMNS: [usize; 3] = [11, 9, 12];
-
-/// Characters of a name that must be seen beside its numbers.
-const LEAST_OF_NAME: usize = 16;
 
 /// The report as text with ANSI styles.
 pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], options: &Options) -> String {
@@ -82,11 +75,10 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], opti
     let mut page = Page {
         session,
         analysis,
-        findings: if needs { words::findings(session, analysis) } else { Vec::new() },
+        findings: needs.then(|| Findings::of(session, analysis)),
         options,
-        width: options.width.clamp(40, 140),
         unit: Unit::for_total(analysis.ledger.capacity_ns),
-        text: String::new(),
+        sheet: Sheet::new(options.width),
     };
     let wants = |section| options.sections.contains(&section);
     if wants(Section::Summary) {
@@ -123,63 +115,37 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], opti
         }
     }
     page.notices(problems);
-    if wants(Section::Findings) {
+    // What follows on samples alone has its own.
+    if wants(Section::Findings) && page.findings.as_ref().is_some_and(|all| all.whose == Whose::Workers) {
         page.next();
     }
-    page.text
+    page.sheet.text
 }
 
 struct Page<'a> {
     session: &'a Session,
     analysis: &'a Analysis,
-    findings: Vec<words::NamedFinding>,
+    findings: Option<Findings>,
     options: &'a Options,
-    width: usize,
     unit: Unit,
-    text: String,
+    sheet: Sheet,
 }
 
 impl Page<'_> {
     fn line(&mut self, line: &str) {
-        for line in broken(line.trim_end(), self.width) {
-            self.text.push_str(&line);
-            self.text.push('\n');
-        }
+        self.sheet.line(line);
     }
 
-    /// A heading with the headings of its columns, right-aligned in their widths.
     fn heading(&mut self, title: &str, columns: &[(&str, usize)]) {
-        let right: String = columns.iter().map(|(name, width)| format!("{name:>width$}")).collect();
-        let room = self.width.saturating_sub(2 + right.chars().count());
-        self.line("");
-        if room < title.chars().count() + 1 {
-            self.line(&format!("  {BOLD}{}{BOLD:#}", fit(title, self.width - 2)));
-            return self.line(&format!("{DIM}{right:>width$}{DIM:#}", width = self.width));
-        }
-        let pad = room.saturating_sub(title.chars().count());
-        self.line(&format!("  {BOLD}{title}{BOLD:#}{:pad$}{DIM}{right}{DIM:#}", ""));
+        self.sheet.heading(title, columns);
     }
 
-    /// A row: a name on the left, columns right-aligned in their widths.
     fn row(&mut self, indent: usize, name: &str, columns: &[(&str, usize)]) {
-        let right: String = columns.iter().map(|(value, width)| format!("{value:>width$}")).collect();
-        let room = self.width.saturating_sub(2 + indent + right.chars().count());
-        // Where nothing would be left of a name, it has a line of its own.
-        if room < name.chars().count().min(LEAST_OF_NAME) + 1 {
-            self.line(&format!("  {:indent$}{}", "", fit(name, self.width.saturating_sub(2 + indent))));
-            return self.line(&format!("{right:>width$}", width = self.width));
-        }
-        let name = fit(name, room.saturating_sub(1));
-        let pad = room.saturating_sub(name.chars().count());
-        self.line(&format!("  {:indent$}{name}{:pad$}{right}", "", ""));
+        self.sheet.row(indent, name, columns);
     }
 
     fn more(&mut self, hidden: usize, section: Section) {
-        if hidden > 0 {
-            let all =
-                format!("… {hidden} more: --section {} --top {}", section.name(), hidden + self.options.top);
-            self.line(&format!("  {DIM}{all}{DIM:#}"));
-        }
+        self.sheet.more(hidden, section.name(), self.options.top);
     }
 
     fn summary(&mut self) {
@@ -188,7 +154,7 @@ impl Page<'_> {
         let recorded = self.options.recorded.as_deref();
         let run = session.run.as_ref().filter(|run| !run.command.is_empty() && recorded.is_none());
         if let Some(run) = run {
-            let command = fit(&run.command.join(" "), self.width - 4);
+            let command = fit(&run.command.join(" "), self.sheet.width - 4);
             self.line(&format!("{BOLD}{command}{BOLD:#}"));
         }
         let lost = session.lost_events();
@@ -258,11 +224,8 @@ impl Page<'_> {
         if ledger.capacity_ns == 0 {
             self.line("  nothing was recorded that has a length");
         }
-        if let Some(verdict) = verdict(session, analysis, &self.findings) {
-            self.line("");
-            for line in wrap(&verdict, self.width - 4) {
-                self.line(&format!("  {BOLD}{line}{BOLD:#}"));
-            }
+        if let Some(verdict) = self.findings.as_ref().and_then(|findings| findings.verdict.as_ref()) {
+            self.sheet.verdict(verdict);
         }
     }
 
@@ -424,76 +387,15 @@ impl Page<'_> {
             self.row(0, &name, &[(&self.unit.show(rest), 16), (&percent(rest, ledger.capacity_ns), 9)]);
         }
         if let Some(text) = crate::cpus::shortage_text(&self.session.execution, ledger.capacity_ns) {
-            for line in wrap(&text, self.width - 4) {
+            for line in wrap(&text, self.sheet.width - 4) {
                 self.row(0, &line, &[]);
             }
         }
     }
 
-    /// Whether a finding is large enough for lines of its own.
-    fn is_worth(&self, finding: &words::NamedFinding) -> bool {
-        let floor = self.analysis.ledger.capacity_ns as f64 * self.options.floor;
-        finding.hang.is_some() || finding.ns > 0 && finding.ns as f64 >= floor
-    }
-
     fn findings(&mut self) {
-        let findings = std::mem::take(&mut self.findings);
-        let (worth, small): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| self.is_worth(finding));
-        let columns =
-            [(self.unit.of_workers(), COLUMNS[0]), ("share", COLUMNS[1]), ("confidence", COLUMNS[2])];
-        self.heading("Findings, largest first", &columns);
-        let floor = format!("{} % of the workers' time", self.options.floor * 100.0);
-        if worth.is_empty() {
-            self.line(&format!("  no loss takes {floor}"));
-        }
-        for (number, finding) in worth.iter().take(self.options.top).enumerate() {
-            self.finding(finding, number == 0);
-            // The largest stands apart.
-            if number == 0 && worth.len().min(self.options.top) > 1 {
-                self.line("");
-            }
-        }
-        self.more(worth.len().saturating_sub(self.options.top), Section::Findings);
-        let small: Vec<_> = small.into_iter().filter(|finding| finding.ns > 0).collect();
-        if !small.is_empty() {
-            let ns = small.iter().map(|finding| finding.ns).sum();
-            let name = format!("{} below {floor} together", counted(small.len() as u64, "finding"));
-            let (lost, part) = (self.unit.show(ns), percent(ns, self.analysis.ledger.capacity_ns));
-            self.row(0, &name, &[(&lost, COLUMNS[0]), (&part, COLUMNS[1]), ("", COLUMNS[2])]);
-        }
-        self.findings = findings;
-    }
-
-    /// The lines of a finding; the largest has its evidence too.
-    fn finding(&mut self, finding: &words::NamedFinding, is_largest: bool) {
-        let (lost, part) =
-            (self.unit.show(finding.ns), percent(finding.ns, self.analysis.ledger.capacity_ns));
-        let columns = [(&*lost, COLUMNS[0]), (&*part, COLUMNS[1]), (finding.confidence.name(), COLUMNS[2])];
-        let room = self.width.saturating_sub(2 + COLUMNS.iter().sum::<usize>() + 5);
-        if room < LEAST_OF_NAME * 2 {
-            self.row(0, &finding.id, &columns);
-            for line in wrap(&finding.text, self.width - 7) {
-                self.row(4, &line, &[]);
-            }
-        } else {
-            for (number, line) in wrap(&finding.text, room).iter().enumerate() {
-                match number {
-                    0 => self.row(0, &format!("{:<3} {line}", finding.id), &columns),
-                    _ => self.row(4, line, &[]),
-                }
-            }
-        }
-        self.aside("try", &finding.remedy);
-        if is_largest && !finding.evidence.is_empty() {
-            self.aside("evidence", &finding.evidence);
-        }
-    }
-
-    /// A text below a finding, after its label.
-    fn aside(&mut self, label: &str, text: &str) {
-        for (number, line) in wrap(text, self.width.saturating_sub(8 + label.len())).iter().enumerate() {
-            let label = if number == 0 { format!("{label}: ") } else { " ".repeat(label.len() + 2) };
-            self.line(&format!("      {DIM}{label}{line}{DIM:#}"));
+        if let Some(findings) = &self.findings {
+            findings.write(&mut self.sheet, self.options.top, self.options.floor);
         }
     }
 
@@ -528,7 +430,7 @@ impl Page<'_> {
                 self.session.execution.task_name(first.longest_task),
                 thread.tid,
             );
-            for line in wrap(&text, self.width - 4) {
+            for line in wrap(&text, self.sheet.width - 4) {
                 self.row(0, &line, &[]);
             }
         }
@@ -701,7 +603,7 @@ impl Page<'_> {
 
     /// Sentences of the header, the words before the first colon in colour.
     fn warning(&mut self, text: &str) {
-        for (number, line) in wrap(text, self.width - 4).iter().enumerate() {
+        for (number, line) in wrap(text, self.sheet.width - 4).iter().enumerate() {
             match line.split_once(':').filter(|_| number == 0) {
                 Some((name, rest)) => self.line(&format!("  {YELLOW}{name}{YELLOW:#}:{rest}")),
                 None => self.line(&format!("    {line}")),
@@ -727,7 +629,7 @@ impl Page<'_> {
         }
         for notice in shown {
             let text = format!("{}: {}", notice.name, notice.text);
-            for (number, line) in wrap(&text, self.width - 7).iter().enumerate() {
+            for (number, line) in wrap(&text, self.sheet.width - 7).iter().enumerate() {
                 let label = if number == 0 { "note" } else { "    " };
                 self.line(&format!("  {YELLOW}{label}{YELLOW:#} {line}"));
             }
@@ -736,14 +638,15 @@ impl Page<'_> {
 
     fn next(&mut self) {
         let trace = shell_word(&self.session.root);
-        let explain = self.findings.iter().find(|finding| self.is_worth(finding));
+        let (findings, floor) = (self.findings.as_ref(), self.options.floor);
+        let explain = findings.and_then(|all| all.rows.iter().find(|row| all.is_worth(row, floor)));
         let explain = explain.map(|finding| format!("taskscope explain {} {trace}", finding.id));
         let more = format!("taskscope report --section all {trace}");
         let next: Vec<String> = explain.into_iter().chain([more]).collect();
         self.line("");
         // A command must be one line, as it is there to be copied.
-        let one = 2 + 7 + next.join("     ").chars().count() <= self.width;
+        let one = 2 + 7 + next.join("     ").chars().count() <= self.sheet.width;
         let between = if one { "     " } else { "\n         " };
-        let _ = writeln!(self.text, "  {DIM}next:{DIM:#}  {}", next.join(between));
+        let _ = writeln!(self.sheet.text, "  {DIM}next:{DIM:#}  {}", next.join(between));
     }
 }

@@ -3,12 +3,17 @@
 use taskscope_cause::Runtime;
 use taskscope_session::Session;
 
+/// The runtime of profiles: recorders of others write traces.
+pub const OF_PROFILES: Runtime = Runtime::OpenMp;
+
 /// The runtime of a recorded run; none where nothing tells.
 pub fn of(session: &Session) -> Option<Runtime> {
     let models = session.events_by_model.iter().filter(|(_, events)| *events > 0);
     let models: Vec<&str> = models.map(|(model, _)| *model).collect();
     let sampled = !session.execution.samples.rows.is_empty();
-    of_models(&models).or_else(|| sampled.then_some(Runtime::Threads))
+    let has_queues = !session.devices.queues.is_empty();
+    let of_others = || sampled.then_some(Runtime::Threads).or(has_queues.then_some(Runtime::Devices));
+    of_models(&models).or_else(of_others)
 }
 
 /// The one that gives out work, by the models that have events.

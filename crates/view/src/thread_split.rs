@@ -11,25 +11,48 @@ const DIM: Style = Style::new().dimmed();
 /// Threads that are printed, those that ran most.
 const MAX_ROWS: usize = 16;
 
-/// A table of the threads whose switches are known: their time, and its split, which sums to it. Empty where none is
-/// known.
-pub fn thread_split_text(execution: &Execution) -> String {
+/// How the operating system treated a thread, nanoseconds.
+pub(crate) struct ThreadSplit {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// From its begin to its end.
+    pub time: u64,
+    /// The part in which it could run and had no CPU.
+    pub no_cpu: u64,
+    /// The part in which it was blocked in the kernel.
+    pub blocked: u64,
+}
+
+impl ThreadSplit {
+    fn running(&self) -> u64 {
+        self.time - self.no_cpu - self.blocked
+    }
+}
+
+/// Of the threads that are asked about and whose switches are known.
+pub(crate) fn thread_splits(execution: &Execution) -> Vec<ThreadSplit> {
     let total = |all: &[OffCpu]| all.iter().map(|off| off.end - off.start).sum::<u64>();
     let threads = (0..).map(ThreadIndex).zip(&execution.threads);
     let known = threads.filter(|(_, thread)| thread.os_source != OsSource::Unknown && thread.selected);
-    let mut rows: Vec<_> = known
-        .map(|(index, thread)| {
-            let time = thread.track.end() - thread.track.start();
-            let (runnable, blocked) =
-                (total(execution.off_cpu_of(index)), total(execution.blocked_of(index)));
-            (index, time, time - runnable - blocked, runnable, blocked)
-        })
-        .collect();
-    rows.sort_by_key(|(index, _, running, ..)| (std::cmp::Reverse(*running), *index));
-    let Some(longest) = rows.iter().map(|row| row.1).max() else { return String::new() };
+    let split = |(index, thread): (ThreadIndex, &taskscope_execution::Thread)| {
+        let time = thread.track.end() - thread.track.start();
+        let no_cpu = total(execution.off_cpu_of(index)).min(time);
+        let blocked = total(execution.blocked_of(index)).min(time - no_cpu);
+        ThreadSplit { thread: index, time, no_cpu, blocked }
+    };
+    known.map(split).collect()
+}
+
+/// A table of the threads whose switches are known: their time, and its split, which sums to it. Empty where none is
+/// known.
+pub fn thread_split_text(execution: &Execution) -> String {
+    let mut rows = thread_splits(execution);
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.running()), row.thread));
+    let Some(longest) = rows.iter().map(|row| row.time).max() else { return String::new() };
     let unit = Unit::for_total(longest);
     let mut out = String::new();
-    let estimated = rows.iter().any(|row| execution.threads[row.0.index()].os_source == OsSource::Estimated);
+    let estimated =
+        rows.iter().any(|row| execution.threads[row.thread.index()].os_source == OsSource::Estimated);
     let how = if estimated { ", estimated by schedstat" } else { "" };
     let _ = writeln!(
         out,
@@ -37,10 +60,11 @@ pub fn thread_split_text(execution: &Execution) -> String {
     );
     let time = format!("time {}", unit.short());
     let _ = writeln!(out, "  {DIM}{time:>9} {:>8} {:>8} {:>8}{DIM:#}", "running", "no CPU", "blocked");
-    for (index, time, running, runnable, blocked) in rows.iter().take(MAX_ROWS) {
-        let thread = &execution.threads[index.index()];
-        let [running, runnable, blocked] = [running, runnable, blocked].map(|part| percent(*part, *time));
-        let time = unit.show(*time);
+    for row in rows.iter().take(MAX_ROWS) {
+        let thread = &execution.threads[row.thread.index()];
+        let parts = [row.running(), row.no_cpu, row.blocked];
+        let [running, runnable, blocked] = parts.map(|part| percent(part, row.time));
+        let time = unit.show(row.time);
         let words = thread_words(&execution.processes[thread.process.index()], thread);
         let _ = writeln!(out, "  {time:>9} {running:>8} {runnable:>8} {blocked:>8}  {words}");
     }

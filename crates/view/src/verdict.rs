@@ -1,10 +1,9 @@
 //! The verdict on a run, and what a finding has besides its sentence: what to try, and the evidence.
 
+use crate::findings::Whose;
 use crate::format::{Unit, percent, time};
-use crate::words::{self, NamedFinding, who_is_late};
-use taskscope_analysis::Analysis;
+use crate::words::{NamedFinding, who_is_late};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime, deciding};
-use taskscope_session::Session;
 
 /// Share of capacity below which findings are one line together, unless another one is asked for.
 pub const FLOOR: f64 = 0.01;
@@ -65,6 +64,11 @@ fn subject(finding: &NamedFinding) -> String {
     match (finding.pattern, finding.blamed) {
         (Some(Pattern::Stopped), _) => "signals that stopped the process".to_owned(),
         (Some(Pattern::Throttled), _) => "the CPU limit of the control group".to_owned(),
+        (Some(Pattern::HostBound), _) => format!("a host that submits nothing to {}", finding.place),
+        (Some(Pattern::TransferBound), _) => format!("copies, for which {} waits", finding.place),
+        (Some(Pattern::DependencyBound), _) => {
+            format!("events or the driver, for which {} waits", finding.place)
+        }
         (Some(Pattern::TooFine), _) => format!("tasks that are too small: {}", finding.place),
         (_, Blamed::Serial) => match finding.place.as_str() {
             "" => "serial code".to_owned(),
@@ -100,32 +104,43 @@ fn subject(finding: &NamedFinding) -> String {
     }
 }
 
-/// The verdict on a run in one sentence; none where the time of workers is not known.
-pub(crate) fn verdict(session: &Session, analysis: &Analysis, findings: &[NamedFinding]) -> Option<String> {
-    let (ledger, efficiency) = (&analysis.ledger, &analysis.efficiency);
-    let base = ledger.capacity_ns.saturating_sub(efficiency.start_ns);
-    if base == 0 || words::knows_samples_alone(session, analysis) {
-        return None;
-    }
-    let unit = Unit::for_total(ledger.capacity_ns);
-    let of_base = |ns: u64| format!("{} ({:.0} %)", unit.show(ns), ns as f64 / base as f64 * 100.0);
-    let all = format!("{} {}", unit.show(base), unit.of_workers());
+/// The verdict on workers in one sentence, by their nanoseconds without starting MPI, the useful part, and the unknown part; none where
+/// they have no time.
+pub(crate) fn verdict_on_workers(
+    [base, useful, unknown]: [u64; 3],
+    findings: &[NamedFinding],
+) -> Option<String> {
     if findings.iter().any(|finding| finding.hang.is_some()) {
         return Some("The run hung: F1 names the waits that cannot end.".to_owned());
     }
-    if efficiency.unknown_ns > base / 2 {
-        return Some(format!("Of {all}, it is not known what ran in {}.", of_base(efficiency.unknown_ns)));
+    verdict([base, base.saturating_sub(useful), unknown], Whose::Workers, findings)
+}
+
+/// The verdict on device queues, by their nanoseconds, those lost, and those of which the reason is not known.
+pub(crate) fn verdict_on_queues(numbers: [u64; 3], findings: &[NamedFinding]) -> Option<String> {
+    verdict(numbers, Whose::Queues, findings)
+}
+
+fn verdict([base, lost, unknown]: [u64; 3], whose: Whose, findings: &[NamedFinding]) -> Option<String> {
+    if base == 0 {
+        return None;
     }
-    let lost = base.saturating_sub(efficiency.useful_ns);
+    let unit = Unit::for_total(base);
+    let of_base = |ns: u64| format!("{} ({:.0} %)", unit.show(ns), ns as f64 / base as f64 * 100.0);
+    let all = format!("{} {}", unit.show(base), whose.unit(unit));
+    let (useful, are_lost, not_known) = match whose {
+        Whose::Queues => ("in use", "idle", "it is not known why queues were idle in"),
+        _ => ("useful", "lost", "it is not known what ran in"),
+    };
+    if unknown > base / 2 {
+        return Some(format!("Of {all}, {not_known} {}.", of_base(unknown)));
+    }
     if (lost as f64) < base as f64 * SMALL_LOSS {
-        return Some(format!(
-            "Nothing to mend: {} of {all} are useful.",
-            percent(efficiency.useful_ns, base)
-        ));
+        return Some(format!("Nothing to mend: {} of {all} are {useful}.", percent(base - lost, base)));
     }
     let most = findings.iter().find(|finding| finding.cause != Cause::MpiStart);
     let most = most.map(|finding| format!("; most to {}: {}", subject(finding), of_base(finding.ns)));
-    Some(format!("Of {all}, {} are lost{}.", of_base(lost), most.unwrap_or_default()))
+    Some(format!("Of {all}, {} are {are_lost}{}.", of_base(lost), most.unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Findings, causes and notices in sentences.
 
+use crate::findings::Findings;
 use crate::format;
 use crate::hang::HangWords;
 use crate::verdict;
@@ -8,7 +9,7 @@ use std::cmp::Reverse;
 use taskscope_analysis::{
     Analysis, ByState, Confidence, Culprit, Finding, Grain, LateProcess, ShortReason, ShortTeam, Worksharing,
 };
-use taskscope_cause::{Blamed, Cause, Pattern};
+use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
 use taskscope_execution::{
     CpuFacts, Doubt, Execution, Group, Place, SiteIndex, State, ThreadIndex, ThreadKind, Uncertain,
 };
@@ -39,10 +40,14 @@ pub struct NamedFinding {
     pub ns: u64,
     /// How sure the cause is.
     pub confidence: Confidence,
-    /// What the culprits did, and where: everything that has this name.
+    /// What the culprits did.
+    pub state: State,
+    /// What the culprits did, and where: everything that has this name. Empty where a recording has no events.
     pub culprits: Vec<(State, Place)>,
     /// The place of the cause in words; may be empty.
     pub place: String,
+    /// The call path of the cause, outermost first, as far as most of it has one; of recordings without events.
+    pub path: Vec<String>,
     /// The code site of the cause.
     pub site: SiteIndex,
     /// The whole finding as a sentence.
@@ -67,6 +72,45 @@ pub struct NamedFinding {
     pub hang: Option<usize>,
 }
 
+impl NamedFinding {
+    /// A finding without evidence, sentence and remedy.
+    pub(crate) fn new(
+        (cause, blamed): (Cause, Blamed),
+        (state, place): (State, String),
+        ns: u64,
+        confidence: Confidence,
+    ) -> NamedFinding {
+        NamedFinding {
+            id: String::new(),
+            cause,
+            blamed,
+            pattern: None,
+            ns,
+            confidence,
+            state,
+            culprits: Vec::new(),
+            place,
+            path: Vec::new(),
+            site: SiteIndex::NONE,
+            text: String::new(),
+            remedy: String::new(),
+            evidence: String::new(),
+            victims: ByState::default(),
+            sole_ns: 0,
+            tasks_created: 0,
+            work: None,
+            grain: None,
+            late: None,
+            hang: None,
+        }
+    }
+}
+
+/// All findings with names: hangs first, then the largest.
+pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
+    Findings::of(session, analysis).rows
+}
+
 /// The name of a CPU that is a worker; none of a thread. Where several looms have CPUs, with the loom.
 pub fn cpu_name(execution: &Execution, thread: ThreadIndex) -> Option<String> {
     let row = execution.threads.get(thread.index()).filter(|row| row.kind == ThreadKind::Cpu)?;
@@ -75,8 +119,8 @@ pub fn cpu_name(execution: &Execution, thread: ThreadIndex) -> Option<String> {
     Some(if looms > 1 { format!("CPU {} of {loom}", row.tid) } else { format!("CPU {}", row.tid) })
 }
 
-/// All findings with names: hangs first, then the largest.
-pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
+/// All findings of threads with events, with names: hangs first, then the largest.
+pub(crate) fn findings_of_events(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     let places = &session.places;
     let mut merged: Vec<NamedFinding> = Vec::new();
     let mut known: FxHashMap<_, usize> = FxHashMap::default();
@@ -109,26 +153,12 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
             }
             None => {
                 known.insert(key, merged.len());
+                let is_of_no_place = is_of_no_place(finding.cause);
+                let (losses, what) = ((finding.cause, finding.blamed), (finding.state, place));
                 merged.push(NamedFinding {
-                    id: String::new(),
-                    cause: finding.cause,
-                    blamed: finding.blamed,
                     pattern: finding.pattern,
-                    ns: finding.ns,
-                    confidence: finding.confidence,
                     culprits: vec![(finding.state, finding.place)],
-                    site: if is_of_no_place(finding.cause) {
-                        SiteIndex::NONE
-                    } else {
-                        places.site_of(finding.place)
-                    },
-                    text: match finding.hang.and_then(|row| analysis.hangs.get(row)) {
-                        Some(hang) => HangWords::of(session, hang).sentence(),
-                        None => sentence(session, finding, &place, workers),
-                    },
-                    remedy: String::new(),
-                    evidence: String::new(),
-                    place,
+                    site: if is_of_no_place { SiteIndex::NONE } else { places.site_of(finding.place) },
                     victims: finding.victims,
                     sole_ns: finding.sole_ns,
                     tasks_created: finding.tasks_created,
@@ -136,9 +166,17 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
                     grain: finding.grain,
                     late: finding.late,
                     hang: finding.hang,
+                    ..NamedFinding::new(losses, what, finding.ns, finding.confidence)
                 });
             }
         }
+    }
+    let source = Source::of(session, workers, &merged);
+    for finding in &mut merged {
+        finding.text = match finding.hang.and_then(|row| analysis.hangs.get(row)) {
+            Some(hang) => HangWords::of(session, hang).sentence(),
+            None => sentence(finding, &source),
+        };
     }
     for finding in merged.iter_mut().filter(|finding| finding.late.is_some()) {
         finding.text = late_sentence(places, finding);
@@ -146,17 +184,26 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     for finding in merged.iter_mut().filter(|finding| finding.cause == Cause::Device) {
         finding.text.push_str(&operations_sentence(session, analysis, finding));
     }
-    // The start of MPI is paid once a job, and in no efficiency.
-    merged.sort_by_key(|f| (f.hang.is_none(), f.cause == Cause::MpiStart, Reverse(f.ns)));
-    let runtime = crate::runtime::of(session);
-    for (number, finding) in merged.iter_mut().enumerate() {
-        finding.id = format!("F{}", number + 1);
-        let of_hang =
-            hang_words(session, analysis, finding).and_then(|hang| hang.advice().into_iter().next());
-        finding.remedy = of_hang.unwrap_or_else(|| verdict::remedy(finding, runtime).to_owned());
-        finding.evidence = verdict::evidence(finding);
+    let mut merged = numbered(merged, crate::runtime::of(session));
+    for finding in merged.iter_mut().filter(|finding| finding.hang.is_some()) {
+        let advice = hang_words(session, analysis, finding).and_then(|hang| hang.advice().into_iter().next());
+        finding.remedy = advice.unwrap_or_else(|| std::mem::take(&mut finding.remedy));
     }
     merged
+}
+
+/// Orders findings, and gives them numbers, remedies in the words of a runtime, and the evidence that their numbers are.
+pub(crate) fn numbered(mut findings: Vec<NamedFinding>, runtime: Option<Runtime>) -> Vec<NamedFinding> {
+    // The start of MPI is paid once a job, and in no efficiency.
+    findings.sort_by_key(|f| (f.hang.is_none(), f.cause == Cause::MpiStart, Reverse(f.ns)));
+    for (number, finding) in findings.iter_mut().enumerate() {
+        finding.id = format!("F{}", number + 1);
+        finding.remedy = verdict::remedy(finding, runtime).to_owned();
+        let evidence = [verdict::evidence(finding), std::mem::take(&mut finding.evidence)];
+        finding.evidence =
+            evidence.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
+    }
+    findings
 }
 
 fn place_of(places: &Places, finding: &Finding) -> String {
@@ -248,11 +295,43 @@ fn more_workers(session: &Session) -> String {
     }
 }
 
-/// The sentence of a finding; `workers` is what workers are called.
-fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) -> String {
+/// What sentences about a recording have in common.
+pub(crate) struct Source {
+    /// What the recording is: `trace`, `profile`.
+    pub what: &'static str,
+    /// What workers are called.
+    pub workers: &'static str,
+    /// Whether it is known when threads had no CPU.
+    pub knows_off_cpu: bool,
+    /// Why threads had no CPU.
+    pub no_cpu: String,
+    /// How many workers there are on how many CPUs.
+    pub more_workers: String,
+}
+
+impl Source {
+    /// Of a trace. What only sentences of certain findings have is looked for where there are some.
+    pub fn of(session: &Session, workers: &'static str, findings: &[NamedFinding]) -> Source {
+        let has = |cause| findings.iter().any(|finding| finding.cause == cause);
+        Source {
+            what: "trace",
+            workers,
+            knows_off_cpu: session.execution.knows_off_cpu(),
+            no_cpu: if has(Cause::CpuNone) { no_cpu(session) } else { String::new() },
+            more_workers: if has(Cause::CpuOversubscribed) { more_workers(session) } else { String::new() },
+        }
+    }
+}
+
+/// The sentence of a finding.
+pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
     // Sums over thousands of workers of a damaged trace come close to what 64 bits hold.
     let alone = u128::from(finding.sole_ns) * 10 >= u128::from(finding.ns) * 7;
-    let place = if place.is_empty() { "code that the trace does not name" } else { place };
+    let (workers, has_place) = (source.workers, !finding.place.is_empty());
+    let place = match finding.place.as_str() {
+        "" => &format!("code that the {} does not name", source.what),
+        place => place,
+    };
     match (finding.pattern, finding.blamed) {
         (Some(Pattern::Hung), _) => format!("hung: threads wait for what cannot come in {place}"),
         (Some(Pattern::TooFine), _) => match finding.grain {
@@ -280,11 +359,9 @@ fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) ->
         (_, Blamed::Creation) => {
             format!("{workers} wait while {place} creates {}", format::counted(finding.tasks_created, "task"))
         }
-        (_, Blamed::Code) if finding.cause == Cause::Blocked => match finding.place {
-            Place::UNKNOWN => {
-                "threads are blocked in the kernel (sleep, I/O, a wait of a library)".to_string()
-            }
-            _ => format!("threads are blocked in the kernel (sleep, I/O, a wait of a library) in {place}"),
+        (_, Blamed::Code) if finding.cause == Cause::Blocked => match has_place {
+            false => "threads are blocked in the kernel (sleep, I/O, a wait of a library)".to_string(),
+            true => format!("threads are blocked in the kernel (sleep, I/O, a wait of a library) in {place}"),
         },
         (_, Blamed::Code) => format!("load imbalance in region code: {place}"),
         (_, Blamed::Operation) if finding.victims.get(State::TargetWait) == finding.ns => {
@@ -292,10 +369,14 @@ fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) ->
         }
         (_, Blamed::Operation) => format!("others wait while a thread waits for a device in {place}"),
         (_, Blamed::Rank) => format!("another process comes late: others wait for it in {place}"),
-        (_, Blamed::Call | Blamed::Link) if finding.cause == Cause::MpiStart => match finding.place {
-            Place::UNKNOWN => "MPI is started or ended".to_string(),
-            _ => format!("MPI is started or ended: {place}"),
+        (_, Blamed::Call | Blamed::Link) if finding.cause == Cause::MpiStart => match has_place {
+            false => "MPI is started or ended".to_string(),
+            true => format!("MPI is started or ended: {place}"),
         },
+        // A source without events of messages does not know who was waited for.
+        (_, Blamed::Call | Blamed::Link) if finding.cause == Cause::Mpi && !has_place => {
+            "calls of MPI or TAMPI take the time, waiting for late ranks included".to_string()
+        }
         (_, Blamed::Call | Blamed::Link) => format!("calls of MPI or TAMPI take the time: {place}"),
         (_, Blamed::Runtime) if finding.cause == Cause::RuntimeNoise => {
             "CPUs are left free for the noise of the system (sponge mode), as the runtime was configured"
@@ -304,24 +385,26 @@ fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) ->
         (_, Blamed::Runtime) if finding.cause == Cause::Lock => {
             format!("others wait while locks are taken that nobody holds: {place}")
         }
-        (_, Blamed::Runtime) if finding.place == Place::UNKNOWN => finding.state.label().to_string(),
+        (_, Blamed::Runtime) if !has_place => finding.state.label().to_string(),
         (_, Blamed::Runtime) => format!("{}: {place}", finding.state.label()),
-        (_, Blamed::System) if finding.cause == Cause::CpuOversubscribed => more_workers(session),
-        (_, Blamed::System) => no_cpu(session),
+        (_, Blamed::System) if finding.cause == Cause::CpuOversubscribed => source.more_workers.clone(),
+        (_, Blamed::System) => source.no_cpu.clone(),
         (_, Blamed::Nobody) if finding.cause == Cause::Unknown => match finding.state {
             State::NoSubsystem => {
-                "the trace does not tell what ran: threads run outside of all parts of their runtime"
-                    .to_string()
+                format!(
+                    "the {} does not tell what ran: threads run outside of all parts of their runtime",
+                    source.what
+                )
             }
-            _ => "the trace does not tell what ran".to_string(),
+            _ => format!("the {} does not tell what ran", source.what),
         },
-        (_, Blamed::Nobody) if !session.execution.knows_off_cpu() => {
+        (_, Blamed::Nobody) if !source.knows_off_cpu => {
             format!(
                 "no {} runs any code while they wait (whether they had CPUs is not known): {place}",
                 one(workers)
             )
         }
-        (_, Blamed::Nobody) if finding.place == Place::UNKNOWN => {
+        (_, Blamed::Nobody) if !has_place => {
             format!("no {} runs any code while they wait (scheduling, wake-up)", one(workers))
         }
         (_, Blamed::Nobody) => {

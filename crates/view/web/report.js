@@ -88,22 +88,28 @@ function efficiencyTree(report) {
     element('p', { class: 'note' }, 'Each factor is what is left after one kind of loss; parallel efficiency is their product, and useful time over capacity. The losses and the useful time sum to the capacity.'));
 }
 
-/** Whether a finding is shown by itself: from a hundredth of the capacity on. @param {any} finding @param {any} report */
+/** Whether a finding is shown by itself: from a hundredth of the time on that findings are a part of. @param {any} finding @param {any} report */
 export function isLarge(finding, report) {
-  return Boolean(finding.hang) || finding.ns > 0 && finding.ns * 100 >= report.capacity_ns;
+  return Boolean(finding.hang) || finding.ns > 0 && finding.ns * 100 >= report.findings_base_ns;
+}
+
+/** The unit of findings, before its own: `worker-`. @param {any} report */
+export function ownerOf(report) {
+  return report.findings_of === 'threads' ? 'thread-' : report.findings_of === 'queues' ? 'queue-' : 'worker-';
 }
 
 /** @param {any} report @param {any} overview @param {any} theme @param {number} width */
 function findings(report, overview, theme, width) {
-  if (!report.capacity_ns || report.samples_alone) return null;
+  const base = report.findings_base_ns;
+  if (!base) return null;
   const all = report.findings || [];
-  const { unit, show } = unitOf(report.capacity_ns);
+  const { unit, show } = unitOf(base), owner = ownerOf(report), whole = base === report.capacity_ns ? ' of capacity' : '';
   const item = (finding) => {
     const i = all.indexOf(finding);
     const instance = (overview.instance_sections || []).find((row) => row.finding === finding.id);
     return element('li', { class: 'finding', id: finding.id },
       element('h3', {}, element('span', { class: 'id' }, finding.id), ' ', fitText(finding.text, 400)),
-      element('p', {}, number(`findings.${i}.ns`, finding.ns, show), ` worker-${unit} (${formatPercent(finding.ns, report.capacity_ns)} of capacity), confidence ${finding.confidence}`,
+      element('p', {}, number(`findings.${i}.ns`, finding.ns, show), ` ${owner}${unit} (${formatPercent(finding.ns, base)}${whole}), confidence ${finding.confidence}`,
         finding.file ? element('span', { class: 'place' }, ` · ${fitText(String(finding.file), 200)}:${finding.line ?? '?'}`) : null),
       finding.try ? element('p', {}, element('strong', {}, 'Try: '), fitText(finding.try, 600)) : null,
       finding.evidence ? element('p', { class: 'note' }, `Evidence: ${fitText(finding.evidence, 600)}`) : null,
@@ -111,8 +117,8 @@ function findings(report, overview, theme, width) {
   };
   const large = all.filter((finding) => isLarge(finding, report)), small = all.filter((finding) => finding.ns > 0 && !isLarge(finding, report));
   const sum = small.reduce((ns, finding) => ns + finding.ns, 0);
-  return part('findings', 'Findings', large.length ? element('ol', { class: 'findings' }, ...large.map(item)) : element('p', {}, 'No loss takes a hundredth of the capacity.'),
-    small.length ? element('details', {}, element('summary', {}, `${formatNumberOf(small.length, 'smaller finding')}, together ${show(sum)} worker-${unit} (${formatPercent(sum, report.capacity_ns)} of capacity)`), element('ol', { class: 'findings' }, ...small.map(item))) : null);
+  return part('findings', 'Findings', large.length ? element('ol', { class: 'findings' }, ...large.map(item)) : element('p', {}, 'No loss takes a hundredth of the time.'),
+    small.length ? element('details', {}, element('summary', {}, `${formatNumberOf(small.length, 'smaller finding')}, together ${show(sum)} ${owner}${unit} (${formatPercent(sum, base)}${whole})`), element('ol', { class: 'findings' }, ...small.map(item))) : null);
 }
 
 /** The process of each row, where the rows are of several. @param {any[]} rows */
@@ -364,7 +370,8 @@ function pathTables(paths) {
  */
 export function showProfile(page, report, json) {
   const build = () => page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope profile')),
-    part('what', 'What ran', element('p', { class: 'command' }, nameOf(report.trace)), stateTotals(report.call_paths?.run_totals || {})),
+    part('what', 'What ran', element('p', { class: 'command' }, nameOf(report.trace)), report.verdict ? element('p', { class: 'verdict' }, element('strong', {}, fitText(report.verdict, 600))) : null, stateTotals(report.call_paths?.run_totals || {})),
+    findings(report, {}, null, 0),
     callPaths(report) || element('p', {}, 'The profile has no call paths.'),
     part('how', 'The same as JSON', element('p', {}, `${fitText(String(report.schema), 60)}; the page holds its data and asks nothing from anywhere. `, saveButton(json))));
   build();

@@ -8,7 +8,7 @@ import { ServerSource, readJson } from './source.js';
 import { TimelineView } from './timeline.js';
 import { placeOf, trackLabel } from './rows.js';
 import { saveFile, timelinePng, timelineSvg } from './picture.js';
-import { isLarge, nameOf, remarksOfQueues } from './report.js';
+import { isLarge, nameOf, ownerOf, remarksOfQueues } from './report.js';
 import { onPaper } from './paper.js';
 import { blameLines, edgesOfTask, operationFacts, remarkLines, shortLines, valueWords } from './details.js';
 
@@ -536,11 +536,11 @@ class Viewer {
   showRun() {
     this.timeline.edges = [];
     this.timeline.redraw();
-    const { unit, show } = unitOf(this.report.capacity_ns);
+    const { unit, show } = unitOf(this.report.findings_base_ns);
     const rows = (this.report.findings || []).filter((row) => isLarge(row, this.report));
     const list = rows.map((row) => {
       const instance = this.overview.instances.find((other) => other.finding === row.id);
-      return element('li', {}, element('strong', {}, row.id), ` ${fitText(row.text, 300)} `, element('span', { class: 'loss' }, `${show(row.ns)} worker-${unit}`), row.try ? element('p', {}, `Try: ${fitText(row.try, 600)}`) : ' ',
+      return element('li', {}, element('strong', {}, row.id), ` ${fitText(row.text, 300)} `, element('span', { class: 'loss' }, `${show(row.ns)} ${ownerOf(this.report)}${unit}`), row.try ? element('p', {}, `Try: ${fitText(row.try, 600)}`) : ' ',
         instance ? element('button', { type: 'button', class: 'link', onclick: () => this.timeline.reveal(instance) }, 'worst instance') : null);
     });
     const queues = (this.report.devices && this.report.devices.queues) || [];
@@ -551,7 +551,7 @@ class Viewer {
       this.facts([['trace', nameOf(this.report.trace)], ['wall time', formatTime(this.report.wall_ns || this.overview.length_ns)], ['workers', formatCount(this.report.workers)], ['CPUs', this.report.cpus_text || 'not known'], ['tasks', formatCount(this.report.tasks)], ['events', formatCount(this.report.events)],
         ['lost events', formatCount(this.report.lost_events)], ...ofDevices, ['efficiency', known ? this.report.efficiency.parallel.toFixed(2) : 'not known']]),
       ...(this.report.verdict ? [element('p', {}, element('strong', {}, fitText(this.report.verdict, 600)))] : []),
-      ...(known ? [element('h3', {}, 'Findings'), element('ol', { class: 'findings' }, ...list)] : []),
+      ...(list.length ? [element('h3', {}, 'Findings'), element('ol', { class: 'findings' }, ...list)] : []),
       ...remarksOfQueues(this.report).map((text) => element('p', { class: 'warn' }, text)),
       ...(this.report.notices || []).map((notice) => element('p', { class: 'warn' }, fitText(notice.text, 400))));
   }

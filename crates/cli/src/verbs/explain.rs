@@ -2,17 +2,19 @@
 
 use crate::messages::Failure;
 use crate::newest::newest;
-use crate::opening::SelectionArgs;
+use crate::opening::{SelectionArgs, a_profile, open_part};
 use crate::output;
 use anyhow::Context;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use taskscope_cause::{Runtime, deciding};
+use taskscope_cause::{Cause, Runtime, deciding};
+use taskscope_session::selection::Selection;
 use taskscope_view::explain::{self, Explanation, find, near, summary};
 use taskscope_view::format::{self, shell_word};
 use taskscope_view::runtime;
 use taskscope_view::runtime_names::{self, Counts, RUNTIME_NAMES, RuntimeName};
+use taskscope_view::{CallPaths, Findings, NamedFinding};
 
 /// Explain a finding, a cause or a warning, or what a runtime calls its parts: what it means, how it is computed, what helps.
 ///
@@ -44,60 +46,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 Some(trace) => trace.clone(),
                 None => newest()?,
             };
-            let session = super::open_part(&trace, &args.selection.parse()?)?;
-            let (analysis, _) = taskscope_analysis::analyse(&session.execution);
-            let findings = taskscope_view::findings(&session, &analysis);
-            let Some(finding) = findings.iter().find(|f| f.id.eq_ignore_ascii_case(name)) else {
-                let why = match findings.as_slice() {
-                    [] => "the trace has no findings".to_owned(),
-                    [_] => "the trace has one finding, F1".to_owned(),
-                    many => format!("the trace has findings F1 to F{}", many.len()),
-                };
-                return Err(Failure::new(format!("there is no finding {name}")).why(why).into());
-            };
-            writeln!(out, "{}  {}", finding.id, finding.text)?;
-            let capacity = analysis.ledger.capacity_ns;
-            let unit = format::Unit::for_total(capacity);
-            let lost = unit.show(finding.ns);
-            let part = format::percent(finding.ns, capacity);
-            let confidence = finding.confidence.name();
-            writeln!(
-                out,
-                "  lost      {lost} {}, {part} of all; confidence {confidence}",
-                unit.of_workers()
-            )?;
-            write_part(&mut out, "try", &finding.remedy)?;
-            if !finding.evidence.is_empty() {
-                write_part(&mut out, "evidence", &finding.evidence)?;
-            }
-            let hang = taskscope_view::hang_words(&session, &analysis, finding);
-            for line in hang.iter().flat_map(|hang| hang.lines()) {
-                writeln!(out, "  waits     {line}")?;
-            }
-            let advice_of_hang = hang.map(|hang| hang.advice()).unwrap_or_default();
-            for text in &advice_of_hang {
-                write_part(&mut out, "helps", text)?;
-            }
-            for note in taskscope_view::notes_of_filter(&session) {
-                writeln!(out, "  note      {note}")?;
-            }
-            let runtime = runtime::of(&session);
-            let decides = deciding(finding.pattern, finding.cause, finding.blamed).name;
-            let pattern = finding.pattern.map(Explanation::of_pattern);
-            let parts = [Explanation::of_cause(finding.cause), Explanation::of_blamed(finding.blamed)];
-            let mut has_helps = !advice_of_hang.is_empty();
-            for explanation in pattern.into_iter().chain(parts) {
-                let helps = !has_helps && explanation.name == decides;
-                has_helps |= helps;
-                writeln!(out)?;
-                write_explanation(&mut out, &explanation, helps)?;
-                let text = runtime.zip(explanation.vocabulary).filter(|_| helps);
-                if let Some((runtime, text)) =
-                    text.and_then(|(runtime, (text, _))| Some((runtime, text.advice_for(runtime)?)))
-                {
-                    write_part(&mut out, runtime.name(), text)?;
-                }
-            }
+            explain_finding(&mut out, name, &trace, &args.selection.parse()?)?;
         }
         (Some(name), trace) => {
             let (of_reports, of_runtimes) = (find(name), runtime_names::find(name));
@@ -105,7 +54,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 return Err(unknown(name).into());
             }
             let runtime = match trace {
-                Some(trace) => runtime::of(&super::open_part(trace, &args.selection.parse()?)?),
+                Some(trace) if super::profiles::is_profile(trace) => Some(runtime::OF_PROFILES),
+                Some(trace) => runtime::of(&open_part(trace, &args.selection.parse()?)?),
                 None => None,
             };
             for (number, explanation) in of_reports.iter().enumerate() {
@@ -125,6 +75,98 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     out.flush().context("cannot write the explanation")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Explains a finding by its number.
+fn explain_finding(
+    out: &mut impl Write,
+    name: &str,
+    path: &Path,
+    selection: &Selection,
+) -> anyhow::Result<()> {
+    if let Some((profile, kept)) = super::profiles::open_profile(path)? {
+        if selection.words.is_some() {
+            return Err(a_profile(path).into());
+        }
+        let findings = Findings::of_profile(&CallPaths::of(&profile, kept, None));
+        let finding = finding_named(&findings, name, "profile")?;
+        write_finding(out, &findings, finding)?;
+        return write_parts_of_finding(out, finding, Some(runtime::OF_PROFILES), false);
+    }
+    let session = open_part(path, selection)?;
+    let (analysis, _) = taskscope_analysis::analyse(&session.execution);
+    let findings = Findings::of(&session, &analysis);
+    let finding = finding_named(&findings, name, "trace")?;
+    write_finding(out, &findings, finding)?;
+    let hang = taskscope_view::hang_words(&session, &analysis, finding);
+    for line in hang.iter().flat_map(|hang| hang.lines()) {
+        writeln!(out, "  waits     {line}")?;
+    }
+    let advice_of_hang = hang.map(|hang| hang.advice()).unwrap_or_default();
+    for text in &advice_of_hang {
+        write_part(out, "helps", text)?;
+    }
+    for note in taskscope_view::notes_of_filter(&session) {
+        writeln!(out, "  note      {note}")?;
+    }
+    write_parts_of_finding(out, finding, runtime::of(&session), !advice_of_hang.is_empty())
+}
+
+fn finding_named<'a>(findings: &'a Findings, name: &str, what: &str) -> anyhow::Result<&'a NamedFinding> {
+    findings.named(name).ok_or_else(|| {
+        let why = match findings.rows.as_slice() {
+            [] => format!("the {what} has no findings"),
+            [_] => format!("the {what} has one finding, F1"),
+            many => format!("the {what} has findings F1 to F{}", many.len()),
+        };
+        Failure::new(format!("there is no finding {name}")).why(why).into()
+    })
+}
+
+/// Writes what a finding costs, what to try, and what speaks for it.
+fn write_finding(out: &mut impl Write, findings: &Findings, finding: &NamedFinding) -> std::io::Result<()> {
+    writeln!(out, "{}  {}", finding.id, finding.text)?;
+    let (unit, base) = (findings.unit(), findings.base_ns);
+    // Time in which threads ran is no loss.
+    let word = if finding.cause == Cause::Work { "took" } else { "lost" };
+    writeln!(
+        out,
+        "  {word}      {} {}, {} of all; confidence {}",
+        unit.show(finding.ns),
+        findings.whose.unit(unit),
+        format::percent(finding.ns, base),
+        finding.confidence.name()
+    )?;
+    write_part(out, "try", &finding.remedy)?;
+    if !finding.evidence.is_empty() {
+        write_part(out, "evidence", &finding.evidence)?;
+    }
+    Ok(())
+}
+
+/// Explains the pattern, the cause and what is blamed; the one that decides has the advice.
+fn write_parts_of_finding(
+    out: &mut impl Write,
+    finding: &NamedFinding,
+    runtime: Option<Runtime>,
+    mut has_helps: bool,
+) -> anyhow::Result<()> {
+    let decides = deciding(finding.pattern, finding.cause, finding.blamed).name;
+    let pattern = finding.pattern.map(Explanation::of_pattern);
+    let parts = [Explanation::of_cause(finding.cause), Explanation::of_blamed(finding.blamed)];
+    for explanation in pattern.into_iter().chain(parts) {
+        let helps = !has_helps && explanation.name == decides;
+        has_helps |= helps;
+        writeln!(out)?;
+        write_explanation(out, &explanation, helps)?;
+        let text = runtime.zip(explanation.vocabulary).filter(|_| helps);
+        if let Some((runtime, text)) =
+            text.and_then(|(runtime, (text, _))| Some((runtime, text.advice_for(runtime)?)))
+        {
+            write_part(out, runtime.name(), text)?;
+        }
+    }
+    Ok(())
 }
 
 /// A name that is not there, with those that resemble it.

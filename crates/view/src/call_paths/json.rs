@@ -3,6 +3,7 @@
 use super::columns::{is_count, key_of};
 use super::totals::{cpu_note, incomplete_profiles, is_estimated, states_of, useful_and_largest_loss};
 use super::{CallPaths, flat_name};
+use crate::findings::{FindingRow, Findings, Whose, finding_row};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,8 +17,30 @@ use taskscope_profile::{FrameKind, Marker, Metric, NodeId, ROOT, conservation};
 pub struct ProfileReport {
     /// The file or directory, as it was given.
     pub trace: String,
+    /// The verdict on the run in one sentence; null where workers have no time.
+    pub verdict: Option<String>,
+    /// Whose time findings are a part of.
+    pub findings_of: Whose,
+    /// That time, nanoseconds.
+    pub findings_base_ns: u64,
+    /// All losses, largest first. They sum exactly to the capacity without useful time.
+    pub findings: Vec<FindingRow>,
     /// Time, waiting and blame by call paths.
     pub call_paths: CallPathTables,
+}
+
+impl ProfileReport {
+    /// Of the profile at a path.
+    pub fn of(trace: String, findings: Findings, call_paths: CallPathTables) -> ProfileReport {
+        ProfileReport {
+            trace,
+            verdict: findings.verdict,
+            findings_of: findings.whose,
+            findings_base_ns: findings.base_ns,
+            findings: findings.rows.into_iter().map(|finding| finding_row(finding, None)).collect(),
+            call_paths,
+        }
+    }
 }
 
 /// Columns and metrics of a path that are not zero: nanoseconds, unless they are counts.

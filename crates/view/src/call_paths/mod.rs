@@ -4,10 +4,10 @@ mod columns;
 mod difference;
 pub mod json;
 mod text;
-mod totals;
+pub(crate) mod totals;
 
 pub use difference::{PathsDifferenceReport, paths_difference};
-pub use totals::{incomplete_profiles, profile_summary};
+pub use totals::{incomplete_profiles, profile_efficiency, profile_summary, profile_times};
 
 use crate::format::{count, counted};
 use crate::words::missing_names;

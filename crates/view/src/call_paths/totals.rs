@@ -7,8 +7,8 @@ use taskscope_execution::{Group, State};
 use taskscope_profile::named::CallTree;
 use taskscope_profile::{Process, Profile, key};
 
-/// The head of the report of profile files: what ran, and the sums over the run.
-pub fn profile_summary(tree: &CallTree, width: usize) -> String {
+/// The head of the report of profile files: what ran, lines of the verdict, and warnings.
+pub fn profile_summary(tree: &CallTree, verdict: &str, width: usize) -> String {
     let mut out = String::new();
     let number = |process: &Process, key: &str| Profile::number(process, key).unwrap_or(0);
     let wall = tree.processes.iter().map(|process| number(process, key::WALL_NS)).max().unwrap_or(0);
@@ -41,6 +41,23 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
     }
     let states = states_of(tree);
     let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
+    out.push_str(verdict);
+    for line in cpu_note(tree, &states).iter().flat_map(|note| wrap(note, width.saturating_sub(2).max(38))) {
+        let _ = writeln!(out, "  {line}");
+    }
+    for line in
+        runnable_line(tree, capacity).iter().flat_map(|line| wrap(line, width.saturating_sub(2).max(38)))
+    {
+        let _ = writeln!(out, "  {line}");
+    }
+    out
+}
+
+/// The parallel efficiency of profile files; empty where workers have no time.
+pub fn profile_efficiency(tree: &CallTree, width: usize) -> String {
+    let mut out = String::new();
+    let states = states_of(tree);
+    let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
     if capacity > 0 {
         let (useful, largest) = useful_and_largest_loss(&states);
         let _ = write!(out, "\n  {BOLD}Parallel efficiency {}{BOLD:#}", percent(useful, capacity));
@@ -50,16 +67,16 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
             let _ = write!(out, ";{}{most}", if fits { " " } else { "\n  " });
         }
         out.push('\n');
-        for line in
-            cpu_note(tree, &states).iter().flat_map(|note| wrap(note, width.saturating_sub(2).max(38)))
-        {
-            let _ = writeln!(out, "  {line}");
-        }
-        for line in
-            runnable_line(tree, capacity).iter().flat_map(|line| wrap(line, width.saturating_sub(2).max(38)))
-        {
-            let _ = writeln!(out, "  {line}");
-        }
+    }
+    out
+}
+
+/// The workers' time by state, of profile files; empty where they have none.
+pub fn profile_times(tree: &CallTree, width: usize) -> String {
+    let mut out = String::new();
+    let states = states_of(tree);
+    let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
+    if capacity > 0 {
         let unit = Unit::for_total(capacity);
         let _ = writeln!(out, "\n  {BOLD}Where the time went{BOLD:#}  {DIM}({}){DIM:#}", unit.of_workers());
         for (name, ns) in states {
@@ -67,12 +84,11 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
             let _ = writeln!(out, "  {:>12} {:>7}  {name}", unit.show(ns), percent(ns, capacity));
         }
     }
-    out.push('\n');
     out
 }
 
 /// Workers and CPUs of the process with most workers for each of its CPUs.
-fn workers_on_cpus(processes: &[Process]) -> Option<(u64, u64)> {
+pub(crate) fn workers_on_cpus(processes: &[Process]) -> Option<(u64, u64)> {
     let of = |process: &Process| {
         let cpus = Profile::number(process, key::CPUS).filter(|cpus| *cpus > 0)?;
         Some((Profile::number(process, key::WORKERS)?, cpus))
@@ -93,7 +109,7 @@ fn runnable_line(tree: &CallTree, capacity: u64) -> Option<String> {
 }
 
 /// How often CPU limits were reached, and what that cost; `None` where they never were.
-fn throttling(processes: &[Process]) -> Option<String> {
+pub(crate) fn throttling(processes: &[Process]) -> Option<String> {
     let of = |process: &Process| {
         let ns = Profile::number(process, key::THROTTLED_NS).filter(|ns| *ns > 0)?;
         let periods = Profile::number(process, key::THROTTLED_PERIODS)?;
@@ -157,7 +173,7 @@ pub fn incomplete_profiles(processes: &[Process]) -> Option<String> {
 }
 
 /// The workers' time by state, most first.
-pub(super) fn states_of(tree: &CallTree) -> Vec<(&str, u64)> {
+pub(crate) fn states_of(tree: &CallTree) -> Vec<(&str, u64)> {
     let mut states: Vec<(&str, u64)> = (tree.totals.iter())
         .filter_map(|(name, ns)| Some((name.strip_prefix("state.")?, *ns)))
         .filter(|(_, ns)| *ns > 0)
@@ -238,13 +254,16 @@ mod tests {
 
     #[test]
     fn estimated_states_are_marked() {
-        let text = profile_summary(&tree(4, 1, &[("task", 20), ("out_of_cpu", 80)]), 100);
-        let marked: Vec<&str> = text.lines().filter(|line| line.ends_with(" (estimated)")).collect();
-        assert!(!text.contains("run_delay"), "{text}");
+        let text = |tree: &CallTree| {
+            profile_summary(tree, "", 100) + &profile_efficiency(tree, 100) + &profile_times(tree, 100)
+        };
         let mut known = tree(4, 1, &[("task", 20), ("out_of_cpu", 80)]);
+        let all = text(&known);
+        let marked: Vec<&str> = all.lines().filter(|line| line.ends_with(" (estimated)")).collect();
+        assert!(!all.contains("run_delay"), "{all}");
         known.totals.insert("runnable_ns".to_string(), 85);
-        assert!(profile_summary(&known, 100).contains("had no CPU for 85.0 % of their time (run_delay)"));
-        assert_eq!(marked.len(), 1, "{text}");
-        assert!(marked[0].contains("80.0 %") && text.contains("Parallel efficiency"), "{text}");
+        assert!(text(&known).contains("had no CPU for 85.0 % of their time (run_delay)"));
+        assert_eq!(marked.len(), 1, "{all}");
+        assert!(marked[0].contains("80.0 %") && all.contains("Parallel efficiency"), "{all}");
     }
 }

@@ -78,7 +78,9 @@ impl PathsRequest {
         let options = PathsOptions { views, top, ..self.options(width, true) };
         let paths = CallPaths::of_session(session, self.context).text(&options);
         let trace = shell_word(trace);
-        format!("\n{paths}\n  next:  taskscope report --section call-paths {trace}\n")
+        format!(
+            "\n{paths}\n  next:  taskscope explain F1 {trace}     taskscope report --section call-paths {trace}\n"
+        )
     }
 
     /// Call paths for JSON.

@@ -8,10 +8,15 @@ use crate::verbs::profiles;
 use anyhow::Context;
 use std::io::Write;
 use std::process::ExitCode;
-use taskscope_view::{CallPaths, ProfileReport, Section, html, profile_summary};
+use taskscope_view::format::shell_word;
+use taskscope_view::{
+    CallPaths, Findings, ProfileReport, Section, findings_text, html, profile_efficiency, profile_summary,
+    profile_times, verdict_text,
+};
 
 /// The sections of a report that a profile has.
-const SECTIONS: [Section; 4] = [Section::Summary, Section::Efficiency, Section::Time, Section::CallPaths];
+const SECTIONS: [Section; 5] =
+    [Section::Summary, Section::Efficiency, Section::Time, Section::Findings, Section::CallPaths];
 
 /// Reports profiles, if the path is one or a directory of some.
 ///
@@ -25,19 +30,50 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     }
     profiles::check_context(&request.trace, request.paths.context)?;
     let paths = CallPaths::of(&profile, kept, None);
-    let report = || ProfileReport {
-        trace: request.trace.display().to_string(),
-        call_paths: request.paths.tables(&paths),
-    };
+    let findings = Findings::of_profile(&paths);
+    let trace = request.trace.display().to_string();
     let mut out = output::results();
     match &request.form {
-        Form::Page(file) => return write_page(file, &html::profile_page(&report()), None).map(Some),
-        Form::Json => output::write_json(&mut out, &report())?,
-        Form::Text | Form::Timeline => {
-            out.write_all(profile_summary(&paths.tree, request.width).as_bytes())?;
-            out.write_all(paths.text(&request.paths.options(request.width, false)).as_bytes())?;
+        Form::Page(file) => {
+            let report = ProfileReport::of(trace, findings, request.paths.tables(&paths));
+            return write_page(file, &html::profile_page(&report), None).map(Some);
         }
+        Form::Json => {
+            output::write_json(&mut out, &ProfileReport::of(trace, findings, request.paths.tables(&paths)))?;
+        }
+        Form::Text | Form::Timeline => out.write_all(text(request, &paths, &findings).as_bytes())?,
     }
     out.flush().context("cannot write the report")?;
     Ok(Some(ExitCode::SUCCESS))
+}
+
+/// The sections that are asked for; all, where none is.
+fn text(request: &Request, paths: &CallPaths, findings: &Findings) -> String {
+    let (tree, width) = (&paths.tree, request.width);
+    let names = |section| request.is_short() || request.names(section);
+    let mut text = String::new();
+    if names(Section::Summary) {
+        text += &profile_summary(tree, &verdict_text(findings, width), width);
+    }
+    if names(Section::Efficiency) {
+        text += &profile_efficiency(tree, width);
+    }
+    if names(Section::Time) {
+        text += &profile_times(tree, width);
+    }
+    if names(Section::Findings) && findings.base_ns > 0 {
+        let top = request.top.unwrap_or(3);
+        text += &findings_text(findings, top, request.floor.unwrap_or(taskscope_view::FLOOR), width);
+        let explain = findings.rows.first().map(|row| &row.id);
+        if let Some(id) = explain.filter(|_| !names(Section::CallPaths)) {
+            text += &format!("\n  next:  taskscope explain {id} {}\n", shell_word(&request.trace));
+        }
+    }
+    if names(Section::CallPaths) || request.paths.is_asked {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text += &paths.text(&request.paths.options(width, false));
+    }
+    text
 }

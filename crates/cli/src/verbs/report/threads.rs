@@ -9,7 +9,7 @@ use anyhow::Context;
 use std::io::Write;
 use std::process::ExitCode;
 use taskscope_execution::lod::Timeline;
-use taskscope_view::{CallPaths, ReportOptions, Section, format};
+use taskscope_view::{CallPaths, Findings, ReportOptions, Section, findings_text, format, verdict_text};
 
 /// Reports a trace.
 ///
@@ -61,7 +61,7 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
             let samples_alone = taskscope_view::knows_samples_alone(&session, &analysis);
             let splits_threads = samples_alone && (is_short || sections.contains(&Section::Threads));
             if samples_alone {
-                sections.retain(|section| *section == Section::Summary);
+                sections.retain(|section| [Section::Summary, Section::Findings].contains(section));
             }
             let options = ReportOptions {
                 sections,
@@ -77,7 +77,21 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
             }
             // After a run of which only queues were recorded there is nothing else to tell.
             let queues_alone = !of_threads && request.recorded.is_some();
-            if is_short || queues_alone || request.names(Section::Devices) {
+            let is_whole = is_short || queues_alone;
+            if is_whole || request.names(Section::Devices) || request.names(Section::Summary) {
+                text += &narrowed(taskscope_view::devices::header_text(&session), width);
+            }
+            let names = |section| is_whole || request.names(section);
+            if !of_threads && (names(Section::Summary) || names(Section::Findings)) {
+                let findings = Findings::of(&session, &analysis);
+                if names(Section::Summary) {
+                    text += &verdict_text(&findings, width);
+                }
+                if names(Section::Findings) && findings.base_ns > 0 {
+                    text += &findings_text(&findings, options.top, options.floor, width);
+                }
+            }
+            if is_whole || request.names(Section::Devices) {
                 text += &narrowed(taskscope_view::devices::report_text(&session), width);
             }
             if request.shown.is_asked || (request.all && shown::is_in(&session)) {

@@ -1,0 +1,191 @@
+//! Findings of recordings of every kind: traces, profiles, samples alone, device queues alone.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+use std::path::Path;
+
+fn report_of(recording: &Path) -> Value {
+    serde_json::from_slice(&output(taskscope().args(["report", "--json"]).arg(recording)).stdout).unwrap()
+}
+
+fn shown(arguments: &[&str], recording: &Path) -> String {
+    let run = output(taskscope().args(arguments).arg(recording));
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    text(&run.stdout)
+}
+
+fn sum(rows: &[Value]) -> u64 {
+    rows.iter().map(|row| row["ns"].as_u64().unwrap()).sum()
+}
+
+/// Each finding is explained under its number, with the sentence and the advice that the report has.
+fn assert_explained(recording: &Path, report: &Value) {
+    for row in report["findings"].as_array().unwrap() {
+        let id = row["id"].as_str().unwrap();
+        let explained = shown(&["explain", id], recording);
+        let plain = explained.split_whitespace().collect::<Vec<_>>().join(" ");
+        for key in ["text", "try"] {
+            let words = row[key].as_str().unwrap();
+            assert!(!words.is_empty() && plain.contains(words), "{id} {key}: {words}\n{explained}");
+        }
+        let cause = row["cause"].as_str().unwrap();
+        assert!(explained.lines().any(|line| line == cause), "{id}: {cause}\n{explained}");
+    }
+    let verdict = report["verdict"].as_str().unwrap();
+    let summary =
+        shown(&["report", "--width", "140"], recording).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(summary.contains(verdict), "{verdict}\n{summary}");
+    let absent = output(taskscope().args(["explain", "F999"]).arg(recording));
+    assert!(!absent.status.success() && text(&absent.stderr).contains("findings F1 to F"));
+}
+
+const PROGRAM: &str = r#"
+#include <omp.h>
+static volatile double sink;
+__attribute__((noinline)) void work(double seconds) {
+    double until = omp_get_wtime() + seconds, sum = 0;
+    while (omp_get_wtime() < until)
+        for (int i = 1; i < 1000; i++) sum += 1.0 / i;
+    sink = sum;
+}
+__attribute__((noinline)) void prepare(void) { work(0.02); sink = 1; }
+__attribute__((noinline)) void guarded(void) {
+#pragma omp parallel
+    for (int i = 0; i < 5; i++) {
+#pragma omp critical(table)
+        work(0.004);
+    }
+    sink = 2;
+}
+int main(void) {
+    for (int round = 0; round < 5; round++) { prepare(); guarded(); }
+    return 0;
+}
+"#;
+
+#[test]
+fn findings_of_a_profile_are_those_of_its_states_and_paths() {
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build(here.path(), "profiled", PROGRAM, &["-g"]);
+    let options = ["--mode", "profile", "--sample", "200", "-o", "profile", "--"];
+    let run = output(record(here.path()).env("OMP_NUM_THREADS", "2").args(options).arg(&program));
+    assert!(run.status.success(), "{run:?}");
+    let profile = here.path().join("profile");
+    let report = report_of(&profile);
+    let efficiency = &report["call_paths"]["efficiency"];
+    let number = |key: &str| efficiency[key].as_u64().unwrap();
+    let rows = report["findings"].as_array().unwrap();
+    assert_eq!(report["findings_base_ns"], efficiency["capacity_ns"]);
+    assert_eq!(report["findings_of"], "workers");
+    assert_eq!(sum(rows), number("capacity_ns") - number("useful_ns"));
+    let find = |cause: &str, blamed: &str| {
+        rows.iter()
+            .find(|row| row["cause"] == cause && row["blamed"] == blamed)
+            .unwrap_or_else(|| panic!("{rows:#?}"))
+    };
+    let holder = find("lock", "holder");
+    assert_eq!(holder["victims"], serde_json::json!({ "critical_wait": holder["ns"] }));
+    assert!(holder["where"].as_str().unwrap().starts_with("guarded [critical"), "{holder}");
+    assert!(find("wait", "serial")["where"].as_str().unwrap().starts_with("serial code"));
+    assert_explained(&profile, &report);
+    let alone = shown(&["report", "--section", "findings"], &profile);
+    assert!(alone.contains("Findings, largest first") && !alone.contains("Call paths"), "{alone}");
+}
+
+/// Threads without a runtime: how long they ran, had no CPU and were blocked is known, and that no more is.
+#[test]
+fn samples_alone_claim_no_loss_that_they_do_not_know() {
+    let source = r#"
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+static volatile double sink;
+__attribute__((noinline)) void busy(void) {
+    for (int i = 0; i < 20000000; i++) sink += i;
+}
+__attribute__((noinline)) void rest(void) { usleep(100000); sink = 1; }
+static void *run(void *nothing) { busy(); rest(); sink = 2; return nothing; }
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, run, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+"#;
+    let here = tempfile::tempdir().unwrap();
+    let file = here.path().join("threads.c");
+    std::fs::write(&file, source).unwrap();
+    let program = here.path().join("threads");
+    let mut compiler = std::process::Command::new(Compiler::Clang.command().get_program());
+    compiler.args(["-g", "-O1", "-pthread", "-o"]).arg(&program).arg(&file);
+    assert!(output(&mut compiler).status.success());
+    for (os_time, name) in [("on", "with"), ("off", "without")] {
+        let mut recorder = record(here.path());
+        if os_time == "off" {
+            recorder.env("TASKSCOPE_OS_TIME", "off");
+        }
+        let run = output(recorder.args(["--sample", "200", "-o", name, "--"]).arg(&program));
+        assert!(run.status.success(), "{run:?}");
+        let trace = here.path().join(name);
+        let report = report_of(&trace);
+        let rows = report["findings"].as_array().unwrap();
+        assert_eq!((&report["samples_alone"], &report["findings_of"]), (&true.into(), &"threads".into()));
+        assert_eq!(sum(rows), report["findings_base_ns"].as_u64().unwrap());
+        let causes: Vec<&str> = rows.iter().map(|row| row["cause"].as_str().unwrap()).collect();
+        if causes.contains(&"work") {
+            let blocked = rows.iter().find(|row| row["cause"] == "blocked").unwrap();
+            assert_eq!(blocked["confidence"], "low", "{blocked}");
+            assert!(report["verdict"].as_str().unwrap().contains("samples do not show"), "{report}");
+        } else {
+            assert_eq!(causes, ["unknown"]);
+        }
+        if os_time == "off" {
+            assert_eq!(causes, ["unknown"], "{rows:#?}");
+        }
+        for row in rows.iter().filter(|row| row["cause"] != "unknown") {
+            assert_eq!(row["victims"].as_object().unwrap().len(), 1, "{row}");
+        }
+        let verdict = report["verdict"].as_str().unwrap();
+        assert!(!verdict.contains("are lost"), "{verdict}");
+        if causes.len() > 1 {
+            assert_explained(&trace, &report);
+        }
+    }
+}
+
+/// Queues of a device without threads: each idle part has the reason that its queue's table has.
+#[test]
+fn idle_queues_have_findings() {
+    let here = tempfile::tempdir().unwrap();
+    let (file, trace) = (here.path().join("records.csv"), here.path().join("trace"));
+    // 100 ns of a kernel; 900 in which nothing is submitted; 100 of a kernel that had waited 300 for its event.
+    let rows = "queue,id,append,start,end\nq,1,1000,1000,1100\nq,2,2000,2300,2400\nr,3,5000,5000,9000\n";
+    std::fs::write(&file, rows).unwrap();
+    let import = ["import", "--from", "device-records"];
+    assert!(output(taskscope().args(import).arg(&file).arg("-o").arg(&trace)).status.success());
+    let report = report_of(&trace);
+    assert_eq!((&report["findings_of"], &report["findings_base_ns"]), (&"queues".into(), &5400.into()));
+    let rows = report["findings"].as_array().unwrap();
+    let told: Vec<_> =
+        rows.iter().map(|row| (row["pattern"].as_str(), row["ns"].as_u64(), row["where"].as_str())).collect();
+    assert_eq!(
+        told,
+        [(Some("host-bound"), Some(900), Some("q")), (Some("dependency-bound"), Some(300), Some("q"))]
+    );
+    assert_explained(&trace, &report);
+    let alone = shown(&["report", "--section", "findings"], &trace);
+    assert!(
+        alone.contains("q is idle: the host submits nothing to it") && alone.contains("queue-µs"),
+        "{alone}"
+    );
+
+    // Without submissions it is known that queues were idle, not why.
+    std::fs::write(&file, "queue,id,start,end\nq,1,1000,1100\nq,2,2300,2400\n").unwrap();
+    let trace = here.path().join("other");
+    assert!(output(taskscope().args(import).arg(&file).arg("-o").arg(&trace)).status.success());
+    let report = report_of(&trace);
+    assert_eq!(report["findings"][0]["cause"], "unknown");
+    assert!(report["verdict"].as_str().unwrap().contains("not known why"), "{}", report["verdict"]);
+}

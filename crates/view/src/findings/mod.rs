@@ -1,0 +1,221 @@
+//! The findings of a recording, whatever it knows: events of threads, samples alone, device queues alone, or a profile.
+//!
+//! All are [`NamedFinding`]s with the same sentences, so that text, JSON and `explain` have one way of showing them. They differ
+//! in the time that they are a part of ([`Whose`]).
+
+mod paths;
+mod profile;
+mod queues;
+mod samples;
+mod text;
+
+pub use text::{findings_text, verdict_text};
+
+use crate::documents::{CodePlace, Named, some_text};
+use crate::hang::{HangWords, json::HangFacts};
+use crate::report_rows::{StateTimes, by_state};
+use crate::verdict::verdict_on_workers;
+use crate::words::{self, NamedFinding};
+use crate::{CallPaths, format::Unit};
+use schemars::JsonSchema;
+use serde::Serialize;
+use taskscope_analysis::call_paths::TaskContext;
+use taskscope_analysis::{Analysis, Confidence};
+use taskscope_cause::{Blamed, Cause, Pattern};
+use taskscope_session::Session;
+
+/// Whose time findings are a part of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Whose {
+    /// All time of workers (threads of a runtime, or CPUs): the capacity.
+    Workers,
+    /// The lives of threads of which no runtime tells what they did.
+    Threads,
+    /// The spans of device queues, from the first submission to the last end of each.
+    Queues,
+}
+
+impl Whose {
+    /// `worker-seconds` and the like.
+    pub const fn unit(self, unit: Unit) -> &'static str {
+        match (self, unit) {
+            (Whose::Workers, unit) => unit.of_workers(),
+            (Whose::Threads, Unit::Micros) => "thread-µs",
+            (Whose::Threads, Unit::Millis) => "thread-ms",
+            (Whose::Threads, Unit::Seconds) => "thread-seconds",
+            (Whose::Queues, Unit::Micros) => "queue-µs",
+            (Whose::Queues, Unit::Millis) => "queue-ms",
+            (Whose::Queues, Unit::Seconds) => "queue-seconds",
+        }
+    }
+
+    /// The owners in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Whose::Workers => "workers",
+            Whose::Threads => "threads",
+            Whose::Queues => "queues",
+        }
+    }
+}
+
+/// The findings of a recording.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// Hangs, then the largest.
+    pub rows: Vec<NamedFinding>,
+    /// The time that they are a part of, nanoseconds.
+    pub base_ns: u64,
+    /// Whose time that is.
+    pub whose: Whose,
+    /// The verdict on the run in one sentence; none where nothing was recorded that has a length.
+    pub verdict: Option<String>,
+}
+
+impl Findings {
+    /// Those of a trace.
+    pub fn of(session: &Session, analysis: &Analysis) -> Findings {
+        let of_threads = session.execution.range() != (0, 0);
+        if !of_threads && !session.devices.queues.is_empty() {
+            return queues::findings(session);
+        }
+        if words::knows_samples_alone(session, analysis) {
+            return samples::findings(session, &CallPaths::of_session(session, TaskContext::Creation));
+        }
+        let rows = words::findings_of_events(session, analysis);
+        let (ledger, efficiency) = (&analysis.ledger, &analysis.efficiency);
+        let base_ns = ledger.capacity_ns;
+        let numbers =
+            [base_ns.saturating_sub(efficiency.start_ns), efficiency.useful_ns, efficiency.unknown_ns];
+        let verdict = verdict_on_workers(numbers, &rows);
+        Findings { rows, base_ns, whose: Whose::Workers, verdict }
+    }
+
+    /// Those of a profile.
+    pub fn of_profile(paths: &CallPaths) -> Findings {
+        profile::findings(&paths.tree)
+    }
+
+    /// The unit of their column.
+    pub fn unit(&self) -> Unit {
+        Unit::for_total(self.base_ns)
+    }
+
+    /// Whether a finding is large enough for lines of its own.
+    pub fn is_worth(&self, finding: &NamedFinding, floor: f64) -> bool {
+        finding.hang.is_some() || finding.ns > 0 && finding.ns as f64 >= self.base_ns as f64 * floor
+    }
+
+    /// The finding with this number: `F1`, `f2`, …
+    pub fn named(&self, id: &str) -> Option<&NamedFinding> {
+        self.rows.iter().find(|finding| finding.id.eq_ignore_ascii_case(id))
+    }
+}
+
+/// A loss with its cause, or a hang.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FindingRow {
+    /// `F1`, `F2`, …
+    #[schemars(regex(pattern = "^F[0-9]+$"))]
+    pub id: String,
+    /// The cause.
+    pub cause: Named<Cause>,
+    /// What is charged.
+    pub blamed: Named<Blamed>,
+    /// The pattern, where one decides what helps.
+    pub pattern: Option<Named<Pattern>>,
+    /// Nanoseconds, a part of the time that `findings_of` names.
+    pub ns: u64,
+    /// Confidence in the cause.
+    pub confidence: Named<Confidence>,
+    /// The finding as a sentence.
+    pub text: String,
+    /// What to try, in the words of the runtime that was recorded.
+    #[serde(rename = "try")]
+    pub remedy: String,
+    /// In what the time was lost, and what speaks for the cause; empty of a hang.
+    pub evidence: String,
+    /// The place of what causes the loss.
+    #[serde(rename = "where")]
+    pub place: Option<String>,
+    /// Lost nanoseconds by state; empty of queues.
+    pub victims: StateTimes,
+    /// The part, nanoseconds, in which the cause alone ran, or held what was waited for.
+    pub sole_ns: u64,
+    /// The call path of most of the cause, outermost first; of profiles and samples.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
+    /// Its code; only where known.
+    #[serde(flatten)]
+    pub code: Option<CodePlace>,
+    /// Tasks created there; only of creation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks_created: Option<u64>,
+    /// Load balance of the construct; only of an imbalance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    pub load_balance: Option<f64>,
+    /// Size and cost of the tasks; only of pattern `too-fine`.
+    #[serde(flatten)]
+    pub grain: Option<TaskGrain>,
+    /// The waits, and what they need; only of pattern `hung`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hang: Option<HangFacts>,
+    /// The late process; only of cause `mpi.late`.
+    #[serde(flatten)]
+    pub late: Option<LateRank>,
+}
+
+/// Size and cost of the tasks of a type.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct TaskGrain {
+    /// Tasks of the type that ran.
+    pub tasks: u64,
+    /// Mean time in a body, nanoseconds.
+    pub task_mean_ns: u64,
+    /// Mean cost of running a task of the process, nanoseconds.
+    pub task_cost_ns: u64,
+}
+
+/// A process that came late.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LateRank {
+    /// Its process id.
+    pub late_pid: i64,
+    /// Its rank; null where it has none.
+    pub late_rank: Option<u32>,
+}
+
+/// The row of a finding; hangs and code are those of a trace.
+pub(crate) fn finding_row(finding: NamedFinding, trace: Option<(&Session, &Analysis)>) -> FindingRow {
+    let hang = trace.and_then(|(session, analysis)| {
+        let hang = analysis.hangs.get(finding.hang?)?;
+        Some(HangWords::of(session, hang).facts())
+    });
+    FindingRow {
+        id: finding.id,
+        cause: Named(finding.cause),
+        blamed: Named(finding.blamed),
+        pattern: finding.pattern.map(Named),
+        ns: finding.ns,
+        confidence: Named(finding.confidence),
+        text: finding.text,
+        remedy: finding.remedy,
+        evidence: finding.evidence,
+        place: some_text(finding.place),
+        victims: by_state(&finding.victims),
+        sole_ns: finding.sole_ns,
+        path: finding.path,
+        code: trace.and_then(|(session, _)| CodePlace::of(&session.places, finding.site)),
+        tasks_created: (finding.tasks_created > 0).then_some(finding.tasks_created),
+        load_balance: finding.work.map(|work| work.load.balance()),
+        grain: finding.grain.map(|grain| TaskGrain {
+            tasks: grain.tasks,
+            task_mean_ns: grain.mean_ns,
+            task_cost_ns: grain.cost_ns,
+        }),
+        hang,
+        late: finding.late.map(|late| LateRank { late_pid: late.pid, late_rank: late.rank }),
+    }
+}

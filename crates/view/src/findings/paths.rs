@@ -1,0 +1,81 @@
+//! The path at which most of a number of a call tree is.
+
+use crate::format::percent;
+use rustc_hash::FxHashMap;
+use taskscope_profile::named::{CallTree, What};
+use taskscope_profile::{NodeId, ROOT};
+
+/// A path that has at least half of a number at each of its steps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct HotPath {
+    /// Functions and constructs, outermost first; a state is the last step.
+    pub steps: Vec<String>,
+    /// The part of the number at the last step and further in.
+    pub part: u64,
+}
+
+impl HotPath {
+    /// Of numbers at nodes: goes inwards as long as one step has at least half of the whole.
+    pub fn of(tree: &CallTree, values: &[(NodeId, u64)]) -> HotPath {
+        let mut sums: FxHashMap<NodeId, u64> = FxHashMap::default();
+        let mut inner: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
+        for (node, value) in values.iter().filter(|(_, value)| *value > 0) {
+            let mut at = *node;
+            loop {
+                let sum = sums.entry(at).or_insert_with(|| {
+                    if at != ROOT {
+                        inner.entry(tree.tree.parent(at)).or_default().push(at);
+                    }
+                    0
+                });
+                *sum = sum.saturating_add(*value);
+                if at == ROOT {
+                    break;
+                }
+                at = tree.tree.parent(at);
+            }
+        }
+        let sum = |node: &NodeId| sums.get(node).copied().unwrap_or(0);
+        let whole = sum(&ROOT);
+        let mut path = HotPath { steps: Vec::new(), part: whole };
+        let mut at = ROOT;
+        while let Some(next) = inner
+            .get(&at)
+            .and_then(|all| all.iter().max_by_key(|node| (sum(node), std::cmp::Reverse(**node))))
+        {
+            if sum(next) < whole.div_ceil(2) {
+                break;
+            }
+            at = *next;
+            // Lines and loops are places in their function, which is a step already.
+            if tree.label(at).is_none_or(|label| !matches!(label.what, What::Line | What::Loop)) {
+                path.steps.push(tree.text_of(tree.tree.frame(at)));
+                path.part = sum(&at);
+            }
+        }
+        path
+    }
+
+    /// The innermost step and its caller, after words for the whole; these alone without steps.
+    pub fn after(&self, words: &str, whole: u64) -> String {
+        let most = if self.part < whole { ", most of it" } else { "" };
+        match self.steps.as_slice() {
+            [] => words.to_owned(),
+            [one] => format!("{words}{most} in {one}"),
+            [.., caller, innermost] => format!("{words}{most} in {innermost}, called by {caller}"),
+        }
+    }
+
+    /// The innermost step; empty without steps.
+    pub fn place(&self) -> String {
+        self.steps.last().cloned().unwrap_or_default()
+    }
+
+    /// The path and its share, for the evidence; empty without steps.
+    pub fn evidence(&self, whole: u64) -> String {
+        match self.steps.is_empty() {
+            true => String::new(),
+            false => format!("{} at {}", percent(self.part.min(whole), whole), self.steps.join(" ▸ ")),
+        }
+    }
+}

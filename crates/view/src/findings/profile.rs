@@ -1,0 +1,463 @@
+//! Findings of a profile: its states are the losses, its call paths name who is to blame.
+//!
+//! A profile knows the state of every worker-nanosecond, and for each kind of wait the paths that are given it. What no path is
+//! given is a finding that blames nobody, so the findings sum to the losses. A cause that it cannot tell apart is an inner node
+//! of the tree of causes.
+
+use super::paths::HotPath;
+use super::{Findings, Whose};
+use crate::call_paths::totals::{states_of, throttling, workers_on_cpus};
+use crate::format::counted;
+use crate::verdict::verdict_on_workers;
+use crate::words::{NamedFinding, Source, numbered, sentence};
+use std::collections::BTreeMap;
+use taskscope_analysis::{Confidence, Grain, is_creation};
+use taskscope_cause::{Blamed, Cause, Pattern};
+use taskscope_execution::{Group, State, TypeIndex};
+use taskscope_profile::named::{CallTree, Label, What};
+use taskscope_profile::{Marker, Metric, NodeId, key};
+
+/// Waits with metrics of their own, and the states that each sums to.
+const WAITS: [(Marker, &[State]); 11] = [
+    (Marker::Barrier, &[State::Barrier]),
+    (Marker::JoinBarrier, &[State::JoinBarrier]),
+    (Marker::Taskwait, &[State::Taskwait, State::Taskyield]),
+    (Marker::TaskwaitDepend, &[State::TaskwaitDepend]),
+    (Marker::Taskgroup, &[State::Taskgroup]),
+    (Marker::Critical, &[State::CriticalWait]),
+    (Marker::Lock, &[State::LockWait]),
+    (Marker::Ordered, &[State::OrderedWait]),
+    (Marker::Atomic, &[State::AtomicWait]),
+    (Marker::Target, &[State::TargetWait]),
+    (Marker::Idle, &[State::Idle, State::Paused, State::NotStarted, State::Ended]),
+];
+
+/// What is blamed, and where.
+type Key = (Cause, Blamed, State, String);
+
+/// A loss that is being summed.
+struct Loss {
+    finding: NamedFinding,
+    at: Vec<(NodeId, u64)>,
+}
+
+/// All findings.
+pub(super) fn findings(tree: &CallTree) -> Findings {
+    let totals: Vec<(State, u64)> =
+        states_of(tree).into_iter().filter_map(|(name, ns)| Some((State::named(name)?, ns))).collect();
+    let sum_of = |is: &dyn Fn(State) -> bool| -> u64 {
+        let of = totals.iter().filter(|(state, _)| is(*state));
+        // Damaged files have any number.
+        of.fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns))
+    };
+    let tree = &tree.without_runtime();
+    let constructs = Constructs::of(tree);
+    let mut losses: BTreeMap<Key, Loss> = BTreeMap::new();
+    for (marker, states) in WAITS {
+        let owed: Vec<(State, u64)> =
+            states.iter().map(|state| (*state, sum_of(&|other| other == *state))).collect();
+        charge(tree, &constructs, marker, &owed, &mut losses);
+    }
+    for (state, ns) in totals.iter().filter(|(state, _)| !WAITS.iter().any(|(_, all)| all.contains(state))) {
+        let (cause, blamed) = match state.group() {
+            Group::Useful => continue,
+            Group::Runtime => (state.cause(), Blamed::Runtime),
+            Group::Start | Group::Sync => (state.cause(), Blamed::Call),
+            Group::Off => (state.cause(), Blamed::System),
+            Group::Blocked => (state.cause(), Blamed::Code),
+            Group::Device => (state.cause(), Blamed::Operation),
+            Group::Mutex | Group::Idle | Group::Unknown => (state.cause(), Blamed::Nobody),
+        };
+        let confidence = if blamed == Blamed::System { Confidence::Medium } else { Confidence::High };
+        let loss = add(&mut losses, (cause, blamed, *state, String::new()), confidence);
+        loss.finding.ns = loss.finding.ns.saturating_add(*ns);
+        loss.finding.victims.add(*state, *ns);
+        if *state == State::Blocked {
+            loss.at = tree.nodes().map(|node| (node, tree.tree.value(node, Metric::BLOCKED))).collect();
+        }
+    }
+    let knows_off_cpu =
+        tree.processes.iter().any(|process| process.get(key::NO_CPU).is_some_and(|how| how != "none"));
+    let mut rows: Vec<NamedFinding> = Vec::new();
+    for loss in losses.into_values() {
+        let Loss { mut finding, at } = loss;
+        let path = HotPath::of(tree, &at);
+        finding.evidence = path.evidence(finding.ns);
+        match finding.blamed {
+            Blamed::Serial => finding.place = path.after("serial code", finding.ns),
+            Blamed::Nobody if !knows_off_cpu => finding.confidence = Confidence::Low,
+            Blamed::Code if finding.cause == Cause::Blocked => finding.place = path.place(),
+            _ => {}
+        }
+        finding.path = path.steps;
+        rows.push(finding);
+    }
+    let runtime_ns = sum_of(&|state| state.group() == Group::Runtime);
+    constructs.tell_of_tasks(&mut rows, runtime_ns);
+    let throttled = throttling(&tree.processes);
+    let source = Source {
+        what: "profile",
+        workers: "workers",
+        knows_off_cpu,
+        no_cpu: match &throttled {
+            Some(text) => format!("threads had no CPU: {text}"),
+            None => "threads had no CPU: other code ran on their CPUs".to_owned(),
+        },
+        more_workers: match workers_on_cpus(&tree.processes).filter(|(workers, cpus)| workers > cpus) {
+            Some((workers, cpus)) => format!(
+                "more workers than CPUs: {} share {}",
+                counted(workers, "worker"),
+                counted(cpus, "CPU")
+            ),
+            None => "more workers than CPUs".to_owned(),
+        },
+    };
+    for finding in &mut rows {
+        if finding.cause == Cause::CpuNone && throttled.is_some() {
+            finding.pattern = Some(Pattern::Throttled);
+        }
+        finding.text = sentence(finding, &source);
+    }
+    let rows = numbered(rows, Some(crate::runtime::OF_PROFILES));
+    let base_ns = sum_of(&|_| true);
+    let numbers = [
+        base_ns.saturating_sub(sum_of(&|state| state.group() == Group::Start)),
+        sum_of(&State::is_useful),
+        sum_of(&|state| state.group() == Group::Unknown),
+    ];
+    Findings { verdict: verdict_on_workers(numbers, &rows), rows, base_ns, whose: Whose::Workers }
+}
+
+fn add(losses: &mut BTreeMap<Key, Loss>, key: Key, confidence: Confidence) -> &mut Loss {
+    losses.entry(key.clone()).or_insert_with(|| {
+        let (cause, blamed, state, place) = key;
+        let finding = NamedFinding::new((cause, blamed), (state, place), 0, confidence);
+        Loss { finding, at: Vec::new() }
+    })
+}
+
+/// Divides what was waited in some states among the paths that are given it. What the system took is in states of its own.
+fn charge(
+    tree: &CallTree,
+    constructs: &Constructs,
+    marker: Marker,
+    owed: &[(State, u64)],
+    losses: &mut BTreeMap<Key, Loss>,
+) {
+    let sum = owed.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
+    if sum == 0 {
+        return;
+    }
+    let mut parts = Parts { owed, sum, running: 0, given: vec![0; owed.len()] };
+    let metric = if marker == Marker::Idle { Metric::shared(marker) } else { Metric::given(marker) };
+    let is_systems = |node| matches!(tree.waits(node), Some(Marker::OutOfCpu | Marker::Oversubscribed));
+    let charged = tree.nodes().map(|node| (node, tree.tree.value(node, metric)));
+    let charged: Vec<(NodeId, u64)> = charged.filter(|(node, ns)| *ns > 0 && !is_systems(*node)).collect();
+    let total: u128 = charged.iter().map(|(_, ns)| u128::from(*ns)).sum();
+    let (mut running, mut until) = (0_u128, 0_u64);
+    for (node, ns) in charged {
+        // A recorder that lost some of its charges, or made them of waits that are not over, has other sums.
+        running += u128::from(ns);
+        let next = match total <= u128::from(sum) {
+            true => running as u64,
+            false => (running * u128::from(sum) / total) as u64,
+        };
+        let ns = std::mem::replace(&mut until, next).abs_diff(next);
+        let (key, confidence) = culprit(tree, constructs, node, marker);
+        let loss = add(losses, key, confidence);
+        loss.finding.ns = loss.finding.ns.saturating_add(ns);
+        loss.at.push((node, ns));
+        parts.give(ns, &mut loss.finding);
+    }
+    if until < sum {
+        let key = (owed[0].0.cause(), Blamed::Nobody, owed[0].0, String::new());
+        let loss = add(losses, key, Confidence::Low);
+        loss.finding.ns += sum - until;
+        parts.give(sum - until, &mut loss.finding);
+    }
+}
+
+/// States that one kind of wait sums to: each charge has its part of every one.
+struct Parts<'a> {
+    owed: &'a [(State, u64)],
+    sum: u64,
+    running: u64,
+    given: Vec<u64>,
+}
+
+impl Parts<'_> {
+    fn give(&mut self, ns: u64, finding: &mut NamedFinding) {
+        self.running += ns;
+        let mut rest = ns;
+        for (number, (state, of_state)) in self.owed.iter().enumerate().skip(1) {
+            let until = (u128::from(self.running) * u128::from(*of_state) / u128::from(self.sum)) as u64;
+            let part = (until - self.given[number]).min(rest);
+            self.given[number] += part;
+            rest -= part;
+            finding.victims.add(*state, part);
+        }
+        finding.victims.add(self.owed[0].0, rest);
+    }
+}
+
+/// Whom a node stands for, of waits of a kind.
+fn culprit(tree: &CallTree, constructs: &Constructs, node: NodeId, wait: Marker) -> (Key, Confidence) {
+    let at = tree.waits(node);
+    let key = |cause, blamed, state, place: String| (cause, blamed, state, place);
+    if at == Some(Marker::Nobody) {
+        let state = if wait == Marker::Idle { State::Idle } else { state_of(wait) };
+        let (cause, blamed) = match state.group() {
+            Group::Mutex => (Cause::Lock, Blamed::Runtime),
+            _ => (state.cause(), Blamed::Nobody),
+        };
+        return (key(cause, blamed, state, String::new()), Confidence::Medium);
+    }
+    let word = match wait {
+        Marker::Critical => "critical",
+        Marker::Lock => "lock",
+        Marker::Ordered => "ordered",
+        Marker::Atomic => "atomic",
+        Marker::Target => "target",
+        _ => "",
+    };
+    match (wait, at) {
+        (Marker::Target, _) => (
+            key(Cause::Device, Blamed::Operation, State::TargetWait, place(tree, node, word)),
+            Confidence::High,
+        ),
+        _ if !word.is_empty() => {
+            (key(Cause::Lock, Blamed::Holder, State::LockWait, place(tree, node, word)), Confidence::High)
+        }
+        (_, Some(Marker::Target)) => {
+            let place = place(tree, node, "target");
+            (key(Cause::Device, Blamed::Operation, State::TargetWait, place), Confidence::Medium)
+        }
+        (_, Some(Marker::Runtime)) => {
+            let place = construct(tree, node).map(|(label, _)| label.text()).unwrap_or_default();
+            (key(Cause::Runtime, Blamed::Runtime, State::Runtime, place), Confidence::Medium)
+        }
+        (_, Some(marker)) if state_of(marker).group() == Group::Mutex => {
+            (key(Cause::Lock, Blamed::Runtime, State::LockWait, String::new()), Confidence::Medium)
+        }
+        (_, Some(_)) => (key(Cause::Wait, Blamed::Nobody, state_of(wait), String::new()), Confidence::Low),
+        (_, None) => match construct(tree, node) {
+            Some((label, What::Task)) => {
+                (key(Cause::Wait, Blamed::Task, State::Task, label.text()), Confidence::Medium)
+            }
+            Some((label, _)) => {
+                let blamed = if constructs.creates(&label.text()) { Blamed::Creation } else { Blamed::Code };
+                (key(Cause::Wait, blamed, State::ImplicitTask, label.text()), Confidence::Medium)
+            }
+            None => (key(Cause::Wait, Blamed::Serial, State::Serial, String::new()), Confidence::High),
+        },
+    }
+}
+
+/// The state that a wait counts as.
+fn state_of(wait: Marker) -> State {
+    let row = WAITS.iter().find(|(marker, _)| *marker == wait.metric());
+    row.map_or(State::Runtime, |(_, states)| states[0])
+}
+
+/// The innermost task or region around a node, the node included.
+fn construct(tree: &CallTree, node: NodeId) -> Option<(&Label, What)> {
+    let labels = tree.tree.path(node).filter_map(|frame| tree.label_of(frame));
+    let mut constructs = labels.filter(|label| matches!(label.what, What::Task | What::Parallel));
+    constructs.next().map(|label| (label, label.what))
+}
+
+/// A construct without a step of its own, in the words that traces have for it.
+fn place(tree: &CallTree, node: NodeId, word: &str) -> String {
+    let labels = || tree.tree.path(node).filter_map(|frame| tree.label_of(frame));
+    let function = labels().find(|label| matches!(label.what, What::Function | What::Task | What::Parallel));
+    let Some(function) = function else { return String::new() };
+    match labels().find(|label| label.what == What::Line).and_then(Label::place) {
+        Some(line) => format!("{} [{word} at {line}]", function.function),
+        None => format!("{} [{word}]", function.function),
+    }
+}
+
+/// Tasks by the region or task whose code created them.
+#[derive(Default)]
+struct Constructs {
+    by_creator: BTreeMap<String, Created>,
+}
+
+#[derive(Default)]
+struct Created {
+    tasks: u64,
+    body_ns: u64,
+    /// Time of the creator's own code.
+    own_ns: u64,
+    /// The tasks in words, where the samples know their construct.
+    name: Option<String>,
+}
+
+impl Constructs {
+    fn of(tree: &CallTree) -> Constructs {
+        let mut all = Constructs::default();
+        for node in tree.nodes() {
+            let value = |metric| tree.tree.value(node, metric);
+            let Some((label, _)) = construct(tree, node) else { continue };
+            let own = all.by_creator.entry(label.text()).or_default();
+            own.tasks = own.tasks.saturating_add(value(Metric::TASKS));
+            own.body_ns = own.body_ns.saturating_add(value(Metric::TASK_TIME));
+            let own_ns = value(Metric::WORK).saturating_add(value(Metric::RUNTIME));
+            own.own_ns = own.own_ns.saturating_add(own_ns);
+            if tree.label(node).is_some_and(|label| label.what == What::Task)
+                && let Some((creator, _)) = construct(tree, tree.tree.parent(node))
+            {
+                all.by_creator.entry(creator.text()).or_default().name = tree.label(node).map(Label::text);
+            }
+        }
+        all
+    }
+
+    /// Whether a construct is there to create tasks.
+    fn creates(&self, construct: &str) -> bool {
+        self.by_creator.get(construct).is_some_and(|row| is_creation(row.tasks, row.own_ns))
+    }
+
+    /// Numbers of tasks of findings, and which of these are due to tasks that are too small.
+    fn tell_of_tasks(&self, findings: &mut [NamedFinding], runtime_ns: u64) {
+        let of_nobody =
+            |finding: &NamedFinding| finding.blamed == Blamed::Nobody && finding.cause == Cause::Wait;
+        let nobody_ns: u64 = findings
+            .iter()
+            .filter(|finding| of_nobody(finding))
+            .map(|finding| finding.victims.of_group(Group::Sync))
+            .fold(0, u64::saturating_add);
+        let tasks = self.by_creator.values().fold(0, |sum: u64, row| sum.saturating_add(row.tasks));
+        let cost_ns = runtime_ns.saturating_add(nobody_ns) / tasks.max(1);
+        let grains = self.by_creator.iter().filter_map(|(creator, row)| {
+            let grain = Grain::of_tasks(TypeIndex::NONE, (row.tasks, row.body_ns), cost_ns)?;
+            Some((row.name.clone().unwrap_or_else(|| format!("tasks of {creator}")), grain))
+        });
+        let largest = grains.max_by_key(|(_, grain)| grain.tasks);
+        for finding in findings {
+            if finding.blamed == Blamed::Creation {
+                finding.tasks_created = self.by_creator.get(&finding.place).map_or(0, |row| row.tasks);
+            }
+            if let Some((name, grain)) = &largest {
+                let is_due = match finding.blamed {
+                    Blamed::Task => finding.place == *name,
+                    _ => of_nobody(finding) && finding.victims.of_group(Group::Sync) > 0,
+                };
+                if is_due {
+                    finding.pattern = Some(Pattern::TooFine);
+                    (finding.blamed, finding.state) = (Blamed::Task, State::Task);
+                    (finding.place, finding.grain) = (name.clone(), Some(*grain));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_profile::{Frame, FrameKind, ROOT};
+
+    fn label(what: What, function: &str, line: u32) -> Label {
+        let file = Some("a.c".to_owned());
+        Label { what, function: function.to_owned(), file, line: Some(line), module: String::new() }
+    }
+
+    /// `main` calls `init`, a region with a lock, and a region that creates tasks; waits of all kinds, of which some are charged
+    /// to no path.
+    fn tree() -> CallTree {
+        let mut tree = CallTree::default();
+        let main = tree.child(ROOT, FrameKind::User, label(What::Function, "main", 1));
+        let init = tree.child(main, FrameKind::User, label(What::Function, "init", 2));
+        let even = tree.child(main, FrameKind::Region, label(What::Parallel, "even", 5));
+        let line = tree.child(even, FrameKind::User, label(What::Line, "even", 7));
+        let make = tree.child(main, FrameKind::Region, label(What::Parallel, "make", 9));
+        let task = tree.child(make, FrameKind::Task, label(What::Task, "make", 10));
+        let mut at = |node, metric, ns| tree.tree.add(node, metric, ns);
+        at(init, Metric::shared(Marker::Idle), 100);
+        at(even, Metric::given(Marker::JoinBarrier), 30);
+        at(line, Metric::given(Marker::Critical), 50);
+        at(make, Metric::given(Marker::Barrier), 20);
+        at(make, Metric::TASKS, 40);
+        at(make, Metric::WORK, 4000);
+        at(make, Metric::TASK_TIME, 40_000_000);
+        at(task, Metric::given(Marker::Taskwait), 10);
+        let nobody = tree.tree.child(ROOT, Frame::state(Marker::Nobody));
+        tree.tree.add(nobody, Metric::given(Marker::Taskwait), 5);
+        let system = tree.tree.child(ROOT, Frame::state(Marker::OutOfCpu));
+        tree.tree.add(system, Metric::given(Marker::Barrier), 1000);
+        let states = [
+            ("idle", 60),
+            ("not_started", 40),
+            ("join_barrier", 33),
+            ("critical_wait", 50),
+            ("barrier", 20),
+            ("taskwait", 15),
+            ("out_of_cpu", 1000),
+            ("fork_join", 8),
+            ("communication", 6),
+            ("task", 500),
+        ];
+        tree.totals = states.map(|(name, ns)| (format!("state.{name}"), ns)).into();
+        tree
+    }
+
+    #[test]
+    fn findings_of_a_profile_sum_to_its_losses() {
+        let found = findings(&tree());
+        assert_eq!((found.base_ns, found.whose), (1732, Whose::Workers));
+        assert_eq!(found.rows.iter().map(|row| row.ns).sum::<u64>(), 1732 - 500);
+        for row in &found.rows {
+            assert_eq!(row.victims.total(), row.ns, "{row:?}");
+            assert!(!row.text.is_empty() && !row.remedy.is_empty(), "{row:?}");
+        }
+        let rows: Vec<_> =
+            found.rows.iter().map(|row| (row.cause, row.blamed, row.place.as_str(), row.ns)).collect();
+        assert_eq!(
+            rows,
+            [
+                (Cause::CpuNone, Blamed::System, "", 1000),
+                (Cause::Wait, Blamed::Serial, "serial code in init, called by main", 100),
+                (Cause::Lock, Blamed::Holder, "even [critical at a.c:7]", 50),
+                (Cause::Wait, Blamed::Code, "even [parallel at a.c:5]", 30),
+                (Cause::Wait, Blamed::Creation, "make [parallel at a.c:9]", 20),
+                (Cause::Wait, Blamed::Task, "make [task at a.c:10]", 10),
+                (Cause::RuntimeFork, Blamed::Runtime, "", 8),
+                (Cause::Mpi, Blamed::Call, "", 6),
+                (Cause::Wait, Blamed::Nobody, "", 5),
+                (Cause::Wait, Blamed::Nobody, "", 3),
+            ]
+        );
+        let serial = &found.rows[1];
+        assert_eq!((serial.victims.get(State::Idle), serial.victims.get(State::NotStarted)), (60, 40));
+        assert_eq!(serial.path, ["main", "init"]);
+        assert_eq!(found.rows[4].tasks_created, 40);
+        assert!(found.verdict.is_some_and(|text| text.contains("are lost; most to other code on the CPUs")));
+    }
+
+    /// A recorder that charges more than was waited, as for waits that are not over, makes no more losses.
+    #[test]
+    fn charges_beyond_what_was_waited_are_scaled() {
+        let mut tree = tree();
+        let node = tree.nodes().nth(2).unwrap();
+        tree.tree.add(node, Metric::shared(Marker::Idle), u64::MAX / 2);
+        let found = findings(&tree);
+        assert_eq!(found.rows.iter().map(|row| row.ns).sum::<u64>(), 1732 - 500);
+    }
+
+    /// Tasks of a mean below what running one costs are what waiting is due to while nobody works.
+    #[test]
+    fn tasks_that_are_too_small_are_found_in_a_profile() {
+        let mut tree = tree();
+        let make = tree.nodes().find(|node| tree.tree.value(*node, Metric::TASKS) > 0).unwrap();
+        tree.tree.take(make, Metric::TASK_TIME);
+        tree.tree.add(make, Metric::TASK_TIME, 140 * 10);
+        tree.tree.add(make, Metric::TASKS, 100);
+        *tree.totals.get_mut("state.fork_join").unwrap() = 140 * 20;
+        let found = findings(&tree);
+        let fine = found.rows.iter().find(|row| row.pattern == Some(Pattern::TooFine)).unwrap();
+        let grain = fine.grain.unwrap();
+        assert_eq!((grain.tasks, grain.mean_ns, grain.cost_ns), (140, 10, 20));
+        assert_eq!(fine.place, "make [task at a.c:10]");
+    }
+}

@@ -1,0 +1,98 @@
+//! Findings of threads of which samples and the kernel alone tell: how long they ran, had no CPU, and were blocked.
+//!
+//! Whether being blocked was a loss is not known: a thread that waits for work on purpose is blocked, too.
+
+use super::paths::HotPath;
+use super::{Findings, Whose};
+use crate::CallPaths;
+use crate::format::{counted, percent};
+use crate::thread_split::{ThreadSplit, thread_splits};
+use crate::words::{NamedFinding, Source, numbered, sentence};
+use taskscope_analysis::Confidence;
+use taskscope_analysis::call_views::{Column, own};
+use taskscope_cause::{Blamed, Cause, Runtime};
+use taskscope_execution::{OsSource, State};
+use taskscope_profile::NodeId;
+use taskscope_session::Session;
+
+/// All findings.
+pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
+    let execution = &session.execution;
+    let splits = thread_splits(execution);
+    let sum = |of: fn(&ThreadSplit) -> u64| splits.iter().map(of).sum::<u64>();
+    let all: u64 = (execution.threads.iter().filter(|thread| thread.selected))
+        .map(|thread| thread.track.end() - thread.track.start())
+        .sum();
+    let (known, no_cpu, blocked) = (sum(|row| row.time), sum(|row| row.no_cpu), sum(|row| row.blocked));
+    let running = known - no_cpu - blocked;
+    let estimated =
+        splits.iter().any(|row| execution.threads[row.thread.index()].os_source == OsSource::Estimated);
+    let sure = if estimated { Confidence::Medium } else { Confidence::High };
+    let tree = paths.tree.without_runtime();
+    let hot = |column: Column| {
+        let values: Vec<(NodeId, u64)> =
+            tree.nodes().map(|node| (node, own(&tree.tree, node, column))).collect();
+        HotPath::of(&tree, &values)
+    };
+    let (ran, slept, lacked) = (hot(Column::Work), hot(Column::Blocked), hot(Column::OutOfCpu));
+    let sampled = hot(Column::Samples);
+    let rows = [
+        (Cause::CpuNone, Blamed::System, State::OutOfCpu, no_cpu, sure, &lacked),
+        (Cause::Blocked, Blamed::Code, State::Blocked, blocked, Confidence::Low, &slept),
+        (Cause::Work, Blamed::Code, State::Serial, running, sure, &ran),
+        (Cause::Unknown, Blamed::Nobody, State::Unknown, all - known, Confidence::High, &sampled),
+    ];
+    let mut found: Vec<NamedFinding> = Vec::new();
+    let mut hot_paths: Vec<(&HotPath, u64)> = Vec::new();
+    for (cause, blamed, state, ns, confidence, path) in rows.into_iter().filter(|row| row.3 > 0) {
+        // What is of the system is of no place; of blocked code and of work it is that of the samples.
+        let place = if blamed == Blamed::Code { path.place() } else { String::new() };
+        let mut finding = NamedFinding::new((cause, blamed), (state, place), ns, confidence);
+        finding.victims.add(state, ns);
+        let total: u64 = tree.nodes().map(|node| own(&tree.tree, node, column_of(cause))).sum();
+        let mut evidence: Vec<String> =
+            Some(path.evidence(total)).filter(|text| !text.is_empty()).into_iter().collect();
+        if cause == Cause::Blocked {
+            evidence.push("whether others needed these threads meanwhile, samples do not show".to_owned());
+        }
+        finding.evidence = evidence.join("; ");
+        finding.path = path.steps.clone();
+        found.push(finding);
+        hot_paths.push((path, total));
+    }
+    let source = Source::of(session, "threads", &found);
+    for (finding, path) in found.iter_mut().zip(&hot_paths) {
+        finding.text = match finding.cause {
+            Cause::Work => path.0.after("threads run code of the program", path.1),
+            Cause::Blocked => {
+                path.0.after("threads are blocked in the kernel (sleep, I/O, a wait of a library)", path.1)
+            }
+            Cause::Unknown => {
+                "samples alone: whether threads ran, had no CPU or were blocked is not recorded".to_owned()
+            }
+            _ => sentence(finding, &source),
+        };
+    }
+    let threads = counted(execution.threads.iter().filter(|thread| thread.selected).count() as u64, "thread");
+    let parts = [("ran", running), ("had no CPU", no_cpu), ("were blocked", blocked)];
+    let parts = parts.map(|(word, ns)| format!("{word} {}", percent(ns, all)));
+    let verdict = match known {
+        0 => format!("Samples alone show the call paths of {threads}; whether time was lost is not known."),
+        _ => format!(
+            "{threads} {}, {} and {} of their time; whether being blocked was a loss, samples do not show.",
+            parts[0], parts[1], parts[2]
+        ),
+    };
+    let rows = numbered(found, Some(Runtime::Threads));
+    Findings { rows, base_ns: all, whose: Whose::Threads, verdict: (all > 0).then_some(verdict) }
+}
+
+/// The column of call paths that tells where such time was.
+fn column_of(cause: Cause) -> Column {
+    match cause {
+        Cause::CpuNone => Column::OutOfCpu,
+        Cause::Blocked => Column::Blocked,
+        Cause::Work => Column::Work,
+        _ => Column::Samples,
+    }
+}

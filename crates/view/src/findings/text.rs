@@ -1,0 +1,83 @@
+//! Findings as lines for a terminal.
+
+use super::Findings;
+use crate::format::{Unit, counted, percent, wrap};
+use crate::sheet::{LEAST_OF_NAME, Sheet};
+use crate::words::NamedFinding;
+
+/// Columns of findings: lost time, share, confidence.
+const COLUMNS: [usize; 3] = [11, 9, 12];
+
+/// Room that the number of a finding and the space after its sentence take.
+const BESIDE_SENTENCE: usize = 5;
+
+/// The findings as lines of at most `width` characters: `top` rows, those below a share `floor` of the time as one.
+pub fn findings_text(findings: &Findings, top: usize, floor: f64, width: usize) -> String {
+    let mut sheet = Sheet::new(width);
+    findings.write(&mut sheet, top, floor);
+    sheet.text
+}
+
+/// The verdict as lines of at most `width` characters; empty without one.
+pub fn verdict_text(findings: &Findings, width: usize) -> String {
+    let mut sheet = Sheet::new(width);
+    if let Some(verdict) = &findings.verdict {
+        sheet.verdict(verdict);
+    }
+    sheet.text
+}
+
+impl Findings {
+    /// Writes the rows; `top` of them, those below `floor` as one line.
+    pub(crate) fn write(&self, sheet: &mut Sheet, top: usize, floor: f64) {
+        let unit = self.unit();
+        let (worth, small): (Vec<_>, Vec<_>) =
+            self.rows.iter().partition(|finding| self.is_worth(finding, floor));
+        let columns =
+            [(self.whose.unit(unit), COLUMNS[0]), ("share", COLUMNS[1]), ("confidence", COLUMNS[2])];
+        sheet.heading("Findings, largest first", &columns);
+        let least = format!("{} % of the {}' time", floor * 100.0, self.whose.name());
+        if worth.is_empty() {
+            sheet.line(&format!("  no loss takes {least}"));
+        }
+        for (number, finding) in worth.iter().take(top).enumerate() {
+            self.write_finding(sheet, finding, unit, number == 0);
+            // The largest stands apart.
+            if number == 0 && worth.len().min(top) > 1 {
+                sheet.line("");
+            }
+        }
+        sheet.more(worth.len().saturating_sub(top), "findings", top);
+        let small: Vec<_> = small.into_iter().filter(|finding| finding.ns > 0).collect();
+        if !small.is_empty() {
+            let ns = small.iter().map(|finding| finding.ns).sum();
+            let name = format!("{} below {least} together", counted(small.len() as u64, "finding"));
+            let (lost, part) = (unit.show(ns), percent(ns, self.base_ns));
+            sheet.row(0, &name, &[(&lost, COLUMNS[0]), (&part, COLUMNS[1]), ("", COLUMNS[2])]);
+        }
+    }
+
+    /// The lines of a finding; the largest has its evidence too.
+    fn write_finding(&self, sheet: &mut Sheet, finding: &NamedFinding, unit: Unit, is_largest: bool) {
+        let (lost, part) = (unit.show(finding.ns), percent(finding.ns, self.base_ns));
+        let columns = [(&*lost, COLUMNS[0]), (&*part, COLUMNS[1]), (finding.confidence.name(), COLUMNS[2])];
+        let room = sheet.width.saturating_sub(2 + COLUMNS.iter().sum::<usize>() + BESIDE_SENTENCE);
+        if room < LEAST_OF_NAME * 2 {
+            sheet.row(0, &finding.id, &columns);
+            for line in wrap(&finding.text, sheet.width - 7) {
+                sheet.row(4, &line, &[]);
+            }
+        } else {
+            for (number, line) in wrap(&finding.text, room).iter().enumerate() {
+                match number {
+                    0 => sheet.row(0, &format!("{:<3} {line}", finding.id), &columns),
+                    _ => sheet.row(4, line, &[]),
+                }
+            }
+        }
+        sheet.aside("try", &finding.remedy);
+        if is_largest && !finding.evidence.is_empty() {
+            sheet.aside("evidence", &finding.evidence);
+        }
+    }
+}

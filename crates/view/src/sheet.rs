@@ -1,0 +1,83 @@
+//! Lines of a report: headings, rows with columns, remarks.
+
+use crate::format::{broken, fit, wrap};
+use anstyle::Style;
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+
+/// Characters of a name that must be seen beside its numbers.
+pub(crate) const LEAST_OF_NAME: usize = 16;
+
+/// Lines with ANSI styles, none longer than the width.
+pub(crate) struct Sheet {
+    /// Columns of a line.
+    pub width: usize,
+    /// The lines so far.
+    pub text: String,
+}
+
+impl Sheet {
+    /// An empty sheet.
+    pub fn new(width: usize) -> Sheet {
+        Sheet { width: width.clamp(40, 140), text: String::new() }
+    }
+
+    /// A line; broken where it is too long.
+    pub fn line(&mut self, line: &str) {
+        for line in broken(line.trim_end(), self.width) {
+            self.text.push_str(&line);
+            self.text.push('\n');
+        }
+    }
+
+    /// A heading with the headings of its columns, right-aligned in their widths.
+    pub fn heading(&mut self, title: &str, columns: &[(&str, usize)]) {
+        let right: String = columns.iter().map(|(name, width)| format!("{name:>width$}")).collect();
+        let room = self.width.saturating_sub(2 + right.chars().count());
+        self.line("");
+        if room < title.chars().count() + 1 {
+            self.line(&format!("  {BOLD}{}{BOLD:#}", fit(title, self.width - 2)));
+            return self.line(&format!("{DIM}{right:>width$}{DIM:#}", width = self.width));
+        }
+        let pad = room.saturating_sub(title.chars().count());
+        self.line(&format!("  {BOLD}{title}{BOLD:#}{:pad$}{DIM}{right}{DIM:#}", ""));
+    }
+
+    /// A row: a name on the left, columns right-aligned in their widths.
+    pub fn row(&mut self, indent: usize, name: &str, columns: &[(&str, usize)]) {
+        let right: String = columns.iter().map(|(value, width)| format!("{value:>width$}")).collect();
+        let room = self.width.saturating_sub(2 + indent + right.chars().count());
+        // Where nothing would be left of a name, it has a line of its own.
+        if room < name.chars().count().min(LEAST_OF_NAME) + 1 {
+            self.line(&format!("  {:indent$}{}", "", fit(name, self.width.saturating_sub(2 + indent))));
+            return self.line(&format!("{right:>width$}", width = self.width));
+        }
+        let name = fit(name, room.saturating_sub(1));
+        let pad = room.saturating_sub(name.chars().count());
+        self.line(&format!("  {:indent$}{name}{:pad$}{right}", "", ""));
+    }
+
+    /// How to see what a section leaves out.
+    pub fn more(&mut self, hidden: usize, section: &str, top: usize) {
+        if hidden > 0 {
+            self.line(&format!("  {DIM}… {hidden} more: --section {section} --top {}{DIM:#}", hidden + top));
+        }
+    }
+
+    /// A text below a row, after its label.
+    pub fn aside(&mut self, label: &str, text: &str) {
+        for (number, line) in wrap(text, self.width.saturating_sub(8 + label.len())).iter().enumerate() {
+            let label = if number == 0 { format!("{label}: ") } else { " ".repeat(label.len() + 2) };
+            self.line(&format!("      {DIM}{label}{line}{DIM:#}"));
+        }
+    }
+
+    /// A sentence that stands out, with a line of space before.
+    pub fn verdict(&mut self, text: &str) {
+        self.line("");
+        for line in wrap(text, self.width - 4) {
+            self.line(&format!("  {BOLD}{line}{BOLD:#}"));
+        }
+    }
+}
