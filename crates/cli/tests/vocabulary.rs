@@ -56,8 +56,8 @@ impl Kind {
     }
 }
 
-/// Files of control groups and of Paraver, which have dots as causes do.
-const FILES: [&str; 4] = ["cpu.max", "cpu.stat", "cpu.prv", "device.prv"];
+/// Files, which have dots as causes do.
+const FILES: [&str; 6] = ["cpu.max", "cpu.stat", "cpu.prv", "device.prv", "runtime.csv", "lock.trace.cache"];
 
 /// Names in outputs, and where each was met first.
 #[derive(Default)]
@@ -101,15 +101,14 @@ impl Names {
         }
     }
 
-    /// Fails where a name is not in the vocabulary, or has no explanation.
+    /// Fails where names are not in the vocabulary, or have no explanation.
     fn check(&self) {
-        for ((kind, name), place) in &self.0 {
-            assert!(kind.has(name), "{place}: {name} is no {kind:?} of causes.toml");
-            assert!(
-                explain::find(name).iter().any(|row| row.name == name),
-                "{place}: {name} is not explained"
-            );
-        }
+        let is_right =
+            |kind: Kind, name: &str| kind.has(name) && explain::find(name).iter().any(|row| row.name == name);
+        let wrong = self.0.iter().filter(|((kind, name), _)| !is_right(*kind, name));
+        let wrong: Vec<String> =
+            wrong.map(|((kind, name), place)| format!("{place}: {name} is no {kind:?}")).collect();
+        assert!(wrong.is_empty(), "not in causes.toml, or not explained:\n{}", wrong.join("\n"));
     }
 }
 
@@ -180,7 +179,7 @@ fn outputs_name_what_the_vocabulary_has() {
     names.check();
 }
 
-/// Columns of tables whose title says that they have causes, states, what is blamed, or patterns; and words that are causes.
+/// Columns of tables whose title says that they have causes, states or patterns; and words that are causes.
 #[test]
 fn the_documentation_names_what_the_vocabulary_has() {
     let mut names = Names::default();
@@ -248,7 +247,6 @@ fn kind_of_column(title: &str) -> Option<Kind> {
     match title {
         "state" | "states" => Some(Kind::State),
         "cause" | "causes" => Some(Kind::Cause),
-        "blamed" => Some(Kind::Blamed),
         "pattern" => Some(Kind::Pattern),
         _ => None,
     }

@@ -238,6 +238,11 @@ fn a_thread_of_the_runtime_is_no_capacity() {
     // Communication serves as well; waiting for a lock, or for a CPU, does not.
     assert_eq!(capacity_of("progress", "comm"), (180, 2));
     assert_eq!(capacity_of("progress", "os"), (370, 3));
+    // The names of causes mean the same.
+    assert_eq!(capacity_of("progress", "mpi.late"), (180, 2));
+    assert_eq!(capacity_of("progress", "runtime.schedule"), (180, 2));
+    assert_eq!(capacity_of("progress", "cpu.none"), (370, 3));
+    assert_eq!(capacity_of("progress", "lock"), (370, 3));
     // The given kind wins.
     let six = r#""id": 6,"#;
     assert_eq!(capacity_of(six, r#""id": 6, "kind": "worker","#), (370, 3));

@@ -187,8 +187,25 @@ impl Rows {
     }
 }
 
-/// What a `kind` of the source is: eight names are known, all others are sections of the runtime.
+/// What a `kind` of the source is: causes by their names, and older names of some; all others are sections of the runtime.
 fn activity_kind(kind: &str) -> ActivityKind {
+    let of_cause = match Cause::named(kind) {
+        Some(Cause::Lock) => Some(ActivityKind::LockWait),
+        Some(Cause::Device) => Some(ActivityKind::Device),
+        Some(Cause::Mpi | Cause::MpiTransfer) => Some(ActivityKind::Communication),
+        Some(Cause::MpiLate) => Some(ActivityKind::PeerWait),
+        Some(Cause::MpiStart) => Some(ActivityKind::Start),
+        Some(Cause::RuntimeNoise) => Some(ActivityKind::AbsorbingNoise),
+        Some(Cause::Blocked) => Some(ActivityKind::Blocked),
+        Some(cause) if cause.is_in(Cause::Cpu) => Some(ActivityKind::OffCpu(cause)),
+        Some(cause) if cause.is_in(Cause::Runtime) => Some(ActivityKind::Runtime(cause)),
+        // Work is a task's, and waiting follows from what a worker waits for.
+        _ => None,
+    };
+    of_cause.unwrap_or_else(|| kind_of_older_name(kind))
+}
+
+fn kind_of_older_name(kind: &str) -> ActivityKind {
     match kind {
         "lock.wait" => ActivityKind::LockWait,
         "comm" => ActivityKind::Communication,
@@ -197,7 +214,6 @@ fn activity_kind(kind: &str) -> ActivityKind {
         "runtime.start" => ActivityKind::Start,
         "absorbing" => ActivityKind::AbsorbingNoise,
         "os" => ActivityKind::OffCpu(Cause::Cpu),
-        "blocked" => ActivityKind::Blocked,
         _ => ActivityKind::Runtime(Cause::Runtime),
     }
 }
