@@ -226,14 +226,14 @@ fn caches() {
     page.store(&root, &key, &std::sync::atomic::AtomicBool::new(false)).unwrap();
     let place = places(&root).remove(0);
     let bytes = std::fs::read(&place).unwrap();
-    let overview = page.overview().to_string();
+    let overview = serde_json::to_string(&page.overview()).unwrap();
     assert!(Page::stored(&root, &key).is_some());
     let other = folder.path().join("other.cache");
     check_all(&bytes, |bytes| {
         std::fs::write(&other, bytes).unwrap();
         std::fs::rename(&other, &place).unwrap();
         if let Some(stored) = Page::stored(&root, &key) {
-            assert_eq!(stored.overview().to_string(), overview);
+            assert_eq!(serde_json::to_string(&stored.overview()).unwrap(), overview);
         }
     });
 }

@@ -76,7 +76,7 @@ fn expected(page: &Page, address: &str) -> Value {
     let mut at = 0;
     for _ in 0..3 {
         let found = page.search("trsm", at, Direction::Next).expect("three matches");
-        at = found["start"].as_u64().unwrap();
+        at = found.start();
         searches.push(found);
     }
     let (from, to) = (page.length() / 4, page.length() / 3);

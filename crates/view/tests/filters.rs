@@ -3,6 +3,7 @@
 mod common;
 
 use common::{ask, small, viewer_of, viewer_of_trace};
+use serde_json::json;
 use taskscope_execution::lod::{Flags, Window};
 use taskscope_execution::{Group, ThreadIndex};
 use taskscope_session::Session;
@@ -68,18 +69,18 @@ fn a_filter_that_cannot_be_meant_is_refused_with_the_reason() {
 fn a_search_finds_operations_of_queues_too() {
     use taskscope_view::page::Direction;
     let (_folder, page, _viewer) = viewer_of_trace();
-    let first = page.search("gemm_KERNEL", 0, Direction::Next).unwrap();
+    let first = json!(page.search("gemm_KERNEL", 0, Direction::Next));
     assert_eq!((&first["view"], &first["label"]), (&"devices".into(), &"gemm_kernel\u{202e}".into()));
     let mut at = first["start"].as_u64().unwrap();
     let mut count = 1;
     while let Some(found) = page.search("gemm_kernel", at, Direction::Next) {
-        at = found["start"].as_u64().unwrap();
+        at = found.start();
         count += 1;
     }
     // Every third of 90 and of 105 operations; those that begin together are one step.
     assert!((35..=65).contains(&count), "{count}");
     let last = page.search("gemm_kernel", page.length(), Direction::Previous).unwrap();
-    assert_eq!(last["start"], at);
+    assert_eq!(last.start(), at);
 }
 
 #[test]

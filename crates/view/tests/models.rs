@@ -3,7 +3,7 @@
 mod common;
 
 use common::{ask, viewer_of_trace};
-use serde_json::Value;
+use serde_json::{Value, json};
 use taskscope_execution::ThreadIndex;
 use taskscope_execution::lod::Window;
 use taskscope_execution::view::View;
@@ -50,7 +50,7 @@ fn values_over_the_network_are_those_that_were_played() {
             for (at, packed) in (first..).zip(bytes[64 * 4..].chunks_exact(4)) {
                 let shown = u32::from_le_bytes(packed.try_into().unwrap());
                 let answer = page.value_at(name, 0, at - page.start(), None);
-                let value = answer.map_or(0, |answer| answer["value"].as_i64().unwrap());
+                let value = answer.map_or(0, |answer| answer.value);
                 assert_eq!(i64::from(shown), value, "{name} at {at}");
             }
         }
@@ -83,8 +83,8 @@ fn a_trace_that_is_gone_has_no_views_of_models() {
 #[test]
 fn every_operation_of_a_queue_is_found_at_its_time_and_from_its_neighbours() {
     let (_folder, page, viewer) = viewer_of_trace();
-    let rows = page.queues.json();
-    assert_eq!(rows["rows"].as_array().unwrap().len(), 3, "two lanes of one queue, one of the other: {rows}");
+    let rows = page.queues.list().rows;
+    assert_eq!(rows.len(), 3, "two lanes of one queue, one of the other: {rows:?}");
     let mut seen = 0;
     for (number, queue) in [(0, 0), (1, 0), (2, 1)] {
         let queue = &page.queues.queues()[queue];
@@ -94,9 +94,9 @@ fn every_operation_of_a_queue_is_found_at_its_time_and_from_its_neighbours() {
         for operation in &own {
             let since = operation.start - page.start();
             let found = page.operation(number, since, None).unwrap();
-            assert_eq!((&found["start"], &found["seq"]), (&since.into(), &operation.seq.into()));
-            assert_eq!(found["label"], queue.names[operation.name as usize]);
-            assert_eq!(found["waited_ns"], operation.start - operation.append);
+            assert_eq!((found.start, found.seq), (since, operation.seq));
+            assert_eq!(found.label, queue.names[operation.name as usize]);
+            assert_eq!(found.waited_ns, Some(operation.start - operation.append));
             let target = format!("/api/section?view=devices&track={number}&at={at}&step=next");
             let next: Value = serde_json::from_slice(&ask(&viewer, &target).body).unwrap();
             assert_eq!(next["seq"], operation.seq, "{target}");
@@ -106,7 +106,7 @@ fn every_operation_of_a_queue_is_found_at_its_time_and_from_its_neighbours() {
         let last = own.last().unwrap();
         assert!(page.operation(number, last.end - page.start(), None).is_none());
         let before = page.operation(number, last.start - page.start(), Some(false)).unwrap();
-        assert_eq!(before["seq"], own[own.len() - 2].seq);
+        assert_eq!(before.seq, own[own.len() - 2].seq);
     }
     assert!(seen > 100, "{seen}");
     // The time that a row shows is that of its operations.
@@ -133,13 +133,13 @@ fn queues_and_the_way_to_the_models_are_in_the_cache() {
     for at in (0..page.length()).step_by(page.length() as usize / 50) {
         assert_eq!(stored.operation(1, at, Some(true)), page.operation(1, at, Some(true)));
     }
-    assert_eq!(stored.models_json(), page.models_json());
+    assert_eq!(stored.model_families(), page.model_families());
 }
 
 #[test]
 fn cpus_that_are_workers_are_listed_with_the_threads() {
     let (_folder, page, _viewer) = viewer_of_trace();
-    let overview = page.overview();
+    let overview = json!(page.overview());
     let tracks = overview["tracks"].as_array().unwrap();
     let cpus: Vec<&Value> = tracks.iter().filter(|track| track["kind"] == "cpu").collect();
     assert_eq!((cpus.len(), tracks.len()), (6, 12));

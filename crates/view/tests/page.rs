@@ -11,7 +11,7 @@ use taskscope_execution::{
     TypeIndex,
 };
 use taskscope_view::html;
-use taskscope_view::page::{Direction, Page, Position};
+use taskscope_view::page::{Direction, Page, Position, SectionFacts};
 
 /// Nanoseconds by state of all threads in a range, by a walk over all sections.
 fn naive_sums(execution: &Execution, from: u64, to: u64) -> [u64; State::ALL.len()] {
@@ -33,7 +33,7 @@ fn naive_sums(execution: &Execution, from: u64, to: u64) -> [u64; State::ALL.len
 fn tables_of_a_range_add_up_to_the_sections_in_it_and_tell_what_was_off_the_cpu() {
     let page = page_of(small());
     let off = page_of(doubtful());
-    let told = |from, to| off.range(&off.all_tracks(), from, to)["states"]["out_of_cpu"].as_u64();
+    let told = |from, to| json!(off.range(&off.all_tracks(), from, to))["states"]["out_of_cpu"].as_u64();
     assert!(told(0, off.length()).is_some_and(|ns| ns > 40_000) && told(250_000, 260_000).is_none());
     add_up(&page);
     add_up(&off);
@@ -44,7 +44,7 @@ fn add_up(page: &Page) {
     for (from, to) in
         [(0, length), (length / 3, length / 2), (7, 8), (length / 2, length / 2), (0, u64::MAX / 2)]
     {
-        let answer = page.range(&page.all_tracks(), from, to);
+        let answer = json!(page.range(&page.all_tracks(), from, to));
         let sums = naive_sums(&page.execution, from, to);
         for state in State::ALL {
             assert_eq!(
@@ -99,10 +99,10 @@ fn a_section_is_found_at_each_of_its_nanoseconds_and_has_its_neighbours() {
         let span = spans[at];
         for time in [span.start, span.end - 1] {
             let found = page.section_at(track, time - base).unwrap();
-            assert_eq!(found["start"], span.start - base);
-            assert_eq!(found["end"], span.end - base);
-            assert_eq!(found["state"], span.section.state.name());
-            let start = |value: Option<Value>| value.map(|v| v["start"].as_u64().unwrap() + base);
+            assert_eq!(found.start, span.start - base);
+            assert_eq!(found.end, span.end - base);
+            assert_eq!(found.state.0, span.section.state);
+            let start = |found: Option<SectionFacts>| found.map(|found| found.start + base);
             assert_eq!(start(page.neighbour(track, time - base, true)), spans.get(at + 1).map(|s| s.start));
             let before = at.checked_sub(1).map(|at| spans[at].start);
             assert_eq!(start(page.neighbour(track, time - base, false)), before);
@@ -126,8 +126,8 @@ fn a_section_in_which_events_were_lost_says_so() {
     tell(2000, Change::Becomes(Section::of(State::Barrier)));
     tell(3000, Change::ThreadEnds);
     let page = page_of(builder.finish());
-    let lost = |at: u64| page.section_at(thread, at - 10).unwrap().get("lost_events").cloned();
-    assert_eq!([lost(100), lost(700), lost(2500)], [None, Some(7.into()), None]);
+    let lost = |at: u64| page.section_at(thread, at - 10).unwrap().lost_events;
+    assert_eq!([lost(100), lost(700), lost(2500)], [None, Some(7), None]);
 }
 
 #[test]
@@ -162,8 +162,7 @@ fn what_is_missing_or_doubtful_is_flagged_and_told() {
         causes.filter(|cause| cause["state"] == "out_of_cpu").map(|cause| cause["ns"].as_u64().unwrap());
     let workers: Vec<ThreadIndex> = page.execution.workers().map(|(index, _)| index).collect();
     assert_eq!(breakdown(&workers, State::OutOfCpu), reported.sum::<u64>());
-    let told =
-        |track: u32, at: u64, name: &str| page.section_at(ThreadIndex(track), at).unwrap()[name].clone();
+    let told = |track: u32, at: u64, name: &str| json!(page.section_at(ThreadIndex(track), at))[name].clone();
     assert_eq!(told(0, 50_000, "off_cpu_ns"), 40_000);
     assert_eq!(told(0, 50_000, "off_cpu_estimated"), false);
     assert_eq!(told(1, 50_000, "off_cpu_ns"), 3000);
@@ -186,8 +185,7 @@ fn a_search_finds_the_nearest_match_on_any_thread() {
         starts.extend(spans.map(|s| s.start));
     }
     starts.sort_unstable();
-    let found =
-        |at: u64, direction| page.search("TRSM", at, direction).map(|v| v["start"].as_u64().unwrap() + base);
+    let found = |at: u64, direction| page.search("TRSM", at, direction).map(|found| found.start() + base);
     assert!(starts.len() > 20);
     assert_eq!(found(0, Direction::Next), Some(starts[0]));
     let middle = starts[starts.len() / 2];
@@ -195,7 +193,7 @@ fn a_search_finds_the_nearest_match_on_any_thread() {
     assert_eq!(found(middle - base, Direction::Previous), starts.iter().copied().rfind(|s| *s < middle));
     assert_eq!(found(page.length(), Direction::Next), None);
     assert!(page.search("no such name", 0, Direction::Next).is_none());
-    let task = page.search("task 17", 0, Direction::Next).unwrap();
+    let task = json!(page.search("task 17", 0, Direction::Next));
     assert_eq!(task["task"], 17);
 }
 
@@ -242,7 +240,7 @@ fn a_search_understands_the_filters_of_the_command_line() {
             threads.flat_map(|thread| thread.track.spans().filter(|span| wanted(span)).map(|s| s.start));
         spans.min().map(|start| start - base)
     };
-    let found = |text: &str| page.search(text, 0, Direction::Next).map(|v| v["start"].as_u64().unwrap());
+    let found = |text: &str| page.search(text, 0, Direction::Next).map(|found| found.start());
     let long = first(&|s| s.section.state == State::Barrier && s.nanos() > 20_000 && s.start > base);
     assert!(long.is_some());
     assert_eq!(found("state=barrier and duration>20us"), long);
@@ -347,7 +345,7 @@ fn a_page_from_the_cache_answers_as_the_one_that_was_stored() {
     let page = page_of(small());
     page.store(&root, &key, &AtomicBool::new(false)).unwrap();
     let stored = Page::stored(&root, &key).expect("a cache that fits");
-    let (one, other) = (stored.overview(), page.overview());
+    let (one, other) = (json!(stored.overview()), json!(page.overview()));
     for (name, value) in other.as_object().unwrap() {
         assert_eq!(one[name], *value, "{name}");
     }
@@ -388,8 +386,7 @@ fn a_search_from_either_end_finds_what_begins_there() {
     for state in State::ALL {
         let of_state = || spans().filter(|span| span.section.state == state).map(|span| span.start - base);
         let filter = format!("state={}", state.name());
-        let found =
-            |direction| page.search(&filter, 7, direction).map(|found| found["start"].as_u64().unwrap());
+        let found = |direction| page.search(&filter, 7, direction).map(|found| found.start());
         assert_eq!(found(Direction::First), of_state().min(), "{filter}");
         assert_eq!(found(Direction::Last), of_state().max(), "{filter}");
         begins_with_the_run += usize::from(of_state().min() == Some(0));
@@ -416,6 +413,7 @@ fn a_search_goes_on_to_what_starts_in_the_same_nanosecond_on_another_thread() {
         let mut walked = Vec::new();
         let mut next = page.search("state=barrier", 0, from);
         while let Some(found) = next {
+            let found = json!(found);
             let at = |name: &str| found[name].as_u64().unwrap();
             walked.push((at("start"), at("track") as u32));
             let here = Position::on_track(at("start"), ThreadIndex(at("track") as u32));

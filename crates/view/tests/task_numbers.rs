@@ -3,7 +3,7 @@
 mod common;
 
 use common::{ask, page_of, small};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ fn found(page: &Page, text: &str) -> Vec<(Value, String, u64)> {
     let mut all = Vec::new();
     let mut next = page.search(text, 0, Direction::First);
     while let Some(section) = next {
+        let section = json!(section);
         let (at, track) = (section["start"].as_u64().unwrap(), section["track"].as_u64().unwrap() as u32);
         let name = section["task_ref"]["name"].as_str().unwrap_or_default().to_string();
         all.push((section["task"].clone(), name, at / 1_000_000));
@@ -60,7 +61,7 @@ fn openmp_tasks_and_regions_have_the_recorders_numbers() {
     assert_eq!(found(&page, "task = 7 and state = task"), twice);
     assert_eq!(found(&page, "task 0"), []);
     assert_eq!(found(&page, "task 1"), []);
-    let section = page.search("task 90000", 0, Direction::First).unwrap();
+    let section = json!(page.search("task 90000", 0, Direction::First));
     assert_eq!((&section["region"], &section["region_name"]), (&31.into(), &"31".into()));
     assert_eq!(found(&page, "region = 31 and state = task").len(), 4);
 
@@ -156,11 +157,11 @@ fn tasks_of_a_program_have_its_own_numbers_and_bodies_of_task_fors_none() {
         .write(here.path());
     let session = Session::open(here.path()).unwrap();
     let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
-    let report = serde_json::json!(taskscope_view::report_json(&session, &analysis, &problems));
+    let report = json!(taskscope_view::report_json(&session, &analysis, &problems));
     let starver = &report["starvation"]["by"][0];
     assert_eq!((&starver["longest_task"], &starver["longest_pid"]), (&9.into(), &100.into()));
     let page = page(here.path());
-    let section = page.search(&format!("task {large}"), 0, Direction::First).unwrap();
+    let section = json!(page.search(&format!("task {large}"), 0, Direction::First));
     assert_eq!(section["task"], large);
     assert_eq!(section["task_ref"]["number"], large.to_string());
 
@@ -175,13 +176,13 @@ fn tasks_of_a_program_have_its_own_numbers_and_bodies_of_task_fors_none() {
         .write(here.path())
         .unwrap();
     let page = self::page(here.path());
-    let section = page.search("state = task", 0, Direction::First).unwrap();
+    let section = json!(page.search("state = task", 0, Direction::First));
     assert_eq!(
         (&section["task"], &section["task_ref"]["name"]),
         (&Value::Null, &"a task without number".into())
     );
     let query = TaskQuery { number: None, pid: Some(1), at: section["task_ref"]["at"].as_u64() };
-    let task = page.task(page.find_tasks(&query)[0]).unwrap();
+    let task = json!(page.task(page.find_tasks(&query)[0]));
     assert_eq!((&task["task"], &task["type"]), (&Value::Null, &"task for".into()));
 }
 
@@ -210,6 +211,6 @@ fn numbers_survive_the_cache_and_parts_of_the_time() {
     let span = track.spans().find(is_of_task).unwrap();
     let number = tasks.number(span.section.task).unwrap();
     let at = span.start - synthetic.start();
-    assert_eq!(synthetic.section_at(taskscope_execution::ThreadIndex(0), at).unwrap()["task"], number);
+    assert_eq!(synthetic.section_at(taskscope_execution::ThreadIndex(0), at).unwrap().task, Some(number));
     assert_eq!(tasks.number(TaskIndex::NONE), None);
 }

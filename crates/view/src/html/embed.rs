@@ -1,11 +1,15 @@
 //! The one-file report: the page with its data inside.
 
 use super::{bundle, document, policy};
-use crate::page::{CounterKind, Instance, Page, View, counter_json, packed_rows};
+use crate::page::{
+    BucketStart, CounterBuckets, CounterKind, Instance, Overview, Page, View, counter_buckets, packed_rows,
+};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::Write;
 use taskscope_execution::lod::Window;
@@ -37,35 +41,32 @@ pub fn report(page: &Page) -> String {
     let policy = policy(&program, bundle::STYLE, "");
     let title = format!("taskscope: {}", page.report["trace"].as_str().unwrap_or("report"));
     let title: String = title.chars().take(200).collect();
-    let page_of = |overview: &Value, report: &Value| {
+    let page_of = |overview: &Overview<'_>, report: &Value, longest_name: Option<usize>| {
+        let mut overview = json!(overview);
+        if let Some(most) = longest_name {
+            cut_names(&mut overview, most);
+        }
         let data = [("overview", overview.to_string()), ("report", report.to_string())];
         document(&title, &policy, &program, &data)
     };
-    let mut overview = page.overview();
-    let mut report = overview["report"].take();
-    overview["rows"] = rows(page, LARGEST_ROWS_BYTES);
-    overview["device_rows"] = device_rows(page);
-    overview["stack"] = stack(page);
-    overview["types"] = types(page);
-    overview["counter_rows"] = counters(page);
-    overview["instance_sections"] = instances(page);
-    overview["left_out"] = 0.into();
-    let mut text = page_of(&overview, &report);
+    let mut report = page.report.clone();
+    // The report is beside the overview.
+    let mut overview = Overview { report: None, drawn: Some(PageData::of(page)), ..page.overview() };
+    let mut text = page_of(&overview, &report, None);
     // Thousands of threads or places: first shorter tables, then fewer buckets, and where only names
     // of enormous length are left, shorter names.
     let mut left_out = 0;
     let mut table_rows = LONGEST_TABLE;
     while text.len() > LARGEST_REPORT_BYTES && table_rows >= SHORTEST_TABLE {
         left_out += shorten(&mut report, table_rows);
-        overview["left_out"] = left_out.into();
-        text = page_of(&overview, &report);
+        overview.drawn.iter_mut().for_each(|drawn| drawn.left_out = left_out);
+        text = page_of(&overview, &report, None);
         table_rows /= 2;
     }
     if text.len() > LARGEST_REPORT_BYTES {
-        overview["rows"] = rows(page, LARGEST_ROWS_BYTES / 8);
+        overview.drawn.iter_mut().for_each(|drawn| drawn.rows = rows(page, LARGEST_ROWS_BYTES / 8));
         cut_names(&mut report, 2000);
-        cut_names(&mut overview, 2000);
-        text = page_of(&overview, &report);
+        text = page_of(&overview, &report, Some(2000));
     }
     text
 }
@@ -85,6 +86,121 @@ pub fn profile_page(report: &crate::ProfileReport) -> String {
         rows /= 2;
     }
     text
+}
+
+/// What the viewer asks for, and the HTML page has in it. Times are nanoseconds since the start of the trace.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PageData {
+    /// Rows of tracks.
+    rows: PackedRows,
+    /// Rows of device queues; null without any. The values of all buckets follow the buckets.
+    device_rows: Option<PackedRows>,
+    /// Threads in each state.
+    stack: StackedStates,
+    /// Threads that run tasks of each type.
+    types: StackedTypes,
+    /// Counters, 24 at most.
+    counter_rows: Vec<CounterBuckets>,
+    /// The surroundings of the worst instance of each finding.
+    instance_sections: Vec<InstanceSections>,
+    /// Rows of long tables of the report that were left out.
+    left_out: usize,
+}
+
+impl PageData {
+    fn of(page: &Page) -> PageData {
+        PageData {
+            rows: rows(page, LARGEST_ROWS_BYTES),
+            device_rows: device_rows(page),
+            stack: stack(page),
+            types: types(page),
+            counter_rows: counters(page),
+            instance_sections: instances(page),
+            left_out: 0,
+        }
+    }
+}
+
+/// Rows of packed buckets.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct PackedRows {
+    #[serde(flatten)]
+    window: BucketStart,
+    /// Number of buckets.
+    buckets: u32,
+    /// Numbers of the tracks.
+    tracks: Vec<u32>,
+    /// Tracks that were left out; only of threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out_tracks: Option<usize>,
+    /// The buckets row by row, 32 bits each, byte by byte; deflated, in base 64.
+    data: String,
+}
+
+/// Threads in each state over the run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct StackedStates {
+    #[serde(flatten)]
+    window: BucketStart,
+    /// Number of buckets.
+    buckets: u32,
+    /// Number of states.
+    states: usize,
+    /// Number of workers, of which these are.
+    workers: usize,
+    /// Thousandths of a thread: `[bucket][state]`.
+    data: Vec<u64>,
+}
+
+/// Threads that run tasks of each type over the run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct StackedTypes {
+    #[serde(flatten)]
+    window: BucketStart,
+    /// Number of buckets.
+    buckets: u32,
+    /// Names of the types.
+    labels: Vec<String>,
+    /// Thousandths of a thread: `[bucket][type]`.
+    data: Vec<u64>,
+}
+
+/// The surroundings of the worst instance of a finding.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct InstanceSections {
+    /// The finding: `F1`, …
+    finding: String,
+    /// Begin of the surroundings.
+    from: u64,
+    /// End of the surroundings.
+    to: u64,
+    /// Begin of the instance.
+    start: u64,
+    /// End of the instance.
+    end: u64,
+    /// Whether all sections are listed; else stretches by the state with most time.
+    whole: bool,
+    /// The instance's track, then others.
+    tracks: Vec<InstanceTrack>,
+}
+
+/// A track in the surroundings of an instance, with its name: the list of tracks may lack it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct InstanceTrack {
+    /// Its number.
+    track: u32,
+    /// Thread id; of a CPU its physical id.
+    tid: i64,
+    /// The thread's name; empty for none.
+    name: String,
+    /// Its kind.
+    kind: &'static str,
+    /// Whether it is a worker.
+    worker: bool,
+    /// Begin, end, number of the state.
+    sections: Vec<Stretch>,
+    /// Begin and end of what is uncertain.
+    uncertain: Vec<(u64, u64)>,
 }
 
 /// Leaves rows of long tables out, those at their ends; how many.
@@ -117,7 +233,7 @@ fn cut_names(value: &mut Value, most: usize) {
 }
 
 /// The overview's rows, packed, with so many buckets that they stay below a limit.
-fn rows(page: &Page, limit: usize) -> Value {
+fn rows(page: &Page, limit: usize) -> PackedRows {
     let all = page.listed_tracks();
     let step = all.len().div_ceil(TRACKS).max(1);
     let tracks: Vec<ThreadIndex> = all.iter().copied().step_by(step).collect();
@@ -128,34 +244,33 @@ fn rows(page: &Page, limit: usize) -> Value {
         let packed = packed_rows(page, View::State, &tracks, window);
         let text = STANDARD.encode(deflated(&planes(&packed)));
         if text.len() <= limit || least <= 32 {
-            return json!({
-                "level": window.width_log2,
-                "first_bucket_ns": window.start() as i64 - start as i64,
-                "buckets": window.count,
-                "tracks": tracks.iter().map(|track| track.0).collect::<Vec<_>>(),
-                "left_out_tracks": all.len() - tracks.len(),
-                "data": text,
-            });
+            return PackedRows {
+                window: BucketStart::of(page, window),
+                buckets: window.count,
+                tracks: tracks.iter().map(|track| track.0).collect(),
+                left_out_tracks: Some(all.len() - tracks.len()),
+                data: text,
+            };
         }
         least /= 2;
     }
 }
 
-/// The lanes of device queues, packed in the same way; null without any. What each shows follows the buckets.
-fn device_rows(page: &Page) -> Value {
+/// The lanes of device queues, packed in the same way; `None` without any. What each shows follows the buckets.
+fn device_rows(page: &Page) -> Option<PackedRows> {
     let lanes: Vec<u32> = (0..page.queues.len().min(LANES) as u32).collect();
     if lanes.is_empty() {
-        return Value::Null;
+        return None;
     }
     let (start, end) = page.time();
     let window = Window::covering(start, end.max(start + 1), BUCKETS / 2);
     let packed = page.queues.packed(&lanes, window, None);
-    json!({
-        "level": window.width_log2,
-        "first_bucket_ns": window.start() as i64 - start as i64,
-        "buckets": window.count,
-        "tracks": lanes,
-        "data": STANDARD.encode(deflated(&planes(&packed))),
+    Some(PackedRows {
+        window: BucketStart::of(page, window),
+        buckets: window.count,
+        tracks: lanes,
+        left_out_tracks: None,
+        data: STANDARD.encode(deflated(&planes(&packed))),
     })
 }
 
@@ -172,57 +287,53 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Threads in each state over the run: `[bucket][state]`, in thousandths of a thread.
-fn stack(page: &Page) -> Value {
+fn stack(page: &Page) -> StackedStates {
     let (start, end) = page.time();
     let window = Window::covering(start, end.max(start + 1), 256);
     let workers: Vec<ThreadIndex> = page.execution.workers().map(|(index, _)| index).collect();
     let sums = page.timeline.breakdown(&page.execution, &workers, window);
     let width = (window.end() - window.start()) as f64 / f64::from(window.count);
     let thousandths = |ns: &u64| (*ns as f64 / width * 1000.0).round() as u64;
-    json!({
-        "level": window.width_log2,
-        "first_bucket_ns": window.start() as i64 - start as i64,
-        "buckets": window.count,
-        "states": State::ALL.len(),
-        "workers": workers.len(),
-        "data": sums.iter().flatten().map(thousandths).collect::<Vec<_>>(),
-    })
+    StackedStates {
+        window: BucketStart::of(page, window),
+        buckets: window.count,
+        states: State::ALL.len(),
+        workers: workers.len(),
+        data: sums.iter().flatten().map(thousandths).collect(),
+    }
 }
 
 /// Buckets of rows that are numbers.
 const NUMBERS: u32 = 256;
 
 /// How many threads run tasks of each type: `[bucket][type]`, in thousandths of a thread.
-fn types(page: &Page) -> Value {
+fn types(page: &Page) -> StackedTypes {
     let (start, end) = page.time();
     let window = Window::covering(start, end.max(start + 1), NUMBERS);
     let width = (window.end() - window.start()) as f64 / f64::from(window.count);
     let shares = page.type_rows().shares(&page.execution, window);
-    json!({
-        "level": window.width_log2,
-        "first_bucket_ns": window.start() as i64 - start as i64,
-        "buckets": window.count,
-        "labels": page.type_rows_json(),
-        "data": shares.iter().map(|ns| (*ns as f64 / width * 1000.0).round() as u64).collect::<Vec<_>>(),
-    })
+    StackedTypes {
+        window: BucketStart::of(page, window),
+        buckets: window.count,
+        labels: page.type_labels(),
+        data: shares.iter().map(|ns| (*ns as f64 / width * 1000.0).round() as u64).collect(),
+    }
 }
 
 /// Counters at the same places.
-fn counters(page: &Page) -> Value {
+fn counters(page: &Page) -> Vec<CounterBuckets> {
     let (start, end) = page.time();
     let window = Window::covering(start, end.max(start + 1), NUMBERS);
-    let rows = CounterKind::all(page).into_iter().take(COUNTERS).map(|kind| {
-        let mut row = counter_json(page, kind, window);
-        row["level"] = window.width_log2.into();
-        row["first_bucket_ns"] = (window.start() as i64 - start as i64).into();
-        row
+    let rows = CounterKind::all(page).into_iter().take(COUNTERS).map(|kind| CounterBuckets {
+        window: Some(BucketStart::of(page, window)),
+        ..counter_buckets(page, kind, window)
     });
     rows.collect()
 }
 
 /// What the thread of each finding's worst instance and those near it did around it: exact sections,
 /// or, where these are many, stretches by the state with most time.
-fn instances(page: &Page) -> Value {
+fn instances(page: &Page) -> Vec<InstanceSections> {
     let base = page.start();
     let rows = page.instances.iter().map(|instance| {
         let margin = ((instance.end - instance.start) / 8).max(1);
@@ -241,21 +352,30 @@ fn instances(page: &Page) -> Value {
         let doubts: Vec<_> = doubts.collect();
         let rows = tracks.iter().zip(stretches).map(|(track, row)| {
             let since = |at: u64| at.clamp(from, to) - base;
-            let sections = row.iter().map(|(start, end, state)| json!([since(*start), since(*end), state]));
+            let sections = row.into_iter().map(|(start, end, state)| (since(start), since(end), state));
             let of_track = doubts.iter().filter(|part| part.thread == *track).take(INSTANCE_SECTIONS);
-            let uncertain = of_track.map(|part| json!([since(part.start), since(part.end)]));
+            let uncertain = of_track.map(|part| (since(part.start), since(part.end)));
             // With its name: a filter may leave it out of the lists, and still it is to blame.
             let thread = &page.execution.threads[track.index()];
-            json!({
-                "track": track.0, "tid": thread.tid, "name": thread.name, "kind": thread.kind.name(), "worker": thread.worker,
-                "sections": sections.collect::<Vec<_>>(), "uncertain": uncertain.collect::<Vec<_>>(),
-            })
+            InstanceTrack {
+                track: track.0,
+                tid: thread.tid,
+                name: thread.name.to_string(),
+                kind: thread.kind.name(),
+                worker: thread.worker,
+                sections: sections.collect(),
+                uncertain: uncertain.collect(),
+            }
         });
-        json!({
-            "finding": instance.finding, "from": from - base, "to": to - base,
-            "start": instance.start - base, "end": instance.end - base,
-            "whole": whole, "tracks": rows.collect::<Vec<_>>(),
-        })
+        InstanceSections {
+            finding: instance.finding.clone(),
+            from: from - base,
+            to: to - base,
+            start: instance.start - base,
+            end: instance.end - base,
+            whole,
+            tracks: rows.collect(),
+        }
     });
     rows.collect()
 }

@@ -4,7 +4,7 @@
 mod bundle;
 mod embed;
 
-pub use embed::{LARGEST_REPORT_BYTES, profile_page, report};
+pub use embed::{LARGEST_REPORT_BYTES, PageData, profile_page, report};
 
 use crate::format::harmless;
 use base64::Engine;

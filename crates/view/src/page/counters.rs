@@ -2,7 +2,8 @@
 
 use super::Page;
 use super::apart::apart;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use taskscope_execution::lod::{Counter, Window};
 use taskscope_execution::{NO_TIME, TaskStatus};
 
@@ -88,15 +89,51 @@ fn of_lives(lives: impl Iterator<Item = (u64, u64)>, until: u64) -> Counter {
     Counter::from_lives(begins, ends, until)
 }
 
-/// A counter in a window: minimum, mean and maximum of each bucket, null where it is not known.
-pub fn counter_json(page: &Page, kind: CounterKind, window: Window) -> Value {
+/// A counter in the buckets of a window; null where it is not known.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CounterBuckets {
+    /// The counter's name.
+    pub name: String,
+    /// Its largest value in the run.
+    pub most: i64,
+    /// Smallest value of each bucket.
+    pub min: Vec<Option<i64>>,
+    /// Mean of each bucket.
+    pub mean: Vec<Option<f64>>,
+    /// Largest value of each bucket.
+    pub max: Vec<Option<i64>>,
+    /// The window; where the request does not name it.
+    #[serde(flatten)]
+    pub window: Option<BucketStart>,
+}
+
+/// Length and begin of the buckets of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BucketStart {
+    /// Length of a bucket: a power of two of nanoseconds.
+    pub level: u8,
+    /// Begin of the first bucket, nanoseconds since the start of the trace.
+    pub first_bucket_ns: i64,
+}
+
+impl BucketStart {
+    /// Of a window of a page.
+    pub(crate) fn of(page: &Page, window: Window) -> BucketStart {
+        let first_bucket_ns = window.start() as i64 - page.start() as i64;
+        BucketStart { level: window.width_log2, first_bucket_ns }
+    }
+}
+
+/// A counter in a window.
+pub fn counter_buckets(page: &Page, kind: CounterKind, window: Window) -> CounterBuckets {
     let counter = page.counter(kind);
     let buckets = counter.buckets(window);
-    json!({
-        "name": kind.name(),
-        "most": counter.max(),
-        "min": buckets.iter().map(|b| (b.ns > 0).then_some(b.min)).collect::<Vec<_>>(),
-        "mean": buckets.iter().map(|b| b.mean()).collect::<Vec<_>>(),
-        "max": buckets.iter().map(|b| (b.ns > 0).then_some(b.max)).collect::<Vec<_>>(),
-    })
+    CounterBuckets {
+        name: kind.name(),
+        most: counter.max(),
+        min: buckets.iter().map(|b| (b.ns > 0).then_some(b.min)).collect(),
+        mean: buckets.iter().map(|b| b.mean()).collect(),
+        max: buckets.iter().map(|b| (b.ns > 0).then_some(b.max)).collect(),
+        window: None,
+    }
 }

@@ -22,17 +22,21 @@ mod tasks;
 mod types;
 mod values;
 
-pub use counters::{CounterKind, counter_json};
+pub use counters::{BucketStart, CounterBuckets, CounterKind, counter_buckets};
 pub use dependences::{Dependences, Predecessor};
 pub use instances::Instance;
 pub use names::Names;
-pub use queues::{Queue, QueueOperation, Queues};
+pub use overview::{Overview, PathOfPage};
+pub use queues::{LaneList, OperationFacts, Queue, QueueOperation, Queues};
+pub use ranges::RangeTimes;
 pub use rows::{View, packed_rows, packed_rows_with, stacked_rows};
-pub use search::{Direction, Matches, Position};
+pub use search::{Direction, Found, Matches, Position};
+pub use sections::SectionFacts;
+pub use shown::{ShownList, ShownView};
 pub use slices::{LARGEST_SLICE_BYTES, SliceError};
-pub use tasks::TaskQuery;
+pub use tasks::{TaskFacts, TaskQuery};
 pub use types::TypeRows;
-pub use values::packed_model_rows;
+pub use values::{ModelFamilies, ValueFacts, packed_model_rows};
 
 use crate::call_paths::{CallPaths, TOP_PATHS};
 use crate::words;
@@ -57,14 +61,14 @@ pub struct Page {
     pub timeline: Timeline,
     /// Words for places.
     pub names: Names,
-    /// The report, exactly as `report --json` gives it.
+    /// The report ([`crate::Report`]), exactly as `report --json` prints it: a cache keeps it so, and the HTML page shortens its
+    /// tables.
     pub report: Value,
     /// The worst instance of each finding that has one.
     pub instances: Vec<Instance>,
     /// Body times of each task type in the order of the report's task types: `(from ns, tasks)`.
     pub histograms: Vec<Vec<(u64, u64)>>,
-    /// The critical path as `report --section path --json --intervals` gives it, with its longest steps;
-    /// `not_computed` says why it is missing where that is not plain: null where the trace has no task graph.
+    /// The critical path ([`PathOfPage`]), as JSON too; null where the trace has no task graph.
     pub critical_path: Value,
     /// Which clocks the trace has, for a person.
     pub clocks: String,
@@ -93,7 +97,7 @@ impl Page {
     /// Analyses an opened run and builds its level of detail, both at once; without the critical path,
     /// which the viewer does not show.
     pub fn analysed(session: Session) -> Page {
-        Page::analysed_while(session, Timeline::build, |_| Value::Null)
+        Page::analysed_while(session, Timeline::build, |_| None)
     }
 
     /// The same with the critical path, for a report, which shows the run at one zoom.
@@ -106,7 +110,7 @@ impl Page {
     fn analysed_while(
         session: Session,
         timeline_of: impl FnOnce(&Execution) -> Timeline + Send,
-        path: impl FnOnce(&Session) -> Value,
+        path: impl FnOnce(&Session) -> Option<PathOfPage>,
     ) -> Page {
         let execution = &session.execution;
         let (mut analysed, mut timeline) = (None, None);
@@ -114,7 +118,7 @@ impl Page {
         let critical_path = rayon::in_place_scope(|scope| {
             scope.spawn(|_| analysed = Some(taskscope_analysis::analyse(execution)));
             scope.spawn(|_| timeline = Some(timeline_of(execution)));
-            path(&session)
+            json!(path(&session))
         });
         let (analysis, problems) = analysed.unwrap_or_else(|| taskscope_analysis::analyse(execution));
         let timeline = timeline.unwrap_or_default();
@@ -124,7 +128,7 @@ impl Page {
     /// Takes an opened and analysed run. Builds the level of detail, in parallel.
     pub fn new(session: Session, analysis: &Analysis, problems: &[Problem]) -> Page {
         let timeline = Timeline::build(&session.execution);
-        let critical_path = overview::critical_path(&session);
+        let critical_path = json!(overview::critical_path(&session));
         Page::of(session, analysis, problems, timeline, critical_path)
     }
 
@@ -245,8 +249,8 @@ impl Page {
     }
 
     /// What pages need before they draw anything.
-    pub fn overview(&self) -> Value {
-        overview::json(self)
+    pub fn overview(&self) -> Overview<'_> {
+        Overview::of(self)
     }
 }
 

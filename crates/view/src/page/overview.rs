@@ -1,69 +1,193 @@
 //! What a page needs before it draws anything: tracks, states, views, the report.
 
+use super::queues::LaneList;
+use super::shown::NameAndLabel;
 use super::{CounterKind, Page, View};
+use crate::causes::CriticalPath;
+use crate::documents::Named;
+use crate::html::PageData;
 use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 use taskscope_analysis::Analysis;
 use taskscope_execution::{Execution, NO_TIME, Process, RuntimeRole, State, TypeIndex};
 use taskscope_session::Session;
 
-/// Name and version of the form.
-const SCHEMA: &str = "taskscope-page/1";
+/// What a page needs before it draws anything. Times are nanoseconds since the start of the trace.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-page/1")]
+pub struct Overview<'p> {
+    /// The version of taskscope.
+    pub version: &'static str,
+    /// Start of the trace on its own clock, in decimal digits.
+    pub start_ns: String,
+    /// Length of the trace.
+    pub length_ns: u64,
+    /// All states, by number.
+    pub states: Vec<StateWords>,
+    /// All processes, by number.
+    pub processes: Vec<ProcessRow>,
+    /// Tracks that are listed.
+    pub tracks: Vec<TrackRow>,
+    /// What tracks can show.
+    pub views: Vec<NameAndLabel>,
+    /// Numbers over time.
+    pub counters: Vec<NameAndLabel>,
+    /// Rows of device queues.
+    pub devices: LaneList,
+    /// The worst instance of each finding that has one.
+    pub instances: Vec<InstanceTimes>,
+    /// Body times of each task type in the order of the report's: lower limit in nanoseconds, and tasks.
+    pub histograms: &'p [Vec<(u64, u64)>],
+    /// The critical path; null where the trace has no task graph.
+    #[schemars(with = "Option<PathOfPage>")]
+    pub critical_path: &'p Value,
+    /// The clocks of the trace, in words.
+    pub clocks: &'p str,
+    /// The report; null where it is beside this document, as on the HTML page.
+    #[schemars(with = "Option<crate::Report>")]
+    pub report: Option<&'p Value>,
+    /// Data that the viewer asks for, and the HTML page has in it.
+    #[serde(flatten)]
+    pub drawn: Option<PageData>,
+}
 
-pub(super) fn json(page: &Page) -> Value {
-    let execution = &page.execution;
-    let states = State::ALL
-        .iter()
-        .map(|state| json!({ "name": state.name(), "label": state.label(), "group": state.group().name() }));
-    let ranks = &execution.communication.ranks;
-    let rank = |process: usize| ranks.get(&(process as u32)).map(|rank| rank.rank);
-    let nodes = nodes(&execution.processes);
-    let processes = execution
-        .processes
-        .iter()
-        .enumerate()
-        .map(|(index, process)| json!({ "node": nodes[index], "pid": process.pid, "cpus": process.has_cpus, "rank": rank(index) }));
-    let tracks = page.listed_tracks().into_iter().map(|track| {
-        let thread = &execution.threads[track.index()];
-        json!({
-            "track": track.0,
-            "process": thread.process.0,
-            "tid": thread.tid,
-            "name": thread.name,
-            "kind": thread.kind.name(),
-            "role": thread.role.map(RuntimeRole::name),
-            "worker": thread.worker,
-            "lost_events": thread.lost_events,
-        })
-    });
-    let views = View::ALL.iter().map(|view| json!({ "name": view.name(), "label": view.label() }));
-    let counters = CounterKind::all(page).into_iter();
-    let counters = counters.map(|kind| json!({ "name": kind.name(), "label": kind.label(page) }));
-    let instances = page.instances.iter().map(|instance| {
-        json!({
-            "finding": instance.finding,
-            "track": instance.thread.0,
-            "start": page.since_start(instance.start),
-            "end": page.since_start(instance.end),
-        })
-    });
-    json!({
-        "schema": SCHEMA,
-        "version": env!("CARGO_PKG_VERSION"),
-        "start_ns": page.start().to_string(),
-        "length_ns": page.length(),
-        "states": states.collect::<Vec<_>>(),
-        "processes": processes.collect::<Vec<_>>(),
-        "tracks": tracks.collect::<Vec<_>>(),
-        "views": views.collect::<Vec<_>>(),
-        "counters": counters.collect::<Vec<_>>(),
-        "devices": page.queues.json(),
-        "instances": instances.collect::<Vec<_>>(),
-        "histograms": page.histograms,
-        "critical_path": page.critical_path,
-        "clocks": page.clocks,
-        "report": page.report,
-    })
+/// A state.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct StateWords {
+    /// Its name.
+    pub name: Named<State>,
+    /// Its words.
+    pub label: &'static str,
+    /// Its group.
+    pub group: &'static str,
+}
+
+/// A process.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ProcessRow {
+    /// Its node.
+    pub node: String,
+    /// Its id.
+    pub pid: i64,
+    /// Whether it stands for the CPUs of a node.
+    pub cpus: bool,
+    /// Its rank; null where it has none.
+    pub rank: Option<u32>,
+}
+
+/// A track: a thread, or a CPU.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct TrackRow {
+    /// Its number.
+    pub track: u32,
+    /// The number of its process.
+    pub process: u32,
+    /// Thread id; of a CPU its physical id.
+    pub tid: i64,
+    /// The thread's name; empty for none.
+    pub name: String,
+    /// Its kind.
+    pub kind: &'static str,
+    /// The runtime's name for its role; null where not recorded.
+    pub role: Option<Named<RuntimeRole>>,
+    /// Whether it is a worker.
+    pub worker: bool,
+    /// Number of its events that were lost.
+    pub lost_events: u64,
+}
+
+/// The worst instance of a finding.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct InstanceTimes {
+    /// The finding: `F1`, …
+    pub finding: String,
+    /// The track.
+    pub track: u32,
+    /// Begin.
+    pub start: u64,
+    /// End.
+    pub end: u64,
+}
+
+impl Overview<'_> {
+    pub(super) fn of(page: &Page) -> Overview<'_> {
+        let execution = &page.execution;
+        let states = State::ALL.map(|state| StateWords {
+            name: Named(state),
+            label: state.label(),
+            group: state.group().name(),
+        });
+        let ranks = &execution.communication.ranks;
+        let processes = execution.processes.iter().zip(nodes(&execution.processes)).zip(0..);
+        let processes = processes.map(|((process, node), number)| ProcessRow {
+            node,
+            pid: process.pid,
+            cpus: process.has_cpus,
+            rank: ranks.get(&number).map(|rank| rank.rank),
+        });
+        let tracks = page.listed_tracks().into_iter().map(|track| {
+            let thread = &execution.threads[track.index()];
+            TrackRow {
+                track: track.0,
+                process: thread.process.0,
+                tid: thread.tid,
+                name: thread.name.to_string(),
+                kind: thread.kind.name(),
+                role: thread.role.map(Named),
+                worker: thread.worker,
+                lost_events: thread.lost_events,
+            }
+        });
+        let views = View::ALL
+            .map(|view| NameAndLabel { name: view.name().to_owned(), label: view.label().to_owned() });
+        let counters = CounterKind::all(page).into_iter();
+        let counters = counters.map(|kind| NameAndLabel { name: kind.name(), label: kind.label(page) });
+        let instances = page.instances.iter().map(|instance| InstanceTimes {
+            finding: instance.finding.clone(),
+            track: instance.thread.0,
+            start: page.since_start(instance.start),
+            end: page.since_start(instance.end),
+        });
+        Overview {
+            version: env!("CARGO_PKG_VERSION"),
+            start_ns: page.start().to_string(),
+            length_ns: page.length(),
+            states: states.to_vec(),
+            processes: processes.collect(),
+            tracks: tracks.collect(),
+            views: views.to_vec(),
+            counters: counters.collect(),
+            devices: page.queues.list(),
+            instances: instances.collect(),
+            histograms: &page.histograms,
+            critical_path: &page.critical_path,
+            clocks: &page.clocks,
+            report: Some(&page.report),
+            drawn: None,
+        }
+    }
+}
+
+/// The critical path of a page.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PathOfPage {
+    /// The path with its longest steps in the order of time. All steps tile its time; where only the longest are listed,
+    /// `steps_in_all` has their number.
+    Known {
+        /// The path, as section `path` has it.
+        #[serde(flatten)]
+        path: Box<CriticalPath>,
+        /// Its begin, nanoseconds of the trace's clock.
+        begin_ns: u64,
+    },
+    /// A path that was not computed.
+    Unknown {
+        /// The reason.
+        not_computed: String,
+    },
 }
 
 /// Tasks beyond which the critical path is only computed when `report --section path` asks for it.
@@ -71,19 +195,17 @@ const TASKS_OF_A_PATH: usize = 1_000_000;
 /// Steps of it that are drawn.
 const STEPS: usize = 2000;
 
-/// The critical path with its longest steps in the order of time and the time when it begins; null where there is
-/// none. All steps tile its time; where only the longest are listed, `steps_in_all` says how many there are.
-pub(super) fn critical_path(session: &Session) -> Value {
+/// The critical path; `None` where the trace has no task graph.
+pub(super) fn critical_path(session: &Session) -> Option<PathOfPage> {
     let tasks = session.execution.tasks.len();
     if tasks > TASKS_OF_A_PATH {
         let why = format!("the run has more than {} tasks", crate::format::count(TASKS_OF_A_PATH as u64));
-        return json!({ "not_computed": why });
+        return Some(PathOfPage::Unknown { not_computed: why });
     }
     let graph = if tasks > 0 { session.task_graph().ok() } else { None };
-    let Some((graph, _)) = graph else { return Value::Null };
-    let mut path = json!(crate::causes::critical_path(&graph, STEPS));
-    path["begin_ns"] = graph.range().0.into();
-    path
+    let (graph, _) = graph?;
+    let path = Box::new(crate::causes::critical_path(&graph, STEPS));
+    Some(PathOfPage::Known { path, begin_ns: graph.range().0 })
 }
 
 /// The node of each process. That of CPUs, which are of no process, is that of one that uses them.

@@ -3,7 +3,8 @@
 use super::Page;
 use super::search::Matches;
 use super::values::packed_values;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use taskscope_execution::devices::{Class, Devices, Operation};
@@ -66,6 +67,81 @@ struct Lane {
     /// The operation of each row of its values; `u32::MAX` between operations.
     operations: Vec<u32>,
     lost: Marks,
+}
+
+/// The rows of device queues as a page lists them.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LaneList {
+    /// A row for each lane.
+    pub rows: Vec<LaneRow>,
+    /// Names of operations by value.
+    pub values: Vec<(usize, String)>,
+}
+
+/// A lane of a device queue.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LaneRow {
+    /// Number of the row.
+    pub track: usize,
+    /// The queue in words, with the lane where there are several.
+    pub label: String,
+    /// The device.
+    pub group: String,
+    /// Process id; null where not known.
+    pub pid: Option<i64>,
+}
+
+/// The operations of a device queue in a range.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct QueueTimes {
+    /// The queue.
+    pub name: String,
+    /// Operations that began in the range.
+    pub operations_begun: u64,
+    /// Nanoseconds of kernels.
+    pub kernels_ns: u64,
+    /// Nanoseconds of copies and fills.
+    pub transfers_ns: u64,
+    /// Nanoseconds of other operations.
+    pub other_ns: u64,
+}
+
+/// An operation of a device queue. Times are nanoseconds since the start of the trace.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct OperationFacts {
+    /// `devices`.
+    #[schemars(extend("const" = "devices"))]
+    pub view: &'static str,
+    /// The row.
+    pub track: u32,
+    /// Begin.
+    pub start: u64,
+    /// End.
+    pub end: u64,
+    /// Its name, else its kind.
+    pub label: String,
+    /// Its kind.
+    pub kind: &'static str,
+    /// The queue.
+    pub queue: String,
+    /// The device.
+    pub device: String,
+    /// Its number in the queue.
+    pub seq: u64,
+    /// When its submission began; null where not known.
+    pub submitted: Option<u64>,
+    /// Nanoseconds from submission to begin; null where not known.
+    pub waited_ns: Option<u64>,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// The id of the thread that submitted it.
+    pub thread: i64,
+    /// That thread's track; null where it is not in the trace.
+    pub submitter: Option<usize>,
+    /// How late its record arrived, nanoseconds.
+    pub late_by_ns: u64,
+    /// What is wrong with its times.
+    pub anomalies: Vec<&'static str>,
 }
 
 /// All queues and their lanes.
@@ -148,22 +224,21 @@ impl Queues {
     }
 
     /// The rows as a page lists them.
-    pub fn json(&self) -> Value {
+    pub fn list(&self) -> LaneList {
         let rows = self.lanes.iter().enumerate().map(|(row, lane)| {
             let queue = &self.queues[lane.queue];
             let several = self.lanes.iter().filter(|other| other.queue == lane.queue).count() > 1;
             let label =
                 if several { format!("{} lane {}", queue.name, lane.lane) } else { queue.name.clone() };
-            json!({ "track": row, "label": label, "group": queue.device, "pid": queue.pid })
+            LaneRow { track: row, label, group: queue.device.clone(), pid: queue.pid }
         });
-        let labels: Vec<(usize, &String)> =
-            (1..).zip(&self.names).filter(|(_, name)| !name.is_empty()).collect();
-        json!({ "rows": rows.collect::<Vec<_>>(), "values": labels })
+        let named = (1..).zip(&self.names).filter(|(_, name)| !name.is_empty());
+        LaneList { rows: rows.collect(), values: named.map(|(value, name)| (value, name.clone())).collect() }
     }
 
     /// What each queue did in `[low, high)` of the trace's clock: its operations that began, and the time of its
     /// operations by class. Operations that overlap count each.
-    pub(super) fn in_range(&self, low: u64, high: u64) -> Value {
+    pub(super) fn in_range(&self, low: u64, high: u64) -> Vec<QueueTimes> {
         let rows = self.queues.iter().map(|queue| {
             let [mut kernels, mut transfers, mut other, mut begun] = [0_u64; 4];
             // By start: what begins later lies outside.
@@ -177,10 +252,13 @@ impl Queues {
                     Class::Other => &mut other,
                 } += ns;
             }
-            json!({
-                "name": queue.name, "operations_begun": begun,
-                "kernels_ns": kernels, "transfers_ns": transfers, "other_ns": other,
-            })
+            QueueTimes {
+                name: queue.name.clone(),
+                operations_begun: begun,
+                kernels_ns: kernels,
+                transfers_ns: transfers,
+                other_ns: other,
+            }
         });
         rows.collect()
     }
@@ -303,28 +381,29 @@ impl Lane {
 impl Page {
     /// The operation of a row of the device queues at a time, or the one after or before it, with
     /// everything that is known of it. Times are nanoseconds since the start of the trace.
-    pub fn operation(&self, row: u32, at: u64, step: Option<bool>) -> Option<Value> {
+    pub fn operation(&self, row: u32, at: u64, step: Option<bool>) -> Option<OperationFacts> {
         let (queue, found) = self.queues.find(row, self.start().checked_add(at)?, step)?;
         let as_device = Operation { kind: found.kind, anomalies: found.anomalies, ..Operation::default() };
-        let since = |at: u64| if at == 0 { Value::Null } else { self.since_start(at).into() };
-        Some(json!({
-            "view": "devices",
-            "track": row,
-            "start": self.since_start(found.start),
-            "end": self.since_start(found.end),
-            "label": queue.names.get(found.name as usize).filter(|n| !n.is_empty()).map_or(as_device.kind_name(), String::as_str),
-            "kind": as_device.kind_name(),
-            "queue": queue.name,
-            "device": queue.device,
-            "seq": found.seq,
-            "submitted": since(found.append),
-            "waited_ns": if found.append == 0 { Value::Null } else { found.start.saturating_sub(found.append).into() },
-            "bytes": found.bytes,
-            "thread": found.thread,
-            "submitter": self.thread_of(queue.pid, found.thread),
-            "late_by_ns": found.late_by,
-            "anomalies": as_device.anomaly_names().collect::<Vec<_>>(),
-        }))
+        let is_submitted = found.append > 0;
+        let name = queue.names.get(found.name as usize).filter(|name| !name.is_empty());
+        Some(OperationFacts {
+            view: "devices",
+            track: row,
+            start: self.since_start(found.start),
+            end: self.since_start(found.end),
+            label: name.map_or(as_device.kind_name(), String::as_str).to_owned(),
+            kind: as_device.kind_name(),
+            queue: queue.name.clone(),
+            device: queue.device.clone(),
+            seq: found.seq,
+            submitted: is_submitted.then(|| self.since_start(found.append)),
+            waited_ns: is_submitted.then(|| found.start.saturating_sub(found.append)),
+            bytes: found.bytes,
+            thread: found.thread,
+            submitter: self.thread_of(queue.pid, found.thread),
+            late_by_ns: found.late_by,
+            anomalies: as_device.anomaly_names().collect(),
+        })
     }
 
     /// The track of a system thread id.

@@ -2,9 +2,13 @@
 
 use super::Page;
 use super::apart::apart;
+use super::queues::QueueTimes;
+use crate::documents::Named;
+use crate::report_rows::StateTimes;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cmp::Reverse;
 use taskscope_execution::lod::CLASSES;
 use taskscope_execution::{Place, Starts, State, ThreadIndex};
@@ -14,26 +18,70 @@ const ROWS: usize = 50;
 /// Places whose names are looked up, those with most time first.
 const NAMED: usize = 1000;
 
+/// Time of some tracks in a range. Times are nanoseconds since the start of the trace; all sums are exact.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RangeTimes {
+    /// Begin of the range (included).
+    pub from: u64,
+    /// End of the range (not included).
+    pub to: u64,
+    /// Its length, nanoseconds.
+    pub wall_ns: u64,
+    /// Thread-nanoseconds by state.
+    pub states: StateTimes,
+    /// The same of each track.
+    pub threads: Vec<TrackTimes>,
+    /// The largest by state and place, 50 at most.
+    pub places: Vec<PlaceTime>,
+    /// Thread-nanoseconds at other places.
+    pub others_ns: u64,
+    /// Tasks that began in the range.
+    pub tasks_begun: usize,
+    /// Device queues.
+    pub queues: Vec<QueueTimes>,
+}
+
+/// Time of a track.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TrackTimes {
+    /// The track.
+    pub track: u32,
+    /// Nanoseconds by state.
+    pub states: StateTimes,
+}
+
+/// Time in one state at one place.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PlaceTime {
+    /// The state.
+    pub state: Named<State>,
+    /// The state in words.
+    pub label: &'static str,
+    /// The place in words; may be empty.
+    pub place: String,
+    /// Thread-nanoseconds.
+    pub ns: u64,
+    /// Sections, cut where a thread goes off the CPU.
+    pub sections: u64,
+}
+
 impl Page {
     /// Where the time of `tracks` went in `[from, to)`: by state, by thread, and by state and place; where the
     /// operating system kept a thread off its CPU, it was out of CPU, as in the report. All sums are exact. Times are nanoseconds since the start of the trace.
-    pub fn range(&self, tracks: &[ThreadIndex], from: u64, to: u64) -> Value {
+    pub fn range(&self, tracks: &[ThreadIndex], from: u64, to: u64) -> RangeTimes {
         let (low, high) = (self.start().saturating_add(from), self.start().saturating_add(to));
         let sums_of = |track: &ThreadIndex| self.timeline.sums(&self.execution, *track, low, high);
         let sums: Vec<[u64; CLASSES]> = apart(|| tracks.par_iter().map(sums_of).collect());
-        let by_state = |sums: &[u64; CLASSES]| -> Value {
-            let rows = State::ALL.iter().map(|s| (s.name().to_string(), sums[*s as usize]));
-            Value::Object(rows.filter(|(_, ns)| *ns > 0).map(|(name, ns)| (name, ns.into())).collect())
+        let by_state = |sums: &[u64; CLASSES]| -> StateTimes {
+            let rows = State::ALL.iter().map(|state| (Named(*state), sums[*state as usize]));
+            rows.filter(|(_, ns)| *ns > 0).collect()
         };
         let mut total = [0_u64; CLASSES];
         for row in &sums {
             total.iter_mut().zip(row).for_each(|(total, ns)| *total += ns);
         }
-        let threads: Vec<Value> = tracks
-            .iter()
-            .zip(&sums)
-            .map(|(track, row)| json!({ "track": track.0, "states": by_state(row) }))
-            .collect();
+        let threads = tracks.iter().zip(&sums);
+        let threads = threads.map(|(track, row)| TrackTimes { track: track.0, states: by_state(row) });
         let mut places: Vec<((State, Place), (u64, u64))> =
             self.places_in(tracks, low, high).into_iter().collect();
         places.sort_by_key(|(key, (ns, _))| (Reverse(*ns), *key));
@@ -52,20 +100,24 @@ impl Page {
         shown.sort_by(|(a, (a_ns, _)), (b, (b_ns, _))| (Reverse(a_ns), a).cmp(&(Reverse(b_ns), b)));
         shown.truncate(ROWS);
         let others_ns = all_ns - shown.iter().map(|(_, (ns, _))| ns).sum::<u64>();
-        let rows = shown.iter().map(|((state, place), (ns, sections))| {
-            json!({ "state": state.name(), "label": state.label(), "place": place, "ns": ns, "sections": sections })
+        let rows = shown.into_iter().map(|((state, place), (ns, sections))| PlaceTime {
+            state: Named(state),
+            label: state.label(),
+            place,
+            ns,
+            sections,
         });
-        json!({
-            "from": from,
-            "to": to,
-            "wall_ns": to.saturating_sub(from),
-            "states": by_state(&total),
-            "threads": threads,
-            "places": rows.collect::<Vec<_>>(),
-            "others_ns": others_ns,
-            "tasks_begun": self.tasks_begun(low, high),
-            "queues": self.queues.in_range(low, high),
-        })
+        RangeTimes {
+            from,
+            to,
+            wall_ns: to.saturating_sub(from),
+            states: by_state(&total),
+            threads: threads.collect(),
+            places: rows.collect(),
+            others_ns,
+            tasks_begun: self.tasks_begun(low, high),
+            queues: self.queues.in_range(low, high),
+        }
     }
 
     /// Nanoseconds and pieces by state and place: sections, cut where a thread goes off the CPU and comes back.

@@ -1,11 +1,13 @@
 //! From one section to the next whose name matches.
 
 use super::Page;
-use super::queues::Queues;
+use super::queues::{OperationFacts, Queues};
+use super::sections::SectionFacts;
 use super::tasks::TaskQuery;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::sync::{Arc, OnceLock, PoisonError};
 use taskscope_cause::Group;
 use taskscope_execution::filter::{self, Fields, Filter, Kind, Record, SIGNED, UNSIGNED};
@@ -13,6 +15,26 @@ use taskscope_execution::lod::{Flags, Marks};
 use taskscope_execution::{
     GapIndex, Place, Section, SiteIndex, Span, Starts, State, TaskIndex, ThreadIndex, TypeIndex,
 };
+
+/// What a search finds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Found {
+    /// A section of a track.
+    Section(Box<SectionFacts>),
+    /// An operation of a device queue.
+    Operation(Box<OperationFacts>),
+}
+
+impl Found {
+    /// Begin, nanoseconds since the start of the trace.
+    pub fn start(&self) -> u64 {
+        match self {
+            Found::Section(section) => section.start,
+            Found::Operation(operation) => operation.start,
+        }
+    }
+}
 
 /// Which way to look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -192,7 +214,7 @@ impl Page {
     /// place has `text` in its words, in lower or upper case; `task 123` and `task 123 of rank 1` find the
     /// tasks of that number, and a filter
     /// (`state=barrier and duration>1ms`) what passes it.
-    pub fn search(&self, text: &str, from: impl Into<Position>, direction: Direction) -> Option<Value> {
+    pub fn search(&self, text: &str, from: impl Into<Position>, direction: Direction) -> Option<Found> {
         let from = from.into();
         let at = from.at;
         let pattern = self.pattern(text);
@@ -229,10 +251,11 @@ impl Page {
         let (_, track, row) = if direction.is_later() { found.min() } else { found.max() }
             .map_or((0, ThreadIndex::NONE, 0), |found| found);
         let section = (track.is_some())
-            .then(|| self.section(track, self.execution.threads[track.index()].track.span(row)));
+            .then(|| self.section(track, self.execution.threads[track.index()].track.span(row)))
+            .map(|section| Found::Section(Box::new(section)));
         // The nearer of the two; of those that start together the section comes first.
-        let distance = |found: &Value| found["start"].as_u64().unwrap_or(u64::MAX).abs_diff(time);
-        let section_wins = |(section, operation): (&Value, &Value)| match direction.is_later() {
+        let distance = |found: &Found| found.start().abs_diff(time);
+        let section_wins = |(section, operation): (&Found, &Found)| match direction.is_later() {
             true => distance(section) <= distance(operation),
             false => distance(section) < distance(operation),
         };
@@ -241,7 +264,7 @@ impl Page {
     }
 
     /// The nearest operation of a device queue whose name has the text.
-    fn search_operations(&self, text: &str, from: Position, direction: Direction) -> Option<Value> {
+    fn search_operations(&self, text: &str, from: Position, direction: Direction) -> Option<Found> {
         let later = direction.is_later();
         let at = match direction {
             Direction::First => 0,
@@ -254,7 +277,8 @@ impl Page {
             Some((start, row))
         });
         let (start, row) = if later { found.min() } else { found.max() }?;
-        self.operation(row, start.saturating_sub(self.start()), None)
+        let operation = self.operation(row, start.saturating_sub(self.start()), None)?;
+        Some(Found::Operation(Box::new(operation)))
     }
 
     /// What is wrong with a text that is meant as a filter; nothing where it is one, or words.

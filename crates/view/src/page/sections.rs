@@ -1,24 +1,174 @@
 //! One section in full: what it was, what it waited for, who made it wait.
 
 use super::Page;
-use serde_json::{Map, Value, json};
+use super::tasks::TaskReference;
+use crate::documents::Named;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use taskscope_execution::messages::Call;
 use taskscope_execution::{
     Group, Hold, Holders, NO_NUMBER, NO_TIME, OsSource, Place, RegionIndex, Span, State, ThreadIndex,
 };
 
+/// A section of a track, with everything that is known of it. Times are nanoseconds since the start of the trace.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SectionFacts {
+    /// The track.
+    pub track: u32,
+    /// Begin.
+    pub start: u64,
+    /// End.
+    pub end: u64,
+    /// The state.
+    pub state: Named<State>,
+    /// The state in words.
+    pub label: &'static str,
+    /// The state's group.
+    pub group: &'static str,
+    /// The place in words; may be empty.
+    pub place: String,
+    /// File and line of the place; null where not known.
+    pub line: Option<String>,
+    /// The task's number in its process; null for none.
+    pub task: Option<u64>,
+    /// The task.
+    pub task_ref: Option<TaskReference>,
+    /// The task's type; only in a task.
+    #[serde(flatten)]
+    pub task_type: Option<TypeWords>,
+    /// The recorder's number of the region.
+    pub region: Option<u64>,
+    /// The region in words.
+    pub region_name: Option<String>,
+    /// What is waited for; only of waits for an object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// What the waiting was due to.
+    #[serde(flatten)]
+    pub reason: WaitReason,
+    /// Length from which a wait of this state counts as long, nanoseconds; only of waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long_from_ns: Option<u64>,
+    /// Nanoseconds off the CPU; only where there are some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub off_cpu_ns: Option<u64>,
+    /// Whether they are estimated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub off_cpu_estimated: Option<bool>,
+    /// Events lost in it; only where some were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_events: Option<u64>,
+    /// Why it is uncertain; only where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncertain: Option<&'static str>,
+}
+
+/// A task type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct TypeWords {
+    /// Its name.
+    pub task_type: String,
+    /// File and line; empty where not known.
+    pub task_line: String,
+}
+
+/// What the waiting of a section was due to; the keys of its kind of waiting alone are present.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct WaitReason {
+    /// The call of a communication library; null where its function is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<Option<&'static str>>,
+    /// The process that the call waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<PeerFacts>,
+    /// Holders of a lock while it was waited for, the longest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holders: Option<Vec<HolderFacts>>,
+    /// What other workers of the process worked on meanwhile, the longest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub culprits: Option<Vec<WorkMeanwhile>>,
+    /// Workers of the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// The work that ended last before the wait did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_last: Option<EndedLast>,
+}
+
+/// A process that a call waited for.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PeerFacts {
+    /// The kind of waiting.
+    pub kind: &'static str,
+    /// Nanoseconds.
+    pub ns: u64,
+    /// Its rank; null where not known.
+    pub rank: Option<u32>,
+    /// Its process id.
+    pub pid: Option<i64>,
+}
+
+/// A holder of a lock.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HolderFacts {
+    /// Its track.
+    pub track: u32,
+    /// Nanoseconds that were waited for it.
+    pub ns: u64,
+    /// The place that took the lock.
+    pub place: String,
+    /// When it took it.
+    pub start: u64,
+    /// When it released it.
+    pub end: u64,
+    /// Its task's number in its process.
+    pub task: Option<u64>,
+    /// Its task in words.
+    pub task_name: Option<String>,
+}
+
+/// Work of other workers while one waited.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct WorkMeanwhile {
+    /// The state in words.
+    pub state: &'static str,
+    /// The place in words.
+    pub place: String,
+    /// Nanoseconds of useful work.
+    pub useful_ns: u64,
+    /// Number of threads.
+    pub threads: u32,
+}
+
+/// The work that ended last before a wait did.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct EndedLast {
+    /// Its track.
+    pub track: u32,
+    /// When it ended.
+    pub end: u64,
+    /// The state in words.
+    pub state: &'static str,
+    /// The place in words.
+    pub place: String,
+    /// Its task's number in its process.
+    pub task: Option<u64>,
+    /// Its task in words.
+    pub task_name: Option<String>,
+}
+
 impl Page {
     /// The section of a track at a time, with everything that is known of it; `None` where the track
     /// has nothing.
-    pub fn section_at(&self, track: ThreadIndex, at: u64) -> Option<Value> {
+    pub fn section_at(&self, track: ThreadIndex, at: u64) -> Option<SectionFacts> {
         let thread = self.execution.threads.get(track.index())?;
         let row = thread.track.row_at(self.start().checked_add(at)?)?;
         Some(self.section(track, thread.track.span(row)))
     }
 
     /// The section after (or before) the one at a time on the same track.
-    pub fn neighbour(&self, track: ThreadIndex, at: u64, later: bool) -> Option<Value> {
+    pub fn neighbour(&self, track: ThreadIndex, at: u64, later: bool) -> Option<SectionFacts> {
         let thread = self.execution.threads.get(track.index())?;
         let at = self.start().checked_add(at)?;
         let row = match thread.track.row_at(at) {
@@ -36,62 +186,61 @@ impl Page {
         (row < thread.track.len()).then(|| self.section(track, thread.track.span(row)))
     }
 
-    pub(super) fn section(&self, track: ThreadIndex, span: Span) -> Value {
+    pub(super) fn section(&self, track: ThreadIndex, span: Span) -> SectionFacts {
         let section = span.section;
         let place = self.place_words(section.state, section.place);
-        let mut row = Map::new();
-        row.insert("track".into(), track.0.into());
-        row.insert("start".into(), self.since_start(span.start).into());
-        row.insert("end".into(), self.since_start(span.end).into());
-        row.insert("state".into(), section.state.name().into());
-        row.insert("label".into(), section.state.label().into());
-        row.insert("group".into(), section.state.group().name().into());
-        row.insert("place".into(), place.into());
-        let line = self.names.ask(move |places| places.line(places.site_of(section.place)));
-        row.insert("line".into(), line.into());
-        row.insert("task".into(), self.execution.tasks.number(section.task).into());
-        row.insert("task_ref".into(), self.task_reference(section.task));
-        if let Some(ty) = self.execution.tasks.ty.get(section.task.index()).copied() {
-            let (name, line) = self.names.ask(move |places| {
-                (places.type_name(ty), places.line(places.type_site(ty)).unwrap_or_default())
-            });
-            row.insert("task_type".into(), name.into());
-            row.insert("task_line".into(), line.into());
-        }
-        row.insert("region".into(), self.region_number(section.region).into());
-        row.insert("region_name".into(), self.region_name(section.region).into());
-        if section.object.is_some() {
-            let object = section.object;
-            row.insert("object".into(), self.names.ask(move |places| places.object_name(object)).into());
-        }
-        match section.state.group() {
-            _ if section.state == State::Communication && self.add_peer(&mut row, track, span) => {}
-            Group::Mutex => self.add_holders(&mut row, track, &span),
-            Group::Sync | Group::Idle => self.add_workers_meanwhile(&mut row, track, span),
-            _ => {}
-        }
-        if let Some(long) = self.timeline.long_wait_ns(section.state) {
-            row.insert("long_from_ns".into(), long.into());
-        }
+        let task_type = self.execution.tasks.ty.get(section.task.index()).copied().map(|ty| {
+            self.names.ask(move |places| TypeWords {
+                task_type: places.type_name(ty),
+                task_line: places.line(places.type_site(ty)).unwrap_or_default(),
+            })
+        });
+        let object = section.object;
         let off = self.timeline.off_cpu_ns(&self.execution, track, span.start, span.end);
-        if off > 0 {
-            let estimated = self.execution.threads[track.index()].os_source == OsSource::Estimated;
-            row.insert("off_cpu_ns".into(), off.into());
-            row.insert("off_cpu_estimated".into(), estimated.into());
-        }
+        let is_estimated = || self.execution.threads[track.index()].os_source == OsSource::Estimated;
         let overlaps = |start: u64, end: u64| start < span.end && end.max(start + 1) > span.start;
         let losses = self.execution.losses.iter();
         let losses = losses.filter(|loss| loss.thread == track && overlaps(loss.start, loss.end));
         let lost: u64 = losses.map(|loss| loss.events).sum();
-        if lost > 0 {
-            row.insert("lost_events".into(), lost.into());
+        let mut doubts = self.execution.uncertain.iter();
+        let doubt = doubts.find(|part| part.thread == track && overlaps(part.start, part.end));
+        SectionFacts {
+            track: track.0,
+            start: self.since_start(span.start),
+            end: self.since_start(span.end),
+            state: Named(section.state),
+            label: section.state.label(),
+            group: section.state.group().name(),
+            place,
+            line: self.names.ask(move |places| places.line(places.site_of(section.place))),
+            task: self.execution.tasks.number(section.task),
+            task_ref: self.task_reference(section.task),
+            task_type,
+            region: self.region_number(section.region),
+            region_name: self.region_name(section.region),
+            object: object.is_some().then(|| self.names.ask(move |places| places.object_name(object))),
+            reason: self.wait_reason(track, span),
+            long_from_ns: self.timeline.long_wait_ns(section.state),
+            off_cpu_ns: (off > 0).then_some(off),
+            off_cpu_estimated: (off > 0).then(is_estimated),
+            lost_events: (lost > 0).then_some(lost),
+            uncertain: doubt.map(|part| part.doubt.name()),
         }
-        let doubts = self.execution.uncertain.iter();
-        let mut doubts = doubts.filter(|part| part.thread == track && overlaps(part.start, part.end));
-        if let Some(part) = doubts.next() {
-            row.insert("uncertain".into(), part.doubt.name().into());
+    }
+
+    /// What the waiting of a section was due to.
+    fn wait_reason(&self, track: ThreadIndex, span: Span) -> WaitReason {
+        let state = span.section.state;
+        if state == State::Communication
+            && let Some(reason) = self.peer(track, span)
+        {
+            return reason;
         }
-        Value::Object(row)
+        match state.group() {
+            Group::Mutex => WaitReason { holders: Some(self.holders(track, &span)), ..WaitReason::default() },
+            Group::Sync | Group::Idle => self.workers_meanwhile(track, span),
+            _ => WaitReason::default(),
+        }
     }
 
     pub(super) fn place_words(&self, state: State, place: Place) -> String {
@@ -99,7 +248,7 @@ impl Page {
     }
 
     /// Who held or handed over what a section waited for, and for how long of it.
-    fn add_holders(&self, row: &mut Map<String, Value>, track: ThreadIndex, wait: &Span) {
+    fn holders(&self, track: ThreadIndex, wait: &Span) -> Vec<HolderFacts> {
         let object = wait.section.object;
         let holders = Holders::of(self.execution.holds.iter().filter(|hold| hold.object == object));
         let mut rows: Vec<(u64, Hold)> = Vec::new();
@@ -111,40 +260,38 @@ impl Page {
             }
         });
         rows.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
-        let rows = rows.into_iter().take(8).map(|(ns, hold)| {
-            json!({
-                "track": hold.thread.0, "ns": ns,
-                "place": self.place_words(State::LockWait, Place::site(hold.site)),
-                "start": self.since_start(hold.start), "end": self.since_start(hold.end),
-                "task": self.execution.tasks.number(hold.task),
-                "task_name": self.task_name(hold.task),
-            })
+        let rows = rows.into_iter().take(8).map(|(ns, hold)| HolderFacts {
+            track: hold.thread.0,
+            ns,
+            place: self.place_words(State::LockWait, Place::site(hold.site)),
+            start: self.since_start(hold.start),
+            end: self.since_start(hold.end),
+            task: self.execution.tasks.number(hold.task),
+            task_name: self.task_name(hold.task),
         });
-        row.insert("holders".into(), rows.collect());
+        rows.collect()
     }
 
-    /// Whom a call of a communication library waited for; false where no call is known.
-    fn add_peer(&self, row: &mut Map<String, Value>, track: ThreadIndex, span: Span) -> bool {
+    /// Whom a call of a communication library waited for; `None` where no call is known.
+    fn peer(&self, track: ThreadIndex, span: Span) -> Option<WaitReason> {
         let communication = &self.execution.communication;
         let covers = |call: &&Call| call.thread == track && call.start <= span.start && call.end >= span.end;
-        let Some(call) = communication.calls.iter().rfind(covers) else { return false };
-        row.insert("call".into(), call.function_name().into());
-        if let Some(wait) = call.wait.filter(|wait| wait.until > span.start) {
+        let call = communication.calls.iter().rfind(covers)?;
+        let peer = call.wait.filter(|wait| wait.until > span.start).map(|wait| {
             let process = self.execution.processes.get(wait.culprit.index());
-            let value = json!({
-                "kind": wait.kind.name(),
-                "ns": wait.until.min(span.end) - span.start,
-                "rank": communication.ranks.get(&wait.culprit.0).map(|rank| rank.rank),
-                "pid": process.map(|process| process.pid),
-            });
-            row.insert("peer".into(), value);
-        }
-        true
+            PeerFacts {
+                kind: wait.kind.name(),
+                ns: wait.until.min(span.end) - span.start,
+                rank: communication.ranks.get(&wait.culprit.0).map(|rank| rank.rank),
+                pid: process.map(|process| process.pid),
+            }
+        });
+        Some(WaitReason { call: Some(call.function_name()), peer, ..WaitReason::default() })
     }
 
     /// What the other workers of the process did while this one waited: those that worked are to
     /// blame; and what ended last before the wait did.
-    fn add_workers_meanwhile(&self, row: &mut Map<String, Value>, track: ThreadIndex, span: Span) {
+    fn workers_meanwhile(&self, track: ThreadIndex, span: Span) -> WaitReason {
         let process = self.execution.threads[track.index()].process;
         let mut busy: BTreeMap<(State, Place), (u64, u32)> = BTreeMap::new();
         let mut released: Option<(u64, ThreadIndex, Span)> = None;
@@ -175,20 +322,25 @@ impl Page {
         }
         let mut busy: Vec<_> = busy.into_iter().collect();
         busy.sort_by_key(|(_, (ns, _))| std::cmp::Reverse(*ns));
-        let culprits = busy.into_iter().take(4).map(|((state, place), (ns, threads))| {
-            json!({ "state": state.label(), "place": self.place_words(state, place), "useful_ns": ns, "threads": threads })
+        let culprits = busy.into_iter().take(4).map(|((state, place), (ns, threads))| WorkMeanwhile {
+            state: state.label(),
+            place: self.place_words(state, place),
+            useful_ns: ns,
+            threads,
         });
-        row.insert("culprits".into(), culprits.collect());
-        row.insert("workers".into(), workers.into());
-        if let Some((end, thread, last)) = released {
-            let value = json!({
-                "track": thread.0, "end": self.since_start(end),
-                "state": last.section.state.label(),
-                "place": self.place_words(last.section.state, last.section.place),
-                "task": self.execution.tasks.number(last.section.task),
-                "task_name": self.task_name(last.section.task),
-            });
-            row.insert("ended_last".into(), value);
+        let ended_last = released.map(|(end, thread, last)| EndedLast {
+            track: thread.0,
+            end: self.since_start(end),
+            state: last.section.state.label(),
+            place: self.place_words(last.section.state, last.section.place),
+            task: self.execution.tasks.number(last.section.task),
+            task_name: self.task_name(last.section.task),
+        });
+        WaitReason {
+            culprits: Some(culprits.collect()),
+            workers: Some(workers),
+            ended_last,
+            ..WaitReason::default()
         }
     }
 
@@ -209,7 +361,8 @@ impl Page {
         })
     }
 
-    pub(super) fn time_or_null(&self, at: u64) -> Value {
-        if at == NO_TIME { Value::Null } else { self.since_start(at).into() }
+    /// A time since the start of the trace, where it is known.
+    pub(super) fn known_time(&self, at: u64) -> Option<u64> {
+        (at != NO_TIME).then(|| self.since_start(at))
     }
 }

@@ -1,9 +1,46 @@
 //! Rows of what instrumented threads or tasks show, in any of the behaviours.
 
 use super::Page;
-use serde_json::{Value, json};
+use super::values::{ValueFacts, ViewRow};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::sync::Arc;
 use taskscope_session::instrumentation::{Behaviour, By, DrawnName, DrawnView, Views};
+
+/// What can be shown of a program's instrumentation; nothing where it has none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ShownList {
+    /// What can be shown.
+    pub what: Vec<NameAndLabel>,
+    /// Of whom: threads, tasks.
+    pub per: Vec<&'static str>,
+    /// What a switch of tasks may look like.
+    pub behaviours: Vec<&'static str>,
+}
+
+/// A name in addresses and its words.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct NameAndLabel {
+    /// The name in addresses.
+    pub name: String,
+    /// The words for a person.
+    pub label: String,
+}
+
+/// A view of a program's instrumentation.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ShownView {
+    /// Its name.
+    pub name: String,
+    /// Its rows.
+    pub rows: Vec<ViewRow>,
+    /// Words of values.
+    pub values: Vec<(i64, String)>,
+    /// Tasks without a row.
+    pub tasks_left_out: u64,
+    /// Whether it ends before the trace does.
+    pub is_cut: bool,
+}
 
 impl Page {
     /// The views of the trace's instrumentation; `None` where there is no trace to play.
@@ -17,46 +54,45 @@ impl Page {
     }
 
     /// What can be shown of whom in which behaviour; nothing where the program tells nothing of itself.
-    pub fn shown_json(&self) -> Value {
+    pub fn shown_list(&self) -> ShownList {
         let views = self.shown_views().filter(|views| views.is_told());
-        let Some(views) = views else { return json!({ "what": [], "per": [], "behaviours": [] }) };
-        let drawn = views.drawn();
-        let what = drawn.iter().map(|(what, label)| json!({ "name": what.to_string(), "label": label }));
+        let Some(views) = views else { return ShownList::default() };
+        let what = views.drawn().into_iter();
+        let what = what.map(|(what, label)| NameAndLabel { name: what.to_string(), label });
         let behaviours = Behaviour::ALL.iter().filter(|behaviour| **behaviour != Behaviour::Raw);
-        json!({
-            "what": what.collect::<Vec<_>>(),
-            "per": By::ALL.map(By::name),
-            "behaviours": behaviours.map(|behaviour| behaviour.name()).collect::<Vec<_>>(),
-        })
+        ShownList {
+            what: what.collect(),
+            per: By::ALL.map(By::name).to_vec(),
+            behaviours: behaviours.map(|behaviour| behaviour.name()).collect(),
+        }
     }
 
     /// The rows of a view and the words of its values.
-    pub fn shown_view_json(&self, name: DrawnName) -> Option<Value> {
+    pub fn shown_view_facts(&self, name: DrawnName) -> Option<ShownView> {
         let view = self.shown_view(name)?;
         let streams = self.shown_views()?.trace().streams();
         let rows = view.rows.iter().enumerate().map(|(number, row)| {
             let stream = row.stream.and_then(|stream| streams.get(stream));
             let thread = stream.and_then(|stream| self.tracks_by_stream.get(&stream.relative_path));
-            json!({ "track": number, "label": row.label, "thread": thread })
+            ViewRow { track: number, label: row.label.clone(), thread: thread.copied() }
         });
-        Some(json!({
-            "name": name.to_string(),
-            "rows": rows.collect::<Vec<_>>(),
-            "values": view.kept.labels,
-            "tasks_left_out": view.tasks_left_out,
-            "is_cut": view.is_cut,
-        }))
+        Some(ShownView {
+            name: name.to_string(),
+            rows: rows.collect(),
+            values: view.kept.labels.clone(),
+            tasks_left_out: view.tasks_left_out,
+            is_cut: view.is_cut,
+        })
     }
 
     /// What a row shows at a time, or after or before what it shows then. Times are nanoseconds since the start
     /// of the trace.
-    pub fn shown_at(&self, name: DrawnName, row: u32, at: u64, step: Option<bool>) -> Option<Value> {
+    pub fn shown_at(&self, name: DrawnName, row: u32, at: u64, step: Option<bool>) -> Option<ValueFacts> {
         let view = self.shown_view(name)?;
-        let mut found = self.value_of(&view.kept, row, at, step)?;
-        let value = found["value"].as_u64().unwrap_or(0);
+        let found = self.value_of(&view.kept, row, at, step)?;
+        let value = u64::try_from(found.value).unwrap_or(0);
         let word = value.checked_sub(1).and_then(|value| view.words.get(value as usize));
-        found["label"] = word.map_or("nothing", String::as_str).into();
-        found["view"] = name.to_string().into();
-        Some(found)
+        let label = word.map_or("nothing", String::as_str).to_owned();
+        Some(ValueFacts { label: Some(label), view: name.to_string(), ..found })
     }
 }

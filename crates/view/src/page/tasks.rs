@@ -2,7 +2,8 @@
 
 use super::{Page, Predecessor};
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use taskscope_execution::{NO_TIME, Place, State, TaskIndex, TaskStatus, ThreadIndex};
 
 /// Edges that are listed at most; the rest is counted.
@@ -18,6 +19,85 @@ pub struct TaskQuery {
     pub pid: Option<i64>,
     /// When it was created, or, where that is not known, when it began: nanoseconds since the start of the trace.
     pub at: Option<u64>,
+}
+
+/// A task in words, and how to ask for it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TaskReference {
+    /// The task in words.
+    pub name: String,
+    /// Its number in its process, in decimal digits, as scripts have no integers of 64 bits; null for none.
+    pub number: Option<String>,
+    /// Process id.
+    pub pid: Option<i64>,
+    /// When it was created, else when it began; nanoseconds since the start of the trace.
+    pub at: Option<u64>,
+}
+
+/// A task. Times are nanoseconds since the start of the trace, null where not known.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TaskFacts {
+    /// Its number in its process; null for none.
+    pub task: Option<u64>,
+    /// The task.
+    pub task_ref: Option<TaskReference>,
+    /// Other tasks of the number, 64 at most.
+    pub others: Vec<Option<TaskReference>>,
+    /// How many there are.
+    pub others_count: usize,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// The line of its type; empty where not known.
+    pub line: String,
+    /// Its status at the end of the trace.
+    pub status: &'static str,
+    /// When it was created.
+    pub created: Option<u64>,
+    /// When it began.
+    pub began: Option<u64>,
+    /// When it ended.
+    pub ended: Option<u64>,
+    /// The track of the thread that created it.
+    pub creator: Option<u32>,
+    /// The track of the thread that ran it.
+    pub runner: Option<u32>,
+    /// The number of its parent.
+    pub parent: Option<u64>,
+    /// Its parent.
+    pub parent_ref: Option<TaskReference>,
+    /// What its creator was in, in words.
+    pub created_in: Option<String>,
+    /// Tasks that it depended on, 64 at most.
+    pub predecessors: Vec<TaskEdge>,
+    /// How many there are.
+    pub predecessors_count: usize,
+    /// Tasks that depended on it, 64 at most.
+    pub successors: Vec<TaskEdge>,
+    /// How many there are.
+    pub successors_count: usize,
+    /// The predecessor that ended last.
+    pub critical_predecessor: Option<TaskEdge>,
+}
+
+/// A task that another one depends on, or that depends on it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TaskEdge {
+    /// Its number in its process.
+    pub task: Option<u64>,
+    /// The task.
+    pub task_ref: Option<TaskReference>,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// The address of the dependence, hexadecimal.
+    pub address: String,
+    /// The track of the thread that ran it.
+    pub runner: Option<u32>,
+    /// When it began.
+    pub began: Option<u64>,
+    /// When it ended.
+    pub ended: Option<u64>,
 }
 
 impl Page {
@@ -49,22 +129,21 @@ impl Page {
         task.is_some().then(|| self.execution.task_name(task))
     }
 
-    /// A task in words, and the [`TaskQuery`] that means it; null for none.
-    pub(super) fn task_reference(&self, task: TaskIndex) -> Value {
-        let Some(name) = self.task_name(task) else { return Value::Null };
+    /// A task in words, and the [`TaskQuery`] that means it.
+    pub(super) fn task_reference(&self, task: TaskIndex) -> Option<TaskReference> {
+        let name = self.task_name(task)?;
         let process = self.execution.process_of_task(task);
         let process = process.and_then(|process| self.execution.processes.get(process.index()));
-        json!({
-            "name": name,
-            // Scripts have no integers of 64 bits.
-            "number": self.execution.tasks.number(task).map(|number| number.to_string()),
-            "pid": process.map(|process| process.pid),
-            "at": self.task_at(task),
+        Some(TaskReference {
+            name,
+            number: self.execution.tasks.number(task).map(|number| number.to_string()),
+            pid: process.map(|process| process.pid),
+            at: self.task_at(task),
         })
     }
 
     /// Everything that is known of a task; `None` where there is no such row.
-    pub fn task(&self, task: TaskIndex) -> Option<Value> {
+    pub fn task(&self, task: TaskIndex) -> Option<TaskFacts> {
         let tasks = &self.execution.tasks;
         let row = task.index();
         let ty = *tasks.ty.get(row)?;
@@ -87,46 +166,46 @@ impl Page {
         let same = TaskQuery { number: tasks.number(task), ..TaskQuery::default() };
         let same = if same.number.is_some() { self.find_tasks(&same) } else { Vec::new() };
         let others = same.iter().filter(|other| **other != task);
-        let edges = |edges: &[Predecessor]| -> Vec<Value> {
+        let edges = |edges: &[Predecessor]| -> Vec<TaskEdge> {
             edges.iter().take(EDGES).map(|edge| self.task_edge(*edge)).collect()
         };
-        Some(json!({
-            "task": tasks.number(task),
-            "task_ref": self.task_reference(task),
-            "others": others.take(EDGES).map(|other| self.task_reference(*other)).collect::<Vec<_>>(),
-            "others_count": same.len().saturating_sub(1),
-            "type": name,
-            "line": site,
-            "status": status,
-            "created": self.time_or_null(tasks.created[row]),
-            "began": self.time_or_null(tasks.began[row]),
-            "ended": self.time_or_null(tasks.ended[row]),
-            "creator": thread(tasks.creator[row]),
-            "runner": thread(tasks.runner[row]),
-            "parent": tasks.number(parent),
-            "parent_ref": self.task_reference(parent),
-            "created_in": self.created_in(task),
-            "predecessors": edges(&predecessors),
-            "predecessors_count": predecessors.len(),
-            "successors": edges(&successors),
-            "successors_count": successors.len(),
-            "critical_predecessor": critical.map(|edge| self.task_edge(edge)),
-        }))
+        Some(TaskFacts {
+            task: tasks.number(task),
+            task_ref: self.task_reference(task),
+            others: others.take(EDGES).map(|other| self.task_reference(*other)).collect(),
+            others_count: same.len().saturating_sub(1),
+            ty: name,
+            line: site,
+            status,
+            created: self.known_time(tasks.created[row]),
+            began: self.known_time(tasks.began[row]),
+            ended: self.known_time(tasks.ended[row]),
+            creator: thread(tasks.creator[row]),
+            runner: thread(tasks.runner[row]),
+            parent: tasks.number(parent),
+            parent_ref: self.task_reference(parent),
+            created_in: self.created_in(task),
+            predecessors: edges(&predecessors),
+            predecessors_count: predecessors.len(),
+            successors: edges(&successors),
+            successors_count: successors.len(),
+            critical_predecessor: critical.map(|edge| self.task_edge(edge)),
+        })
     }
 
-    fn task_edge(&self, edge: Predecessor) -> Value {
+    fn task_edge(&self, edge: Predecessor) -> TaskEdge {
         let tasks = &self.execution.tasks;
         let row = edge.task.index();
         let ty = tasks.ty[row];
-        json!({
-            "task": tasks.number(edge.task),
-            "task_ref": self.task_reference(edge.task),
-            "type": self.names.ask(move |places| places.type_name(ty)),
-            "address": format!("{:#x}", edge.address),
-            "runner": if tasks.runner[row].is_some() { Some(tasks.runner[row].0) } else { None },
-            "began": self.time_or_null(tasks.began[row]),
-            "ended": self.time_or_null(tasks.ended[row]),
-        })
+        TaskEdge {
+            task: tasks.number(edge.task),
+            task_ref: self.task_reference(edge.task),
+            ty: self.names.ask(move |places| places.type_name(ty)),
+            address: format!("{:#x}", edge.address),
+            runner: tasks.runner[row].is_some().then_some(tasks.runner[row].0),
+            began: self.known_time(tasks.began[row]),
+            ended: self.known_time(tasks.ended[row]),
+        }
     }
 
     /// What the creator was in when it created the task.

@@ -4,7 +4,6 @@ use super::Page;
 use super::apart::apart;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::sync::OnceLock;
 use taskscope_execution::lod::{FlagRules, Pyramid, Steps, Window};
@@ -175,13 +174,13 @@ impl Page {
     }
 
     /// Names of the rows by task type.
-    pub fn type_rows_json(&self) -> Value {
+    pub fn type_labels(&self) -> Vec<String> {
         let rows = self.type_rows();
         let mut labels = rows.labels.clone();
         if rows.others {
             labels.push("all other types".to_string());
         }
-        json!(labels)
+        labels
     }
 
     /// How many threads run each type on average in every bucket: `[bucket][type]`, little-endian 32-bit floats.

@@ -3,7 +3,8 @@
 use super::Page;
 use super::rows::packed;
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::sync::Arc;
 use taskscope_execution::ThreadIndex;
 use taskscope_execution::lod::{Bucket, Values, Window};
@@ -79,6 +80,72 @@ fn small(value: i64) -> u32 {
     }
 }
 
+/// The views that the models of a trace have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ModelFamilies {
+    /// By what their rows are.
+    pub families: Vec<ModelFamily>,
+}
+
+/// Views with the same rows.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ModelFamily {
+    /// The family's name.
+    pub family: &'static str,
+    /// Its rows in words.
+    pub label: &'static str,
+    /// The rows.
+    pub rows: Vec<ViewRow>,
+    /// The views.
+    pub types: Vec<ModelView>,
+}
+
+/// A row of a view.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ViewRow {
+    /// Its number.
+    pub track: usize,
+    /// The row in words.
+    pub label: String,
+    /// The track of its thread; null where it is of none.
+    pub thread: Option<usize>,
+}
+
+/// A view of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ModelView {
+    /// Its name.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// Words of values, as far as they are known.
+    pub values: Vec<(i64, String)>,
+}
+
+/// What a row of a view shows. Times are nanoseconds since the start of the trace.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ValueFacts {
+    /// The row.
+    pub track: u32,
+    /// Begin.
+    pub start: u64,
+    /// End.
+    pub end: u64,
+    /// The value.
+    pub value: i64,
+    /// Its words; null where it has none.
+    pub label: Option<String>,
+    /// The view's title.
+    pub title: String,
+    /// Whether it is uncertain.
+    pub uncertain: bool,
+    /// The view's name.
+    pub view: String,
+    /// The track of the row's thread, null where it is of none; only of models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<Option<u32>>,
+}
+
 impl Page {
     /// The views of the trace's models; `None` where there is no trace to play.
     pub fn models(&self) -> Option<&Arc<ModelViews>> {
@@ -96,15 +163,15 @@ impl Page {
     }
 
     /// Which views the models have: families with their rows, and types.
-    pub fn models_json(&self) -> Value {
-        let Some(models) = self.models() else { return json!({ "families": [] }) };
+    pub fn model_families(&self) -> ModelFamilies {
+        let Some(models) = self.models() else { return ModelFamilies::default() };
         let streams: Vec<Option<usize>> =
             models.thread_streams().map(|path| self.tracks_by_stream.get(path).copied()).collect();
         let families = models.families().iter().map(|(family, description)| {
             let rows = description.rows.iter().enumerate().map(|(row, label)| {
                 let thread =
                     if *family == Family::Thread { streams.get(row).copied().flatten() } else { None };
-                json!({ "track": row, "label": label, "thread": thread })
+                ViewRow { track: row, label: label.clone(), thread }
             });
             let types = description.types.iter().filter_map(|known| {
                 let name = ViewName { family: *family, number: known.number };
@@ -113,16 +180,17 @@ impl Page {
                     return None;
                 }
                 let labels = kept.map_or_else(|| known.values.clone(), |kept| kept.labels.clone());
-                Some(json!({ "name": name.to_string(), "title": known.title.trim(), "values": labels }))
+                let title = known.title.trim().to_owned();
+                Some(ModelView { name: name.to_string(), title, values: labels })
             });
-            json!({
-                "family": family.file_name(),
-                "label": family_label(*family),
-                "rows": rows.collect::<Vec<_>>(),
-                "types": types.collect::<Vec<_>>(),
-            })
+            ModelFamily {
+                family: family.file_name(),
+                label: family_label(*family),
+                rows: rows.collect(),
+                types: types.collect(),
+            }
         });
-        json!({ "families": families.collect::<Vec<_>>() })
+        ModelFamilies { families: families.collect() }
     }
 
     /// Which part of a trace was played by now, while somebody waits for a view of it.
@@ -133,15 +201,20 @@ impl Page {
 
     /// What a row of a model's view shows at a time, or after or before what it shows then. Times are
     /// nanoseconds since the start of the trace.
-    pub fn value_at(&self, name: ViewName, row: u32, at: u64, step: Option<bool>) -> Option<Value> {
-        let mut found = self.value_of(&*self.model_view(name)?, row, at, step)?;
-        found["view"] = name.to_string().into();
-        found["thread"] = self.thread_of_row(name, row).map(|thread| thread.0).into();
-        Some(found)
+    pub fn value_at(&self, name: ViewName, row: u32, at: u64, step: Option<bool>) -> Option<ValueFacts> {
+        let found = self.value_of(&*self.model_view(name)?, row, at, step)?;
+        let thread = self.thread_of_row(name, row).map(|thread| thread.0);
+        Some(ValueFacts { view: name.to_string(), thread: Some(thread), ..found })
     }
 
     /// What a row of a view that was played shows at a time, or after or before what it shows then.
-    pub(super) fn value_of(&self, view: &KeptView, row: u32, at: u64, step: Option<bool>) -> Option<Value> {
+    pub(super) fn value_of(
+        &self,
+        view: &KeptView,
+        row: u32,
+        at: u64,
+        step: Option<bool>,
+    ) -> Option<ValueFacts> {
         let values = &view.rows.get(row as usize)?.values;
         let at = self.start().checked_add(at)?;
         let first = values.start.partition_point(|start| *start <= at);
@@ -156,15 +229,17 @@ impl Page {
         let doubts = view.doubts.get(row as usize);
         let is_uncertain = doubts.is_some_and(|doubts| doubts.touch(values.start[found], end));
         let label = view.labels.iter().find(|(known, _)| *known == value).map(|(_, label)| label.as_str());
-        Some(json!({
-            "track": row,
-            "start": self.since_start(values.start[found]),
-            "end": self.since_start(end),
-            "value": value,
-            "label": label,
-            "title": view.title,
-            "uncertain": is_uncertain,
-        }))
+        Some(ValueFacts {
+            track: row,
+            start: self.since_start(values.start[found]),
+            end: self.since_start(end),
+            value,
+            label: label.map(str::to_owned),
+            title: view.title.clone(),
+            uncertain: is_uncertain,
+            view: String::new(),
+            thread: None,
+        })
     }
 
     /// The track of a row of threads.

@@ -8,6 +8,8 @@ mod guard;
 mod query;
 mod routes;
 
+pub use routes::Answers;
+
 use crate::page::Page;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};

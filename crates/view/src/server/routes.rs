@@ -4,8 +4,9 @@ use super::guard;
 use super::query::{Query, Refused, ViewOf, refused};
 use crate::html;
 use crate::page::{
-    CounterKind, Direction, LARGEST_SLICE_BYTES, Matches, Page, Position, SliceError, TaskQuery,
-    counter_json, packed_model_rows, packed_rows_with, stacked_rows,
+    CounterBuckets, CounterKind, Direction, Found, LARGEST_SLICE_BYTES, Matches, ModelFamilies,
+    OperationFacts, Overview, Page, Position, RangeTimes, SectionFacts, ShownList, ShownView, SliceError,
+    TaskFacts, TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with, stacked_rows,
 };
 use axum::Router;
 use axum::body::Bytes;
@@ -13,18 +14,74 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::sync::Arc;
 use taskscope_session::instrumentation::{DrawnName, DrawnView};
 use taskscope_session::model_views::{KeptView, ViewName};
 
 type Shared = State<Arc<Page>>;
 
+/// Answers in JSON by address below `/api`; null where nothing is found. `rows`, `stack`, `types` and `slice` are answered in bytes.
+#[derive(JsonSchema)]
+#[schemars(rename = "taskscope-viewer/1")]
+#[expect(dead_code, reason = "names the answers for the schema")]
+pub struct Answers<'p> {
+    /// What a page needs first.
+    overview: Overview<'p>,
+    /// Names of the rows by task type.
+    type_names: Vec<String>,
+    /// A counter in a window.
+    counter: CounterBuckets,
+    /// A section of a thread, an operation of a device queue, or a value of a view.
+    section: Option<SectionAnswer>,
+    /// Whether there is something to highlight.
+    filter: bool,
+    /// Views of models.
+    models: ModelFamilies,
+    /// Views of the program's instrumentation, or one of them.
+    shown: ShownAnswer,
+    /// Progress of playing the trace for a view.
+    progress: Progress,
+    /// A task.
+    task: TaskFacts,
+    /// The nearest match.
+    search: Option<Found>,
+    /// Time in a range.
+    range: RangeTimes,
+}
+
+/// Answers to `section`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "names the answers for the schema")]
+enum SectionAnswer {
+    Section(SectionFacts),
+    Operation(OperationFacts),
+    Value(ValueFacts),
+}
+
+/// Answers to `shown`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "names the answers for the schema")]
+enum ShownAnswer {
+    List(ShownList),
+    View(ShownView),
+}
+
+/// Progress of playing the trace for a view.
+#[derive(Serialize, JsonSchema)]
+struct Progress {
+    /// The part that was played, of 1; null where nothing is played.
+    playing: Option<f64>,
+}
+
 /// The viewer's addresses, behind the guard.
 pub fn router(page: Arc<Page>, token: String) -> Router {
     let token: Arc<str> = token.into();
     let api = Router::new()
-        .route("/overview", get(|State(page): Shared| answer(page, None, |page, _| Ok(page.overview()))))
+        .route("/overview", get(|State(page): Shared| answer(page, None, |page, _| json(&page.overview()))))
         .route("/rows", get(|State(page): Shared, RawQuery(q)| bytes(page, q, rows)))
         .route("/stack", get(|State(page): Shared, RawQuery(q)| bytes(page, q, stack)))
         .route("/counter", get(|State(page): Shared, RawQuery(q)| answer(page, q, counter)))
@@ -34,9 +91,12 @@ pub fn router(page: Arc<Page>, token: String) -> Router {
         .route("/types", get(|State(page): Shared, RawQuery(q)| bytes(page, q, types)))
         .route(
             "/type_names",
-            get(|State(page): Shared| answer(page, None, |page, _| Ok(page.type_rows_json()))),
+            get(|State(page): Shared| answer(page, None, |page, _| json(&page.type_labels()))),
         )
-        .route("/models", get(|State(page): Shared| answer(page, None, |page, _| Ok(page.models_json()))))
+        .route(
+            "/models",
+            get(|State(page): Shared| answer(page, None, |page, _| json(&page.model_families()))),
+        )
         .route("/shown", get(|State(page): Shared, RawQuery(q)| answer(page, q, shown)))
         .route("/progress", get(|State(page): Shared| answer(page, None, progress)))
         .route("/task", get(|State(page): Shared, RawQuery(q)| answer(page, q, task)))
@@ -64,12 +124,14 @@ async fn document() -> Response {
 async fn answer(
     page: Arc<Page>,
     query: Option<String>,
-    question: fn(&Page, &Query) -> Result<Value, Refused>,
+    question: fn(&Page, &Query) -> Result<Vec<u8>, Refused>,
 ) -> Response {
-    let found = run(page, query, move |page, query| {
-        question(page, query).map(|value| value.to_string().into_bytes())
-    });
-    respond(found.await, "application/json")
+    respond(run(page, query, question).await, "application/json")
+}
+
+/// The text of an answer; null where nothing is found.
+fn json(answer: &impl Serialize) -> Result<Vec<u8>, Refused> {
+    serde_json::to_vec(answer).map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 /// Answers with packed numbers.
@@ -145,18 +207,18 @@ fn shown_view(page: &Page, name: DrawnName) -> Result<Arc<DrawnView>, Refused> {
 }
 
 /// What of the program's instrumentation can be shown; of one view its rows.
-fn shown(page: &Page, query: &Query) -> Result<Value, Refused> {
+fn shown(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     match query.text("view") {
-        "" => Ok(page.shown_json()),
+        "" => json(&page.shown_list()),
         name => {
-            let known = name.parse().ok().and_then(|name| page.shown_view_json(name));
-            known.ok_or_else(|| refused("this trace has no such view".to_string()))
+            let known = name.parse().ok().and_then(|name| page.shown_view_facts(name));
+            json(&known.ok_or_else(|| refused("this trace has no such view".to_string()))?)
         }
     }
 }
 
-fn progress(page: &Page, _query: &Query) -> Result<Value, Refused> {
-    Ok(serde_json::json!({ "playing": page.playing() }))
+fn progress(page: &Page, _query: &Query) -> Result<Vec<u8>, Refused> {
+    json(&Progress { playing: page.playing() })
 }
 
 fn stack(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
@@ -164,17 +226,17 @@ fn stack(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     Ok(stacked_rows(page, &tracks, query.window(page, tracks.len().max(27))?))
 }
 
-fn counter(page: &Page, query: &Query) -> Result<Value, Refused> {
+fn counter(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     let kind = CounterKind::named(page, query.text("name"))
         .ok_or_else(|| refused("there is no such counter".to_string()))?;
-    Ok(counter_json(page, kind, query.window(page, 1)?))
+    json(&counter_buckets(page, kind, query.window(page, 1)?))
 }
 
 fn types(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     Ok(page.packed_types(query.window(page, page.type_rows().rows())?))
 }
 
-fn section(page: &Page, query: &Query) -> Result<Value, Refused> {
+fn section(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     let step = match query.text("step") {
         "" => None,
         "next" => Some(true),
@@ -182,25 +244,24 @@ fn section(page: &Page, query: &Query) -> Result<Value, Refused> {
         _ => return Err(refused("`step` is `next` or `previous`".to_string())),
     };
     let at = query.number("at")?;
-    let found = match query.view()? {
+    match query.view()? {
         ViewOf::Threads(_) => {
             let track = query.track(page, "track")?;
-            step.map_or_else(|| page.section_at(track, at), |later| page.neighbour(track, at, later))
+            json(&step.map_or_else(|| page.section_at(track, at), |later| page.neighbour(track, at, later)))
         }
-        ViewOf::Devices => page.operation(query.row(page.queues.len(), "track")?, at, step),
+        ViewOf::Devices => json(&page.operation(query.row(page.queues.len(), "track")?, at, step)),
         ViewOf::Model(name) => {
             let row = query.row(model_view(page, name)?.rows.len(), "track")?;
-            page.value_at(name, row, at, step)
+            json(&page.value_at(name, row, at, step))
         }
         ViewOf::Shown(name) => {
             let row = query.row(shown_view(page, name)?.rows.len(), "track")?;
-            page.shown_at(name, row, at, step)
+            json(&page.shown_at(name, row, at, step))
         }
-    };
-    Ok(found.unwrap_or(Value::Null))
+    }
 }
 
-fn task(page: &Page, query: &Query) -> Result<Value, Refused> {
+fn task(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     let number = if query.text("task").is_empty() { None } else { Some(query.number("task")?) };
     let at = if query.text("at").is_empty() { None } else { Some(query.number("at")?) };
     let pid = match query.text("pid") {
@@ -212,10 +273,10 @@ fn task(page: &Page, query: &Query) -> Result<Value, Refused> {
     }
     let found = page.find_tasks(&TaskQuery { number, pid, at });
     let task = found.first().and_then(|task| page.task(*task));
-    task.ok_or_else(|| (StatusCode::NOT_FOUND, "there is no such task".to_string()))
+    json(&task.ok_or_else(|| (StatusCode::NOT_FOUND, "there is no such task".to_string()))?)
 }
 
-fn search(page: &Page, query: &Query) -> Result<Value, Refused> {
+fn search(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     let direction = match query.text("step") {
         "" | "next" => Direction::Next,
         "previous" => Direction::Previous,
@@ -232,12 +293,12 @@ fn search(page: &Page, query: &Query) -> Result<Value, Refused> {
         ViewOf::Devices => Position::on_lane(page, at, query.row(page.queues.len(), "track")?),
         _ => Position::on_track(at, query.track(page, "track")?),
     };
-    Ok(page.search(query.text("text"), from, direction).unwrap_or(Value::Null))
+    json(&page.search(query.text("text"), from, direction))
 }
 
 /// Whether a text is a filter or words that can be looked for.
-fn filter(page: &Page, query: &Query) -> Result<Value, Refused> {
-    highlighted(page, query).map(|found| found.is_some().into())
+fn filter(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    json(&highlighted(page, query)?.is_some())
 }
 
 fn slice(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
@@ -262,10 +323,10 @@ fn slice(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     })
 }
 
-fn range(page: &Page, query: &Query) -> Result<Value, Refused> {
+fn range(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     let (from, to) = (query.number("from")?, query.number("to")?);
     if from > to {
         return Err(refused("`from` lies after `to`".to_string()));
     }
-    Ok(page.range(&query.tracks(page)?, from, to))
+    json(&page.range(&query.tracks(page)?, from, to))
 }
