@@ -61,6 +61,21 @@ fn links_of_the_documentation_lead_somewhere() {
 }
 
 #[test]
+fn the_summary_of_the_book_lists_every_page() {
+    let docs = root().join("docs").canonicalize().unwrap();
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    for page in pages() {
+        let page = page.canonicalize().unwrap();
+        let Ok(name) = page.strip_prefix(&docs) else { continue };
+        let name = name.to_str().unwrap();
+        assert!(
+            name == "SUMMARY.md" || summary.contains(&format!("]({name})")),
+            "{name} is not in docs/SUMMARY.md"
+        );
+    }
+}
+
+#[test]
 fn what_the_documentation_lets_readers_type_exists() {
     let verbs = verbs();
     let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
