@@ -58,6 +58,8 @@ pub struct Finding {
     pub victims: ByState,
     /// The part during which the culprit was the only one that ran, nanoseconds.
     pub sole_ns: u64,
+    /// The part of a worker's own loss, such as time without a CPU, while its process started or ended MPI; in no efficiency.
+    pub starting_ns: u64,
     /// How sure the cause is.
     pub confidence: Confidence,
     /// Tasks created by code of the culprit's kind, where that is the point.
@@ -88,6 +90,7 @@ impl Finding {
             ns,
             victims,
             sole_ns: 0,
+            starting_ns: 0,
             confidence: Confidence::High,
             tasks_created: 0,
             work: None,
@@ -172,6 +175,7 @@ pub(crate) fn findings(
             ns,
             victims,
             sole_ns,
+            starting_ns: 0,
             confidence,
             tasks_created,
             work,
@@ -188,6 +192,7 @@ pub(crate) fn findings(
         all.push(Finding { late: Some(LateProcess::of(execution, *process)), ..finding });
     }
     let mut of_shortage: Option<Option<Pattern>> = None;
+    let in_start = ledger.in_start();
     let has_sections = ledger.causes.iter().any(|row| row.state.group() == Group::Runtime);
     for row in &ledger.causes {
         let state = row.state;
@@ -213,7 +218,8 @@ pub(crate) fn findings(
                 Cause::Unknown if state == State::NoSubsystem && !has_sections => Some(Pattern::NoSections),
                 _ => None,
             };
-            all.push(Finding { tasks_created, confidence, pattern, ..own });
+            let starting_ns = in_start.get(&(state, row.place)).min(ns);
+            all.push(Finding { tasks_created, starting_ns, confidence, pattern, ..own });
         }
     }
     let in_hangs = in_hangs(hangs);

@@ -216,6 +216,12 @@ impl StateLedger {
         self.entries.spent.by(|Entry { of, .. }| is_worker(of).then_some((of.state, of.place)))
     }
 
+    /// Time of workers, by state and place, while their process started or ended MPI.
+    pub(crate) fn in_start(&self) -> Entries<(State, Place)> {
+        let is_meant = |of: &StateEntry| of.whose == Whose::Worker && of.mpi == MpiPhase::Starting;
+        self.entries.spent.by(|Entry { of, .. }| is_meant(of).then_some((of.state, of.place)))
+    }
+
     /// Idle time of workers while the initial thread of their process was in a call of MPI, by process.
     pub(crate) fn idle_in_calls(&self, execution: &Execution) -> Entries<ProcessIndex> {
         let process = |of: &StateEntry| execution.threads[of.thread.index()].process;

@@ -132,6 +132,7 @@ fn assert_equal_on_the_page(html: &Path) -> Option<usize> {
     let printed = output(Command::new("node").arg(scripts.join("numbers.js")).arg(html));
     let numbers: Vec<Value> = serde_json::from_slice(&printed.stdout).unwrap();
     assert!(numbers.len() > 40, "{}", numbers.len());
+    let mut twice = assert_waits_are_one(&numbers);
     let mut known: BTreeMap<(String, String), Vec<(String, u64)>> = BTreeMap::new();
     for entry in &numbers {
         let text = |key: &str| entry[key].as_str().unwrap().to_string();
@@ -139,7 +140,6 @@ fn assert_equal_on_the_page(html: &Path) -> Option<usize> {
         known.entry(subject).or_default().push((text("table"), number(entry, "value")));
     }
     // Within one table rows of one name are several things (loops of one line, `the rest`).
-    let mut twice = 0;
     for (subject, values) in known {
         let mut by_table: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         values.iter().for_each(|(table, value)| by_table.entry(table).or_default().push(*value));
@@ -153,6 +153,31 @@ fn assert_equal_on_the_page(html: &Path) -> Option<usize> {
         }
     }
     Some(twice)
+}
+
+/// Fails where the time of a state of waiting is not the same as by place, and as charged; returns the number of states.
+fn assert_waits_are_one(numbers: &[Value]) -> usize {
+    let of = |table: &'static str| {
+        numbers
+            .iter()
+            .filter(move |entry| entry["table"].as_str().is_some_and(|name| name.starts_with(table)))
+    };
+    let states = of("Waits by cause");
+    let mut count = 0;
+    for (state, ns) in states.map(|entry| (&entry["row"][0], number(entry, "value"))) {
+        let by_place = of("Where the time of the workers went").filter(|entry| entry["row"][0] == *state);
+        let charged: Vec<&Value> =
+            of("Who made whom wait").filter(|entry| entry["title"] == *state).collect();
+        let sum = |entries: &mut dyn Iterator<Item = &Value>| -> u64 {
+            entries.map(|entry| number(entry, "value")).sum()
+        };
+        assert_eq!(sum(&mut by_place.into_iter()), ns, "{state} by place");
+        if !charged.is_empty() {
+            assert_eq!(sum(&mut charged.into_iter()), ns, "{state} charged");
+        }
+        count += 1;
+    }
+    count
 }
 
 /// The numbers of the text that have a name on their line: efficiency, times of states.
@@ -197,10 +222,43 @@ fn numbers_of_a_run_with_samples_are_equal_wherever_they_occur() {
             }
         }
 
-        let html = here.path().join(format!("{name}.html"));
-        assert!(output(taskscope().args(["report", "--html"]).arg(&html).arg(&trace)).status.success());
-        if let Some(twice) = assert_equal_on_the_page(&html) {
-            assert!(twice > 0, "no number occurs twice");
+        assert_page_is_one(&trace, here.path());
+    }
+}
+
+/// Fails where a number that a page of a trace has twice has two values, or none is there twice.
+fn assert_page_is_one(trace: &Path, directory: &Path) {
+    let html = directory.join("page.html");
+    assert!(output(taskscope().args(["report", "--html"]).arg(&html).arg(trace)).status.success());
+    if let Some(twice) = assert_equal_on_the_page(&html) {
+        assert!(twice > 0, "no number occurs twice");
+    }
+}
+
+/// Ranks with two workers each and samples; CPUs as workers, whose threads and tasks move.
+#[test]
+fn numbers_on_pages_of_other_runtimes_are_equal_wherever_they_occur() {
+    let here = tempfile::tempdir().unwrap();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let ranks = tests.join("tests/traces/pic");
+    let report = parsed(taskscope().args(["report", "--json"]).arg(&ranks));
+    assert_eq!((rows(&report, "ranks").len(), number(&report, "workers")), (2, 4));
+    assert_one_ledger(&report);
+    // The verdict compares with the time of efficiencies, of which a loss is a part.
+    let verdict = report["verdict"].as_str().unwrap();
+    let shares: Vec<f64> = verdict
+        .split(|letter| letter == '(' || letter == ')')
+        .filter_map(|words| words.strip_suffix(" %")?.parse().ok())
+        .collect();
+    assert!(matches!(shares[..], [lost, most] if most <= lost && lost < 100.0), "{verdict}");
+    assert_page_is_one(&ranks, here.path());
+    let corpus = tests.join("../../../shared/corpus/runtimes");
+    for name in ["nanos6-heat-l2", "nosv-heat-marks-l2", "nodes-multi3-l3"] {
+        let trace = corpus.join(name).join("trace");
+        if trace.is_dir() {
+            assert_page_is_one(&trace, here.path());
+        } else {
+            eprintln!("skipped: no {}", trace.display());
         }
     }
 }

@@ -138,8 +138,10 @@ fn verdict([base, lost, unknown]: [u64; 3], whose: Whose, findings: &[NamedFindi
     if (lost as f64) < base as f64 * SMALL_LOSS {
         return Some(format!("Nothing to mend: {} of {all} are {useful}.", percent(base - lost, base)));
     }
-    let most = findings.iter().find(|finding| finding.cause != Cause::MpiStart);
-    let most = most.map(|finding| format!("; most to {}: {}", subject(finding), of_base(finding.ns)));
+    // As in the efficiencies, without the start of MPI: the first of the largest.
+    let counted = |finding: &&NamedFinding| finding.ns - finding.starting_ns;
+    let most = findings.iter().rev().filter(|finding| finding.cause != Cause::MpiStart).max_by_key(counted);
+    let most = most.map(|finding| format!("; most to {}: {}", subject(finding), of_base(counted(&finding))));
     Some(format!("Of {all}, {} are {are_lost}{}.", of_base(lost), most.unwrap_or_default()))
 }
 

@@ -60,6 +60,8 @@ pub struct NamedFinding {
     pub victims: ByState,
     /// The part in which the culprit ran alone.
     pub sole_ns: u64,
+    /// The part while ranks started or ended MPI; in no efficiency.
+    pub starting_ns: u64,
     /// Tasks created there, where that is the point.
     pub tasks_created: u64,
     /// The construct's load, for an imbalance.
@@ -97,6 +99,7 @@ impl NamedFinding {
             evidence: String::new(),
             victims: ByState::default(),
             sole_ns: 0,
+            starting_ns: 0,
             tasks_created: 0,
             work: None,
             grain: None,
@@ -145,6 +148,7 @@ pub(crate) fn findings_of_events(session: &Session, analysis: &Analysis) -> Vec<
                 row.ns += finding.ns;
                 row.culprits.push((finding.state, finding.place));
                 row.sole_ns += finding.sole_ns;
+                row.starting_ns += finding.starting_ns;
                 row.tasks_created += finding.tasks_created;
                 row.confidence = row.confidence.min(finding.confidence);
                 for (state, ns) in finding.victims.iter() {
@@ -161,6 +165,7 @@ pub(crate) fn findings_of_events(session: &Session, analysis: &Analysis) -> Vec<
                     site: if is_of_no_place { SiteIndex::NONE } else { places.site_of(finding.place) },
                     victims: finding.victims,
                     sole_ns: finding.sole_ns,
+                    starting_ns: finding.starting_ns,
                     tasks_created: finding.tasks_created,
                     work: finding.work,
                     grain: finding.grain,
