@@ -202,7 +202,7 @@ fn a_difference_of_profiles_decides_the_exit_code() {
     let code = |before: &str, after: &str, percent: f64| {
         let percent = format!("{percent}%");
         let mut command = taskscope();
-        command.current_dir(here.path()).args(["diff", before, after, "--fail-over", &percent]);
+        command.current_dir(here.path()).args(["diff", "--paths", before, after, "--fail-over", &percent]);
         output(&mut command).status.code()
     };
     let grown = (times[1] / times[0] - 1.0) * 100.0;

@@ -1,6 +1,8 @@
 //! The numbers of a run that two runs are compared by, and the comparison.
 
-use crate::{format, words};
+use crate::call_paths::totals::states_of;
+use crate::findings::{Findings, Whose};
+use crate::{CallPaths, format};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -10,6 +12,8 @@ use taskscope_analysis::causes::book_causes;
 use taskscope_analysis::compare::Comparison;
 use taskscope_cause::Cause;
 use taskscope_execution::graph::TaskGraph;
+use taskscope_execution::{OsSource, State};
+use taskscope_profile::{Profile, key};
 use taskscope_session::Session;
 
 /// What kind of number it is; the order of the tables.
@@ -17,10 +21,10 @@ use taskscope_session::Session;
 pub enum Group {
     /// Of the whole run, nanoseconds.
     Run,
+    /// Nanoseconds by cause.
+    Cause,
     /// Factors, shares of 1.
     Efficiency,
-    /// Worker-nanoseconds by cause.
-    Cause,
     /// Worker-nanoseconds by finding.
     Finding,
     /// Mean nanoseconds of a task of a type.
@@ -28,7 +32,7 @@ pub enum Group {
 }
 
 impl Group {
-    const ALL: [Group; 5] = [Group::Run, Group::Efficiency, Group::Cause, Group::Finding, Group::TaskType];
+    const ALL: [Group; 5] = [Group::Run, Group::Cause, Group::Efficiency, Group::Finding, Group::TaskType];
 
     const fn name(self) -> &'static str {
         match self {
@@ -44,53 +48,247 @@ impl Group {
         match self {
             Group::Run => "The run",
             Group::Efficiency => "Efficiency",
-            Group::Cause => "Worker-time by cause",
+            Group::Cause => "Time by cause",
             Group::Finding => "Findings",
             Group::TaskType => "Mean task of a type",
         }
     }
 }
 
-/// The numbers of one run.
+/// A fact about a run, which is no number: two runs that differ in one are hard to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fact {
+    /// The program and its arguments.
+    Command,
+    /// What was recorded: a trace, a profile, samples alone, device queues alone, a task graph.
+    Mode,
+    /// The host.
+    Host,
+    /// What gives out the work.
+    Runtime,
+    /// Number of processes.
+    Processes,
+    /// Number of workers.
+    Workers,
+    /// CPUs that the processes may use.
+    Cpus,
+    /// What tells of times off the CPU.
+    OffCpu,
+    /// The part of the run.
+    Part,
+}
+
+impl Fact {
+    const ALL: [Fact; 9] = [
+        Fact::Command,
+        Fact::Mode,
+        Fact::Host,
+        Fact::Runtime,
+        Fact::Processes,
+        Fact::Workers,
+        Fact::Cpus,
+        Fact::OffCpu,
+        Fact::Part,
+    ];
+
+    /// The name in JSON.
+    const fn name(self) -> &'static str {
+        match self {
+            Fact::Command => "command",
+            Fact::Mode => "mode",
+            Fact::Host => "host",
+            Fact::Runtime => "runtime",
+            Fact::Processes => "processes",
+            Fact::Workers => "workers",
+            Fact::Cpus => "cpus",
+            Fact::OffCpu => "off_cpu",
+            Fact::Part => "part",
+        }
+    }
+
+    /// The words in text.
+    const fn label(self) -> &'static str {
+        match self {
+            Fact::Cpus => "CPUs allowed",
+            Fact::OffCpu => "times off the CPU",
+            fact => fact.name(),
+        }
+    }
+}
+
+/// What a source of numbers can tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Source {
+    /// States of workers, with events.
+    #[default]
+    Events,
+    /// States of workers, summed while the program ran.
+    Profile,
+    /// Threads and samples.
+    Samples,
+    /// Device queues.
+    Queues,
+    /// Tasks, their dependences and their data.
+    Graph,
+}
+
+impl Source {
+    const fn name(self) -> &'static str {
+        match self {
+            Source::Events => "trace",
+            Source::Profile => "profile",
+            Source::Samples => "samples alone",
+            Source::Queues => "device queues alone",
+            Source::Graph => "task graph",
+        }
+    }
+
+    /// A cause as far as sources without a task graph tell it apart.
+    fn of_states(cause: Cause) -> Cause {
+        if State::ALL.iter().any(|state| state.cause() == cause) { cause } else { cause.category() }
+    }
+}
+
+/// The numbers of one run, and the facts about it that are known.
 #[derive(Clone, Debug, Default)]
-pub struct RunNumbers(BTreeMap<(Group, String), f64>);
+pub struct RunNumbers {
+    numbers: BTreeMap<(Group, String), f64>,
+    causes: BTreeMap<Cause, f64>,
+    facts: BTreeMap<Fact, String>,
+    source: Source,
+}
 
 impl RunNumbers {
     /// Those of a recorded run.
     pub fn of_session(session: &Session, analysis: &Analysis) -> RunNumbers {
         let mut numbers = RunNumbers::default();
         let (ledger, efficiency) = (&analysis.ledger, &analysis.efficiency);
-        numbers.put(Group::Run, "wall_ns", ledger.wall_ns as f64);
-        numbers.put(Group::Run, "capacity_ns", ledger.capacity_ns as f64);
-        numbers.put(Group::Run, "lost_ns", (ledger.capacity_ns - efficiency.useful_ns) as f64);
-        for (name, share) in [
-            ("parallel", efficiency.parallel),
-            ("cpu_availability", efficiency.cpu_availability),
-            ("load_balance", efficiency.load_balance),
-            ("serialization", efficiency.serialization),
-            ("device_offload", efficiency.device_offload),
-            ("blocked", efficiency.blocked),
-            ("runtime_overhead", efficiency.runtime_overhead),
-        ] {
-            numbers.put(Group::Efficiency, name, share);
+        let findings = Findings::of(session, analysis);
+        numbers.put_facts_of(session);
+        match findings.whose {
+            Whose::Workers => {
+                numbers.put(Group::Run, "wall_ns", ledger.wall_ns as f64);
+                numbers.put(Group::Run, "capacity_ns", ledger.capacity_ns as f64);
+                numbers.put(Group::Run, "lost_ns", (ledger.capacity_ns - efficiency.useful_ns) as f64);
+                for (name, share) in [
+                    ("parallel", efficiency.parallel),
+                    ("cpu_availability", efficiency.cpu_availability),
+                    ("load_balance", efficiency.load_balance),
+                    ("serialization", efficiency.serialization),
+                    ("device_offload", efficiency.device_offload),
+                    ("blocked", efficiency.blocked),
+                    ("runtime_overhead", efficiency.runtime_overhead),
+                ] {
+                    numbers.put(Group::Efficiency, name, share);
+                }
+                for (state, ns) in ledger.by_state.iter() {
+                    numbers.put_cause(state.cause(), ns);
+                }
+                numbers.fact(Fact::Workers, ledger.workers.to_string());
+            }
+            whose => {
+                let (first, last) = session.devices.range();
+                let is_of_queues = whose == Whose::Queues;
+                numbers.source = if is_of_queues { Source::Queues } else { Source::Samples };
+                let wall = if is_of_queues { last - first } else { ledger.wall_ns };
+                numbers.put(Group::Run, "wall_ns", wall as f64);
+                numbers.put(Group::Run, &format!("{}_ns", whose.name()), findings.base_ns as f64);
+                for finding in &findings.rows {
+                    numbers.put_cause(finding.cause, finding.ns);
+                }
+            }
         }
-        for (state, ns) in ledger.by_state.iter() {
-            numbers.put(Group::Cause, state.cause().name(), ns as f64);
-        }
-        for finding in words::findings(session, analysis) {
-            let name = format!("{}: {} {}", finding.cause.name(), finding.blamed.label(), finding.place);
-            numbers.put(Group::Finding, name.trim_end(), finding.ns as f64);
-        }
+        numbers.fact(Fact::Mode, numbers.source.name().to_owned());
+        numbers.put_findings(&findings);
         for row in analysis.task_types.iter().filter(|row| row.began > 0) {
             numbers.put(Group::TaskType, &session.places.type_name(row.ty), row.mean_ns() as f64);
         }
         numbers
     }
 
+    /// Those of a profile.
+    pub fn of_profile(paths: &CallPaths) -> RunNumbers {
+        let mut numbers = RunNumbers { source: Source::Profile, ..RunNumbers::default() };
+        let tree = &paths.tree;
+        let findings = Findings::of_profile(paths);
+        let (base, lost) =
+            (findings.base_ns, findings.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.ns)));
+        numbers.put(Group::Run, "wall_ns", tree.totals.get(key::WALL_NS).copied().unwrap_or(0) as f64);
+        numbers.put(Group::Run, "capacity_ns", base as f64);
+        numbers.put(Group::Run, "lost_ns", lost as f64);
+        numbers.put(Group::Efficiency, "parallel", base.saturating_sub(lost) as f64 / base.max(1) as f64);
+        for (name, ns) in states_of(tree) {
+            if let Some(state) = State::named(name) {
+                numbers.put_cause(state.cause(), ns);
+            }
+        }
+        numbers.put_findings(&findings);
+        let all = |key: &str| {
+            let mut values: Vec<&String> =
+                tree.processes.iter().filter_map(|process| process.get(key)).collect();
+            values.dedup();
+            values.into_iter().take(4).map(String::as_str).collect::<Vec<_>>().join(", ")
+        };
+        let workers = tree.processes.iter().filter_map(|process| Profile::number(process, key::WORKERS));
+        numbers.fact(Fact::Command, all(key::COMMAND));
+        numbers.fact(Fact::Mode, Source::Profile.name().to_owned());
+        numbers.fact(Fact::Host, all(key::HOST));
+        numbers.fact(Fact::Runtime, crate::runtime::OF_PROFILES.name().to_owned());
+        numbers.fact(Fact::Processes, tree.processes.len().to_string());
+        numbers.fact(Fact::Workers, workers.fold(0, u64::saturating_add).to_string());
+        numbers.fact(Fact::Cpus, crate::cpus::header_of_profiles(&tree.processes).unwrap_or_default());
+        numbers.fact(Fact::OffCpu, all(key::NO_CPU));
+        numbers
+    }
+
+    fn put_facts_of(&mut self, session: &Session) {
+        let execution = &session.execution;
+        if let Some(run) = &session.run {
+            self.fact(Fact::Command, run.command.join(" "));
+            self.fact(Fact::Host, run.host.clone());
+            // A slice has its times from the run that it is cut from.
+            let slice = run.notices.iter().find(|notice| notice.name == "slice");
+            self.fact(Fact::Part, slice.map(|notice| notice.text.clone()).unwrap_or_default());
+        }
+        if let Some(part) = &session.part {
+            self.fact(Fact::Part, part.clone());
+        }
+        self.facts.entry(Fact::Part).or_insert_with(|| "whole run".to_owned());
+        let runtime = crate::runtime::of(session);
+        self.fact(Fact::Runtime, runtime.map(|runtime| runtime.name().to_owned()).unwrap_or_default());
+        self.fact(Fact::Processes, execution.process_count().to_string());
+        self.fact(Fact::Cpus, crate::cpus::header(execution).unwrap_or_default());
+        let sources = execution.threads.iter().map(|thread| thread.os_source);
+        let best = [OsSource::Switches, OsSource::Estimated]
+            .into_iter()
+            .find(|source| sources.clone().any(|own| own == *source));
+        self.fact(Fact::OffCpu, best.unwrap_or_default().name().to_owned());
+    }
+
+    /// A fact; an empty one is not known.
+    fn fact(&mut self, fact: Fact, value: String) {
+        if !value.is_empty() {
+            self.facts.insert(fact, value);
+        }
+    }
+
+    fn put_findings(&mut self, findings: &Findings) {
+        for finding in &findings.rows {
+            let name = format!("{}: {} {}", finding.cause.name(), finding.blamed.label(), finding.place);
+            self.put(Group::Finding, name.trim_end(), finding.ns as f64);
+        }
+    }
+
+    fn put_cause(&mut self, cause: Cause, ns: u64) {
+        *self.causes.entry(cause).or_default() += ns as f64;
+    }
+
     /// Those of an imported graph.
     pub fn of_graph(graph: &TaskGraph) -> RunNumbers {
-        let mut numbers = RunNumbers::default();
+        let mut numbers = RunNumbers { source: Source::Graph, ..RunNumbers::default() };
         let causes = book_causes(graph);
+        numbers.fact(Fact::Mode, Source::Graph.name().to_owned());
+        numbers.fact(Fact::Workers, graph.workers.len().to_string());
         let (begin, end) = graph.range();
         let work = causes.by_cause[Cause::Work as usize];
         numbers.put(Group::Run, "wall_ns", (end - begin) as f64);
@@ -98,11 +296,11 @@ impl RunNumbers {
         numbers.put(Group::Run, "lost_ns", (causes.capacity_ns - work) as f64);
         numbers.put(Group::Efficiency, "parallel", work as f64 / causes.capacity_ns.max(1) as f64);
         for (cause, ns) in Cause::ALL.iter().zip(causes.by_cause).filter(|(_, ns)| *ns > 0) {
-            numbers.put(Group::Cause, cause.name(), ns as f64);
+            numbers.put_cause(*cause, ns);
         }
         for row in causes.rows.iter().filter(|row| row.cause != Cause::Work) {
             let name = format!("{} {}", row.cause.name(), row.who.label(graph));
-            *numbers.0.entry((Group::Finding, name)).or_default() += row.ns as f64;
+            *numbers.numbers.entry((Group::Finding, name)).or_default() += row.ns as f64;
         }
         let mut types: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for piece in graph.pieces.items() {
@@ -119,7 +317,7 @@ impl RunNumbers {
     }
 
     fn put(&mut self, group: Group, name: &str, value: f64) {
-        *self.0.entry((group, name.to_owned())).or_default() += value;
+        *self.numbers.entry((group, name.to_owned())).or_default() += value;
     }
 }
 
@@ -131,8 +329,26 @@ pub struct RunDifferenceReport {
     pub before: RunSet,
     /// The runs after.
     pub after: RunSet,
-    /// Their numbers.
+    /// Facts about the runs, those that are known of a side at least.
+    pub run: Vec<FactDifference>,
+    /// What holds for the comparison, in sentences.
+    pub notes: Vec<String>,
+    /// Their numbers: of the whole run (wall time first), by cause, then all others.
     pub rows: Vec<NumberDifference>,
+}
+
+/// A fact about the runs of both sides.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FactDifference {
+    /// The fact.
+    #[schemars(extend("enum" = Fact::ALL.map(Fact::name)))]
+    pub name: &'static str,
+    /// Its values before, each once; null where not known.
+    pub before: Option<String>,
+    /// Its values after.
+    pub after: Option<String>,
+    /// Whether they differ; null where one side is not known.
+    pub changed: Option<bool>,
 }
 
 /// A run or a set of runs.
@@ -170,36 +386,127 @@ pub struct NumberDifference {
 #[derive(Clone, Debug)]
 pub struct RunDifference {
     runs: (usize, usize),
+    facts: Vec<FactDifference>,
+    notes: Vec<String>,
     rows: Vec<(Group, String, Comparison)>,
 }
 
 /// Compares two sets of runs, each of at least one. What a run does not have counts as none in causes and findings;
 /// means of task types are compared over the runs that have it, where both sides do.
 pub fn compare_runs(before: &[RunNumbers], after: &[RunNumbers]) -> RunDifference {
-    let mut keys: Vec<&(Group, String)> = before.iter().chain(after).flat_map(|run| run.0.keys()).collect();
+    let facts = compare_facts(before, after);
+    let (before, after, notes) = at_common_depth(before, after);
+    let mut keys: Vec<&(Group, String)> =
+        before.iter().chain(&after).flat_map(|numbers| numbers.keys()).collect();
     keys.sort();
     keys.dedup();
     let mut rows: Vec<(Group, String, Comparison)> = Vec::new();
     for key in keys {
-        let values = |runs: &[RunNumbers]| -> Vec<f64> {
-            let values = runs.iter().map(|run| run.0.get(key).copied());
+        let values = |runs: &[BTreeMap<(Group, String), f64>]| -> Vec<f64> {
+            let values = runs.iter().map(|numbers| numbers.get(key).copied());
             match key.0 {
                 Group::Cause | Group::Finding => values.map(Option::unwrap_or_default).collect(),
                 _ => values.flatten().collect(),
             }
         };
-        let (first, second) = (values(before), values(after));
+        let (first, second) = (values(&before), values(&after));
         if !first.is_empty() && !second.is_empty() {
             rows.push((key.0, key.1.clone(), Comparison::of(&first, &second)));
         }
     }
     rows.sort_by(|a, b| {
         let size = |row: &(Group, String, Comparison)| row.2.difference().abs();
-        // Within causes, findings and types the largest change comes first.
-        a.0.cmp(&b.0)
-            .then_with(|| if a.0 >= Group::Cause { size(b).total_cmp(&size(a)) } else { a.1.cmp(&b.1) })
+        let is_sorted_by_size = [Group::Cause, Group::Finding, Group::TaskType].contains(&a.0);
+        let is_wall = |row: &(Group, String, Comparison)| row.1 != "wall_ns";
+        // Within causes, findings and types the largest change comes first, of the run its wall time.
+        a.0.cmp(&b.0).then_with(|| match is_sorted_by_size {
+            true => size(b).total_cmp(&size(a)).then_with(|| a.1.cmp(&b.1)),
+            false => is_wall(a).cmp(&is_wall(b)).then_with(|| a.1.cmp(&b.1)),
+        })
     });
-    RunDifference { runs: (before.len(), after.len()), rows }
+    RunDifference { runs: (before.len(), after.len()), facts, notes, rows }
+}
+
+/// Facts of which a side at least knows something.
+fn compare_facts(before: &[RunNumbers], after: &[RunNumbers]) -> Vec<FactDifference> {
+    const MAX_VALUES: usize = 4;
+    let values = |runs: &[RunNumbers], fact: Fact| -> Option<String> {
+        let mut values: Vec<&str> =
+            runs.iter().filter_map(|run| run.facts.get(&fact).map(String::as_str)).collect();
+        values.sort_unstable();
+        values.dedup();
+        let more = values.len().saturating_sub(MAX_VALUES);
+        values.truncate(MAX_VALUES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!values.is_empty()).then(|| values.join(", ") + &more)
+    };
+    let facts = Fact::ALL.into_iter().filter_map(|fact| {
+        let (before, after) = (values(before, fact), values(after, fact));
+        let changed = before.as_ref().zip(after.as_ref()).map(|(before, after)| before != after);
+        (before.is_some() || after.is_some()).then(|| FactDifference {
+            name: fact.name(),
+            before,
+            after,
+            changed,
+        })
+    });
+    facts.collect()
+}
+
+type Numbers = Vec<BTreeMap<(Group, String), f64>>;
+
+/// The numbers of both sides as far as all runs tell them apart, and what that leaves out.
+fn at_common_depth(before: &[RunNumbers], after: &[RunNumbers]) -> (Numbers, Numbers, Vec<String>) {
+    let all = || before.iter().chain(after);
+    let has = |source: Source| all().any(|run| run.source == source);
+    let mut notes = Vec::new();
+    let is_of_one = all().all(|run| Some(run.source) == all().next().map(|first| first.source));
+    let cuts_graphs = has(Source::Graph) && !is_of_one;
+    // Time of threads, of queues and of workers is not the same.
+    let has_common_causes = is_of_one || !(has(Source::Samples) || has(Source::Queues));
+    // A profile counts what is blocked in code of the program as work.
+    let joins_blocked = has(Source::Profile) && !is_of_one && has_common_causes;
+    if !has_common_causes {
+        notes.push(
+            "causes are not compared: time of workers, of threads and of queues is not the same".to_owned(),
+        );
+    }
+    if cuts_graphs && has_common_causes {
+        notes.push(
+            "causes are compared by category where a side does not tell its causes apart (a task graph tells for what workers wait)".to_owned(),
+        );
+    }
+    if joins_blocked {
+        notes
+            .push("blocked is compared as a part of work, since a profile does not tell it apart".to_owned());
+    }
+    if !is_of_one {
+        notes.push("findings are not compared: the sides name other places".to_owned());
+    }
+    let cause_of = |cause: Cause| match if cuts_graphs { Source::of_states(cause) } else { cause } {
+        Cause::Blocked if joins_blocked => Cause::Work,
+        cause => cause,
+    };
+    let numbers = |runs: &[RunNumbers]| -> Numbers {
+        let of_run = |run: &RunNumbers| {
+            let kept = run.numbers.iter().filter(|((group, _), _)| is_of_one || *group != Group::Finding);
+            let mut numbers: BTreeMap<_, _> = kept.map(|(key, value)| (key.clone(), *value)).collect();
+            let blocked = run.causes.get(&Cause::Blocked).copied().filter(|_| joins_blocked);
+            if let Some(blocked) = blocked {
+                let key = |group, name: &str| (group, name.to_owned());
+                let capacity = numbers.get(&key(Group::Run, "capacity_ns")).copied().unwrap_or(1.0);
+                numbers.entry(key(Group::Run, "lost_ns")).and_modify(|lost| *lost -= blocked);
+                let parallel = numbers.entry(key(Group::Efficiency, "parallel"));
+                parallel.and_modify(|share| *share += blocked / capacity.max(1.0));
+            }
+            for (cause, ns) in run.causes.iter().filter(|_| has_common_causes) {
+                *numbers.entry((Group::Cause, cause_of(*cause).name().to_owned())).or_default() += ns;
+            }
+            numbers
+        };
+        runs.iter().map(of_run).collect()
+    };
+    (numbers(before), numbers(after), notes)
 }
 
 impl RunDifference {
@@ -224,6 +531,8 @@ impl RunDifference {
         RunDifferenceReport {
             before: RunSet { name: names[0].to_owned(), runs: self.runs.0 },
             after: RunSet { name: names[1].to_owned(), runs: self.runs.1 },
+            run: self.facts.clone(),
+            notes: self.notes.clone(),
             rows: rows.collect(),
         }
     }
@@ -234,6 +543,7 @@ impl RunDifference {
         let counted = |runs: usize| crate::format::counted(runs as u64, "run");
         let _ = writeln!(out, "  before  {} ({})", names[0], counted(self.runs.0));
         let _ = writeln!(out, "  after   {} ({})", names[1], counted(self.runs.1));
+        self.write_facts(&mut out);
         for group in Group::ALL {
             let rows: Vec<_> = self.rows.iter().filter(|row| row.0 == group).collect();
             if rows.is_empty() {
@@ -242,13 +552,20 @@ impl RunDifference {
             let sure = if self.runs.0 > 1 && self.runs.1 > 1 { "   95 % interval" } else { "" };
             let title = group.title();
             let _ = writeln!(out, "\n  {title:<44}{:>12}{:>12}{:>12}{sure}", "before", "after", "change");
-            let shown = if group >= Group::Cause { top } else { rows.len() };
+            let is_long = [Group::Cause, Group::Finding, Group::TaskType].contains(&group);
+            let shown = if is_long { top } else { rows.len() };
             for (_, name, comparison) in rows.iter().take(shown) {
                 let _ = writeln!(out, "   {}", line(group, name, comparison));
             }
             if rows.len() > shown {
                 let _ = writeln!(out, "   … and {} more (--top {})", rows.len() - shown, rows.len());
             }
+        }
+        if !self.notes.is_empty() {
+            out.push('\n');
+        }
+        for line in self.notes.iter().flat_map(|note| format::wrap(&format!("note: {note}"), 96)) {
+            let _ = writeln!(out, "  {line}");
         }
         if self.runs.0 == 1 || self.runs.1 == 1 {
             let _ = writeln!(
@@ -260,8 +577,50 @@ impl RunDifference {
     }
 }
 
+impl RunDifference {
+    /// What changed in the runs themselves, before any number.
+    fn write_facts(&self, out: &mut String) {
+        const WIDTH: usize = 30;
+        let label =
+            |name: &str| Fact::ALL.into_iter().find(|fact| fact.name() == name).map_or("", Fact::label);
+        let changed: Vec<&FactDifference> =
+            self.facts.iter().filter(|fact| fact.changed == Some(true)).collect();
+        if changed.is_empty() {
+            let same = self.facts.iter().filter(|fact| fact.changed.is_some()).map(|fact| label(fact.name));
+            let same = same.collect::<Vec<_>>().join(", ");
+            let _ = match same.as_str() {
+                "" => writeln!(out, "\n  Nothing is known of the runs but their numbers"),
+                same => {
+                    let lines = format::wrap(&format!("Unchanged in the runs themselves: {same}"), 96);
+                    writeln!(out, "\n  {}", lines.join("\n    "))
+                }
+            };
+            return;
+        }
+        let title = "Changed in the runs themselves";
+        let _ = writeln!(out, "\n  {title:<32}{:<WIDTH$}  after", "before");
+        for fact in changed {
+            let value = |value: &Option<String>| format::wrap(value.as_deref().unwrap_or(""), WIDTH);
+            let (before, after) = (value(&fact.before), value(&fact.after));
+            for line in 0..before.len().max(after.len()) {
+                let name = if line == 0 { label(fact.name) } else { "" };
+                let part =
+                    |lines: &[String]| lines.get(line).map_or(String::new(), |text| format::fit(text, WIDTH));
+                let row = format!("   {name:<31}{:<WIDTH$}  {}", part(&before), part(&after));
+                let _ = writeln!(out, "{}", row.trim_end());
+            }
+        }
+    }
+}
+
 fn line(group: Group, name: &str, comparison: &Comparison) -> String {
-    let name = format::fit(name.trim_end_matches("_ns"), 42);
+    // A cause has its name, under which it is explained, and its words.
+    let name = match Cause::named(name).filter(|cause| group == Group::Cause && cause.name() != cause.label())
+    {
+        Some(cause) => format!("{name}: {}", cause.label()),
+        None => name.trim_end_matches("_ns").to_owned(),
+    };
+    let name = format::fit(&name, 42);
     let share = group == Group::Efficiency;
     let value = |value: f64| {
         if share {

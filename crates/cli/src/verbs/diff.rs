@@ -15,15 +15,18 @@ use taskscope_view::paths_difference;
 /// A set is a directory that holds several traces (A/1.trace, A/2.trace, …), or traces with commas between
 /// them. Means of both sets are compared; 95 % intervals of the differences are Welch's.
 ///
-/// Profiles, and traces with --paths or --sort, are compared by call paths. Paths are the same by the names of
-/// their functions, not by lines: a function that moved in its file has not changed.
+/// What changed in the runs themselves (command, workers, CPUs, runtime, …) comes first, then wall time, then causes. A
+/// trace and a profile are compared as far as both know.
+///
+/// With --paths or --sort, call paths are compared. Paths are the same by the names of their functions, not by lines: a
+/// function that moved in its file has not changed.
 #[derive(clap::Args)]
 pub struct Args {
     /// The run before, or several: a trace, a set of traces, a profile, or a directory of profiles.
     pub before: PathBuf,
     /// The run after.
     pub after: PathBuf,
-    /// Compare traces by call paths.
+    /// Compare call paths.
     #[arg(long)]
     paths: bool,
     /// The column of call paths that is compared: time, waiting, blame, idleness, … [default: time, or waiting without samples]
@@ -79,9 +82,7 @@ fn percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// If there is nothing to read, or the result cannot be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    use super::profiles::is_profile;
-    let by_paths = args.paths || args.sort.is_some() || is_profile(&args.before) || is_profile(&args.after);
-    if !by_paths {
+    if !args.paths && args.sort.is_none() {
         return super::diff_runs::run(&args);
     }
     let before = super::profiles::open_tree(&args.before, TaskContext::Creation)?;

@@ -1,6 +1,7 @@
-//! `taskscope diff` of traces: two runs or two sets of runs, number by number.
+//! `taskscope diff` by numbers: two runs or two sets of runs, each a trace or a profile.
 
 use super::diff::Args;
+use super::profiles::{is_profile, open_profile};
 use crate::messages::Failure;
 use crate::newest::is_trace;
 use crate::output;
@@ -9,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_session::graph::read_graph;
-use taskscope_view::{RunNumbers, compare_runs};
+use taskscope_view::{CallPaths, RunNumbers, compare_runs};
 
 /// Prints what changed.
 ///
@@ -44,7 +45,7 @@ fn runs_of(path: &Path) -> anyhow::Result<Vec<RunNumbers>> {
         Some(list) if !path.exists() && list.contains(',') => {
             traces.extend(list.split(',').filter(|part| !part.is_empty()).map(PathBuf::from));
         }
-        _ if path.is_dir() && !is_trace(path) => {
+        _ if path.is_dir() && !is_trace(path) && !is_profile(path) => {
             let entries = std::fs::read_dir(path).context("cannot read the directory")?;
             traces.extend(entries.flatten().map(|entry| entry.path()).filter(|entry| is_trace(entry)));
             traces.sort();
@@ -63,6 +64,9 @@ fn numbers_of(trace: &Path) -> anyhow::Result<RunNumbers> {
         && let Ok(Some(graph)) = read_graph(trace)
     {
         return Ok(RunNumbers::of_graph(&graph.graph));
+    }
+    if let Some((profile, kept)) = open_profile(trace)? {
+        return Ok(RunNumbers::of_profile(&CallPaths::of(&profile, kept, None)));
     }
     let session = super::open(trace)?;
     let (analysis, _) = taskscope_analysis::analyse(&session.execution);
