@@ -10,10 +10,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The table "Rooms" of `ARCHITECTURE.md`: crate to the words of its last column.
+/// The table "Crate map" of `ARCHITECTURE.md`: crate to the words of its last column.
 fn allowed() -> BTreeMap<String, String> {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let rooms = page.split("## Rooms").nth(1).expect("a section Rooms").split("\n## ").next().unwrap();
+    let rooms =
+        page.split("## Crate map").nth(1).expect("a section Crate map").split("\n## ").next().unwrap();
     let rows = rooms.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
