@@ -69,10 +69,22 @@ pub struct QueueLedger {
     pub longest_queueing: u64,
 }
 
-/// The ledger of every queue, in their order.
-pub fn ledgers(devices: &Devices) -> Vec<QueueLedger> {
-    let ledger = |queue: &Queue| ledger(queue, &running_on_device(devices, queue));
+/// The ledger of every queue, in their order, of the times from `part.0` to before `part.1`. Times of consecutive parts add up; an
+/// operation is in each part that it reaches into.
+pub fn ledgers(devices: &Devices, part: (u64, u64)) -> Vec<QueueLedger> {
+    let ledger = |queue: &Queue| ledger(queue, &running_on_device(devices, queue), part);
     devices.queues.iter().map(ledger).collect()
+}
+
+/// The nanoseconds from `start` to `end` that lie in a part of the time.
+pub fn nanos_in((start, end): (u64, u64), part: (u64, u64)) -> u64 {
+    end.min(part.1).saturating_sub(start.max(part.0))
+}
+
+/// Whether anything from `start` to `end` lies in a part of the time.
+pub fn reaches_into((start, end): (u64, u64), part: (u64, u64)) -> bool {
+    // What takes no time lies where it starts.
+    nanos_in((start, end), part) > 0 || start == end && part.0 <= start && start < part.1
 }
 
 /// What runs from a time on: kernels, and transfers.
@@ -109,7 +121,7 @@ fn running_on_device(devices: &Devices, of: &Queue) -> Vec<Step> {
     steps(others.flat_map(|queue| &queue.operations))
 }
 
-fn ledger(queue: &Queue, device: &[Step]) -> QueueLedger {
+fn ledger(queue: &Queue, device: &[Step], part: (u64, u64)) -> QueueLedger {
     let mut ledger = QueueLedger::default();
     let timed = || queue.operations.iter().filter(is_timed);
     let Some(last_end) = timed().map(|operation| operation.end).max() else { return ledger };
@@ -117,7 +129,8 @@ fn ledger(queue: &Queue, device: &[Step]) -> QueueLedger {
     let submitted = |operation: &Operation| operation.append.min(operation.start);
     let known = timed().all(|operation| operation.append != 0);
     let first = timed().map(|operation| if known { submitted(operation) } else { operation.start }).min();
-    ledger.span = (first.unwrap_or(0), last_end);
+    let span = (first.unwrap_or(0), last_end);
+    ledger.span = (span.0.max(part.0).min(part.1), span.1.min(part.1).max(part.0));
     // +1 waiting at submission, −1 at start; running by kind.
     let mut edges: Vec<(u64, i32, [i32; 3])> = Vec::new();
     for operation in timed() {
@@ -131,26 +144,27 @@ fn ledger(queue: &Queue, device: &[Step]) -> QueueLedger {
         }
         edges.push((operation.start, -i32::from(known), class));
         edges.push((operation.end, 0, class.map(|count| -count)));
-        ledger.timed += 1;
-        if operation.append != 0 {
-            let queueing = operation.start.saturating_sub(operation.append);
+        ledger.timed += u64::from(reaches_into((operation.start, operation.end), part));
+        let queued = (operation.append, operation.start.max(operation.append));
+        if operation.append != 0 && reaches_into(queued, part) {
+            let queueing = nanos_in(queued, part);
             ledger.submissions += 1;
             ledger.queueing += queueing;
             ledger.longest_queueing = ledger.longest_queueing.max(queueing);
         }
     }
     edges.sort_unstable_by_key(|edge| edge.0);
-    let (mut waiting, mut running, mut at) = (0i32, [0i32; 3], ledger.span.0);
+    let (mut waiting, mut running, mut at) = (0i32, [0i32; 3], span.0);
     let time = &mut ledger.time;
     for (next, waits, class) in edges {
         if next > at {
-            let span = next - at;
+            let span = nanos_in((at, next), part);
             match (running, waiting, known) {
                 ([1..=i32::MAX, _, _], _, _) => time.kernels += span,
                 ([_, 1..=i32::MAX, _], _, _) => time.transfers += span,
                 ([_, _, 1..=i32::MAX], _, _) => time.other += span,
                 (_, _, false) => time.unknown += span,
-                (_, 1.., _) => idle_while_waiting(time, at, next, device),
+                (_, 1.., _) => idle_while_waiting(time, at.max(part.0), next.min(part.1), device),
                 _ => time.host_bound += span,
             }
             at = next;
@@ -237,6 +251,8 @@ mod tests {
     use super::*;
     use taskscope_event::models::device::kind;
 
+    const ALL: (u64, u64) = (0, u64::MAX);
+
     fn operation(kind: u32, append: u64, start: u64, end: u64) -> Operation {
         Operation { kind, append, start, end, lane: Some(0), ..Operation::default() }
     }
@@ -260,7 +276,7 @@ mod tests {
             calls: Vec::new(),
             ..Devices::default()
         };
-        let ledgers = ledgers(&devices);
+        let ledgers = ledgers(&devices, ALL);
         let expected = QueueTime {
             kernels: 150,
             transfers: 40,
@@ -273,6 +289,25 @@ mod tests {
         assert_eq!((ledgers[0].span, ledgers[0].time.total()), ((100, 500), 400));
         assert_eq!((ledgers[0].queueing, ledgers[0].longest_queueing), (50 + 190 + 10, 190));
         assert_eq!(ledgers[1].time.device_busy, 40);
+        // Parts add up, wherever the run is cut.
+        for border in 90..510 {
+            let parts = [super::ledgers(&devices, (0, border)), super::ledgers(&devices, (border, u64::MAX))];
+            for (queue, whole) in ledgers.iter().enumerate() {
+                let sum = |of: &dyn Fn(&QueueLedger) -> u64| of(&parts[0][queue]) + of(&parts[1][queue]);
+                assert_eq!(sum(&|part| part.queueing), whole.queueing, "{border}");
+                assert_eq!(sum(&|part| part.span.1 - part.span.0), whole.time.total(), "{border}");
+                for of in [
+                    |time: &QueueTime| time.kernels,
+                    |time: &QueueTime| time.transfers,
+                    |time: &QueueTime| time.host_bound,
+                    |time: &QueueTime| time.transfer_bound,
+                    |time: &QueueTime| time.device_busy,
+                    |time: &QueueTime| time.dependency_bound,
+                ] {
+                    assert_eq!(sum(&|part| of(&part.time)), of(&whole.time), "{border}");
+                }
+            }
+        }
         assert_eq!(ledgers[1].time.total(), 180);
     }
 
@@ -281,6 +316,9 @@ mod tests {
         let operations = vec![operation(kind::KERNEL, 0, 10, 20), operation(kind::KERNEL, 0, 35, 40)];
         let devices =
             Devices { queues: vec![queue("a", operations)], calls: Vec::new(), ..Devices::default() };
-        assert_eq!(ledgers(&devices)[0].time, QueueTime { kernels: 15, unknown: 15, ..QueueTime::default() });
+        assert_eq!(
+            ledgers(&devices, ALL)[0].time,
+            QueueTime { kernels: 15, unknown: 15, ..QueueTime::default() }
+        );
     }
 }

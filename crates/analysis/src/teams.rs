@@ -144,8 +144,15 @@ pub fn parallel_constructs(execution: &Execution) -> Vec<ParallelConstruct> {
     for (index, region) in execution.regions.iter().enumerate() {
         let blank = ParallelConstruct { site: region.site, duration_ns: 0, load: Load::default() };
         let row = rows.entry(region.site).or_insert(blank);
-        if region.begin != NO_TIME && region.end != NO_TIME {
-            row.duration_ns += region.end.saturating_sub(region.begin);
+        if region.begin != NO_TIME {
+            // One that has not ended, in the run or in a part of it, lasts to the last event of its process.
+            let last = || {
+                let process =
+                    execution.threads.get(region.master.index()).map(|thread| thread.process.index());
+                process.and_then(|process| execution.processes.get(process)).map_or(0, |process| process.last)
+            };
+            let end = if region.end == NO_TIME { last() } else { region.end };
+            row.duration_ns += end.saturating_sub(region.begin);
         }
         let members = busy.remove(&RegionIndex(index as u32)).unwrap_or_default();
         row.load.add(&members);

@@ -16,6 +16,8 @@ pub struct CallWait {
     pub tid: i64,
     /// Name of the call.
     pub call: String,
+    /// What the call does besides.
+    pub purpose: Purpose,
     /// First nanosecond.
     pub start: u64,
     /// First nanosecond after it.
@@ -34,8 +36,8 @@ pub fn call_waits(devices: &Devices) -> Vec<CallWait> {
                 let Some(wait) = known.waiting_part(thread, call) else { continue };
                 known.split(thread.tid, wait, |start, end, operation| {
                     let operation = operation.map(|operation| operation.name.clone());
-                    let call = name_of(thread, call).to_owned();
-                    waits.push(CallWait { pid, tid: thread.tid, call, start, end, operation });
+                    let (name, purpose) = (name_of(thread, call).to_owned(), call.purpose());
+                    waits.push(CallWait { pid, tid: thread.tid, call: name, purpose, start, end, operation });
                 });
             }
         }

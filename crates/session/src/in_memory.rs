@@ -26,6 +26,7 @@ impl Session {
             filtered: false,
             execution,
             range: None,
+            times: (0, u64::MAX),
         }
     }
 }

@@ -80,6 +80,8 @@ pub struct Session {
     pub execution: Execution,
     /// The part of the run that is asked about, nanoseconds of the trace's clock; `None` for all of it.
     pub range: Option<(u64, u64)>,
+    /// The part of the time that the execution was cut to, first and last + 1 by the trace's clock; all time where it was not.
+    pub times: (u64, u64),
     /// What `taskscope record` says about the run.
     pub run: Option<RunFile>,
     /// All streams.
@@ -268,7 +270,8 @@ impl Session {
         let (begin_ns, end_ns) = selection.range.resolve(emulation::length_ns(&trace));
         let range =
             (selection.range != TimeRange::default()).then(|| (clock_at(begin_ns.max(0)), clock_at(end_ns)));
-        if let Some((begin, end)) = range.filter(|_| !selection.whole) {
+        let cut = range.filter(|_| !selection.whole);
+        if let Some((begin, end)) = cut {
             execution.cut(begin, end);
         }
         select(&mut execution, &trace, &threads, &parts);
@@ -304,6 +307,7 @@ impl Session {
             filtered: execution.filtered,
             execution,
             range,
+            times: cut.unwrap_or((0, u64::MAX)),
             run,
             run_file_problem,
             streams,

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use taskscope_analysis::devices::{QueueLedger, ledgers, submitter};
-use taskscope_execution::devices::{CallThread, Class, Operation, Purpose, Queue};
+use taskscope_analysis::devices::{QueueLedger, ledgers, nanos_in, reaches_into, submitter};
+use taskscope_execution::devices::{Call, CallThread, Class, Operation, Purpose, Queue};
 use taskscope_session::{Session, call_waits};
 
 const BOLD: Style = Style::new().bold();
@@ -47,13 +47,13 @@ pub fn report_text(session: &Session) -> String {
         "\n  {BOLD}{:<26}{:>10}{:>11}{:>9}{:>9}{:>9}  idle because{BOLD:#}",
         "Device queues", "operations", "span", "kernels", "copies", "idle"
     );
-    for (queue, ledger) in session.devices.queues.iter().zip(ledgers(&session.devices)) {
+    for (queue, ledger) in session.devices.queues.iter().zip(ledgers(&session.devices, session.times)) {
         let span = ledger.time.total();
         let _ = writeln!(
             page,
             "  {:<26}{:>10}{:>11}{:>9}{:>9}{:>9}  {}",
             fit(&queue.name, 25),
-            count(queue.operations.len() as u64),
+            count(operations_in(queue, session.times).count() as u64),
             time(span),
             percent(ledger.time.kernels, span),
             percent(ledger.time.transfers, span),
@@ -94,7 +94,8 @@ pub fn report_text(session: &Session) -> String {
 /// The longest in all first.
 fn waits(session: &Session) -> Vec<DeviceWaits> {
     let mut by_kind: BTreeMap<(String, Option<String>), DeviceWaits> = BTreeMap::new();
-    for wait in call_waits(&session.devices) {
+    let waits = call_waits(&session.devices).into_iter();
+    for wait in waits.filter(|wait| nanos_in((wait.start, wait.end), session.times) > 0) {
         let key = (wait.call.clone(), wait.operation.clone());
         let (call, operation) = (wait.call, wait.operation);
         let row = by_kind.entry(key).or_insert_with(|| DeviceWaits {
@@ -106,7 +107,7 @@ fn waits(session: &Session) -> Vec<DeviceWaits> {
         });
         row.ids.insert((wait.pid, wait.tid));
         row.threads = row.ids.len();
-        row.time_ns += wait.end - wait.start;
+        row.time_ns += nanos_in((wait.start, wait.end), session.times);
     }
     let mut waits: Vec<DeviceWaits> = by_kind.into_values().collect();
     waits.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| a.call.cmp(&b.call)));
@@ -146,7 +147,8 @@ fn wait_rows(session: &Session, page: &mut String) {
 
 /// What each thread of the host did for devices: rows beside those of the queues.
 fn host_rows(session: &Session, page: &mut String) {
-    let threads: Vec<_> = session.devices.calls.iter().filter(|thread| !thread.calls.is_empty()).collect();
+    let threads: Vec<_> =
+        session.devices.calls.iter().filter(|thread| calls_in(session, thread).next().is_some()).collect();
     if threads.is_empty() {
         return;
     }
@@ -155,14 +157,14 @@ fn host_rows(session: &Session, page: &mut String) {
         "\n  {BOLD}{:<26}{:>10}{:>11}{:>11}{:>11}{:>11}{BOLD:#}",
         "Calls for devices", "calls", "submitting", "waiting", "other", "overhead"
     );
-    let waited = waited_in_calls(session);
+    let waited = waited_in_copies(session);
     for thread in threads {
-        let spent = spent_in_calls(thread, &waited);
+        let spent = spent_in_calls(session, thread, &waited);
         let _ = writeln!(
             page,
             "  {:<26}{:>10}{:>11}{:>11}{:>11}{:>11}",
             format!("thread {}", thread.tid),
-            count(thread.calls.len() as u64),
+            count(calls_in(session, thread).count() as u64),
             time(spent[0]),
             time(spent[1]),
             time(spent[2]),
@@ -171,18 +173,23 @@ fn host_rows(session: &Session, page: &mut String) {
     }
 }
 
-/// Nanoseconds of waiting in calls of each thread, by process and thread.
-fn waited_in_calls(session: &Session) -> BTreeMap<(i64, i64), u64> {
+/// Nanoseconds of waiting in blocking copies of each thread, by process and thread.
+fn waited_in_copies(session: &Session) -> BTreeMap<(i64, i64), u64> {
     let mut waited = BTreeMap::new();
-    for wait in call_waits(&session.devices) {
-        *waited.entry((wait.pid, wait.tid)).or_default() += wait.end - wait.start;
+    for wait in call_waits(&session.devices).iter().filter(|wait| wait.purpose == Purpose::Submits) {
+        *waited.entry((wait.pid, wait.tid)).or_default() += nanos_in((wait.start, wait.end), session.times);
     }
     waited
 }
 
+/// Calls of a thread that lie in the part of the time.
+fn calls_in<'a>(session: &'a Session, thread: &'a CallThread) -> impl Iterator<Item = &'a Call> {
+    thread.calls.iter().filter(|call| reaches_into((call.start, call.end), session.times))
+}
+
 /// Time in calls that submit, wait, do something else, and in the vendor's own overhead. What blocking copies wait
 /// counts as waiting.
-fn spent_in_calls(thread: &CallThread, waited: &BTreeMap<(i64, i64), u64>) -> [u64; 4] {
+fn spent_in_calls(session: &Session, thread: &CallThread, waited: &BTreeMap<(i64, i64), u64>) -> [u64; 4] {
     let mut spent = [0; 4];
     for call in &thread.calls {
         let place = match call.purpose() {
@@ -191,9 +198,9 @@ fn spent_in_calls(thread: &CallThread, waited: &BTreeMap<(i64, i64), u64>) -> [u
             Purpose::Other => 2,
             Purpose::Overhead => 3,
         };
-        spent[place] += call.end - call.start;
+        spent[place] += nanos_in((call.start, call.end), session.times);
     }
-    let in_copies = waited.get(&(thread.pid, thread.tid)).copied().unwrap_or(0).saturating_sub(spent[1]);
+    let in_copies = waited.get(&(thread.pid, thread.tid)).copied().unwrap_or(0);
     spent[0] = spent[0].saturating_sub(in_copies);
     spent[1] += in_copies;
     spent
@@ -224,10 +231,10 @@ fn idle_causes(ledger: &QueueLedger) -> String {
 /// Operations of one name are one row; the longest in all first.
 fn by_name(session: &Session, queue: &Queue) -> Vec<DeviceOperations> {
     let mut rows: FxHashMap<u32, (u64, u64, &Operation)> = FxHashMap::default();
-    for operation in queue.operations.iter().filter(|operation| operation.lane.is_some()) {
+    for operation in operations_in(queue, session.times).filter(|operation| operation.lane.is_some()) {
         let row = rows.entry(operation.name).or_insert((0, 0, operation));
         row.0 += 1;
-        row.1 += operation.end - operation.start;
+        row.1 += nanos_in((operation.start, operation.end), session.times);
     }
     let mut rows: Vec<DeviceOperations> = rows
         .into_iter()
@@ -592,7 +599,7 @@ pub fn in_time(session: &Session) -> Option<DevicesInTime> {
     let with_time = |(queue, ledger): (&Queue, QueueLedger)| {
         let time = &ledger.time;
         DeviceQueueInTime {
-            queue: facts_of(queue),
+            queue: facts_of(queue, session.times),
             span_ns: time.total(),
             time_ns: QueueTimes {
                 kernels: time.kernels,
@@ -613,7 +620,13 @@ pub fn in_time(session: &Session) -> Option<DevicesInTime> {
         }
     };
     (!session.devices.is_empty()).then(|| DevicesInTime {
-        queues: session.devices.queues.iter().zip(ledgers(&session.devices)).map(with_time).collect(),
+        queues: session
+            .devices
+            .queues
+            .iter()
+            .zip(ledgers(&session.devices, session.times))
+            .map(with_time)
+            .collect(),
         calls: calls(session),
         waits: waits(session),
         vendor_dropped: vendor_dropped(session),
@@ -623,7 +636,7 @@ pub fn in_time(session: &Session) -> Option<DevicesInTime> {
 /// The devices of `info`; `None` without queues and calls.
 pub fn facts(session: &Session) -> Option<Devices> {
     (!session.devices.is_empty()).then(|| Devices {
-        queues: session.devices.queues.iter().map(facts_of).collect(),
+        queues: session.devices.queues.iter().map(|queue| facts_of(queue, session.times)).collect(),
         calls: calls(session),
         vendor_dropped: vendor_dropped(session),
     })
@@ -635,14 +648,14 @@ fn vendor_dropped(session: &Session) -> u64 {
 }
 
 fn calls(session: &Session) -> Vec<DeviceCalls> {
-    let waited = waited_in_calls(session);
+    let waited = waited_in_copies(session);
     let of_thread = |thread: &CallThread| {
-        let [submitting_ns, waiting_ns, other_ns, overhead_ns] = spent_in_calls(thread, &waited);
+        let [submitting_ns, waiting_ns, other_ns, overhead_ns] = spent_in_calls(session, thread, &waited);
         DeviceCalls {
             pid: thread.pid,
             tid: thread.tid,
-            calls: thread.calls.len(),
-            time_ns: thread.calls.iter().map(|call| call.end - call.start).sum(),
+            calls: calls_in(session, thread).count(),
+            time_ns: [submitting_ns, waiting_ns, other_ns, overhead_ns].iter().sum(),
             submitting_ns,
             waiting_ns,
             other_ns,
@@ -652,9 +665,19 @@ fn calls(session: &Session) -> Vec<DeviceCalls> {
     session.devices.calls.iter().map(of_thread).collect()
 }
 
-fn facts_of(queue: &Queue) -> DeviceQueue {
+/// Operations that reach into a part of the time.
+fn operations_in(queue: &Queue, part: (u64, u64)) -> impl Iterator<Item = &Operation> {
+    // Those without usable times are in no part, and in the whole.
+    let is_in = move |operation: &&Operation| {
+        part == (0, u64::MAX)
+            || operation.lane.is_some() && reaches_into((operation.start, operation.end), part)
+    };
+    queue.operations.iter().filter(is_in)
+}
+
+fn facts_of(queue: &Queue, part: (u64, u64)) -> DeviceQueue {
     let clock = &queue.clock;
-    let of_class = |class| queue.operations.iter().filter(|operation| operation.class() == class).count();
+    let of_class = |class| operations_in(queue, part).filter(|operation| operation.class() == class).count();
     DeviceQueue {
         name: queue.name.clone(),
         path: queue.path.clone(),
@@ -663,7 +686,7 @@ fn facts_of(queue: &Queue) -> DeviceQueue {
         order: if queue.in_order { "in-order" } else { "out-of-order" },
         order_from: queue.order_from.clone(),
         finished: queue.finished,
-        operations: queue.operations.len(),
+        operations: operations_in(queue, part).count(),
         kernels: of_class(Class::Kernel),
         transfers: of_class(Class::Transfer),
         lost: queue.lost.len(),

@@ -17,7 +17,7 @@ use taskscope_session::Session;
 pub(super) fn findings(session: &Session) -> Findings {
     let mut rows: Vec<NamedFinding> = Vec::new();
     let (mut base_ns, mut lost_ns, mut unknown_ns) = (0, 0, 0);
-    for (queue, ledger) in session.devices.queues.iter().zip(ledgers(&session.devices)) {
+    for (queue, ledger) in session.devices.queues.iter().zip(ledgers(&session.devices, session.times)) {
         let idle = &ledger.time;
         base_ns += idle.total();
         lost_ns += idle.idle() - idle.device_busy;
