@@ -148,7 +148,7 @@ fn tree_rows(
         for (column, rest) in side.iter().zip(&beside) {
             let _ = write!(out, " {:>8}", show(unit, *column, *rest));
         }
-        let _ = writeln!(out, "    {DIM}the rest{DIM:#}");
+        let _ = writeln!(out, "    {DIM}{}{DIM:#}", fit("the rest", room));
     }
 }
 
