@@ -23,28 +23,24 @@ fn bodies_without_frames_are_steps(how: &How<'_>) {
     ]
     .map(|path| path.split(' ').map(|step| step.replace("_[", " [")).collect())
     .into();
-    // A loaded machine may hold all samples of a part back.
-    let found = (0..3).any(|_| {
-        let here = tempfile::tempdir().unwrap();
-        let paths = call_paths(here.path(), &program("jumps"), how);
-        let mut found = BTreeSet::new();
-        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["time_ns"].is_u64()) {
-            let steps = without_lines(frames(path).into_iter().map(str::to_string).collect());
-            assert!(!steps.iter().any(|step| step.contains("start")), "{steps:?}");
-            if steps.last().is_some_and(|last| last == "burn") {
-                assert!(expected.contains(&steps), "{steps:?}");
-                found.insert(steps);
-            }
+    let here = tempfile::tempdir().unwrap();
+    let paths = call_paths(here.path(), &program("jumps"), how);
+    let mut found = BTreeSet::new();
+    for path in rows(&paths, "paths").iter().filter(|path| path["values"]["time_ns"].is_u64()) {
+        let steps = without_lines(frames(path).into_iter().map(str::to_string).collect());
+        assert!(!steps.iter().any(|step| step.contains("start")), "{steps:?}");
+        if steps.last().is_some_and(|last| last == "burn") {
+            assert!(expected.contains(&steps), "{steps:?}");
+            found.insert(steps);
         }
-        // The tasks that a taskwait waits for are to blame, not their creator.
-        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["given_taskwait_ns"].is_u64()) {
-            let last = *frames(path).last().unwrap();
-            let own = ["create [task", "burn", "<nobody", "<no CPU"];
-            assert!(own.iter().any(|own| last.starts_with(own)), "{path}");
-        }
-        found == expected
-    });
-    assert!(found);
+    }
+    // The tasks that a taskwait waits for are to blame, not their creator.
+    for path in rows(&paths, "paths").iter().filter(|path| path["values"]["given_taskwait_ns"].is_u64()) {
+        let last = *frames(path).last().unwrap();
+        let own = ["create [task", "burn", "<nobody", "<no CPU"];
+        assert!(own.iter().any(|own| last.starts_with(own)), "{path}");
+    }
+    assert_eq!(found, expected);
 }
 
 /// A body that the compiler has cut out twice is one step, and that of a template has the name of the instantiation
@@ -60,19 +56,14 @@ fn bodies_are_steps_once_and_have_their_creators_name() {
             .map(|path| path.split(' ').map(|step| step.replace("_[", " [")).collect())
             .into();
     for flags in [&["-O0", "-fno-exceptions"][..], &["-O2", "-fno-exceptions"]] {
-        // A loaded machine may hold all samples of a part back.
-        let found = (0..3).any(|_| {
-            let here = tempfile::tempdir().unwrap();
-            let paths = call_paths(here.path(), &source, &How { flags, ..TRACED });
-            let found: BTreeSet<Vec<String>> = rows(&paths, "paths")
-                .iter()
-                .map(|path| without_lines(frames(path).into_iter().map(str::to_string).collect()))
-                .filter(|steps| steps.last().is_some_and(|last| last == "burn"))
-                .collect();
-            assert!(found.is_subset(&expected), "{flags:?} {found:#?}");
-            found == expected
-        });
-        assert!(found, "{flags:?}");
+        let here = tempfile::tempdir().unwrap();
+        let paths = call_paths(here.path(), &source, &How { flags, ..TRACED });
+        let found: BTreeSet<Vec<String>> = rows(&paths, "paths")
+            .iter()
+            .map(|path| without_lines(frames(path).into_iter().map(str::to_string).collect()))
+            .filter(|steps| steps.last().is_some_and(|last| last == "burn"))
+            .collect();
+        assert_eq!(found, expected, "{flags:?}");
     }
 }
 
@@ -145,19 +136,14 @@ fn functions_within_functions_are_told_apart() {
         let expected: BTreeSet<Vec<String>> = [first, second, less, format!("main two {run} burn")]
             .map(|path| path.split(' ').map(|step| step.replace('_', " ").replace("$ ", "$_")).collect())
             .into();
-        // A loaded machine may hold all samples of a part back.
-        let found = (0..3).any(|_| {
-            let here = tempfile::tempdir().unwrap();
-            let flags = &[debug, "-fno-exceptions"];
-            let paths = call_paths(here.path(), &source, &How { compiler, flags, ..TRACED });
-            let found: BTreeSet<Vec<String>> = rows(&paths, "paths")
-                .iter()
-                .filter_map(|path| to_burn(frames(path)).map(without_lines))
-                .collect();
-            assert!(found.is_subset(&expected), "{debug} {found:#?}");
-            found == expected
-        });
-        assert!(found, "{debug}");
+        let here = tempfile::tempdir().unwrap();
+        let flags = &[debug, "-fno-exceptions"];
+        let paths = call_paths(here.path(), &source, &How { compiler, flags, ..TRACED });
+        let found: BTreeSet<Vec<String>> = rows(&paths, "paths")
+            .iter()
+            .filter_map(|path| to_burn(frames(path)).map(without_lines))
+            .collect();
+        assert_eq!(found, expected, "{debug}");
     }
 }
 

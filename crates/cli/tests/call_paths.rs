@@ -34,62 +34,52 @@ fn paths_are_those_of_the_source(how: &How<'_>) {
         in_outer(&["descend", &nested, "descend", &nested, "descend", "in_task"]),
     ]
     .into();
-    // A loaded machine may hold all samples of a part back.
-    let found = (0..3).any(|_| {
-        let here = tempfile::tempdir().unwrap();
-        let paths = call_paths(here.path(), &source, how);
-        let (mut found, mut outside) = (BTreeSet::new(), 0);
-        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["work_ns"].is_u64()) {
-            let steps = as_told(frames(path).iter().map(|step| step.to_string()).collect());
-            if steps.last().is_some_and(|last| last == "burn") {
-                found.insert(steps);
-            } else if steps[0] != "main" {
-                // A process starts and ends outside of it.
-                outside += path["values"]["samples"].as_u64().unwrap_or(0);
-            } else {
-                // Few samples fall on what leads there.
-                let leads = |to: &Vec<String>| to.starts_with(&steps);
-                let prints = steps.get(1).is_some_and(|step| step.contains("printf"));
-                assert!(prints || expected.iter().any(leads), "{steps:?}");
-            }
+    let here = tempfile::tempdir().unwrap();
+    let paths = call_paths(here.path(), &source, how);
+    let (mut found, mut outside) = (BTreeSet::new(), 0);
+    for path in rows(&paths, "paths").iter().filter(|path| path["values"]["work_ns"].is_u64()) {
+        let steps = as_told(frames(path).iter().map(|step| step.to_string()).collect());
+        if steps.last().is_some_and(|last| last == "burn") {
+            found.insert(steps);
+        } else if steps[0] != "main" {
+            // A process starts and ends outside of it.
+            outside += path["values"]["samples"].as_u64().unwrap_or(0);
+        } else {
+            // Few samples fall on what leads there.
+            let leads = |to: &Vec<String>| to.starts_with(&steps);
+            let prints = steps.get(1).is_some_and(|step| step.contains("printf"));
+            assert!(prints || expected.iter().any(leads), "{steps:?}");
         }
-        assert!(outside <= 5, "{outside} samples outside of main");
-        assert!(found.is_subset(&expected), "{:#?}", found.difference(&expected).collect::<Vec<_>>());
-        // All of that time is in one loop.
-        let one = &rows(&paths, "loops")[0];
-        let line = line_of(&source, "for (long i = 1") as u64;
-        assert_eq!(one["function"], "burn");
-        assert!((line..line + 2).contains(&one["line"].as_u64().unwrap()), "{one}");
-        // Each time is at a line, or at what says why it is not; lines of the runtime are hidden as its frames are.
-        let lines = rows(&paths, "lines");
-        assert_eq!(
-            lines.iter().filter_map(|row| row["own"].as_u64()).sum::<u64>(),
-            paths["totals"]["time_ns"]
-        );
-        let of_runtime = ["/futex", "/syscall", "/sched_yield", "kmp_"];
-        let is_of_runtime = |row: &&Value| {
-            let file = row["file"].as_str().unwrap_or_default();
-            of_runtime.iter().any(|part| file.contains(part))
-        };
-        assert_eq!(lines.iter().find(is_of_runtime), None);
-        if !is_trace {
-            return found == expected;
-        }
-        // Where a task goes on outwards can be chosen. All tasks ran in the outer region, some at its end.
-        let printed = output(
-            taskscope()
-                .args(["report", "--json", "--task-context", "execution"])
-                .arg(here.path().join("trace")),
-        );
-        let executed: Value = serde_json::from_slice(&printed.stdout).unwrap();
-        for path in rows(&executed["call_paths"], "paths") {
-            let steps = frames(path);
-            let task = steps.iter().position(|step| step.starts_with("create [task"));
-            assert!(task.is_none_or(|task| steps[..task].contains(&"outer")), "{steps:?}");
-        }
-        found == expected
-    });
-    assert!(found);
+    }
+    assert!(outside <= 5, "{outside} samples outside of main");
+    assert_eq!(found, expected);
+    // All of that time is in one loop.
+    let one = &rows(&paths, "loops")[0];
+    let line = line_of(&source, "for (long i = 1") as u64;
+    assert_eq!(one["function"], "burn");
+    assert!((line..line + 2).contains(&one["line"].as_u64().unwrap()), "{one}");
+    // Each time is at a line, or at what says why it is not; lines of the runtime are hidden as its frames are.
+    let lines = rows(&paths, "lines");
+    assert_eq!(lines.iter().filter_map(|row| row["own"].as_u64()).sum::<u64>(), paths["totals"]["time_ns"]);
+    let of_runtime = ["/futex", "/syscall", "/sched_yield", "kmp_"];
+    let is_of_runtime = |row: &&Value| {
+        let file = row["file"].as_str().unwrap_or_default();
+        of_runtime.iter().any(|part| file.contains(part))
+    };
+    assert_eq!(lines.iter().find(is_of_runtime), None);
+    if !is_trace {
+        return;
+    }
+    // Where a task goes on outwards can be chosen. All tasks ran in the outer region, some at its end.
+    let printed = output(
+        taskscope().args(["report", "--json", "--task-context", "execution"]).arg(here.path().join("trace")),
+    );
+    let executed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    for path in rows(&executed["call_paths"], "paths") {
+        let steps = frames(path);
+        let task = steps.iter().position(|step| step.starts_with("create [task"));
+        assert!(task.is_none_or(|task| steps[..task].contains(&"outer")), "{steps:?}");
+    }
 }
 
 #[test]
@@ -145,15 +135,13 @@ fn calls_are_on_the_side_of_their_caller(how: &How<'_>) {
 #[test]
 fn the_hydrodynamics_code_is_taken_apart_with_24_threads() {
     for options in [&[][..], &["--mode", "profile"]] {
-        let (arguments, report) = (&["200", "30"][..], &["--top", "10000"][..]);
-        let how = How { threads: "24", options, arguments, report, ..TRACED };
-        // A short loop's body is there if a sample falls into it.
-        assert!((0..5).any(|_| hydrodynamics_are_taken_apart(&how)), "{options:?}");
+        // Each loop runs for so long that samples fall into it.
+        let (arguments, report) = (&["200", "100"][..], &["--top", "10000"][..]);
+        hydrodynamics_are_taken_apart(&How { threads: "24", options, arguments, report, ..TRACED });
     }
 }
 
-/// Whether every loop's body is there; the rest must hold in any case.
-fn hydrodynamics_are_taken_apart(how: &How<'_>) -> bool {
+fn hydrodynamics_are_taken_apart(how: &How<'_>) {
     let here = tempfile::tempdir().unwrap();
     let source = example("hydro");
     let paths = call_paths(here.path(), &source, how);
@@ -186,7 +174,7 @@ fn hydrodynamics_are_taken_apart(how: &How<'_>) -> bool {
     assert_eq!(regions, BTreeSet::from(loops), "{callers:#?}");
     let taken = paths["balances"].as_array().unwrap().iter().find(|row| row["wait"] == "join_barrier");
     assert_eq!(whole["waiting_ns"], taken.unwrap()["taken_ns"]);
-    reached.len() == loops.len()
+    assert_eq!(reached, BTreeSet::from(loops));
 }
 
 #[test]
@@ -208,20 +196,15 @@ fn paths_go_through_regions_eight_deep(how: &How<'_>) {
     };
     let expected: BTreeSet<Vec<String>> =
         [below(&[]), below(&[&task, "in_task"]), below(&[&task, "in_task", &inner, "in_inner_task"])].into();
-    // A loaded machine may hold all samples of a part back.
-    let found = (0..3).any(|_| {
-        let here = tempfile::tempdir().unwrap();
-        let paths = call_paths(here.path(), &source, how);
-        let found: BTreeSet<Vec<String>> = rows(&paths, "paths")
-            .iter()
-            .filter(|path| path["values"]["work_ns"].is_u64())
-            .map(|path| frames(path).iter().map(|step| step.to_string()).collect::<Vec<_>>())
-            .filter(|steps| steps.last().is_some_and(|last| last == "burn"))
-            .collect();
-        assert!(found.is_subset(&expected), "{:#?}", found.difference(&expected).collect::<Vec<_>>());
-        found == expected
-    });
-    assert!(found);
+    let here = tempfile::tempdir().unwrap();
+    let paths = call_paths(here.path(), &source, how);
+    let found: BTreeSet<Vec<String>> = rows(&paths, "paths")
+        .iter()
+        .filter(|path| path["values"]["work_ns"].is_u64())
+        .map(|path| frames(path).iter().map(|step| step.to_string()).collect::<Vec<_>>())
+        .filter(|steps| steps.last().is_some_and(|last| last == "burn"))
+        .collect();
+    assert_eq!(found, expected);
 }
 
 /// The runtime's part for devices is the runtime's, and what it runs for a device is what is waited for.
@@ -427,9 +410,7 @@ fn what_is_in_the_body_of_an_undeferred_task_is_known() {
                 let Some(helper) = steps.iter().position(|step| *step == "helper") else { continue };
                 found.insert(steps[stage.unwrap()..=helper].to_vec());
             }
-            assert!(found.is_subset(&expected), "{flags:?} {options:?}: {found:#?}");
-            // A loaded machine may hold samples of one part back.
-            assert!(found.len() >= 2, "{flags:?} {options:?}: {found:#?}");
+            assert_eq!(found, expected, "{flags:?} {options:?}");
         }
     }
 }
@@ -466,34 +447,31 @@ fn waits_are_kept_apart_by_their_constructs() {
 #[test]
 fn waits_and_holds_are_kept_apart_by_their_paths() {
     for options in [&[][..], &["--mode", "profile"]] {
-        let found = (0..3).any(|_| {
-            let here = tempfile::tempdir().unwrap();
-            let how = How { options, flags: &["-fno-optimize-sibling-calls"], ..TRACED };
-            let paths = call_paths(here.path(), &program("helpers"), &how);
-            // In milliseconds, of all rounds.
-            let sum = |metric: &str, through: &[&str]| {
-                let rows = rows(&paths, "paths").iter();
-                let through = |path: &&Value| through.iter().all(|step| frames(path).contains(step));
-                rows.filter(through).filter_map(|path| path["values"][metric].as_f64()).sum::<f64>() / 1e6
-            };
-            let expected = [
-                ("taken_lock_wait_ns", ["waiter", "take"], 60.0),
-                ("given_lock_wait_ns", ["holder", "take"], 60.0),
-                ("taken_barrier_ns", ["first_phase", "meet"], 60.0),
-                ("taken_barrier_ns", ["second_phase", "meet"], 120.0),
-                ("taken_taskwait_ns", ["short_child", "wait_for_children"], 60.0),
-                ("taken_taskwait_ns", ["long_child", "wait_for_children"], 120.0),
-            ];
-            let found = expected.map(|(metric, through, owed)| (sum(metric, &through), owed));
-            eprintln!("{options:?} {found:?}");
-            let [.., (one, _), (two, _), (short, _), (long, _)] = found;
-            // Nothing is where nobody waited.
-            assert!(
-                sum("given_lock_wait_ns", &["waiter"]) < 1.0 && sum("taken_lock_wait_ns", &["holder"]) < 1.0
-            );
-            found.iter().all(|(found, owed)| *found > 0.6 * owed) && two > 1.2 * one && long > 1.2 * short
-        });
-        assert!(found, "{options:?}");
+        let here = tempfile::tempdir().unwrap();
+        let how = How { options, flags: &["-fno-optimize-sibling-calls"], ..TRACED };
+        let paths = call_paths(here.path(), &program("helpers"), &how);
+        // In milliseconds, of all rounds.
+        let sum = |metric: &str, through: &[&str]| {
+            let rows = rows(&paths, "paths").iter();
+            let through = |path: &&Value| through.iter().all(|step| frames(path).contains(step));
+            rows.filter(through).filter_map(|path| path["values"][metric].as_f64()).sum::<f64>() / 1e6
+        };
+        let expected = [
+            ("taken_lock_wait_ns", ["waiter", "take"], 60.0),
+            ("given_lock_wait_ns", ["holder", "take"], 60.0),
+            ("taken_barrier_ns", ["first_phase", "meet"], 60.0),
+            ("taken_barrier_ns", ["second_phase", "meet"], 120.0),
+            ("taken_taskwait_ns", ["short_child", "wait_for_children"], 60.0),
+            ("taken_taskwait_ns", ["long_child", "wait_for_children"], 120.0),
+        ];
+        for (metric, through, owed) in expected {
+            let found = sum(metric, &through);
+            // Threads that wait for another one to begin look every 0.1 ms.
+            assert!((found - owed).abs() < 1.0, "{options:?} {metric} {through:?}: {found} of {owed} ms");
+        }
+        // Nothing is where nobody waited.
+        let nothing = [("given_lock_wait_ns", "waiter"), ("taken_lock_wait_ns", "holder")];
+        assert!(nothing.iter().all(|(metric, function)| sum(metric, &[function]) < 0.1), "{options:?}");
     }
 }
 
@@ -533,8 +511,7 @@ fn a_taskgroup_is_for_all_tasks_in_it_and_these_are_the_programs() {
             given += value("given_taskgroup_ns");
             at_nobody += if steps.contains(&"<nobody>") { value("given_taskgroup_ns") } else { 0.0 };
         }
-        // On a loaded machine the thread that waits finds out late that the last of them is over.
-        assert!(given > 100e6 && at_nobody < 0.5 * given, "{options:?} {at_nobody} of {given}");
+        assert!(given > 100e6 && at_nobody < 0.1e6, "{options:?} {at_nobody} of {given}");
     }
 }
 
@@ -557,17 +534,10 @@ fn paths_by_execution_hold_the_masters_stack_once() {
 #[test]
 fn code_in_regions_is_known_where_the_runtime_takes_no_tool() {
     let here = tempfile::tempdir().unwrap();
-    let built = Compiler::Clang.build_file(&program("jumps"), &here.path().join("program"), &[]);
-    let mut command = record(here.path());
-    command.env("OMP_TOOL", "disabled").env("OMP_NUM_THREADS", "2");
-    assert!(output(command.args(["--sample", "1000", "-o", "trace", "--"]).arg(built)).status.success());
-    let printed = output(taskscope().args(["report", "--json"]).arg(here.path().join("trace")));
-    let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
-    let time_in = |function: &str| -> u64 {
-        let paths = rows(&report["call_paths"], "paths").iter();
-        let within = paths.filter(|path| frames(path).contains(&function));
-        within.map(|path| path["values"]["time_ns"].as_u64().unwrap_or(0)).sum()
-    };
-    // Two threads for 0.05 s each.
-    assert!(time_in("in_region") > 50_000_000, "{}", time_in("in_region"));
+    let how = How { environment: &[("OMP_TOOL", "disabled")], ..TRACED };
+    let paths = call_paths(here.path(), &program("jumps"), &how);
+    let within = rows(&paths, "paths").iter().filter(|path| frames(path).contains(&"in_region"));
+    let ns: u64 = within.map(|path| path["values"]["time_ns"].as_u64().unwrap_or(0)).sum();
+    // Two threads for 50 ms each, in samples of 1 ms.
+    assert!(ns.abs_diff(100_000_000) <= 2_000_000, "{ns}");
 }

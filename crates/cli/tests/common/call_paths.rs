@@ -3,6 +3,7 @@
 use super::{Compiler, output, record, taskscope};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 pub fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"))
@@ -28,6 +29,8 @@ pub struct How<'a> {
     pub arguments: &'a [&'a str],
     /// Of `report`.
     pub report: &'a [&'a str],
+    /// Variables of the environment.
+    pub environment: &'a [(&'a str, &'a str)],
     /// Directory of the OpenMP runtime, if it is not the usual one.
     pub runtime: Option<&'a Path>,
 }
@@ -39,6 +42,7 @@ pub const TRACED: How<'static> = How {
     options: &[],
     arguments: &[],
     report: &[],
+    environment: &[],
     runtime: None,
 };
 
@@ -63,12 +67,45 @@ pub const WAYS: [How<'static>; 4] = [
     },
 ];
 
+/// Flags with which a program that includes `virtual_time.h` runs in virtual time, by a library that is built once per test
+/// process.
+pub fn virtual_time_flags() -> &'static [String; 3] {
+    static FLAGS: OnceLock<[String; 3]> = OnceLock::new();
+    FLAGS.get_or_init(|| {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record-ompt/tests/programs");
+        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libvirtual_time.so");
+        // Test binaries run at the same time: each moves a file of its own into place.
+        let part = library.with_extension(format!("part{}", std::process::id()));
+        let options = ["-shared", "-fPIC", "-fno-openmp", "-pthread"];
+        Compiler::Clang.build_file(&sources.join("virtual_time.c"), &part, &options);
+        std::fs::rename(&part, &library).unwrap();
+        let include = format!("-I{}", sources.display());
+        [include, "-Wl,--no-as-needed".to_owned(), library.display().to_string()]
+    })
+}
+
+/// The environment of such a program. Its events have an order, and threads that wait sleep.
+pub const VIRTUAL_TIME: [(&str, &str); 4] = [
+    ("TASKSCOPE_CLOCK", "kernel"),
+    ("VIRTUAL_TICK", "1"),
+    ("OMP_WAIT_POLICY", "passive"),
+    ("KMP_BLOCKTIME", "0"),
+];
+
 /// Builds, records with samples, and returns the call paths; the trace stays in `here`.
 pub fn call_paths(here: &Path, source: &Path, how: &How<'_>) -> Value {
     // Without the dynamic linker's work at first calls, which are paths of their own.
-    let flags = [&["-Wl,-z,now"], how.flags].concat();
+    let mut flags = [&["-Wl,-z,now"], how.flags].concat();
+    // Samples are where they are to be, whoever has the CPUs.
+    let is_virtual = std::fs::read_to_string(source).unwrap().contains("\"virtual_time.h\"");
+    if is_virtual {
+        flags.extend(virtual_time_flags().iter().map(String::as_str));
+    }
     let built = how.compiler.build_file(source, &here.join("program"), &flags);
     let mut command = record(here);
+    if is_virtual {
+        command.envs(VIRTUAL_TIME);
+    }
     if let Some(directory) = how.runtime {
         command.env("LD_LIBRARY_PATH", directory);
         if matches!(how.compiler, Compiler::Gcc) {
@@ -80,6 +117,7 @@ pub fn call_paths(here: &Path, source: &Path, how: &How<'_>) -> Value {
             .env("OMP_NUM_THREADS", how.threads)
             // Paths and blame are those of the program, whoever has the CPUs of a busy machine.
             .env("TASKSCOPE_OS_TIME", "off")
+            .envs(how.environment.iter().copied())
             .args(["--sample", "1000", "-o", "trace"])
             .args(how.options)
             .arg("--")

@@ -2,9 +2,15 @@
    LLVM's runtime divides it among tasks of its own, and a task of a task that is over long before. */
 #include <omp.h>
 
+#include "virtual_time.h"
+
 static volatile double sink;
 
 static void work(double milliseconds) {
+    if (IS_VIRTUAL_TIME) {
+        VIRTUAL_WORK((uint64_t)(milliseconds * 1e6));
+        return;
+    }
     double end = omp_get_wtime() + milliseconds / 1e3;
     while (omp_get_wtime() < end)
         for (int i = 0; i < 1000; i++) sink += i;
@@ -46,6 +52,7 @@ int main(void) {
 #pragma omp parallel num_threads(2)
 #pragma omp single
     for (int round = 0; round < 3; round++) {
+        work(1); /* The other one sleeps by now, and is woken. */
         loop(60);
         group();
     }

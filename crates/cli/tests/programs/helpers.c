@@ -3,12 +3,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "virtual_time.h"
+
 static omp_lock_t lock;
 static volatile int held;
 
 #define KEEP __asm__ volatile("")
 
 static void work(double milliseconds) {
+    if (IS_VIRTUAL_TIME) {
+        VIRTUAL_WORK((uint64_t)(milliseconds * 1e6));
+        return;
+    }
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     double end = t.tv_sec * 1e3 + t.tv_nsec / 1e6 + milliseconds;
@@ -62,6 +68,7 @@ static volatile int begun;
 /* The other thread has the child. */
 __attribute__((noinline)) static void child_elsewhere(double milliseconds) {
     begun = 0;
+    work(1); /* The other one sleeps by now, and is woken. */
 #pragma omp task
     {
         begun = 1;

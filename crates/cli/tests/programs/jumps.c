@@ -3,6 +3,8 @@
 
 #include <omp.h>
 
+#include "virtual_time.h"
+
 #define STEP __attribute__((noinline))
 
 static volatile double sink;
@@ -10,6 +12,10 @@ static volatile long calls;
 
 STEP void burn(double seconds)
 {
+    if (IS_VIRTUAL_TIME) {
+        VIRTUAL_WORK((uint64_t)(seconds * 1e9));
+        return;
+    }
     double until = omp_get_wtime() + seconds, sum = 0;
     while (omp_get_wtime() < until)
         for (int i = 1; i < 1000; i++)

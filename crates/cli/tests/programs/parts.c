@@ -2,10 +2,16 @@
    part, too, where it is told to. */
 #include <omp.h>
 
+#include "virtual_time.h"
+
 static int count;
 
 __attribute__((noinline)) static void burn(double seconds)
 {
+    if (IS_VIRTUAL_TIME) {
+        VIRTUAL_WORK((uint64_t)(seconds * 1e9));
+        return;
+    }
     double end = omp_get_wtime() + seconds;
     while (omp_get_wtime() < end)
         count++;

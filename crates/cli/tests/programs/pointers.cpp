@@ -1,10 +1,16 @@
 // Functions that end with their regions, so that compilers make the calls of the runtime jumps, and are called by pointers.
 #include <functional>
 
+#include "virtual_time.h"
+
 static volatile double data[1 << 10];
 static volatile double factor = 1.0001;
 
 static void burn() {
+  if (IS_VIRTUAL_TIME) {
+    VIRTUAL_WORK(1000000);
+    return;
+  }
   for (int k = 0; k < 300; k++)
     for (int i = 0; i < (1 << 10); i++)
       data[i] = data[i] * factor;

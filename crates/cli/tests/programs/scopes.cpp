@@ -1,7 +1,13 @@
 /* Functions within functions, which are told apart by what they are written in, and a task in one of them. */
 #include <time.h>
 
+#include "virtual_time.h"
+
 __attribute__((noinline)) static void burn(double seconds) {
+    if (IS_VIRTUAL_TIME) {
+        VIRTUAL_WORK((uint64_t)(seconds * 1e9));
+        return;
+    }
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     for (double end = t.tv_sec + t.tv_nsec / 1e9 + seconds; t.tv_sec + t.tv_nsec / 1e9 < end;)

@@ -2,11 +2,17 @@
 
 #include <omp.h>
 
+#include "virtual_time.h"
+
 static volatile double sink;
 static volatile long calls;
 
 __attribute__((noinline)) void burn(double seconds)
 {
+    if (IS_VIRTUAL_TIME) {
+        VIRTUAL_WORK((uint64_t)(seconds * 1e9));
+        return;
+    }
     double until = omp_get_wtime() + seconds, sum = 0;
     while (omp_get_wtime() < until)
         for (int i = 1; i < 1000; i++)

@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include "virtual_time.h"
+
 static double now(void)
 {
     struct timespec t;
@@ -11,8 +13,12 @@ static double now(void)
 
 __attribute__((noinline)) void helper(void)
 {
-    double until = now() + 0.04;
-    while (now() < until) {}
+    if (IS_VIRTUAL_TIME) {
+        VIRTUAL_WORK(40000000);
+    } else {
+        double until = now() + 0.04;
+        while (now() < until) {}
+    }
     __asm__ volatile("");
 }
 

@@ -27,9 +27,12 @@ __attribute__((noinline)) static double now(void) {
 static int asks;
 
 static void work(double milliseconds) {
-    if (virtual_work) {
+    if (IS_VIRTUAL_TIME) {
         uint64_t ns = (uint64_t)(milliseconds * 1e6);
-        if (!asks) return virtual_work(ns);
+        if (!asks) {
+            VIRTUAL_WORK(ns);
+            return;
+        }
         virtual_readings_take(ns / 20);
         for (int reading = 0; reading < 20; reading++) sink += omp_get_wtime();
         return virtual_readings_take(0);
@@ -297,14 +300,14 @@ __attribute__((noinline)) void take_free_locks(void) {
     omp_lock_t lock;
     omp_init_lock(&lock);
     /* In virtual time, time passes in the recorder's callbacks. */
-    if (virtual_work) virtual_readings_take(1000000);
+    if (IS_VIRTUAL_TIME) virtual_readings_take(1000000);
     for (double until = now() + limit; now() < until;)
-        for (int i = 0; i < (virtual_work ? 1 : 100); i++) {
+        for (int i = 0; i < (IS_VIRTUAL_TIME ? 1 : 100); i++) {
             omp_set_lock(&lock);
             sink += i;
             omp_unset_lock(&lock);
         }
-    if (virtual_work) virtual_readings_take(0);
+    if (IS_VIRTUAL_TIME) virtual_readings_take(0);
     omp_destroy_lock(&lock);
 }
 

@@ -13,7 +13,10 @@ static double now(void) {
 }
 
 static void work(double milliseconds) {
-    if (virtual_work) return virtual_work((uint64_t)(milliseconds * 1e6));
+    if (IS_VIRTUAL_TIME) {
+        VIRTUAL_WORK((uint64_t)(milliseconds * 1e6));
+        return;
+    }
     double until = now() + milliseconds;
     while (now() < until) {}
 }

@@ -1,14 +1,14 @@
 /* Virtual time (virtual_time.h), a library that is preloaded.
 
-   A thread that works or sleeps waits for the clock here, in turns with others as the one that drives it:
+   A thread that works or sleeps waits for the clock, which a thread of this library drives that no recorder knows:
 
-     driver: all others at rest? ── no ──▶ look again
-                 │ yes
-             spinning threads look once more, and change nothing
-                 │
-             somebody is due? ── yes ──▶ the oldest such thread goes on
-                 │ no
-             clock := next end of work or sleep, or expiry of a timer; signals
+     all others at rest? ── no ──▶ look again
+         │ yes
+     spinning threads look once more, and change nothing
+         │
+     somebody is due? ── yes ──▶ the oldest such thread goes on
+         │ no
+     clock := next end of work or sleep, or expiry of a timer; signals
 
    So threads go on one after the other, and in one order.
 
@@ -16,6 +16,7 @@
    went to sleep), with no signal to be handled. Threads of the runtime that spin call sched_yield, which waits here; or they
    call nothing, and are known by CPU time in which they did not read the clock. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -33,6 +34,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "virtual_time.h"
+
 enum { THREADS = 256, TIMERS = 1024 };
 static const uint64_t NEVER = UINT64_MAX, SECOND = 1000000000;
 
@@ -43,24 +46,26 @@ static long system_call(long number, long a, long b, long c, long d) {
     __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
     return result;
 }
-static void futex(_Atomic uint32_t *word, int operation, uint32_t value) {
-    register long r10 __asm__("r10") = 0;
-    long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"((long)SYS_futex), "D"(word), "S"((long)operation | FUTEX_PRIVATE_FLAG), "d"((long)value), "r"(r10) : "rcx", "r11", "memory");
-}
 static pid_t self(void) { return (pid_t)system_call(SYS_gettid, 0, 0, 0, 0); }
 
+/* Others have the CPU for a moment, and this one soon again, however many want it. */
+static void pause_shortly(void) {
+    struct timespec moment = {0, 20000};
+    system_call(SYS_nanosleep, (long)&moment, 0, 0, 0);
+}
+
 static _Atomic uint64_t clock_ns;
+/* What each reading adds to the clock: 1 with `VIRTUAL_TICK` set, so that times tell in which order threads did things. */
+static uint64_t tick_ns;
 /* How often the clock was read: threads that change nothing do not. */
 static _Atomic uint64_t readings;
 
 /* Threads that wait for the clock: until when, and whether they may go on. */
-static struct { _Atomic uint64_t due; pid_t thread; _Atomic int goes_on; } waiting[THREADS];
+static struct { _Atomic uint64_t due; pid_t thread; _Atomic uint32_t goes_on; } waiting[THREADS];
 /* Threads that wait for a word until a time at the latest. */
 static struct { _Atomic uint64_t due; _Atomic uint32_t *word; } alarms[THREADS];
-/* Changes when the clock does, and when spinning threads are to look again. */
-static _Atomic uint32_t moment, look;
-static _Atomic uint32_t driving;
+/* Changes when a thread waits for the clock, and when spinning threads are to look again. */
+static _Atomic uint32_t begun, look;
 /* Threads that sleep in real time. */
 static _Atomic int dozing;
 
@@ -72,31 +77,14 @@ struct virtual_timer {
 };
 static struct virtual_timer timers[TIMERS];
 
-/* Threads and timers of a forked child's parent are not in it. */
-static void forget_others(void) {
-    for (int i = 0; i < THREADS; i++) {
-        atomic_store(&waiting[i].due, 0);
-        atomic_store(&alarms[i].due, 0);
-    }
-    for (int i = 0; i < TIMERS; i++) atomic_store(&timers[i].next, NEVER);
-}
-
-__attribute__((constructor)) static void begin(void) {
-    struct timespec real;
-    system_call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&real, 0, 0);
-    atomic_store(&clock_ns, ((uint64_t)real.tv_sec + 1) * SECOND);
-    pthread_atfork(0, 0, forget_others);
-}
-
 /* How long a reading of the clock takes on this thread, and whether it waits for the clock. */
 static __thread uint64_t reading_ns __attribute__((tls_model("initial-exec")));
 static __thread int is_waiting __attribute__((tls_model("initial-exec")));
-static void wait_for_clock(uint64_t ns);
 
 void virtual_readings_take(uint64_t ns) { reading_ns = ns; }
 
 static void take_reading(void) {
-    if (reading_ns && !is_waiting) wait_for_clock(reading_ns);
+    if (reading_ns && !is_waiting) VIRTUAL_WORK(reading_ns);
 }
 
 int gettimeofday(struct timeval *restrict time, void *restrict zone) {
@@ -107,7 +95,7 @@ int gettimeofday(struct timeval *restrict time, void *restrict zone) {
 int clock_gettime(clockid_t clock, struct timespec *time) {
     if (clock != CLOCK_MONOTONIC) return (int)system_call(SYS_clock_gettime, clock, (long)time, 0, 0);
     take_reading();
-    uint64_t now = atomic_load(&clock_ns);
+    uint64_t now = atomic_fetch_add(&clock_ns, tick_ns);
     atomic_fetch_add(&readings, 1);
     time->tv_sec = (time_t)(now / SECOND);
     time->tv_nsec = (long)(now % SECOND);
@@ -193,7 +181,7 @@ static void wait_until_others_rest(void) {
     static char entries[1 << 14];
     pid_t own = self();
     memset(others, 0, sizeof others);
-    for (int all_rest = 0; !all_rest;) {
+    for (int all_rest = 0, looks = 0; !all_rest; looks++) {
         all_rest = atomic_load(&dozing) == 0;
         long directory = system_call(SYS_openat, AT_FDCWD, (long)"/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
         for (long size; (size = system_call(SYS_getdents64, directory, (long)entries, sizeof entries, 0)) > 0;)
@@ -211,14 +199,14 @@ static void wait_until_others_rest(void) {
                 all_rest &= rests(other);
             }
         system_call(SYS_close, directory, 0, 0, 0);
-        if (!all_rest) system_call(SYS_sched_yield, 0, 0, 0, 0);
+        if (!all_rest && looks > 0) pause_shortly();
     }
 }
 
 /* Lets threads that spin look again. */
 static void let_look(void) {
     atomic_fetch_add(&look, 1);
-    futex(&look, FUTEX_WAKE, INT32_MAX);
+    VIRTUAL_FUTEX(&look, FUTEX_WAKE, INT32_MAX);
 }
 
 /* Until what threads that spin look at is what it was. */
@@ -242,11 +230,6 @@ static void fire(struct virtual_timer *timer, uint64_t now) {
     system_call(SYS_rt_tgsigqueueinfo, getpid(), timer->thread, timer->number, (long)&info);
 }
 
-static void wake(void) {
-    atomic_fetch_add(&moment, 1);
-    futex(&moment, FUTEX_WAKE, INT32_MAX);
-}
-
 /* The clock goes on to the next moment. */
 static void advance(void) {
     uint64_t next = NEVER;
@@ -259,7 +242,9 @@ static void advance(void) {
         uint64_t own = atomic_load(&timers[i].next);
         if (own && own < next) next = own;
     }
-    if (next > atomic_load(&clock_ns)) atomic_store(&clock_ns, next);
+    uint64_t now = atomic_load(&clock_ns);
+    while (next > now && !atomic_compare_exchange_weak(&clock_ns, &now, next)) {}
+    if (next < now) next = now;
     for (int i = 0; i < TIMERS; i++)
         if (timers[i].thread && atomic_load(&timers[i].next) <= next) {
             fire(&timers[i], next);
@@ -268,64 +253,89 @@ static void advance(void) {
     for (int i = 0; i < THREADS; i++) {
         uint64_t own = atomic_load(&alarms[i].due);
         if (own && own <= next) {
-            futex(alarms[i].word, FUTEX_WAKE, INT32_MAX);
+            VIRTUAL_FUTEX(alarms[i].word, FUTEX_WAKE, INT32_MAX);
             wait_until_others_rest();
         }
     }
 }
 
-/* Lets others go on, and the clock, until this one may. */
-static void drive(int own) {
-    while (!atomic_load(&waiting[own].goes_on)) {
-        settle();
-        uint64_t now = atomic_load(&clock_ns);
-        int first = -1;
-        for (int i = 0; i < THREADS; i++) {
-            uint64_t due = atomic_load(&waiting[i].due);
-            if (due && due <= now && (first < 0 || waiting[i].thread < waiting[first].thread)) first = i;
-        }
-        if (first < 0) {
-            advance();
-            continue;
-        }
-        atomic_store(&waiting[first].goes_on, 1);
-        if (first != own) {
-            wake();
-            /* Until it has gone. */
-            while (atomic_load(&waiting[first].goes_on)) system_call(SYS_sched_yield, 0, 0, 0, 0);
-        }
+/* Lets one thread go on, or the clock. */
+static void step(void) {
+    settle();
+    uint64_t now = atomic_load(&clock_ns);
+    int first = -1;
+    for (int i = 0; i < THREADS; i++) {
+        uint64_t due = atomic_load(&waiting[i].due);
+        if (due && due <= now && (first < 0 || waiting[i].thread < waiting[first].thread)) first = i;
     }
+    if (first < 0) return advance();
+    atomic_store(&waiting[first].goes_on, 1);
+    VIRTUAL_FUTEX(&waiting[first].goes_on, FUTEX_WAKE, 1);
+    while (atomic_load(&waiting[first].goes_on)) pause_shortly();
 }
 
-static void wait_for_clock(uint64_t ns) {
-    uint64_t until = atomic_load(&clock_ns) + ns;
+static void *drive(void *unused) {
+    for (;;) {
+        uint32_t before = atomic_load(&begun);
+        int is_waited_for = 0;
+        for (int i = 0; i < THREADS; i++) is_waited_for |= atomic_load(&waiting[i].due) != 0;
+        if (is_waited_for) step();
+        else VIRTUAL_FUTEX(&begun, FUTEX_WAIT, before);
+    }
+    return unused;
+}
+
+static void start_driver(void) {
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+    uint64_t all = UINT64_MAX, before;
+    pthread_t thread;
+    system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all);
+    create(&thread, NULL, drive, NULL);
+    system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof all);
+}
+
+/* Threads and timers of a forked child's parent are not in it. */
+static void begin_child(void) {
+    for (int i = 0; i < THREADS; i++) {
+        atomic_store(&waiting[i].due, 0);
+        atomic_store(&alarms[i].due, 0);
+    }
+    for (int i = 0; i < TIMERS; i++) atomic_store(&timers[i].next, NEVER);
+    start_driver();
+}
+
+__attribute__((constructor)) static void begin(void) {
+    struct timespec real;
+    system_call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&real, 0, 0);
+    atomic_store(&clock_ns, ((uint64_t)real.tv_sec + 1) * SECOND);
+    tick_ns = getenv("VIRTUAL_TICK") != NULL;
+    pthread_atfork(0, 0, begin_child);
+    start_driver();
+}
+
+uint32_t *virtual_wait_begins(uint64_t ns) {
     int own = 0;
     is_waiting = 1;
     for (uint64_t is_free = 0; !atomic_compare_exchange_strong(&waiting[own].due, &is_free, NEVER); is_free = 0)
         own = (own + 1) % THREADS;
     waiting[own].thread = self();
-    atomic_store(&waiting[own].due, until);
-    while (!atomic_load(&waiting[own].goes_on)) {
-        uint32_t now = atomic_load(&moment), is_free = 0;
-        if (atomic_compare_exchange_strong(&driving, &is_free, 1)) {
-            drive(own);
-            atomic_store(&driving, 0);
-            /* Another one drives now. */
-            wake();
-        } else if (!atomic_load(&waiting[own].goes_on))
-            futex(&moment, FUTEX_WAIT, now);
-    }
-    atomic_store(&waiting[own].goes_on, 0);
-    /* The place is free from now on. */
-    atomic_store(&waiting[own].due, 0);
+    atomic_store(&waiting[own].due, atomic_load(&clock_ns) + ns);
+    atomic_fetch_add(&begun, 1);
+    VIRTUAL_FUTEX(&begun, FUTEX_WAKE, 1);
+    return (uint32_t *)&waiting[own].goes_on;
+}
+
+void virtual_wait_is_over(uint32_t *goes_on) {
+    atomic_store((_Atomic uint32_t *)goes_on, 0);
+    for (int i = 0; i < THREADS; i++)
+        /* The place is free from now on. */
+        if ((uint32_t *)&waiting[i].goes_on == goes_on) atomic_store(&waiting[i].due, 0);
     let_look();
     is_waiting = 0;
 }
 
-__attribute__((noinline)) void virtual_work(uint64_t ns) { if (ns) wait_for_clock(ns); }
-
 int usleep(useconds_t microseconds) {
-    wait_for_clock((uint64_t)microseconds * 1000);
+    if (microseconds) VIRTUAL_WORK((uint64_t)microseconds * 1000);
     return 0;
 }
 
@@ -347,7 +357,7 @@ int sched_yield(void) {
     uint32_t now = atomic_load(&look);
     for (int i = 0; i < THREADS; i++)
         if (atomic_load(&waiting[i].due)) {
-            futex(&look, FUTEX_WAIT, now);
+            VIRTUAL_FUTEX(&look, FUTEX_WAIT, now);
             return 0;
         }
     /* Nobody drives. */
