@@ -41,7 +41,7 @@ pub use call_paths::{
     json::CallPathTables, json::ProfileReport, paths_difference, profile_efficiency, profile_summary,
     profile_times,
 };
-pub use causes::{CausesOptions, CausesReport, WhatIf, causes_json, causes_text};
+pub use causes::{CausesOptions, CausesReport, WhatIf, causes_report, causes_text};
 pub use findings::{Findings, Whose, findings_text, verdict_text};
 pub use report_json::{Report, report as report_json};
 pub use report_text::{Options as ReportOptions, report as report_text};

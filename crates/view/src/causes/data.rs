@@ -1,6 +1,5 @@
 //! The sections `data` and `queues`: waiting for data under the programmer's names, and ready tasks that waited.
 
-use super::CausesOptions;
 use crate::documents::Named;
 use crate::format;
 use schemars::JsonSchema;
@@ -34,17 +33,17 @@ pub(super) fn data(graph: &TaskGraph, causes: &Causes) -> Vec<DataWait> {
     rows.collect()
 }
 
-pub(super) fn data_text(graph: &TaskGraph, causes: &Causes, options: &CausesOptions, out: &mut String) {
-    let rows = data(graph, causes);
+/// The section `data` as text; shares are of the capacity.
+pub(super) fn data_text(rows: &[DataWait], capacity: u64, top: usize, out: &mut String) {
     let total: u64 = rows.iter().map(|row| row.ns).sum();
     let _ = writeln!(out, "  Data that workers waited for ({})", format::time(total));
-    for row in rows.iter().take(options.top) {
-        let (name, share) = (format::fit(&row.data, 44), format::percent(row.ns, causes.capacity_ns));
+    for row in rows.iter().take(top) {
+        let (name, share) = (format::fit(&row.data, 44), format::percent(row.ns, capacity));
         let (cause, time) = (row.cause.0.name(), format::time(row.ns));
         let _ = writeln!(out, "   {cause:<12} {name:<44}{time:>10}{share:>8}");
     }
-    if rows.len() > options.top {
-        let more = rows.len() - options.top;
+    if rows.len() > top {
+        let more = rows.len() - top;
         let _ = writeln!(out, "   … and {more} more (--top {})", rows.len());
     }
 }
@@ -95,10 +94,11 @@ pub(super) fn queues(graph: &TaskGraph, causes: &Causes) -> Vec<ReadyQueue> {
     rows.collect()
 }
 
-pub(super) fn queues_text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
-    let idle = causes.by_cause[Cause::WaitDispatch as usize];
+/// The section `queues` as text.
+pub(super) fn queues_text(queues: &[ReadyQueue], out: &mut String) {
+    let idle: u64 = queues.iter().map(|queue| queue.idle_ns).sum();
     let _ = writeln!(out, "  Ready tasks that no worker took ({} of idle time)", format::time(idle));
-    for queue in queues(graph, causes) {
+    for queue in queues {
         let _ = write!(
             out,
             "   node {:<6} workers idle {:>10}; {} waited {} each, at most {} at a time",

@@ -79,17 +79,11 @@ pub(super) fn lost_time(
     }
 }
 
-pub(super) fn text(
-    graph: &TaskGraph,
-    causes: &Causes,
-    prediction: &Prediction,
-    runtime: Option<Runtime>,
-    out: &mut String,
-) {
-    let lost = lost_time(graph, causes, prediction, runtime);
+/// The section as text; shares are of the capacity.
+pub(super) fn text(lost: &LostTime, capacity: u64, out: &mut String) {
     let _ = writeln!(out, "  What the lost time looks like");
     for row in &lost.rows {
-        let (time, share) = (format::time(row.ns), format::percent(row.ns, causes.capacity_ns));
+        let (time, share) = (format::time(row.ns), format::percent(row.ns, capacity));
         let label = deciding(row.pattern.map(|pattern| pattern.0), row.cause.0, row.blamed.0).label;
         let _ = writeln!(out, "   {:<12}{label:<24}{time:>12}{share:>9}", row.letter.0.name());
         let _ = writeln!(out, "       {}", row.evidence);

@@ -75,6 +75,9 @@ pub struct IdleWindow {
     pub tail_ns: u64,
     /// Worker-nanoseconds in all.
     pub capacity_ns: u64,
+    /// Begin and end of its part in the range since the begin of the run, nanoseconds, for text.
+    #[serde(skip)]
+    in_run: (u64, u64),
 }
 
 /// An idle interval of a worker.
@@ -103,6 +106,13 @@ pub struct IdleInterval {
 #[derive(Clone, Copy, Debug, JsonSchema)]
 pub struct Nanos(#[schemars(with = "f64")] FineNanos);
 
+impl Nanos {
+    /// Whole nanoseconds.
+    fn whole(self) -> u64 {
+        self.0.rounded().max(0) as u64
+    }
+}
+
 impl Serialize for Nanos {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         number(self.0).serialize(serializer)
@@ -119,6 +129,13 @@ impl From<&Shares> for LetterTimes {
     }
 }
 
+impl LetterTimes {
+    /// The times in the order of [`LETTERS`].
+    fn letters(&self) -> [Nanos; 3] {
+        [self.starvation_ns, self.latency_ns, self.overhead_ns]
+    }
+}
+
 /// The section's numbers.
 pub(super) fn times(graph: &TaskGraph, slo: &Slo, options: &CausesOptions) -> IdleTimes {
     let workers = graph.workers.iter().zip(&slo.by_worker).filter(|(worker, _)| worker.selected);
@@ -128,7 +145,10 @@ pub(super) fn times(graph: &TaskGraph, slo: &Slo, options: &CausesOptions) -> Id
         (name, rows.map(|(who, time)| (who, Nanos(time))).collect())
     });
     let window = |((begin, end), row): (&(u64, u64), &Shares)| {
-        let times = window_times(graph, within(options.range, (*begin, *end)));
+        let (first, last) = graph.range();
+        let part = within(options.range, (*begin, *end));
+        let times = window_times(graph, part);
+        let since = |at: u64| at.min(last).saturating_sub(first);
         IdleWindow {
             begin_ns: *begin,
             end_ns: *end,
@@ -136,6 +156,7 @@ pub(super) fn times(graph: &TaskGraph, slo: &Slo, options: &CausesOptions) -> Id
             execution_ns: times.execution_ns,
             tail_ns: times.tail_ns,
             capacity_ns: times.capacity_ns,
+            in_run: (since(part.0), since(part.1)),
         }
     };
     let windows = options.windows.iter().zip(&slo.windows);
@@ -189,41 +210,37 @@ fn named_blame(graph: &TaskGraph, slo: &Slo, letter: Letter) -> Vec<(String, Fin
     rows
 }
 
-pub(super) fn text(graph: &TaskGraph, slo: &Slo, options: &CausesOptions, out: &mut String) {
-    let capacity = slo.capacity_ns;
-    let mode = slo.mode.name();
+/// The section as text.
+pub(super) fn text(idle: &IdleTimes, top: usize, out: &mut String) {
+    let capacity = idle.capacity_ns;
+    let mode = idle.mode;
     let _ = writeln!(out, "  Idle time, mode {mode} ({} of capacity)", format::Unit::Seconds.show(capacity));
     let mut line = |name: &str, ns: u64| {
         let share = format::percent(ns, capacity);
         let _ = writeln!(out, "   {name:<24}{:>12}{share:>9}", format::time(ns));
     };
-    line("executing tasks", slo.execution_ns);
-    for (letter, name) in LETTERS {
-        line(name, slo.total.get(letter).rounded().max(0) as u64);
+    line("executing tasks", idle.execution_ns);
+    for ((_, name), time) in LETTERS.iter().zip(idle.total.letters()) {
+        line(name, time.whole());
     }
-    line("tail: others still run", slo.drain_ns);
-    line("tail: all tasks done", slo.shutdown_ns);
-    windows_text(graph, slo, options, out);
-    for (letter, name) in LETTERS {
-        let rows = named_blame(graph, slo, letter);
-        if rows.is_empty() {
-            continue;
-        }
+    line("tail: others still run", idle.tail_drain_ns);
+    line("tail: all tasks done", idle.tail_shutdown_ns);
+    windows_text(idle.windows.as_deref().unwrap_or_default(), out);
+    for (name, rows) in idle.blame.iter().filter(|(_, rows)| !rows.is_empty()) {
         let _ = writeln!(out, "  {name} is due to");
-        for (who, time) in rows.iter().take(options.top) {
-            let ns = time.rounded().max(0) as u64;
-            let who = format::fit(who, 40);
+        for (who, time) in rows.iter().take(top) {
+            let (who, ns) = (format::fit(who, 40), time.whole());
             let _ = writeln!(out, "   {who:<40}{:>12}{:>9}", format::time(ns), format::percent(ns, capacity));
         }
-        if rows.len() > options.top {
-            let _ = writeln!(out, "   … and {} more (--top {})", rows.len() - options.top, rows.len());
+        if rows.len() > top {
+            let _ = writeln!(out, "   … and {} more (--top {})", rows.len() - top, rows.len());
         }
     }
 }
 
 /// A row for each window: its part of the lines above.
-fn windows_text(graph: &TaskGraph, slo: &Slo, options: &CausesOptions, out: &mut String) {
-    if options.windows.is_empty() {
+fn windows_text(windows: &[IdleWindow], out: &mut String) {
+    if windows.is_empty() {
         return;
     }
     let names = ["executing", "starvation", "latency", "overhead", "tail"];
@@ -232,14 +249,10 @@ fn windows_text(graph: &TaskGraph, slo: &Slo, options: &CausesOptions, out: &mut
         let _ = writeln!(out, "   {name:<22}{cells}");
     };
     line("windows of the run", names.map(str::to_owned));
-    let (first, last) = graph.range();
-    for ((begin, end), shares) in options.windows.iter().zip(&slo.windows) {
-        let (begin, end) = within(options.range, (*begin, *end));
-        let times = window_times(graph, (begin, end));
-        let [starvation, latency, overhead] =
-            LETTERS.map(|(letter, _)| shares.get(letter).rounded().max(0) as u64);
-        let cells = [times.execution_ns, starvation, latency, overhead, times.tail_ns].map(format::time);
-        let since = |at: u64| format::time(at.min(last).saturating_sub(first));
-        line(&format!("{}..{}", since(begin), since(end)), cells);
+    for window in windows {
+        let [starvation, latency, overhead] = window.idle.letters().map(Nanos::whole);
+        let cells = [window.execution_ns, starvation, latency, overhead, window.tail_ns].map(format::time);
+        let (begin, end) = window.in_run;
+        line(&format!("{}..{}", format::time(begin), format::time(end)), cells);
     }
 }

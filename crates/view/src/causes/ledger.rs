@@ -1,6 +1,5 @@
 //! The sections `ledger` and `blame`: what every worker-nanosecond went into, and who is to blame.
 
-use super::CausesOptions;
 use crate::documents::{Named, some_text};
 use crate::format;
 use indexmap::IndexMap;
@@ -8,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use taskscope_analysis::causes::{CauseRow, Causes, ReadyWork};
+use taskscope_analysis::causes::{Causes, ReadyWork};
 use taskscope_analysis::{ByCause, Letter, Who};
 use taskscope_cause::{Blamed, Cause};
-use taskscope_execution::graph::{Role, TaskGraph};
+use taskscope_execution::graph::TaskGraph;
 
 /// The use of every worker-nanosecond.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -109,24 +108,22 @@ fn by_node(graph: &TaskGraph, causes: &Causes) -> Vec<(u64, ByCause)> {
     nodes
 }
 
-/// The four largest largest of each node, where there are several.
-fn nodes_text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
-    if graph.nodes.len() < 2 {
+/// The four largest causes of each node, where there are several.
+fn nodes_text(ledger: &LedgerTimes, out: &mut String) {
+    if ledger.by_node.len() < 2 {
         return;
     }
-    for (node, times) in by_node(graph, causes) {
-        let capacity: u64 = times.iter().sum();
+    for (node, CauseTimes(times)) in &ledger.by_node {
+        let capacity: u64 = times.values().sum();
         // One of a process of which no thread is a worker.
         if capacity == 0 {
             continue;
         }
-        let mut largest: Vec<(Cause, u64)> =
-            Cause::ALL.into_iter().zip(times).filter(|(_, ns)| *ns > 0).collect();
+        let mut largest: Vec<(Named<Cause>, u64)> =
+            times.iter().map(|(cause, ns)| (*cause, *ns)).filter(|(_, ns)| *ns > 0).collect();
         largest.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-        let words = largest
-            .iter()
-            .take(4)
-            .map(|(cause, ns)| format!("{} {}", cause.name(), format::percent(*ns, capacity)));
+        let words = largest.iter().take(4);
+        let words = words.map(|(cause, ns)| format!("{} {}", cause.0.name(), format::percent(*ns, capacity)));
         let words: Vec<String> = words.collect();
         let _ = writeln!(out, "   node {node:<8} {:>12}: {}", format::time(capacity), words.join(", "));
     }
@@ -149,6 +146,9 @@ pub struct Charge {
     pub who: ChargedPlace,
     /// The code that lost the time.
     pub symptom: ChargedPlace,
+    /// The same in words, for text.
+    #[serde(skip)]
+    seen_in: Option<String>,
 }
 
 /// Code, or an object; null where it is not known or does not apply.
@@ -178,6 +178,7 @@ pub(super) fn charges(graph: &TaskGraph, causes: &Causes) -> Vec<Charge> {
         label: charge.who.label(graph),
         who: who(graph, charge.who),
         symptom: place(graph, charge.symptom.unwrap_or(u32::MAX), None),
+        seen_in: charge.symptom.and_then(|ty| Some(graph.types.get(ty as usize)?.name.clone())),
     })
     .collect()
 }
@@ -214,24 +215,22 @@ fn place(graph: &TaskGraph, ty: u32, object: Option<&str>) -> ChargedPlace {
     }
 }
 
-pub(super) fn text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
-    let capacity = causes.capacity_ns;
+/// The section as text, without so many threads of the runtime.
+pub(super) fn text(ledger: &LedgerTimes, runtime_threads: usize, out: &mut String) {
+    let capacity = ledger.capacity_ns;
     let _ = writeln!(out, "  Where every worker-nanosecond went ({} of capacity)", format::time(capacity));
-    match graph.workers.iter().filter(|worker| worker.role == Role::Runtime).count() {
-        0 => {}
-        threads => {
-            let threads = format::counted(threads as u64, "thread");
-            let _ = writeln!(out, "   without {threads} of the runtime, which execute no tasks");
-        }
+    if runtime_threads > 0 {
+        let threads = format::counted(runtime_threads as u64, "thread");
+        let _ = writeln!(out, "   without {threads} of the runtime, which execute no tasks");
     }
-    for (cause, ns) in Cause::ALL.into_iter().zip(causes.by_cause).filter(|(_, ns)| *ns > 0) {
-        let share = format::percent(ns, capacity);
-        let _ = write!(out, "   {:<18}{:>12}{share:>9}  ", cause.name(), format::time(ns));
-        if cause.is_in(Cause::Wait) {
-            let ready = causes.ready[cause as usize];
-            let words = ReadyWork::ALL.iter().zip(ready).filter(|(_, part)| *part > 0);
+    for (cause, ns) in ledger.causes.0.iter().filter(|(_, ns)| **ns > 0) {
+        let share = format::percent(*ns, capacity);
+        let _ = write!(out, "   {:<18}{:>12}{share:>9}  ", cause.0.name(), format::time(*ns));
+        if let Some(ReadyTimes { here, elsewhere, nowhere }) = ledger.ready_work.get(cause) {
+            let words =
+                ReadyWork::ALL.iter().zip([*here, *elsewhere, *nowhere]).filter(|(_, part)| *part > 0);
             let words: Vec<String> = words
-                .map(|(place, part)| format!("{} {}", place.name(), format::percent(part, ns)))
+                .map(|(place, part)| format!("{} {}", place.name(), format::percent(part, *ns)))
                 .collect();
             let _ = write!(out, "ready work: {}", words.join(", "));
         }
@@ -240,7 +239,7 @@ pub(super) fn text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
         }
         out.push('\n');
     }
-    let slow = causes.slow;
+    let slow = &ledger.slow;
     let parts = [
         ("work", slow.work_ns),
         ("starvation", slow.starvation_ns),
@@ -250,24 +249,23 @@ pub(super) fn text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
     ];
     let words = parts.map(|(name, ns)| format!("{name} {}", format::percent(ns, capacity)));
     let _ = writeln!(out, "   = {}", words.join(" + "));
-    nodes_text(graph, causes, out);
+    nodes_text(ledger, out);
 }
 
-pub(super) fn blame_text(graph: &TaskGraph, causes: &Causes, options: &CausesOptions, out: &mut String) {
-    let lost: Vec<&CauseRow> = causes.rows.iter().filter(|charge| charge.cause != Cause::Work).collect();
-    let total: u64 = lost.iter().map(|charge| charge.ns).sum();
+/// The section `blame` as text; shares are of the capacity.
+pub(super) fn blame_text(charges: &[Charge], capacity: u64, top: usize, out: &mut String) {
+    let total: u64 = charges.iter().map(|charge| charge.ns).sum();
     let _ = writeln!(out, "  Who is to blame for {} of workers' time lost", format::time(total));
-    for charge in lost.iter().take(options.top) {
-        let who = format::fit(&charge.who.label(graph), 38);
-        let share = format::percent(charge.ns, causes.capacity_ns);
-        let _ =
-            write!(out, "   {:<18} {who:<38}{:>10}{share:>8}", charge.cause.name(), format::time(charge.ns));
-        if let Some(ty) = charge.symptom.and_then(|ty| graph.types.get(ty as usize)) {
-            let _ = write!(out, "  seen before or in {}", format::fit(&ty.name, 60));
+    for charge in charges.iter().take(top) {
+        let who = format::fit(&charge.label, 38);
+        let (time, share) = (format::time(charge.ns), format::percent(charge.ns, capacity));
+        let _ = write!(out, "   {:<18} {who:<38}{time:>10}{share:>8}", charge.cause.0.name());
+        if let Some(code) = &charge.seen_in {
+            let _ = write!(out, "  seen before or in {}", format::fit(code, 60));
         }
         out.push('\n');
     }
-    if lost.len() > options.top {
-        let _ = writeln!(out, "   … and {} more (--top {})", lost.len() - options.top, lost.len());
+    if charges.len() > top {
+        let _ = writeln!(out, "   … and {} more (--top {})", charges.len() - top, charges.len());
     }
 }

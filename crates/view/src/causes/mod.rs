@@ -41,7 +41,7 @@ pub struct CausesOptions {
     pub windows: Vec<(u64, u64)>,
     /// Questions for the replay; the usual ones where there is none.
     pub what_if: Vec<WhatIf>,
-    /// Rows of each table of the text.
+    /// Rows of each table of the text, and types of tasks in the questions for the replay.
     pub top: usize,
     /// The part of the run that the numbers are of, nanoseconds of the trace's clock: the whole is analysed, then cut.
     pub range: (u64, u64),
@@ -130,8 +130,8 @@ pub struct CausesReport {
     pub whatif: Option<WhatIfTimes>,
 }
 
-/// The sections as a document, below a head that names the trace.
-pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> CausesReport {
+/// Computes the sections; the document names the trace.
+pub fn causes_report(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> CausesReport {
     let inside = |from: u64, to: u64| nanos_within((from, to), options.range);
     let of_runtime = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);
     let (begin, end) = graph.range();
@@ -181,64 +181,55 @@ pub(crate) fn critical_path(graph: &TaskGraph, most_steps: usize) -> CriticalPat
     path::path(graph, &prediction, path, most_steps, whole)
 }
 
-/// The sections as lines for a person.
-pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
+/// The sections as lines for a person, with so many rows of each table.
+pub fn causes_text(report: &CausesReport, top: usize) -> String {
     // As of a program that uses devices and nothing else that is recorded.
-    if graph.selected_workers().next().is_none() {
+    if report.workers == 0 {
         return "  no worker is in this trace: nothing tells of threads that run tasks. Device queues: --section devices\n"
             .to_owned();
     }
     let mut text = String::new();
-    if let Some(part) = &options.part {
+    if let Some(part) = &report.part {
         text += &format!("  part of the trace: {part}\n");
     }
-    let done = Computed::for_sections(graph, &options.sections, options.range);
-    let wants = |section| options.sections.contains(&section);
-    if let Some(causes) = &done.causes {
-        if wants(Section::Ledger) {
-            ledger::text(graph, causes, &mut text);
-        }
-        if wants(Section::Blame) {
-            ledger::blame_text(graph, causes, options, &mut text);
-        }
-        if wants(Section::Data) {
-            data::data_text(graph, causes, options, &mut text);
-        }
-        if wants(Section::Queues) {
-            data::queues_text(graph, causes, &mut text);
-        }
-        if let Some(prediction) = done.prediction.as_ref().filter(|_| wants(Section::Diagnosis)) {
-            diagnosis::text(graph, causes, prediction, options.runtime, &mut text);
-        }
+    let capacity = report.capacity_ns;
+    if let Some(ledger) = &report.ledger {
+        ledger::text(ledger, report.runtime_threads.len(), &mut text);
     }
-    if wants(Section::Idle) {
-        let wanted = SloOptions { intervals: false, windows: options.windows.clone(), range: options.range };
-        let slo = Prepared::new(graph).attribute(options.mode, &wanted);
-        idle::text(graph, &slo, options, &mut text);
+    if let Some(charges) = &report.blame {
+        ledger::blame_text(charges, capacity, top, &mut text);
     }
-    if let Some(prediction) = &done.prediction {
-        if wants(Section::Path) {
-            path::path_text(graph, prediction, options, &mut text);
-        }
-        if let Some(causes) = done.causes.as_ref().filter(|_| wants(Section::Pop)) {
-            path::pop_text(graph, causes, prediction, options.range, &mut text);
-        }
-        if wants(Section::WhatIf) {
-            path::whatif_text(graph, prediction, options, &mut text);
-        }
+    if let Some(rows) = &report.data {
+        data::data_text(rows, capacity, top, &mut text);
     }
-    let unknown = unknown_columns(graph);
-    if !unknown.is_empty() {
-        text += &format!("  not known from this source: {}\n", unknown.join(", "));
-        if unknown.contains(&DEPENDENCES) {
+    if let Some(queues) = &report.queues {
+        data::queues_text(queues, &mut text);
+    }
+    if let Some(lost) = &report.diagnosis {
+        diagnosis::text(lost, capacity, &mut text);
+    }
+    if let Some(idle) = &report.idle {
+        idle::text(idle, top, &mut text);
+    }
+    if let Some(path) = &report.path {
+        path::path_text(path, top, &mut text);
+    }
+    if let Some(pop) = &report.pop {
+        path::pop_text(pop, &mut text);
+    }
+    if let Some(times) = &report.whatif {
+        path::whatif_text(times, &mut text);
+    }
+    if !report.unknown.is_empty() {
+        text += &format!("  not known from this source: {}\n", report.unknown.join(", "));
+        if report.unknown.contains(&DEPENDENCES) {
             text += "  so waiting for a dependence is told as dispatch, and the longest chain and slack as if there were none\n";
         }
     }
-    let estimated = estimated_columns(graph);
-    if !estimated.is_empty() {
-        text += &format!("  estimated: {}\n", estimated.join(", "));
+    if !report.estimated.is_empty() {
+        text += &format!("  estimated: {}\n", report.estimated.join(", "));
     }
-    for note in &options.notes {
+    for note in &report.notes {
         text += &format!("  note: {note}\n");
     }
     text
@@ -304,7 +295,7 @@ mod tests {
             notes: Vec::new(),
             runtime: None,
         };
-        causes_text(graph, &options)
+        causes_text(&causes_report("graph", graph, &options), options.top)
     }
 
     #[test]

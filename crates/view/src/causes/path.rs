@@ -73,16 +73,6 @@ struct Steps {
     ns: u64,
 }
 
-impl Steps {
-    fn label(&self) -> String {
-        match (self.name.is_empty(), self.task_type.is_empty()) {
-            (true, _) => self.task_type.clone(),
-            (false, true) => self.name.clone(),
-            (false, false) => format!("{} ({})", self.name, self.task_type),
-        }
-    }
-}
-
 /// Steps by what they are and what they belong to, longest first.
 fn by_cause(graph: &TaskGraph, steps: &[Step]) -> Vec<Steps> {
     let mut sums: BTreeMap<(Cause, bool, u32, u32), u64> = BTreeMap::new();
@@ -202,6 +192,12 @@ pub struct CriticalPath {
     /// Steps in the order of time; only with `--intervals`. All steps tile the wall time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<PathStep>>,
+    /// The wall time of the whole run, nanoseconds, for text.
+    #[serde(skip)]
+    run_wall_ns: u64,
+    /// Workers of the bounds, for text.
+    #[serde(skip)]
+    workers: u64,
 }
 
 /// Steps of one cause.
@@ -217,6 +213,17 @@ pub struct PathCause {
     pub name: Option<String>,
     /// Nanoseconds.
     pub ns: u64,
+}
+
+impl PathCause {
+    /// What ran or was waited for, in words.
+    fn label(&self) -> String {
+        match &self.name {
+            None => self.task_type.clone(),
+            Some(name) if self.task_type.is_empty() => name.clone(),
+            Some(name) => format!("{name} ({})", self.task_type),
+        }
+    }
 }
 
 /// Slack of the tasks of a type.
@@ -313,54 +320,49 @@ pub(super) fn path(
         slack: slack_rows.collect(),
         steps_in_all: (most_steps > 0 && all > most_steps).then_some(all),
         steps: (most_steps > 0).then(|| list.collect()),
+        run_wall_ns: prediction.wall_ns,
+        workers,
     }
 }
 
-pub(super) fn path_text(
-    graph: &TaskGraph,
-    prediction: &Prediction,
-    options: &CausesOptions,
-    out: &mut String,
-) {
-    let steps = path_in(graph, options.range);
-    let wall = super::nanos_within(graph.range(), options.range);
+/// The section `path` as text.
+pub(super) fn path_text(path: &CriticalPath, top: usize, out: &mut String) {
+    let wall = path.wall_ns;
     let _ = writeln!(out, "  Critical path: what the end of the run waited for ({})", format::time(wall));
-    let rows = by_cause(graph, &steps);
-    for row in rows.iter().take(options.top) {
+    let rows = &path.by_cause;
+    for row in rows.iter().take(top) {
         let (name, share) = (format::fit(&row.label(), 38), format::percent(row.ns, wall));
-        let _ = writeln!(out, "   {:<18} {name:<39}{:>12}{share:>9}", row.cause.name(), format::time(row.ns));
+        let _ =
+            writeln!(out, "   {:<18} {name:<39}{:>12}{share:>9}", row.cause.0.name(), format::time(row.ns));
     }
-    if rows.len() > options.top {
-        let rest: u64 = rows[options.top..].iter().map(|row| row.ns).sum();
-        let _ = writeln!(out, "   … and {} more, {}", rows.len() - options.top, format::time(rest));
+    if rows.len() > top {
+        let rest: u64 = rows[top..].iter().map(|row| row.ns).sum();
+        let _ = writeln!(out, "   … and {} more, {}", rows.len() - top, format::time(rest));
     }
-    let span = prediction.span;
-    let workers = graph.executing_workers().count();
-    if wall < prediction.wall_ns {
-        let _ = writeln!(out, "   of the whole run, which takes {}:", format::time(prediction.wall_ns));
+    if wall < path.run_wall_ns {
+        let _ = writeln!(out, "   of the whole run, which takes {}:", format::time(path.run_wall_ns));
     }
     let _ = writeln!(
         out,
         "   work {}, longest chain {} ({} with runtime costs): parallelism {:.1}; no run on {} is shorter than {}",
-        format::time(span.work_ns),
-        format::time(span.span_ns),
-        format::time(span.burdened_span_ns),
-        span.parallelism(),
-        format::counted(workers as u64, "worker"),
-        format::time(span.lower_bound_ns(workers as u64))
+        format::time(path.work_ns),
+        format::time(path.span_ns),
+        format::time(path.burdened_span_ns),
+        path.parallelism,
+        format::counted(path.workers, "worker"),
+        format::time(path.lower_bound_ns)
     );
     let _ = writeln!(
         out,
         "   work spread evenly takes {}; where tasks stay on their node, {}",
-        format::time(span.area_bound_ns(workers as u64)),
-        format::time(node_bound(graph, &prediction.costs))
+        format::time(path.area_bound_ns),
+        format::time(path.node_bound_ns)
     );
-    let slack = slack(graph);
-    for row in slack_by_type(graph, &slack).iter().take(options.top) {
+    for row in path.slack.iter().take(top) {
         let _ = writeln!(
             out,
             "   {:<44} could end {} later on average, the tightest {}; {} of {} critical",
-            format::fit(&graph.types[row.ty].name, 44),
+            format::fit(&row.task_type, 44),
             format::time(row.mean_ns),
             format::time(row.least_ns),
             format::count(row.without),
@@ -370,7 +372,7 @@ pub(super) fn path_text(
     let _ = writeln!(
         out,
         "   a task costs {} to run: smaller ones lose more than half",
-        format::time(span.metg_ns())
+        format::time(path.metg_ns)
     );
 }
 
@@ -429,14 +431,8 @@ pub(super) fn pop_efficiencies(
     }
 }
 
-pub(super) fn pop_text(
-    graph: &TaskGraph,
-    causes: &Causes,
-    prediction: &Prediction,
-    range: (u64, u64),
-    out: &mut String,
-) {
-    let pop = pop_efficiencies(graph, causes, prediction, range);
+/// The section `pop` as text.
+pub(super) fn pop_text(pop: &PopEfficiencies, out: &mut String) {
     let (parallel, balance) = (pop.parallel_efficiency, pop.load_balance);
     let communication = match (pop.serialization_efficiency, pop.transfer_efficiency) {
         (Some(serialization), Some(transfer)) => {
@@ -526,13 +522,8 @@ pub(super) fn what_if(graph: &TaskGraph, prediction: &Prediction, options: &Caus
     }
 }
 
-pub(super) fn whatif_text(
-    graph: &TaskGraph,
-    prediction: &Prediction,
-    options: &CausesOptions,
-    out: &mut String,
-) {
-    let times = what_if(graph, prediction, options);
+/// The section `whatif` as text.
+pub(super) fn whatif_text(times: &WhatIfTimes, out: &mut String) {
     let error = times.replay_error * 100.0;
     let _ = writeln!(
         out,

@@ -14,7 +14,7 @@ use taskscope_execution::graph::{GraphError, TaskGraph};
 use taskscope_session::graph::{GraphTrace, GraphTraceError, read_graph};
 use taskscope_session::selection::Selection;
 use taskscope_view::format::shell_word;
-use taskscope_view::{CausesOptions, Section, WhatIf, causes_json, causes_text};
+use taskscope_view::{CausesOptions, Section, WhatIf, causes_report, causes_text};
 
 /// What only these sections know.
 #[derive(clap::Args)]
@@ -120,7 +120,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
         range,
         part: selection.words.clone(),
         mode: request.graph.mode.0,
-        intervals: request.graph.intervals,
+        intervals: request.graph.intervals && matches!(request.form, Form::Json),
         windows: request.graph.window.iter().map(|window| window.in_run(run)).collect(),
         what_if: request.graph.what_if.clone(),
         top: request.top.unwrap_or(3),
@@ -137,11 +137,11 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     }
     let mut out = output::results();
     let trace = request.trace.display().to_string();
+    let report = causes_report(&trace, &graph, &options);
     if matches!(request.form, Form::Json) {
-        let report = causes_json(&trace, &graph, &options);
         output::write_json(&mut out, &report)?;
     } else {
-        out.write_all(causes_text(&graph, &options).as_bytes())?;
+        out.write_all(causes_text(&report, options.top).as_bytes())?;
     }
     out.flush().context("cannot write the report")?;
     Ok(Some(ExitCode::SUCCESS))
