@@ -226,6 +226,12 @@ fn numbers_of_a_run_with_samples_are_equal_wherever_they_occur() {
     }
 }
 
+/// Fails where text does not name the kind of its times by path as pages do.
+fn assert_times_are_of(text: &str, kind: &str) {
+    let heads: Vec<&str> = text.lines().filter(|line| line.contains(" share ")).collect();
+    assert!(!heads.is_empty() && heads.iter().all(|line| line.ends_with(kind)), "{kind}: {text}");
+}
+
 /// Fails where a number that a page of a trace has twice has two values, or none is there twice.
 fn assert_page_is_one(trace: &Path, directory: &Path) {
     let html = directory.join("page.html");
@@ -252,6 +258,8 @@ fn numbers_on_pages_of_other_runtimes_are_equal_wherever_they_occur() {
         .collect();
     assert!(matches!(shares[..], [lost, most] if most <= lost && lost < 100.0), "{verdict}");
     assert_page_is_one(&ranks, here.path());
+    let shown = output(taskscope().args(["report", "--section", "call-paths", "--width", "140"]).arg(&ranks));
+    assert_times_are_of(&common::text(&shown.stdout), "(workers, and samples of other threads)");
     let corpus = tests.join("../../../shared/corpus/runtimes");
     for name in ["nanos6-heat-l2", "nosv-heat-marks-l2", "nodes-multi3-l3"] {
         let trace = corpus.join(name).join("trace");
@@ -285,6 +293,9 @@ fn waiting_of_a_profile_is_that_of_its_states() {
         assert_eq!(number(&paths["totals"], metric), states.iter().map(of).sum::<u64>(), "{metric}");
     }
     assert_eq!(paths["is_time_sampled"], true);
+    let shown =
+        output(taskscope().current_dir(here.path()).args(["report", "--section", "call-paths", "profile"]));
+    assert_times_are_of(&common::text(&shown.stdout), "(samples)");
 }
 
 #[test]

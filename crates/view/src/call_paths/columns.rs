@@ -4,10 +4,40 @@ use crate::format::{Unit, count};
 use taskscope_analysis::call_views::Column;
 use taskscope_profile::Unit as MetricUnit;
 
-/// The title of a column; time of samples is not time of the ledger and says so.
-pub(super) fn word_of(column: Column, is_sampled: bool) -> String {
+/// The kind of times by path that samples decide: the page's titles and the text's legend name any but `Workers`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TimeKind {
+    /// Of the workers' ledger.
+    Workers,
+    /// Of samples.
+    Samples,
+    /// Of the workers' ledger, and of samples of other threads.
+    Both,
+}
+
+impl TimeKind {
+    /// The columns of this kind among those shown, and the kind: `time, no CPU (samples)`; empty where all are of the ledger.
+    pub(super) fn legend(self, shown: &[Column]) -> String {
+        let kind = match self {
+            TimeKind::Workers => return String::new(),
+            TimeKind::Samples => "samples",
+            TimeKind::Both => "workers, and samples of other threads",
+        };
+        let names: Vec<String> =
+            shown.iter().filter(|column| is_of_samples(**column)).map(|column| word_of(*column)).collect();
+        if names.is_empty() { String::new() } else { format!("{} ({kind})", names.join(", ")) }
+    }
+}
+
+/// Whether samples decide the time of a column.
+fn is_of_samples(column: Column) -> bool {
+    use Column::{Blocked, OutOfCpu, Runtime, Time, Work};
+    matches!(column, Time | Work | Runtime | Blocked | OutOfCpu)
+}
+
+/// The title of a column.
+pub(super) fn word_of(column: Column) -> String {
     match column {
-        Column::Time if is_sampled => "sampled".to_string(),
         Column::Time => "time".to_string(),
         Column::Work => "work".to_string(),
         Column::Blocked => "blocked".to_string(),

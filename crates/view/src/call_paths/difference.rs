@@ -88,7 +88,7 @@ impl PathsDifferenceReport {
         let _ = writeln!(
             out,
             "{BOLD}{}{BOLD:#} in {}: {}   in {}: {}   {}",
-            word_of(self.column, false),
+            word_of(self.column),
             fit(&self.before, 40),
             told(value(before)),
             fit(&self.after, 40),

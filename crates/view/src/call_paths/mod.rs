@@ -12,6 +12,7 @@ pub use totals::{incomplete_profiles, profile_efficiency, profile_summary, profi
 use crate::format::{count, counted};
 use crate::words::missing_names;
 use anstyle::Style;
+use columns::TimeKind;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
 use taskscope_analysis::call_views::{Column, FlatBy, FlatRow};
 use taskscope_profile::named::{CallTree, What};
@@ -97,6 +98,15 @@ impl CallPaths {
         self.quality.is_none_or(|quality| quality.is_time_sampled)
     }
 
+    /// What times by path are of.
+    fn time_kind(&self) -> TimeKind {
+        match self.quality {
+            _ if self.is_sampled() => TimeKind::Samples,
+            Some(quality) if quality.other_threads_ns > 0 => TimeKind::Both,
+            _ => TimeKind::Workers,
+        }
+    }
+
     fn shown(&self, runtime: bool) -> CallTree {
         if runtime { self.tree.functions_and_runtime() } else { self.tree.functions() }
     }
@@ -122,7 +132,7 @@ impl CallPaths {
                 count(quality.in_runtime)
             ));
             notes.push(if quality.is_time_sampled {
-                "sampled time is CPU time of the threads' samples; waiting, blame and idleness are of events"
+                "times (samples) are CPU time of the threads' samples; waiting, blame and idleness are of events"
                     .to_string()
             } else {
                 "time is the workers' capacity: each state's time at a place is divided among the samples taken there"
@@ -149,7 +159,7 @@ impl CallPaths {
             );
         } else if total(Metric::SAMPLES) > 0 {
             notes.push(format!(
-                "{}; sampled, blocked and no CPU are their time, waiting, blame and idleness are of events",
+                "{}; times (samples) are theirs, waiting, blame and idleness are of events",
                 counted(total(Metric::SAMPLES), "sample")
             ));
         } else {

@@ -1,6 +1,6 @@
 //! Call paths as lines.
 
-use super::columns::{is_count, show, word_of};
+use super::columns::{TimeKind, is_count, show, word_of};
 use super::{BOLD, CallPaths, DIM, PathsOptions, PathsView, SHORTEST_NAME, flat_name};
 use crate::format::{Unit, fit, percent};
 use anstyle::Style;
@@ -16,7 +16,7 @@ impl CallPaths {
         let tree = self.shown(options.runtime);
         let sort = options.sort.unwrap_or_else(|| Column::main_of(&tree.tree));
         if views::total(&tree.tree, sort) == 0 {
-            let _ = writeln!(out, "  Call paths: none with {}\n", word_of(sort, self.is_sampled()));
+            let _ = writeln!(out, "  Call paths: none with {}\n", word_of(sort));
             self.notes(&mut out, options.width);
             return out;
         }
@@ -25,7 +25,7 @@ impl CallPaths {
                 PathsView::TopDown => {
                     heading(&mut out, "Call paths, top-down", "callers above what they call", options.width);
                     let tree = self.tree.functions_and_loops(options.runtime);
-                    tree_rows(&mut out, &tree, sort, options, (false, self.is_sampled()));
+                    tree_rows(&mut out, &tree, sort, options, (false, self.time_kind()));
                 }
                 PathsView::BottomUp => {
                     heading(
@@ -34,7 +34,7 @@ impl CallPaths {
                         "where it was spent, its callers below",
                         options.width,
                     );
-                    tree_rows(&mut out, &views::bottom_up(&tree), sort, options, (true, self.is_sampled()));
+                    tree_rows(&mut out, &views::bottom_up(&tree), sort, options, (true, self.time_kind()));
                 }
                 PathsView::Flat(by) => {
                     let title = match by {
@@ -44,7 +44,7 @@ impl CallPaths {
                     };
                     heading(&mut out, title, "own time first", options.width);
                     let tree = self.shown_flat(*by, options.runtime);
-                    flat_rows(&mut out, &tree, *by, (sort, self.is_sampled()), options);
+                    flat_rows(&mut out, &tree, *by, (sort, self.time_kind()), options);
                 }
             }
             out.push('\n');
@@ -66,6 +66,17 @@ fn heading(out: &mut String, title: &str, what: &str, width: usize) {
     let what = format!("  ({what}; ▸ the hot path)");
     let fits = 2 + title.chars().count() + what.chars().count() <= width;
     let _ = writeln!(out, "  {BOLD}{title}{BOLD:#}{DIM}{}{DIM:#}", if fits { what.as_str() } else { "" });
+}
+
+/// A legend above the names of rows, or on a line of its own where these have no room for it.
+fn legend(out: &mut String, legend: &str, (room, width): (usize, usize)) -> String {
+    if legend.is_empty() || legend.chars().count() <= room {
+        return if legend.is_empty() { String::new() } else { format!("    {legend}") };
+    }
+    for line in crate::format::wrap(legend, width.saturating_sub(2).max(38)) {
+        let _ = writeln!(out, "  {DIM}{line}{DIM:#}");
+    }
+    String::new()
 }
 
 /// The columns beside the one that sorts: what time of samples was not on a CPU, symptom and causes, where there are any.
@@ -93,7 +104,7 @@ fn tree_rows(
     tree: &CallTree,
     sort: Column,
     options: &PathsOptions,
-    (callers, is_sampled): (bool, bool),
+    (callers, kind): (bool, TimeKind),
 ) {
     // What has no room beside the names is left out.
     let room = options.width.saturating_sub(NUMBERS);
@@ -111,17 +122,14 @@ fn tree_rows(
     let unit = Unit::for_total(whole);
     let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
     let own_word = if callers { "" } else { "own" };
-    let _ = write!(
-        out,
-        "  {DIM}{:>10} {:>7} {:>8}",
-        format!("{}{unit_word}", word_of(sort, is_sampled)),
-        "share",
-        own_word
-    );
+    let shown: Vec<Column> = [sort].into_iter().chain(side.iter().copied()).collect();
+    let legend = legend(out, &kind.legend(&shown), (room, options.width));
+    let _ =
+        write!(out, "  {DIM}{:>10} {:>7} {:>8}", format!("{}{unit_word}", word_of(sort)), "share", own_word);
     side.iter().for_each(|column| {
-        let _ = write!(out, " {:>8}", word_of(*column, is_sampled));
+        let _ = write!(out, " {:>8}", word_of(*column));
     });
-    let _ = writeln!(out, "{DIM:#}");
+    let _ = writeln!(out, "{legend}{DIM:#}");
     for row in &rows {
         let own = if callers { String::new() } else { show(unit, sort, row.own) };
         let _ =
@@ -169,7 +177,7 @@ fn flat_rows(
     out: &mut String,
     tree: &CallTree,
     by: FlatBy,
-    (sort, is_sampled): (Column, bool),
+    (sort, kind): (Column, TimeKind),
     options: &PathsOptions,
 ) {
     let rows = views::flat(tree, by, sort);
@@ -187,10 +195,10 @@ fn flat_rows(
     let room = options.width.saturating_sub(2 + 10 + 1 + 7 + 2);
     let has_room = room >= 13 + NAME;
     let with_callees = |text: String| if has_room { format!(" {text:>12}") } else { String::new() };
-    let own = if is_sampled && sort == Column::Time { "sampled" } else { "own" };
     let head = with_callees("with callees".to_string());
     let room = room.saturating_sub(head.len()).max(SHORTEST_NAME);
-    let _ = writeln!(out, "  {DIM}{:>10} {:>7}{head}{DIM:#}", format!("{own}{unit_word}"), "share");
+    let legend = legend(out, &kind.legend(&[sort]), (room, options.width));
+    let _ = writeln!(out, "  {DIM}{:>10} {:>7}{head}{legend}{DIM:#}", format!("own{unit_word}"), "share");
     for row in rows.iter().take(options.top) {
         let name = fit(&flat_name(row), room);
         let (own, total) = (show(unit, sort, row.own), with_callees(show(unit, sort, row.total)));
