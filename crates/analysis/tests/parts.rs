@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use taskscope_analysis::causes::{Causes, book_causes, book_causes_in};
 use taskscope_analysis::slo::{Mode, Options, Slo, attribute};
-use taskscope_analysis::{FineNanos, StateLedger, book};
+use taskscope_analysis::{Analysis, FineNanos, StateLedger, analyse, book};
 use taskscope_execution::graph::{DeviceWork, NamedAddress, Names, TaskGraph, TaskType, from_execution};
 use taskscope_execution::{
     Cause, Execution, ObjectIndex, OsSource, OsTimes, Place, PlaceKind, SiteIndex, State, ThreadIndex,
@@ -120,6 +120,39 @@ struct States {
     starting: Sums<State>,
     charged: Sums<State>,
     culprits: Sums<(taskscope_analysis::Culprit, State)>,
+    /// Further tables: table and column, row.
+    tables: Sums<(&'static str, u32)>,
+}
+
+/// Columns of tables that are sums of the time of threads: efficiency, task types, constructs, locks.
+fn tables(analysis: &Analysis) -> Vec<((&'static str, u32), u64)> {
+    let e = &analysis.efficiency;
+    let mut rows = vec![
+        (("useful", 0), e.useful_ns),
+        (("cpu_availability", 0), e.cpu_availability_ns),
+        (("serialization", 0), e.serialization_ns),
+        (("load_balance", 0), e.load_balance_ns),
+        (("device_offload", 0), e.device_offload_ns),
+        (("blocked", 0), e.blocked_ns),
+        (("runtime_overhead", 0), e.runtime_overhead_ns),
+        (("unknown", 0), e.unknown_ns),
+        (("start", 0), e.start_ns),
+    ];
+    for ty in &analysis.task_types {
+        rows.extend([(("bodies", ty.ty.0), ty.body_ns), (("blocked in bodies", ty.ty.0), ty.blocked_ns)]);
+    }
+    rows.extend(analysis.works.iter().map(|work| (("worksharing", work.ty.0), work.load.busy_ns)));
+    rows.extend(analysis.regions.iter().map(|region| (("regions", region.site.0), region.load.busy_ns)));
+    for lock in &analysis.locks {
+        rows.extend([
+            (("waited", lock.object.0), lock.waited_ns),
+            (("unheld", lock.object.0), lock.unheld_ns),
+        ]);
+        let holders: u64 = lock.holders.iter().map(|holder| holder.ns).sum();
+        assert_eq!(holders + lock.unheld_ns, lock.waited_ns, "{lock:?}");
+    }
+    rows.retain(|(_, ns)| *ns > 0);
+    rows
 }
 
 fn states(execution: &Execution) -> States {
@@ -148,6 +181,7 @@ fn states(execution: &Execution) -> States {
         starting: Sums::of(ledger.starting.iter()),
         charged,
         culprits: Sums::of(culprits),
+        tables: Sums::of(tables(&analyse(execution).0)),
     }
 }
 
@@ -157,6 +191,7 @@ fn check_states(whole: &States, parts: &[States], what: &str) {
     whole.by_thread.check(parts.iter().map(|part| &part.by_thread), 0, what);
     whole.starting.check(parts.iter().map(|part| &part.starting), 0, what);
     whole.charged.check(parts.iter().map(|part| &part.charged), 0, what);
+    whole.tables.check(parts.iter().map(|part| &part.tables), 0, what);
     // Each part of a charge is rounded to whole nanoseconds.
     whole.culprits.check(parts.iter().map(|part| &part.culprits), parts.len() as i128 + 1, what);
 }
@@ -283,7 +318,13 @@ fn threads_of_any_execution_add_up() {
             })
             .collect();
         let what = format!("seed {seed}");
-        check_states(&states(&whole), &parts.iter().map(states).collect::<Vec<_>>(), &what);
+        // Constructs have the load of the whole team, whoever is asked about.
+        let of_threads = |execution: &Execution| {
+            let mut states = states(execution);
+            states.tables.0.retain(|(table, _), _| !["worksharing", "regions"].contains(table));
+            states
+        };
+        check_states(&of_threads(&whole), &parts.iter().map(of_threads).collect::<Vec<_>>(), &what);
         let booked = |execution: &Execution| {
             let graph = graph_of(execution);
             let causes = book_causes(&graph);

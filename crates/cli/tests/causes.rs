@@ -96,6 +96,23 @@ fn windows_are_partial_sums() {
 }
 
 #[test]
+fn windows_and_changes_ask_for_their_sections() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces/hydro");
+    let trace = trace.to_str().unwrap();
+    let windows = ["--window", "0%..50%", "--window", "50%..100%"];
+    let report = json_of(&[&["report", "--json"][..], &windows, &[trace]].concat());
+    for letter in ["starvation_ns", "latency_ns", "overhead_ns", "tail_ns"] {
+        let rows = report["idle"]["windows"].as_array().unwrap();
+        let sum: u64 = rows.iter().map(|row| row[letter].as_u64().unwrap()).sum();
+        assert_eq!(report["idle"][letter], sum, "{letter}");
+    }
+    let text = taskscope(&[&["report"][..], &windows, &[trace]].concat());
+    assert!(String::from_utf8(text.stdout).unwrap().contains("windows of the run"));
+    let report = json_of(&["report", "--json", "--what-if", "runtime=0", trace]);
+    assert!(report["whatif"].is_object() && report["idle"].is_null(), "{report}");
+}
+
+#[test]
 fn a_bad_file_is_explained_and_nothing_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let text =

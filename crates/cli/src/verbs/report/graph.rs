@@ -80,12 +80,19 @@ fn clocks_of(range: TimeRange, (first, last): (u64, u64)) -> (u64, u64) {
 /// If the graph cannot be read or the report not be written.
 pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     let mut sections = request.graph_sections();
-    // Opening a large trace takes time: do it here only if it tells a graph.
-    if sections.is_empty() && !request.trace.join("graph/taskscope.json").exists() {
-        return Ok(None);
+    let is_graph_alone = request.trace.join("graph/taskscope.json").exists();
+    // Windows and changes ask for the sections that have them; of a graph alone all sections are shown.
+    for (is_asked, section) in [
+        (!request.graph.window.is_empty(), Section::Idle),
+        (!request.graph.what_if.is_empty(), Section::WhatIf),
+    ] {
+        if is_asked && !(sections.is_empty() && is_graph_alone) && !sections.contains(&section) {
+            sections.push(section);
+        }
     }
-    if !request.graph.window.is_empty() && !sections.is_empty() && !sections.contains(&Section::Idle) {
-        sections.push(Section::Idle);
+    // Opening a large trace takes time: do it here only if it tells a graph.
+    if sections.is_empty() && !is_graph_alone {
+        return Ok(None);
     }
     let selection = &request.selection;
     let GraphToExplain { graph, range, notes, runtime } = match read_graph(&request.trace) {
