@@ -7,11 +7,9 @@
 
 use taskscope_record::{FastRecording, enter_fast};
 
-use core::ffi::c_int;
-
-use crate::abi::{Data, status};
+use crate::pause;
+use crate::sink::Outcome;
 use crate::thread::Thread;
-use crate::{pause, tasks};
 
 /// Enters the calling thread's recorder, if the thread is known and records. Neither this nor [`leave`] waits for
 /// the result of a call, so that callbacks save no registers.
@@ -39,60 +37,27 @@ pub fn leave(recorder: FastRecording, done: Option<()>) -> Outcome {
     }
 }
 
-/// Defines callbacks: `fn callback(arguments) = |recorder, thread| fast path, slow path;`.
+/// Defines callbacks, generic over the sink: `fn callback<S>(arguments) = |recorder, thread| fast path, slow path;`.
 macro_rules! fast_callbacks {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) = |$recorder:ident, $thread:ident| $short:expr, $long:path;)*) => {$(
+    ($(fn $name:ident<$sink:ident>($($arg:ident: $type:ty),*) = |$recorder:ident, $thread:ident| $short:expr, $long:path;)*) => {$(
         #[inline(never)]
-        unsafe extern "C" fn $name($($arg: $type),*) {
+        unsafe extern "C" fn $name<$sink: $crate::sink::Sink>($($arg: $type),*) {
             let outcome = match $crate::fast_path::enter() {
                 Some((mut recorder, $thread)) => {
                     let $recorder = &mut recorder;
                     let done = $short;
                     $crate::fast_path::leave(recorder, done)
                 }
-                None => $crate::fast_path::Outcome::SlowPath,
+                None => $crate::sink::Outcome::SlowPath,
             };
             match outcome {
-                $crate::fast_path::Outcome::Done => {}
-                $crate::fast_path::Outcome::Pending(recorder) => recorder.settle(),
+                $crate::sink::Outcome::Done => {}
+                $crate::sink::Outcome::Pending(recorder) => recorder.settle(),
                 // SAFETY: the runtime's own arguments.
-                $crate::fast_path::Outcome::SlowPath => unsafe { $long($($arg),*) },
+                $crate::sink::Outcome::SlowPath => unsafe { $long($($arg),*) },
             }
         }
     )*};
 }
 
-/// The result of a fast path.
-pub enum Outcome {
-    /// The event is handled.
-    Done,
-    /// The event is handled; events of a signal handler are pending in the recorder.
-    Pending(FastRecording),
-    /// Nothing has changed: the event takes the slow path.
-    SlowPath,
-}
-
 pub(crate) use fast_callbacks;
-
-type Schedule = unsafe extern "C" fn(*mut Data, c_int, *mut Data);
-
-/// `ompt_callback_task_schedule`, with fast paths for its usual cases: a new task begins, or one ends.
-///
-/// # Safety
-/// The runtime's own arguments.
-#[inline(always)]
-pub unsafe fn schedule(
-    [begins, ends]: [Schedule; 2],
-    prior: *mut Data,
-    prior_status: c_int,
-    next: *mut Data,
-) {
-    // SAFETY: by contract.
-    unsafe {
-        match prior_status {
-            status::SWITCH => begins(prior, prior_status, next),
-            status::COMPLETE => ends(prior, prior_status, next),
-            _ => tasks::task_schedule(prior, prior_status, next),
-        }
-    }
-}

@@ -17,7 +17,8 @@
 //! | layer | modules |
 //! | --- | --- |
 //! | the library | `tool` (OMPT's start), `preloaded` (loaded without OpenMP), `host` (what the sampler calls), `shared` (MPI) |
-//! | callbacks | `tasks`, `parallel`, `work`, `sync`, `mutexes`, `memory`, `device`, `control`, `fast_path`, `fast_tasks`, `profiling::callbacks`, `chain::handlers` (a second tool) |
+//! | callbacks | `tasks`, `parallel`, `work`, `sync`, `mutexes`, `memory`, `device`, `control`, `chain::handlers` (a second tool) |
+//! | sinks | `sink` (`Sink`), `trace_sink`, `profiling::sink`: fast paths of small tasks, over which callbacks are generic; `fast_path` |
 //! | events | `open_close`, `standard`, `dictionary`, `table`, `creation_paths`, `state`, `profiling::follow`, `task_stacks::sample` |
 //! | one thread | `thread` (`Thread`, `Moment`), `thread_sampler` |
 //! | profiles | `profiling`: `follower` ▸ `threads` ▸ `housekeeping` ▸ `write` ▸ `run` ▸ `counts` ▸ `waits`, `locks`, `idleness` ▸ `workers` ▸ `account` ▸ `cause` |
@@ -62,7 +63,6 @@ mod device;
 mod dictionary;
 mod end_order;
 mod fast_path;
-mod fast_tasks;
 mod frames;
 mod host;
 mod ids;
@@ -85,6 +85,7 @@ mod recording;
 mod sampler;
 mod sections;
 pub mod shared;
+mod sink;
 mod site_cache;
 mod standard;
 mod state;
@@ -98,6 +99,7 @@ mod thread;
 mod thread_sampler;
 mod tool;
 mod tool_data;
+mod trace_sink;
 mod work;
 mod worker_count;
 

@@ -7,9 +7,11 @@ use taskscope_event::models::samples::state;
 use taskscope_event::models::wait::{self, kind};
 
 use crate::abi::{Data, endpoint, sync};
+use crate::fast_path::fast_callbacks;
 use crate::frames::{Open, Phase};
 use crate::payload::two;
 use crate::sections::{self, SectionCodes};
+use crate::sink::Sink;
 use crate::thread::{Kind, Moment, record};
 
 /// `ompt_callback_sync_region`: only for the scope of a taskgroup, which includes user code. All
@@ -37,7 +39,38 @@ pub unsafe extern "C" fn sync_region(
 }
 
 /// `ompt_callback_sync_region_wait`.
-pub unsafe extern "C" fn sync_region_wait(
+pub unsafe extern "C" fn sync_region_wait<S: Sink>(
+    kind: c_int,
+    scope: c_int,
+    parallel: *mut Data,
+    task: *mut Data,
+    codeptr: *const c_void,
+) {
+    // SAFETY: the runtime's own arguments.
+    unsafe {
+        match (kind, scope) {
+            (sync::TASKWAIT, endpoint::BEGIN) if S::COUNTS => {
+                taskwait_begins::<S>(kind, scope, parallel, task, codeptr);
+            }
+            (sync::TASKWAIT, endpoint::END) if S::COUNTS => {
+                taskwait_ends::<S>(kind, scope, parallel, task, codeptr);
+            }
+            (sync::BARRIER_IMPLICIT_PARALLEL, _) if S::COUNTS => join(scope, codeptr),
+            _ => wait_slowly(kind, scope, parallel, task, codeptr),
+        }
+    }
+}
+
+fast_callbacks! {
+    fn taskwait_begins<S>(kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, codeptr: *const c_void)
+        = |recorder, thread| S::begin_taskwait(recorder, thread, codeptr as u64), wait_slowly;
+    fn taskwait_ends<S>(kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, codeptr: *const c_void)
+        = |recorder, thread| S::end_taskwait(recorder, thread), wait_slowly;
+}
+
+/// The slow path of [`sync_region_wait`].
+#[inline(never)]
+unsafe extern "C" fn wait_slowly(
     kind: c_int,
     scope: c_int,
     _parallel: *mut Data,
@@ -79,7 +112,7 @@ pub unsafe extern "C" fn sync_region_wait(
 }
 
 /// [`sync_region_wait`] of the barrier at a region's end.
-pub fn join(scope: c_int, codeptr: *const c_void) {
+fn join(scope: c_int, codeptr: *const c_void) {
     record(|moment| match scope {
         endpoint::BEGIN => moment.begin_join(false, codeptr),
         _ => moment.end_join(),

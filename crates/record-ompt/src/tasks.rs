@@ -6,11 +6,13 @@ use taskscope_event::models::samples::state;
 use taskscope_event::models::{omp, openmp};
 
 use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
+use crate::fast_path::fast_callbacks;
 use crate::frames::Open;
 use crate::payload::two;
 use crate::profiling;
 use crate::sampler;
 use crate::sections;
+use crate::sink::{Outcome, Sink};
 use crate::task_stacks::levels;
 use crate::task_stacks::undeferred::OwnFrames;
 use crate::thread::{Moment, Thread, record, record_untimed};
@@ -19,7 +21,7 @@ use crate::tool_data::{EXPLICIT, STARTED, ToolData, UNRECORDED, WAIT};
 /// `ompt_callback_task_create`. It reports three things: explicit tasks; target tasks that are deferred, which run like
 /// these, mostly on a thread that the runtime keeps for them; and `taskwait depend` (a task that never runs, whose
 /// creation is the begin of the wait).
-pub unsafe extern "C" fn task_create(
+pub unsafe extern "C" fn task_create<S: Sink>(
     creator: *mut Data,
     frame: *const Frame,
     new_task: *mut Data,
@@ -27,7 +29,28 @@ pub unsafe extern "C" fn task_create(
     _has_dependences: c_int,
     codeptr: *const c_void,
 ) {
-    let flags = flags as u32;
+    let (flags, sp) = (flags as u32, if S::COUNTS { sampler::stack_pointer_here() } else { 0 });
+    // SAFETY: the runtime's own arguments.
+    match unsafe { S::create_task(creator, frame, new_task, flags, codeptr, sp) } {
+        Outcome::Done => {}
+        Outcome::Pending(recorder) => recorder.settle(),
+        // SAFETY: as above.
+        Outcome::SlowPath => unsafe { S::create_task_slowly(creator, frame, new_task, flags, codeptr, sp) },
+    }
+}
+
+/// The slow path of [`task_create`].
+///
+/// # Safety
+/// The runtime's own arguments.
+#[inline(never)]
+pub unsafe fn create_slowly(
+    creator: *mut Data,
+    frame: *const Frame,
+    new_task: *mut Data,
+    flags: u32,
+    codeptr: *const c_void,
+) {
     let runs = flags & task_flag::RUNS != 0;
     if runs && profiling::is_on() {
         return record_untimed(move |moment| {
@@ -139,8 +162,28 @@ pub unsafe extern "C" fn dependences(task: *mut Data, list: *const Dependence, c
     });
 }
 
-/// `ompt_callback_task_schedule`.
-pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, next: *mut Data) {
+/// `ompt_callback_task_schedule`, with fast paths for its usual cases: a new task begins, or one ends.
+pub unsafe extern "C" fn task_schedule<S: Sink>(prior: *mut Data, prior_status: c_int, next: *mut Data) {
+    // SAFETY: the runtime's own arguments.
+    unsafe {
+        match prior_status {
+            status::SWITCH => task_begins::<S>(prior, prior_status, next),
+            status::COMPLETE => task_ends::<S>(prior, prior_status, next),
+            _ => schedule_slowly(prior, prior_status, next),
+        }
+    }
+}
+
+fast_callbacks! {
+    fn task_begins<S>(prior: *mut Data, prior_status: c_int, next: *mut Data)
+        = |recorder, thread| S::begin_task(recorder, thread, next), schedule_slowly;
+    fn task_ends<S>(prior: *mut Data, prior_status: c_int, next: *mut Data)
+        = |recorder, thread| S::end_task(recorder, thread, prior, next), schedule_slowly;
+}
+
+/// The slow path of [`task_schedule`].
+#[inline(never)]
+unsafe extern "C" fn schedule_slowly(prior: *mut Data, prior_status: c_int, next: *mut Data) {
     record(move |moment| {
         // By far most often a new task begins, or one ends.
         if prior_status != status::SWITCH {

@@ -10,9 +10,7 @@ use taskscope_record::{Json, process};
 
 use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
 use crate::sampler::unwanted;
-use crate::{
-    chain, control, end_order, fast_tasks, host, memory, profiling, recording, sampler, task_stacks,
-};
+use crate::{chain, control, end_order, host, memory, profiling, recording, sampler, task_stacks};
 
 /// A static that the runtime gets a pointer to.
 struct Shared<T>(UnsafeCell<T>);
@@ -107,8 +105,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
         if !is_wanted && !chain::has_next() {
             continue;
         }
-        let of_mode = if profiling::is_on() { profiling::callback_of } else { fast_tasks::callback_of };
-        let callback = if chain::has_next() { handler.both } else { of_mode(handler.event).unwrap_or(own) };
+        let callback = if chain::has_next() { handler.both } else { own };
         // SAFETY: both have the type that the standard gives to the event's callback.
         unsafe { set_callback(handler.event, Some(callback)) };
     }

@@ -5,13 +5,45 @@ use core::ffi::{c_int, c_void};
 use taskscope_event::models::omp;
 
 use crate::abi::{self, Chunk, Data, dispatch as dispatch_kind, endpoint, work as work_kind};
+use crate::fast_path::fast_callbacks;
 use crate::frames::Open;
 use crate::payload::two;
 use crate::sections::{self, SectionCodes};
+use crate::sink::Sink;
 use crate::thread::{Kind, Moment, record};
 
 /// `ompt_callback_work`.
-pub unsafe extern "C" fn work(
+pub unsafe extern "C" fn work<S: Sink>(
+    kind: c_int,
+    scope: c_int,
+    parallel: *mut Data,
+    task: *mut Data,
+    count: u64,
+    codeptr: *const c_void,
+) {
+    let is_plain = S::COUNTS && !matches!(kind as u32, work_kind::SINGLE_OTHER | work_kind::TASKLOOP);
+    // SAFETY: the runtime's own arguments.
+    unsafe {
+        match scope {
+            endpoint::BEGIN if is_plain => work_begins::<S>(kind, scope, parallel, task, count, codeptr),
+            endpoint::END if is_plain => work_ends::<S>(kind, scope, parallel, task, count, codeptr),
+            _ => work_slowly(kind, scope, parallel, task, count, codeptr),
+        }
+    }
+}
+
+fast_callbacks! {
+    fn work_begins<S>(
+        kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, count: u64, codeptr: *const c_void
+    ) = |recorder, thread| S::begin_work(recorder, thread, kind as u8), work_slowly;
+    fn work_ends<S>(
+        kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, count: u64, codeptr: *const c_void
+    ) = |recorder, thread| S::end_work(recorder, thread, kind as u8), work_slowly;
+}
+
+/// The slow path of [`work`].
+#[inline(never)]
+unsafe extern "C" fn work_slowly(
     kind: c_int,
     scope: c_int,
     _parallel: *mut Data,

@@ -9,6 +9,9 @@ use super::tool_data::{
     theirs, theirs_of_fork, theirs_of_member,
 };
 use crate::abi::{Callback, Data, Dependence, Frame, Lookup, endpoint, event, status};
+use crate::profiling::{self, Profile};
+use crate::sink::Sink;
+use crate::trace_sink::Trace;
 use crate::{device, memory, mutexes, parallel, sync, tasks, work};
 
 /// One more than the largest number of a callback.
@@ -42,7 +45,7 @@ macro_rules! argument {
 macro_rules! handlers {
     ($( $name:ident [$event:expr] ( $($role:ident $arg:ident : $type:ty),* ) = $own:expr, $before:block $after:block; )*) => {
         $(
-            unsafe extern "C" fn $name($($arg: $type),*) {
+            unsafe extern "C" fn $name<S: Sink>($($arg: $type),*) {
                 $before
                 type Function = unsafe extern "C" fn($($type),*);
                 let own: Option<Function> = $own;
@@ -58,22 +61,26 @@ macro_rules! handlers {
                 $after
             }
         )*
-        /// Every event that one of our callbacks takes, or that names tool data.
-        pub fn handlers() -> impl Iterator<Item = Handler> {
-            [$({
+        /// Every event that one of the sink's callbacks takes, or that names tool data.
+        fn handlers_of<S: Sink>() -> Vec<Handler> {
+            vec![$({
                 let own: Option<unsafe extern "C" fn($($type),*)> = $own;
                 // SAFETY: only changes the types under which the addresses are passed on.
                 unsafe {
                     Handler {
                         event: $event,
                         own: own.map(|own| transmute::<*const (), Callback>(own as *const ())),
-                        both: transmute::<*const (), Callback>($name as *const ()),
+                        both: transmute::<*const (), Callback>($name::<S> as *const ()),
                     }
                 }
             }),*]
-            .into_iter()
         }
     };
+}
+
+/// Every event that one of our callbacks takes, or that names tool data, in this process's mode.
+pub fn handlers() -> Vec<Handler> {
+    if profiling::is_on() { handlers_of::<Profile>() } else { handlers_of::<Trace>() }
 }
 
 /// What can be registered for an event.
@@ -100,15 +107,15 @@ handlers! {
         { if scope == endpoint::BEGIN { begin_member(task) } } { if scope == endpoint::END { end_member(task); parallel::forget_copy(task, index) } };
     task_create [event::TASK_CREATE] (data task: *mut Data, plain frame: *const Frame, data new_task: *mut Data,
         plain flags: c_int, plain has_dependences: c_int, plain codeptr: *const c_void)
-        = Some(tasks::task_create), { renew(new_task) } {};
+        = Some(tasks::task_create::<S>), { renew(new_task) } {};
     task_schedule [event::TASK_SCHEDULE] (data prior: *mut Data, plain prior_status: c_int, data next: *mut Data)
-        = Some(tasks::task_schedule), {} { if ends_task(prior_status) { release(prior) } };
+        = Some(tasks::task_schedule::<S>), {} { if ends_task(prior_status) { release(prior) } };
     dependences [event::DEPENDENCES] (data task: *mut Data, plain list: *const Dependence, plain count: c_int)
         = Some(tasks::dependences), {} {};
     task_dependence [event::TASK_DEPENDENCE] (data source: *mut Data, data sink: *mut Data)
         = Some(memory::task_dependence), {} {};
     work_relay [event::WORK] (plain kind: c_int, plain scope: c_int, data region: *mut Data, data task: *mut Data,
-        plain count: u64, plain codeptr: *const c_void) = Some(work::work), {} {};
+        plain count: u64, plain codeptr: *const c_void) = Some(work::work::<S>), {} {};
     dispatch [event::DISPATCH] (data region: *mut Data, data task: *mut Data, plain kind: c_int,
         plain instance: Data) = Some(work::dispatch), {} {};
     masked [event::MASKED] (plain scope: c_int, data region: *mut Data, data task: *mut Data,
@@ -118,7 +125,7 @@ handlers! {
     sync_region [event::SYNC_REGION] (plain kind: c_int, plain scope: c_int, data region: *mut Data,
         data task: *mut Data, plain codeptr: *const c_void) = Some(sync::sync_region), {} {};
     sync_region_wait [event::SYNC_REGION_WAIT] (plain kind: c_int, plain scope: c_int, data region: *mut Data,
-        data task: *mut Data, plain codeptr: *const c_void) = Some(sync::sync_region_wait), {} {};
+        data task: *mut Data, plain codeptr: *const c_void) = Some(sync::sync_region_wait::<S>), {} {};
     reduction [event::REDUCTION] (plain kind: c_int, plain scope: c_int, data region: *mut Data,
         data task: *mut Data, plain codeptr: *const c_void) = Some(memory::reduction), {} {};
     mutex_acquire [event::MUTEX_ACQUIRE] (plain kind: c_int, plain hint: c_uint, plain implementation: c_uint,

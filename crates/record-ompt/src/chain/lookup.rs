@@ -50,7 +50,7 @@ unsafe extern "C" fn set_callback(number: c_int, callback: Option<Callback>) -> 
     // SAFETY: this entry point has this type.
     let register = unsafe { transmute::<EntryPoint, SetCallback>(register) };
     slot.store(callback.map_or(0, |callback| callback as usize), Release);
-    match handlers().find(|handler| handler.event == number) {
+    match handlers().into_iter().find(|handler| handler.event == number) {
         // Registered from the start.
         Some(Handler { own: Some(_), .. }) => SET_ALWAYS,
         // SAFETY: registers a callback of the event's type.

@@ -11,7 +11,6 @@
 //! one. They become frames when counts are collected.
 
 mod account;
-mod callbacks;
 mod cause;
 mod contexts;
 mod counts;
@@ -32,13 +31,13 @@ mod recent;
 mod rows;
 mod run;
 mod samples;
+mod sink;
 mod teams;
 mod threads;
 mod waits;
 mod workers;
 mod write;
 
-pub use callbacks::callback_of;
 pub use cause::Cause;
 pub use contexts::{define_path, is_of_tasks};
 pub use follow::{charge_leaver, charge_so_far, write_so_far};
@@ -48,6 +47,7 @@ pub use locks::destroyed;
 pub use recent::{Recent, Sampled};
 pub use run::{Counted, sample_no_cpu};
 pub use samples::{Sample, is_work};
+pub use sink::Profile;
 #[cfg_attr(test, allow(unused_imports, reason = "tests preload nothing"))]
 pub use write::write_before_exit;
 pub use write::write_last;
