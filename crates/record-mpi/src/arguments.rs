@@ -1,8 +1,9 @@
 //! The arguments of one call, read as the caller's language means them.
 
-use core::ffi::{CStr, c_int};
+use core::ffi::c_int;
 
-use crate::entry::Language;
+use crate::handle_kind::Kind;
+use crate::language::Language;
 use crate::library::{Library, Real, WORDS};
 
 /// Argument words and who wrote them.
@@ -13,35 +14,6 @@ pub struct Arguments {
     pub large: bool,
     /// Arguments without the error code of Fortran.
     pub arity: u8,
-}
-
-/// Which table a Fortran handle belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
-    Communicator,
-    Datatype,
-    Request,
-    Message,
-    Window,
-    File,
-    Group,
-    Session,
-}
-
-impl Kind {
-    /// The name of the conversion of handles.
-    pub fn conversion(self) -> &'static CStr {
-        match self {
-            Kind::Communicator => c"PMPI_Comm_f2c",
-            Kind::Datatype => c"PMPI_Type_f2c",
-            Kind::Request => c"PMPI_Request_f2c",
-            Kind::Message => c"PMPI_Message_f2c",
-            Kind::Window => c"PMPI_Win_f2c",
-            Kind::File => c"PMPI_File_f2c",
-            Kind::Group => c"PMPI_Group_f2c",
-            Kind::Session => c"PMPI_Session_f2c",
-        }
-    }
 }
 
 impl Arguments {

@@ -11,10 +11,11 @@ use taskscope_event::spec::Effect;
 use taskscope_ompt::shared::{Call, Moment, SectionCodes, record, start_recording};
 use taskscope_record::{Json, process};
 
-use crate::arguments::{Arguments, Kind};
+use crate::arguments::Arguments;
 use crate::effects::{self, Flight, Operation};
-use crate::entry::{Language, REGISTERS};
 use crate::functions::{Does, FUNCTIONS, Row, VARIANTS};
+use crate::handle_kind::Kind;
+use crate::language::{Language, REGISTERS};
 use crate::library::{self, Real, WORDS};
 use crate::{clocks, communicators};
 

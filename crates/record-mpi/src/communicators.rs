@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taskscope_event::models::messages;
 use taskscope_ompt::shared::Moment;
 
-use crate::arguments::Kind;
+use crate::handle_kind::Kind;
 use crate::library::Library;
 
 /// A communicator as this process knows it.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use taskscope_event::models::messages::{self, UNKNOWN_BYTES};
 use taskscope_ompt::shared::Moment;
 
-use crate::arguments::{Arguments, Kind};
+use crate::arguments::Arguments;
 use crate::communicators::{self, Communicator};
-use crate::entry::Language;
 use crate::functions::{ABSENT, Amount, Does, Makes, Message, On, Partitions, Row};
+use crate::handle_kind::Kind;
+use crate::language::Language;
 use crate::library::{Library, Status, WORDS};
 use crate::requests::{
     Making, Pending, PreparedCollective, PreparedReceive, PreparedSend, Receive, Table, put, take,

@@ -38,6 +38,8 @@ mod communicators;
 mod effects;
 mod entry;
 mod functions;
+mod handle_kind;
+mod language;
 mod library;
 mod requests;
 

@@ -15,9 +15,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::ffi::CString;
 use std::sync::OnceLock;
 
-use crate::arguments::Kind;
-use crate::entry::Language;
 use crate::functions::{FUNCTIONS, Row, VARIANTS};
+use crate::handle_kind::Kind;
+use crate::language::Language;
 
 /// Words that every function is called with; more than it has do no harm.
 pub const WORDS: usize = 14;
