@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use taskscope_event::Code;
 use taskscope_event::models::{self, ovni};
 
-use crate::process;
+pub use crate::switch::{switch_off, switch_on};
 
 /// The environment variable that selects models and categories; see [`Filter::parse`].
 pub const FILTER_VARIABLE: &str = "TASKSCOPE_FILTER";
@@ -21,14 +21,14 @@ pub(crate) const ALL: u32 = 0;
 /// Nothing is wanted.
 pub(crate) const OFF: u32 = 1;
 /// What the filter lets pass is wanted.
-const FILTERED: u32 = 2;
+pub(crate) const FILTERED: u32 = 2;
 /// Sinks want to hear of it, too.
-const LIVE: u32 = 4;
+pub(crate) const LIVE: u32 = 4;
 
-static CURRENT: AtomicU32 = AtomicU32::new(ALL);
-static FILTER: OnceLock<Filter> = OnceLock::new();
+pub(crate) static CURRENT: AtomicU32 = AtomicU32::new(ALL);
+pub(crate) static FILTER: OnceLock<Filter> = OnceLock::new();
 /// [`LIVE`] while sinks are loaded.
-static SINKS: AtomicU32 = AtomicU32::new(0);
+pub(crate) static SINKS: AtomicU32 = AtomicU32::new(0);
 
 /// Reads the environment.
 pub(crate) fn start() {
@@ -42,41 +42,15 @@ pub(crate) fn current() -> u32 {
     CURRENT.load(Relaxed)
 }
 
-/// Switches recording on for all threads.
-pub fn switch_on() {
-    let on = if FILTER.get().is_none_or(Filter::selects_all) { ALL } else { FILTERED };
-    set(on | SINKS.load(Relaxed));
-}
-
-/// Sinks are loaded from now on, or are not.
-#[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only sinks need it"))]
-pub(crate) fn set_sinks(loaded: bool) {
-    SINKS.store(if loaded { LIVE } else { 0 }, Relaxed);
-    if is_on() {
-        switch_on();
-    }
-}
-
 /// Whether events like `code` are wanted now.
 #[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only instrumentation asks"))]
 pub(crate) fn wants(code: Code) -> bool {
     is_on() && lets_pass(code)
 }
 
-/// Switches recording off for all threads. Ends of what was begun before are still recorded by those
-/// interfaces that know the begin (guards, and spans of `taskscope.h`).
-pub fn switch_off() {
-    set(OFF);
-}
-
 /// Whether recording is switched on.
 pub fn is_on() -> bool {
     current() != OFF
-}
-
-fn set(wanted: u32) {
-    CURRENT.store(wanted, Relaxed);
-    process::for_each_recorder(|recorder| recorder.store(wanted, Relaxed));
 }
 
 /// Whether the filter lets `code` pass. Events about threads and their CPUs always do.
@@ -111,7 +85,7 @@ impl Filter {
         Filter { pass }
     }
 
-    fn selects_all(&self) -> bool {
+    pub(crate) fn selects_all(&self) -> bool {
         self.pass.iter().all(|row| *row == u128::MAX)
     }
 

@@ -195,7 +195,7 @@ pub struct OwnThread(Option<&'static AtomicU64>);
 impl OwnThread {
     /// From now on.
     pub fn begin() -> OwnThread {
-        let own = entry(crate::thread::os_tid());
+        let own = entry(crate::os_thread::os_tid());
         let takes = |place: &&AtomicU64| {
             let is_free = |other: u64| (other >> 32 != u64::from(std::process::id())).then_some(own);
             place.fetch_update(AcqRel, Relaxed, is_free).is_ok()

@@ -3,17 +3,17 @@
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use taskscope_files::create_directory_below;
 
 use crate::clock::{self, Source};
 use crate::cpus::Mask;
 use crate::fork_word::wiped_on_fork;
-use crate::metadata::{self, About, FinalPlace, Json, ThreadIdentity};
+use crate::metadata::{self, About, Describe, FinalPlace, Json, ThreadIdentity};
+use crate::os_thread::thread_name;
 use crate::os_time::OsTime;
-use crate::thread::{self, ThreadRecorder};
-use crate::{event_filter, late_events, limits, sync};
+use crate::{event_filter, late_events, limits, own_threads, sync};
 
 /// The environment variable that names the trace directory; unset, nothing is recorded.
 pub const TRACE_DIRECTORY_VARIABLE: &str = "TASKSCOPE_TRACE_DIR";
@@ -96,13 +96,13 @@ pub(crate) struct Process {
 unsafe impl Sync for Process {}
 
 #[derive(PartialEq)]
-struct RecorderPointer(*mut ThreadRecorder);
+struct RecorderPointer(*mut ());
 // SAFETY: the pointer is only followed under the protocol of `thread`.
 unsafe impl Send for RecorderPointer {}
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Starts recording in this process: clock, directories. Call before any [`thread::attach`].
+/// Starts recording in this process: clock, directories. Call before any [`thread::attach`](crate::thread::attach).
 pub fn start(config: Config) -> Result<(), StartError> {
     if !PROCESS.load(Acquire).is_null() {
         return Err(StartError::Again);
@@ -194,25 +194,7 @@ pub fn set_ovni_member(key: &'static str, value: Json) {
     }
 }
 
-/// Closes the streams of all threads that still live, and ends recording in this process. Returns
-/// how many streams could not be closed properly because their thread did not leave an event in
-/// time.
-pub fn finish() -> usize {
-    if was_forked() {
-        return 0;
-    }
-    let Some(process) = current() else { return 0 };
-    process.finished.store(1, Release);
-    let threads = std::mem::take(&mut *lock(&process.threads));
-    let left = threads
-        .into_iter()
-        // SAFETY: registered by `attach`, and no longer in the list.
-        .filter(|recorder| !unsafe { thread::close_from_outside(recorder.0, process) })
-        .count();
-    // Last, as the threads run until here.
-    process.os_time.finish();
-    left
-}
+pub use crate::ending::finish;
 
 /// Removes the temporary directories that nothing is left in.
 pub fn remove_empty_temporary_directories() {
@@ -257,14 +239,6 @@ pub fn decline_in_child() {
         && was_forked()
     {
         parent.finished.store(1, Release);
-    }
-}
-
-/// Calls `change` with the filter of every live recorder.
-pub(crate) fn for_each_recorder(change: impl Fn(&AtomicU32)) {
-    if let Some(process) = current() {
-        // SAFETY: registered recorders live, and only an atomic is touched.
-        lock(&process.threads).iter().for_each(|recorder| change(unsafe { &(*recorder.0).filter }));
     }
 }
 
@@ -335,6 +309,9 @@ impl Process {
         let mask = Mask::of_process();
         let wants_os_time = wants_os_time && final_place.is_none();
         let os_time = OsTime::new(&directory, &loom, pid, mask.clone(), wants_os_time);
+        if wants_os_time {
+            own_threads::ends_by(|| current()?.os_time.give_way());
+        }
         Ok(Process {
             os_time,
             alive,
@@ -354,12 +331,23 @@ impl Process {
         })
     }
 
-    pub fn register(&self, recorder: *mut ThreadRecorder) {
+    /// Calls `use_recorder` with every registered recorder, a `ThreadRecorder`.
+    pub fn for_each_recorder(&self, use_recorder: impl Fn(*mut ())) {
+        lock(&self.threads).iter().for_each(|recorder| use_recorder(recorder.0));
+    }
+
+    /// Ends recording in the process; returns the recorders that are registered, which are not any more.
+    pub fn end(&self) -> Vec<*mut ()> {
+        self.finished.store(1, Release);
+        std::mem::take(&mut *lock(&self.threads)).into_iter().map(|recorder| recorder.0).collect()
+    }
+
+    pub fn register(&self, recorder: *mut ()) {
         lock(&self.threads).push(RecorderPointer(recorder));
     }
 
     /// Whether it was still registered.
-    pub fn unregister(&self, recorder: *mut ThreadRecorder) -> bool {
+    pub fn unregister(&self, recorder: *mut ()) -> bool {
         let mut threads = lock(&self.threads);
         let known = threads.iter().position(|other| other.0 == recorder);
         known.map(|i| threads.swap_remove(i)).is_some()
@@ -370,10 +358,14 @@ impl Process {
     }
 
     /// A new directory for a thread; the id may have been used by one that has ended.
-    pub fn make_thread_directory(&self, os_tid: i32, options: thread::Options) -> Option<ThreadIdentity> {
-        let tid = options.tid.unwrap_or(os_tid);
+    pub fn make_thread_directory(
+        &self,
+        os_tid: i32,
+        tid: i32,
+        describe: Option<Arc<dyn Describe>>,
+    ) -> Option<ThreadIdentity> {
         if !keeps_streams() {
-            let (directory, describe) = (self.directory.clone(), options.describe);
+            let directory = self.directory.clone();
             return Some(ThreadIdentity {
                 directory,
                 final_place: None,
@@ -388,7 +380,7 @@ impl Process {
             Some(FinalPlace { below, ..process.clone() })
         });
         let tid = unique_id(tid, copy);
-        Some(ThreadIdentity { directory, final_place, os_tid, tid, describe: options.describe })
+        Some(ThreadIdentity { directory, final_place, os_tid, tid, describe })
     }
 
     /// Writes `stream.json`: at the start without `ovni.finished`, at the end with it and with the
@@ -504,20 +496,6 @@ fn make_all(directory: &Path) -> Result<(), StartError> {
 fn unique_id(id: i32, copy: i64) -> i64 {
     i64::from(id) + ((copy - 1) << 22)
 }
-
-/// Name that a thread of this process has now (`pthread_setname_np`, `PR_SET_NAME`); none while it is that of the
-/// program's file, which no thread has chosen.
-pub(crate) fn thread_name(os_tid: i32) -> Option<String> {
-    let name = std::fs::read(format!("/proc/self/task/{os_tid}/comm")).ok()?;
-    let name = name.strip_suffix(b"\n").unwrap_or(&name);
-    let program = std::fs::read_link("/proc/self/exe").ok()?;
-    let file = program.file_name()?.as_encoded_bytes();
-    let is_programs = name == &file[..file.len().min(LONGEST_NAME)];
-    (!is_programs && !name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
-}
-
-/// Bytes of a thread's name, without the null behind it (`TASK_COMM_LEN`).
-const LONGEST_NAME: usize = 15;
 
 /// The same for all recorders in this process, and another after `fork` or `exec`: by it readers know that several
 /// wrote of one process. From the id and the random bytes that the kernel gives to each program that it starts;

@@ -20,7 +20,6 @@ use crate::clock::ThreadClock;
 use crate::disk_file::NoRoom;
 use crate::limits;
 use crate::tailed_file::TailedFile;
-use crate::unpaired::Dropped;
 
 /// The files of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +41,15 @@ impl StreamFile {
             StreamFile::Samples => "samples.obs",
         }
     }
+}
+
+/// Unpaired events that were dropped, and are not over.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Dropped {
+    /// Begins without their ends.
+    pub(crate) begins: u32,
+    /// The task whose visit is dropped; 0 for none.
+    pub(crate) task: u64,
 }
 
 /// What an event that comes as its bytes opens or closes.

@@ -11,12 +11,11 @@ use taskscope_event::models::recorder;
 use crate::clock::ThreadClock;
 use crate::disk_file::NoRoom;
 use crate::entry_lock::EntryLock;
-use crate::late_events;
-use crate::metadata::{self, FinalPlace, ThreadIdentity};
+use crate::metadata::{self, ThreadIdentity};
 use crate::process;
 use crate::samples::Samples;
-use crate::stream::{Nesting, Stream, StreamFile};
-use crate::{nested_recorder, tls};
+use crate::stream::{Nesting, Stream};
+use crate::tls;
 
 pub use attach::*;
 pub use recording::*;
@@ -277,38 +276,6 @@ impl ThreadRecorder {
             Some(NoRoom::SizeCap) => recorder::loss::SIZE_CAP,
             Some(_) => recorder::loss::NO_SPACE,
             None => recorder::loss::REENTERED,
-        }
-    }
-
-    /// Writes the closing events, cuts the files, completes the metadata.
-    fn close(&mut self, process: &process::Process) {
-        nested_recorder::drain(self);
-        let at = self.clock.now();
-        if let Some(closer) = self.closer.take() {
-            closer(self, at);
-        }
-        let lost = self.lost_events();
-        if lost > 0 && self.own.has_file() {
-            match self.loss_count_offset {
-                Some(offset) => self.own.replace_loss(offset, lost, self.loss_reason()),
-                None => self.tell_loss(at),
-            }
-        }
-        let own_is_empty = self.own.is_empty();
-        let tails = (self.standard.finish(), self.own.finish(), self.samples.finish());
-        if own_is_empty {
-            let _ = std::fs::remove_file(self.identity.directory.join(StreamFile::Own.file_name()));
-        }
-        // The tails go last: until the metadata is complete they belong to the stream.
-        if let (Some(standard), Some(own), Some(samples)) = tails
-            && process.write_metadata(&self.identity, Some(lost))
-        {
-            for tail in standard.into_iter().chain(own).chain(samples) {
-                let _ = std::fs::remove_file(tail);
-            }
-            self.identity.move_to_final_directory();
-            let place = self.identity.final_place.as_ref().map(FinalPlace::directory);
-            late_events::offer(place.as_ref().unwrap_or(&self.identity.directory));
         }
     }
 

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_calling_thread_has_been_on_a_cpu() {
-        let os_tid = crate::thread::os_tid();
+        let os_tid = crate::os_thread::os_tid();
         let Some(first) = ThreadSums::read(os_tid) else { return };
         assert!(first.on_cpu > 0);
         let second = ThreadSums::read(os_tid).unwrap();

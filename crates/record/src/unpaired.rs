@@ -15,16 +15,7 @@ use taskscope_event::framing::EVENT_HEADER_BYTES;
 use taskscope_event::models::instrument as i;
 
 use crate::disk_file::NoRoom;
-use crate::stream::{LOSS_RECORD_BYTES, Stream};
-
-/// What was dropped, and is not over.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Dropped {
-    /// Begins without their ends.
-    begins: u32,
-    /// The task whose visit is dropped; 0 for none.
-    task: u64,
-}
+use crate::stream::{Dropped, LOSS_RECORD_BYTES, Stream};
 
 impl Stream {
     /// Stores an event of the instrument model. Returns whether it was kept.

@@ -7,6 +7,7 @@ use std::path::Path;
 use taskscope_event::Code;
 use taskscope_event::models::{dictionary as model, instrument, nosv, ovni, system};
 
+use super::attaching::attach_as;
 use super::{dictionary, names, sinks, site};
 pub use crate::event_filter::{is_on, switch_off, switch_on};
 use crate::metadata::Json;
@@ -91,31 +92,6 @@ fn attach_and_enter(code: Code) -> Option<Recording> {
 /// so by itself.
 pub fn attach() -> bool {
     attach_as(true)
-}
-
-/// [`attach`], with a stream for the instrument model from the start: a signal handler may use it.
-pub(super) fn attach_with_own_stream() -> bool {
-    attach_as(false)
-}
-
-fn attach_as(own_stream_on_demand: bool) -> bool {
-    if thread::is_attached() {
-        return true;
-    }
-    let attached = process::is_recording()
-        && thread::attach_with(
-            core::ptr::null_mut(),
-            Box::new(|recorder, at| recorder.end(at, ovni::THREAD_ENDS, [])),
-            thread::Options { own_stream_on_demand, ..Default::default() },
-        );
-    if attached && let Some(mut recorder) = enter() {
-        let at = recorder.now();
-        let mut payload = [0; 16];
-        payload[..4].copy_from_slice(&(-1i32).to_le_bytes());
-        payload[4..8].copy_from_slice(&recorder.os_tid().to_le_bytes());
-        recorder.begin(at, ovni::THREAD_EXECUTES, payload, 0);
-    }
-    attached
 }
 
 /// Names the memory of `data`: reports call what depends on an address in it by that name. Of nested data the

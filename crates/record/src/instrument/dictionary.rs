@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use taskscope_event::Code;
 use taskscope_event::models::instrument::{self as i, level, problem};
 
-use super::raise;
+use super::attaching::attach_with_own_stream;
 use super::settings::Settings;
 use crate::process;
 use crate::thread::ThreadRecorder;
@@ -371,7 +371,7 @@ fn lock() -> Option<MutexGuard<'static, Option<Dictionary>>> {
 /// Looks something up or registers it, and has what is new written. `None` where the dictionary could not
 /// be had.
 pub(super) fn with<R>(f: impl FnOnce(&mut Dictionary) -> R) -> Option<R> {
-    raise::attach();
+    attach_with_own_stream();
     let mut guard = lock()?;
     let dictionary = guard.get_or_insert_with(|| Dictionary::new(Settings::from_environment()));
     let busy = BUSY.swap(0, Relaxed);

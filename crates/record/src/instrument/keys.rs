@@ -7,12 +7,12 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use taskscope_event::models::instrument::{self as i, problem};
 
+use super::Level;
 use super::dictionary::{self, Meaning, Space};
 use super::raise::{put, put_data, put_end};
+use super::register::{register, somebody_listens};
 use super::site::{Answer, Site};
 use super::words::{Class, triple, word, word_and_long};
-use super::{Level, sinks};
-use crate::process;
 
 /// A key: what bursts and points are about. Made once, as a `static`.
 pub struct Key {
@@ -173,27 +173,6 @@ impl Display for UnknownName {
 }
 
 impl core::error::Error for UnknownName {}
-
-/// Whether anybody hears of an event; after the end of recording it is counted.
-pub fn somebody_listens() -> bool {
-    process::is_recording() || process::has_finished() || sinks::are_loaded()
-}
-
-pub(super) fn register(meaning: &Meaning<'_>) -> Answer {
-    if !somebody_listens() {
-        return Answer::Off;
-    }
-    ask(meaning)
-}
-
-/// [`register`] whether or not anybody listens.
-pub(super) fn ask(meaning: &Meaning<'_>) -> Answer {
-    match dictionary::with(|names| names.register(meaning)) {
-        Some(Some((number, true))) => Answer::On(number as u32),
-        Some(_) => Answer::Off,
-        None => Answer::Later,
-    }
-}
 
 fn in_rust(name: &str) -> String {
     format!("Key::new(\"{name}\", \"what it means\")")
@@ -504,4 +483,17 @@ fn message(domain: u32, id: u64, content: Content) -> [u8; 28] {
     data[16..20].copy_from_slice(&content.key.to_le_bytes());
     data[20..].copy_from_slice(&content.value.to_le_bytes());
     data
+}
+
+impl super::TaskContext {
+    /// A point as seen when the task next runs.
+    pub fn point_later(self, key: &'static Key, value: u64) {
+        if let (1.., Some(key)) = (self.id(), key.number()) {
+            let mut data = [0; 20];
+            data[..8].copy_from_slice(&self.id().to_le_bytes());
+            data[8..12].copy_from_slice(&key.to_le_bytes());
+            data[12..].copy_from_slice(&value.to_le_bytes());
+            put_data(i::DEFERRED_POINT, &data);
+        }
+    }
 }

@@ -63,6 +63,8 @@
 #[cfg(feature = "instrument")]
 mod active;
 #[cfg(feature = "instrument")]
+mod attaching;
+#[cfg(feature = "instrument")]
 mod dictionary;
 #[cfg(feature = "instrument")]
 mod follow;
@@ -75,6 +77,8 @@ pub mod named;
 mod names;
 #[cfg(feature = "instrument")]
 mod raise;
+#[cfg(feature = "instrument")]
+mod register;
 mod settings;
 pub mod sinks;
 #[cfg(feature = "instrument")]

@@ -3,8 +3,8 @@
 
 pub use super::dictionary::Space;
 use super::dictionary::{self, Meaning};
-use super::keys::ask;
-pub use super::keys::somebody_listens;
+use super::register::ask;
+pub use super::register::somebody_listens;
 use super::site::told;
 pub use super::site::{Site, asked};
 

@@ -12,10 +12,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use taskscope_event::Code;
 use taskscope_event::models::instrument as i;
 
+use super::attaching::attach_with_own_stream;
 use super::dictionary;
 use super::sinks;
 use crate::thread::{self, enter, enter_plain};
-use crate::{event_filter, late_events, process};
+use crate::{event_filter, late_count, late_events, process};
 
 /// Records an event. Returns whether it was wanted, so that its end is, too.
 #[inline(always)]
@@ -76,7 +77,7 @@ pub(super) fn put_data(code: Code, data: &[u8]) -> bool {
 /// Whether the event is to be recorded or shown at all; attaches the thread if need be.
 fn is_wanted(code: Code, is_end: bool) -> bool {
     if process::has_finished() {
-        late_events::count(code);
+        late_count::count(code);
         return false;
     }
     if !event_filter::wants(code) && !is_end {
@@ -90,7 +91,7 @@ pub(super) fn attach() -> bool {
     if thread::is_attached() {
         return true;
     }
-    let attached = process::is_recording() && super::attach_with_own_stream();
+    let attached = attach_with_own_stream();
     if attached {
         dictionary::write_what_is_new();
     }

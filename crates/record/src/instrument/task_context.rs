@@ -7,8 +7,8 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use taskscope_event::models::instrument as i;
 
 use super::dictionary::{Meaning, Space};
-use super::keys::{Key, register};
-use super::raise::{put, put_data, put_end};
+use super::raise::{put, put_end};
+use super::register::register;
 use super::site::Site;
 use super::words::{long, long_and_word, two_longs};
 
@@ -144,17 +144,6 @@ impl TaskContext {
     pub fn end(self) {
         if self.0 != 0 {
             put_end(i::TASK_END, long(self.0));
-        }
-    }
-
-    /// A point as seen when the task next runs.
-    pub fn point_later(self, key: &'static Key, value: u64) {
-        if let (1.., Some(key)) = (self.0, key.number()) {
-            let mut data = [0; 20];
-            data[..8].copy_from_slice(&self.0.to_le_bytes());
-            data[8..12].copy_from_slice(&key.to_le_bytes());
-            data[12..].copy_from_slice(&value.to_le_bytes());
-            put_data(i::DEFERRED_POINT, &data);
         }
     }
 }

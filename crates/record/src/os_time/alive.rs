@@ -165,16 +165,16 @@ mod tests {
         let (end, ends) = mpsc::channel::<()>();
         let (tell, told) = mpsc::channel();
         let sleeper = std::thread::spawn(move || {
-            tell.send(crate::thread::os_tid()).unwrap();
+            tell.send(crate::os_thread::os_tid()).unwrap();
             let _ = ends.recv();
         });
         let mut all = Alive::default();
         all.watch(told.recv().unwrap(), 7);
-        all.watch(crate::thread::os_tid(), 8);
+        all.watch(crate::os_thread::os_tid(), 8);
         all.begin(&root);
         let page = || std::fs::read(root.join(alive::FILE)).unwrap();
         assert!(alive::until(&page()).unwrap() >= before);
-        if Schedstat::of(crate::thread::os_tid()).read().is_none() {
+        if Schedstat::of(crate::os_thread::os_tid()).read().is_none() {
             println!("skipped: this kernel has no schedstat (CONFIG_SCHED_INFO)");
         } else {
             // The sleeper may still be on its way to sleep at the first look.

@@ -23,6 +23,7 @@
 
 mod alive;
 mod cpu_watch;
+mod off_cpu;
 mod schedstat;
 mod side_file;
 mod stops;
@@ -31,10 +32,11 @@ mod switches;
 use crate::clock;
 use crate::cpus::Mask;
 use crate::metadata::Json;
+use crate::os_thread;
 use crate::own_threads::{self, OwnThread};
-use crate::process;
 use alive::{Alive, BEAT};
 use cpu_watch::CpuWatch;
+use off_cpu::{Kind, OffCpu};
 use schedstat::{Periods, Schedstat, Sums};
 use side_file::SideFile;
 use std::collections::BTreeMap;
@@ -67,27 +69,6 @@ const LARGEST_SHARE: u32 = 100;
 const NAMES_APART: Duration = Duration::from_millis(100);
 /// More threads' names are not stored before the threads end.
 const MAX_NAMES: usize = 4096;
-
-/// An interval off the CPU, or a period with sums of them.
-struct OffCpu {
-    start: u64,
-    end: u64,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    /// Runnable.
-    Preempted,
-    /// Blocked, and runnable for the last part of it.
-    Blocked { delay_ns: u64 },
-    /// Blocked, and not at its end yet.
-    StillBlocked,
-    /// Runnable without a CPU for a part of it.
-    RunDelay { ns: u64 },
-    /// Blocked for a part of it.
-    BlockedSum { ns: u64 },
-}
 
 /// How a thread is watched.
 enum Source {
@@ -294,7 +275,7 @@ impl OsTime {
     }
 
     /// Ends the housekeeping thread for good, for a thread of the program's. The sums of threads are read when they end.
-    fn give_way(&self) -> Option<JoinHandle<()>> {
+    pub(crate) fn give_way(&self) -> Option<JoinHandle<()>> {
         let mut state = self.state();
         state.gives_way = true;
         // Nobody stores its time any more.
@@ -396,7 +377,6 @@ impl OsTime {
         if !own_threads::may_start() {
             return None;
         }
-        own_threads::ends_by(|| crate::process::current()?.os_time.give_way());
         let name = "taskscope-os".to_owned();
         let thread = std::thread::Builder::new().name(name).stack_size(64 << 10);
         own_threads::start(|| thread.spawn(|| self.keep_house())).ok()
@@ -518,7 +498,7 @@ impl OsTime {
         state.names_read = Some(Instant::now());
         let mut has_changed = false;
         for watched in watched.iter().filter(|watched| !watched.has_left()) {
-            let Some(name) = process::thread_name(watched.os_tid) else { continue };
+            let Some(name) = os_thread::thread_name(watched.os_tid) else { continue };
             let is_known = state.names.get(&watched.tid) == Some(&name);
             if !is_known && (state.names.len() < MAX_NAMES || state.names.contains_key(&watched.tid)) {
                 state.names.insert(watched.tid, name);
@@ -621,7 +601,7 @@ mod tests {
         };
         os_time.state().watched.push(watched(2, vec![off(10, 20), off(25, 30)]));
         // What is behind it does not matter: it has told something already.
-        let Some(periods) = Periods::of(crate::thread::os_tid(), None) else { return };
+        let Some(periods) = Periods::of(crate::os_thread::os_tid(), None) else { return };
         let source = Some(Source::Periods(periods));
         os_time.state().watched.push(Watched { source, ..watched(1, vec![off(5, 100)]) });
         os_time.leave(1);

@@ -1,6 +1,6 @@
 //! How long a thread ran and waited for a CPU, as the kernel sums it up.
 
-use super::{Kind, OffCpu};
+use super::off_cpu::{Kind, OffCpu};
 use crate::clock;
 use crate::thread_sums::{self, ThreadSums};
 use std::io::Read;
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn sums_of_a_period_become_run_delay_and_blocked_time() {
-        let Some(mut periods) = Periods::of(crate::thread::os_tid(), None) else {
+        let Some(mut periods) = Periods::of(crate::os_thread::os_tid(), None) else {
             println!("skipped: this kernel has no schedstat (CONFIG_SCHED_INFO)");
             return;
         };

@@ -12,9 +12,9 @@
 //! wished, beyond the run delay, is known. A wait for a lock after the nap looks the same; the reader requires that the other threads were
 //! off their CPUs meanwhile, which holders of locks are not.
 
+use super::off_cpu::{Kind, OffCpu};
 use super::schedstat::{Schedstat, Sums};
 use super::switches::Switches;
-use super::{Kind, OffCpu};
 use crate::clock;
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ struct Nap {
 impl Stops {
     /// Begins to watch; by `switches` where they are wanted and visible.
     pub fn of_calling_thread(switches: bool) -> Stops {
-        let own = crate::thread::os_tid();
+        let own = crate::os_thread::os_tid();
         Stops {
             switches: switches.then(|| Switches::of(own, None)).flatten(),
             schedstat: Schedstat::of(own),

@@ -13,8 +13,8 @@
 //! that are known. A stretch ends at the next record, or at a look that does not find the thread waiting for a CPU, as
 //! that wait is in the sums when it is over.
 
+use super::off_cpu::{Kind, OffCpu};
 use super::schedstat::{LEAST_BLOCKED_NS, Schedstat, Standing, Sums};
-use super::{Kind, OffCpu};
 use crate::clock;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -499,7 +499,7 @@ mod tests {
             }
         };
         let watched = std::thread::spawn(move || {
-            let mut switches = Switches::of(crate::thread::os_tid(), None)?;
+            let mut switches = Switches::of(crate::os_thread::os_tid(), None)?;
             pin();
             let rival = std::thread::spawn(move || {
                 pin();

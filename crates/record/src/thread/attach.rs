@@ -9,11 +9,11 @@ use super::{Closer, SINK_BYTES, ThreadRecorder};
 use crate::clock::ThreadClock;
 use crate::entry_lock::EntryLock;
 use crate::fork_word::wiped_on_fork;
-use crate::metadata::{Describe, ThreadIdentity};
+use crate::metadata::{Describe, FinalPlace, ThreadIdentity};
 use crate::samples::Samples;
 use crate::stream::{Stream, StreamFile};
 use crate::sync::heavy_fence;
-use crate::{event_filter, nested_recorder, process, tls, turns};
+use crate::{event_filter, late_events, nested_recorder, process, tls, turns};
 
 /// What [`attach_with`] is to do differently.
 #[derive(Default)]
@@ -81,7 +81,7 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
             ..ThreadRecorder::new(identity, ptr::null_mut())
         });
     }
-    process.register(recorder);
+    process.register(recorder.cast());
     tls::set(recorder.cast());
     call_detach_at_thread_end();
     true
@@ -104,7 +104,8 @@ fn prepare(
     options: Options,
 ) -> Option<(ThreadIdentity, Stream, Stream, Samples, *mut u8)> {
     let (own_on_demand, sampled) = (options.own_stream_on_demand, options.samples);
-    let identity = process.make_thread_directory(os_tid(), options)?;
+    let identity =
+        process.make_thread_directory(os_tid(), options.tid.unwrap_or(os_tid()), options.describe)?;
     if !process::keeps_streams() {
         let half = SINK_BYTES / 2;
         let area = Box::leak(Box::new([0u8; SINK_BYTES])).as_mut_ptr();
@@ -157,6 +158,40 @@ impl ThreadRecorder {
     }
 }
 
+impl ThreadRecorder {
+    /// Writes the closing events, cuts the files, completes the metadata.
+    fn close(&mut self, process: &process::Process) {
+        nested_recorder::drain(self);
+        let at = self.clock.now();
+        if let Some(closer) = self.closer.take() {
+            closer(self, at);
+        }
+        let lost = self.lost_events();
+        if lost > 0 && self.own.has_file() {
+            match self.loss_count_offset {
+                Some(offset) => self.own.replace_loss(offset, lost, self.loss_reason()),
+                None => self.tell_loss(at),
+            }
+        }
+        let own_is_empty = self.own.is_empty();
+        let tails = (self.standard.finish(), self.own.finish(), self.samples.finish());
+        if own_is_empty {
+            let _ = std::fs::remove_file(self.identity.directory.join(StreamFile::Own.file_name()));
+        }
+        // The tails go last: until the metadata is complete they belong to the stream.
+        if let (Some(standard), Some(own), Some(samples)) = tails
+            && process.write_metadata(&self.identity, Some(lost))
+        {
+            for tail in standard.into_iter().chain(own).chain(samples) {
+                let _ = std::fs::remove_file(tail);
+            }
+            self.identity.move_to_final_directory();
+            let place = self.identity.final_place.as_ref().map(FinalPlace::directory);
+            late_events::offer(place.as_ref().unwrap_or(&self.identity.directory));
+        }
+    }
+}
+
 /// Memory of recorders whose threads have detached. It is never unmapped, since inline code in the
 /// program may still hold its address; that code compares [`ThreadRecorder::owner`].
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
@@ -183,11 +218,7 @@ pub fn is_attached() -> bool {
     !recorder.is_null() && unsafe { (*recorder).entry_lock.is_recording() }
 }
 
-/// The calling thread's id in the system.
-pub fn os_tid() -> i32 {
-    // SAFETY: no preconditions.
-    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
-}
+pub use crate::os_thread::os_tid;
 
 /// A number that stands for the calling thread's recorder, attached or forked away; 0 without one.
 pub fn address() -> usize {
@@ -224,7 +255,7 @@ pub fn detach() {
     }
     let Some(process) = process::current() else { return };
     // The finisher of the process may have taken it; then it is not ours any more.
-    if process.unregister(recorder) {
+    if process.unregister(recorder.cast()) {
         let _turn = turns::wait();
         process.os_time.leave(os_tid());
         // SAFETY: unregistered, so that this thread alone has it; made by `attach`.

@@ -4,7 +4,9 @@
 //! created, *woke* from a task to one that it made able to run, *message* between the halves of a message
 //! (not of the domain of tasks' own ways). What is done outside of tasks is node 0.
 
-use super::{LiveEvent, Shown, Sink};
+use taskscope_context::Shown;
+
+use super::{LiveEvent, Sink};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::Write;

@@ -12,8 +12,10 @@ use taskscope_event::Code;
 use taskscope_event::models::instrument::problem;
 
 use super::super::{dictionary, site};
-use super::{Behaviour, LiveEvent, LiveText, Names, Nothing, Profile, SINKS_VARIABLE, Sink, TaskGraph};
-use crate::{clock, event_filter, thread};
+use taskscope_context::Behaviour;
+
+use super::{LiveEvent, LiveText, Names, Nothing, Profile, SINKS_VARIABLE, Sink, TaskGraph};
+use crate::{clock, switch, thread};
 
 /// The loaded sinks.
 struct Loaded {
@@ -95,7 +97,7 @@ fn add_boxed(sink: Box<dyn Sink>) {
     clock::start();
     PROCESS.store(std::process::id(), Relaxed);
     ARE_LOADED.store(true, Relaxed);
-    event_filter::set_sinks(true);
+    switch::set_sinks(true);
     site::forget_all();
 }
 
@@ -105,7 +107,7 @@ pub fn remove_all() {
         return;
     }
     let Some(inside) = Inside::enter() else { return };
-    event_filter::set_sinks(false);
+    switch::set_sinks(false);
     ARE_LOADED.store(false, Relaxed);
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     // As in the trace, where the streams of threads that still live are closed now.

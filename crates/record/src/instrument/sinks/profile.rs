@@ -1,6 +1,8 @@
 //! Sums in memory: how often and how long each state and burst was open, how often each point was passed.
 
-use super::{Behaviour, LiveEvent, Shown, Sink};
+use taskscope_context::{Behaviour, Shown};
+
+use super::{LiveEvent, Sink};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 

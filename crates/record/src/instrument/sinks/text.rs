@@ -1,6 +1,8 @@
 //! A line of text for every event, as it happens.
 
-use super::{Behaviour, LiveEvent, Names, Shown, Sink};
+use taskscope_context::{Behaviour, Shown};
+
+use super::{LiveEvent, Names, Sink};
 use std::io::Write;
 use taskscope_context::Message;
 

@@ -1,0 +1,23 @@
+//! The end of the recording of a process.
+
+use crate::process::{current, was_forked};
+use crate::thread::{self, ThreadRecorder};
+
+/// Closes the streams of all threads that still live, and ends recording in this process. Returns
+/// how many streams could not be closed properly because their thread did not leave an event in
+/// time.
+pub fn finish() -> usize {
+    if was_forked() {
+        return 0;
+    }
+    let Some(process) = current() else { return 0 };
+    let left = process
+        .end()
+        .into_iter()
+        // SAFETY: registered by `attach`, and no longer in the list.
+        .filter(|recorder| !unsafe { thread::close_from_outside(recorder.cast::<ThreadRecorder>(), process) })
+        .count();
+    // Last, as the threads run until here.
+    process.os_time.finish();
+    left
+}

@@ -1,0 +1,27 @@
+//! Asks the dictionary for the numbers of names.
+
+use super::dictionary::{self, Meaning};
+use super::sinks;
+use super::site::Answer;
+use crate::process;
+
+/// Whether anybody hears of an event; after the end of recording it is counted.
+pub fn somebody_listens() -> bool {
+    process::is_recording() || process::has_finished() || sinks::are_loaded()
+}
+
+pub(super) fn register(meaning: &Meaning<'_>) -> Answer {
+    if !somebody_listens() {
+        return Answer::Off;
+    }
+    ask(meaning)
+}
+
+/// [`register`] whether or not anybody listens.
+pub(super) fn ask(meaning: &Meaning<'_>) -> Answer {
+    match dictionary::with(|names| names.register(meaning)) {
+        Some(Some((number, true))) => Answer::On(number as u32),
+        Some(_) => Answer::Off,
+        None => Answer::Later,
+    }
+}
