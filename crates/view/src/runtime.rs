@@ -1,6 +1,6 @@
 //! The runtime of a recorded run, in whose words advice is given.
 
-use taskscope_cause::Runtime;
+use taskscope_cause::{Cause, Runtime};
 use taskscope_session::Session;
 
 /// The runtime of profiles: recorders of others write traces.
@@ -16,6 +16,18 @@ pub fn of(session: &Session) -> Option<Runtime> {
     of_models(&models).or_else(of_others)
 }
 
+/// The runtime in whose words advice on a cause is given: which CPUs the processes of a job have is up to the launcher of MPI.
+pub fn adviser(session: &Session, cause: Cause) -> Option<Runtime> {
+    let is_of_cpus = matches!(cause, Cause::CpuOversubscribed);
+    let models = session.events_by_model.iter().filter(|(_, events)| *events > 0);
+    let has_ranks = models.into_iter().any(|(model, _)| IS_OF_MPI.contains(model));
+    let of_several = is_of_cpus && has_ranks && session.execution.process_count() > 1;
+    if of_several { Some(Runtime::Mpi) } else { of(session) }
+}
+
+/// Models whose events are those of MPI.
+const IS_OF_MPI: [&str; 2] = ["mpi", "taskscope-messages"];
+
 /// The one that gives out work, by the models that have events.
 fn of_models(models: &[&str]) -> Option<Runtime> {
     let has = |model: &str| models.contains(&model);
@@ -26,7 +38,7 @@ fn of_models(models: &[&str]) -> Option<Runtime> {
         () if has("nosv") => Runtime::Nosv,
         () if has("openmp") || has("taskscope-omp") => Runtime::OpenMp,
         () if has("taskscope-instrument") => Runtime::Instrumented,
-        () if has("mpi") || has("taskscope-messages") => Runtime::Mpi,
+        () if IS_OF_MPI.iter().any(|model| has(model)) => Runtime::Mpi,
         () => return None,
     })
 }

@@ -3,7 +3,7 @@
 use crate::findings::Whose;
 use crate::format::{Unit, percent, time};
 use crate::words::{NamedFinding, who_is_late};
-use taskscope_cause::{Blamed, Cause, Pattern, Runtime, deciding};
+use taskscope_cause::{Blamed, Cause, Pattern, Runtime, State, deciding};
 
 /// Share of capacity below which findings are one line together, unless another one is asked for.
 pub const FLOOR: f64 = 0.01;
@@ -39,11 +39,18 @@ pub(crate) fn evidence(finding: &NamedFinding) -> String {
     let mut victims: Vec<_> = finding.victims.iter().collect();
     victims.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
     let is_large = |ns: u64| u128::from(ns) * 100 >= u128::from(finding.ns) * u128::from(VICTIM_PERCENT);
-    let named: Vec<String> = (victims.iter().filter(|(_, ns)| is_large(*ns)).take(MAX_VICTIMS))
+    // What the system takes is its own evidence.
+    let is_other = |state: State| finding.blamed != Blamed::System || state.cause() != finding.cause;
+    let named: Vec<String> = (victims.iter())
+        .filter(|(state, ns)| is_large(*ns) && is_other(*state))
+        .take(MAX_VICTIMS)
         .map(|(state, ns)| format!("{} {}", state.label(), time(*ns)))
         .collect();
     if !named.is_empty() {
         parts.push(format!("lost in {}", named.join(", ")));
+    }
+    if finding.starting_ns > 0 && finding.cause != Cause::MpiStart {
+        parts.push(format!("{} of it while ranks start or end MPI", time(finding.starting_ns)));
     }
     if finding.sole_ns > 0 {
         let alone = percent(finding.sole_ns, finding.ns);
@@ -100,43 +107,59 @@ fn subject(finding: &NamedFinding) -> String {
         }
         (_, Blamed::System) => "other code on the CPUs".to_owned(),
         (_, Blamed::Nobody) if finding.cause == Cause::Unknown => "what the trace does not tell".to_owned(),
-        (_, Blamed::Nobody) => at("waiting while no worker runs any code"),
+        (_, Blamed::Nobody) => at("waiting while no worker runs code"),
     }
 }
 
-/// The verdict on workers in one sentence, by their nanoseconds without starting MPI, the useful part, and the unknown part; none where
-/// they have no time.
-pub(crate) fn verdict_on_workers(
-    [base, useful, unknown]: [u64; 3],
-    findings: &[NamedFinding],
-) -> Option<String> {
+/// What a verdict is about, in nanoseconds of workers or device queues.
+#[derive(Clone, Copy)]
+pub(crate) struct Total {
+    /// All.
+    pub capacity_ns: u64,
+    /// The part in which ranks start or end MPI; in no efficiency.
+    pub starting_ns: u64,
+    /// The part that is lost.
+    pub lost_ns: u64,
+    /// The part of which the reason is not known.
+    pub unknown_ns: u64,
+}
+
+/// The verdict on workers in one sentence; none where they have no time.
+pub(crate) fn verdict_on_workers(total: Total, findings: &[NamedFinding]) -> Option<String> {
     if findings.iter().any(|finding| finding.hang.is_some()) {
         return Some("The run hung: F1 names the waits that cannot end.".to_owned());
     }
-    verdict([base, base.saturating_sub(useful), unknown], Whose::Workers, findings)
+    verdict(total, Whose::Workers, findings)
 }
 
-/// The verdict on device queues, by their nanoseconds, those lost, and those of which the reason is not known.
-pub(crate) fn verdict_on_queues(numbers: [u64; 3], findings: &[NamedFinding]) -> Option<String> {
-    verdict(numbers, Whose::Queues, findings)
+/// The verdict on device queues in one sentence; none where they have no time.
+pub(crate) fn verdict_on_queues(total: Total, findings: &[NamedFinding]) -> Option<String> {
+    verdict(total, Whose::Queues, findings)
 }
 
-fn verdict([base, lost, unknown]: [u64; 3], whose: Whose, findings: &[NamedFinding]) -> Option<String> {
+fn verdict(total: Total, whose: Whose, findings: &[NamedFinding]) -> Option<String> {
+    let Total { capacity_ns, starting_ns, lost_ns: lost, unknown_ns: unknown } = total;
+    let base = capacity_ns.saturating_sub(starting_ns);
     if base == 0 {
         return None;
     }
-    let unit = Unit::for_total(base);
+    let unit = Unit::for_total(capacity_ns);
     let of_base = |ns: u64| format!("{} ({:.0} %)", unit.show(ns), ns as f64 / base as f64 * 100.0);
-    let all = format!("{} {}", unit.show(base), whose.unit(unit));
-    let (useful, are_lost, not_known) = match whose {
-        Whose::Queues => ("in use", "idle", "it is not known why queues were idle in"),
-        _ => ("useful", "lost", "it is not known what ran in"),
+    let but_start = if starting_ns > 0 { " outside of the start and end of MPI" } else { "" };
+    let all = format!("{} {}{but_start}", unit.show(base), whose.unit(unit));
+    let (are_lost, not_known) = match whose {
+        Whose::Queues => ("idle", "it is not known why queues were idle in"),
+        _ => ("lost", "it is not known what ran in"),
     };
     if unknown > base / 2 {
         return Some(format!("Of {all}, {not_known} {}.", of_base(unknown)));
     }
     if (lost as f64) < base as f64 * SMALL_LOSS {
-        return Some(format!("Nothing to mend: {} of {all} are {useful}.", percent(base - lost, base)));
+        let share = percent(base - lost, base);
+        return Some(match whose {
+            Whose::Queues => format!("Nothing to mend: a device works in {share} of {all}."),
+            _ => format!("Nothing to mend: {share} of {all} are useful."),
+        });
     }
     // As in the efficiencies, without the start of MPI: the first of the largest.
     let counted = |finding: &&NamedFinding| finding.ns - finding.starting_ns;

@@ -189,7 +189,7 @@ pub(crate) fn findings_of_events(session: &Session, analysis: &Analysis) -> Vec<
     for finding in merged.iter_mut().filter(|finding| finding.cause == Cause::Device) {
         finding.text.push_str(&operations_sentence(session, analysis, finding));
     }
-    let mut merged = numbered(merged, crate::runtime::of(session));
+    let mut merged = numbered(merged, |cause| crate::runtime::adviser(session, cause));
     for finding in merged.iter_mut().filter(|finding| finding.hang.is_some()) {
         let advice = hang_words(session, analysis, finding).and_then(|hang| hang.advice().into_iter().next());
         finding.remedy = advice.unwrap_or_else(|| std::mem::take(&mut finding.remedy));
@@ -198,12 +198,15 @@ pub(crate) fn findings_of_events(session: &Session, analysis: &Analysis) -> Vec<
 }
 
 /// Orders findings, and gives them numbers, remedies in the words of a runtime, and the evidence that their numbers are.
-pub(crate) fn numbered(mut findings: Vec<NamedFinding>, runtime: Option<Runtime>) -> Vec<NamedFinding> {
+pub(crate) fn numbered(
+    mut findings: Vec<NamedFinding>,
+    runtime: impl Fn(Cause) -> Option<Runtime>,
+) -> Vec<NamedFinding> {
     // The start of MPI is paid once a job, and in no efficiency.
     findings.sort_by_key(|f| (f.hang.is_none(), f.cause == Cause::MpiStart, Reverse(f.ns)));
     for (number, finding) in findings.iter_mut().enumerate() {
         finding.id = format!("F{}", number + 1);
-        finding.remedy = verdict::remedy(finding, runtime).to_owned();
+        finding.remedy = verdict::remedy(finding, runtime(finding.cause)).to_owned();
         let evidence = [verdict::evidence(finding), std::mem::take(&mut finding.evidence)];
         finding.evidence =
             evidence.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
@@ -403,17 +406,13 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
             }
             _ => format!("the {} does not tell what ran", source.what),
         },
-        (_, Blamed::Nobody) if !source.knows_off_cpu => {
-            format!(
-                "no {} runs any code while they wait (whether they had CPUs is not known): {place}",
-                one(workers)
-            )
-        }
-        (_, Blamed::Nobody) if !has_place => {
-            format!("no {} runs any code while they wait (scheduling, wake-up)", one(workers))
-        }
         (_, Blamed::Nobody) => {
-            format!("no {} runs any code while they wait (scheduling, wake-up): {place}", one(workers))
+            let reason = match source.knows_off_cpu {
+                true => "scheduling, wake-up",
+                false => "whether they had CPUs is not known",
+            };
+            let place = if has_place { format!(": {place}") } else { String::new() };
+            format!("{workers} wait while none of them runs code ({reason}){place}")
         }
     }
 }
@@ -471,12 +470,6 @@ pub fn who_is_late(late: LateProcess) -> String {
         None => format!("process {}", late.pid),
     }
 }
-
-/// One of those that a plural names.
-fn one(plural: &str) -> &str {
-    plural.strip_suffix('s').unwrap_or(plural)
-}
-
 /// The words of a hang; none of another finding.
 pub fn hang_words<'s>(
     session: &'s Session,

@@ -109,7 +109,8 @@ fn explain_finding(
     for note in taskscope_view::notes_of_filter(&session) {
         writeln!(out, "  note      {note}")?;
     }
-    write_parts_of_finding(out, finding, runtime::of(&session), !advice_of_hang.is_empty())
+    let runtime = runtime::adviser(&session, finding.cause);
+    write_parts_of_finding(out, finding, runtime, !advice_of_hang.is_empty())
 }
 
 fn finding_named<'a>(findings: &'a Findings, name: &str, what: &str) -> anyhow::Result<&'a NamedFinding> {

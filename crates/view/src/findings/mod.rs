@@ -14,7 +14,7 @@ pub use text::{findings_text, verdict_text};
 use crate::documents::{CodePlace, Named, some_text};
 use crate::hang::{HangWords, json::HangFacts};
 use crate::report_rows::{StateTimes, by_state};
-use crate::verdict::verdict_on_workers;
+use crate::verdict::{Total, verdict_on_workers};
 use crate::words::{self, NamedFinding};
 use crate::{CallPaths, format::Unit};
 use schemars::JsonSchema;
@@ -86,9 +86,14 @@ impl Findings {
         let rows = words::findings_of_events(session, analysis);
         let (ledger, efficiency) = (&analysis.ledger, &analysis.efficiency);
         let base_ns = ledger.capacity_ns;
-        let numbers =
-            [base_ns.saturating_sub(efficiency.start_ns), efficiency.useful_ns, efficiency.unknown_ns];
-        let verdict = verdict_on_workers(numbers, &rows);
+        let counted_ns = base_ns.saturating_sub(efficiency.start_ns);
+        let total = Total {
+            capacity_ns: base_ns,
+            starting_ns: efficiency.start_ns,
+            lost_ns: counted_ns.saturating_sub(efficiency.useful_ns),
+            unknown_ns: efficiency.unknown_ns,
+        };
+        let verdict = verdict_on_workers(total, &rows);
         Findings { rows, base_ns, whose: Whose::Workers, verdict }
     }
 

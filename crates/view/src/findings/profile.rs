@@ -8,7 +8,7 @@ use super::paths::HotPath;
 use super::{Findings, Whose};
 use crate::call_paths::totals::{states_of, throttling, workers_on_cpus};
 use crate::format::counted;
-use crate::verdict::verdict_on_workers;
+use crate::verdict::{Total, verdict_on_workers};
 use crate::words::{NamedFinding, Source, numbered, sentence};
 use std::collections::BTreeMap;
 use taskscope_analysis::{Confidence, Grain, is_creation};
@@ -118,14 +118,16 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
         }
         finding.text = sentence(finding, &source);
     }
-    let rows = numbered(rows, Some(crate::runtime::OF_PROFILES));
+    let rows = numbered(rows, |_| Some(crate::runtime::OF_PROFILES));
     let base_ns = sum_of(&|_| true);
-    let numbers = [
-        base_ns.saturating_sub(sum_of(&|state| state.group() == Group::Start)),
-        sum_of(&State::is_useful),
-        sum_of(&|state| state.group() == Group::Unknown),
-    ];
-    Findings { verdict: verdict_on_workers(numbers, &rows), rows, base_ns, whose: Whose::Workers }
+    let starting_ns = sum_of(&|state| state.group() == Group::Start);
+    let total = Total {
+        capacity_ns: base_ns,
+        starting_ns,
+        lost_ns: base_ns.saturating_sub(starting_ns).saturating_sub(sum_of(&State::is_useful)),
+        unknown_ns: sum_of(&|state| state.group() == Group::Unknown),
+    };
+    Findings { verdict: verdict_on_workers(total, &rows), rows, base_ns, whose: Whose::Workers }
 }
 
 fn add(losses: &mut BTreeMap<Key, Loss>, key: Key, confidence: Confidence) -> &mut Loss {

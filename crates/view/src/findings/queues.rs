@@ -5,7 +5,7 @@
 
 use super::{Findings, Whose};
 use crate::format::{counted, percent, time};
-use crate::verdict::verdict_on_queues;
+use crate::verdict::{Total, verdict_on_queues};
 use crate::words::{NamedFinding, numbered};
 use taskscope_analysis::Confidence;
 use taskscope_analysis::devices::{QueueLedger, ledgers};
@@ -51,8 +51,9 @@ pub(super) fn findings(session: &Session) -> Findings {
             }
         }
     }
-    let rows = numbered(rows, Some(Runtime::Devices));
-    let verdict = verdict_on_queues([base_ns, lost_ns, unknown_ns], &rows);
+    let rows = numbered(rows, |_| Some(Runtime::Devices));
+    let total = Total { capacity_ns: base_ns, starting_ns: 0, lost_ns, unknown_ns };
+    let verdict = verdict_on_queues(total, &rows);
     Findings { rows, base_ns, whose: Whose::Queues, verdict }
 }
 

@@ -83,7 +83,7 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
             parts[0], parts[1], parts[2]
         ),
     };
-    let rows = numbered(found, Some(Runtime::Threads));
+    let rows = numbered(found, |_| Some(Runtime::Threads));
     Findings { rows, base_ns: all, whose: Whose::Threads, verdict: (all > 0).then_some(verdict) }
 }
 
