@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "virtual_time.h"
+
 static double limit;
 static volatile double sink;
 
@@ -29,7 +31,8 @@ static double now(void) {
 __attribute__((noinline)) double spin(int depth) {
     double sum = 0, until = now() + limit;
     if (depth > 0) return spin(depth - 1) + 1;
-    while (now() < until)
+    if (IS_VIRTUAL_TIME) VIRTUAL_WORK((uint64_t)(limit * 1e6));
+    else while (now() < until)
         for (int i = 0; i < 1000; i++) sum += sqrt(i + sum);
     return sum;
 }
