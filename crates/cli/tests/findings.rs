@@ -172,12 +172,15 @@ fn idle_queues_have_findings() {
         rows.iter().map(|row| (row["pattern"].as_str(), row["ns"].as_u64(), row["where"].as_str())).collect();
     assert_eq!(
         told,
-        [(Some("host-bound"), Some(900), Some("q")), (Some("dependency-bound"), Some(300), Some("q"))]
+        [
+            (Some("host-bound"), Some(900), Some("queue q")),
+            (Some("dependency-bound"), Some(300), Some("queue q"))
+        ]
     );
     assert_explained(&trace, &report);
     let alone = shown(&["report", "--section", "findings"], &trace);
     assert!(
-        alone.contains("q is idle: the host submits nothing to it") && alone.contains("queue-µs"),
+        alone.contains("queue q is idle: the host submits nothing") && alone.contains("queue-µs"),
         "{alone}"
     );
 

@@ -541,8 +541,9 @@ impl RunDifference {
     pub fn text(&self, names: [&str; 2], top: usize) -> String {
         let mut out = String::new();
         let counted = |runs: usize| crate::format::counted(runs as u64, "run");
-        let _ = writeln!(out, "  before  {} ({})", names[0], counted(self.runs.0));
-        let _ = writeln!(out, "  after   {} ({})", names[1], counted(self.runs.1));
+        let [before, after] = names.map(format::harmless);
+        let _ = writeln!(out, "  before  {before} ({})", counted(self.runs.0));
+        let _ = writeln!(out, "  after   {after} ({})", counted(self.runs.1));
         self.write_facts(&mut out);
         for group in Group::ALL {
             let rows: Vec<_> = self.rows.iter().filter(|row| row.0 == group).collect();

@@ -67,7 +67,8 @@ impl Sheet {
 
     /// A text below a row, after its label.
     pub fn aside(&mut self, label: &str, text: &str) {
-        for (number, line) in wrap(text, self.width.saturating_sub(8 + label.len())).iter().enumerate() {
+        let room = self.width.saturating_sub(8 + label.len());
+        for (number, line) in wrap(text, room).iter().map(|line| fit(line, room)).enumerate() {
             let label = if number == 0 { format!("{label}: ") } else { " ".repeat(label.len() + 2) };
             self.line(&format!("      {DIM}{label}{line}{DIM:#}"));
         }
@@ -77,7 +78,7 @@ impl Sheet {
     pub fn verdict(&mut self, text: &str) {
         self.line("");
         for line in wrap(text, self.width - 4) {
-            self.line(&format!("  {BOLD}{line}{BOLD:#}"));
+            self.line(&format!("  {BOLD}{}{BOLD:#}", fit(&line, self.width - 4)));
         }
     }
 }

@@ -126,7 +126,7 @@ fn finding_named<'a>(findings: &'a Findings, name: &str, what: &str) -> anyhow::
 
 /// Writes what a finding costs, what to try, and what speaks for it.
 fn write_finding(out: &mut impl Write, findings: &Findings, finding: &NamedFinding) -> std::io::Result<()> {
-    writeln!(out, "{}  {}", finding.id, finding.text)?;
+    writeln!(out, "{}  {}", finding.id, format::harmless(&finding.text))?;
     let (unit, base) = (findings.unit(), findings.base_ns);
     // Time in which threads ran is no loss.
     let word = if finding.cause == Cause::Work { "took" } else { "lost" };

@@ -22,7 +22,7 @@ pub(super) fn findings(session: &Session) -> Findings {
         base_ns += idle.total();
         lost_ns += idle.idle() - idle.device_busy;
         unknown_ns += idle.unknown;
-        let name = &queue.name;
+        let name = words_for(&queue.name);
         let losses = [
             (
                 (Cause::Wait, Blamed::Code, Some(Pattern::HostBound), idle.host_bound),
@@ -75,4 +75,9 @@ fn evidence(ledger: &QueueLedger) -> String {
         ));
     }
     text
+}
+
+/// A queue in sentences: drivers often name one by a number.
+fn words_for(name: &str) -> String {
+    if name.to_lowercase().contains("queue") { name.to_owned() } else { format!("queue {name}") }
 }

@@ -82,17 +82,22 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
                 text += &narrowed(taskscope_view::devices::header_text(&session), width);
             }
             let names = |section| is_whole || request.names(section);
+            let mut has_findings_of_queues = false;
             if !of_threads && (names(Section::Summary) || names(Section::Findings)) {
                 let findings = Findings::of(&session, &analysis);
                 if names(Section::Summary) {
                     text += &verdict_text(&findings, width);
                 }
+                has_findings_of_queues = !findings.rows.is_empty();
                 if names(Section::Findings) && findings.base_ns > 0 {
                     text += &findings_text(&findings, options.top, options.floor, width);
                 }
             }
             if is_whole || request.names(Section::Devices) {
                 text += &narrowed(taskscope_view::devices::report_text(&session), width);
+            }
+            if has_findings_of_queues && is_whole {
+                text += &format!("\n  next:  taskscope explain F1 {}\n", format::shell_word(&request.trace));
             }
             if request.shown.is_asked || (request.all && shown::is_in(&session)) {
                 text += &narrowed(request.shown.text(&request.trace, &request.selection, width)?, width);
