@@ -87,6 +87,12 @@ pub struct OwnEvents<'r, 'a> {
 }
 
 impl<'r, 'a> OwnEvents<'r, 'a> {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        let next = self.events.peek_code_until(self.last_ns);
+        next.and_then(|code| self.kinds.of_own(code)).is_none()
+    }
+
     /// One after the other. How they are read is compiled into the loop of who takes them, so that nothing of an event
     /// passes through memory: what is stored in parts and read as a whole is waited for.
     #[inline(always)]

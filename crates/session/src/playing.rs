@@ -129,6 +129,10 @@ impl Player for Playing<'_> {
     #[inline(always)]
     fn own_events(&mut self, stream: u32, events: OwnEvents<'_, '_>) -> u64 {
         let played = &mut self.streams[stream as usize];
+        // Another thread's event may ask for events where there are none: a call that polls goes on.
+        if self.interpreter.is_polling(played.thread) && events.is_empty() {
+            return 0;
+        }
         let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
         let mut own = self.interpreter.own_events(played.thread, &mut out);
         let (mut count, mut first, mut last) = (0, u64::MAX, 0);

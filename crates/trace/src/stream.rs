@@ -453,6 +453,11 @@ impl<'a> ThreadEvents<'a> {
         FoundEvents { plain: self.standard.plain(), events: self, is_plain, last_ns, find }
     }
 
+    /// The code of the next event, unless its clock lies after `last_ns`.
+    pub fn peek_code_until(&self, last_ns: i64) -> Option<Code> {
+        self.peek_code().filter(|_| self.peek_clock_ns().is_some_and(|clock| clock <= last_ns))
+    }
+
     /// The code of the next event.
     fn peek_code(&self) -> Option<Code> {
         match &self.own {

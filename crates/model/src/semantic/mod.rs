@@ -188,6 +188,13 @@ impl Interpreter {
         }
     }
 
+    /// Whether the last call of a thread polls for something and has not found it yet: its next event decides where the
+    /// section of the call ends.
+    #[inline(always)]
+    pub fn is_polling(&self, thread: ThreadIndex) -> bool {
+        self.threads[thread.index()].poll.is_some()
+    }
+
     /// To take events of `thread` that need no order, after its first. After the last one say when it was
     /// ([`Interpreter::extend_to`]).
     #[inline(always)]
