@@ -148,6 +148,11 @@ struct Changes<'a, I> {
     lock: &'a Times,
 }
 
+/// Those that are not over at `begin`.
+fn from(times: &Times, begin: u64) -> &Times {
+    &times[times.partition_point(|(_, end)| *end <= begin)..]
+}
+
 /// Whether `at` is in one of `times`, of which those that are over are dropped, and when that changes.
 fn inside(times: &mut &Times, at: u64) -> (bool, u64) {
     while let Some((_, later)) = times.split_first().filter(|(first, _)| first.1 <= at) {
@@ -604,8 +609,15 @@ impl Execution {
         for (begin, end) in windows {
             let lanes =
                 members.iter().zip(&locks).map(|(Member { thread, off, blocked, device, .. }, lock)| {
-                    let spans = self.spans_of_run_from(*thread, begin);
-                    Changes { spans, span: None, at: begin, off, blocked, device, lock }
+                    Changes {
+                        spans: self.spans_of_run_from(*thread, begin),
+                        span: None,
+                        at: begin,
+                        off: from(off, begin),
+                        blocked: from(blocked, begin),
+                        device: from(device, begin),
+                        lock: from(lock, begin),
+                    }
                 });
             sweep.run(lanes.collect(), begin, end);
         }
