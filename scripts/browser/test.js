@@ -504,7 +504,7 @@ await step('a trace of device queues alone tells nothing of workers', async () =
   await one.page.setViewportSize({ width: 1200, height: 900 });
   await one.page.goto(pathToFileURL(join(folder, 'devices.html')).href);
   await ready(one.page);
-  assert.deepEqual(await one.page.evaluate(() => [...document.querySelectorAll('main > section')].map((e) => e.id)), ['what', 'efficiency', 'overview', 'tables', 'how']);
+  assert.deepEqual(await one.page.evaluate(() => [...document.querySelectorAll('main > section')].map((e) => e.id)), ['what', 'efficiency', 'findings', 'overview', 'tables', 'how']);
   assert.ok((await one.page.textContent('#efficiency')).includes('No time of workers'));
   assert.equal(await one.page.evaluate(() => [...document.querySelectorAll('table')].filter((t) => t.tBodies[0].rows.length === 0).length), 0, 'an empty table');
   const rows = await one.page.evaluate(() => window.taskscope.timeline.rows.map((row) => row.label));
@@ -1218,7 +1218,7 @@ await step('of a trace of device queues alone the viewer tells notes, remarks an
   await settled(three.page);
   const panel = await three.page.evaluate(() => [document.querySelector('#panel').textContent, [...document.querySelectorAll('#panel .warn')].map((e) => e.textContent)]);
   for (const words of ['device queues2', 'efficiencynot known']) assert.ok(panel[0].includes(words), `${words}: ${panel[0]}`);
-  assert.ok(!panel[0].includes('Findings'), panel[0]);
+  assert.ok(panel[0].includes('Findings'), panel[0]);
   assert.ok(remarks.length > 0);
   assert.deepEqual(panel[1].map((text) => text.replace(/^[^:]*: /, '')), [...remarks, 'a note for a test']);
   assert.equal(await tree('t.rows.filter((row) => row.kind === "track")[2].label'), PILED);

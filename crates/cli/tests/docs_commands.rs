@@ -78,7 +78,8 @@ fn copy(from: &Path, to: &Path) {
 /// Puts `libtaskscope.so.1` below a prefix, as `scripts/install` does. Returns the folder of the pkg-config file.
 fn install_library(prefix: &Path) -> PathBuf {
     let sources = docs().join("../crates/record-capi").canonicalize().unwrap();
-    let built = Path::new(taskscope().get_program()).with_file_name("libtaskscope.so");
+    // Beside the test, where cargo puts libraries that it builds for tests alone.
+    let built = std::env::current_exe().unwrap().with_file_name("libtaskscope.so");
     fs::create_dir_all(prefix.join("lib/pkgconfig")).unwrap();
     symlink(&built, prefix.join("lib/libtaskscope.so")).unwrap();
     symlink(&built, prefix.join("lib/libtaskscope.so.1")).unwrap();
