@@ -243,7 +243,8 @@ fn hot_path(sums: &[u64], children: &[Vec<NodeId>]) -> Vec<NodeId> {
 
 /// The tree turned over: outermost what a value was counted at, then its callers. Where it was called from
 /// is no part of a function's identity on the outermost level, nor is the line of a wait. Each row's parts sum to it.
-/// Idle workers have no callers: below their row is what the others worked on meanwhile, by its share.
+/// Idle workers have no callers: below their row is what the others worked on meanwhile, by its share. The row's own part is the
+/// time in which none worked.
 pub fn bottom_up(tree: &CallTree) -> CallTree {
     let mut turned = tree.clone();
     turned.tree = Tree::growing();
@@ -279,7 +280,7 @@ fn add_idle(tree: &CallTree, turned: &mut CallTree, metric: Metric, idled: u64) 
     let row = turned.tree.child(ROOT, Frame::state(Marker::Idle));
     let whole = tree.tree.total(shared);
     let mut rest = idled;
-    for node in tree.nodes() {
+    for node in tree.nodes().filter(|node| tree.tree.frame(*node).marker() != Some(Marker::Nobody)) {
         let share = own(&tree.tree, node, Column::Of(shared));
         // Of a part of a run, more may be shared than was idled in it.
         // What is taken of idling is what is shared, but for what the system took.
@@ -576,6 +577,22 @@ mod tests {
             assert_eq!(paths, expected);
             assert_eq!(total(&turned.tree, Column::Idleness), read_share + write_share);
         }
+    }
+
+    #[test]
+    fn idle_time_in_which_nothing_works_is_the_rows_own() {
+        let mut run = CallTree::default();
+        let [idle, nobody] =
+            [Marker::Idle, Marker::Nobody].map(|marker| run.tree.child(ROOT, Frame::state(marker)));
+        run.tree.add(idle, Metric::taken(Marker::Idle), 100);
+        run.tree.add(nobody, Metric::shared(Marker::Idle), 100);
+        let turned = bottom_up(&run);
+        let waiting = inclusive(&turned.tree, Column::Waiting);
+        let rows: Vec<(String, u64)> = (turned.tree.ids())
+            .map(|node| (turned.text_of(turned.tree.frame(node)), waiting[node.0 as usize]))
+            .filter(|(_, waiting)| *waiting > 0)
+            .collect();
+        assert_eq!(rows, [("<idle or absent>".to_owned(), 100)]);
     }
 
     #[test]
