@@ -301,6 +301,11 @@ int main(void) {
     );
     assert!(cut.status.success(), "{}", text(&cut.stderr));
     let sliced = parsed(taskscope().args(["report", "--json"]).arg(&part));
+    let kinds = |report: &Value| -> Vec<(Value, Value)> {
+        let threads = report["thread_states"].as_array().unwrap().iter();
+        threads.map(|thread| (thread["tid"].clone(), thread["kind"].clone())).collect()
+    };
+    assert_eq!(kinds(&sliced), kinds(&trace));
     // A slice lacks times off the CPU: there its code has them.
     let off_cpu: u64 =
         ["out_of_cpu", "oversubscribed", "blocked"].iter().map(|state| of_trace(&trace, state)).sum();

@@ -7,7 +7,7 @@ use super::first_u32;
 use super::instrument::push_all;
 use super::thread_state::{Key, Life, Open};
 use rustc_hash::FxHashSet;
-use taskscope_event::models::{ovni, recorder};
+use taskscope_event::models::{omp, ovni, recorder};
 
 /// Nanoseconds before the range in which `threads` are brought to where they were.
 pub(super) fn opening_ns(threads: usize) -> i64 {
@@ -57,6 +57,9 @@ impl Slicer<'_> {
             payload.extend(0u64.to_le_bytes());
             push(bytes, start, ovni::THREAD_EXECUTES, false, &payload);
             cpus.for_each(|cpu| push(bytes, start, ovni::SET_AFFINITY, false, &cpu.to_le_bytes()));
+            if let Some(openmp_type) = state.openmp_type {
+                push(&mut own[*stream], start, omp::THREAD_TYPE, false, &openmp_type.to_le_bytes());
+            }
             self.waits[*stream].write(start, &mut own[*stream]);
             // The first thread of a process creates what the process had created.
             let pid = self.trace.streams()[*stream].pid().unwrap_or(0);

@@ -43,7 +43,7 @@ use std::path::Path;
 use taskscope_event::Code;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{
-    self, dictionary, kernel, model_of, nanos6, nosv, openmp, ovni, recorder, samples,
+    self, dictionary, kernel, model_of, nanos6, nosv, omp, openmp, ovni, recorder, samples,
 };
 use taskscope_files::{create_directory_below, write_file};
 
@@ -265,6 +265,7 @@ impl<'a> Slicer<'a> {
                 match event.code {
                     recorder::PAUSE_BEGIN => self.states[stream].is_paused = true,
                     recorder::PAUSE_END => self.states[stream].is_paused = false,
+                    omp::THREAD_TYPE => self.states[stream].openmp_type = Some(first_u32(event.payload)),
                     _ => {}
                 }
             }

@@ -45,6 +45,8 @@ pub(super) struct ThreadState {
     pub open: Vec<Open>,
     /// Recording is paused.
     pub is_paused: bool,
+    /// Its type in OpenMP, where a recorder has said it.
+    pub openmp_type: Option<u32>,
 }
 
 /// What an event does to a task that it names.
