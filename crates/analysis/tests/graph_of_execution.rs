@@ -10,46 +10,14 @@ use taskscope_analysis::{Ledger, StateEntry, Whose, book};
 use taskscope_event::models::omp;
 use taskscope_execution::Change::{Becomes, TaskCreated, ThreadWorks};
 use taskscope_execution::graph::{
-    AwaitedOperation, DeviceWait, DeviceWork, NamedAddress, Names, SubmittedOperation, TaskGraph, TaskType,
-    Told, from_execution,
+    AwaitedOperation, DeviceWait, DeviceWork, SubmittedOperation, TaskGraph, Told, from_execution,
 };
 use taskscope_execution::{
-    Cause, Execution, ExecutionBuilder, ObjectIndex, Observer, OsSource, OsTimes, Place, PlaceKind,
-    RegionIndex, Section, SiteIndex, State, TaskIndex, ThreadIndex, TypeIndex,
+    Cause, Execution, ExecutionBuilder, Observer, OsSource, OsTimes, RegionIndex, Section, State, TaskIndex,
+    ThreadIndex, TypeIndex,
 };
+use taskscope_testkit::graph_names::{Numbers, graph_of};
 use taskscope_testkit::script::{Script, any_program};
-
-/// Names by number: `type 3`, `site 2`.
-struct Numbers;
-
-impl Names for Numbers {
-    fn code(&mut self, state: State, place: Place) -> TaskType {
-        let name = match place.kind() {
-            PlaceKind::Type(ty) => format!("type {}", ty.0),
-            PlaceKind::Site(site) => format!("{} {}", state.name(), site.0),
-            _ => state.name().to_owned(),
-        };
-        TaskType { name, implicit: state != State::Task, ..TaskType::default() }
-    }
-
-    fn site(&mut self, site: SiteIndex) -> TaskType {
-        TaskType { name: format!("site {}", site.0), implicit: true, ..TaskType::default() }
-    }
-
-    fn object(&mut self, object: ObjectIndex) -> String {
-        format!("object {}", object.0)
-    }
-
-    fn data(&mut self, addresses: &[NamedAddress]) -> Vec<String> {
-        addresses.iter().map(|address| format!("data {:#x}", address.address)).collect()
-    }
-}
-
-fn graph_of(execution: &Execution) -> TaskGraph {
-    from_execution(execution, &DeviceWork::default(), &mut Numbers)
-        .unwrap_or_else(|errors| panic!("{errors:?}"))
-        .0
-}
 
 fn check_sums(graph: &TaskGraph) -> Causes {
     let causes = book_causes(graph);

@@ -5,47 +5,16 @@ use std::hash::Hash;
 use taskscope_analysis::causes::{Causes, book_causes, book_causes_in};
 use taskscope_analysis::slo::{Mode, Options, Slo, attribute};
 use taskscope_analysis::{Analysis, FineNanos, StateLedger, analyse, book};
-use taskscope_execution::graph::{DeviceWork, NamedAddress, Names, TaskGraph, TaskType, from_execution};
-use taskscope_execution::{
-    Cause, Execution, ObjectIndex, OsSource, OsTimes, Place, PlaceKind, SiteIndex, State, ThreadIndex,
-};
+use taskscope_execution::graph::TaskGraph;
+use taskscope_execution::{Cause, Execution, OsSource, OsTimes, Place, State, ThreadIndex};
 use taskscope_testkit::dice::Dice;
+use taskscope_testkit::graph_names::graph_of;
 use taskscope_testkit::script::any_program;
 use taskscope_testkit::task_rows::{Recipe, random};
 
 /// Executions of each test; `make test-parts` runs 10,000.
 fn cases() -> u64 {
     std::env::var("TASKSCOPE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(500)
-}
-
-struct Numbers;
-
-impl Names for Numbers {
-    fn code(&mut self, state: State, place: Place) -> TaskType {
-        let name = match place.kind() {
-            PlaceKind::Type(ty) => format!("type {}", ty.0),
-            PlaceKind::Site(site) => format!("{} {}", state.name(), site.0),
-            _ => state.name().to_owned(),
-        };
-        TaskType { name, implicit: state != State::Task, ..TaskType::default() }
-    }
-
-    fn site(&mut self, site: SiteIndex) -> TaskType {
-        TaskType { name: format!("site {}", site.0), implicit: true, ..TaskType::default() }
-    }
-
-    fn object(&mut self, object: ObjectIndex) -> String {
-        format!("object {}", object.0)
-    }
-
-    fn data(&mut self, addresses: &[NamedAddress]) -> Vec<String> {
-        addresses.iter().map(|address| format!("data {:#x}", address.address)).collect()
-    }
-}
-
-fn graph_of(execution: &Execution) -> TaskGraph {
-    let made = from_execution(execution, &DeviceWork::default(), &mut Numbers);
-    made.unwrap_or_else(|errors| panic!("{errors:?}")).0
 }
 
 /// Any events on one to four threads, with any times off the CPU.

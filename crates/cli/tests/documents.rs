@@ -6,19 +6,7 @@ use common::{check_document, output, taskscope};
 use serde_json::Value;
 use std::path::Path;
 use taskscope_event::models::nosv;
-use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
-
-fn valid() -> StreamBuilder {
-    StreamBuilder::new(0, 1, 101)
-        .require(&["ovni", "nosv"])
-        .cpus(1)
-        .execute(1_000, 0)
-        .jumbo(2_000, nosv::TYPE_CREATE, &type_payload(7, "work"))
-        .event(3_000, nosv::TASK_CREATE, &pair(1, 7))
-        .event(4_000, nosv::TASK_EXECUTE, &pair(1, 0))
-        .event(5_000, nosv::TASK_END, &pair(1, 0))
-        .end(6_000)
-}
+use taskscope_testkit::trace_builder::one_task;
 
 /// The documents that a command prints, each checked: one, or one a line.
 fn documents(arguments: &[&str]) -> Vec<Value> {
@@ -43,7 +31,7 @@ fn forms(arguments: &[&str]) -> Vec<String> {
 #[test]
 fn documents_of_a_trace_fit_their_schemas() {
     let root = tempfile::tempdir().unwrap();
-    valid().write(root.path()).unwrap();
+    one_task().write(root.path()).unwrap();
     let path = root.path().to_str().unwrap();
     assert_eq!(forms(&["info", "--json", path]), ["taskscope-info/1"]);
     assert_eq!(forms(&["report", "--json", path]), ["taskscope-report/1"]);
@@ -57,7 +45,7 @@ fn documents_of_a_trace_fit_their_schemas() {
 #[test]
 fn violations_and_problems_fit_their_schemas() {
     let root = tempfile::tempdir().unwrap();
-    valid().point(7_000, nosv::SCHEDULER_SERVING_END).write(root.path()).unwrap();
+    one_task().point(7_000, nosv::SCHEDULER_SERVING_END).write(root.path()).unwrap();
     let path = root.path().to_str().unwrap();
     assert_eq!(forms(&["check", "--json", path]), ["taskscope-violation/1"]);
     let file = walk(root.path(), "stream.obs");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use taskscope_event::models::{self, kernel, nanos6, nosv, openmp, ovni};
-use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
+use taskscope_testkit::trace_builder::{StreamBuilder, one_task, pair, type_payload};
 
 fn run(program: &Path, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).output().unwrap()
@@ -23,18 +23,6 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn valid() -> StreamBuilder {
-    StreamBuilder::new(0, 1, 101)
-        .require(&["ovni", "nosv"])
-        .cpus(1)
-        .execute(1_000, 0)
-        .jumbo(2_000, nosv::TYPE_CREATE, &type_payload(7, "work"))
-        .event(3_000, nosv::TASK_CREATE, &pair(1, 7))
-        .event(4_000, nosv::TASK_EXECUTE, &pair(1, 0))
-        .event(5_000, nosv::TASK_END, &pair(1, 0))
-        .end(6_000)
-}
-
 fn written(stream: &StreamBuilder) -> (tempfile::TempDir, String) {
     let root = tempfile::tempdir().unwrap();
     stream.write(root.path()).unwrap();
@@ -44,11 +32,11 @@ fn written(stream: &StreamBuilder) -> (tempfile::TempDir, String) {
 
 #[test]
 fn check_accepts_and_rejects() {
-    let (_root, path) = written(&valid());
+    let (_root, path) = written(&one_task());
     let output = taskscope(&["check", &path]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 
-    let mut broken = valid();
+    let mut broken = one_task();
     broken = broken.point(7_000, nosv::SCHEDULER_SERVING_END);
     let (_root, path) = written(&broken);
     let output = taskscope(&["check", "--json", &path]);
@@ -76,10 +64,10 @@ fn told_by_check(path: &str) -> Vec<String> {
 
 #[test]
 fn clocks_and_offsets_that_cannot_be_are_told_as_such() {
-    let (_root, path) = written(&valid().point(1 << 63, ovni::BURST));
+    let (_root, path) = written(&one_task().point(1 << 63, ovni::BURST));
     assert!(told_by_check(&path).contains(&"clock-too-large".to_owned()));
 
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     let other = StreamBuilder::new(1, 2, 102).loom("other.1").cpus(1).execute(1_000, 0).end(6_000);
     other.write(root.path()).unwrap();
     let table = "rank host median mean std\n0 node 0 0 0\n1 other -9223372036854775000 0 0\n";
@@ -147,7 +135,7 @@ fn negative_ids_are_shown_as_they_are() {
 
 #[test]
 fn dump_and_top_select_by_filter_and_range() {
-    let (_root, path) = written(&valid());
+    let (_root, path) = written(&one_task());
     let output = taskscope(&["dump", "--where", "taskid = 1 and name ~ TASK_E*", &path]);
     let sentences = stdout(&output);
     let expected = ["executes task 1, body 0", "ends task 1, body 0"];
@@ -181,7 +169,7 @@ fn dump_and_top_select_by_filter_and_range() {
 
 #[test]
 fn a_stream_without_metadata_is_told() {
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     let further =
         StreamBuilder::new(0, 1, 102).require(&["ovni", "nosv"]).cpus(1).execute(1_000, 0).end(6_000);
     let directory = further.write(root.path()).unwrap();
@@ -198,7 +186,7 @@ fn a_stream_without_metadata_is_told() {
 
 #[test]
 fn a_thread_without_an_end_makes_a_trace_incomplete() {
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     let further = StreamBuilder::new(0, 1, 102).require(&["ovni", "nosv"]).cpus(1).execute(1_000, -1);
     further.event(2_000, nosv::SCHEDULER_SERVING_BEGIN, &[]).write(root.path()).unwrap();
     let output = taskscope(&["info", "--json", &path]);
@@ -216,7 +204,7 @@ fn a_thread_without_an_end_makes_a_trace_incomplete() {
 
 #[test]
 fn metadata_that_is_no_json_is_one_violation() {
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     let further =
         StreamBuilder::new(0, 1, 102).require(&["ovni", "nosv"]).cpus(1).execute(1_000, -1).end(6_000);
     let metadata = further.write(root.path()).unwrap().join("stream.json");
@@ -232,7 +220,7 @@ fn metadata_that_is_no_json_is_one_violation() {
 
 #[test]
 fn jumbo_payload_is_told_where_a_plain_one_is_declared() {
-    let mut stream = valid();
+    let mut stream = one_task();
     stream = stream.jumbo(7_000, ovni::FLUSH_BEGIN, &[0; 4]).jumbo(8_000, ovni::FLUSH_END, &[0; 4]);
     let (_root, path) = written(&stream);
     let output = taskscope(&["check", "--json", &path]);
@@ -317,7 +305,7 @@ fn payload_that_is_missing_is_null_and_ovni_accepts_it() {
 /// ovni finds streams by their metadata, so its rules say nothing of one without.
 #[test]
 fn strict_emulation_tells_of_a_stream_that_it_leaves_out() {
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     let other = StreamBuilder::new(0, 1, 102).execute(1_000, -1).end(6_000);
     fs::remove_file(other.write(root.path()).unwrap().join("stream.json")).unwrap();
     let output = taskscope(&["emulate", "-l", &path]);
@@ -333,7 +321,7 @@ fn strict_emulation_tells_of_a_stream_that_it_leaves_out() {
 
 #[test]
 fn a_slice_into_its_own_trace_is_refused() {
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     let inside = root.path().join("new/part");
     let output = taskscope(&["slice", "--range", "0..50%", "-o", inside.to_str().unwrap(), &path]);
     assert_ne!(output.status.code(), Some(0));
@@ -369,7 +357,7 @@ fn dump_shows_all_of_an_event_and_nothing_that_acts() {
 fn numbers_with_the_highest_bit_set_are_found() {
     let tag: u64 = 0x8000_5600_0000_000b;
     let payload = [&0_i32.to_le_bytes()[..], &tag.to_le_bytes()].concat();
-    let (_root, path) = written(&valid().event(5_500, ovni::THREAD_CREATES, &payload));
+    let (_root, path) = written(&one_task().event(5_500, ovni::THREAD_CREATES, &payload));
     for (filter, count) in [
         ("tag = 0x800056000000000b".to_owned(), 1),
         (format!("tag = {tag}"), 1),
@@ -384,7 +372,7 @@ fn numbers_with_the_highest_bit_set_are_found() {
 /// Configurations are those of the run that wrote the views; what a user put beside them stays.
 #[test]
 fn configurations_are_made_anew_by_each_run() {
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     assert_eq!(taskscope(&["emulate", &path]).status.code(), Some(0));
     let folder = root.path().join("cfg/thread");
     fs::write(folder.join("999-old.cfg"), "#ParaverCFG").unwrap();
@@ -397,7 +385,7 @@ fn configurations_are_made_anew_by_each_run() {
 
 #[test]
 fn emulate_cuts_and_compresses() {
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     let output = taskscope(&["emulate", "--gzip", "--range", "2.5us..", "--threads", "101", &path]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let packed = fs::read(root.path().join("thread.prv.gz")).unwrap();
@@ -414,7 +402,7 @@ fn emulate_cuts_and_compresses() {
 
 #[test]
 fn views_of_a_range_after_the_trace_are_refused() {
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     let output = taskscope(&["emulate", "--range", "10s..", &path]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("before the range begins"), "{}", stderr(&output));
@@ -426,7 +414,7 @@ fn views_of_a_range_after_the_trace_are_refused() {
 /// Of ends that are given in different ways only the trace tells which comes first.
 #[test]
 fn ranges_that_hold_nothing_of_the_trace_are_refused_by_every_verb() {
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     let other = tempfile::tempdir().unwrap();
     let part = other.path().join("part");
     for (range, why) in [
@@ -449,7 +437,7 @@ fn ranges_that_hold_nothing_of_the_trace_are_refused_by_every_verb() {
 
 #[test]
 fn a_slice_of_threads_that_have_ended_is_refused() {
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     let further = StreamBuilder::new(0, 1, 102).require(&["ovni", "nosv"]).cpus(1).execute(7_000, 0);
     further.end(9_000).write(root.path()).unwrap();
     let other = tempfile::tempdir().unwrap();
@@ -462,7 +450,7 @@ fn a_slice_of_threads_that_have_ended_is_refused() {
 
 #[test]
 fn ovniemu_lists_the_models_that_are_enabled() {
-    let (root, path) = written(&valid());
+    let (root, path) = written(&one_task());
     let tool = root.path().join("ovniemu");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_taskscope"), &tool).unwrap();
     let models = |arguments: &[&str]| stderr(&run(&tool, arguments)).matches(" events)\n").count();

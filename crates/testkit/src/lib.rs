@@ -3,6 +3,7 @@
 
 pub mod dice;
 pub mod generator;
+pub mod graph_names;
 pub mod instrumented;
 pub mod large_graph;
 pub mod paraver_files;

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use taskscope_event::Code;
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code};
-use taskscope_event::models::{MODELS, ovni};
+use taskscope_event::models::{MODELS, nosv, ovni};
 
 /// A stream under construction: metadata and the bytes of its files.
 #[derive(Clone, Debug)]
@@ -152,4 +152,17 @@ impl StreamBuilder {
         }
         Ok(directory)
     }
+}
+
+/// A valid stream of one nOS-V task, created, executed and ended.
+pub fn one_task() -> StreamBuilder {
+    StreamBuilder::new(0, 1, 101)
+        .require(&["ovni", "nosv"])
+        .cpus(1)
+        .execute(1_000, 0)
+        .jumbo(2_000, nosv::TYPE_CREATE, &type_payload(7, "work"))
+        .event(3_000, nosv::TASK_CREATE, &pair(1, 7))
+        .event(4_000, nosv::TASK_EXECUTE, &pair(1, 0))
+        .event(5_000, nosv::TASK_END, &pair(1, 0))
+        .end(6_000)
 }
