@@ -453,7 +453,7 @@ fn read_modules(source: &Path, directory: &Path, files: &mut BTreeMap<ModulePath
                 Some("mod" | "lib" | "main") => _ = names.pop(),
                 _ => {}
             }
-            files.entry(names).or_insert_with(String::new).push_str(&fs::read_to_string(&path).unwrap());
+            files.entry(names).or_default().push_str(&fs::read_to_string(&path).unwrap());
         }
     }
 }

@@ -252,10 +252,8 @@ fn numbers_on_pages_of_other_runtimes_are_equal_wherever_they_occur() {
     assert_one_ledger(&report);
     // The verdict compares with the time of efficiencies, of which a loss is a part.
     let verdict = report["verdict"].as_str().unwrap();
-    let shares: Vec<f64> = verdict
-        .split(|letter| letter == '(' || letter == ')')
-        .filter_map(|words| words.strip_suffix(" %")?.parse().ok())
-        .collect();
+    let shares: Vec<f64> =
+        verdict.split(['(', ')']).filter_map(|words| words.strip_suffix(" %")?.parse().ok()).collect();
     assert!(matches!(shares[..], [lost, most] if most <= lost && lost < 100.0), "{verdict}");
     assert_page_is_one(&ranks, here.path());
     let shown = output(taskscope().args(["report", "--section", "call-paths", "--width", "140"]).arg(&ranks));

@@ -194,7 +194,7 @@ fn findings_say_what_to_try_in_all_forms() {
 fn the_long_report_has_every_table() {
     let directory = written(&program());
     let session = Session::open(directory.path()).unwrap();
-    check_golden("all.txt", &text(&session, &Section::ALL));
+    check_golden("all.txt", &text(&session, Section::ALL));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn damaged_streams_give_a_report_of_what_is_left() {
             std::fs::write(&path, &damaged).unwrap();
             if let Ok(session) = Session::open(whole.path()) {
                 check_schema_and_sums(&json(&session));
-                text(&session, &Section::ALL);
+                text(&session, Section::ALL);
             }
         }
         std::fs::write(&path, &bytes).unwrap();

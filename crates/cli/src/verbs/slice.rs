@@ -89,8 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         0 => String::new(),
         added => format!(", and {added} more for what they rest on,"),
     };
-    let (events, threads) =
-        (counted(sliced.events as u64, "event"), counted(sliced.streams as u64, "thread"));
+    let (events, threads) = (counted(sliced.events, "event"), counted(sliced.streams, "thread"));
     eprintln!("{events} of {threads}{added} in {}", taskscope_view::format::path(&args.output));
     if let Some(left_out) = trace.left_out_of_slices() {
         eprintln!(

@@ -25,9 +25,9 @@ pub mod modules;
 pub mod own_stack;
 pub mod runtime_code;
 pub mod runtime_inside;
-mod sampler;
 mod settings;
 pub mod signal;
+mod thread_sampler;
 mod timer;
 mod unusual;
 pub mod unwanted;
@@ -39,8 +39,8 @@ use taskscope_record::{Json, process};
 pub use host::{Host, set_host};
 pub use machine::{read_anywhere, stack_pointer_here};
 pub use own_stack::OwnStack;
-pub use sampler::Sampler;
 pub use settings::{Clock, now, settings};
+pub use thread_sampler::Sampler;
 pub use walk::Bounds;
 
 /// Whether samples are taken: the question on the event path.

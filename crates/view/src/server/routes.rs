@@ -56,7 +56,7 @@ pub struct Answers<'p> {
 #[serde(untagged)]
 #[expect(dead_code, reason = "names the answers for the schema")]
 enum SectionAnswer {
-    Section(SectionFacts),
+    Section(Box<SectionFacts>),
     Operation(OperationFacts),
     Value(ValueFacts),
 }
