@@ -1,4 +1,4 @@
-//! Opens and writes files in directories whose content somebody else may have prepared.
+//! Opens and writes files in directories with content prepared by another user.
 //!
 //! A trace comes from anywhere. A pipe in the place of one of its files would block its reader for ever, a device has no
 //! end, and a link in the place of an output leads to the reader's own files. So:

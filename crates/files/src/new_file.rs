@@ -15,7 +15,7 @@ const LONGEST_NAME: usize = 230;
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
-    /// Empty where there is nothing to rename or remove.
+    /// Empty if there is nothing to rename or remove.
     temporary: PathBuf,
     target: PathBuf,
 }
@@ -25,23 +25,23 @@ impl NewFile {
     /// `.<process>.part` behind it, or with a number more if that exists.
     ///
     /// # Errors
-    /// Those of the system; [`io::ErrorKind::InvalidInput`] where the target is a symbolic link or another thing that is
-    /// not a regular file.
+    /// Those of the system; [`io::ErrorKind::InvalidInput`] if the target is a symbolic link or another file
+    /// that is not regular.
     pub fn create(target: &Path) -> io::Result<NewFile> {
         NewFile::with_mode(target, 0o666)
     }
 
-    /// Likewise, with these permissions at most.
+    /// Begins a file for `target`, with these permissions at most; otherwise as [`NewFile::create`].
     ///
     /// # Errors
-    /// Likewise.
+    /// Those of [`NewFile::create`].
     pub fn with_mode(target: &Path, mode: u32) -> io::Result<NewFile> {
         require_replaceable(target)?;
         NewFile::beside(target, mode)
     }
 
-    /// Begins a file for `target` in a directory that the user named for outputs; a pipe there is somebody's who reads it,
-    /// and is written as it is. Waits for its reader.
+    /// Begins a file for `target` in a directory that the user named for outputs. A pipe there is written
+    /// directly; waits for its reader.
     ///
     /// # Errors
     /// Those of [`NewFile::create`].
@@ -113,7 +113,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.temporary.as_os_str().is_empty() {
-            // Nobody misses what cannot be removed.
+            // A file that cannot be removed is harmless.
             let _ = fs::remove_file(&self.temporary);
         }
     }
@@ -129,7 +129,7 @@ impl Write for NewFile {
     }
 }
 
-/// Fails where a file of this name must not be replaced.
+/// Fails if a file of this name must not be replaced.
 fn require_replaceable(target: &Path) -> io::Result<()> {
     match target.symlink_metadata() {
         Ok(metadata) if metadata.is_symlink() => Err(is_link()),
@@ -155,7 +155,7 @@ fn create_beside(target: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
             _ => name.push(format!(".{process}.{attempt}.part")),
         }
         let path = target.with_file_name(name);
-        // `create_new` neither follows links nor opens what exists.
+        // `create_new` neither follows links nor opens existing files.
         match File::options().read(true).write(true).create_new(true).mode(mode).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             opened => return opened.map(|file| (file, path)),
@@ -207,7 +207,8 @@ pub fn write_named(
 /// Opens a file to be extended, or creates it. For files in directories that this program made.
 ///
 /// # Errors
-/// Those of the system; [`io::ErrorKind::InvalidInput`] for links, files with several names, and what is not regular.
+/// Those of the system; [`io::ErrorKind::InvalidInput`] for links, files with several names, and other files
+/// that are not regular.
 pub fn append_regular(path: &Path) -> io::Result<File> {
     open_single(OpenOptions::new().append(true).create(true), path)
 }
@@ -215,7 +216,7 @@ pub fn append_regular(path: &Path) -> io::Result<File> {
 /// Opens a file that exists to be written over, in place. For small parts of files of this program.
 ///
 /// # Errors
-/// Those of [`append_regular`]; [`io::ErrorKind::NotFound`] where there is none.
+/// Those of [`append_regular`]; [`io::ErrorKind::NotFound`] if there is none.
 pub fn overwrite_regular(path: &Path) -> io::Result<File> {
     open_single(OpenOptions::new().read(true).write(true), path)
 }
@@ -246,7 +247,7 @@ pub fn file_without_name(target: &Path) -> io::Result<File> {
 /// Removes a regular file, whatever its other names; anything else stays.
 pub fn remove_regular(path: &Path) {
     if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
-        // What stays is reported when it is written.
+        // A remaining file is reported when it is written.
         let _ = fs::remove_file(path);
     }
 }
@@ -255,7 +256,7 @@ pub fn remove_regular(path: &Path) {
 /// itself, which the user named, may be one. Returns the directory's path.
 ///
 /// # Errors
-/// Those of the system; [`io::ErrorKind::InvalidInput`] where a link or a file is in the way.
+/// Those of the system; [`io::ErrorKind::InvalidInput`] if a link or a file is in the way.
 pub fn create_directory_below(root: &Path, below: impl AsRef<Path>) -> io::Result<PathBuf> {
     fs::create_dir_all(root)?;
     let mut directory = root.to_owned();
