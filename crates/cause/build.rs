@@ -23,24 +23,24 @@ struct Name {
     meaning: String,
     computed: Option<String>,
     helps: Option<String>,
-    /// Of causes: what is blamed, in words.
+    /// For causes: the blamed code, in words.
     blames: Option<String>,
-    /// Of causes: what others call it.
+    /// For causes: names in publications and other tools.
     published: Option<String>,
-    /// Of states: the cause that they count as.
+    /// For states: the cause that they count as.
     cause: Option<String>,
-    /// Of states: how they count in an efficiency.
+    /// For states: their group in an efficiency.
     group: Option<String>,
-    /// Of states: colours on a light and on a dark page.
+    /// For states: colours on a light and on a dark page.
     light: Option<String>,
     dark: Option<String>,
-    /// Of groups: the character of a timeline in a terminal.
+    /// For groups: the character of a timeline in a terminal.
     glyph: Option<char>,
-    /// Of groups: the number of its colour there, 0 to 15; none is the terminal's own.
+    /// For groups: the number of its terminal colour, 0 to 15; none is the terminal's own.
     ansi: Option<u8>,
     #[serde(default)]
     advice: BTreeMap<String, String>,
-    /// Another name, whose advice holds for this one too.
+    /// Another name with advice that applies to this one too.
     advice_of: Option<String>,
 }
 
@@ -116,7 +116,7 @@ fn main() {
     pub const fn cause(self) -> Cause {{ match self {{ {} }} }}
     /// How it counts in an efficiency.
     pub const fn group(self) -> Group {{ match self {{ {} }} }}
-    /// Colours on a light and on a dark page; none where a thread is not there.
+    /// Colours on a light and on a dark page; `None` for absent threads.
     pub const fn colours(self) -> Option<[&'static str; 2]> {{ match self {{ {} }} }}
 }}\n",
         causes.collect::<String>(),
@@ -197,7 +197,7 @@ pub fn named(name: &str) -> Option<{kind}> {{ {kind}::ALL.into_iter().find(|row|
     );
 }
 
-/// The advice of a cause, else of what is blamed, with this name.
+/// The advice of the cause, else of the blamed code, with this name.
 fn advice_of<'a>(vocabulary: &'a Vocabulary, name: &str) -> &'a BTreeMap<String, String> {
     let found = vocabulary
         .cause

@@ -1,9 +1,9 @@
 //! The vocabulary of lost time, from `causes.toml`.
 //!
-//! Every worker-nanosecond has one [`Cause`], a node of a tree of two levels. A source that cannot tell the causes of a category
-//! apart uses the category, so sums of a category are comparable over sources of any depth: a profile, the states of a trace, the
-//! task graph. What time is charged to is a second dimension, [`Blamed`]. A [`State`] is a runtime's own word for what a thread
-//! does; each counts as one cause, and is in one [`Group`].
+//! Every worker-nanosecond has one [`Cause`], a node of a tree of two levels. A source without the causes of
+//! a category uses the category, so sums of a category are comparable over sources of any depth: a profile,
+//! the states of a trace, the task graph. The blamed code is a second dimension, [`Blamed`]. A [`State`] is a
+//! runtime's own word for the activity of a thread; each counts as one cause, and is in one [`Group`].
 #![forbid(unsafe_code)]
 
 /// A name's texts.
@@ -13,28 +13,28 @@ pub struct Text {
     pub name: &'static str,
     /// The words in text.
     pub label: &'static str,
-    /// What it means.
+    /// The meaning.
     pub meaning: &'static str,
     /// How it is computed; may be empty.
     pub computed: &'static str,
-    /// What usually helps; may be empty.
+    /// The usual remedy; may be empty.
     pub helps: &'static str,
-    /// Of causes, what they are charged to, in words.
+    /// For causes, the blamed code, in words.
     pub blames: &'static str,
-    /// Of causes, what publications and other tools call them.
+    /// For causes, names in publications and other tools.
     pub published: &'static str,
-    /// What helps in the words of runtimes.
+    /// Remedies in the words of runtimes.
     pub advice: &'static [(&'static [Runtime], &'static str)],
 }
 
 impl Text {
-    /// What helps in the words of a runtime.
+    /// The remedy in the words of a runtime.
     pub fn advice_for(&self, runtime: Runtime) -> Option<&'static str> {
         self.advice.iter().find(|(runtimes, _)| runtimes.contains(&runtime)).map(|(_, text)| *text)
     }
 }
 
-/// A runtime, or what else a program has its parallelism from.
+/// A runtime, or another source of a program's parallelism.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Runtime {
     /// OpenMP with its own threads.
@@ -77,7 +77,7 @@ impl Runtime {
 include!(concat!(env!("OUT_DIR"), "/names.rs"));
 
 impl Cause {
-    /// The category that it is in, or itself where it is one.
+    /// The category that contains it, or itself if it is one.
     pub const fn category(self) -> Cause {
         CATEGORIES[self as usize]
     }
@@ -88,7 +88,8 @@ impl Cause {
     }
 }
 
-/// The texts that decide what helps against a loss: those of its pattern, of waiting those of what is blamed, else those of its cause.
+/// The texts that determine the remedy for a loss: those of its pattern; for waiting those of the blamed
+/// code; otherwise those of its cause.
 pub const fn deciding(pattern: Option<Pattern>, cause: Cause, blamed: Blamed) -> &'static Text {
     match pattern {
         Some(pattern) => pattern.text(),
