@@ -19,7 +19,7 @@
 pub const FILE: &str = "alive.tail";
 /// Length of the page.
 pub const BYTES: usize = 4096;
-/// Offset and value of the word that tells the page from others.
+/// Offset and value of the word that identifies the page.
 pub const MARK: (u64, u64) = (64, u64::from_le_bytes(*b"tskalive"));
 /// Offset of the time.
 pub const UNTIL_OFFSET: u64 = 72;

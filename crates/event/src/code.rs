@@ -21,7 +21,7 @@ impl Code {
     }
 }
 
-/// Prints the three characters; bytes that are no printable ASCII appear as `\xNN`.
+/// Prints the three characters; bytes that are not printable ASCII appear as `\xNN`.
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for byte in self.0 {

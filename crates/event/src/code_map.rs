@@ -5,7 +5,7 @@ const SLOTS: usize = 2048;
 /// No code has so many bits.
 const EMPTY: u32 = u32::MAX;
 
-/// What is known of some codes: asked for every event.
+/// Values of some codes, looked up for every event.
 #[derive(Clone, Debug)]
 pub struct CodeMap<T> {
     /// A code lies in the slot that its number hashes to, or in the first free one after it.
@@ -54,7 +54,7 @@ impl<T: Copy> CodeMap<T> {
     }
 }
 
-/// Where a code is looked for.
+/// The slots that may hold a code.
 #[inline(always)]
 fn slots_of(number: u32) -> impl Iterator<Item = usize> {
     // Fibonacci hashing.

@@ -27,7 +27,7 @@ pub enum PayloadError {
     NotTerminated,
 }
 
-/// The fields of a payload, in order; the last one as often as there is room, where it repeats. After an error all
+/// The fields of a payload, in order; a repeating last field as often as there is room. After an error all
 /// fields are missing.
 pub struct Fields<'a> {
     spec: &'static EventSpec,
@@ -111,8 +111,8 @@ impl EventSpec {
         self.jumbo && self.fields.last().is_some_and(|field| field.ty == FieldType::I64)
     }
 
-    /// What happened, as a sentence without subject and period: the declared meaning with the values
-    /// of fields in their places.
+    /// A sentence about the event, without subject and period: the declared meaning with the values of fields
+    /// in their places.
     pub fn sentence<'a>(&'static self, payload: &'a [u8]) -> Sentence<'a> {
         Sentence { spec: self, payload }
     }
@@ -149,7 +149,7 @@ impl fmt::Display for Sentence<'_> {
     }
 }
 
-/// Bytes of a text that are no UTF-8 appear as `\xNN`: two texts that differ do so as they are shown, too.
+/// Invalid UTF-8 in a text appears as `\xNN`, so different texts are displayed differently.
 impl fmt::Display for FieldValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -14,9 +14,9 @@
 //! jumbo    payload = u32 N, then N bytes of data: 16 + N bytes in all
 //! ```
 //!
-//! While a stream is being written, its end lies in a tail file ([`crate::tail`]), which is zero where
-//! nothing was written yet: the first zero model letter at an event border ends the stream; non-zero
-//! bytes after it are one torn event.
+//! While a stream is being written, its end is in a tail file ([`crate::tail`]), zero-filled past the last
+//! event: the first zero model letter at an event border ends the stream; non-zero bytes after it are one
+//! torn event.
 
 use crate::Code;
 

@@ -1,4 +1,4 @@
-//! What can happen in a traced program: event codes, their fields, meanings and effects.
+//! Events of a traced program: codes, fields, meanings and effects.
 //!
 //! Every event of every model is declared exactly once, in [`models`]. Recorders take codes from
 //! there by name, readers take field types, sentences and effects. Codes are spelt nowhere else.

@@ -23,7 +23,7 @@ pub enum FieldType {
 }
 
 impl FieldType {
-    /// Size in bytes where it is fixed.
+    /// Size in bytes, if it is fixed.
     pub const fn size(self) -> Option<usize> {
         match self {
             FieldType::U8 => Some(1),
@@ -33,7 +33,7 @@ impl FieldType {
         }
     }
 
-    /// The numbers that it holds, where it holds some.
+    /// The range of numbers that it holds, if it holds numbers.
     pub const fn numbers(self) -> Option<RangeInclusive<i128>> {
         Some(match self {
             FieldType::U8 => 0..=u8::MAX as i128,
@@ -55,8 +55,8 @@ pub struct Field {
     pub ty: FieldType,
 }
 
-/// The fields that are points in time or durations in nanoseconds, in some event at least, and what users count (`value`),
-/// which may be some.
+/// Fields that are times or durations in nanoseconds in at least one event, and users' values (`value`),
+/// which may be either.
 pub(crate) const NANOS: [&str; 18] = [
     "age",
     "append",
@@ -85,7 +85,7 @@ impl Field {
     }
 }
 
-/// What a thread holds one value, or a stack of values, of per model.
+/// A value, or a stack of values, that a thread has per model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
     /// The part of the runtime that the thread is in; a stack.
@@ -98,7 +98,7 @@ pub enum Channel {
     Function,
 }
 
-/// What an event does to its thread.
+/// Effect of an event on its thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Effect {
     /// Pushes a value with its label.
@@ -109,7 +109,7 @@ pub enum Effect {
     Set(Channel, i64, &'static str),
     /// Changes nothing.
     Ignore,
-    /// What it does is written as code in the model.
+    /// The effect is written as code in the model.
     Rule,
 }
 
@@ -124,9 +124,9 @@ pub struct EventSpec {
     pub jumbo: bool,
     /// Payload fields in order.
     pub fields: &'static [Field],
-    /// What it does to the thread that emitted it.
+    /// Effect on the thread that emitted it.
     pub effect: Effect,
-    /// A sentence whose subject is the thread; `{field}` stands for a value.
+    /// A sentence with the thread as its subject; `{field}` stands for a value.
     pub meaning: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Where the end of an unfinished stream lies.
+//! The end of an unfinished stream.
 //!
 //! While a stream `NAME.obs` is being written, its newest events are in `NAME.tail`, a small file
 //! that the program has mapped. Its first page holds the words below; four pairs of regions follow,
@@ -21,30 +21,30 @@
 //!              parts    = of each region: start and end, as offsets of the stream, of what it held
 //! ```
 //!
-//! **Who stores.** On an ordinary file system the thread stores what it seals, at once. Where writing
-//! may stall, another process (`taskscope record`, the *drainer*) does:
+//! **Storing.** On an ordinary file system the thread stores a sealed region at once. If writing may stall,
+//! another process (`taskscope record`, the *drainer*) does:
 //!
-//! 1. The thread seals a region (its part, then the header) and goes on in a region whose part is
-//!    stored, which it clears first. Only when there is none, it stores the oldest itself.
-//! 2. The drainer copies the region whose part starts at `stored`, and looks at `stored` again: if it
-//!    is as before, the region was not used anew. Then it writes the copy at its offset of `NAME.obs`,
-//!    and only then moves `stored` to the part's end, by compare and exchange.
+//! 1. The thread seals a region (its part, then the header) and continues in a region with a stored part,
+//!    which it clears first. If there is none, it stores the oldest itself.
+//! 2. The drainer copies the region whose part starts at `stored`, and reads `stored` again: if it is
+//!    unchanged, the region was not reused. Then it writes the copy at its offset of `NAME.obs`, and only
+//!    then moves `stored` to the part's end, by compare and exchange.
 //!
 //! So at every moment: `NAME.obs` is complete up to `stored`; `stored` only grows; the parts of the
 //! regions join `stored` and `base` without a gap. Thread and drainer may store the same part both,
 //! since they write the same bytes to the same place. A part that is to be changed later (a count of
 //! losses) is not left to a drainer: the thread zeroes `drainer` before it seals it.
 //!
-//! **Signal handlers.** What a signal handler emits while it interrupts the recorder goes to the side
-//! area, and is copied into the stream as soon as the interrupted event is complete: events, of which
-//! the first zero model byte ends them. While they are copied, `target` is the stream's offset at
-//! which their copy starts; the copy's first event is committed last. So a reader that finds an event
-//! at `target` ignores the side area, and else appends its events to the stream.
+//! **Signal handlers.** Events of a signal handler that interrupts the recorder go to the side area, and are
+//! copied into the stream as soon as the interrupted event is complete; the first zero model byte ends them.
+//! While they are copied, `target` is the stream's offset at which their copy starts; the copy's first event
+//! is committed last. So a reader that finds an event at `target` ignores the side area, and otherwise
+//! appends its events to the stream.
 //!
-//! **A reader** of an unfinished stream takes `NAME.obs` up to `stored`, then the sealed regions'
-//! parts from there to `base`, then the active region up to the first event whose model byte is zero.
-//! Where no parts lead from `stored` to `base`, `NAME.obs` is complete up to `base`. Without a tail file
-//! `NAME.obs` is the whole stream. A finished stream has none.
+//! **A reader** of an unfinished stream takes `NAME.obs` up to `stored`, then the sealed regions' parts from
+//! there to `base`, then the active region up to the first event with a zero model byte. If no parts lead
+//! from `stored` to `base`, `NAME.obs` is complete up to `base`. Without a tail file `NAME.obs` is the whole
+//! stream. A finished stream has none.
 
 /// File offset of the first region.
 pub const FIRST_REGION_OFFSET: u64 = 4096;
@@ -54,17 +54,17 @@ pub const PAIR_REGION_BYTES: [u64; 4] = [8 << 10, 64 << 10, 256 << 10, 4 << 20];
 /// Regions in all.
 pub const REGIONS: usize = 2 * PAIR_REGION_BYTES.len();
 
-/// Offset of the word that says up to where the stream file is complete.
+/// Offset of `stored`, the length of the complete part of the stream file.
 pub const STORED_OFFSET: u64 = 8;
 /// Offset of the word that says which process stores sealed regions.
 pub const DRAINER_OFFSET: u64 = 16;
-/// Offset of four words that tell the stream file from others of its name.
+/// Offset of four words that identify the stream file among others of its name.
 pub const IDENTITY_OFFSET: u64 = 24;
 /// Offset of the regions' parts: start and end of each.
 pub const PARTS_OFFSET: u64 = 64;
 /// The stream file's absolute path, ended by a zero byte.
 pub const PATH: Region = Region { offset: 192, bytes: 1848 };
-/// Offset of the word that says where in the stream the side events are being copied to; 0: nowhere.
+/// Offset of the stream offset that the side events are being copied to; 0: none.
 pub const SIDE_TARGET_OFFSET: u64 = 2040;
 /// The side area.
 pub const SIDE: Region = Region { offset: 2048, bytes: 2048 };
@@ -112,8 +112,8 @@ pub fn active(tail: &[u8]) -> Option<(u64, &[u8])> {
     Some((header >> 3, &tail[offset..end]))
 }
 
-/// From the content of a tail file: the offset up to which the stream file is complete, and what the
-/// sealed regions add, in order; empty ones stand for nothing. The active region follows.
+/// Parses a tail file: the length of the complete part of the stream file, and the sealed regions' parts, in
+/// order; unused ones are empty. The active region follows.
 pub fn sealed(tail: &[u8]) -> (u64, [&[u8]; REGIONS]) {
     let mut parts = [&[][..]; REGIONS];
     let Some(base) = word(tail, 0).map(|header| header >> 3) else { return (0, parts) };
@@ -131,7 +131,7 @@ pub fn sealed(tail: &[u8]) -> (u64, [&[u8]; REGIONS]) {
     if at == base { (stored, parts) } else { (base, [&[][..]; REGIONS]) }
 }
 
-/// What region `number` holds, if it starts at `at` in the stream, and where it ends.
+/// The content of region `number`, if it starts at `at` in the stream, and its end.
 fn part_from(tail: &[u8], number: u8, at: u64) -> Option<(&[u8], u64)> {
     let words = PARTS_OFFSET + 16 * u64::from(number);
     let (start, end) = (word(tail, words)?, word(tail, words + 8)?);
@@ -145,8 +145,8 @@ fn word(tail: &[u8], offset: u64) -> Option<u64> {
     tail.get(offset as usize..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// From the content of a tail file: the stream's offset that the side events are being copied to (0:
-/// nowhere), and the side area's bytes, empty where there is none.
+/// Parses a tail file: the stream's offset that the side events are being copied to (0: none), and the side
+/// area's bytes, empty if there is none.
 pub fn side(tail: &[u8]) -> (u64, &[u8]) {
     let area = tail.get(SIDE.offset as usize..(SIDE.offset + SIDE.bytes) as usize).unwrap_or(&[]);
     (word(tail, SIDE_TARGET_OFFSET).unwrap_or(0), area)

@@ -1,11 +1,11 @@
 //! Operations of device queues, and calls of the host that concern them.
 //!
 //! A queue is a location of its own, a directory with `taskscope.json` (kind `device-queue`) and no
-//! `stream.json`. Its operations stand in the order of their release: by sequence on an in-order
-//! queue, by start on an out-of-order one. `start`, `end` and `submit` are in the device's clock as
-//! they came; the map to the host's clock is in `taskscope.json`. An event's clock is the start on the
-//! host's clock, raised to the event before it where stamps go back. `append` and the times of calls
-//! are on the host's clock. Zero stands for a time that is not known.
+//! `stream.json`. Its operations are in the order of their release: by sequence on an in-order queue, by
+//! start on an out-of-order one. `start`, `end` and `submit` are in the device's clock, unchanged; the map to
+//! the host's clock is in `taskscope.json`. An event's clock is the start on the host's clock, raised to the
+//! previous event's if stamps go back. `append` and the times of calls are on the host's clock. Zero means an
+//! unknown time.
 //!
 //! A thread's calls stand in a location of kind `device-calls`.
 
@@ -21,7 +21,7 @@ pub const NO_LANE: u32 = u32::MAX;
 
 /// `kind` of an operation or call.
 pub mod kind {
-    /// Not told.
+    /// Unknown.
     pub const OTHER: u32 = 0;
     /// Code on the device.
     pub const KERNEL: u32 = 1;
@@ -29,7 +29,7 @@ pub mod kind {
     pub const COPY_IN: u32 = 2;
     /// From the device to the host.
     pub const COPY_OUT: u32 = 3;
-    /// Within the device, between devices, or a copy whose direction was not told.
+    /// Within the device, between devices, or a copy of unknown direction.
     pub const COPY: u32 = 4;
     /// Filling memory with a value.
     pub const FILL: u32 = 5;
@@ -83,11 +83,11 @@ pub mod anomaly {
     ];
 }
 
-/// Control characters that may separate the values of [`COLUMNS`], where one has a tab itself.
+/// Control characters that may separate the values of [`COLUMNS`], if one contains a tab.
 pub const SEPARATORS: core::ops::Range<char> = '\u{1}'..'\t';
 
-/// Imported values of a record, from [`COLUMNS`]: there are tabs between them or, where one has a tab itself, the
-/// text begins with the one of [`SEPARATORS`] that is between them.
+/// Imported values of a record, from [`COLUMNS`]: separated by tabs or, if a value contains a tab, by the one
+/// of [`SEPARATORS`] that begins the text.
 pub fn split_values(joined: &str) -> impl Iterator<Item = &str> {
     match joined.chars().next().filter(|first| SEPARATORS.contains(first)) {
         Some(separator) => joined[1..].split(separator),

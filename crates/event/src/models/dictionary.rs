@@ -1,4 +1,4 @@
-//! Dictionary events: what the small numbers in other events stand for.
+//! Dictionary events: meanings of the small numbers in other events.
 //!
 //! Ids are per process. A thread writes an entry into its own `taskscope.obs` before any event of
 //! its own that uses it; entries of all threads of a process form one dictionary, so a reader

@@ -1,10 +1,10 @@
-//! Facts of a task graph: workers of several nodes, tasks with what they read, data with its copies,
+//! Facts of a task graph: workers of several nodes, tasks with the data that they read, data with its copies,
 //! runtime sections. For imports and for runtimes that know their graph.
 //!
-//! Ids of workers, nodes, tasks and data are 64 bits wide and unique in the trace, so that facts may
-//! stand in any location; the events of a worker ([`WORKER_BEGIN`] to [`ACTIVITY_HOLDER`]) stand in the
-//! worker's own. A reader collects all facts before it resolves any id. `u64::MAX` stands for "none".
-//! An event's clock is the time of the fact; where it has none, it is the time when the fact was first used.
+//! Ids of workers, nodes, tasks and data are 64 bits wide and unique in the trace, so facts may be in any
+//! location; the events of a worker ([`WORKER_BEGIN`] to [`ACTIVITY_HOLDER`]) are in the worker's own. A
+//! reader collects all facts before it resolves any id. `u64::MAX` stands for "none". An event's clock is the
+//! time of the fact, or of its first use if that is unknown.
 
 use super::prelude::*;
 
@@ -13,7 +13,7 @@ pub const LETTER: u8 = b'G';
 /// The model version that these events belong to.
 pub const VERSION: &str = "1.0.0";
 
-/// Stands for "none" where an id is expected.
+/// Stands for "none" in place of an id.
 pub const NO_ID: u64 = u64::MAX;
 
 /// `kind` of an activity.
@@ -28,7 +28,7 @@ pub mod activity {
     pub const OFF_CPU: u32 = 4;
     /// In a communication call, waiting for another process; the name has both.
     pub const PEER_WAIT: u32 = 5;
-    /// Waiting for an operation of a device; the name is what ran there.
+    /// Waiting for an operation of a device; the name is the operation's.
     pub const DEVICE: u32 = 6;
     /// Starting or ending a library of the job; the name is the call's.
     pub const START: u32 = 7;

@@ -1,13 +1,13 @@
-//! What an instrumented runtime or program tells of itself: keys, states, bursts, points, messages,
-//! and tasks that move between threads with all of it.
+//! Events of an instrumented runtime or program: keys, states, bursts, points, messages, and tasks that move
+//! between threads with all of it.
 //!
-//! Raw: a push, a pop, a switch, as they happened. Nothing is told again when a task changes its thread;
-//! `taskscope-context` derives that on reading. Numbers of keys, states, domains, kinds and tasks are per
-//! process; entries of the dictionary (`IK*`) may stand in any thread's stream and belong together by their
-//! names, over processes too. Times of a process's threads agree to some hundred nanoseconds, so an
-//! entry may come shortly after its first use.
+//! Raw events: pushes, pops and switches, as they happened. Nothing is re-emitted when a task changes its
+//! thread; `taskscope-context` derives that on reading. Numbers of keys, states, domains, kinds and tasks are
+//! per process; entries of the dictionary (`IK*`) may be in any thread's stream and are merged by name, over
+//! processes too. Times of a process's threads agree to some hundred nanoseconds, so an entry may come
+//! shortly after its first use.
 //!
-//! An event belongs to the task that is on the thread, or to the thread itself where none is.
+//! An event belongs to the task that is on the thread, or to the thread itself without a task.
 
 use super::prelude::*;
 
@@ -37,7 +37,7 @@ pub mod level {
     pub const USER: u32 = 2;
     /// For its developers.
     pub const DEVELOPER: u32 = 3;
-    /// The choice where nothing is said.
+    /// The default level.
     pub const DEFAULT: u32 = 4;
     /// Costly, or seldom wanted.
     pub const ADVANCED: u32 = 5;
@@ -45,7 +45,7 @@ pub mod level {
     pub const ALL: u32 = 6;
     /// Off, unless enabled by name.
     pub const DISABLED: u32 = 7;
-    /// The words for the choices, by number; empty where none may be chosen.
+    /// The levels' names, by number; empty for numbers that cannot be chosen.
     pub const WORDS: [&str; 8] = ["", "none", "user", "developer", "default", "advanced", "all", ""];
 }
 
@@ -65,7 +65,7 @@ pub mod class {
     pub const LOCK: u32 = 5;
     /// Moving data, or waiting for it.
     pub const COMMUNICATION: u32 = 6;
-    /// Nothing to do.
+    /// No work available.
     pub const IDLE: u32 = 7;
     /// Stopped on purpose.
     pub const STOPPED: u32 = 8;
@@ -81,7 +81,7 @@ pub mod problem {
     pub const UNKNOWN_NAME: u32 = 1;
     /// A name was registered again with another meaning; the first one stays.
     pub const REGISTERED_TWICE: u32 = 2;
-    /// There is no number left for a new name.
+    /// The numbers for new names are used up.
     pub const TOO_MANY_NAMES: u32 = 3;
     /// The dictionary was locked, by a signal handler's victim or a forked parent.
     pub const DICTIONARY_BUSY: u32 = 4;
@@ -93,7 +93,7 @@ pub mod problem {
     pub const TOO_LONG: u32 = 7;
 }
 
-/// Nanos++'s states by their numbers, with what they count as.
+/// Nanos++'s states by number, with their classes.
 pub const STATES: [(&str, u32); 21] = [
     ("NOT CREATED", class::IDLE),
     ("NOT RUNNING", class::IDLE),

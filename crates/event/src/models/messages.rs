@@ -1,15 +1,15 @@
 //! Messages and collective operations of MPI, for which ovni's `mpi` model has no events.
 //!
-//! Ranks are those of the job (of `MPI_COMM_WORLD`), whatever communicator was used. `comm` is a
-//! number of the process, which [`COMMUNICATOR`] connects to the number that all its members know; windows and files,
-//! opened by the members of a communicator, have such numbers too.
-//! `post` numbers what a process sends and asks to receive, in the order in which it did: MPI
-//! matches messages of one communicator, sender, receiver and tag in that order, so that a reader
-//! can pair each [`SEND`] with its [`RECEIVED`], wildcards and completions in any order included.
-//! A call that may block records at its begin what it waits for ([`AWAITS`], [`AWAITS_SENT`], [`AWAITS_OPERATION`]), so that
-//! a call that never ends names its partner; rank [`NO_RANK`] and tag [`ANY_TAG`] are wildcards there.
+//! Ranks are those of the job (of `MPI_COMM_WORLD`), for any communicator. `comm` is a number of the process,
+//! which [`COMMUNICATOR`] connects to the number that all its members know; windows and files, opened by the
+//! members of a communicator, have such numbers too. `post` numbers a process's sends and receive requests in
+//! program order: MPI matches messages of one communicator, sender, receiver and tag in that order, so a
+//! reader can pair each [`SEND`] with its [`RECEIVED`], including wildcards and completions in any order. A
+//! call that may block records at its begin the awaited message ([`AWAITS`], [`AWAITS_SENT`],
+//! [`AWAITS_OPERATION`]), so a call that never ends names its partner; rank [`NO_RANK`] and tag [`ANY_TAG`]
+//! are wildcards there.
 //!
-//! All but [`CALL_SITE`] lie between the begin and the end of the call that they tell of.
+//! All but [`CALL_SITE`] are between the begin and the end of the call that they describe.
 
 use super::prelude::*;
 

@@ -24,7 +24,7 @@ pub mod system;
 pub mod tampi;
 pub mod wait;
 
-/// What every table needs.
+/// Imports of every table.
 mod prelude {
     pub(super) use crate::spec::Effect::*;
     #[allow(unused_imports, reason = "some tables have rules only")]
@@ -65,7 +65,7 @@ pub static MODELS: &[ModelSpec] = &[
     model!(messages, "taskscope-messages", true),
 ];
 
-/// The model whose codes start with `letter`.
+/// The model with codes that start with `letter`.
 pub fn model_of(letter: u8) -> Option<&'static ModelSpec> {
     MODELS.iter().find(|model| model.letter == letter)
 }

@@ -1,5 +1,5 @@
-//! What OMPT reports beyond ovni's `openmp` model: regions and teams, dependences, suspended and
-//! cancelled tasks, chunks.
+//! OMPT's events beyond ovni's `openmp` model: regions and teams, dependences, suspended and cancelled tasks,
+//! chunks.
 //!
 //! Region and task ids are per process and 32 bits wide. Flags, kinds and states are OMPT's numbers
 //! (OpenMP 5.2, section 19.4.4).

@@ -1,4 +1,4 @@
-//! What the recorder says about itself: losses and switches.
+//! Events about the recorder: losses and switches.
 
 use super::prelude::*;
 
@@ -18,9 +18,9 @@ pub mod loss {
 }
 
 events! {
-    // Where the reason is a lack of room, all that begins later is lost; else what was lost came before.
+    // If the reason is a lack of room, all later begins are lost; otherwise the lost events came before.
     LOST = b"RLo" plain (events: u64, reason: u32) Rule, "lost {events} events, reason {reason}";
-    // Until all that was open in the pause, and is not shown, is over, too.
+    // Until all sections that were opened in the pause, and are not shown, have closed, too.
     PAUSE_BEGIN = b"RPb" plain () Rule, "is not recorded from now on, as recording is paused";
     PAUSE_END = b"RPe" plain () Rule, "is recorded again";
 }

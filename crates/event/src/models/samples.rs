@@ -1,11 +1,11 @@
 //! Samples of call stacks, and the creation paths of regions and tasks that join the stacks of
 //! several threads to one path as its user wrote it.
 //!
-//! `SAMPLE` events lie in `samples.obs` beside a thread's other streams: they are written by a signal
-//! handler, which never writes a stream that normal code writes. All other events of this model lie
-//! in `taskscope.obs`. The modules that the addresses belong to are `dictionary::MODULE` events of
-//! any thread of the process; where two of them overlap, the later one holds from its time on. The
-//! member `taskscope.sampling` of `stream.json` gives `clock` (`wall` or `cpu`) and `period_ns`.
+//! `SAMPLE` events are in `samples.obs` beside a thread's other streams: they are written by a signal
+//! handler, which never writes a stream that normal code writes. All other events of this model are in
+//! `taskscope.obs`. The modules of the addresses are `dictionary::MODULE` events of any thread of the
+//! process; if two of them overlap, the later one applies from its time on. The member `taskscope.sampling`
+//! of `stream.json` gives `clock` (`wall` or `cpu`) and `period_ns`.
 //!
 //! # The stack of a sample
 //!
@@ -18,11 +18,11 @@
 //!           4   4  u32 region, or 0 outside any
 //!           8   4  u32 explicit task, or 0 in an implicit or initial one
 //! ```
-//! Level 0 is the task that runs, level 1 the one that lies beneath it on the same stack, and so on
-//! (OpenMP 5.2, section 19.4.4.29). Frames that belong to no level are the runtime's, with whatever it
-//! calls: a function of the C library belongs to who called it. So `first` of level 0 is the number
-//! of frames by which the sample was taken inside the runtime, and is not 0 exactly if
-//! [`flag::IN_RUNTIME`] is set. Outside OpenMP there is one level, of all frames.
+//! Level 0 is the running task, level 1 the one beneath it on the same stack, and so on (OpenMP 5.2, section
+//! 19.4.4.29). Frames that belong to no level are the runtime's, with its callees: a function of the C
+//! library belongs to its caller. So `first` of level 0 is the number of frames by which the sample was taken
+//! inside the runtime, and is not 0 exactly if [`flag::IN_RUNTIME`] is set. Outside OpenMP there is one
+//! level, of all frames.
 //!
 //! # Stitching
 //!
@@ -31,21 +31,21 @@
 //! of the task which created it, up to an initial task. `level 0 ▸ level 1 ▸ …` is the execution path
 //! instead.
 //!
-//! A path (`PATH`) is what lies on the creator's stack between the creation and the start of the task
-//! which creates, innermost first, all return addresses, all user code. Paths are numbered per
-//! process; one is defined before any thread names it.
+//! A path (`PATH`) is the part of the creator's stack between the creation and the start of the creating
+//! task, innermost first, all return addresses, all user code. Paths are numbered per process; one is defined
+//! before any thread names it.
 //!
-//! - `TASK_PATH` comes right after the creation for which it is told, and is sticky: it holds for the
-//!   task of that type which the same thread has created last, and for all that it creates from
-//!   then on, until the next one for the type. Without any, the creation path is unknown.
+//! - `TASK_PATH` comes right after the creation that it describes, and is sticky: it holds for the newest
+//!   task of that type created by the same thread, and for all later ones, until the next `TASK_PATH` of the
+//!   type. Without any, the creation path is unknown.
 //! - `REGION_PATH` comes at a region's end, from the thread that forked it, if any sample was taken in
 //!   it by then. A worker's sample says so by a flag, at no cost; the region's master resolves the
 //!   path when its region ends, when its stack is as it was at the fork. For a region that has not
 //!   ended when its process does, level 1 of any sample of its master (index 0) in it is the path.
 //!   `path` 0 is none. A region that is the runtime's own (`omp::RUNTIMES_OWN`) has no path.
-//! - `CALL_PATH` comes before a wait, or a hold of a lock, which is told of with that site, if the path from the call to
-//!   the start of the task has changed since the same thread called there last. It holds for all waits that begin from then
-//!   on, until the next one for the site.
+//! - `CALL_PATH` comes before a recorded wait, or hold of a lock, at that site, if the path from the call to
+//!   the start of the task has changed since the same thread called there last. It holds for all waits that
+//!   begin from then on, until the next one for the site.
 
 use super::prelude::*;
 
@@ -59,7 +59,7 @@ pub const LEVEL_BYTES: usize = 12;
 
 /// Bits of `flags`.
 pub mod flag {
-    /// Taken inside the OpenMP runtime, or in what that had called.
+    /// Taken inside the OpenMP runtime, or in its callees.
     pub const IN_RUNTIME: u32 = 1;
     /// The stack was followed to its root: the thread's first function.
     pub const REACHED_ROOT: u32 = 2;
@@ -76,9 +76,9 @@ pub mod flag {
     pub const AFTER_BLOCKING: u32 = 64;
 }
 
-/// `state` of a sample: what the thread did, by the recorder's own account of the events (runtimes
-/// misreport theirs). The numbers are `ompt_state_t`'s (OpenMP 5.2, section 19.4.4.28), with three of
-/// our own for what that has no number for.
+/// `state` of a sample: the thread's state, by the recorder's own account of the events (runtimes misreport
+/// theirs). The numbers are `ompt_state_t`'s (OpenMP 5.2, section 19.4.4.28), with three of our own for
+/// further states.
 pub mod state {
     /// Code outside any parallel region.
     pub const WORK_SERIAL: u32 = 0x000;

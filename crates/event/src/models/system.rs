@@ -1,10 +1,11 @@
-//! What the operating system did to a process's threads: when they could run and did not, when they were blocked, and on
-//! which CPUs they may run.
+//! The operating system's view of a process's threads: runnable times without a CPU, blocked times, and the
+//! CPUs on which they may run.
 //!
-//! One location a process, kind `os-time`: a directory in that of the process with `taskscope.json`
-//! (`source`: `context-switches`, where each interval is known, or `schedstat`, where sums over short
-//! periods are; `loom`, `pid`) and no `stream.json`. Events are in the order of their clocks. Events about CPUs and stops have their times
-//! (`at`, `start`, `end`, same clock) as fields. In a mask, bit *n* of byte *b* is CPU 8 *b* + *n*.
+//! One location per process, kind `os-time`: a directory in that of the process with `taskscope.json`
+//! (`source`: `context-switches` with each interval, or `schedstat` with sums over short periods; `loom`,
+//! `pid`) and no `stream.json`. Events are in the order of their clocks. Events about CPUs and stops have
+//! their times (`at`, `start`, `end`, same clock) as fields. In a mask, bit *n* of byte *b* is CPU 8 *b* +
+//! *n*.
 
 use super::prelude::*;
 

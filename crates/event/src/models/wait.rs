@@ -1,4 +1,4 @@
-//! Waits with their object and place, and who holds what.
+//! Waits with their object and place, and holders of objects.
 //!
 //! `WAIT_OBJECT` and `WAIT_SITE` describe the wait that the same thread enters with the standard
 //! event of the same clock. They are *sticky*: an entry stands for every later wait of that kind on
@@ -33,7 +33,7 @@ pub mod kind {
     pub const NEST_LOCK: u32 = 8;
     /// For the turn in an ordered construct.
     pub const ORDERED: u32 = 9;
-    /// For an atomic construct, where the runtime reports it.
+    /// For an atomic construct, if the runtime reports it.
     pub const ATOMIC: u32 = 10;
     /// For a device operation.
     pub const TARGET: u32 = 11;
