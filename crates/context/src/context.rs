@@ -5,7 +5,7 @@ use crate::raw::Message;
 use crate::shown::{Behaviour, Shown};
 use std::collections::HashSet;
 
-/// More than this in one context is no program, but a mistake that repeats.
+/// Maximum open sections of one context: more come from a repeated mistake.
 pub(crate) const DEEPEST: usize = 1 << 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct Burst {
     pub value: u64,
 }
 
-/// What others left for a task.
+/// Events that other threads left for a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Deferred {
     Point { key: u32, value: u64 },
@@ -22,7 +22,7 @@ pub(crate) enum Deferred {
     Receive(Message),
 }
 
-/// States are hidden: what is shown meanwhile, and what changed.
+/// Hidden states: the ones shown meanwhile, and the changes.
 #[derive(Clone, Debug, Default)]
 struct Mask {
     /// How often hiding was asked for.
@@ -69,8 +69,8 @@ impl Context {
         self.mask.as_deref().map_or(0, |mask| mask.depth)
     }
 
-    /// The states that were open when they were hidden, or are open where they are not, and how many of those
-    /// have been open ever since.
+    /// The states that were open when they were hidden, or the open ones if they are not, and the number of
+    /// those that have been open ever since.
     pub fn states_when_hidden(&self) -> (&[u32], usize) {
         self.mask.as_deref().map_or((&self.states, self.states.len()), |mask| (&mask.shown, mask.untouched))
     }
@@ -92,7 +92,7 @@ impl Context {
         None
     }
 
-    /// `None` where the state is not open here; else whether something was wrong.
+    /// Closes a state; `None` if it is not open here, else the problem, if any.
     pub fn pop(&mut self, state: u32, behaviour: Behaviour, show: Show) -> Option<Option<Problem>> {
         let row = self.states.iter().rposition(|open| *open == state)?;
         let inner = (self.states.len() - 1 - row) as u32;

@@ -8,7 +8,7 @@ use crate::shown::{Behaviour, Item, Lane, Shown};
 use std::collections::HashMap;
 use taskscope_event::models::instrument::{DOMAIN_TASK, NO_PARTNER};
 
-/// Receives what is shown, and what is wrong.
+/// Receives shown items, and problems.
 pub trait Out {
     /// Items of one lane come in the order of their events.
     fn show(&mut self, item: Item<'_>);
@@ -16,8 +16,8 @@ pub trait Out {
     fn problem(&mut self, _thread: u32, _at: u64, _problem: Problem) {}
 }
 
-/// Contexts looked through for the owner of what a wrong event names, and events for which that is done:
-/// it serves a message, and must not make a damaged trace slow.
+/// Maximum contexts searched for the owner of a wrong event's name, and maximum searches: they serve a
+/// message, and must not make a damaged trace slow.
 const LOOKED_THROUGH: usize = 4096;
 const LOOKS: u32 = 1000;
 
@@ -42,7 +42,7 @@ pub(crate) struct Thread {
 
 pub(crate) enum Frame {
     Task(u64),
-    /// A task that is elsewhere too, by mistake: what is done in it here stays here.
+    /// A task that is also elsewhere, by mistake: its changes here stay here.
     Apart(u64, Box<Context>),
 }
 
@@ -56,7 +56,7 @@ impl Frame {
 
 #[derive(Default)]
 pub(crate) struct Task {
-    /// 0 where nobody created it.
+    /// 0 without a creation event.
     pub kind: u32,
     pub context: Context,
     /// The thread that it is on, innermost or not.
@@ -196,7 +196,7 @@ impl Contexts {
         Some((Lane::Task { process: *process, task: *task }, own_ns))
     }
 
-    /// Changes the current context; what that shows, its thread and its task show.
+    /// Changes the current context; emits the resulting items of its thread and its task.
     fn change<R: Into<Option<Problem>>>(
         &mut self,
         thread: u32,
@@ -266,7 +266,7 @@ impl Contexts {
         }
     }
 
-    /// A task of the thread's process for whose context this holds, the lowest of those looked at.
+    /// A task of the thread's process with a context that satisfies this, the lowest of those searched.
     fn owner(&mut self, thread: u32, holds: impl Fn(&Context) -> bool) -> Option<u64> {
         if self.looks >= LOOKS {
             return None;
@@ -346,7 +346,7 @@ impl Contexts {
                     self.turn(thread, at, None, new, false, out)
                 };
             }
-            // What was taken up on top of it and not put down is put down with it.
+            // Tasks taken up on top of it and not put down are put down with it.
             while self.task_on(thread) != task {
                 let inner = self.task_on(thread);
                 out.problem(thread, at, Problem::NotInnermostTask { task, inner });

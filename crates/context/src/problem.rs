@@ -3,7 +3,7 @@
 use std::fmt;
 use taskscope_event::Counted;
 
-/// An event that does not fit its context, and what was made of it.
+/// An event that does not fit its context, and its interpretation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the texts of `Display` say what the fields are")]
 pub enum Problem {

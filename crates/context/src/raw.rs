@@ -12,7 +12,7 @@ pub struct Message {
     pub partner: u32,
     /// Matches the halves.
     pub id: u64,
-    /// What is sent, as a key; 0 for none.
+    /// The sent value's key; 0 for none.
     pub key: u32,
     /// Its value.
     pub value: u64,
@@ -63,8 +63,8 @@ pub enum Raw<'a> {
 pub struct Short;
 
 impl<'a> Raw<'a> {
-    /// The event with this code and payload (without the size field of jumbo events); `None` where it is
-    /// none of a context: a name, or of another model.
+    /// Decodes the event with this code and payload (without the size field of jumbo events); `None` for
+    /// events without effect on a context: names, and other models.
     ///
     /// # Errors
     /// If the payload is too short.
@@ -205,13 +205,13 @@ mod tests {
             let decoded = Raw::decode(event.code, &[1; 64]).unwrap();
             let names_or_told = i::NAMES.contains(&event.code) || event.code == i::PROBLEM;
             assert_eq!(decoded.is_none(), names_or_told, "{}", event.name);
-            // Fields of fixed size lie where the table says.
+            // Fields of fixed size are at the offsets of the table.
             let bytes: usize = event.fields.iter().filter_map(|field| field.ty.size()).sum();
             if decoded.is_some() && bytes > 0 {
                 assert_eq!(Raw::decode(event.code, &vec![0; bytes - 1]), Err(Short), "{}", event.name);
                 assert!(Raw::decode(event.code, &vec![0; bytes]).is_ok(), "{}", event.name);
             }
-            // What was decoded has the same bytes again.
+            // Encoding a decoded event yields the same bytes.
             if decoded.is_some() {
                 let payload: Vec<u8> = (0..bytes as u8).collect();
                 let raw = Raw::decode(event.code, &payload).unwrap().unwrap();

@@ -1,4 +1,5 @@
-//! The events that bring fresh contexts to where others are, for who cuts a run in its middle, and those that leave all that is open.
+//! Events that bring fresh contexts into the state of others, for cutting a run in its middle, and those that
+//! close all open state.
 //!
 //! ```text
 //!  created      every task that lives, on any thread of its process
@@ -7,7 +8,7 @@
 //!  … the cut …
 //!  closing      puts down what is on a thread, and closes what the thread itself has open
 //! ```
-//! Not restored: which task created another, and what was a mistake (a task on two threads at once).
+//! Not restored: creators of tasks, and mistakes (a task on two threads at once).
 
 use crate::context::{Burst, Context, Deferred};
 use crate::contexts::{Contexts, Frame, Task};
@@ -45,7 +46,7 @@ impl Contexts {
         events
     }
 
-    /// Opens what a thread has open, and takes up the tasks that are on it.
+    /// Opens a thread's open state, and takes up the tasks on it.
     pub fn taken_up(&self, thread: u32) -> Vec<Raw<'static>> {
         let Some(on) = self.threads.get(thread as usize) else { return Vec::new() };
         let mut events = Vec::new();
@@ -61,7 +62,7 @@ impl Contexts {
         events
     }
 
-    /// Puts down the tasks on a thread, and closes what is open on it outside of them.
+    /// Puts down the tasks on a thread, and closes its open state outside of them.
     pub fn closing(&self, thread: u32) -> Vec<Raw<'static>> {
         let Some(on) = self.threads.get(thread as usize) else { return Vec::new() };
         let mut events: Vec<Raw> =

@@ -1,13 +1,13 @@
-//! What a lane shows at a moment, kept up item by item.
+//! The visible state of a lane, updated item by item.
 
 use crate::shown::{Behaviour, Shown};
 
-/// What of a lane can be shown beside the rest of it.
+/// A part of a lane that is shown separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum What {
     /// Its states.
     States,
-    /// What changed while states were hidden.
+    /// Changes while states were hidden.
     Substates,
     /// The bursts of a key.
     Bursts(u32),
@@ -16,7 +16,7 @@ pub enum What {
 /// A number that a lane shows no longer, one that it shows from now on, or both: states, or values of bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Of what.
+    /// The changed part.
     pub what: What,
     /// Shown until now.
     pub ended: Option<u64>,
@@ -24,7 +24,7 @@ pub struct Turn {
     pub began: Option<u64>,
 }
 
-/// What a lane shows: of everything a stack, which is at most one deep where its [`Behaviour`] stacks nothing.
+/// The visible state of a lane: a stack per part, at most one deep if its [`Behaviour`] does not stack.
 #[derive(Clone, Debug)]
 pub struct Showing {
     behaviour: Behaviour,
@@ -37,7 +37,7 @@ impl Showing {
         Showing { behaviour, stacks: Vec::new() }
     }
 
-    /// What is shown of this, the outermost first.
+    /// The stack of this part, the outermost first.
     pub fn of(&self, what: What) -> &[u64] {
         self.stacks.iter().find(|(of, _)| *of == what).map_or(&[], |(_, stack)| stack)
     }
@@ -47,7 +47,7 @@ impl Showing {
         self.stacks.iter().flat_map(|(what, stack)| stack.iter().map(|number| (*what, *number)))
     }
 
-    /// Takes the lane's next step; `None` where it only passes.
+    /// Takes the lane's next step; `None` for a point in time.
     pub fn take(&mut self, shown: &Shown<'_>) -> Option<Turn> {
         match *shown {
             Shown::StateStart(state) => Some(self.begin(What::States, u64::from(state))),
@@ -70,7 +70,7 @@ impl Showing {
             self.stacks.len() - 1
         });
         let stack = &mut self.stacks[row].1;
-        // Without a stack, a begin is also the end of what was shown.
+        // Without a stack, a begin also ends the previous value.
         let ended = if stacked { None } else { stack.pop() };
         stack.push(number);
         Turn { what, ended, began: Some(number) }

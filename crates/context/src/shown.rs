@@ -1,9 +1,9 @@
-//! What a thread or a task shows.
+//! Shown items of a thread or a task.
 
 use crate::raw::{Message, Pairs};
 
-/// What is shown of a context at a switch, and how a pop or close looks: the four variants that Nanos++'s
-/// articles describe, and none.
+/// Items shown for a context at a switch, and the effect of a pop or close: the four variants in Nanos++'s
+/// articles, and none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Behaviour {
     /// The innermost state and, of each key, the newest burst. A pop shows the state below again, a
@@ -15,7 +15,7 @@ pub enum Behaviour {
     StackedBursts,
     /// All states and all bursts.
     Stacked,
-    /// Nothing is shown again at a switch: tasks are taken up and put down with what they have open. For
+    /// No items are re-emitted at a switch: tasks are taken up and put down with their open state. For
     /// receivers that keep contexts themselves.
     Raw,
 }
@@ -55,12 +55,12 @@ impl Behaviour {
     }
 }
 
-/// Whose sequence an item belongs to.
+/// Owner of an item's sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lane {
-    /// Of a thread, by its index.
+    /// A thread, by its index.
     Thread(u32),
-    /// Of a task of a process.
+    /// A task of a process.
     Task {
         /// The process's index.
         process: u32,
@@ -99,16 +99,16 @@ pub enum Shown<'a> {
         kind: u32,
         parent: u64,
     },
-    /// Likewise: it can run.
+    /// The task can run.
     Ready {
         task: u64,
     },
-    /// Likewise: this thread has taken it up.
+    /// This thread has taken the task up.
     Resume {
         task: u64,
         thread: u32,
     },
-    /// Likewise: this thread has put it down, for good or not.
+    /// This thread has put the task down, for good or not.
     Suspend {
         task: u64,
         thread: u32,
@@ -119,14 +119,14 @@ pub enum Shown<'a> {
 /// A step with its place and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
-    /// Whose sequence.
+    /// Sequence of the item.
     pub lane: Lane,
-    /// The thread whose event it was.
+    /// The thread of the event.
     pub thread: u32,
     /// When, as the event said.
     pub at: u64,
     /// On tasks: nanoseconds that it had run by then.
     pub own_ns: u64,
-    /// What.
+    /// The item.
     pub shown: Shown<'a>,
 }

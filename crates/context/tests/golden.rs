@@ -1,7 +1,7 @@
-//! One written scenario in every behaviour: what each thread and each task shows, word for word.
+//! One written scenario in every behaviour: the items of each thread and each task, word for word.
 //!
 //! Task 1 nests states, opens two bursts of one key, and hides its states; task 2 takes its place; task 1
-//! goes on on the other thread, undoes there what it did, and comes back.
+//! resumes on the other thread, undoes its changes there, and returns.
 
 use taskscope_context::{Behaviour, Contexts, Item, Lane, Message, Out, Problem, Raw, Shown};
 
@@ -90,7 +90,7 @@ fn shown(behaviour: Behaviour, lane: Lane) -> Vec<String> {
     text.lines.into_iter().filter(|(of, _)| *of == lane).map(|(_, line)| line).collect()
 }
 
-/// `UPDATE_GOLDEN=1 cargo test -p taskscope-context` writes the files anew; then read what changed.
+/// `UPDATE_GOLDEN=1 cargo test -p taskscope-context` rewrites the files; then review the difference.
 #[test]
 fn every_behaviour_shows_what_is_written() {
     let lanes = [

@@ -1,5 +1,5 @@
-//! Any interleaving of pushes, pops and switches over any tasks and threads: what is shown agrees with a
-//! model that knows nothing of showing.
+//! Any interleaving of pushes, pops and switches over any tasks and threads: the items agree with a model
+//! that has no notion of showing.
 
 use std::collections::BTreeMap;
 use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Showing, Shown, What};
@@ -8,7 +8,7 @@ use taskscope_testkit::dice::Dice;
 const TASKS: u64 = 5;
 const THREADS: u32 = 3;
 
-/// What somebody knows who hears only of what is shown.
+/// State of a receiver that gets only the items.
 #[derive(Default, Clone, PartialEq, Debug)]
 struct Heard {
     states: Vec<u32>,
@@ -20,7 +20,7 @@ struct Listener {
     behaviour: Behaviour,
     threads: BTreeMap<u32, Heard>,
     tasks: BTreeMap<u64, Heard>,
-    /// What the library says that lanes show.
+    /// The lanes' state according to the library.
     showing: BTreeMap<Lane, Showing>,
     problems: u32,
 }
@@ -103,7 +103,7 @@ impl Naive {
     }
 }
 
-/// What a behaviour should show of these stacks.
+/// The expected items of a behaviour for these stacks.
 fn visible(behaviour: Behaviour, states: &[u32], bursts: &[(u32, u64)]) -> Open {
     let (mut states, mut bursts) = (states.to_vec(), bursts.to_vec());
     if matches!(behaviour, Behaviour::Plain | Behaviour::StackedBursts) {
@@ -204,7 +204,7 @@ fn what_is_shown_is_what_is_open() {
                 assert_eq!(heard.running, naive.frames.values().any(|on| on.last() == Some(&task)));
             }
         }
-        // Closing an older burst of a key is the only thing that a correct program is told of.
+        // Closing an older burst of a key is the only problem of a correct program.
         assert_eq!(out.problems, crossed, "seed {seed}");
     }
 }

@@ -1,5 +1,5 @@
-//! A run that is cut in its middle goes on as the whole does: contexts that heard only the events that restore what was
-//! open show afterwards what those show that heard everything.
+//! A run that is cut in its middle continues as the whole does: contexts that received only the restoring
+//! events show the same afterwards as those that received all.
 
 use taskscope_context::{Behaviour, Contexts, Item, Out, Problem, Raw};
 use taskscope_testkit::dice::Dice;
@@ -103,7 +103,7 @@ fn what_is_restored_goes_on_as_the_whole() {
         (0..THREADS).for_each(|thread| tell(thread, whole.taken_up(thread)));
         assert!(!wrong.0.iter().any(|line| line.contains(" at ")), "seed {seed}: {:?}", wrong.0);
 
-        // The same steps for both, as far as they are right; what the whole knows decides.
+        // The same steps for both, as far as they are valid; the whole one decides.
         let mut later = Vec::new();
         let mut copy = fresh(behaviour);
         copy_into(&whole, &mut copy);
