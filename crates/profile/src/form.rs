@@ -16,10 +16,9 @@
 //! | 6 losses | varint: how often a path or a value found no room |
 //! | 255 end | u64 little endian: FNV-1a of every byte before this section's tag |
 //!
-//! A varint is little endian, seven bits a byte, at most ten bytes. A text is a varint length and that
-//! many bytes of UTF-8. Sections 1 to 5 may come more than once, so that a writer needs a small buffer
-//! only. A section with a tag that a reader does not know is passed over. Whoever changes the meaning
-//! of a section raises the version.
+//! A varint is little endian, seven bits a byte, at most ten bytes. A text is a varint length and that many
+//! bytes of UTF-8. Sections 1 to 5 may repeat, so a writer needs a small buffer only. Readers skip sections
+//! with unknown tags. A change of a section's meaning requires a new version.
 
 /// The first bytes of every file.
 pub const MAGIC: [u8; 8] = *b"tsprof\r\n";

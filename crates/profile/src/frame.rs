@@ -5,26 +5,27 @@ use taskscope_cause::{Blamed, Group, State, Text};
 /// The module of a frame that lies in none; its offset is then an address as it was.
 pub const NO_MODULE: u32 = u32::MAX;
 
-/// What a step of a call path is.
+/// Kind of a step of a call path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum FrameKind {
     /// The program's own code, libraries that it called included.
     User = 1,
-    /// Code of the parallel runtime, and what that called. Views leave it out unless asked.
+    /// Code of the parallel runtime, and its callees. Hidden in views by default.
     Runtime = 2,
-    /// What the thread was in when it was not in its own code: a [`Marker`]. Stands below the user
-    /// frames and above the runtime's.
+    /// The thread's state outside of its own code: a [`Marker`]. Placed below the user frames and above the
+    /// runtime's.
     State = 3,
-    /// The path from here outwards is that of the creation of the region or task whose number is the
-    /// offset, which was not known yet. In a file: it never became known.
+    /// The path from here outwards is the creation path of the region or task with the number in the offset,
+    /// which is not known yet. In a file: it never became known.
     Pending = 4,
-    /// Unwinding stopped here; what is further out is not known.
+    /// Unwinding stopped here; outer frames are unknown.
     Cut = 5,
-    /// User code: the outermost frame of a parallel region's body. What is further out is the path of
-    /// its creation.
+    /// User code: the outermost frame of a parallel region's body. Its outer frames are the path of its
+    /// creation.
     Region = 6,
-    /// User code: the outermost frame of an explicit task's body, likewise.
+    /// User code: the outermost frame of an explicit task's body. Its outer frames are the path of its
+    /// creation.
     Task = 7,
 }
 
@@ -40,8 +41,8 @@ impl FrameKind {
     }
 }
 
-/// What a thread is in that is not in user code, and the place of time that is nobody's.
-/// The numbers up to 11 are those of waits in `taskscope_event::models::wait::kind`.
+/// State of a thread outside of user code, and the place of unattributed time. The numbers up to 11 are those
+/// of waits in `taskscope_event::models::wait::kind`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Marker {
@@ -71,7 +72,7 @@ pub enum Marker {
     Idle = 12,
     /// In the runtime, not waiting: creating, scheduling, forking.
     Runtime = 13,
-    /// Waited for while nobody worked, or for a lock that nobody held.
+    /// Waiting while no thread worked, or for a lock without a holder.
     Nobody = 14,
     /// Waited for while all that could work had no CPU.
     OutOfCpu = 15,
@@ -105,7 +106,7 @@ impl Marker {
         Marker::ALL.into_iter().find(|marker| *marker as u64 == number)
     }
 
-    /// The words of the vocabulary: of a state, of a group of states, or of what is blamed.
+    /// Its texts in the vocabulary: of a state, of a group of states, or of blamed code.
     pub const fn text(self) -> &'static Text {
         match self {
             Marker::Barrier => State::Barrier.text(),
@@ -136,7 +137,7 @@ impl Marker {
         format!("<{}>", self.text().label)
     }
 
-    /// The wait in whose metrics it counts: waits for nestable locks are waits for locks.
+    /// The wait with the metrics that it counts in: waits for nestable locks are waits for locks.
     pub const fn metric(self) -> Marker {
         match self {
             Marker::NestLock => Marker::Lock,
@@ -144,8 +145,8 @@ impl Marker {
         }
     }
 
-    /// Whether a construct in the body of a region or task is in it. At a region's end no body is left, and what
-    /// the runtime does besides lies around bodies.
+    /// Whether a construct in the body of a region or task is in it. At a region's end the body is left, and
+    /// the runtime's other work is around bodies.
     pub const fn is_in_body(self) -> bool {
         self.is_wait() && !matches!(self, Marker::JoinBarrier | Marker::Idle)
     }
@@ -155,7 +156,7 @@ impl Marker {
         self.is_wait() && self.metric() as u8 == self as u8
     }
 
-    /// Whether it is a wait that can be charged to somebody.
+    /// Whether it is a wait that can have blame.
     pub const fn is_wait(self) -> bool {
         !matches!(self, Marker::Runtime | Marker::Nobody | Marker::OutOfCpu | Marker::Oversubscribed)
     }
@@ -164,13 +165,13 @@ impl Marker {
 /// One step of a call path: a place in a file of the process, or a marker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Frame {
-    /// What it is.
+    /// The kind of the step.
     pub kind: FrameKind,
     /// Index into the profile's modules, or [`NO_MODULE`].
     pub module: u32,
-    /// Of code: a file address (address minus the module's load bias) *inside the instruction* that
-    /// ran or called: the program counter of the innermost frame, the return address minus one of all
-    /// others. Of a state: the [`Marker`]'s number. Of a [`body`](Self::body) without code: 0, in no module.
+    /// For code: a file address (address minus the module's load bias) *inside the instruction* that ran or
+    /// called: the program counter of the innermost frame, the return address minus one of all others. For a
+    /// state: the [`Marker`]'s number. For a [`body`](Self::body) without code: 0, in no module.
     pub offset: u64,
 }
 
@@ -185,7 +186,7 @@ impl Frame {
         Frame { kind: FrameKind::Runtime, module, offset }
     }
 
-    /// What a thread is in.
+    /// The state of a thread.
     pub const fn state(marker: Marker) -> Frame {
         Frame { kind: FrameKind::State, module: NO_MODULE, offset: marker as u64 }
     }

@@ -1,10 +1,10 @@
-//! What a profile is: a tree of call paths with exact whole numbers at its nodes, and its file.
+//! Profiles: a tree of call paths with exact whole numbers at its nodes, and its file.
 //!
-//! The recorder of a process counts into a [`Tree`] (of limited size, if memory must be bounded), puts
-//! it with the names of the loaded files into a [`Profile`], and writes that ([`form`] draws the bytes).
-//! A reader reads any number of such files one after the other and merges each into one profile, whose
-//! size is that of the distinct paths, not of the files. Symptom and cause are separate metrics
-//! ([`Metric`]); [`conservation`] says whether the two are the same sum.
+//! The recorder of a process counts into a [`Tree`] (of limited size, if memory must be bounded), adds the
+//! names of the loaded files in a [`Profile`], and writes that ([`form`] defines the bytes). A reader reads
+//! any number of such files one after the other and merges each into one profile; its size is that of the
+//! distinct paths, not of the files. Symptom and cause are separate metrics ([`Metric`]); [`conservation`]
+//! checks that their sums are equal.
 //!
 //! The caller turns addresses into offsets in files, and names the files. Names of functions come
 //! from `symbol` ([`named`] is the form that they are kept in), views and comparisons from `analysis`. No I/O but to a writer that is handed over; no

@@ -1,16 +1,15 @@
-//! What is counted at a node of the tree.
+//! Metrics of the tree's nodes.
 
 use crate::Marker;
 use taskscope_cause::{Cause, Group, State};
 
 /// A number that every node can have. All are `u64`, and add up over merges.
 ///
-/// Waiting has three families, one metric per [`Marker`] that is a wait:
-/// *taken* is the symptom, at the path of those that waited; *given* is the cause, at the path of the
-/// one that was waited for (the holder of a lock, the last to arrive at a barrier, a child still
-/// running); *shared* is the cause where no single one is to blame: each of the W threads that worked
-/// while I waited has I/W of it. Of each wait, given and shared each sum to what was taken, or to zero
-/// where that kind of blame was not computed; see [`conservation`](crate::conservation).
+/// Waiting has three families, with one metric per waiting [`Marker`]: *taken* is the symptom, at the path of
+/// the waiting threads; *given* is the cause, at the path of the awaited one (the holder of a lock, the last
+/// to arrive at a barrier, a child still running); *shared* is the cause without a single culprit: each of
+/// the W threads that worked while I waited has I/W of it. For each wait, given and shared each sum to taken,
+/// or to zero if that kind of blame was not computed; see [`conservation`](crate::conservation).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Metric(pub u16);
 
@@ -18,7 +17,7 @@ const TAKEN: u16 = 0x100;
 const GIVEN: u16 = 0x200;
 const SHARED: u16 = 0x300;
 
-/// What a metric's numbers are.
+/// Unit of a metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Nanoseconds.
@@ -32,8 +31,8 @@ impl Metric {
     pub const SAMPLES: Metric = Metric(1);
     /// Time of the samples, in whatever state: each stands for the time since the one before it.
     pub const TIME: Metric = Metric(2);
-    /// That part of it in which user code ran, without [`BLOCKED`](Metric::BLOCKED) and [`OUT_OF_CPU`](Metric::OUT_OF_CPU) time
-    /// where that is known.
+    /// The part of it in user code, without [`BLOCKED`](Metric::BLOCKED) and
+    /// [`OUT_OF_CPU`](Metric::OUT_OF_CPU) time if that is known.
     pub const WORK: Metric = Metric(3);
     /// That part of it in which the runtime worked (not: waited).
     pub const RUNTIME: Metric = Metric(4);
@@ -53,7 +52,7 @@ impl Metric {
     /// The part of the time, in the program's own code, in which the thread was blocked in the kernel.
     pub const BLOCKED: Metric = Metric(13);
 
-    /// Metrics that are no waiting, with their names; those of causes, states and groups without their unit.
+    /// Metrics other than waiting, with their names; those of causes, states and groups without their unit.
     const PLAIN: [(Metric, &'static str, Unit); 11] = [
         (Metric::SAMPLES, "samples", Unit::Count),
         (Metric::TIME, "time", Unit::Nanoseconds),
@@ -92,7 +91,7 @@ impl Metric {
         }
     }
 
-    /// Of the waiting families: which wait.
+    /// The wait of a metric of the waiting families.
     pub fn wait(self) -> Option<Marker> {
         match self.0 & 0xff00 {
             TAKEN | GIVEN | SHARED => {
@@ -112,7 +111,8 @@ impl Metric {
         self.0 & 0xff00 == GIVEN && self.wait().is_some()
     }
 
-    /// Whether it is idling, shared by those that worked. Of all other waits somebody is to blame, who is given them.
+    /// Whether it is idling, shared by the threads that worked. All other waits have a blamed thread, and are
+    /// given to it.
     pub fn is_idleness(self) -> bool {
         self == Metric::shared(Marker::Idle)
     }
@@ -126,7 +126,7 @@ impl Metric {
             .chain(waits().map(Metric::shared))
     }
 
-    /// The name in JSON and on the command line; `None` where this version does not know it.
+    /// The name in JSON and on the command line; `None` for metrics unknown to this version.
     pub fn name(self) -> Option<Name> {
         if let Some((_, base, unit)) = Metric::PLAIN.into_iter().find(|(metric, ..)| *metric == self) {
             return Some(Name { family: "", base, unit });
@@ -139,7 +139,7 @@ impl Metric {
         self.wait().map(|wait| Name { family, base: wait.name(), unit: Unit::Nanoseconds })
     }
 
-    /// What its numbers are.
+    /// Unit of its numbers.
     pub fn unit(self) -> Unit {
         let plain = Metric::PLAIN.into_iter().find(|(metric, ..)| *metric == self);
         plain.map_or(Unit::Nanoseconds, |(.., unit)| unit)
@@ -152,7 +152,7 @@ impl Metric {
 }
 
 impl Unit {
-    /// What names end with.
+    /// Suffix of names with this unit.
     const fn suffix(self) -> &'static str {
         match self {
             Unit::Nanoseconds => "_ns",

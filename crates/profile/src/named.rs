@@ -1,10 +1,10 @@
-//! A tree whose steps have names: what views, exports and comparisons work on.
+//! A tree with named steps: the input of views, exports and comparisons.
 
 use crate::profile::merge_totals;
 use crate::{Frame, FrameKind, Marker, NO_MODULE, NodeId, Process, Profile, ROOT, Tree};
 use std::collections::{BTreeMap, HashMap};
 
-/// What a step is to the program's author.
+/// Kind of a step from the view of the program's author.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum What {
     /// A function, inlined or not.
@@ -15,27 +15,27 @@ pub enum What {
     Task,
     /// A loop in a function.
     Loop,
-    /// A line of a function, where time was spent: always innermost but for a state.
+    /// A line of a function that took time: always innermost, except below a state.
     Line,
-    /// What is further out is not known.
+    /// Outer steps are unknown.
     Unknown,
-    /// Nothing of the path is known: the process's start and end, and what was before its first sample.
+    /// The whole path is unknown: the process's start and end, and the time before its first sample.
     NoPath,
 }
 
 /// One named step.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Label {
-    /// What it is.
+    /// Kind of the step.
     pub what: What,
-    /// The function, as its author wrote it; a module and an address where it has no name.
+    /// The function, as its author wrote it; a module and an address if it has no name.
     pub function: String,
     /// Source file of the line.
     pub file: Option<String>,
-    /// Of a function: the line from which it was called, in its caller's file. Of a construct or loop:
-    /// its own line. Of a line: the line.
+    /// For a function: the line of its call, in its caller's file. For a construct or loop: its own line. For
+    /// a line: the line.
     pub line: Option<u32>,
-    /// The file that the code lies in, without directories; empty where not known.
+    /// The file that contains the code, without directories; empty if unknown.
     pub module: String,
 }
 
@@ -46,7 +46,7 @@ impl Label {
         Some(format!("{file}:{}", self.line?))
     }
 
-    /// The words for a person: a function's name; for a construct, loop or line what and where it is.
+    /// The text for users: a function's name; kind and place of a construct, loop or line.
     pub fn text(&self) -> String {
         let at = self.place().map(|place| format!(" at {place}")).unwrap_or_default();
         match self.what {
@@ -116,7 +116,7 @@ impl CallTree {
         self.labels.get(frame.module as usize)
     }
 
-    /// Of a wait: the line that waits.
+    /// For a wait: the waiting line.
     pub fn place_of(&self, frame: Frame) -> Option<&Label> {
         let is_wait = frame.kind == FrameKind::State && frame.module != NO_MODULE;
         self.labels.get(frame.module as usize).filter(|_| is_wait)
@@ -160,7 +160,7 @@ impl CallTree {
         self.kept(|_, label| !label.is_some_and(|label| matches!(label.what, What::Line | What::Loop)))
     }
 
-    /// Functions with the loops around what they call, with or without the runtime's frames.
+    /// Functions, with the loops around their calls; with or without the runtime's frames.
     pub fn functions_and_loops(&self, runtime: bool) -> CallTree {
         self.kept(|frame, label| {
             (runtime || frame.kind != FrameKind::Runtime)

@@ -1,4 +1,4 @@
-//! A profile: the tree with what its frames lie in, whose it is, and sums for the whole run.
+//! A profile: the tree with the modules of its frames, the process, and sums for the whole run.
 
 use crate::{Frame, FrameKind, Marker, Metric, NO_MODULE, ROOT, Tree};
 use std::collections::{BTreeMap, HashMap};
@@ -30,7 +30,7 @@ pub mod key {
     pub const WORKERS: &str = "workers";
     /// CPUs that the process may use: its affinity mask and the limit of its control group.
     pub const CPUS: &str = "cpus";
-    /// Where time without a CPU comes from: `schedstat`, or `none` where the system does not have it.
+    /// Source of time without a CPU: `schedstat`, or `none` if the system lacks it.
     pub const NO_CPU: &str = "no_cpu";
     /// Threads seen.
     pub const THREADS: &str = "threads";
@@ -46,7 +46,7 @@ pub mod key {
     pub const THROTTLED_NS: &str = "throttled_ns";
     /// Nominal time between two samples of a thread.
     pub const SAMPLE_PERIOD_NS: &str = "sample_period_ns";
-    /// What samples count: `cpu` or `wall` time.
+    /// Clock of the samples: `cpu` or `wall` time.
     pub const SAMPLE_CLOCK: &str = "sample_clock";
     /// Whether a task's path is that of its creation (`creation`) or of the thread that ran it
     /// (`execution`).
@@ -60,7 +60,7 @@ pub mod key {
 /// When a process writes its first profile, milliseconds after its start: of a shorter run it would be a large part.
 pub const FIRST_MS: u64 = 500;
 
-/// What a process says of itself, by [`key`]; keys that a reader does not know are kept.
+/// Metadata of a process, by [`key`]; unknown keys are kept.
 pub type Process = BTreeMap<String, String>;
 
 /// A profile of one process, or of many after [`merge`](Profile::merge).
@@ -72,15 +72,16 @@ pub struct Profile {
     pub modules: Vec<Module>,
     /// Paths and metrics.
     pub tree: Tree,
-    /// Exact sums over the run that belong to no path, by name: `wall_ns` (of several processes the longest), `capacity_ns`, and
-    /// `state.NAME` nanoseconds of the workers by the names of `taskscope_execution::State`. Two states are estimated parts of
-    /// others, `state.out_of_cpu` and `state.oversubscribed` (more workers than CPUs): `no_cpu.NAME` is what was taken
-    /// from a state for them. `runnable_ns` is how long workers could run and had no CPU, as `run_delay` counts it: whether
-    /// that time was lost, or others ran meanwhile for whom they waited.
+    /// Exact sums over the run that belong to no path, by name: `wall_ns` (the longest of several processes),
+    /// `capacity_ns`, and `state.NAME` nanoseconds of the workers by the names of
+    /// `taskscope_execution::State`. Two states are estimated parts of others, `state.out_of_cpu` and
+    /// `state.oversubscribed` (more workers than CPUs): `no_cpu.NAME` is the time moved there from a state.
+    /// `runnable_ns` is the workers' run delay, as `run_delay` counts it: it includes delays without a loss,
+    /// while others ran that they waited for.
     pub totals: BTreeMap<String, u64>,
 }
 
-/// Adds the sums of another run beside which this one ran: what passed is not the sum of both.
+/// Adds the sums of a run in parallel to this one: elapsed time is not added.
 pub(crate) fn merge_totals(totals: &mut BTreeMap<String, u64>, other: &BTreeMap<String, u64>) {
     for (name, value) in other {
         let total = totals.entry(name.clone()).or_default();
@@ -89,8 +90,8 @@ pub(crate) fn merge_totals(totals: &mut BTreeMap<String, u64>, other: &BTreeMap<
 }
 
 impl Profile {
-    /// Adds all of `other`. Memory grows with the number of distinct paths, not of profiles.
-    /// Files are the same by build id, or by path where they have none.
+    /// Adds all of `other`. Memory grows with the number of distinct paths, not of profiles. Files are equal
+    /// by build id, or by path if they have none.
     pub fn merge(&mut self, other: &Profile) {
         let mut known: HashMap<(&str, &str), u32> = HashMap::new();
         for (index, module) in self.modules.iter().enumerate() {
@@ -128,7 +129,7 @@ fn identity(module: &Module) -> (&str, &str) {
     if module.build_id.is_empty() { ("", &module.path) } else { (&module.build_id, "") }
 }
 
-/// Of one kind of waiting: what was taken and what was given for it.
+/// Totals of one kind of waiting: taken, given, shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Balance {
     /// Which.
@@ -163,11 +164,11 @@ pub fn conservation(tree: &Tree) -> Vec<Balance> {
         .collect()
 }
 
-/// Divides what was waited among paths in proportion to their `shares`, in whole numbers that sum to
-/// it, and adds that as `metric` (of the family given or shared). Without any share it is nobody's.
+/// Divides waiting among paths in proportion to their `shares`, in whole numbers that sum to it, and adds it
+/// as `metric` (of the family given or shared). Without shares it is unattributed.
 pub fn settle(tree: &mut Tree, metric: Metric, owed: u64, shares: &[(crate::NodeId, u128)]) {
     let total: u128 = shares.iter().map(|(_, share)| share).sum();
-    // Keeps the products within 128 bits; what is cut off is far below a nanosecond of a year.
+    // Keeps the products within 128 bits; the lost bits are far below a nanosecond in a year.
     let spare = (128 - total.leading_zeros()).saturating_sub(63);
     let total: u128 = shares.iter().map(|(_, share)| share >> spare).sum();
     if total == 0 {
@@ -175,8 +176,8 @@ pub fn settle(tree: &mut Tree, metric: Metric, owed: u64, shares: &[(crate::Node
         tree.add(nobody, metric, owed);
         return;
     }
-    // Each gets what the running sum has grown to, less what was given before: no part is off by more
-    // than one, and the last takes the sum to `owed`.
+    // Each gets the increase of the running sum: no part is off by more than one, and the last completes
+    // `owed`.
     let (mut running, mut given) = (0_u128, 0_u64);
     for (node, share) in shares {
         running += share >> spare;
@@ -186,8 +187,8 @@ pub fn settle(tree: &mut Tree, metric: Metric, owed: u64, shares: &[(crate::Node
     }
 }
 
-/// Moves `ns` of a metric's total from all nodes, in proportion to what they have, to the place of `marker`, in whole numbers.
-/// The total stays, and what was moved before is left alone.
+/// Moves `ns` of a metric's total from all nodes, in proportion to their values, to the place of `marker`, in
+/// whole numbers. The total is unchanged, and time moved before is not moved again.
 pub fn move_to(tree: &mut Tree, metric: Metric, marker: Marker, ns: u64) {
     let keeps = |frame: Frame| matches!(frame.marker(), Some(Marker::OutOfCpu | Marker::Oversubscribed));
     let nodes: Vec<(crate::NodeId, u64)> = (std::iter::once(ROOT).chain(tree.ids()))

@@ -37,10 +37,10 @@ pub enum ReadErrorKind {
     AfterEnd,
 }
 
-/// A file that is no profile.
+/// Error of a file that is not a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadError {
-    /// What is wrong.
+    /// Kind of the error.
     pub kind: ReadErrorKind,
     /// Byte of the file.
     pub at: usize,
@@ -123,10 +123,10 @@ impl<'a> Bytes<'a> {
 }
 
 impl Profile {
-    /// Reads what [`Profile::write`] wrote.
+    /// Reads the output of [`Profile::write`].
     ///
     /// # Errors
-    /// In which way and where the bytes are not a whole profile.
+    /// Kind and position of the first error.
     pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
         let mut profile = Profile::default();
         // The node here of each node of the file: a path that is there twice becomes one.

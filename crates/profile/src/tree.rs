@@ -1,10 +1,9 @@
 //! The calling-context tree: one node per distinct path, with the metrics that were counted there.
 //!
-//! A tree with a limit takes all its memory when it is made; nothing later allocates, locks or
-//! panics, so a signal handler may use a tree of its own thread. The system gives pages to that memory when
-//! they are first written, or all at once ([`Tree::touch`]). What does not fit is never lost: a
-//! path that finds no room is counted at its longest prefix that is there, and the tree says how
-//! often that happened.
+//! A tree with a limit allocates all its memory when it is created; later operations do not allocate, lock or
+//! panic, so a signal handler may use a tree of its own thread. The system provides pages of that memory on
+//! first write, or all at once ([`Tree::touch`]). Nothing is lost when it is full: a path without room is
+//! counted at its longest existing prefix, and the tree counts how often that happened.
 
 use crate::{Frame, FrameKind, Metric, NO_MODULE};
 
@@ -44,8 +43,8 @@ struct Cell {
 #[derive(Clone, Debug)]
 pub struct Tree {
     nodes: Vec<Node>,
-    /// Open addressing: a node by its parent and frame. A power of two, at most half full. The root, which
-    /// nobody looks for, is what a free slot holds: fresh memory is full of them.
+    /// Open addressing: a node by its parent and frame. A power of two, at most half full. A free slot holds
+    /// the root, which is never looked up: fresh memory is all free slots.
     slots: Vec<u32>,
     cells: Vec<Cell>,
     most_nodes: usize,
@@ -105,7 +104,7 @@ impl Tree {
         for value in [NONE, FREE] {
             // One of a page is enough.
             self.slots.iter_mut().step_by(SLOTS_TOUCHED).for_each(|slot| *slot = value);
-            // What is there is looked at, or the compiler would leave it out.
+            // Reads the memory, or the compiler would omit the stores.
             std::hint::black_box(&mut *self);
         }
         self.nodes.truncate(1);
@@ -288,7 +287,7 @@ impl Tree {
         self.values(node).find(|(own, _)| *own == metric).map_or(0, |(_, value)| value)
     }
 
-    /// Takes a metric of `node` away, and says what it was.
+    /// Removes a metric of `node`; returns its value.
     pub fn take(&mut self, node: NodeId, metric: Metric) -> u64 {
         self.cell_mut(node, metric).map_or(0, |cell| std::mem::take(&mut cell.value))
     }
@@ -299,9 +298,8 @@ impl Tree {
         own.fold(0, |sum, cell| sum.saturating_add(cell.value))
     }
 
-    /// Adds everything of `other`, whose frames `place` may move: it is asked for every node of `other`
-    /// with the node that its parent became here, and answers with the node that it becomes. Returns the
-    /// node here of each node there.
+    /// Adds all of `other`; `place` may move its frames: it receives every node of `other` with its parent's
+    /// node here, and returns its own node here. Returns the node here of each node there.
     pub fn absorb(
         &mut self,
         other: &Tree,

@@ -1,9 +1,9 @@
-//! Files: what was written comes back, and no bytes make the reader panic.
+//! Files: round trip, and no panic of the reader for any bytes.
 
 use std::time::Instant;
 use taskscope_profile::{Frame, Marker, Metric, Module, Process, Profile, ROOT, ReadErrorKind, Tree};
 
-/// A generator whose numbers are the same in every run.
+/// A generator with the same numbers in every run.
 struct Random(u64);
 
 impl Random {
@@ -115,7 +115,7 @@ fn every_cut_and_every_changed_byte_is_noticed() {
     assert_eq!(Profile::read(&longer).unwrap_err().kind, ReadErrorKind::AfterEnd);
 }
 
-/// The form without its checksum is what a file made by hand would get right.
+/// The form without its checksum, as a hand-made file would have it right.
 fn sealed(mut body: Vec<u8>) -> Vec<u8> {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in &body {
@@ -170,7 +170,7 @@ fn no_bytes_make_the_reader_panic() {
             let at = 10 + random.below(body.len() as u64 - 10) as usize;
             body[at] = random.next() as u8;
         }
-        // With a right checksum, so that what lies behind it is tried too.
+        // With a right checksum, so that the following checks run too.
         if let Ok(profile) = Profile::read(&sealed(body)) {
             let mut merged = Profile::default();
             merged.merge(&profile);
