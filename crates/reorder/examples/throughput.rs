@@ -1,5 +1,5 @@
-//! What ordering costs: records a second of CPU time of one thread, records held, and the cost of
-//! handing a record over for the thread that has it.
+//! Cost of ordering: records per second of CPU time of one thread, records held, and the cost of passing a
+//! record on for the producing thread.
 //!
 //!     cargo run --release -p taskscope-reorder --example throughput [MILLIONS [WINDOW]]
 
@@ -110,8 +110,8 @@ fn nanos_of(work: impl FnOnce()) -> f64 {
     begin.elapsed().as_secs_f64() * 1e9
 }
 
-/// What the producing thread pays for a notice or a completion, with a collector that looks every
-/// millisecond as the recorder's does; beside it what storing as many bytes costs.
+/// Cost of a notice or a completion for the producing thread, with a collector that polls every millisecond
+/// as the recorder's does; and the cost of storing as many bytes.
 fn hand_over(records: u64) {
     let mut memory = vec![notice(0); RING];
     let floor = (0..records / BURST).map(|burst| {
@@ -158,7 +158,7 @@ fn hand_over(records: u64) {
     }
 }
 
-/// One queue waits for its first record while another one goes on: what waits lies on disk.
+/// One queue waits for its first record while another one continues: waiting records are on disk.
 fn stuck(records: u64) {
     let mut reorder = Reorder::new(Limits { held_records: 65_536, ..Limits::default() });
     let queue = reorder.add_queue(QueueOrder::InOrder);

@@ -1,13 +1,13 @@
 //! Counts that must add up.
 
-/// What happened on one queue.
+/// Counts of one queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Operations that were announced, and those that came unannounced.
     pub appended: u64,
     /// Records released, with usable times or without.
     pub delivered: u64,
-    /// Operations whose submission failed.
+    /// Operations with a failed submission.
     pub cancelled: u64,
     /// Operations that were declared lost.
     pub lost: u64,
@@ -19,7 +19,7 @@ pub struct Account {
     pub late: u64,
     /// Records of operations that were never announced; delivered.
     pub unannounced: u64,
-    /// Notices that came twice, cancellations of what had ended, and records too far ahead to be true.
+    /// Duplicate notices, cancellations of ended operations, and records with implausible sequences.
     pub refused: u64,
     /// Records that arrived after a record that comes after them.
     pub out_of_place: u64,
@@ -48,7 +48,7 @@ impl Account {
     }
 }
 
-/// What happened on all queues together.
+/// Counts of all queues together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Sum of [`Account::appended`].

@@ -30,9 +30,9 @@ const MOST_CELLS: usize = 4096;
 #[derive(Clone, Debug)]
 pub struct ClockFit {
     nanos_per_tick: f64,
-    /// What the rate may differ from the nominal one, as a share.
+    /// Maximum difference of the rate from the nominal one, as a fraction.
     largest_drift: f64,
-    /// Nothing else is assumed while this holds: device time zero is this host time.
+    /// Assumed offset without other data: host time of device time zero.
     assumed_offset: Option<i64>,
     origin: Option<(u64, i64)>,
     cell_ticks: u64,
@@ -56,7 +56,7 @@ struct Bound {
     side: Side,
 }
 
-/// A place where the map changes its rate.
+/// A point at which the map changes its rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knot {
     /// Device ticks.
@@ -151,7 +151,7 @@ impl ClockFit {
         }
     }
 
-    /// The map through what was collected; `None` without any bound.
+    /// The map through the collected bounds; `None` without any bound.
     pub fn fit(&self) -> Option<ClockMap> {
         let (origin_ticks, origin_nanos) = self.origin?;
         let mut bounds: Vec<Bound> = Vec::with_capacity(2 * self.cells.len());
@@ -167,7 +167,7 @@ impl ClockFit {
         let mut before: Option<&Piece> = None;
         for piece in &pieces {
             if let Some(before) = before {
-                // Where the lines would meet at the latest; more than drift explains is a step.
+                // Latest meeting point of the lines; a jump beyond the drift is a step.
                 let jump = piece.line.at(piece.first) - before.line.at(piece.first);
                 let drift = (piece.first - before.last) * self.nanos_per_tick * 2.0 * self.largest_drift;
                 if jump.abs() > drift + 1000.0 {
@@ -232,7 +232,7 @@ impl ClockFit {
     fn line_through(&self, bounds: &[Bound]) -> Option<Line> {
         let x0 = bounds.first()?.x;
         let span_of = |side| bounds.iter().filter(move |bound| bound.side == side);
-        // Of all lines with a slope: the highest below all upper bounds, the lowest above all lower.
+        // Among all lines with a slope: the highest below all upper bounds, the lowest above all lower.
         let room = |slope: f64| {
             let above = |bound: &Bound| bound.y - slope * (bound.x - x0);
             let lowest = span_of(Side::Lower).map(above).fold(f64::NEG_INFINITY, f64::max);
@@ -267,7 +267,7 @@ impl ClockFit {
             if width(low + third) < width(high - third) { low += third } else { high -= third }
         }
         let slope = (low + high) / 2.0;
-        // One nanosecond is what rounding costs.
+        // Rounding costs one nanosecond.
         (width(slope) >= -1.0).then(|| through(slope))
     }
 }
@@ -355,7 +355,7 @@ impl ClockMap {
             *known = Some(known.map_or(nanos, |known| known.min(nanos)));
         };
         for bound in bounds {
-            // Since the origin, where floats are exact enough.
+            // Since the origin, within the exact range of floats.
             let host = bound.x * self.nanos_per_tick + bound.y;
             let mapped = self.host_nanos(offset_ticks(origin_ticks, bound.x));
             let mapped = (i128::from(mapped) - i128::from(origin_nanos)) as f64;
@@ -393,9 +393,8 @@ impl Unwrap {
         Unwrap { bits: bits.clamp(1, 64) }
     }
 
-    /// The first count at or after `expected` that the counter can stand for: `expected` is where
-    /// the count must have been at least, as known from the time of submission. A sixteenth of the
-    /// period is left for its error.
+    /// The first count at or after `expected` that the counter can stand for. `expected` is the least count,
+    /// known from the time of submission. A sixteenth of the period is left for its error.
     pub fn count(self, counter: u64, expected: u64) -> u64 {
         if self.bits == 64 {
             return counter;

@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 /// How a vendor names an operation in its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VendorKey {
-    /// What the id counts in: 0 for ids of the whole process, a command list, a graph.
+    /// Scope of the id: 0 for ids of the whole process, a command list, a graph.
     pub scope: u64,
     /// The id, or the index in the list.
     pub id: u64,
-    /// Which execution of recorded work, where the record tells; else 0.
+    /// Execution of recorded work, if the record has it; else 0.
     pub execution: u32,
 }
 
@@ -30,8 +30,7 @@ pub struct Operation {
 #[derive(Debug, Default)]
 pub struct Identities {
     open: FxHashMap<VendorKey, VecDeque<Operation>>,
-    /// The operation that each id last stood for, of those that have ended; two generations, so that
-    /// memory stays bounded by what was submitted lately.
+    /// The latest ended operation of each id; two generations, so that recent submissions bound the memory.
     ended: [FxHashMap<VendorKey, Operation>; 2],
 }
 

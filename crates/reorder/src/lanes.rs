@@ -9,8 +9,8 @@
 /// A tournament over the lanes' last ends finds the first free one in logarithmic time.
 #[derive(Clone, Debug, Default)]
 pub struct Lanes {
-    /// Binary tree in an array: node 1 is the root, leaves are lanes; each holds the earliest end
-    /// below it. `u64::MAX` for leaves that are no lanes.
+    /// Binary tree in an array: node 1 is the root, leaves are lanes; each holds the earliest end below it.
+    /// `u64::MAX` for leaves without a lane.
     earliest_end: Vec<u64>,
     leaves: usize,
     used: u32,

@@ -8,27 +8,28 @@
 //!                                                                            ▼ beyond the cap
 //! ```
 //!
-//! **The caller** names each operation by (queue, sequence), the sequence counted per queue from 0
-//! without gaps, and tells it *before* the operation is really submitted ([`Reorder::append`]); it
-//! takes that back if the submission fails ([`Reorder::cancel`]); it hands in completions as they
-//! come ([`Reorder::complete`]). For out-of-order queues it tells what it knows about the future
+//! **The caller** names each operation by (queue, sequence), the sequence counted per queue from 0 without
+//! gaps, and announces it *before* the operation is really submitted ([`Reorder::append`]); it withdraws that
+//! if the submission fails ([`Reorder::cancel`]); it passes completions on as they come
+//! ([`Reorder::complete`]). For out-of-order queues it declares its knowledge of the future
 //! ([`Reorder::no_append_before`], [`Reorder::not_started_before`]). It calls [`Reorder::finish`].
 //!
-//! **What holds.**
-//! - Every appended operation ends exactly once: delivered (perhaps without usable times), cancelled,
-//!   or lost and told so. `appended = delivered + cancelled + lost` after `finish` ([`Account`]).
+//! **Guarantees.**
+//! - Every appended operation ends exactly once: delivered (perhaps without usable times), cancelled, or
+//!   reported as lost. `appended = delivered + cancelled + lost` after `finish` ([`Account`]).
 //! - An in-order queue is released by sequence; operations that threads submit at once
-//!   ([`Reorder::append_concurrent`]) by start among each other. An out-of-order queue is released by start time,
-//!   when nothing that is still to come can start earlier.
-//! - Begin and end events of a [lane](Released::lane) never go back in time, whatever the stamps.
-//! - Records held in memory never exceed [`Limits::held_records`]; the rest lies in a file that has
-//!   no name. One queue that is stuck does not hold back another.
-//! - What is announced more than 2²⁶ operations ahead of the first open one of its queue is lost at once, and told so.
-//! - Nothing is reordered silently or thrown away: duplicates, late and untimed records and
-//!   impossible times are told with the values as they came.
+//!   ([`Reorder::append_concurrent`]) by start among each other. An out-of-order queue is released by start
+//!   time, when no outstanding operation can start earlier.
+//! - Begin and end events of a [lane](Released::lane) never go back in time, for any stamps.
+//! - Records held in memory never exceed [`Limits::held_records`]; the rest is in an unnamed file. A stuck
+//!   queue does not hold back another.
+//! - An operation announced more than 2²⁶ ahead of the first open one of its queue is lost at once, and
+//!   reported.
+//! - Nothing is reordered silently or dropped: duplicates, late and untimed records and impossible times are
+//!   reported with their original values.
 //!
-//! **Not for** reading any vendor's records, and it never asks a clock: times are numbers whose unit
-//! and origin the caller chooses per queue.
+//! **Not for** reading any vendor's records, and it reads no clock: times are numbers in a unit and from an
+//! origin that the caller chooses per queue.
 //!
 //! About 38 M records a CPU-second in order (`cargo run --release -p taskscope-reorder --example throughput`).
 #![forbid(unsafe_code)]

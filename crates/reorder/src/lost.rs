@@ -34,7 +34,7 @@ impl LostSet {
         self.ranges.range(..=seq).next_back().is_some_and(|(_, end)| *end > seq)
     }
 
-    /// One past the highest; 0 where there is none.
+    /// One past the highest; 0 if the set is empty.
     pub fn end(&self) -> u64 {
         self.ranges.last_key_value().map_or(0, |(_, end)| *end)
     }

@@ -1,12 +1,12 @@
-//! What is known of each operation between the first unresolved one and the last one heard of:
-//! slots by sequence, in pages that can be put on disk.
+//! State of each operation between the first unresolved one and the highest known one: slots by sequence, in
+//! pages that can be put on disk.
 //!
 //! ```text
 //!  first                                         tail
 //!   │ page Here │ page OnDisk │ page Over │ page Here │
 //!     ▲ head, the first operation that is not over
 //! ```
-//! A page is over when nothing is waited for in it; it then takes no room but its place in the list.
+//! A page without outstanding operations is over; it then takes no room but its place in the list.
 
 use crate::lost::LostSet;
 use crate::record::{Completion, Detail, Notice};
@@ -40,7 +40,7 @@ pub(crate) mod state {
     pub const BOUND_IN_HEAP: u8 = 64;
 }
 
-/// What is known of one operation.
+/// State of one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Slot {
     pub append: u64,
@@ -83,7 +83,7 @@ impl Slot {
         self.is(state::ARRIVED) && !self.is(state::PASSED_ON)
     }
 
-    /// Whether nothing more is waited for. Of an operation whose notice is still to come, it is.
+    /// Whether nothing is outstanding. An operation without a notice is not over.
     pub fn is_over(&self) -> bool {
         self.is(state::NOTICED) && self.state() & (state::ARRIVED | state::CANCELLED | state::LOST) != 0
     }
@@ -97,7 +97,7 @@ impl Slot {
         }
         let Detail { id, amount, what } = notice.detail;
         self.id = id;
-        // The record may have told better before.
+        // The record may have set more exact values before.
         self.amount = if self.amount == 0 { amount } else { self.amount };
         self.what = if self.what == 0 { what } else { self.what };
         self.thread_and_state = u32::from(self.state()) | notice.thread << 8;
@@ -148,12 +148,12 @@ type Slots = Box<[Slot; PAGE as usize]>;
 
 #[derive(Debug)]
 enum Page {
-    /// Nothing has been heard of it.
+    /// No notice or record so far.
     Empty,
     Here(Slots),
     /// At this place in the file.
     OnDisk(u64),
-    /// Nothing is waited for in it.
+    /// Nothing is outstanding in it.
     Over,
 }
 
@@ -163,7 +163,7 @@ pub(crate) struct PageStore {
     pub spill: SpillFile,
     pub resident: usize,
     pub most_resident: usize,
-    /// Pages in memory at most, where the disk takes the rest.
+    /// Maximum pages in memory, if the disk takes the rest.
     pub cap: Option<usize>,
     spare: Vec<Slots>,
 }
@@ -193,7 +193,7 @@ impl PageStore {
     }
 }
 
-/// What became of a page that was to be read back.
+/// Error of a page that cannot be read back.
 pub(crate) struct Unreadable;
 
 /// The slots of one queue.

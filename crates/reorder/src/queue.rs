@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 pub(crate) struct Queue {
     index: QueueIndex,
     order: QueueOrder,
-    /// Nothing is waited for below it.
+    /// Nothing is outstanding below it.
     head: u64,
     /// One past the highest sequence heard of.
     tail: u64,
@@ -42,17 +42,17 @@ pub(crate) struct Queue {
 /// Records that wait for the starts of concurrent submissions, at most.
 const MAX_READY: usize = 1 << 16;
 
-/// Where a sequence lies.
+/// Place of a sequence.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
-    /// Nothing is waited for there any more.
+    /// Nothing is outstanding there.
     Over,
     Within,
-    /// Further ahead than there are pages for: what is announced there is lost.
+    /// Further ahead than there are pages for: operations announced there are lost.
     TooFar,
 }
 
-/// What has arrived so far, to tell what comes out of place.
+/// Highest arrivals so far, to detect late ones.
 #[derive(Debug, Default)]
 struct Arrived {
     highest_seq: u64,
@@ -62,10 +62,10 @@ struct Arrived {
     any: bool,
 }
 
-/// What is known of the starts of operations whose records are still to come.
+/// Lower bounds of the starts of operations with outstanding records.
 ///
-/// Announced operations usually have bounds that grow with their sequence; then the first open one
-/// has the lowest. Those that do not, or whose bound was raised, are kept in a heap.
+/// Announced operations usually have bounds that grow with their sequence; then the first open one has the
+/// lowest. Others, and those with a raised bound, are kept in a heap.
 #[derive(Debug, Default)]
 pub(crate) struct Bounds {
     /// Operations below it are over, or in the heap.
@@ -189,7 +189,7 @@ impl Queue {
         self.append_lost(notice, out);
     }
 
-    /// A notice so far ahead of what is waited for that there is no room to wait for its record too.
+    /// Takes a notice so far ahead of the outstanding ones that its record has no room.
     #[cold]
     fn append_too_far(&mut self, notice: &Notice, out: &mut impl FnMut(Output)) {
         if notice.seq == u64::MAX || self.pages.lost_ahead.contains(notice.seq) {
@@ -288,7 +288,7 @@ impl Queue {
         }
     }
 
-    /// An operation is over now: release what waited for that. Its own record may wait, by its start.
+    /// Ends an operation: releases the records that waited for it. Its own record may wait, by its start.
     #[inline]
     fn over(&mut self, seq: u64, waiting: Option<u64>, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         match self.order {
@@ -300,7 +300,8 @@ impl Queue {
                 if let Some(start) = waiting {
                     self.sorter.push(start, seq);
                 }
-                // What may start before the floor is still to be announced: mostly nothing can go yet.
+                // Operations may still be announced that start before the floor: mostly nothing can be
+                // released yet.
                 if seq == self.head
                     || self.sorter.peek().is_some_and(|first| first < self.bounds.floor || first == 0)
                 {
@@ -339,8 +340,8 @@ impl Queue {
         }
     }
 
-    /// Releases by start what no open operation can run before. An operation runs after all that had been submitted
-    /// when its own submission began, and so does each one behind it.
+    /// Releases by start up to the first operation that an open one may precede. An operation runs after all
+    /// that had been submitted when its own submission began, and so does each one behind it.
     fn release_concurrent(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         self.over_until = self.over_until.max(self.head);
         let mut limit = u64::MAX;
@@ -352,7 +353,7 @@ impl Queue {
             }
             let Ok(slot) = self.pages.slot(seq, store) else { return self.lose_page(seq, store, out) };
             if !slot.is_over() {
-                // Where its notice is still on its way, nothing is known.
+                // Before its notice arrives, its bound is unknown.
                 let known = slot.is(state::NOTICED);
                 limit = if known { self.concurrent.get(&seq).copied().unwrap_or(seq) } else { 0 };
                 break;
@@ -409,7 +410,7 @@ impl Queue {
         }
     }
 
-    /// Moves the head over what is over and passed on, and frees its pages.
+    /// Advances the head over released operations, and frees their pages.
     fn pass_over_head(&mut self, store: &mut PageStore) {
         while self.head < self.tail {
             if let Some(slot) = self.pages.here(self.head) {
@@ -427,7 +428,7 @@ impl Queue {
         self.pages.drop_before(self.head, store);
     }
 
-    /// Nothing that is still to come starts before this.
+    /// Lower bound of the starts of all outstanding operations.
     #[inline]
     fn watermark(&mut self, store: &mut PageStore) -> u64 {
         self.first_to_start(store).map_or(self.bounds.floor, |(bound, _)| bound.min(self.bounds.floor))
@@ -526,9 +527,9 @@ impl Queue {
         }
     }
 
-    /// Until at most `target` pages are in memory: stops waiting for what the first waiting record waits for. That
-    /// is an operation, which is lost; on an out-of-order queue also whatever is still to be announced, and then the
-    /// record goes without. Returns whether that made room.
+    /// Reduces the pages in memory to `target`: gives up what the first waiting record waits for. That is an
+    /// operation, which is lost; on an out-of-order queue also later announcements, and then the record is
+    /// released without them. Returns whether that made room.
     pub fn stop_waiting(
         &mut self,
         target: usize,
@@ -538,11 +539,11 @@ impl Queue {
     ) -> bool {
         let before = self.pages.resident;
         self.pages.forget_over(store);
-        // The last page is that of what happens now.
+        // The last page holds the newest operations.
         while store.resident > target && self.pages.resident > 1 && self.head < self.tail {
             let waiting = if self.in_order() { None } else { self.sorter.peek() };
             let Some(waiting) = waiting else {
-                // What was released meanwhile may lie between operations that still run.
+                // Operations released meanwhile may be between ones that still run.
                 if self.in_order() || !self.pages.forget_over(store) {
                     self.declare_lost(self.head.max(self.over_until) + 1, store, out);
                 }
@@ -574,7 +575,7 @@ impl Queue {
         self.release_by_start(store, out);
     }
 
-    /// The first announced operation whose record is still to come.
+    /// The first announced operation with an outstanding record.
     pub fn oldest_open(&mut self, store: &mut PageStore) -> Option<u64> {
         let mut seq = self.head;
         while seq < self.tail {
@@ -623,7 +624,7 @@ impl Queue {
                 }
             }
             seq += 1;
-            // What could be released frees its page before the next one is brought.
+            // Releasable records free their page before the next one is loaded.
             if seq.is_multiple_of(PAGE) && self.in_order() {
                 self.release_by_sequence(store, out);
                 seq = seq.max(self.head);
@@ -642,7 +643,7 @@ impl Queue {
         out(Output::Lost { queue, seq, thread, append, detail });
     }
 
-    /// A page could not be read back: what was in it is lost, and said to be.
+    /// Reports the operations of a page as lost, after it could not be read back.
     #[cold]
     fn lose_page(&mut self, seq: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         let first = seq - seq % PAGE;
@@ -658,7 +659,7 @@ impl Queue {
         }
     }
 
-    /// Nothing will come any more.
+    /// Ends the queue: nothing more will arrive.
     pub fn finish(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         self.declare_lost(self.tail, store, out);
         // A page that cannot be read back ends that early: go on behind it.
@@ -670,7 +671,7 @@ impl Queue {
         }
         self.pass_over_head(store);
         if store.spill.failures > 0 {
-            // What the disk did not give back is lost, be it a page or a run.
+            // Operations on unreadable pages or runs are lost.
             let Account { appended, delivered, cancelled, .. } = self.account;
             self.account.lost = appended.saturating_sub(delivered + cancelled);
         }
@@ -744,7 +745,7 @@ impl Queue {
         out(Output::Released(record));
     }
 
-    /// The record with what its own values show to be wrong.
+    /// The record, with the anomalies of its own values.
     fn describe(&self, seq: u64, slot: &Slot) -> Released {
         let mut anomalies = Anomalies::NONE;
         if slot.start == 0 || slot.end == 0 {
@@ -779,7 +780,7 @@ impl Queue {
     }
 }
 
-/// In a slot whose notice never came.
+/// Kind in a slot without a notice.
 const UNANNOUNCED_WHAT: u32 = u32::MAX;
 
 impl Arrived {
@@ -814,8 +815,8 @@ impl Arrived {
 }
 
 impl Queue {
-    /// Puts what waits on disk until at most `keep` pages are in memory. Returns whether the disk
-    /// took it.
+    /// Writes waiting records to disk until at most `keep` pages are in memory. Returns whether the disk took
+    /// them.
     pub fn spill(&mut self, keep: usize, current: u64, store: &mut PageStore) -> bool {
         if self.order == QueueOrder::OutOfOrder && !self.write_run(store) {
             return false;
@@ -840,7 +841,7 @@ mod tests {
         Notice { queue, seq, thread: 7, append: 2, earliest_start: 1, detail }
     }
 
-    /// Of submissions that ran at once, the starts tell the order; the others keep their sequence.
+    /// For concurrent submissions, the starts determine the order; others keep their sequence.
     #[test]
     fn concurrent_submissions_are_released_by_start() {
         let mut reorder = Reorder::new(Limits::default());
@@ -864,7 +865,8 @@ mod tests {
             reorder.complete(&record(seq, start), &mut out);
             released.push(reorder.account(queue).delivered);
         }
-        // Nothing goes before the second operation has come; then all but the one that the fifth may run before.
+        // Nothing is released before the second operation has arrived; then all but the one that the fifth
+        // may precede.
         assert_eq!(released, [0, 0, 0, 0, 3]);
         reorder.cancel(queue, 4, &mut out);
         reorder.finish(&mut out);
@@ -873,8 +875,8 @@ mod tests {
         assert!(account.adds_up() && account.cancelled == 1 && account.overlaps == 0, "{account:?}");
     }
 
-    /// Threads that submit at once all the time: each operation may run before the three that were submitted before it.
-    /// Little waits, and nothing is told twice; some have no times, some no records.
+    /// Threads that submit concurrently all the time: each operation may run before the three submitted
+    /// before it. Few records wait, and none is reported twice; some have no times, some no records.
     #[test]
     fn endless_concurrent_submissions_wait_for_few() {
         let small = Limits { held_records: 256, ..Limits::default() };
@@ -920,8 +922,8 @@ mod tests {
         }
     }
 
-    /// The first operation has no record for long; whatever is announced too far behind it is told as lost, once,
-    /// and goes on as any lost operation when the first one has come.
+    /// The first operation has no record for long; operations announced too far behind it are reported as
+    /// lost, once, and continue as any lost operation when the first one has come.
     #[test]
     fn what_is_too_far_ahead_is_lost_and_told() {
         for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
@@ -932,14 +934,14 @@ mod tests {
             let mut out = |output| told.push(output);
             let all = 3 * MAX_AHEAD / 2;
             (0..all).for_each(|seq| reorder.append(&notice(queue, seq), &mut out));
-            // Twice announced is refused, be it ahead or not; nobody counts as far as that.
+            // A second announcement is refused, ahead or not; counts never reach the maximum.
             for seq in [5, all - 1, u64::MAX] {
                 reorder.append(&Notice { detail: Detail::default(), ..notice(queue, seq) }, &mut out);
             }
             // One such record comes before, the others after the first one's.
             reorder.complete(&record(all - 1), &mut out);
             (0..all - 1).for_each(|seq| reorder.complete(&record(seq), &mut out));
-            // A second record is a duplicate, and what follows is as ever.
+            // A second record is a duplicate, and the following ones are unaffected.
             reorder.complete(&record(all - 2), &mut out);
             reorder.no_append_before(queue, 10 + all * 2, &mut out);
             reorder.append(&notice(queue, all), &mut out);

@@ -1,4 +1,4 @@
-//! What goes in and what comes out.
+//! Input and output of the core.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueIndex(pub u32);
 
-/// What a queue promises about the order of its operations.
+/// Guaranteed order of a queue's operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueOrder {
     /// Operations run one after the other, by sequence.
@@ -15,7 +15,7 @@ pub enum QueueOrder {
     OutOfOrder,
 }
 
-/// What the caller wants back with the record; nothing here is looked at.
+/// The caller's data, returned with the record; the core does not read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detail {
     /// The vendor's id.
@@ -63,9 +63,9 @@ pub struct Completion {
 pub struct Anomalies(pub u32);
 
 impl Anomalies {
-    /// Nothing.
+    /// No anomaly.
     pub const NONE: Anomalies = Anomalies(0);
-    /// A start or end of zero: the vendor could not tell.
+    /// A start or end of zero: unknown to the vendor.
     pub const UNTIMED: Anomalies = Anomalies(1);
     /// The end lies before the start.
     pub const END_BEFORE_START: Anomalies = Anomalies(2);
@@ -104,12 +104,12 @@ impl Anomalies {
         self.0 == 0
     }
 
-    /// Adds what is in `other`.
+    /// Adds the anomalies of `other`.
     pub fn add(&mut self, other: Anomalies) {
         self.0 |= other.0;
     }
 
-    /// Stable names of what is in it, as in `--json`.
+    /// Stable names of its anomalies, as in `--json`.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES.into_iter().filter(move |(bit, _)| self.contains(*bit)).map(|(_, name)| name)
     }
@@ -142,14 +142,14 @@ pub struct Released {
     pub end: u64,
     /// From the notice.
     pub detail: Detail,
-    /// What is wrong with it.
+    /// Its anomalies.
     pub anomalies: Anomalies,
     /// How long before the end of a record that had arrived earlier, and comes after it, it
     /// started; 0 for a record that arrived in its place.
     pub late_by: u64,
 }
 
-/// What the core tells, in the order in which it is to be written.
+/// Output of the core, in writing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A record in its place.

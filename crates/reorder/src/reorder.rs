@@ -7,17 +7,17 @@ use crate::record::{Completion, Detail, Notice, Output, QueueIndex, QueueOrder};
 use crate::spill::SpillFile;
 use std::path::PathBuf;
 
-/// What to do when more records wait than may be held in memory.
+/// Action when more records wait than may be held in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// Put them on disk; when that fails, as `DeclareLost`.
     #[default]
     Spill,
-    /// Stop waiting for the operation that the most records wait for: it is lost, they are released. Where records of
-    /// an out-of-order queue wait for what is still to be announced, the first of them go without.
+    /// Give up the operation that the most records wait for: it is lost, they are released. If records of an
+    /// out-of-order queue wait for later announcements, the first of them are released without.
     DeclareLost,
-    /// Tell by [`Reorder::is_full`]; the caller hands in no completions until it is false again.
-    /// Programs whose progress depends on their own completions can dead-lock.
+    /// Signal it by [`Reorder::is_full`]; the caller holds back completions until it is false again. Programs
+    /// whose progress depends on their own completions can dead-lock.
     Block,
 }
 
@@ -27,9 +27,9 @@ pub struct Limits {
     /// Records held in memory at most, all queues together; at least 256. A record takes 64 bytes,
     /// on out-of-order queues 80.
     pub held_records: usize,
-    /// What to do beyond that.
+    /// Action beyond that.
     pub when_full: WhenFull,
-    /// Where the file for more is made; where temporary files are, if not told.
+    /// Directory of the file for more; by default that of temporary files.
     pub spill_directory: Option<PathBuf>,
 }
 
@@ -54,9 +54,9 @@ pub struct WithoutId {
     pub detail: Detail,
 }
 
-/// Accepts what is known of operations in any order, and releases each exactly once, in order.
+/// Accepts data on operations in any order, and releases each exactly once, in order.
 ///
-/// Every method takes a function that is called with what can be told now, in order.
+/// Every method takes a function, which it calls with the available output, in order.
 #[derive(Debug)]
 pub struct Reorder {
     queues: Vec<Queue>,
@@ -137,49 +137,47 @@ impl Reorder {
         }
     }
 
-    /// Every operation of the queue whose notice is still to come starts at `time` or later, by the
-    /// clock of its stamps.
+    /// Declares that every operation of the queue without a notice starts at `time` or later, by the clock of
+    /// its stamps.
     pub fn no_append_before(&mut self, queue: QueueIndex, time: u64, out: &mut impl FnMut(Output)) {
         if let Some(found) = self.queues.get_mut(queue.0 as usize) {
             found.no_append_before(time, &mut self.store, out);
         }
     }
 
-    /// Of the announced operations of an out-of-order queue whose record is still to come, the one
-    /// that may start first, if a waiting record could be released but for it: the one to ask the
-    /// driver about.
+    /// The announced operation of an out-of-order queue without a record that may start first, if it alone
+    /// holds back a waiting record: the one to query the driver for.
     pub fn holding_back(&mut self, queue: QueueIndex) -> Option<u64> {
         self.queues.get_mut(queue.0 as usize)?.holding_back(&mut self.store)
     }
 
-    /// When an open operation was appended; `None` where its notice is still to come.
+    /// Time at which an open operation was appended; `None` before its notice.
     pub fn append_time(&mut self, queue: QueueIndex, seq: u64) -> Option<u64> {
         self.queues.get_mut(queue.0 as usize)?.append_time(seq)
     }
 
-    /// What an open operation is, as its record tells better than its notice, be that here or still to
-    /// come. A number of 0 changes nothing.
+    /// Replaces the kind of an open operation, if its record is more exact than its notice, before or after
+    /// the notice. A number of 0 changes nothing.
     pub fn amend(&mut self, queue: QueueIndex, seq: u64, what: u32, amount: u64) {
         if let Some(found) = self.queues.get_mut(queue.0 as usize) {
             found.amend(seq, what, amount, &mut self.store);
         }
     }
 
-    /// The first operation of the queue that was announced and whose record is still to come: the
-    /// one to ask the driver about.
+    /// The first announced operation of the queue without a record: the one to query the driver for.
     pub fn oldest_open(&mut self, queue: QueueIndex) -> Option<u64> {
         self.queues.get_mut(queue.0 as usize)?.oldest_open(&mut self.store)
     }
 
-    /// After a barrier and a flush, or when the program gives up: no record will come any more of
-    /// operations of the queue below `before`. If one comes after all, it is told as late.
+    /// Declares operations of the queue below `before` as lost if they have no record: after a barrier and a
+    /// flush, or when the program gives up. A later record is reported as late.
     pub fn declare_lost(&mut self, queue: QueueIndex, before: u64, out: &mut impl FnMut(Output)) {
         if let Some(found) = self.queues.get_mut(queue.0 as usize) {
             found.declare_lost(before, &mut self.store, out);
         }
     }
 
-    /// Nothing will come any more: what is open is lost, everything else is released.
+    /// Ends all queues: open operations are lost, everything else is released.
     pub fn finish(&mut self, out: &mut impl FnMut(Output)) {
         for queue in &mut self.queues {
             queue.finish(&mut self.store, out);
@@ -187,10 +185,10 @@ impl Reorder {
         self.store.spill.clear();
     }
 
-    /// What happened on a queue.
+    /// Counts of a queue.
     ///
     /// # Panics
-    /// If there is no such queue.
+    /// If the queue does not exist.
     pub fn account(&self, queue: QueueIndex) -> &Account {
         &self.queues[queue.0 as usize].account
     }
@@ -200,7 +198,7 @@ impl Reorder {
         self.queues.len()
     }
 
-    /// What happened on all queues together.
+    /// Counts of all queues together.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals {
             held_in_memory_peak: (self.store.most_resident as u64) * PAGE,
@@ -229,7 +227,7 @@ impl Reorder {
         }
     }
 
-    /// Makes room, half of what may be held at once, so that it is seldom needed.
+    /// Makes room, half of the limit, so that it is seldom needed.
     #[cold]
     #[inline(never)]
     fn relieve(&mut self, current: QueueIndex, seq: u64, out: &mut impl FnMut(Output)) {

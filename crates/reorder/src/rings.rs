@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Rings<M> {
     capacity: usize,
-    /// Of the collector, which holds it as long as it drains.
+    /// Rings known to the collector, which locks them while it drains.
     known: Mutex<Vec<rtrb::Consumer<M>>>,
     /// Rings that the collector has not seen yet: all that producers wait for each other at.
     fresh: Mutex<Vec<rtrb::Consumer<M>>>,
@@ -49,8 +49,8 @@ impl<M> Rings<M> {
 
     /// Takes everything that was put before the call, and perhaps more. Returns how many messages.
     ///
-    /// A time that was read before the call is therefore one before which no operation can start
-    /// whose notice is still to come: a notice is put before the operation is submitted.
+    /// A time read before the call is therefore a lower bound for the starts of all operations without a
+    /// notice: a notice is put before the operation is submitted.
     pub fn drain(&self, mut take: impl FnMut(M)) -> usize {
         let mut count = 0;
         let mut known = lock(&self.known);

@@ -39,7 +39,7 @@ impl Run {
             let count = self.left.min(READ_AHEAD);
             let mut bytes = vec![0; count as usize * RECORD_BYTES];
             if spill.read_at(self.offset, &mut bytes).is_err() {
-                // The caller finds them missing when it compares what it put in and got out.
+                // The caller detects the missing records when it compares input and output.
                 spill.failures += 1;
                 self.left = 0;
                 return None;
@@ -156,7 +156,7 @@ impl Sorter {
         }
     }
 
-    /// Joins the runs of a level when there are many, so that what they read ahead stays small.
+    /// Merges the runs of a level when there are many, so that their read-ahead stays small.
     pub fn join_runs(&mut self, spill: &mut SpillFile) {
         let mut level = 0;
         while self.runs.iter().any(|run| run.level >= level) {
@@ -194,7 +194,7 @@ mod tests {
     const RUNS: u64 = 10_000;
     const RECORDS: u64 = 10;
 
-    /// A sorter with many short runs, whose records alternate.
+    /// A sorter with many short runs of alternating records.
     fn spilled(spill: &mut SpillFile, runs: std::ops::Range<u64>, sorter: &mut Sorter) {
         for run in runs {
             let mut records = (0..RECORDS).map(|i| {

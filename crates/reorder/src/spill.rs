@@ -1,4 +1,4 @@
-//! The file without a name that takes what memory may not hold.
+//! The unnamed file for records beyond the memory limit.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) struct SpillFile {
 }
 
 impl SpillFile {
-    /// The file will be in `directory`, or where temporary files are.
+    /// The file will be in `directory`; by default in that of temporary files.
     pub fn in_directory(directory: Option<PathBuf>) -> Self {
         SpillFile { directory, ..SpillFile::default() }
     }
@@ -64,7 +64,7 @@ impl SpillFile {
         self.file()?.read_exact_at(bytes, offset)
     }
 
-    /// Nothing that was written is needed any more.
+    /// Discards everything written.
     pub fn clear(&mut self) {
         if let Some(file) = &self.file {
             // A file that stays long costs disk, not correctness.

@@ -1,13 +1,13 @@
 //! Every interleaving of a small program: two threads, two queues, three operations of each thread
 //! on each queue, with a cancelled submission, a duplicate, and a record that is lost and comes late.
 //!
-//! States that were reached before are not walked again, so that all interleavings are covered. The
-//! states of the core itself are part of what is compared.
+//! States reached before are not explored again, so all interleavings are covered. The states of the core
+//! itself are part of the comparison.
 
 use std::collections::HashSet;
 use taskscope_reorder::*;
 
-/// What a step does to one operation.
+/// Fate of one operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fate {
     Completes,
@@ -17,8 +17,8 @@ enum Fate {
     ComesLate,
 }
 
-/// Operation numbers of a queue: thread 0 submits even ones, thread 1 odd ones; each thread submits
-/// in this order, and what happens to an operation happens after its notice.
+/// Operation numbers of a queue: thread 0 submits even ones, thread 1 odd ones; each thread submits in this
+/// order, and the steps of an operation follow its notice.
 fn fate(queue: u32, seq: u64) -> Fate {
     match (queue, seq) {
         (0, 1) | (1, 4) => Fate::IsCancelled,

@@ -31,7 +31,7 @@ fn fate(queue: usize, seq: usize) -> Fate {
     }
 }
 
-/// What a thread submits, in this order: three operations, on both queues.
+/// Submissions of a thread, in this order: three operations, on both queues.
 fn program(thread: usize) -> [(usize, usize); 3] {
     [[(0, 0), (1, 1), (0, 2)], [(1, 0), (0, 1), (1, 2)]][thread]
 }

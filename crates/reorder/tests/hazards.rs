@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use taskscope_reorder::*;
 
-/// What goes wrong with an operation.
+/// Fault of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
@@ -19,7 +19,7 @@ enum Fault {
     /// The end lies before the start.
     Inverted,
     NeverArrives,
-    /// Its notice is lost, as when a thread dies between counting and telling.
+    /// Its notice is lost, as when a thread dies between counting and announcing.
     Unannounced,
 }
 
@@ -174,7 +174,7 @@ fn check(orders: &[QueueOrder], plan: &[Planned], limits: Limits) {
                 *last = record.end;
             }
         }
-        // No more lanes than overlap, where everything was released by start.
+        // No more lanes than overlaps, if everything was released by start.
         if *order == QueueOrder::InOrder {
             assert!(account.lanes <= 1 + u32::from(account.overlaps > 0), "{account:?}");
         }
