@@ -30,7 +30,7 @@ pub struct GraphReader {
     misfits: u64,
 }
 
-/// What is open in the location that is being read.
+/// Open state of the location that is being read.
 #[derive(Default)]
 struct Open {
     worker: Option<(u64, u64, u64, Role)>,
@@ -48,7 +48,7 @@ impl GraphReader {
     pub fn next_location(&mut self) {
         let Open { worker, piece, last } = std::mem::take(&mut self.location);
         if let Some((worker, node, begin, role)) = worker {
-            // The stream was cut: what was open ends where it ends.
+            // The stream was cut: open sections end at its end.
             self.misfits += 1;
             if let Some((task, start)) = piece {
                 self.builder.add_piece(worker, task, start, last);
@@ -146,7 +146,7 @@ impl GraphReader {
         &mut self.data[row]
     }
 
-    /// `None` where the event does not fit.
+    /// Takes an event; `None` if it does not fit.
     fn take(&mut self, at: u64, code: Code, payload: &[u8]) -> Option<()> {
         let first = || u64_at(payload, 0);
         let second = || u64_at(payload, 8);

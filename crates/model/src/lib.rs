@@ -3,11 +3,10 @@
 //! **The caller** describes the streams ([`ThreadDescription`]), builds the [`System`], plays events
 //! in order into a [`Machine`], takes its violations now and then, and calls [`Machine::finish`].
 //!
-//! **The crate** keeps the state of every thread, CPU and task, tells a
-//! [`ViewObserver`](taskscope_execution::view::ViewObserver) what views show, and reports every broken
-//! rule with ovniemu's verdict and ours. Nothing makes it stop or panic: after a violation it goes
-//! on with the most plausible state. Memory grows with threads, CPUs and tasks (eight bytes for a
-//! task that has ended), not with events.
+//! **The crate** keeps the state of every thread, CPU and task, passes the values of views to a
+//! [`ViewObserver`](taskscope_execution::view::ViewObserver), and reports every broken rule with ovniemu's
+//! verdict and ours. It never stops or panics: after a violation it continues with the most plausible state.
+//! Memory grows with threads, CPUs and tasks (eight bytes for a task that has ended), not with events.
 //!
 //! **Not for** reading files, or for writing formats.
 #![forbid(unsafe_code)]

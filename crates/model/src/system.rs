@@ -1,8 +1,8 @@
 //! The parts of the system that a trace is about: looms, processes, threads, CPUs.
 //!
-//! A loom is a set of CPUs of one node with the processes that run on them, and one *virtual CPU*
-//! that collects threads without a CPU of their own. What each stream declares about its loom and
-//! process is merged here; contradictions become violations, and the first declaration counts.
+//! A loom is a set of CPUs of one node with the processes that run on them, and one *virtual CPU* that
+//! collects threads without a CPU of their own. The declarations of each stream about its loom and process
+//! are merged here; contradictions become violations, and the first declaration counts.
 
 use crate::violation::{Violation, ViolationCode};
 use rustc_hash::FxHashMap;
@@ -10,12 +10,12 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use taskscope_event::models::MODELS;
 
-/// What one stream declares, as far as it declares it.
+/// Declarations of one stream, each optional.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadDescription<'t> {
     /// Relative path of the stream.
     pub path: String,
-    /// Loom, process and thread as the names of directories tell, for damaged metadata.
+    /// Loom, process and thread by the names of the directories, for damaged metadata.
     pub named: (Option<String>, Option<i64>, Option<i64>),
     /// `ovni.part`.
     pub part: Option<String>,
@@ -62,7 +62,7 @@ pub struct MarkDescription<'t> {
     pub title: Option<String>,
     /// `stack` or `single`.
     pub channel: Option<String>,
-    /// Values, as text, and labels; `None` where the label is no text.
+    /// Values, as text, and labels; `None` if the label is not a text.
     pub labels: Vec<(&'t str, Option<&'t str>)>,
 }
 
@@ -91,7 +91,7 @@ pub struct Process {
     pub loom: u32,
     /// Process id.
     pub pid: i64,
-    /// Application id; 0 where no thread tells.
+    /// Application id; 0 if no thread declares it.
     pub app_id: i64,
     /// MPI rank.
     pub rank: Option<i64>,
@@ -143,7 +143,7 @@ pub struct System {
     pub threads: Vec<Thread>,
     /// By loom, then shown number; the virtual one last.
     pub cpus: Vec<Cpu>,
-    /// The thread of each stream; `None` for streams that are no threads.
+    /// The thread of each stream; `None` for streams that are not threads.
     pub thread_of_stream: Vec<Option<u32>>,
     /// Relative path of each stream.
     pub paths: Vec<String>,

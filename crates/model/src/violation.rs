@@ -35,17 +35,17 @@ macro_rules! violation_codes {
                 match self { $( ViolationCode::$variant => $name, )* }
             }
 
-            /// What ovniemu makes of it.
+            /// Severity in ovniemu.
             pub fn ovni_severity(self) -> Severity {
                 match self { $( ViolationCode::$variant => Severity::$ovni, )* }
             }
 
-            /// What `check` makes of it.
+            /// Severity in `check`.
             pub fn severity(self) -> Severity {
                 match self { $( ViolationCode::$variant => Severity::$own, )* }
             }
 
-            /// What it means for whoever reads the trace.
+            /// Meaning for readers of the trace.
             pub fn meaning(self) -> &'static str {
                 match self { $( ViolationCode::$variant => $meaning, )* }
             }
@@ -166,8 +166,8 @@ pub struct Violation {
     pub offset: Option<u64>,
     /// Its time, nanoseconds since the first event of the trace.
     pub time_ns: Option<i64>,
-    /// How often it occurred; where more than once, the place is that of the first.
+    /// Number of occurrences; the place is that of the first.
     pub count: u64,
-    /// What happened, a sentence without a final period.
+    /// Description of the event, a sentence without a final period.
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! From an event's code to what it does, in one table lookup.
+//! Maps an event's code to its action, in one table lookup.
 
 use super::slot::Slots;
 use super::{Guard, guard_of};
@@ -7,7 +7,7 @@ use taskscope_event::Code;
 use taskscope_event::models::{MODELS, kernel, nanos6, nosv, openmp, ovni};
 use taskscope_event::spec::{Effect, EventSpec};
 
-/// What an event does.
+/// Action of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Unknown,
@@ -18,7 +18,7 @@ pub(crate) enum Action {
     Rule(Rule),
 }
 
-/// An event whose effect is written as code.
+/// An event with an action written as code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// Its model is not enabled, or its letter belongs to no model here.
@@ -54,11 +54,11 @@ pub(crate) enum Rule {
     Counters,
 }
 
-/// What is known of a code.
+/// Table entry of a code.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) action: Action,
-    /// What its declaration leaves for its payload where that is plain; nothing is known of events without one.
+    /// Total size of its declared fields of fixed size, in bytes; 0 for undeclared events.
     pub(crate) payload_bytes: u8,
     pub(crate) spec: Option<&'static EventSpec>,
 }
@@ -123,7 +123,7 @@ impl ActionTable {
         Some(base as usize + (usize::from(category) << 7 | usize::from(value)))
     }
 
-    /// What is known of `code`.
+    /// Returns the entry of `code`.
     #[inline]
     pub(crate) fn find(&self, code: Code) -> Entry {
         let number = self.place(code).map_or(0, |place| self.index[place]);

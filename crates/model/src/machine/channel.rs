@@ -1,6 +1,6 @@
-//! A channel of a thread: one value, or a stack of values whose top is shown.
+//! A channel of a thread: one value, or a stack of values that shows its top.
 
-/// What is wrong with a write.
+/// Error of a write to a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChannelError {
     /// Popped from an empty stack.

@@ -256,7 +256,7 @@ impl<O: ViewObserver> Machine<'_, O> {
     }
 }
 
-/// A CPU whose value in a breakdown may have changed.
+/// A CPU that may have another value in a breakdown.
 #[derive(Clone, Copy)]
 pub(super) struct TouchedBreakdown {
     index: u16,

@@ -1,18 +1,18 @@
 //! The state of a CPU: which thread runs on it.
 
-/// What the machine knows of a CPU.
+/// State of a CPU in the machine.
 #[derive(Clone, Default)]
 pub(crate) struct CpuState {
     /// Number of running threads.
     pub(crate) running: u32,
     /// Sum of the running threads' indices, so that the only one is known without a list.
     running_sum: u64,
-    /// What views were told: number of running threads, and the thread shown.
+    /// Last values passed to views: number of running threads, and the thread shown.
     pub(crate) told_running: Option<u32>,
     pub(crate) shown: Option<u32>,
     /// Whether several threads ran on it when time moved on, and still do.
     pub(crate) is_shared: bool,
-    /// Why views were told that it is uncertain.
+    /// The doubt last passed to views.
     pub(crate) told_doubt: i64,
     /// Number of the last event that rewrote the whole row.
     pub(crate) row_written_at: u64,

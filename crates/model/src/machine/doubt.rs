@@ -1,5 +1,5 @@
-//! Where the rows of threads and CPUs are uncertain: a type of its own in their views, which is there only where
-//! something is. Traces that ovniemu accepts have none.
+//! Uncertain rows of threads and CPUs: a type of its own in their views, which exists only if a row is
+//! marked. Traces that ovniemu accepts have none.
 
 use super::{Machine, ThreadState};
 use crate::violation::Severity;
@@ -15,7 +15,8 @@ const DOES_NOT_FIT: i64 = 1;
 const STREAM_ENDS: i64 = 2;
 /// … between a clock and an earlier one to which it goes back …
 const CLOCK_GOES_BACK: i64 = 3;
-/// … and, of CPUs alone, while several threads run there. Else a CPU is what the thread that it shows is.
+/// … and, for CPUs only, while several threads run there. Otherwise a CPU has the doubt of the thread that it
+/// shows.
 const CPU_SHARED: i64 = 4;
 /// Labels of the values; those of threads are all but the last.
 pub(crate) const DOUBT_LABELS: [(i64, &str); 4] = [
@@ -25,12 +26,12 @@ pub(crate) const DOUBT_LABELS: [(i64, &str); 4] = [
     (CPU_SHARED, "Several threads run on the CPU at once"),
 ];
 
-/// What is marked.
+/// The current marks.
 #[derive(Default)]
 pub(crate) struct Doubts {
-    /// Threads whose last event broke a rule.
+    /// Threads after an event that broke a rule.
     broken: Vec<u32>,
-    /// Of each thread the reasons that hold now, a bit each.
+    /// Current reasons per thread, one bit each.
     reasons: Vec<u8>,
     /// Whether there ever was a mark of a thread, and of a CPU.
     pub(crate) used: [bool; 2],
@@ -42,7 +43,7 @@ impl Doubts {
         !self.broken.is_empty()
     }
 
-    /// What a thread's row shows: of several reasons the one that weighs most.
+    /// The most severe reason of a thread, shown in its row.
     fn of_thread(&self, thread: u32) -> i64 {
         let reasons = self.reasons.get(thread as usize).copied().unwrap_or_default();
         let by_weight = [STREAM_ENDS, DOES_NOT_FIT, CLOCK_GOES_BACK];
@@ -55,7 +56,7 @@ impl<O: ViewObserver> Machine<'_, O> {
     /// it did not.
     #[cold]
     pub(super) fn doubt_or_trust(&mut self, thread: u32, violations: usize, time_ns: i64) {
-        // What only one of the two judges minds leaves no doubt of what was.
+        // A violation for only one of the two judges leaves no doubt about the state.
         let is_broken = self.violations[violations..]
             .iter()
             .any(|v| v.code.severity() == Severity::Error && v.code.ovni_severity() == Severity::Error);
@@ -67,7 +68,7 @@ impl<O: ViewObserver> Machine<'_, O> {
         self.doubt_thread(thread, DOES_NOT_FIT, is_broken, time_ns);
     }
 
-    /// Marks the thread of a stream whose last event was just played although the thread has not ended.
+    /// Marks the thread of a stream after its last event, if the thread has not ended.
     pub fn stream_ends(&mut self, stream: usize, time_ns: i64) {
         if let Some(thread) = self.system.thread_of_stream.get(stream).copied().flatten()
             && O::WANTS_VIEWS
@@ -102,7 +103,7 @@ impl<O: ViewObserver> Machine<'_, O> {
         }
     }
 
-    /// Marks a CPU on which several threads run, or whose thread is marked, and ends its mark where that is over.
+    /// Marks a CPU while several threads run on it, or its thread is marked; otherwise removes its mark.
     pub(super) fn doubt_cpu(&mut self, cpu: u32, time_ns: i64) {
         let state = &mut self.cpus[cpu as usize];
         state.is_shared &= state.running >= 2;

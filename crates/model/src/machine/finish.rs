@@ -1,4 +1,4 @@
-//! The end of a trace: what must have ended, and what must be empty.
+//! End-of-trace checks: sections that must have ended, and tables that must be empty.
 
 use super::{Current, Machine, ThreadState};
 use crate::violation::ViolationCode;
@@ -43,7 +43,7 @@ impl<O: ViewObserver> Machine<'_, O> {
         }
     }
 
-    /// Different labels with the same value cannot be told apart in views.
+    /// Views cannot distinguish different labels with the same value.
     fn check_label_values(&mut self) {
         for tables in [&self.nanos6_tasks, &self.nosv_tasks, &self.openmp_tasks] {
             let mut label_of: FxHashMap<u32, &str> = FxHashMap::default();

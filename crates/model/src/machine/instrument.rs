@@ -1,5 +1,4 @@
-//! The rules of instrumentation: contexts that fit, names that are told and mean one thing, messages with
-//! two halves.
+//! Rules of instrumentation: contexts fit, names are declared and unique, messages have two halves.
 
 use super::{Current, Machine};
 use crate::semantic::payload::{readable, u32_at, u64_at};
@@ -11,7 +10,7 @@ use taskscope_event::Code;
 use taskscope_event::models::instrument as i;
 use taskscope_execution::view::ViewObserver;
 
-/// What a number stands for.
+/// Kind of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Space {
     Key,
@@ -31,23 +30,23 @@ impl Space {
     }
 }
 
-/// Half a message: how often it was sent more than received, and where first.
+/// One half of a message: number of sends minus receives, and its first place.
 type Half = (i64, Current);
 
-/// What is kept of a trace's instrumentation.
+/// Instrumentation state of a trace.
 pub(super) struct Checker {
     contexts: Contexts,
     named: FxHashSet<(u32, Space, u32)>,
-    /// Uses of numbers that had no name yet: how many, where first.
+    /// Uses of numbers without a name: count and first place.
     unnamed: BTreeMap<(u32, Space, u32), (u64, Current)>,
     /// The first meaning of a name, over all processes.
     meanings: FxHashMap<(Space, Vec<u8>), Vec<u8>>,
     domains: FxHashMap<(u32, u32), Vec<u8>>,
     halves: FxHashMap<(u32, u32, u64), Half>,
     problems: Vec<(u32, Problem)>,
-    /// Mistakes that the recorder noticed, by process, kind and text: how many, told where first.
+    /// Mistakes noticed by the recorder, by process, kind and text: count, and first place.
     mistakes: BTreeMap<(u32, u32, Vec<u8>), (u64, Current)>,
-    /// Processes that have lost events: from when on, where, and how many events did not fit since.
+    /// Processes that have lost events: place of the first loss, and number of later misfits.
     lossy: BTreeMap<u32, (u64, Current)>,
 }
 
@@ -136,7 +135,7 @@ impl Checker {
         if space == Space::Domain {
             self.domains.insert((process, number), name.clone());
         }
-        // Of kinds of tasks one name may well be written at several places.
+        // Several kinds of tasks may have one name at several places.
         if space == Space::Kind {
             return None;
         }
@@ -147,7 +146,7 @@ impl Checker {
     }
 }
 
-/// What the recorder noticed.
+/// Text for a mistake that the recorder noticed.
 fn words_of(problem: u32) -> &'static str {
     match problem {
         i::problem::UNKNOWN_NAME => "a name was used that nobody registered",
@@ -189,7 +188,7 @@ impl<O: ViewObserver> Machine<'_, O> {
                 self.instrumentation.note_uses(process, &raw, place);
                 self.report_context_problems();
             }
-            // Told already, with the declaration.
+            // Already reported with the declaration.
             Err(_) => {}
             Ok(None) if code == i::PROBLEM => {
                 if let (Some(kind), Some(count)) = (u32_at(payload, 0), u64_at(payload, 4)) {
@@ -233,14 +232,14 @@ impl<O: ViewObserver> Machine<'_, O> {
         }
     }
 
-    /// What only the whole trace shows.
+    /// Reports mistakes that only the whole trace shows.
     pub(super) fn finish_instrumentation(&mut self) {
         for ((_, kind, told), (count, place)) in std::mem::take(&mut self.instrumentation.mistakes) {
             let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
             let text = format!("{}: {}{times}", words_of(kind), named(&told));
             self.report_at(ViolationCode::MisuseNoticed, text, place);
         }
-        // What was lost is reported; that others do not fit without it is no mistake of the program.
+        // Losses are reported; misfits that follow from them are not mistakes of the program.
         let lossy = std::mem::take(&mut self.instrumentation.lossy);
         for (misfits, place) in lossy.values().filter(|(misfits, _)| *misfits > 0) {
             let text =
@@ -255,7 +254,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             let text = format!("{} {number} is used{times} and has no name", space.word());
             self.report_at(ViolationCode::UnknownName, text, place);
         }
-        // Halves of one message may lie in different processes, whose numbers for a domain differ.
+        // Halves of one message may be in different processes, with different numbers for a domain.
         let mut halves: BTreeMap<(Vec<u8>, u64), Half> = BTreeMap::new();
         for ((process, domain, id), (sent, place)) in std::mem::take(&mut self.instrumentation.halves) {
             let built_in = i::DOMAINS.get(domain as usize).map(|name| name.as_bytes().to_vec());

@@ -1,8 +1,8 @@
-//! The machine: plays events in order, keeps the state of threads, CPUs and tasks, tells what views
-//! show, and reports broken rules.
+//! The machine: plays events in order, keeps the state of threads, CPUs and tasks, emits the values of views,
+//! and reports broken rules.
 //!
-//! Rules are ovniemu's (the reference is its behaviour, not its design). Where it would stop, the
-//! machine reports a [`Violation`] and goes on with the most plausible state.
+//! Rules are ovniemu's (the reference is its behaviour, not its design). At errors that stop ovniemu, the
+//! machine reports a [`Violation`] and continues with the most plausible state.
 
 mod action;
 mod channel;
@@ -66,7 +66,7 @@ pub struct InputEvent<'a> {
 /// Plays events; see the module.
 pub struct Machine<'s, O: ViewObserver> {
     pub(crate) system: &'s System,
-    /// Where changes of views go.
+    /// Receiver of changes of views.
     pub observer: O,
     violations: Vec<Violation>,
     pub(crate) slots: Vec<Slot<'s>>,
@@ -82,7 +82,7 @@ pub struct Machine<'s, O: ViewObserver> {
     thread_cells: Cells,
     cpu_cells: Cells,
     pub(crate) breakdowns: Vec<Breakdown>,
-    // What the current event wrote.
+    // Writes of the current event.
     written: Vec<(u32, u16)>,
     changed_threads: Vec<u32>,
     changed_cpus: Vec<u32>,
@@ -106,7 +106,7 @@ struct Current {
     time_ns: i64,
 }
 
-/// Where something was noticed.
+/// Place of a remark.
 #[derive(Clone, Copy)]
 struct Place {
     current: Current,
@@ -118,8 +118,8 @@ pub(crate) const THREAD_COLUMNS: usize = 3;
 /// Columns of a CPU's row before those of channels.
 pub(crate) const CPU_COLUMNS: usize = 3;
 
-/// Payloads in bytes that runtimes write, beyond what ovni declares: Nanos6 the thread that it wakes, nOS-V a second
-/// count of CPUs.
+/// Payload sizes in bytes that runtimes write beyond ovni's declarations: Nanos6 adds the woken thread, nOS-V
+/// a second count of CPUs.
 const WRITTEN_LONGER: [(Code, usize); 2] = [(nanos6::POINT_WAKES_WORKER, 4), (ovni::CPU_COUNT, 8)];
 
 impl<'s, O: ViewObserver> Machine<'s, O> {
@@ -207,8 +207,8 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         self.commit(event.time_ns);
     }
 
-    /// Checks an event of one of taskscope's own models against its declaration. Such events change
-    /// no view; what they mean is the semantic interpreter's.
+    /// Checks an event of one of taskscope's own models against its declaration. Such events change no view;
+    /// the semantic interpreter handles their meaning.
     pub fn play_own(&mut self, event: InputEvent<'_>) {
         self.time_comes_to(event.time_ns);
         self.current = Current {
@@ -259,7 +259,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         !self.violations.is_empty()
     }
 
-    /// Remarks that are no violations (burst statistics, long flushes), since the last call.
+    /// Remarks that are not violations (burst statistics, long flushes), since the last call.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -329,7 +329,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
                 return;
             }
             Err(PayloadError::TooLong) => ViolationCode::PayloadExtra,
-            // A label without an end is told by the rule.
+            // A label without an end is reported by the rule.
             _ => return,
         };
         let declared = match spec.jumbo {
@@ -340,7 +340,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         self.report(code, text);
     }
 
-    /// Reports what keeps the thread from doing something. It takes effect all the same.
+    /// Reports a state of the thread that forbids the event. The event takes effect nevertheless.
     #[inline]
     fn check_guard(&mut self, thread: u32, guard: Guard) {
         let state = &self.threads[thread as usize];
@@ -370,7 +370,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         }
     }
 
-    /// Notes that a channel was written, and reports what was wrong with it.
+    /// Records the write to a channel, and reports its error.
     #[inline]
     fn wrote(&mut self, thread: u32, slot: u16, value: i64, result: Result<(), ChannelError>) {
         if O::WANTS_VIEWS {
@@ -443,7 +443,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
     }
 }
 
-/// What a thread must be for an event of a model.
+/// Required state of the thread for an event of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     None,
@@ -462,7 +462,7 @@ pub(crate) fn guard_of(model: u8) -> Guard {
     }
 }
 
-/// Reads a little-endian field of a payload; `None` where it is too short.
+/// Reads a little-endian field of a payload; `None` if it is too short.
 pub(crate) fn u32_at(payload: &[u8], offset: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*payload.get(offset..)?.first_chunk()?))
 }

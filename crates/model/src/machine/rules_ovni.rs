@@ -166,7 +166,7 @@ impl<O: ViewObserver> Machine<'_, O> {
         }
     }
 
-    /// Before what happens at this time: what lies earlier is complete.
+    /// Advances the time: earlier events are complete.
     #[inline]
     pub(super) fn time_comes_to(&mut self, time_ns: i64) {
         if self.contested.first().is_some_and(|(_, place)| place.current.time_ns < time_ns) {
@@ -174,8 +174,8 @@ impl<O: ViewObserver> Machine<'_, O> {
         }
     }
 
-    /// Time moves on: CPUs that still have several running threads break a rule; where one left
-    /// within the nanosecond, only ovniemu's rule is broken.
+    /// Advances the time: a CPU that still has several running threads breaks a rule; if one left within the
+    /// nanosecond, only ovniemu's rule is broken.
     pub(super) fn settle_contested(&mut self) {
         for (cpu, place) in std::mem::take(&mut self.contested) {
             let running = self.cpus[cpu as usize].running;

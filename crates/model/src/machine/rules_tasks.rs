@@ -1,4 +1,4 @@
-//! Rules of tasks: types, creation, and what bodies do on a thread's stack.
+//! Rules of tasks: types, creation, and actions of bodies on a thread's stack.
 
 use super::action::Rule;
 use super::task::{Body, BodyState, TaskRules, TaskTable};
@@ -116,13 +116,14 @@ impl<O: ViewObserver> Machine<'_, O> {
         }
     }
 
-    /// The body that an event names; reports and repairs what is wrong with it.
+    /// Returns the body named by an event; reports and repairs errors.
     fn body_of(&mut self, thread: u32, event: InputEvent<'_>, task: u32) -> Option<Body> {
         let model = event.code.model();
         if !self.tasks(thread, model).has_task(task) {
             let text = format!("cannot find task with id {task}");
             self.report(ViolationCode::UnknownTask, text);
-            // It exists, whoever created it; its type stays unknown. Only parallel tasks have bodies with numbers.
+            // It exists without a creation event; its type stays unknown. Only parallel tasks have bodies
+            // with numbers.
             let is_parallel = model == nosv::LETTER && u32_at(event.payload, 4).is_some_and(|body| body > 0);
             self.tasks(thread, model).create_task(task, 0, is_parallel);
         }
@@ -238,7 +239,7 @@ impl<O: ViewObserver> Machine<'_, O> {
     fn end_body(&mut self, thread: u32, model: u8, body: Body) -> bool {
         let regular = self.is_on_top(thread, model, body, BodyState::Running, "end");
         let bodies = self.bodies(thread, model);
-        // What lies above a body that ends has ended too, unnoticed.
+        // Bodies above one that ends have ended too, without events.
         let Some(position) = bodies.iter().rposition(|other| *other == body) else { return regular };
         let above = bodies.split_off(position);
         for body in above {
@@ -269,7 +270,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             Rule::TaskEnd => self.pop_channel(thread, subsystem, in_body),
             _ => {}
         }
-        // A switch between nested bodies leaves what belongs to the process as it is.
+        // A switch between nested bodies leaves the process's state unchanged.
         let switch = match rule {
             Rule::TaskExecute => before.is_some(),
             Rule::TaskEnd => after.is_some(),

@@ -14,7 +14,7 @@ pub(crate) struct Slot<'s> {
     pub(crate) model: u8,
     pub(crate) view_type: u32,
     pub(crate) title: String,
-    /// Whether the title stands alone, without saying whose it is.
+    /// Whether the title is used alone, without the name of its owner.
     pub(crate) bare_title: bool,
     pub(crate) track: Track,
     pub(crate) repeat: Repeat,
@@ -38,7 +38,7 @@ impl Slot<'_> {
     }
 }
 
-/// Where the channels are.
+/// Places of the channels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slots {
     /// By index in [`CHANNELS`].

@@ -8,14 +8,14 @@
 //!                            dead ─execute▶ running    only tasks that may run again
 //! ```
 //!
-//! A plain task has one body, whose state lies in the task's cell: eight bytes. Cells are kept
-//! after a task's end, since nOS-V and OpenMP tasks may run again. A parallel task has any number
-//! of bodies, kept by (task, body).
+//! A plain task has one body; its state is in the task's cell of eight bytes. Cells are kept after a task's
+//! end, since nOS-V and OpenMP tasks may run again. A parallel task has any number of bodies, kept by (task,
+//! body).
 
 use crate::semantic::payload::shown;
 use rustc_hash::FxHashMap;
 
-/// Where a body stands.
+/// State of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyState {
     Created,
@@ -24,7 +24,7 @@ pub(crate) enum BodyState {
     Dead,
 }
 
-/// What the tasks of a runtime may do.
+/// Permitted actions of a runtime's tasks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TaskRules {
     pub(crate) may_pause: bool,

@@ -3,7 +3,7 @@
 use super::Body;
 use super::channel::Channel;
 
-/// Where a thread stands.
+/// State of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadState {
     /// It has not executed yet.
@@ -41,7 +41,7 @@ impl ThreadState {
     }
 }
 
-/// What the machine knows of a thread.
+/// State of a thread in the machine.
 #[derive(Default)]
 pub(crate) struct ThreadMachine {
     pub(crate) state: ThreadState,

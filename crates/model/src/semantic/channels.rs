@@ -1,7 +1,7 @@
-//! The runtimes whose events push and pop parts of themselves: Nanos6, nOS-V, NODES, MPI, TAMPI.
+//! Runtimes with events that push and pop subsystems: Nanos6, nOS-V, NODES, MPI, TAMPI.
 //!
-//! What a part means for the worker's time is told here once, by the values of ovni's views. The
-//! topmost part is the state of the thread.
+//! The one table from a subsystem to the state of the worker, by the values of ovni's views. The topmost
+//! subsystem is the state of the thread.
 
 use super::Interpreter;
 use super::frames::Opener;
@@ -10,7 +10,7 @@ use taskscope_event::models::{mpi, nanos6, nodes, nosv, tampi};
 use taskscope_event::spec::{Channel, Effect};
 use taskscope_execution::{ObjectIndex, Observer, OpenTrack, Place, Section, State, TaskIndex, ThreadIndex};
 
-/// What an event of these models does to its thread.
+/// Effect of an event of these models on its thread.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Step {
     /// Enters a part of the runtime.
@@ -26,7 +26,7 @@ const PROGRESSING: i64 = 100;
 /// That of a CPU that is left free for the noise of the system.
 const ABSORBING_NOISE: i64 = 102;
 
-/// What an event of this model with this effect does, if it is of one of these runtimes.
+/// Returns the step of an event of this model with this effect, if it belongs to one of these runtimes.
 pub(super) fn step(model: u8, effect: Effect) -> Option<Step> {
     if !matches!(model, nanos6::LETTER | nosv::LETTER | nodes::LETTER | mpi::LETTER | tampi::LETTER) {
         return None;
@@ -47,11 +47,11 @@ pub(super) fn step(model: u8, effect: Effect) -> Option<Step> {
     }
 }
 
-/// The state of a thread whose topmost part is this one.
+/// The state of a thread with this topmost subsystem.
 fn state(model: u8, value: i64) -> State {
     match model {
         nanos6::LETTER => match value {
-            // A task-for is work, but the trace does not tell of which type.
+            // A task-for is work, but the trace does not record its type.
             1 | 6 => State::Task,
             3..=5 => State::TaskCreation,
             7..=9 | 18 | 20..=23 => State::Scheduling,
@@ -111,7 +111,7 @@ impl Interpreter {
 }
 
 impl ThreadState {
-    /// The same for its thread alone; what is entered is at `place`.
+    /// Takes the step for its thread alone; a new section is at `place`.
     #[inline(always)]
     pub fn step(&mut self, at: u64, letter: u8, step: Step, place: Place, track: &mut OpenTrack<'_>) {
         match step {

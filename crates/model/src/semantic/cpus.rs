@@ -1,5 +1,5 @@
-//! CPUs as workers. Nanos6, nOS-V and NODES run many threads and one at a time on each CPU, so the
-//! worker is the CPU: its time is spliced from the threads that run on it, and is idle where none does.
+//! CPUs as workers. Nanos6, nOS-V and NODES run many threads, one at a time on each CPU, so the worker is the
+//! CPU: its time is spliced from the threads that run on it, and is idle while none does.
 
 use super::{Interpreter, Short, payload};
 use rustc_hash::FxHashMap;
@@ -17,7 +17,7 @@ impl LoomNumber {
     }
 }
 
-/// The CPUs of a loom whose workers are CPUs.
+/// The CPUs of a loom with CPUs as workers.
 #[derive(Default)]
 pub struct LoomCpus {
     begun: bool,
@@ -36,7 +36,7 @@ pub struct LoomCpus {
 #[derive(Clone, Copy, Default)]
 pub struct OnCpu {
     pub loom: Option<LoomNumber>,
-    /// The CPU's row, where it is a known CPU.
+    /// The CPU's row, if the CPU is known.
     cpu: Option<ThreadIndex>,
     running: bool,
 }
@@ -68,8 +68,8 @@ impl Interpreter {
         loom.is_shared |= loom.recorder.replace(recorder).is_some_and(|other| other != recorder);
     }
 
-    /// Who sends and receives: the worker. That is the CPU on which the thread is, where these are one process's.
-    /// CPUs that several processes share belong to no rank: there it is the thread.
+    /// Worker that sends and receives. That is the CPU on which the thread is, if the CPUs belong to one
+    /// process. CPUs shared by several processes belong to no rank: there it is the thread.
     pub(super) fn worker_of(&self, thread: ThreadIndex) -> ThreadIndex {
         let on_cpu = self.threads[thread.index()].on_cpu;
         let loom = on_cpu.loom.and_then(|loom| self.looms.get(loom.index())).filter(|loom| !loom.is_shared);
@@ -78,7 +78,7 @@ impl Interpreter {
         on_cpu.cpu.or_else(|| loom.by_index.values().min().copied()).unwrap_or(thread)
     }
 
-    /// The thread is still there at `at`, although no event of it is told: so are its loom's CPUs.
+    /// Records that the thread, and its loom's CPUs, still exist at `at`, without an event.
     pub fn lives_at(&mut self, thread: ThreadIndex, at: u64) {
         let loom = self.threads.get(thread.index()).and_then(|thread| thread.on_cpu.loom);
         if let Some(loom) = loom.and_then(|loom| self.looms.get_mut(loom.index())) {
@@ -115,7 +115,8 @@ impl Interpreter {
         }
     }
 
-    /// Who runs where an event places its thread, or another, and which other thread that is.
+    /// Returns the thread that runs on the CPU to which an event moves its thread, or another one, and that
+    /// other thread.
     #[inline(never)]
     pub(super) fn reached_on_cpus(
         &self,
@@ -139,7 +140,7 @@ impl Interpreter {
         [occupant, other].map(|reached| reached.unwrap_or(ThreadIndex::NONE))
     }
 
-    /// Where a thread runs from now on, as far as the event tells. Called before its state changes.
+    /// Moves a thread to the CPU that the event names, if it names one. Called before its state changes.
     pub(super) fn place_on_cpu<O: Observer>(
         &mut self,
         thread: ThreadIndex,

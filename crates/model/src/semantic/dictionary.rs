@@ -88,7 +88,7 @@ impl Names {
         object
     }
 
-    /// What a thread does in a worksharing construct of this type.
+    /// State of a thread in a worksharing construct of this type.
     pub fn work_state(&self, ty: TypeIndex) -> State {
         match self.work_kinds.get(ty.index()) {
             Some(&WORK_TASKLOOP) => State::TaskCreation,
@@ -208,7 +208,7 @@ impl Interpreter {
         Ok(self.names.ty(self.threads[thread.index()].process, id, out))
     }
 
-    /// The site with the number at byte `offset` of the payload; 0 is no site.
+    /// Returns the site with the number at byte `offset` of the payload; number 0 means no site.
     pub(super) fn site_at(
         &mut self,
         thread: ThreadIndex,

@@ -1,4 +1,4 @@
-//! Which event goes where.
+//! Routes events to their handlers.
 
 use super::frames::Opener;
 use super::kinds::Kind;
@@ -12,7 +12,7 @@ use taskscope_execution::{
 };
 
 impl ThreadState {
-    /// Takes an event that concerns this thread alone and of which the kind tells all.
+    /// Takes an event that affects this thread alone and that its kind describes completely.
     #[inline(always)]
     pub fn own_event(&mut self, at: u64, code: Code, kind: Kind, track: &mut OpenTrack<'_>) {
         match kind {
@@ -40,7 +40,7 @@ impl ThreadState {
 }
 
 impl Interpreter {
-    /// Takes an event of which the kind tells all, of a thread that has begun and not ended.
+    /// Takes an event that its kind describes completely, of a thread that has begun and not ended.
     #[inline(always)]
     pub(super) fn event_of_kind<O: Observer>(
         &mut self,
@@ -113,7 +113,7 @@ impl Interpreter {
                     Ok(())
                 }
                 recorder::LETTER if code == recorder::PAUSE_END => {
-                    // What instruments itself may have begun something meanwhile, which goes on.
+                    // Instrumentation may have begun a section meanwhile, which continues.
                     self.close(thread, at, Opener::NotRecorded, out);
                     Ok(())
                 }
@@ -135,7 +135,7 @@ impl Interpreter {
         }
     }
 
-    /// After a thread's end only names and releases still tell something.
+    /// After a thread's end, only names and releases still have an effect.
     pub(super) fn after_end<O: Observer>(
         &mut self,
         thread: ThreadIndex,

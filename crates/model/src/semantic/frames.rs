@@ -4,14 +4,14 @@ use super::sections::Subsystem;
 use taskscope_event::Code;
 use taskscope_execution::{ObjectIndex, Place, RegionIndex, Section, State, TaskIndex, TypeIndex};
 
-/// What opened a section, and must close it.
+/// The opener of a section, which must close it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Opener {
     Subsystem(Subsystem),
     Task(TaskIndex),
     Work(TypeIndex),
     Masked,
-    /// What a thread does for a device, by the event that began it.
+    /// An activity of a thread for a device, by the event that began it.
     Device(Code),
     /// A part of a runtime: model letter and value of its view.
     Part(u8, i16),
@@ -51,7 +51,7 @@ pub struct Frame {
     pub section: Section,
 }
 
-/// Where a wait of one kind takes place, until told otherwise.
+/// Place of waits of one kind, until the next such event.
 #[derive(Clone, Copy)]
 pub struct Sticky {
     pub place: Place,
@@ -78,7 +78,7 @@ pub enum Closed {
     Nothing,
 }
 
-/// More sections than this on one thread are no program, but a damaged trace.
+/// Maximum number of open sections of a thread: more are in damaged traces only.
 const MOST_OPEN: usize = 1 << 16;
 
 impl Frames {
@@ -155,8 +155,8 @@ impl Frames {
         Some((&mut self.open[row], innermost))
     }
 
-    /// The implicit task that was begun at `at` lies in `region`, and so does what was opened in it
-    /// since. Says whether there is one.
+    /// Moves the implicit task that began at `at`, and the sections opened in it since, into `region`.
+    /// Returns whether there is one.
     pub fn adopt_region(&mut self, at: u64, region: RegionIndex, place: Place) -> bool {
         let opener = Opener::Subsystem(Subsystem::UserMicrotask);
         let begun = |frame: &Frame| frame.opener == opener && frame.since == at;

@@ -1,9 +1,9 @@
-//! What each event is, by its code: asked for every event, so it is a table.
+//! Kind of each event, by its code: a table, as it is read for every event.
 //!
-//! Most events of a trace only open or close a part of a runtime on their thread. They concern nobody else and rest
-//! on nothing that other threads' events change: so the caller may play them later than those of other
-//! threads, up to the thread's own next event that needs the order of all threads
-//! ([`Interpreter::event`](super::Interpreter::event) says how).
+//! Most events of a trace only open or close a subsystem on their thread. They affect no other thread and
+//! depend on no state that other threads' events change. So the caller may play them later than those of
+//! other threads, up to the thread's own next event that needs the order of all threads (see
+//! [`Interpreter::event`](super::Interpreter::event)).
 
 use super::channels::{self, Step};
 use super::sections::{Edge, Subsystem};
@@ -11,14 +11,14 @@ use taskscope_event::models::{MODELS, kernel, mpi, nanos6, nodes, nosv, openmp, 
 use taskscope_event::{Code, CodeMap};
 use taskscope_execution::{RuntimeRole, State};
 
-/// What follows from an event.
+/// Effect of an event.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Kind {
     /// Opens or closes a part of the OpenMP runtime.
     Subsystem(Subsystem, Edge),
-    /// Opens one that shows what rests on the region, of which other threads tell.
+    /// Opens a section that shows data of the region, which other threads' events set.
     OfTeam(Subsystem),
-    /// Opens one that is shown as this state, and of which nothing else is told.
+    /// Opens a section that is shown as this state, without further data.
     Plain(Subsystem, State),
     /// Enters or leaves a part of another runtime, or has nothing to do.
     Step(Step),
@@ -28,15 +28,15 @@ pub(super) enum Kind {
     BackOnCpu,
     /// Something of a task.
     Task(TaskStep),
-    /// The runtime's word for the thread, and what it enters with that.
+    /// The thread's role in the runtime, and the section that it enters with that.
     ServesAs(RuntimeRole, Option<Step>),
-    /// Nothing.
+    /// No effect.
     Nothing,
-    /// What [`dispatch`](super::dispatch) says.
+    /// Handled by [`dispatch`](super::dispatch).
     Other,
 }
 
-/// What happens to a task that the event names.
+/// Effect on the task that the event names.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum TaskStep {
     Created,
@@ -52,11 +52,11 @@ pub(super) enum TaskStep {
 #[derive(Clone, Copy)]
 struct Row {
     kind: Kind,
-    /// The same where it needs no order.
+    /// The kind of an event that needs no order.
     own: Option<OwnKind>,
 }
 
-/// What follows from an event that needs no order.
+/// Effect of an event that needs no order.
 #[derive(Clone, Copy)]
 pub struct OwnKind(pub(super) Kind);
 
@@ -77,12 +77,12 @@ const LETTERS: [u8; 8] = [
 
 const OTHER: Row = Row { kind: Kind::Other, own: None };
 
-/// Codes of events that concern nobody but their thread: they need no order.
+/// Codes of events that affect only their own thread: they need no order.
 pub fn orderless_codes() -> impl Iterator<Item = Code> + Clone {
     rows().filter(|(_, row)| row.own.is_some()).map(|(code, _)| code)
 }
 
-/// What is known of the events of these models.
+/// The rows of these models' events.
 fn rows() -> impl Iterator<Item = (Code, Row)> + Clone {
     let models = MODELS.iter().filter(|model| LETTERS.contains(&model.letter));
     models.flat_map(|model| model.events).map(|event| {
@@ -100,20 +100,20 @@ impl Default for Kinds {
 }
 
 impl Kinds {
-    /// What follows from an event with this code.
+    /// Returns the kind of an event with this code.
     #[inline(always)]
     pub(super) fn of(&self, code: Code) -> Kind {
         self.0.get(code).unwrap_or(OTHER).kind
     }
 
-    /// The same where it needs no order.
+    /// Returns the kind if it needs no order.
     #[inline(always)]
     pub fn of_own(&self, code: Code) -> Option<OwnKind> {
         self.0.get(code)?.own
     }
 }
 
-/// What a thread is in from an event with this code on, where the event alone tells.
+/// Returns the state of a thread from an event with this code on, if the event alone determines it.
 pub fn state_of_event(code: Code) -> Option<State> {
     let event = taskscope_event::models::find(code)?;
     let of_step = |step: Step| match step {
@@ -132,7 +132,7 @@ pub fn state_of_event(code: Code) -> Option<State> {
 }
 
 fn kind(code: Code, step: Option<Step>) -> Kind {
-    /// Threads and where they run.
+    /// // Threads and their CPUs.
     const THREADS: [u8; 2] = [ovni::THREAD_ENDS.0[1], ovni::SET_AFFINITY.0[1]];
     match code {
         kernel::OUT_OF_CPU => Kind::OutOfCpu,

@@ -1,4 +1,4 @@
-//! Waits with their object and place, and who holds what.
+//! Waits with their object and place, and holders of objects.
 
 use super::frames::{Opener, Sticky};
 use super::payload::{u32_at, u64_at};
@@ -76,8 +76,8 @@ impl Interpreter {
         }
     }
 
-    /// The object that the thread now holds is what it waited for until now: where the last entry for
-    /// waits was about another lock, the wait is put right.
+    /// Corrects the object of a wait to the one that the thread now holds, if the last entry for waits named
+    /// another lock.
     fn correct_wait<O: Observer>(
         &mut self,
         thread: ThreadIndex,
@@ -103,7 +103,7 @@ impl Interpreter {
         out.change(thread, at, Change::Was(section));
     }
 
-    /// Where the thread asked for the object that it now holds.
+    /// Place at which the thread requested the object that it now holds.
     fn site_of_wait(&self, thread: ThreadIndex, wait_kind: u32, object: ObjectIndex) -> SiteIndex {
         match self.threads[thread.index()].sticky.get(wait_kind as usize) {
             Some(Some(sticky)) if sticky.object == object => match sticky.place.kind() {

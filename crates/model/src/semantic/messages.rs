@@ -13,12 +13,12 @@ use taskscope_execution::{
     Change, MessageChange, ObjectIndex, Observer, Place, ProcessIndex, Section, State, ThreadIndex,
 };
 
-/// What is known of communicators and call sites.
+/// Names of communicators and call sites.
 #[derive(Default)]
 pub struct MessageNames {
     /// The number that all members know, by process and its own number.
     communicators: FxHashMap<(ProcessIndex, u32), u64>,
-    /// Where a thread calls a function.
+    /// Places of a thread's calls of a function.
     places: FxHashMap<(ThreadIndex, u32), Place>,
     functions: FunctionsByValue,
 }
@@ -48,18 +48,19 @@ impl Default for FunctionsByValue {
 /// The value of `MPI_Finalize` in ovni's view.
 const FINALIZE: i16 = 3;
 
-/// Nanoseconds between two calls that poll for the same in which the program does nothing worth telling apart.
+/// Maximum gap, nanoseconds, between two calls that poll for the same request and are merged: the program's
+/// code between them is negligible.
 const MAX_POLL_GAP: u64 = 5_000;
 
 impl Poll {
-    /// Whether the begin is an event of ovni's model, whose place comes after it.
+    /// Whether the begin is an event of ovni's model, which precedes its place.
     fn opener_is_standard(&self) -> bool {
         matches!(self.opener, Opener::Part(mpi::LETTER, _))
     }
 }
 
 impl Interpreter {
-    /// A section of ovni's `mpi` model was entered: which function that is, and where it was called.
+    /// Enters a section of ovni's `mpi` model: records its function and call site.
     pub(super) fn mpi_call_begins<O: Observer>(
         &mut self,
         thread: ThreadIndex,
@@ -130,7 +131,7 @@ impl Interpreter {
             poll.found = true;
         }
         let Some(ended) = poll.ended else {
-            // What came at the same time as the begin is its place.
+            // An event at the time of the begin is its place.
             if let (true, Some((before, begun))) = (is_site && poll.opener_is_standard(), poll.continued)
                 && begun == at
             {
@@ -170,7 +171,7 @@ impl Interpreter {
         }
     }
 
-    /// The function whose call an event begins.
+    /// The function called by a begin event.
     fn function_begun(&self, code: Code, payload: &[u8]) -> Option<u32> {
         if code == messages::CALL_BEGIN {
             return u32_at(payload, 0);
@@ -292,7 +293,7 @@ impl Interpreter {
         }
     }
 
-    /// Tells it of the worker that called.
+    /// Sends a change on behalf of the worker that called.
     pub(super) fn tell<O: Observer>(
         &mut self,
         thread: ThreadIndex,
@@ -304,7 +305,7 @@ impl Interpreter {
         out.change(worker, at, Change::Message(change));
     }
 
-    /// The number that all members know; the process's own where that is not told.
+    /// The number that all members share; the process's own if that is unknown.
     fn communicator(&self, process: ProcessIndex, number: u32) -> u64 {
         self.message_names.communicators.get(&(process, number)).copied().unwrap_or(u64::from(number))
     }

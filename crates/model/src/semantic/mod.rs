@@ -1,10 +1,9 @@
-//! What events mean: the events of all runtimes, and taskscope's own, to changes of an execution.
+//! The meaning of events: turns events of all runtimes, and taskscope's own, into changes of an execution.
 //!
-//! The caller adds processes and threads, then hands over every event in the order of time over all
-//! threads of a process; events that need no order ([`Kinds::of_own`]) may come later, as
-//! [`Interpreter::event`] says. Everything is pushed to an [`Observer`]. Traces of ovni's own OpenMP-V
-//! runtime, which have none of taskscope's events, work too: what only those events tell (regions,
-//! holders of locks, places) stays unknown.
+//! The caller adds processes and threads, then passes every event in the order of time over all threads of a
+//! process; events that need no order ([`Kinds::of_own`]) may come later, see [`Interpreter::event`]. All
+//! changes go to an [`Observer`]. Traces of ovni's own OpenMP-V runtime, which have none of taskscope's
+//! events, work too: the data of those events (regions, holders of locks, places) stays unknown.
 //!
 //! Never fails: an event that does not fit is reported as an [`Anomaly`], and the interpreter goes on.
 
@@ -83,7 +82,7 @@ impl Interpreter {
         Self::default()
     }
 
-    /// There will be no more than about so many tasks.
+    /// Reserves room for about this many tasks.
     pub fn expect_tasks(&mut self, tasks: u64) {
         self.tasks.expect(usize::try_from(tasks).unwrap_or(0));
     }
@@ -101,8 +100,8 @@ impl Interpreter {
         ThreadIndex::of(self.threads.len() - 1)
     }
 
-    /// Says, before its first event, that another recorder writes of a thread too, and whether that one
-    /// tells where it runs. Before each event of such a thread call [`Interpreter::speaks`].
+    /// Registers, before a thread's first event, another recorder of the thread, and whether that one records
+    /// its CPUs. Before each event of such a thread call [`Interpreter::speaks`].
     pub fn add_recorder(&mut self, thread: ThreadIndex, recorder: ProcessIndex, places: bool) {
         let state = &mut self.threads[thread.index()];
         state.recorders += 1;
@@ -122,19 +121,19 @@ impl Interpreter {
         self.threads[thread.index()].kind = ThreadKind::Initial;
     }
 
-    /// Says, before its first event, that a thread is of a process whose OpenMP runtime tells everything: before it is
-    /// known to the runtime, and if it never is, it runs the program's own code.
+    /// Registers, before a thread's first event, that its process's OpenMP runtime reports all its activity:
+    /// before the runtime knows the thread, and if it never does, the thread runs the program's own code.
     pub fn is_of_openmp(&mut self, thread: ThreadIndex) {
         self.threads[thread.index()].is_of_openmp = true;
     }
 
-    /// Says, before its first event, that a thread's times off the CPU are known from its recorder, which tells runnable from
-    /// blocked time: events of the kernel's model, which tell switches alone, open no sections.
+    /// Registers, before a thread's first event, that its recorder provides times off the CPU, with runnable
+    /// and blocked time: events of the kernel's model, which have switches only, then open no sections.
     pub fn has_os_times(&mut self, thread: ThreadIndex) {
         self.threads[thread.index()].has_os_times = true;
     }
 
-    /// Says, before its first event, that a thread's runtime tells its sections as a stack.
+    /// Registers, before a thread's first event, that its runtime records sections as a stack.
     pub fn has_subsystems(&mut self, thread: ThreadIndex) {
         self.threads[thread.index()].has_subsystems = true;
     }
@@ -188,8 +187,8 @@ impl Interpreter {
         }
     }
 
-    /// Whether the last call of a thread polls for something and has not found it yet: its next event decides where the
-    /// section of the call ends.
+    /// Whether the last call of a thread polls for a request that is not complete: its next event decides the
+    /// end of the call's section.
     #[inline(always)]
     pub fn is_polling(&self, thread: ThreadIndex) -> bool {
         self.threads[thread.index()].poll.is_some()
@@ -203,7 +202,7 @@ impl Interpreter {
         OwnEvents { state: &mut self.threads[thread.index()], track: out.of_thread(thread) }
     }
 
-    /// An event of which the kind does not tell all.
+    /// Takes an event that its kind does not describe completely.
     fn other_event<O: Observer>(
         &mut self,
         thread: ThreadIndex,
@@ -227,7 +226,7 @@ impl Interpreter {
         }
     }
 
-    /// The other threads whose state an event of `thread` changes, or takes from what is shown: their earlier events must
+    /// The other threads with state that an event of `thread` changes or reads: their earlier events must
     /// have been played.
     #[inline(always)]
     pub fn reaches(

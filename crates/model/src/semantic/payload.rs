@@ -15,13 +15,14 @@ pub fn u64_at(payload: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-/// The text at the start of `payload`, up to its NUL or the end, as it is [`shown`], and what follows the NUL.
+/// Splits `payload` after its first NUL. Returns the text before it (all of it without a NUL), as [`shown`]
+/// does, and the rest.
 pub fn text(payload: &[u8]) -> (Cow<'_, str>, &[u8]) {
     let end = payload.iter().position(|byte| *byte == 0).unwrap_or(payload.len());
     (shown(&payload[..end]), payload.get(end + 1..).unwrap_or_default())
 }
 
-/// Bytes as text, those that are no UTF-8 as `\xNN`.
+/// Bytes as text, invalid UTF-8 as `\xNN`.
 pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),

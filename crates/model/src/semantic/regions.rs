@@ -15,7 +15,7 @@ use taskscope_execution::{
 /// Region ids of processes to numbers of the trace.
 pub type RegionsById = FxHashMap<(ProcessIndex, u32), RegionIndex>;
 
-/// What is known of a region while it runs.
+/// State of a running region.
 pub struct RegionState {
     /// The recorder's number of it.
     number: u32,
@@ -161,7 +161,7 @@ impl Interpreter {
             | omp::TASK_DETACHED
             | omp::TASK_FULFILLED => self.task_detail(thread, at, code, payload, out),
             _ => {
-                // What the table knows and no state depends on (locks' making, flushes, …) is none.
+                // Known events without an effect on states (creation of locks, flushes, …) are not anomalies.
                 if taskscope_event::models::find(code).is_none() {
                     out.anomaly(thread, at, Anomaly::UnknownEvent);
                 }
@@ -170,8 +170,8 @@ impl Interpreter {
         }
     }
 
-    /// The thread waits for what it asks of a device. (A program that falls back to its host leaves the
-    /// construct first.)
+    /// The thread waits for its device request. (A program that falls back to its host leaves the construct
+    /// first.)
     fn device_begins<O: Observer>(
         &mut self,
         thread: ThreadIndex,
@@ -318,7 +318,7 @@ impl Interpreter {
         section: Section,
         out: &mut O,
     ) {
-        // Known here only if the thread said before that it joins; else told right after.
+        // Known here only if the thread has already recorded its join; otherwise set right after.
         let member_of = &self.threads[thread.index()].member_of;
         let region = member_of.last().copied().unwrap_or(RegionIndex::NONE);
         let place = self.region_place(region);

@@ -11,7 +11,7 @@ use taskscope_execution::{
     TypeIndex,
 };
 
-/// What is known of creation paths while events are played.
+/// Numbers of creation paths during the replay.
 #[derive(Default)]
 pub struct PathNumbers {
     paths: FxHashMap<(ProcessIndex, u32), PathIndex>,
@@ -63,7 +63,7 @@ impl Interpreter {
                 let ty = self.type_at(thread, payload, 0, out)?;
                 let path = self.paths.number(process, u32_at(payload, 4).ok_or(Short)?);
                 self.paths.sticky.insert((thread, ty), path);
-                // It follows the creation that it is told for.
+                // It follows the creation that it belongs to.
                 match self.threads[thread.index()].last_created {
                     Some((task, of)) if of == ty => {
                         out.change(thread, at, Change::TaskPath { task, path });
@@ -81,7 +81,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// A task was created: its path is the one that its creator told last for the type.
+    /// Records the creation of a task: its path is the newest one of its creator for the type.
     pub(super) fn note_creation<O: Observer>(
         &mut self,
         thread: ThreadIndex,

@@ -1,5 +1,4 @@
-//! Which section each subsystem event of ovni's `openmp` model opens or closes, and what state of
-//! the thread that is.
+//! Section opened or closed by each subsystem event of ovni's `openmp` model, and its state of the thread.
 
 use taskscope_event::Code;
 use taskscope_event::models::openmp as p;
@@ -118,8 +117,8 @@ impl Subsystem {
         })
     }
 
-    /// The state of a thread in this section; `None` where the section changes nothing, because the
-    /// same code runs on inside it (the body of a critical construct).
+    /// The state of a thread in this section; `None` if the section does not change it, because the same code
+    /// continues inside (the body of a critical construct).
     pub fn state(self) -> Option<State> {
         use Subsystem::*;
         Some(match self {
@@ -143,14 +142,14 @@ impl Subsystem {
         })
     }
 
-    /// Whether what it shows rests on its region, of which other threads tell.
+    /// Whether it shows data of its region, which other threads' events set.
     pub fn is_of_team(self) -> bool {
         use Subsystem::*;
         matches!(self, UserMicrotask | ForkCall | BarrierJoin | BarrierPlain)
     }
 
-    /// The same as [`state`](Subsystem::state) where it depends on nothing else, nor does anything else that is shown of this section: no place, region
-    /// or object is told of it.
+    /// [`state`](Subsystem::state), if the section shows no other data: no place, region or object belongs to
+    /// it.
     pub fn plain_state(self) -> Option<State> {
         let state = self.state().filter(|state| *state != State::Worksharing)?;
         (!self.is_of_team() && self.wait_kind().is_none()).then_some(state)

@@ -6,10 +6,10 @@ use super::thread_state::ThreadState;
 use taskscope_execution::{Anomaly, Change, Observer, OpenTrack, Section, ThreadIndex, ThreadKind};
 
 impl Interpreter {
-    /// Opens a section; what it does not say itself (task, region) it has from the one around it.
+    /// Opens a section; task and region default to those of the enclosing one.
     ///
-    /// It is compiled into its callers, as all on the way of a section is: where one passes through memory, reading
-    /// what was stored piece by piece waits longer than all the rest takes.
+    /// Inlined into its callers, as is the whole path of a section: if a section passes through memory, the
+    /// partial loads after it wait for the stores longer than everything else takes.
     #[inline(always)]
     pub(super) fn open<O: Observer>(
         &mut self,

@@ -1,4 +1,4 @@
-//! What a thread is in while it is in a part of the OpenMP runtime.
+//! State of a thread in a subsystem of the OpenMP runtime.
 
 use super::Interpreter;
 use super::frames::Opener;
@@ -15,7 +15,7 @@ impl ThreadState {
         let around = self.now();
         let section = match subsystem.state() {
             None => around,
-            // The chunk of a construct whose type is already known.
+            // The chunk of a construct of known type.
             Some(State::Worksharing) if around.state == State::Worksharing => {
                 Section { object: ObjectIndex::NONE, ..around }
             }
@@ -24,7 +24,7 @@ impl ThreadState {
         self.open(at, Opener::Subsystem(subsystem), section, track);
     }
 
-    /// What a part shows in this state: its place and object are those of the wait that it is, if it was told of.
+    /// The section of a subsystem in this state: place and object are those of its wait, if recorded.
     fn section_of(&self, subsystem: Subsystem, inner: State, around: Section) -> Section {
         let section = Section { state: inner, place: Place::UNKNOWN, object: ObjectIndex::NONE, ..around };
         match subsystem.wait_kind().and_then(|kind| self.sticky(kind)) {

@@ -11,7 +11,7 @@ use taskscope_execution::{
     TaskIndex, ThreadIndex, TypeIndex,
 };
 
-/// What opens the body of a task-for.
+/// The opener of a task-for's body.
 const TASK_FOR: Opener = Opener::Part(nanos6::LETTER, 6);
 
 /// Ids of a block: few enough that scattered ids of a damaged trace take little memory each.
@@ -53,7 +53,7 @@ pub struct LastTask {
 }
 
 impl TaskNumbers {
-    /// Makes room for so many tasks, if it can be had: what is not used of it costs nothing.
+    /// Reserves room for this many tasks, if there is memory: unused room costs nothing.
     pub fn expect(&mut self, tasks: usize) {
         let _ = self.types.try_reserve_exact(tasks);
         let _ = self.ids.try_reserve_exact(tasks);
@@ -375,7 +375,7 @@ impl Interpreter {
             omp::TASK_FULFILLED => {
                 self.tell(thread, at, MessageChange::Fulfils { task }, out);
             }
-            // A detached task's body has ended; what remains is an open event, no thread's time.
+            // A detached task's body has ended; the remaining open event takes no thread's time.
             _ => {}
         }
         Ok(())

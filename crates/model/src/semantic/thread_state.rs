@@ -1,4 +1,4 @@
-//! What is known of one thread while its events come.
+//! State of one thread during the replay.
 
 use super::cpus;
 use super::frames::{Frames, Opener, Sticky};
@@ -17,7 +17,7 @@ pub(super) struct Poll {
     /// Number of the function.
     pub function: u32,
     pub opener: Opener,
-    /// What it polls for has been found.
+    /// The polled request is complete.
     pub found: bool,
     /// The end of the last call, while its section stays open: another one may follow at once.
     pub ended: Option<u64>,
@@ -25,13 +25,13 @@ pub(super) struct Poll {
     pub continued: Option<(u64, u64)>,
 }
 
-/// A thread with the stack of what it is in.
+/// A thread with the stack of its open sections.
 pub(super) struct ThreadState {
-    /// Of the recorder whose event is at hand; its numbers are those of this process.
+    /// Process of the recorder of the current event: its numbers are that process's.
     pub process: ProcessIndex,
-    /// The recorder that tells where the thread runs; others that write of it tell other things.
+    /// The recorder that provides the thread's CPUs; others provide other data.
     pub placed_by: ProcessIndex,
-    /// Recorders that have not told its end.
+    /// Number of recorders that have not ended the thread.
     pub recorders: u32,
     pub kind: ThreadKind,
     pub begun: bool,
@@ -41,9 +41,9 @@ pub(super) struct ThreadState {
     pub frames: Frames,
     pub sticky: [Option<Sticky>; WAIT_KINDS],
     pub last_lock_kind: u32,
-    /// A region that has begun and whose fork section has not opened yet.
+    /// A region that has begun, before its fork section opens.
     pub forking: RegionIndex,
-    /// Regions in whose teams the thread is, innermost last. The barrier at a region's end lies
+    /// Regions of the teams that the thread belongs to, innermost last. The barrier at a region's end is
     /// outside the section of its implicit task.
     pub member_of: Vec<RegionIndex>,
     /// The task that it created last.
@@ -55,17 +55,17 @@ pub(super) struct ThreadState {
     /// The runtime's idle state of the worker, whatever part of it it is in; none while it progresses.
     pub idle: Option<State>,
     pub on_cpu: cpus::OnCpu,
-    /// The worker that its last call of a communication library was told of.
+    /// The worker that its last call of a communication library was recorded for.
     pub calls_as: Option<ThreadIndex>,
     /// Its last call polls for something, and has not found it yet.
     pub poll: Option<Poll>,
-    /// Its runtime tells its sections: being in none means something.
+    /// Its runtime records sections: time outside of them is meaningful.
     pub has_subsystems: bool,
     /// See [`Interpreter::is_of_openmp`](super::Interpreter::is_of_openmp).
     pub is_of_openmp: bool,
     /// See [`Interpreter::has_os_times`](super::Interpreter::has_os_times).
     pub has_os_times: bool,
-    /// Of a CPU: the threads that run on it, the one that came last, which it shows, at the end.
+    /// For a CPU: the threads that run on it; the newest, which it shows, is last.
     pub runs: Vec<ThreadIndex>,
 }
 
@@ -100,7 +100,7 @@ impl ThreadState {
         }
     }
 
-    /// What the thread does in no section.
+    /// The thread's section outside of all recorded ones.
     pub fn base(&self) -> Section {
         Section::of(match self.kind {
             ThreadKind::Initial => State::Serial,
@@ -113,15 +113,15 @@ impl ThreadState {
         })
     }
 
-    /// What is known of waits of this kind; all kinds of locks share one section, so there it is
-    /// what was told last.
+    /// Place and object of waits of this kind; all kinds of locks share one section, so for those it is the
+    /// newest one.
     pub fn sticky(&self, kind: u32) -> Option<Sticky> {
         let kind = if sections::mutex_state(kind).is_some() { self.last_lock_kind } else { kind };
         *self.sticky.get(kind as usize)?
     }
 
-    /// What a thread in this section is shown in: the idle state of its worker comes first. A CPU in sponge mode absorbs
-    /// noise, also where the runtime calls it resting.
+    /// The section shown for a thread in this section: the idle state of its worker has priority. A CPU in
+    /// sponge mode absorbs noise, even if the runtime calls it resting.
     #[inline(always)]
     pub fn shown(&self, section: Section) -> Section {
         match self.idle {

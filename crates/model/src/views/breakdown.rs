@@ -1,4 +1,4 @@
-//! The breakdown: what the CPUs do, as a histogram that is stacked anew at every change.
+//! The breakdown: activity of the CPUs, as a histogram that is stacked anew at every change.
 //!
 //! Each physical CPU contributes one value: the type of the task that it runs, else the section
 //! that it is in, or, when it makes no progress, its idle state. The view's rows are not CPUs: row
@@ -7,7 +7,7 @@
 
 use taskscope_execution::view::View;
 
-/// What decides a CPU's value.
+/// Rules for a CPU's value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BreakdownRules {
     pub(crate) view: View,
@@ -17,13 +17,13 @@ pub(crate) struct BreakdownRules {
     pub(crate) task: u16,
     /// OpenMP's has no idle state.
     pub(crate) idle: Option<u16>,
-    /// The section value of a running task; `None` where a task counts whatever the section is.
+    /// The section value of a running task; `None` if a task counts in any section.
     pub(crate) in_body: Option<i64>,
-    /// The value of a CPU whose thread has no section; `None` counts it as nothing.
+    /// The value of a CPU with a thread outside of all sections; `None` leaves it out.
     pub(crate) no_section: Option<i64>,
 }
 
-/// What a CPU shows at the end of an event.
+/// Values of a CPU at the end of an event.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CpuShows {
     pub(crate) subsystem: Option<i64>,
@@ -92,7 +92,7 @@ impl Breakdown {
         }
     }
 
-    /// Takes over what `cpu` shows now.
+    /// Takes over the values of `cpu`.
     pub(crate) fn update(&mut self, cpu: u32, shows: CpuShows) {
         let Some(index) = self.position[cpu as usize] else { return };
         let index = index as usize;

@@ -1,4 +1,4 @@
-//! What an export must know about each family of views: its rows and its types with their labels.
+//! Descriptions for exports of each family of views: rows, types and their labels.
 
 use crate::machine::Machine;
 use crate::machine::commit::{PID_TYPE, RUNNING_TYPE, TID_TYPE};
@@ -64,7 +64,7 @@ impl<O: ViewObserver> Machine<'_, O> {
         types
     }
 
-    /// Marks of what is uncertain, where there are any.
+    /// The type for marks of uncertain rows, if there are any.
     fn doubt_type(&self, of_cpu: bool) -> Option<ViewType> {
         let labels = if of_cpu { &DOUBT_LABELS[..] } else { &DOUBT_LABELS[..DOUBT_LABELS.len() - 1] };
         let of_view = usize::from(of_cpu);

@@ -1,8 +1,7 @@
 //! From the state of threads and CPUs to the values that views show.
 //!
-//! The machine notes during an event what was written; at the event's end every cell that shows
-//! something written is decided once, from the final state. That is what makes an event atomic:
-//! a thread that moves between CPUs is never seen on both.
+//! The machine notes the writes of an event; at the event's end every affected cell is computed once, from
+//! the final state. So events are atomic: a thread that moves between CPUs never appears on both.
 
 pub(crate) mod breakdown;
 pub(crate) mod describe;
@@ -11,7 +10,7 @@ pub(crate) mod table;
 use table::Repeat;
 use taskscope_execution::view::{View, ViewChange, ViewObserver};
 
-/// What a family of cells shows: last written values, and the rule for repeated ones.
+/// Content of a family of cells: last written values, and the rule for repeated ones.
 pub(crate) struct Cells {
     view: View,
     types_per_row: usize,
@@ -31,7 +30,7 @@ impl Cells {
         Cells { view, types_per_row, last: vec![Shown::Never; rows * types_per_row] }
     }
 
-    /// Writes a value into a cell, and tells the observer unless the rule leaves it out.
+    /// Writes a value into a cell, and passes it to the observer unless the rule drops it.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "a cell's place, value and rule; called in one file")]
     pub(crate) fn write<O: ViewObserver>(

@@ -1,6 +1,6 @@
-//! All channels of a thread, and how each is shown: Paraver type, title, when it is visible, what
-//! happens on repeated values. One row per channel; the rest of the crate is generic over this
-//! table. Values' labels come from the event table.
+//! All channels of a thread, and their appearance: Paraver type, title, visibility, handling of repeated
+//! values. One row per channel; the rest of the crate is generic over this table. Values' labels come from
+//! the event table.
 
 use taskscope_event::models::{MODELS, kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
 use taskscope_event::spec::{Channel as EventChannel, Effect};
@@ -16,12 +16,12 @@ pub(crate) enum Track {
     Active,
 }
 
-/// What is written when a cell takes the value that it already has.
+/// Output of a cell that is set to its present value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// Nothing.
+    /// No output.
     Skip,
-    /// The value again, unless it is "nothing": so that two tasks of a type in a row can be told apart.
+    /// The value again, unless it is "nothing": separates consecutive tasks of one type.
     SkipNull,
     /// The value again.
     Emit,
@@ -38,9 +38,9 @@ pub(crate) struct ChannelSpec {
     /// Whether writing the value that the channel already has is allowed.
     pub(crate) may_repeat: bool,
     pub(crate) initial: Option<i64>,
-    /// What a CPU's row shows while no thread runs there.
+    /// Value of a CPU's row while no thread runs there.
     pub(crate) idle_cpu: Option<i64>,
-    /// The event table's name of the channel, where plain push, pop and set events use it.
+    /// The event table's name of the channel, if plain push, pop and set events use it.
     pub(crate) effects: Option<EventChannel>,
     /// Values that events do not declare.
     pub(crate) further_labels: &'static [(i64, &'static str)],

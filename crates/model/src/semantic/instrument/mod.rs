@@ -1,7 +1,7 @@
 //! Programs that instrument themselves: their tasks and states become sections of threads.
 //!
-//! What a thread shows comes from [`taskscope_context`], with all states stacked: a task that moves takes
-//! its states along, and so does its time.
+//! The visible state of a thread comes from [`taskscope_context`], with all states stacked: a task that moves
+//! takes its states along, and so does its time.
 
 mod names;
 mod tasks;
@@ -17,7 +17,7 @@ use taskscope_execution::{
     ThreadIndex, TypeIndex,
 };
 
-/// The contexts of a run's instrumented tasks, and the numbers that the trace gives to what they name.
+/// Contexts of a run's instrumented tasks, and the trace's numbers for their names.
 pub(super) struct Instrumented {
     pub contexts: Contexts,
     tasks: FxHashMap<(ProcessIndex, u64), (TaskIndex, TypeIndex)>,
@@ -28,7 +28,7 @@ pub(super) struct Instrumented {
     domain_names: FxHashMap<String, u32>,
     /// Mistakes that recorders noticed: kind and text.
     mistakes: FxHashSet<(ProcessIndex, Vec<u8>)>,
-    /// What the event at hand makes threads and tasks show.
+    /// Steps of threads and tasks caused by the current event.
     steps: Vec<Step>,
 }
 
@@ -58,7 +58,7 @@ impl Default for Instrumented {
     }
 }
 
-/// Keeps what sections are made of.
+/// Collects the steps that sections are made from.
 struct Steps<'a>(&'a mut Vec<Step>);
 
 impl Out for Steps<'_> {
@@ -82,7 +82,7 @@ impl Out for Steps<'_> {
     }
 }
 
-/// What a thread does in a state of a class.
+/// State of a thread in an instrumented state of this class.
 fn state_of(class_number: u32, in_task: bool) -> State {
     match class_number {
         class::RUNTIME => State::Runtime,
@@ -120,7 +120,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// The thread ends: what it has open ends too.
+    /// Ends the thread and its open sections.
     pub(super) fn instrumented_thread_ends<O: Observer>(
         &mut self,
         thread: ThreadIndex,

@@ -1,4 +1,4 @@
-//! What programs that instrument themselves name, and mistakes that their recorder noticed.
+//! Names of instrumented programs, and mistakes that their recorder noticed.
 
 use super::{Instrumented, Named};
 use crate::semantic::payload::{text, u32_at, u64_at};
@@ -26,7 +26,7 @@ impl Interpreter {
             return number;
         }
         self.instrumented.domains.get(&(process, number)).copied().unwrap_or_else(|| {
-            // Without a name it can be nobody else's.
+            // Without a name it belongs to one process.
             let unnamed = format!("\0{} {number}", process.0);
             self.instrumented.domain_of_name(&unnamed)
         })
@@ -86,7 +86,7 @@ impl Interpreter {
             }
             i::PROBLEM => {
                 u64_at(payload, 4).ok_or(Short)?;
-                // It is told again as its count grows.
+                // It is recorded again as its count grows.
                 let mistake = (process, [&payload[..4], &payload[12..]].concat());
                 if self.instrumented.mistakes.insert(mistake) {
                     out.anomaly(thread, at, Anomaly::Misuse);

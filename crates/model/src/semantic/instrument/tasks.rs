@@ -58,7 +58,7 @@ impl Interpreter {
                 if here {
                     self.close(thread, at, Opener::Task(index), out);
                 }
-                // Who ends a task that is on no thread only says so.
+                // The end of a task that is on no thread only changes the task.
                 if here {
                     out.change(thread, at, Change::TaskEnds { task: index });
                 }
@@ -83,7 +83,7 @@ impl Interpreter {
         }
     }
 
-    /// The task with this number; one that nobody created exists from here.
+    /// Returns the task with this number; creates one without a creation event.
     fn instrumented_task(&mut self, process: ProcessIndex, task: u64) -> (TaskIndex, TypeIndex) {
         let tasks = &mut self.tasks;
         *self
