@@ -2,10 +2,10 @@
 //!
 //! `cargo run --release -p taskscope-record --example clock_soak -- [SECONDS] [PROCESSES]`
 //!
-//! Each process has two threads. A thread reads the kernel's clock, ours, and the kernel's again, some
-//! twenty times a second, at irregular distances, so that anchors of every age are met. The error is
-//! how far ours lies outside the two. Readings whose two kernel readings are more than 1 µs apart (the
-//! thread lost its CPU) say nothing and are counted apart.
+//! Each process has two threads. A thread reads the kernel's clock, ours, and the kernel's again, some twenty
+//! times a second, at irregular intervals, which covers anchors of every age. The error is the distance of
+//! ours from the interval between the two. Readings with kernel readings more than 1 µs apart (the thread
+//! lost its CPU) are counted separately.
 
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -73,7 +73,7 @@ fn watch(seconds: u64) -> ExitCode {
 #[derive(Default)]
 struct Readings {
     errors_ns: Vec<u64>,
-    /// Between the two readings of the kernel's clock: what an error of 0 means.
+    /// Distance of the two kernel readings: the resolution of an error of 0.
     widths_ns: Vec<u64>,
     too_wide: u64,
     backwards: u64,

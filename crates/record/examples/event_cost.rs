@@ -1,5 +1,5 @@
-//! What an event costs on the thread that emits it, beside its floor: reading the counter and
-//! storing the same bytes into fresh, reserved, populated pages of the same kind of mapping.
+//! Cost of an event for the emitting thread, beside its lower bound: reading the counter and storing the same
+//! bytes into fresh, reserved, populated pages of the same kind of mapping.
 //!
 //! `cargo run --release -p taskscope-record --example event_cost [DIRECTORY [ROUNDS]]`
 //! Each line: minimum, median and maximum of the rounds.
@@ -100,7 +100,7 @@ fn recorded_jumbo<const N: usize>() -> f64 {
     ns
 }
 
-/// Runs `measure` on `threads` threads at once; the mean of what they say.
+/// Runs `measure` on `threads` threads at once; returns the mean of their results.
 fn on_threads(threads: usize, measure: impl Fn(usize) -> f64 + Sync) -> f64 {
     let measure = &measure;
     let sum: f64 = std::thread::scope(|scope| {

@@ -9,7 +9,7 @@ fn heavy(n: u64) -> u64 {
 }
 
 fn main() {
-    // Records where TASKSCOPE_TRACE_DIR is set, as it is below `taskscope record`; else costs nothing.
+    // Records if TASKSCOPE_TRACE_DIR is set, as it is under `taskscope record`; otherwise free of cost.
     instrument::start_from_environment();
     let sum: u64 = (0..20_000_u64).into_par_iter().map(heavy).as_tasks().reduce(|| 0, |a, b| a ^ b);
     let (left, right) = join(|| heavy(7), || heavy(8));

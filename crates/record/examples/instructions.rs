@@ -1,4 +1,4 @@
-//! Emits `COUNT` events of one kind and ends, to be counted by callgrind; what is counted is the
+//! Emits `COUNT` events of one kind and ends; callgrind counts the instructions, and the test uses the
 //! difference between two counts. Used by `tests/instructions.rs`.
 //!
 //! `instructions DIRECTORY KIND COUNT`, KIND one of `empty`, `sixteen`, `span`, `off`.

@@ -1,6 +1,5 @@
-//! What instrumentation costs on the thread that does it: a site that is off beside an empty loop, and
-//! what is recorded beside the recorder's plain event. All take turns, so that what else the machine
-//! does meets all alike.
+//! Cost of instrumentation for the instrumented thread: a disabled site beside an empty loop, and recorded
+//! events beside the recorder's plain event. All take turns, so other load affects all alike.
 //!
 //! `cargo run --release -p taskscope-record --example instrument_cost [DIRECTORY [ROUNDS]]`
 //! Each line: minimum, median and maximum of the rounds, in nanoseconds of CPU time an event.

@@ -1,4 +1,4 @@
-//! Kills a recording program at random moments, again and again, and looks for what is missing.
+//! Kills a recording program at random moments, repeatedly, and checks for missing events.
 //!
 //! `cargo run --release -p taskscope-record --example kill_soak [KILLS [DIRECTORY]]`
 //!
@@ -6,9 +6,9 @@
 //! turns: the program alone, the drainer some time before the program, the program some time before the
 //! drainer, both at once.
 //!
-//! The program has four threads, which number their events, and tell in a shared page the number of
-//! the last one that they have completed. After `kill -9`, every stream must hold all numbers up to the
-//! one told, and must be readable without any problem but its being unfinished.
+//! The program has four threads, which number their events, and store the number of the last completed one in
+//! a shared page. After `kill -9`, every stream must hold all numbers up to that one, and must be readable
+//! without any problem except that it is unfinished.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const THREADS: usize = 4;
 /// Different sizes of events, so that regions end at all offsets.
 const PAYLOAD_BYTES: [usize; 4] = [8, 10, 12, 16];
 
-/// What the threads tell: thread id and last completed number, of each.
+/// Shared values of the threads: thread id and last completed number, of each.
 type Told = [[AtomicU64; 2]; THREADS];
 
 fn map_told(path: &Path) -> &'static Told {
@@ -190,7 +190,7 @@ fn check(directory: &Path, told: &Told, totals: &mut Totals) {
     };
     for problem in trace.problems() {
         match problem.kind {
-            // A stream whose first event had not come yet is empty.
+            // A stream without a first event is empty.
             ProblemKind::UnfinishedStream | ProblemKind::EmptyStream => {}
             ProblemKind::TornEvent => totals.torn += 1,
             // The moment between the creation of the directory and of the files in it.
@@ -240,7 +240,7 @@ fn main() -> ExitCode {
         std::env::var_os(TAIL_DIRECTORY_VARIABLE).map(|place| Path::new(&place).join("taskscope-kill-soak"));
     let mut draining = tails.map(|tails| {
         std::fs::create_dir_all(&tails).unwrap();
-        // SAFETY: there is no other thread yet.
+        // SAFETY: no other thread exists yet.
         unsafe { std::env::set_var(TAIL_DIRECTORY_VARIABLE, &tails) };
         Draining::start(&tails)
     });

@@ -1,4 +1,5 @@
-//! What entering and leaving a span of `tracing` costs with taskscope's layer and with tracing-chrome's, in turns.
+//! Cost of entering and leaving a span of `tracing` with taskscope's layer and with tracing-chrome's, in
+//! turns.
 //!
 //! `cargo run --release -p taskscope-record --features tracing --example layer_cost [ROUNDS]`
 //! Each line: minimum, median and maximum of the rounds, in nanoseconds of CPU time of the process.
@@ -16,7 +17,7 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// CPU time of the calling thread, which is what the program feels.
+/// CPU time of the calling thread, which is the cost for the program.
 fn thread_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! The plugin of the Nanos++ articles as a sink: it asks for stacked bursts and prints what it receives at a
+//! The plugin of the Nanos++ articles as a sink: it requests stacked bursts and prints the items of each
 //! switch, as their template plugin does with its list of events.
 //!
 //! `cargo run -p taskscope-record --example stacked_bursts_sink`

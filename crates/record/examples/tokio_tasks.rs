@@ -28,7 +28,7 @@ async fn request(number: u64) {
     let _ = number;
 }
 
-/// Parses something large in one go: while it does, its worker runs nobody else.
+/// Parses a large text in one go: meanwhile its worker runs no other task.
 async fn report_of_the_month() {
     for _ in 0..4 {
         work(30_000);

@@ -1,8 +1,9 @@
-//! What `taskscope record` adds to the environment of a program, and how it is taken out again.
+//! Environment changes of `taskscope record`, and their removal.
 //!
-//! The variables reach all that a command starts. Where the recorder finds itself in a program that it must leave alone, it
-//! starts that program anew without them. So `record` names its additions: variables of its own in [`ADDED`], and for each list
-//! that users have too ([`LISTS`]) the items that are its own. What others add to such a list meanwhile stays.
+//! The variables reach all programs that a command starts. If the recorder is loaded into a program that it
+//! must leave alone, it starts that program anew without them. So `record` names its additions: variables of
+//! its own in [`ADDED`], and its items in each list that users have too ([`LISTS`]). Other additions to such
+//! a list are kept.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +19,8 @@ pub const LISTS: [(&str, &str); 5] = [
     ("OPENCL_LAYERS", "TASKSCOPE_ADDED_OPENCL_LAYERS"),
 ];
 
-/// The environment without what `record` has added: entries in their order, each as often as it was there. `None` where `record`
-/// has added nothing.
+/// The environment without the additions of `record`: entries in their order, with repetitions. `None` if
+/// `record` has added nothing.
 pub fn without_additions(entries: &[&[u8]]) -> Option<Vec<Vec<u8>>> {
     let value_of = |name: &str| entries.iter().find_map(|entry| value(entry, name));
     let own: Vec<&[u8]> = value_of(ADDED)?.split(|byte| *byte == b':').collect();
@@ -52,7 +53,7 @@ fn value<'a>(entry: &'a [u8], name: &str) -> Option<&'a [u8]> {
 /// Why a program that can load the recorder is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checker {
-    /// It takes the recorder's memory accesses, whose order it cannot see, for races.
+    /// It reports the recorder's memory accesses as races, as it cannot see their order.
     Thread,
     /// It takes all memory that the recorder writes for uninitialized.
     Memory,
@@ -82,7 +83,7 @@ impl Checker {
 /// The name of the reason of programs that may be ended for the recorder's system calls, in notices and files.
 pub const FILTERED: &str = "seccomp-filter";
 
-/// Names the number of [`Filters`] of `taskscope record`, where it has some.
+/// Name of the number of [`Filters`] of `taskscope record`, if it has some.
 pub const FILTERS: &str = "TASKSCOPE_SECCOMP_FILTERS";
 
 /// How many seccomp filters the calling thread has.
@@ -90,7 +91,8 @@ pub const FILTERS: &str = "TASKSCOPE_SECCOMP_FILTERS";
 pub struct Filters(pub u64);
 
 impl Filters {
-    /// `None` where the system does not report it. Makes only calls that the dynamic loader has made: it opens, reads and closes a file.
+    /// `None` if the system does not report it. Uses only system calls that the dynamic loader has used: it
+    /// opens, reads and closes a file.
     pub fn of_this_thread() -> Option<Filters> {
         let mut text = [0u8; 16 << 10];
         let mut length = 0;

@@ -1,4 +1,4 @@
-//! What one event costs on this host: a short recording by the calling process itself.
+//! Measures the cost of one event on this host: a short recording by the calling process itself.
 
 use std::fs;
 use std::path::Path;
@@ -18,15 +18,15 @@ const PAIRS: u32 = 4_000;
 /// record nothing else: it is for a command that reports on recordings of other processes.
 pub fn nanos_per_event(trace: &Path) -> Option<f64> {
     let directory = trace.join(format!(".calibration.{}", std::process::id()));
-    // What is there already is not ours to remove, a link least of all.
+    // An existing directory is not ours to remove, a link least of all.
     fs::create_dir(&directory).ok()?;
     let measured = measure(&directory);
     remove(&directory);
     measured
 }
 
-/// As `fs::remove_dir_all`, with one descriptor at a time: where there are no more, what stays would be read as another
-/// process of the trace.
+/// As `fs::remove_dir_all`, with one descriptor at a time: if removal failed for lack of descriptors, the
+/// rest would be read as another process of the trace.
 fn remove(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     // An entry keeps the descriptor.

@@ -1,5 +1,5 @@
-//! What of a stream's dropped beginning is still needed to understand the rest: definitions, states
-//! that are still open, tasks that have not ended.
+//! The part of a stream's dropped beginning that the rest depends on: definitions, open states, tasks that
+//! have not ended.
 //!
 //! It follows the event table: pushes are kept until they are popped, a set replaces the one before,
 //! a task's creation and execution are kept until it ends. The events keep their clocks.

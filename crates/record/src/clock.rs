@@ -12,28 +12,29 @@
 //!      └──────────────────── tsc
 //! ```
 //!
-//! How far a line may be off is known: a sample of counter and kernel's clock is one of the kernel's
-//! between two of the counter, half of whose distance is its uncertainty. Two samples' uncertainties
-//! over their distance are that of the rate, and the line holds until what they add up to reaches
-//! [`LARGEST_ERROR_NS`] (so a busy machine and the first milliseconds of a process have shorter spans).
-//! Beyond that only a kernel that changes its clock's own rate within a span moves it.
+//! The error of a line is bounded: a sample of counter and kernel's clock is one kernel reading between two
+//! of the counter; half of their distance is its uncertainty. The uncertainties of two samples over their
+//! distance are that of the rate, and the line holds until the sum reaches [`LARGEST_ERROR_NS`] (so a busy
+//! machine and the first milliseconds of a process have shorter spans). Beyond that, only a kernel that
+//! changes its clock's own rate within a span moves it.
 //!
-//! Where the counter is not invariant, or [`CLOCK_VARIABLE`] asks for it, every reading is a `clock_gettime`.
+//! If the counter is not invariant, or [`CLOCK_VARIABLE`] requests it, every reading is a `clock_gettime`.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*, fence};
 
 /// Longest time that an anchor holds.
 const MAX_SPAN_NS: u64 = 100_000_000;
-/// What a line may be off at the end of its span, by the uncertainty of what it was made of. Half of what
-/// is promised: a line that starts ahead of the kernel's clock, lest time goes back, has both lines' errors.
+/// Maximum error of a line at the end of its span, from the uncertainty of its samples. Half of the
+/// guaranteed error: a line that starts ahead of the kernel's clock, to keep time monotonic, has both lines'
+/// errors.
 const LARGEST_ERROR_NS: u64 = 100;
 /// How long the rate is measured before the first anchor; readings ask the kernel meanwhile.
 const FIRST_MEASUREMENT_NS: u64 = 1_000_000;
 
-/// `kernel`: every reading asks the kernel, also where the counter could be used.
+/// `kernel`: every reading is the kernel's, even if the counter is usable.
 pub const CLOCK_VARIABLE: &str = "TASKSCOPE_CLOCK";
 
-/// Where the time comes from.
+/// Source of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The invariant time-stamp counter, anchored to `CLOCK_MONOTONIC`.
@@ -66,14 +67,14 @@ impl Anchor {
         self.ns_at(self.span)
     }
 
-    /// The line from `sample` on, with the rate since `from`; `None` where too little is known for any.
+    /// The line from `sample` on, with the rate since `from`; `None` if the samples do not determine one.
     fn next(&self, from: Sample, sample: Sample) -> Option<Anchor> {
         let (ticks, elapsed) = (sample.tsc.wrapping_sub(from.tsc).max(1), sample.ns.saturating_sub(from.ns));
         let rate = (((elapsed as u128) << 32) / ticks as u128) as u64;
         let ns_of = |ticks: u64| (ticks as u128 * rate as u128).div_ceil(1 << 32) as u64;
         let (of_sample, of_from) = (ns_of(sample.uncertain_ticks), ns_of(from.uncertain_ticks));
-        // error at t after the sample = of_sample + t * (of_sample + of_from) / elapsed
-        // A kernel whose clock is slow to read (no vDSO, an emulator) is not known better than that.
+        // error at t after the sample = of_sample + t * (of_sample + of_from) / elapsed. With a slow kernel
+        // clock (no vDSO, an emulator) the error is no smaller.
         let largest = LARGEST_ERROR_NS.max(3 * of_sample.min(of_from));
         let growing = largest.checked_sub(of_sample)? as u128;
         let certain_ns = growing * elapsed as u128 / (of_sample + of_from).max(1) as u128;
@@ -140,8 +141,8 @@ impl ThreadClock {
         self.at_counter(counter())
     }
 
-    /// [`now_of_anchor`](Self::now_of_anchor), read after all earlier loads: a thread that has seen what another one wrote
-    /// after its reading gets no earlier time.
+    /// [`now_of_anchor`](Self::now_of_anchor), read after all earlier loads: a thread that has seen another
+    /// thread's later write gets no earlier time.
     #[inline(always)]
     pub fn ordered_now_of_anchor(&mut self) -> Option<u64> {
         self.at_counter(ordered_counter())
@@ -236,7 +237,7 @@ impl Table {
         (self.sequence.load(Relaxed) == before).then_some(Anchor { tsc0, ns0, rate, span })
     }
 
-    /// Takes a new anchor, unless another thread is doing so. `false` where too little is known for any.
+    /// Takes a new anchor, unless another thread is doing so. `false` if the samples do not determine one.
     fn renew(&self) -> bool {
         if self.writing.compare_exchange(false, true, Acquire, Relaxed).is_err() {
             return true;
@@ -245,7 +246,7 @@ impl Table {
         let [tsc0, ns0, rate, span] = [0, 1, 2, 3].map(|i| self.anchor[i].load(Relaxed));
         let old = Anchor { tsc0, ns0, rate, span };
         let sample = Sample::take();
-        // Somebody may have renewed it while this thread came here.
+        // Another thread may have renewed it meanwhile.
         if sample.tsc.wrapping_sub(old.tsc0) >= old.span {
             let from = self.measured_from();
             if let Some(anchor) = old.next(from, sample) {
@@ -276,7 +277,7 @@ impl Table {
         }
     }
 
-    /// How far the old line is off, where it held until a moment ago.
+    /// Records the error of the old line at its end, if it was still in use.
     fn note_correction(&self, old: Anchor, sample: Sample) {
         let ticks = sample.tsc.wrapping_sub(old.tsc0);
         if ticks < old.span.saturating_mul(2) {
@@ -316,7 +317,7 @@ pub(crate) fn start() {
     TABLE.source.store(1, Release);
 }
 
-/// Where readings come from since [`start`].
+/// Source of readings since [`start`].
 pub fn source() -> Source {
     TABLE.source()
 }
@@ -344,8 +345,8 @@ pub fn kernel_ns() -> u64 {
 /// Whether the processor has an instruction that reads the counter after all earlier loads.
 static HAS_ORDERED_COUNTER: AtomicBool = AtomicBool::new(false);
 
-/// The counter, after all earlier loads. An instruction that waits for them alone stops less than a fence before the
-/// counter: 21 ns instead of 23, where the unordered counter takes 9.5.
+/// The counter, after all earlier loads. An instruction that waits for loads only is cheaper before the
+/// counter than a fence: 21 ns instead of 23; the unordered counter takes 9.5.
 #[inline(always)]
 fn ordered_counter() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -358,7 +359,7 @@ fn ordered_counter() -> u64 {
     counter()
 }
 
-/// Lets no later reading of the counter come before what the program has before it.
+/// Orders later readings of the counter after all earlier instructions.
 #[inline(always)]
 pub fn finish_what_comes_before() {
     // SAFETY: every x86-64 processor has the instruction.
@@ -448,7 +449,7 @@ mod tests {
         ((ticks as u128 * TICK_RATE as u128) >> 32) as u64
     }
 
-    /// What a sample says whose clock reading came `late` ticks after its middle.
+    /// A sample with a clock reading `late` ticks after its middle.
     fn sampled(tsc: u64, uncertain_ticks: u64, late: i64) -> Sample {
         Sample { tsc, ns: ns_of(tsc.wrapping_add_signed(late)), uncertain_ticks }
     }

@@ -1,4 +1,4 @@
-//! A file that is opened for each use, and whose blocks are reserved before they are written.
+//! A file that is opened for each use, with blocks reserved before they are written.
 //!
 //! No descriptor is held between uses: a program with thousands of threads keeps its descriptors,
 //! and one that closes all descriptors (a daemon, a launcher) can never make us write into a file of
@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Why there is no more room.
+/// Reason for missing room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoom {
     /// The file system is full, or a quota is reached.
@@ -23,8 +23,7 @@ pub enum NoRoom {
     AddressSpace,
     /// The program holds all the descriptors it may have; a later try may succeed.
     Descriptors,
-    /// The file cannot be created or extended for another reason, for instance since somebody
-    /// removed it.
+    /// The file cannot be created or extended for another reason, for instance because it was removed.
     Other,
 }
 
@@ -41,7 +40,7 @@ impl DiskFile {
         Self::with_mode(path, 0o644)
     }
 
-    /// Likewise, with these permissions at most.
+    /// Creates the file with these permissions at most; otherwise as [`create`](Self::create).
     pub fn with_mode(path: &Path, mode: libc::mode_t) -> Result<(Self, OwnedFd), NoRoom> {
         let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| NoRoom::Other)?;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
@@ -78,14 +77,14 @@ fn owned(fd: i32) -> Result<OwnedFd, NoRoom> {
     if fd < 0 {
         return Err(last_no_room());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened, with no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(above_standard(fd)) })
 }
 
 /// Closes a file that was written.
 ///
 /// # Errors
-/// What a network file system has to say only then.
+/// Errors that a network file system reports only then.
 pub fn close(file: OwnedFd) -> std::io::Result<()> {
     // SAFETY: the descriptor is given away.
     let closed = unsafe { libc::close(file.into_raw_fd()) };
@@ -185,14 +184,15 @@ pub fn reserve(file: &OwnedFd, offset: u64, bytes: u64) -> Result<(), NoRoom> {
     check_size_limit(offset + bytes)?;
     let reserved = allocate(file, offset, bytes);
     if reserved.is_err() {
-        // Some file systems keep the part that they found; somebody else may need it.
+        // Some file systems keep the partial reservation; other writers may need it.
         give_back(file, offset, bytes);
     }
     reserved
 }
 
-/// Asks for blocks behind a file's end, which stays where it is. `false` where there are none, or where the file system has
-/// no use for it: ext4 then takes a third less time for an append; others look ahead themselves, or would only write zeros.
+/// Reserves blocks after a file's end, which is unchanged. `false` if there are none, or if the file system
+/// gains nothing: with them, ext4 takes a third less time for an append; others preallocate themselves, or
+/// would only write zeros.
 pub fn allocate_ahead(file: &OwnedFd, offset: u64, bytes: u64) -> bool {
     let mut found = core::mem::MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: `found` is valid for writing and filled on success; plain system calls on our own file.
@@ -214,7 +214,7 @@ pub fn give_back_ahead(file: &OwnedFd, size: u64) {
     unsafe { libc::ftruncate(file.as_raw_fd(), size as libc::off_t) };
 }
 
-/// Frees the blocks of a range that is not in use; where the file system cannot, they stay.
+/// Frees the blocks of an unused range; if the file system cannot, they stay.
 pub fn give_back(file: &OwnedFd, offset: u64, bytes: u64) {
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     // SAFETY: plain system call on our own file.
@@ -231,7 +231,7 @@ fn allocate(file: &OwnedFd, offset: u64, bytes: u64) -> Result<(), NoRoom> {
         }
         match std::io::Error::last_os_error().raw_os_error() {
             Some(libc::EINTR) => {}
-            // Where blocks cannot be reserved by a call, writing zeros allocates them.
+            // If the call cannot reserve blocks, writing zeros allocates them.
             Some(libc::EOPNOTSUPP | libc::ENOSYS) => return write_zeros(file, offset, bytes),
             _ => return Err(last_no_room()),
         }

@@ -1,13 +1,13 @@
-//! Stores what recorded programs have sealed in memory, so that their threads never wait for a slow
-//! file system.
+//! Stores regions that recorded programs have sealed in memory, so their threads never wait for a slow file
+//! system.
 //!
 //! ```text
 //!   program: thread ──▶ tail in /dev/shm ──▶ drainer's thread ──▶ NAME.obs on the network
 //! ```
-//! `taskscope record` is the drainer. It tells the programs in [`DRAINER_VARIABLE`] who it is; their
-//! tails that lie in memory ([`crate::tail_place_for`]) say in their first page that they leave storing
-//! to it. The protocol is in [`taskscope_event::tail`]: whatever dies or stops, and whenever, no
-//! completed event is lost; a program whose drainer is late stores itself when its regions are full.
+//! `taskscope record` is the drainer. It passes its identity to the programs in [`DRAINER_VARIABLE`]; their
+//! tails in memory ([`crate::tail_place_for`]) state in their first page that it stores them. The protocol is
+//! in [`taskscope_event::tail`]: no completed event is lost, whichever process dies or stops, at any time; a
+//! program with a late drainer stores itself when its regions are full.
 //!
 //! **The caller** starts the drainer before the program and stops it after its end.
 //!
@@ -95,7 +95,7 @@ fn start_time(pid: u64) -> Option<u64> {
     if has_ended { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// What the drainer could not store.
+/// Data that the drainer could not store.
 #[derive(Debug, Default)]
 pub struct Refused {
     /// Streams that were left to their threads from then on.
@@ -104,7 +104,7 @@ pub struct Refused {
     pub why: Option<io::Error>,
 }
 
-/// A thread that stores what others have sealed.
+/// A thread that stores regions sealed by others.
 pub struct Drainer {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Refused>,
@@ -115,7 +115,8 @@ impl Drainer {
     /// programs.
     ///
     /// # Errors
-    /// If there is no thread to be had, or none to spare for the program ([`own_threads::may_start`]), or no `/proc`.
+    /// If no thread is available, or the program can spare none ([`own_threads::may_start`]), or without
+    /// `/proc`.
     pub fn start(place: &Path) -> io::Result<(Drainer, String)> {
         if !own_threads::may_start() {
             return Err(io::ErrorKind::ResourceBusy.into());
@@ -133,12 +134,12 @@ impl Drainer {
     pub fn stop(self) -> Refused {
         self.stop.store(true, Release);
         self.thread.thread().unpark();
-        // It does not panic; if it did, the programs' threads store what it left.
+        // It does not panic; if it did, the programs' threads store the rest.
         self.thread.join().unwrap_or_default()
     }
 }
 
-/// What the drainer knows about a file in the place.
+/// The drainer's state of a file in the place.
 enum Known {
     Ours(Tail),
     /// It names no drainer yet, and was looked at this often.
@@ -206,7 +207,7 @@ impl Round {
         self.known = present;
     }
 
-    /// Whose a tail is; `None` if it cannot be said yet.
+    /// Classifies a tail by its owner; `None` if that is undecided yet.
     fn look(&self, name: &OsString) -> Option<Known> {
         let path = self.place.join(name);
         let no_link = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -214,7 +215,7 @@ impl Round {
         let about = file.metadata().ok()?;
         // SAFETY: no preconditions.
         let user = unsafe { libc::geteuid() };
-        // Anybody may put files there: those of others must not tell us what to write where.
+        // Any user may put files there: those of others must not direct our writes.
         if !about.is_file() || about.uid() != user || about.nlink() > 1 {
             return Some(Known::Others);
         }
@@ -235,7 +236,7 @@ impl Round {
         }
     }
 
-    /// Stores what is sealed. Returns whether there was anything.
+    /// Stores all sealed regions. Returns whether there was one.
     fn drain_all(&mut self) -> bool {
         let mut any = false;
         for known in self.known.values_mut() {
@@ -291,7 +292,7 @@ impl Tail {
         let gone = |_| io::Error::other("a file of the trace was removed or replaced");
         let file = File::from(self.stream.open().map_err(gone)?);
         file.write_all_at(bytes, offset)?;
-        // A network file system may tell only now that it could not write.
+        // A network file system may report a failed write only now.
         close(file.into())
     }
 }

@@ -1,4 +1,5 @@
-//! The entry lock of a thread's recorder: who may write, without a lock or a full fence on the event path.
+//! The entry lock of a thread's recorder: decides which caller may write, without a lock or a full fence on
+//! the event path.
 //!
 //! ```text
 //!   thread                          finisher (another thread, at the end of the process)
@@ -8,23 +9,22 @@
 //!   … events …                      write the closing events, cut the files
 //!   busy = 0
 //! ```
-//! Either the thread sees CLOSED, or the finisher sees it busy. The same flag keeps a signal handler
-//! from writing into the event that it interrupts. The memory is wiped in a forked child, where the
-//! state then is neither.
+//! Either the thread sees CLOSED, or the finisher sees it busy. The same flag keeps a signal handler from
+//! writing into the event that it interrupts. In a forked child the memory is wiped, and has neither state.
 
 use crate::sync::{AtomicU32, Ordering::*, light_fence};
 
 const RECORDING: u32 = 1;
 const CLOSED: u32 = 2;
 
-/// What somebody who wants to write finds.
+/// Result of an attempt to enter.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Entry {
     /// It is theirs, until [`EntryLock::leave`].
     Open,
-    /// They interrupted somebody on the same thread who is in.
+    /// The caller interrupted code of the same thread that is inside.
     Busy,
-    /// Nobody records here: closed, or wiped by a fork.
+    /// Recording is off: closed, or wiped by a fork.
     Closed,
 }
 
@@ -83,7 +83,7 @@ impl EntryLock {
         self.state.store(CLOSED, Relaxed);
     }
 
-    /// Whether nobody is in, and so nobody will ever be again.
+    /// Whether no caller is inside, nor will ever be again.
     pub fn is_free(&self) -> bool {
         self.busy.load(Acquire) == 0
     }
@@ -107,7 +107,7 @@ mod model {
                 loom::thread::spawn(move || {
                     for _ in 0..2 {
                         if shared.0.enter() == Entry::Open {
-                            // SAFETY: what the model checks.
+                            // SAFETY: the property that the model checks.
                             shared.1.with_mut(|events| unsafe { *events += 1 });
                             shared.0.leave();
                         }
@@ -117,7 +117,7 @@ mod model {
             shared.0.close();
             heavy_fence();
             if shared.0.is_free() {
-                // SAFETY: what the model checks.
+                // SAFETY: the property that the model checks.
                 shared.1.with_mut(|events| unsafe { *events += 10 });
             }
             thread.join().unwrap();

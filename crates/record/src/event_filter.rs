@@ -18,9 +18,9 @@ pub const SWITCH_VARIABLE: &str = "TASKSCOPE_SWITCH";
 
 /// Everything is wanted.
 pub(crate) const ALL: u32 = 0;
-/// Nothing is wanted.
+/// No event is recorded.
 pub(crate) const OFF: u32 = 1;
-/// What the filter lets pass is wanted.
+/// The filter selects events.
 pub(crate) const FILTERED: u32 = 2;
 /// Sinks want to hear of it, too.
 pub(crate) const LIVE: u32 = 4;
@@ -66,9 +66,9 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Reads `MODEL`, `MODEL.LETTER` (a category of it), either with a leading `-`, separated by
-    /// commas; a model is named or given by its letter. The last word about a category counts. When
-    /// the first word is an exclusion, everything else is selected. What names no model is ignored.
+    /// Parses `MODEL`, `MODEL.LETTER` (a category of it), either with a leading `-`, separated by commas; a
+    /// model is named or given by its letter. The last word about a category counts. If the first word is an
+    /// exclusion, everything else is selected. Unknown models are ignored.
     pub fn parse(text: &str) -> Self {
         let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         let all = words.first().is_none_or(|first| first.starts_with('-'));

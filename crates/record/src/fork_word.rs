@@ -25,7 +25,7 @@ pub fn wiped_on_fork(bytes: usize) -> Option<*mut u8> {
             return None;
         }
         if libc::madvise(base, bytes, libc::MADV_WIPEONFORK) != 0 {
-            // Before Linux 4.14 a child could not be told apart: rather record nothing.
+            // Before Linux 4.14 a child is not detectable: do not record.
             libc::munmap(base, bytes);
             return None;
         }

@@ -31,14 +31,13 @@ impl InHandler {
         self.samples().clock.now()
     }
 
-    /// What `attach` was given.
+    /// The user data of `attach`.
     pub fn user(&self) -> *mut () {
         // SAFETY: the recorder lives; this field never changes.
         unsafe { (*self.0).user() }
     }
 
-    /// Whether the thread was interrupted while it recorded an event: what it knows of itself may be
-    /// half changed.
+    /// Whether the thread was interrupted while it recorded an event: its own data may be half changed.
     pub fn interrupted_an_event(&self) -> bool {
         // SAFETY: the recorder lives; only an atomic is read.
         unsafe { (*self.0).is_busy() }

@@ -35,11 +35,12 @@ pub(crate) fn count(code: Code) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Writes over a part of a file, without allocating. What has taken the file's place meanwhile, a link for instance, stays.
+/// Overwrites a part of a file, without allocating. A replacement of the file, for instance a link, is left
+/// untouched.
 fn overwrite(path: &CStr, offset: u64, bytes: &[u8]) {
     let flags = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let mut about = core::mem::MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: a terminated path, a buffer of its length, and `about`, all of whose bit patterns are valid.
+    // SAFETY: a terminated path, a buffer of its length, and `about`, which may have any bit pattern.
     unsafe {
         let file = libc::open(path.as_ptr(), flags);
         if file < 0 {

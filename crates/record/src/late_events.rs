@@ -1,8 +1,8 @@
 //! Events that come after recording has ended: the metadata of a finished stream has how many, and which was
 //! the first.
 //!
-//! They may come from anywhere, a signal handler that interrupts an allocation too: what counting needs is
-//! made ready when the stream is closed, and counting itself is system calls alone.
+//! They may come from any code, even a signal handler that interrupts an allocation: the data for counting is
+//! prepared when the stream is closed, and counting itself is system calls alone.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::ffi::CString;
@@ -14,7 +14,7 @@ use crate::clock;
 use crate::metadata::{self, Json};
 
 pub(crate) static COUNT: AtomicU64 = AtomicU64::new(0);
-/// Where it is told.
+/// Place of the count in the metadata.
 pub(crate) static PLACE: Mutex<Option<Place>> = Mutex::new(None);
 
 const COUNT_KEY: &str = "late_events";
@@ -30,7 +30,7 @@ pub(crate) struct Place {
     pub(crate) closed_ns: u64,
 }
 
-/// What a stream's metadata says of late events until there are any: members of a fixed size.
+/// Metadata members for late events while there are none: members of a fixed size.
 pub(crate) fn members() -> [(String, Json); 2] {
     [
         (COUNT_KEY.to_owned(), metadata::loss_member(COUNT.load(Relaxed))),

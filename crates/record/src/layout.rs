@@ -1,4 +1,4 @@
-//! Where in a [`ThreadRecorder`] the fields lie that `taskscope.h` reads and writes inline, in bytes.
+//! Offsets, in bytes, of the fields of a [`ThreadRecorder`] that `taskscope.h` accesses inline.
 
 use core::mem::offset_of;
 
@@ -18,13 +18,13 @@ pub const OWNER: usize = offset_of!(ThreadRecorder, owner);
 pub const CLOCK: usize = offset_of!(ThreadRecorder, clock);
 /// Bytes of the clock.
 pub const CLOCK_BYTES: usize = size_of::<ThreadClock>();
-/// Where the next event of the standard stream goes.
+/// Position of the next event of the standard stream.
 pub const POSITION: usize = offset_of!(ThreadRecorder, standard) + stream::LAYOUT[0];
-/// Where room ends for events without reservation.
+/// End of the room for events without reservation.
 pub const END: usize = offset_of!(ThreadRecorder, standard) + stream::LAYOUT[1];
-/// Where the region ends.
+/// End of the region.
 pub const REGION_END: usize = offset_of!(ThreadRecorder, standard) + stream::LAYOUT[2];
-/// Where the next event of the own stream goes.
+/// Position of the next event of the own stream.
 pub const OWN_POSITION: usize = offset_of!(ThreadRecorder, own) + stream::LAYOUT[0];
-/// Where room ends there.
+/// End of its room for events without reservation.
 pub const OWN_END: usize = offset_of!(ThreadRecorder, own) + stream::LAYOUT[1];

@@ -10,24 +10,24 @@
 //! [`thread::attach`] on each thread; on the event path [`enter`], one [`ThreadRecorder::now`], and any
 //! number of events; [`thread::detach`] at a thread's end; [`process::finish`] at the end.
 //!
-//! **What holds.**
+//! **Guarantees.**
 //! - No lock or allocation on the event path; one `write` per full region (256 KiB), no other system call.
 //! - An event is complete when its first word is stored, last; a process that dies by `kill -9`
 //!   loses no completed event, since the pages of the tail belong to the kernel.
-//! - A begin is kept only if the room for its end is reserved; what is dropped is counted in the
-//!   stream itself ([`taskscope_event::models::recorder::LOST`], updated in place).
+//! - A begin is kept only if the room for its end is reserved; dropped events are counted in the stream
+//!   itself ([`taskscope_event::models::recorder::LOST`], updated in place).
 //! - The program is never aborted: a full disk, a limit, a missing directory stop that stream only.
 //! - A forked child sees its recorder memory wiped, so it can never write its parent's streams; it
 //!   starts a process of its own at its next attach.
-//! - A signal handler that interrupts an event gets a recorder of its own, whose events are put
-//!   after the interrupted one; a handler that interrupts a handler is counted as lost.
+//! - A signal handler that interrupts an event gets a recorder of its own; its events are put after the
+//!   interrupted one. Events of a handler that interrupts a handler are counted as lost.
 //! - Samples of call stacks go to a stream of their own (`samples.obs`), which a signal handler alone
 //!   writes, through [`enter_in_handler`].
 //! - No descriptor is held open between the appends of a region.
-//! - Where the caller asks for [`os_time`], a housekeeping thread that takes no signal looks at the times off
-//!   the CPU every 10 ms.
+//! - If the caller requests [`os_time`], a housekeeping thread that takes no signal reads the times off the
+//!   CPU every 10 ms.
 //!
-//! **Not for** reading traces, and not a place for what a runtime's events mean.
+//! **Not for** reading traces, or for the meaning of a runtime's events.
 //!
 //! Linux only; x86-64 and aarch64.
 

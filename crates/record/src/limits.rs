@@ -28,12 +28,13 @@ pub(crate) fn ring_bytes() -> u64 {
     RING.load(Relaxed)
 }
 
-/// Fails where a file of this process may not have `bytes` (`ulimit -f`): to write so many would raise SIGXFSZ in the program.
+/// Fails if a file of this process may not have `bytes` (`ulimit -f`): writing so many would raise SIGXFSZ in
+/// the program.
 pub fn check_file_size(bytes: u64) -> io::Result<()> {
     check_size_limit(bytes).map_err(|_| io::ErrorKind::FileTooLarge.into())
 }
 
-/// Takes `bytes` from what is left.
+/// Takes `bytes` from the remaining budget.
 pub(crate) fn charge(bytes: u64) -> Result<(), NoRoom> {
     let before = CHARGED.fetch_add(bytes, Relaxed);
     if before.saturating_add(bytes) <= CAP.load(Relaxed) {
@@ -43,7 +44,7 @@ pub(crate) fn charge(bytes: u64) -> Result<(), NoRoom> {
     Err(NoRoom::SizeCap)
 }
 
-/// Gives back what a finished stream did not use.
+/// Returns the unused part of a finished stream's budget.
 pub(crate) fn refund(bytes: u64) {
     CHARGED.fetch_sub(bytes, Relaxed);
 }

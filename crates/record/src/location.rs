@@ -1,5 +1,5 @@
-//! The stream of a location that is no thread, such as a device queue: one `taskscope.obs` with its
-//! tail, and a `taskscope.json`. It is written by one thread at a time, which need not be attached.
+//! The stream of a location that is not a thread, such as a device queue: one `taskscope.obs` with its tail,
+//! and a `taskscope.json`. It is written by one thread at a time, which need not be attached.
 
 use crate::metadata::{Json, replace_file};
 use crate::stream::{Stream, StreamFile};
@@ -13,14 +13,14 @@ pub struct LocationStream {
     directory: PathBuf,
 }
 
-// SAFETY: the stream is a file and its mappings, which nobody else refers to.
+// SAFETY: the stream is a file and its mappings, with no other references.
 unsafe impl Send for LocationStream {}
 
 impl LocationStream {
     /// Makes the directory, which must not exist, and the stream in it.
     ///
     /// # Errors
-    /// What the system says; a file that cannot be made as out of space.
+    /// Those of the system; a file that cannot be created counts as out of space.
     pub fn create(directory: &Path) -> io::Result<Self> {
         std::fs::create_dir(directory)?;
         let stream = Stream::create(directory, StreamFile::Own).map_err(|_| io::ErrorKind::StorageFull)?;
@@ -38,7 +38,7 @@ impl LocationStream {
         self.stream.jumbo(at, code, parts)
     }
 
-    /// Events for which there was no room.
+    /// Number of events lost for lack of room.
     pub fn lost_events(&self) -> u64 {
         self.stream.lost_events
     }
@@ -46,16 +46,16 @@ impl LocationStream {
     /// Replaces `taskscope.json`.
     ///
     /// # Errors
-    /// What the system says; the earlier file stays.
+    /// Those of the system; the earlier file stays.
     pub fn write_metadata(&self, metadata: &Json) -> io::Result<()> {
         replace_file(metadata.as_str(), &self.directory.join("taskscope.json"))
     }
 
-    /// Ends the stream; `metadata` is to say that it is finished. If something fails, the stream
-    /// stays unfinished, and readable as such.
+    /// Ends the stream; `metadata` must mark it as finished. On failure the stream stays unfinished, and
+    /// readable as such.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub fn finish(mut self, metadata: &Json) -> io::Result<()> {
         let tails = self.stream.finish().ok_or(io::ErrorKind::StorageFull)?;
         self.write_metadata(metadata)?;

@@ -16,7 +16,7 @@ pub trait Describe: Send + Sync {
     fn stream_json(&self, about: &About<'_>, own: Json) -> String;
 }
 
-/// What a recorder knows about a thread's stream.
+/// The recorder's metadata on a thread's stream.
 #[derive(Debug)]
 pub struct About<'a> {
     /// The process's id in the trace.
@@ -29,7 +29,7 @@ pub struct About<'a> {
     pub finished: bool,
 }
 
-/// The place of finished streams, where that is not where they are written.
+/// The place of finished streams, if it differs from the place of writing.
 #[derive(Clone)]
 pub(crate) struct FinalPlace {
     /// The trace directory.
@@ -44,11 +44,11 @@ impl FinalPlace {
     }
 }
 
-/// Who a stream belongs to, and where it lies.
+/// Owner and directory of a stream.
 #[derive(Clone)]
 pub(crate) struct ThreadIdentity {
     pub directory: PathBuf,
-    /// Where it goes when it has ended.
+    /// Place of the finished stream.
     pub final_place: Option<FinalPlace>,
     pub os_tid: i32,
     /// In the trace; unique in the process.
@@ -57,7 +57,7 @@ pub(crate) struct ThreadIdentity {
 }
 
 impl ThreadIdentity {
-    /// Copies a finished stream to its final place; what cannot be copied stays where it is.
+    /// Copies a finished stream to its final place; on failure it stays in its directory.
     pub fn move_to_final_directory(&self) {
         let Some(place) = &self.final_place else { return };
         let copied = create_directory_below(&place.trace, &place.below).and_then(|to| {
@@ -199,8 +199,8 @@ pub(crate) fn replace_file(text: &str, path: &Path) -> io::Result<()> {
     file.commit()
 }
 
-/// Replaces the end of a `stream.json`, from the byte `at` on, by `text`, which is at least as long as that end without
-/// its blanks. Fails where both are not within one page.
+/// Replaces the end of a `stream.json`, from byte `at` on, by `text`, which is at least as long as that end
+/// without its blanks. Fails if both are not within one page.
 pub(crate) fn replace_end(directory: &Path, at: u64, text: &str) -> io::Result<()> {
     let end = at + text.len() as u64;
     if at / PAGE_BYTES as u64 != end.saturating_sub(1) / PAGE_BYTES as u64 {

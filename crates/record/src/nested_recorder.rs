@@ -1,4 +1,4 @@
-//! What a signal handler emits while it interrupts the recorder of its own thread.
+//! Events of a signal handler that interrupts the recorder of its own thread.
 //!
 //! ```text
 //!   thread   enter ──── half an event … ┊ … the rest ──── leave, and copy what waits
@@ -23,8 +23,8 @@ pub(crate) fn stream(of: &Stream) -> Stream {
     Stream::in_memory(area, if area.is_null() { 0 } else { tail::SIDE.bytes as usize })
 }
 
-/// The nested recorder of `main`, whose entry lock is busy; `None` (and a loss counted) when a handler that
-/// interrupted a handler comes here.
+/// Enters the nested recorder of `main`, which is busy; `None` (and a counted loss) for a handler that
+/// interrupted a handler.
 ///
 /// # Safety
 /// `main` is the calling thread's recorder.
@@ -45,8 +45,8 @@ pub(crate) unsafe fn enter(main: *mut ThreadRecorder) -> Option<*mut ThreadRecor
     }
 }
 
-/// After an entry lock was left with something pending: a nested recorder's tells its main one, a main one
-/// copies the events.
+/// Completes a left entry lock with pending work: a nested recorder notifies its main one, a main one copies
+/// the events.
 ///
 /// # Safety
 /// `recorder` is one of the calling thread.

@@ -1,12 +1,12 @@
-//! Threads that a recorder starts for itself are none of the program's: who intercepts the program's
-//! `pthread_create` asks here and leaves them alone, and the program's signals are not delivered to them.
+//! Threads that a recorder starts for itself are not the program's: the interceptor of the program's
+//! `pthread_create` skips them, and the program's signals are not delivered to them.
 //!
-//! Nor do they take a place that the program needs. Where few threads are allowed, the recorder starts none of its own, as programs
-//! come near such limits, and other processes count too ([`may_start`]). Near larger limits those of a process end for an attempt of
-//! the program's that fails, where that is seen ([`give_way`]).
+//! Nor do they use up the program's limits. If few threads are allowed, the recorder starts none of its own,
+//! as programs come near such limits, and other processes count too ([`may_start`]). Near larger limits, a
+//! process's own threads end after a failed attempt of the program's, if that is intercepted ([`give_way`]).
 //!
-//! Nor do they keep a process alive. It ends with its last thread where `main` left by `pthread_exit`; so from then on they look
-//! whether others are left, and else end it as the C library would.
+//! Nor do they keep a process alive. A process ends with its last thread after `main` left by `pthread_exit`;
+//! from then on they check whether other threads are left, and otherwise end it as the C library would.
 
 use std::cell::Cell;
 use std::os::unix::thread::JoinHandleExt;
@@ -28,7 +28,8 @@ static ENDS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 /// Has a thread of the recorder's own end soon, if it lives; returns it.
 pub type End = fn() -> Option<JoinHandle<()>>;
 
-/// Where a user may have fewer tasks, or a control group has less room, no thread is started: programs come near such limits.
+/// Below these limits of a user's tasks, or of a control group's room, no thread is started: programs come
+/// near such limits.
 const FEW_TASKS: u64 = 1024;
 const LITTLE_ROOM: u64 = 256;
 
@@ -55,7 +56,7 @@ fn has_room() -> bool {
     !is_limited && crate::cpus::room_for_tasks().is_none_or(|room| room >= LITTLE_ROOM)
 }
 
-/// Registers what ends a thread that is started from now on.
+/// Registers the function that ends threads started from now on.
 pub fn ends_by(end: End) {
     let end = end as usize;
     if ENDS.iter().any(|place| place.load(Acquire) == end) {
@@ -105,7 +106,7 @@ pub fn give_way() -> bool {
     has_ended
 }
 
-/// Sleeps for a millisecond: what sleeps by the C library's functions is intercepted.
+/// Sleeps for a millisecond, without the C library's sleeping functions, which are intercepted.
 fn nap() {
     let (word, operation) = (0u32, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
     let millisecond = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
@@ -144,8 +145,8 @@ pub fn start<T>(spawn: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Waits until a thread of the recorder's own is gone, but no longer than `limit`: where the program's
-/// threads leave it no CPU it may never come to its end.
+/// Waits until a thread of the recorder's own has ended, for at most `limit`: if the program's threads leave
+/// it no CPU, it may never end.
 ///
 /// The last thread of a process gives its memory back, and one that wakes up for nothing else does so
 /// slowly: 3 ms more for 50 MiB.
@@ -156,7 +157,7 @@ pub fn wait_for_end(thread: JoinHandle<()>, limit: Duration) {
         tv_nsec: libc::c_long::from(until.subsec_nanos()),
     };
     let thread = thread.into_pthread_t();
-    // SAFETY: the thread is joinable, and nobody else joins or detaches it.
+    // SAFETY: the thread is joinable, and only this code joins or detaches it.
     unsafe {
         if libc::pthread_timedjoin_np(thread, std::ptr::null_mut(), &until) != 0 {
             libc::pthread_detach(thread);
@@ -208,7 +209,8 @@ impl OwnThread {
         if initial_leaves() { wanted.min(LOOK) } else { wanted }
     }
 
-    /// Ends the process if only recorders' threads are left. Without any lock held: what is to be done at its end is done here.
+    /// Ends the process if only recorders' threads are left. The caller holds no lock: exit handlers run
+    /// here.
     pub fn end_process_if_alone(&self) {
         if initial_leaves() && self.0.is_some() && only_own_are_left() == Some(true) {
             // SAFETY: as the program's last thread would.
@@ -223,7 +225,7 @@ impl Drop for OwnThread {
     }
 }
 
-/// `None` where the system does not tell.
+/// `None` if the system does not report it.
 fn only_own_are_left() -> Option<bool> {
     let own = std::process::id().cast_signed();
     let stat = std::fs::read_to_string(format!("/proc/self/task/{own}/stat")).ok()?;
@@ -255,7 +257,7 @@ impl Drop for BlockedSignals {
     }
 }
 
-/// By the kernel's own call: what samples stands before the C library's function, and lets its signal through.
+/// By a direct system call: the sampler intercepts the C library's function, and keeps its signal unblocked.
 fn exchange_mask(mask: u64) -> u64 {
     let mut before = 0u64;
     // SAFETY: the kernel has sets of 64 signals.

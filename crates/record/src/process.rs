@@ -1,4 +1,4 @@
-//! What the threads of a process share: its directory, its metadata, the list of live recorders.
+//! Shared state of a process's threads: its directory, its metadata, the list of live recorders.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::fmt;
@@ -18,12 +18,12 @@ use crate::{event_filter, late_events, limits, own_threads, sync};
 /// The environment variable that names the trace directory; unset, nothing is recorded.
 pub const TRACE_DIRECTORY_VARIABLE: &str = "TASKSCOPE_TRACE_DIR";
 
-/// The libovni whose stream form is written.
+/// The libovni version with the written stream form.
 pub const FORMAT_LIBRARY_VERSION: &str = "1.14.0";
-/// What stands in for that library's commit.
+/// Substitute for that library's commit.
 pub const FORMAT_LIBRARY_COMMIT: &str = concat!("taskscope-", env!("CARGO_PKG_VERSION"));
 
-/// What a recorder says about its process.
+/// A recorder's description of its process.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The trace directory; made if it does not exist.
@@ -79,7 +79,7 @@ pub(crate) struct Process {
     pid: i64,
     loom: String,
     directory: PathBuf,
-    /// Where finished streams go, when that is elsewhere.
+    /// Place of finished streams, if it is another one.
     final_place: Option<FinalPlace>,
     identity: Option<Identity>,
     config: Mutex<Config>,
@@ -112,8 +112,8 @@ pub fn start(config: Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// [`start`] for a caller who wants the events' order and clock, but no streams of them: events go
-/// nowhere, and no directory is made below the trace directory.
+/// [`start`] for callers that need event order and clock without streams: events are discarded, and no
+/// directory is created below the trace directory.
 pub fn start_without_streams(config: Config) -> Result<(), StartError> {
     if !PROCESS.load(Acquire).is_null() {
         return Err(StartError::Again);
@@ -136,8 +136,8 @@ pub fn place() -> Option<(PathBuf, String)> {
     Some((lock(&process.config).trace_directory.clone(), process.loom.clone()))
 }
 
-/// [`start`] with names of the caller's. It may start again after [`finish`]: what is recorded then is
-/// another process of the trace.
+/// [`start`] with the caller's names. It may be called again after [`finish`]: later events are another
+/// process of the trace.
 pub fn start_as(config: Config, identity: Identity) -> Result<(), StartError> {
     if current().is_some() {
         return Err(StartError::Again);
@@ -453,7 +453,7 @@ impl Process {
             ),
         ];
         let members = lock(&self.ovni_members);
-        // Who knows the rank from MPI itself knows better than the launcher's variables.
+        // A rank from MPI itself takes precedence over the launcher's variables.
         if let Some((rank, ranks)) = rank_and_ranks()
             && members.iter().all(|(key, _)| *key != "rank")
         {
@@ -474,7 +474,7 @@ fn versions(list: &[(&str, &str)]) -> Json {
     Json::object(list.iter().map(|(name, version)| (*name, Json::string(version))))
 }
 
-/// Makes `name` in `parent`, which exists, or `name-2`, … where that exists; and the number that it took.
+/// Creates `name` in `parent`, which exists, or `name-2`, … if that exists; returns the path and the number.
 fn new_directory(parent: &Path, name: &str) -> Result<(PathBuf, i64), StartError> {
     let mut copy = 1;
     loop {
@@ -506,7 +506,7 @@ fn process_image() -> String {
         let address = libc::getauxval(libc::AT_RANDOM) as *const [u8; 16];
         address.as_ref().copied().unwrap_or_default()
     };
-    // FNV-1a, twice over: what comes out tells nothing of a byte.
+    // FNV-1a, twice over: the result reveals no byte.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in random.iter().chain(random.iter()) {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -543,7 +543,7 @@ fn rank_and_ranks() -> Option<(u32, u32)> {
 
 fn host_name() -> String {
     let mut buffer = [0u8; 256];
-    // SAFETY: the buffer is as long as told, and stays NUL-terminated.
+    // SAFETY: the buffer has the given length, and stays NUL-terminated.
     unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
     let length = buffer.iter().position(|b| *b == 0).unwrap_or(0);
     let name = String::from_utf8_lossy(&buffer[..length]);

@@ -1,8 +1,10 @@
-//! rayon's `join`, `scope` and `spawn`, whose closures are tasks in the trace, and parallel iterators, whose pieces are.
+//! rayon's `join`, `scope` and `spawn` with closures as tasks in the trace, and parallel iterators with
+//! pieces as tasks.
 //!
-//! In the place of rayon's own functions: `use taskscope_record::rayon::join;`. Parallel iterators:
-//! [`as_tasks`](AsTasks::as_tasks) as the last adaptor. A task's kind is the function with the place of the call. Between tasks a
-//! worker has nothing to do; the time in which a task waits for what it forked is state SYNCHRONIZATION.
+//! Replacements of rayon's own functions: `use taskscope_record::rayon::join;`. Parallel iterators:
+//! [`as_tasks`](AsTasks::as_tasks) as the last adaptor. A task's kind is the function with the place of the
+//! call. Between tasks a worker is idle; the time in which a task waits for its forked parts is state
+//! SYNCHRONIZATION.
 //!
 //! | of rayon | recorded |
 //! | --- | --- |
@@ -84,7 +86,7 @@ pub fn spawn(body: impl FnOnce() + Send + 'static) {
     rayon::spawn(move || run(task, body));
 }
 
-/// A [`rayon::Scope`] whose spawned closures are tasks.
+/// A [`rayon::Scope`] that spawns closures as tasks.
 pub struct Scope<'a, 'scope> {
     inner: &'a rayon::Scope<'scope>,
 }
@@ -98,7 +100,7 @@ impl<'scope> Scope<'_, 'scope> {
     }
 }
 
-/// [`rayon::scope`]: what is spawned in it are tasks, and the caller waits for them.
+/// [`rayon::scope`] with spawned closures as tasks; the caller waits for them.
 pub fn scope<'scope, R: Send>(body: impl FnOnce(&Scope<'_, 'scope>) -> R + Send) -> R {
     // Outside of the pool, the body runs on another thread, and this one only waits.
     if rayon::current_thread_index().is_none() {
@@ -116,14 +118,14 @@ pub fn scope<'scope, R: Send>(body: impl FnOnce(&Scope<'_, 'scope>) -> R + Send)
     result
 }
 
-/// Parallel iterators whose pieces are tasks.
+/// Parallel iterators with pieces as tasks.
 pub trait AsTasks: ParallelIterator {
     /// Makes a task, of kind `par_iter` at the caller's line, of each piece of the iterator that runs on one thread without being
     /// split further; the caller waits for them.
     ///
-    /// Call it last, before what consumes the iterator: `v.par_iter().map(f).as_tasks().sum()`. The result is not an
-    /// [`IndexedParallelIterator`](rayon::iter::IndexedParallelIterator): `enumerate`, `zip`, `with_min_len` and the like come before.
-    /// The maker of a piece is the task that was on the thread that runs it.
+    /// Call it last, before the consumer: `v.par_iter().map(f).as_tasks().sum()`. The result is not an
+    /// [`IndexedParallelIterator`](rayon::iter::IndexedParallelIterator): `enumerate`, `zip`, `with_min_len`
+    /// and the like come before. The creator of a piece is the task that was on its thread.
     #[track_caller]
     fn as_tasks(self) -> Tasks<Self> {
         Tasks { inner: self, here: Location::caller() }
@@ -188,7 +190,7 @@ impl<T, C: UnindexedConsumer<T>> UnindexedConsumer<T> for Piece<C> {
     }
 }
 
-/// A piece that runs on this thread. Its task ends with it, also where an item's closure panics.
+/// A piece that runs on this thread. Its task ends with it, even if an item's closure panics.
 struct RunningPiece<F> {
     inner: F,
     on: OnThread,

@@ -23,7 +23,7 @@ use crate::checkpoint::Checkpoint;
 use crate::disk_file::{NoRoom, check_size_limit};
 use crate::limits::check_file_size;
 
-/// What is kept of one stream.
+/// The kept part of one stream.
 pub struct Ring {
     checkpoint_path: PathBuf,
     keep_bytes: u64,
@@ -50,7 +50,7 @@ impl Ring {
         self.keep_bytes + 2 * PAIR_REGION_BYTES[2]
     }
 
-    /// Says that `block` was appended at `offset`, and gives back what is too old.
+    /// Records that `block` was appended at `offset`, and frees the blocks that are too old.
     pub fn appended(&mut self, block: &[u8], offset: u64, stream: &OwnedFd) {
         self.borders.push_back(offset.max(FILE_HEADER_BYTES as u64));
         let end = offset + block.len() as u64;
@@ -72,7 +72,7 @@ impl Ring {
             self.kept_from = from;
             let (mode, start) =
                 (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, FILE_HEADER_BYTES as i64);
-            // SAFETY: plain system call on our own file. Where it is not supported, the blocks stay.
+            // SAFETY: plain system call on our own file. If it is not supported, the blocks stay.
             unsafe { libc::fallocate(stream.as_raw_fd(), mode, start, from as i64 - start) };
         }
     }
@@ -116,13 +116,13 @@ impl Ring {
     }
 }
 
-/// Reads from a descriptor that somebody else owns.
+/// Reads from a descriptor with another owner.
 struct ReadAt(i32);
 
 impl ReadAt {
     fn read_exact_at(&self, mut to: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !to.is_empty() {
-            // SAFETY: `to` is as long as told.
+            // SAFETY: `to` has the given length.
             let read =
                 unsafe { libc::pread(self.0, to.as_mut_ptr().cast(), to.len(), offset as libc::off_t) };
             if read <= 0 {

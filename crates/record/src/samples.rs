@@ -1,4 +1,4 @@
-//! The stream that a signal handler writes, and nobody else.
+//! The stream that only a signal handler writes.
 //!
 //! ```text
 //!   thread     enter ── events: stream.obs, taskscope.obs ── leave       its entry lock

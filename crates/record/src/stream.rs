@@ -1,4 +1,4 @@
-//! One stream file of one thread: where the next event goes, and what happens when it does not fit.
+//! One stream file of one thread: position of the next event, and handling of events that do not fit.
 //!
 //! ```text
 //!   active region   pos                 end     + reserved     region end
@@ -28,7 +28,7 @@ pub enum StreamFile {
     Standard,
     /// `taskscope.obs`: taskscope's own models.
     Own,
-    /// `samples.obs`: what a signal handler writes, and nobody else.
+    /// `samples.obs`, written only by a signal handler.
     Samples,
 }
 
@@ -48,21 +48,21 @@ impl StreamFile {
 pub(crate) struct Dropped {
     /// Begins without their ends.
     pub(crate) begins: u32,
-    /// The task whose visit is dropped; 0 for none.
+    /// The task of the dropped visit; 0 for none.
     pub(crate) task: u64,
 }
 
-/// What an event that comes as its bytes opens or closes.
+/// Nesting of an event that is passed as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nesting {
-    /// Nothing.
+    /// Neither opens nor closes a section.
     Point,
     /// Something that an event of `end_bytes` bytes, header included, closes in the same stream.
     Begin {
-        /// What is reserved for that event.
+        /// Room reserved for that event.
         end_bytes: usize,
     },
-    /// What was opened last.
+    /// The section opened last.
     End,
 }
 
@@ -81,20 +81,20 @@ pub(crate) struct Stream {
     resume_end: *mut u8,
     /// Begins that were dropped and are still open.
     dropped_depth: u32,
-    /// Likewise, of [`crate::unpaired`].
+    /// State of [`crate::unpaired`] after a dropped event.
     pub(crate) dropped: Dropped,
     /// No further growth is tried.
     pub(crate) full: Option<NoRoom>,
     pub lost_events: u64,
-    /// Elsewhere, so that `taskscope.h` does not depend on what a file consists of.
+    /// Separate, so that `taskscope.h` does not depend on the fields of a file.
     file: Option<Box<TailedFile>>,
-    /// Where events are written over and over; null in all other streams.
+    /// Area for discarded events, which are overwritten; null in all other streams.
     sink: *mut u8,
-    /// Where the file is to be made when the first event comes.
+    /// Path of the file to create at the first event.
     planned: Option<PathBuf>,
 }
 
-/// Where the C header's inline functions find what they need.
+/// Offsets of the fields that the C header's inline functions use.
 pub(crate) const LAYOUT: [usize; 3] = [
     core::mem::offset_of!(Stream, pos),
     core::mem::offset_of!(Stream, end),
@@ -121,7 +121,7 @@ impl Stream {
         Stream { sink: area, ..Self::in_memory(area, bytes) }
     }
 
-    /// Keeps events in `bytes` bytes at `area`, zeroed, and loses what does not fit.
+    /// Stores events in `bytes` bytes at `area`, zeroed, and drops events that do not fit.
     pub fn in_memory(area: *mut u8, bytes: usize) -> Self {
         let end = area.wrapping_add(bytes);
         Stream {
@@ -152,7 +152,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Where a signal handler's events may wait for this stream; null without a file.
+    /// Area for a signal handler's events that wait for this stream; null without a file.
     pub fn side_area(&self) -> *mut u8 {
         self.file.as_ref().map_or(ptr::null_mut(), |file| file.side_area())
     }
@@ -179,7 +179,7 @@ impl Stream {
                 && self.put_if_room(at, code, payload, nesting)
     }
 
-    /// The event that closes what [`Stream::begin`] opened last.
+    /// Stores the event that closes the section opened last by [`Stream::begin`].
     #[inline(always)]
     pub fn end<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
         let bytes = EVENT_HEADER_BYTES + N;
@@ -191,7 +191,7 @@ impl Stream {
         room
     }
 
-    /// An event where the room is there; elsewhere nothing happens. Calls nothing.
+    /// Stores an event if there is room; otherwise has no effect. Calls no function.
     #[inline(always)]
     fn put_if_room<const N: usize>(
         &mut self,
@@ -208,8 +208,8 @@ impl Stream {
         room
     }
 
-    /// The same at the time that it is, which is read last, so that little has to be kept until it is known. Nothing
-    /// happens either where the clock would have to ask the kernel.
+    /// As [`put_if_room`](Self::put_if_room) at the current time, which is read last, so that few registers
+    /// are live meanwhile. Also has no effect if the clock would have to read the kernel's.
     #[inline(always)]
     pub fn put_now_if_room<const N: usize>(
         &mut self,
@@ -259,10 +259,10 @@ impl Stream {
         true
     }
 
-    /// An event whose flags, which say the size of the payload, the caller has made. Returns whether it was kept.
+    /// Stores an event with the caller's flags, which contain the payload size. Returns whether it was kept.
     ///
     /// # Safety
-    /// As many bytes as `flags` tell are readable at `payload`.
+    /// As many bytes as `flags` specify are readable at `payload`.
     #[inline(always)]
     pub unsafe fn raw(
         &mut self,
@@ -281,7 +281,7 @@ impl Stream {
         room
     }
 
-    /// [`Stream::raw`] where the room is there; elsewhere nothing happens.
+    /// [`Stream::raw`] if there is room; otherwise has no effect.
     ///
     /// # Safety
     /// As there.
@@ -312,7 +312,7 @@ impl Stream {
         }
     }
 
-    /// The same; what a begin reserves, or an end needs no more, is counted.
+    /// Returns whether there is room, and counts it: a begin reserves its end's room, an end releases it.
     #[inline(always)]
     fn take_room(&mut self, bytes: usize, nesting: Nesting) -> bool {
         let room = self.has_room(bytes, nesting);
@@ -344,7 +344,7 @@ impl Stream {
     }
 
     /// # Safety
-    /// The event fits at `pos`, and as many bytes as `flags` tell are readable at `payload`.
+    /// The event fits at `pos`, and as many bytes as `flags` specify are readable at `payload`.
     #[inline(always)]
     unsafe fn put_raw(&mut self, at: u64, flags: u8, code: Code, payload: *const u8) {
         let (start, payload_bytes) = (self.pos, payload_bytes(flags));
@@ -357,8 +357,8 @@ impl Stream {
         }
     }
 
-    /// Appends whole events from a side area, none of them earlier than `latest`, and counts them as
-    /// lost when there is no room.
+    /// Appends whole events from a side area, none of them earlier than `latest`; without room counts them as
+    /// lost.
     pub fn append_from_side(&mut self, side: &mut Stream, area: *mut u8, latest: u64) {
         let bytes = side.pos as usize - area as usize;
         if bytes > 0 {
@@ -434,8 +434,8 @@ impl Stream {
         true
     }
 
-    /// Appends what is in the tail to the file now. Nothing is safer by it; but a reader that knows no
-    /// tails sees it.
+    /// Appends the tail to the file now. Durability does not depend on it, but readers without support for
+    /// tails see the events.
     pub fn flush(&mut self) {
         if self.dropped_depth == 0 {
             self.grow(0);
@@ -494,7 +494,7 @@ impl Stream {
         false
     }
 
-    /// Goes on in another region with room for `bytes` more and what is reserved.
+    /// Continues in another region with room for `bytes` more and the reserved ends.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         if !self.sink.is_null() {
             let reserved = self.region_end as usize - self.end as usize;
@@ -538,8 +538,8 @@ impl Stream {
         self.full
     }
 
-    /// Keeps room for the loss record, so that a loss can be told when nothing else fits, and for ends of
-    /// what tasks have open ([`crate::unpaired`]).
+    /// Reserves room for the loss record, so that a loss can be recorded when the stream is full, and for
+    /// ends of tasks' open sections ([`crate::unpaired`]).
     pub fn set_room_aside(&mut self) {
         // SAFETY: the first region is far longer; called once, right after creation.
         self.end = unsafe { self.end.sub(LOSS_RECORD_BYTES + ROOM_FOR_ENDS) };
@@ -565,7 +565,7 @@ impl Stream {
         Some(offset)
     }
 
-    /// Replaces what a loss record says, by the offset of its count.
+    /// Replaces the content of a loss record, by the offset of its count.
     pub fn replace_loss(&mut self, offset: u64, events: u64, reason: u32) {
         if let Some(file) = &self.file {
             file.write_at(offset, &loss_payload(events, reason));
@@ -643,7 +643,7 @@ unsafe fn commit_word(start: *mut u8, word: u32) {
     unsafe { start.cast::<u32>().write_unaligned(word) }
 }
 
-/// The size of the event whose first bytes these are.
+/// The size of the event that begins with these bytes.
 fn event_bytes(head: &[u8]) -> usize {
     if head[0] & JUMBO_FLAG != 0 {
         let size = head.get(EVENT_HEADER_BYTES..).and_then(|rest| rest.first_chunk());

@@ -21,8 +21,8 @@ pub(crate) fn set_sinks(loaded: bool) {
     }
 }
 
-/// Switches recording off for all threads. Ends of what was begun before are still recorded by those
-/// interfaces that know the begin (guards, and spans of `taskscope.h`).
+/// Switches recording off for all threads. Ends of sections begun before are still recorded by interfaces
+/// that know the begin (guards, and spans of `taskscope.h`).
 pub fn switch_off() {
     set(OFF);
 }

@@ -11,7 +11,7 @@ pub use loom::sync::atomic::{AtomicU32, Ordering};
 pub fn light_fence() {
     #[cfg(not(loom))]
     core::sync::atomic::compiler_fence(Ordering::SeqCst);
-    // The model has no membarrier; a full fence on both sides is what the pair amounts to.
+    // The model has no membarrier; a full fence on both sides is equivalent to the pair.
     #[cfg(loom)]
     loom::sync::atomic::fence(Ordering::SeqCst);
 }

@@ -10,7 +10,7 @@ use taskscope_event::tail;
 
 use crate::disk_file::{DiskFile, Identity};
 
-/// The mapped first page of a tail. Who makes it keeps it mapped as long as it is used.
+/// The mapped first page of a tail. Its creator keeps it mapped as long as it is used.
 pub struct TailPage {
     base: *mut u8,
 }
@@ -27,7 +27,7 @@ impl TailPage {
         unsafe { AtomicU64::from_ptr(self.base.add(offset as usize).cast()) }
     }
 
-    /// Where the stream goes on in the active region, and that region's number.
+    /// Stream offset of the active region, and that region's number.
     pub fn header(&self) -> (u64, u8) {
         let header = u64::from_le(self.word(0).load(Acquire));
         (header >> 3, (header & 7) as u8)
@@ -43,11 +43,12 @@ impl TailPage {
         u64::from_le(self.word(tail::STORED_OFFSET).load(Acquire))
     }
 
-    /// Says that the stream file is complete up to `to`, if nobody has moved on from `from` meanwhile.
+    /// Moves the length of the stream file's complete part from `from` to `to`, unless another process has
+    /// moved it.
     pub fn move_stored(&self, from: u64, to: u64) -> bool {
         let word = self.word(tail::STORED_OFFSET);
         let moved = word.compare_exchange(from.to_le(), to.to_le(), AcqRel, Relaxed).is_ok();
-        // A region that is cleared from now on must be seen as stored by who copies it.
+        // The copying side must see a region as stored before it is cleared.
         fence(Release);
         moved
     }
@@ -57,7 +58,7 @@ impl TailPage {
         u64::from_le(self.word(tail::DRAINER_OFFSET).load(Acquire))
     }
 
-    /// From what is sealed next on, `process` stores; 0 for the thread.
+    /// Sets the process that stores regions sealed from now on; 0 for the thread.
     pub fn set_drainer(&self, process: u64) {
         self.word(tail::DRAINER_OFFSET).store(process.to_le(), Release);
     }
@@ -69,14 +70,14 @@ impl TailPage {
         (load(offset), load(offset + 8))
     }
 
-    /// Says what the region that is active now holds, just before another one is activated.
+    /// Sets the part of the stream in the active region, just before another one is activated.
     pub fn set_part(&self, region: u8, start: u64, end: u64) {
         let offset = tail::PARTS_OFFSET + 16 * u64::from(region);
         self.word(offset).store(start.to_le(), Relaxed);
         self.word(offset + 8).store(end.to_le(), Relaxed);
     }
 
-    /// The region whose part starts at `at`, before `base`, and its end.
+    /// The sealed region with the part that starts at `at`, before `base`, and the part's end.
     pub fn sealed_from(&self, at: u64) -> Option<(u8, u64)> {
         (0..tail::REGIONS as u8).find_map(|region| {
             let (start, end) = self.part(region);
@@ -86,7 +87,7 @@ impl TailPage {
         })
     }
 
-    /// Tells readers where in the stream the side area's events are being copied to; 0 for nowhere.
+    /// Sets the stream offset that the side area's events are being copied to; 0 for none.
     pub fn set_side_target(&self, offset: u64) {
         self.word(tail::SIDE_TARGET_OFFSET).store(offset.to_le(), Release);
     }
@@ -96,7 +97,7 @@ impl TailPage {
         let path = stream.path().to_bytes_with_nul();
         let fits = path.len() <= tail::PATH.bytes as usize && path.starts_with(b"/");
         if fits {
-            // SAFETY: within the page; nobody reads there before `drainer` is set.
+            // SAFETY: within the page; no process reads there before `drainer` is set.
             unsafe {
                 ptr::copy_nonoverlapping(path.as_ptr(), self.base.add(tail::PATH.offset as usize), path.len())
             };

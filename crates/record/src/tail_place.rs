@@ -1,4 +1,4 @@
-//! Where tails lie: beside their streams, unless the file system there is no good place to map.
+//! Place of tails: beside their streams, unless the file system there cannot be mapped safely.
 //!
 //! A mapped page of a network file system can vanish with its server (SIGBUS), and on file systems
 //! that cannot reserve blocks a full disk shows only when the page is written back (SIGBUS again).
@@ -18,7 +18,7 @@ pub const TAIL_DIRECTORY_VARIABLE: &str = "TASKSCOPE_TAIL_DIR";
 /// The environment variable that, set to 1, makes tails in memory readable by other users.
 pub const SHARE_VARIABLE: &str = "TASKSCOPE_SHARE";
 
-/// What a linked tail's name begins and ends with; the writing process's id follows the beginning.
+/// Prefix and suffix of a linked tail's name; the writing process's id follows the prefix.
 pub(crate) const PREFIX: &str = "taskscope-";
 pub(crate) const SUFFIX: &str = ".tail";
 

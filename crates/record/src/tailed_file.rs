@@ -1,4 +1,4 @@
-//! A stream file whose newest part is a small mapped file, so that it survives the program.
+//! A stream file with its newest part in a small mapped file, so that it survives the program.
 //!
 //! ```text
 //!    events ──▶ active region of NAME.tail (mapped, touched before, in cache)
@@ -6,12 +6,11 @@
 //!                   ▼       clear another region, activate it with one store
 //!               NAME.obs
 //! ```
-//! Storing into fresh pages of a mapped file costs four times as much as appending from a buffer
-//! that stays in the cache (0.84 against 0.20 ns a byte on ext4), and stalls longer. The blocks of
-//! the tail are reserved, so what was accepted stays even if the disk is full when it is to be
-//! appended: an append that fails leaves the region active, and at the end the idle regions' blocks
-//! make room for the last one. The form on disk, and what thread and drainer owe one another, is
-//! described in [`taskscope_event::tail`].
+//! Storing into fresh pages of a mapped file costs four times as much as appending from a buffer that stays
+//! in the cache (0.84 against 0.20 ns a byte on ext4), and stalls longer. The blocks of the tail are
+//! reserved, so accepted events stay even if the disk is full at the append: a failed append leaves the
+//! region active, and at the end the idle regions' blocks make room for the last one. The form on disk, and
+//! the protocol of thread and drainer, are in [`taskscope_event::tail`].
 
 use core::ptr;
 use std::os::fd::OwnedFd;
@@ -42,13 +41,13 @@ pub struct TailedFile {
     tail: DiskFile,
     /// In the stream's directory; elsewhere only a link to the tail's place.
     tail_path: PathBuf,
-    /// The tail's place, where it is another one.
+    /// The tail's real path, if it is linked.
     linked_tail: Option<PathBuf>,
     /// The tail's beginning: header, side area, and the first pair of regions.
     head: Mapping,
     /// Within `head`.
     page: TailPage,
-    /// Who stores sealed regions in this thread's place.
+    /// The process that stores sealed regions in place of this thread.
     drainer: Option<DrainerName>,
     /// The larger pairs of regions, as far as they have been used.
     larger_pairs: [Option<Mapping>; tail::PAIR_REGION_BYTES.len() - 1],
@@ -56,7 +55,7 @@ pub struct TailedFile {
     /// Bytes of the stream file that are complete: the active region continues there.
     base: u64,
     flushes_of_pair: u32,
-    /// Up to where the stream file has blocks; `u64::MAX` where it gets none ahead.
+    /// End of the stream file's blocks; `u64::MAX` if none are reserved ahead.
     allocated: u64,
     /// Bytes of the stream that count against the size cap.
     charged: u64,
@@ -68,7 +67,7 @@ impl TailedFile {
     /// is kept; 0 for all.
     pub fn create(path: &Path, ring_bytes: u64) -> Result<Self, NoRoom> {
         let (stream, _) = DiskFile::create(path)?;
-        // A file whose tail cannot be made is empty, and readers understand that.
+        // A file without a tail is empty, which readers understand.
         let tail_path = path.with_extension("tail");
         let linked_tail = crate::tail_place::link(&tail_path);
         let (tail, open_tail) = crate::tail_place::create(&tail_path, linked_tail.as_deref())?;
@@ -114,7 +113,7 @@ impl TailedFile {
         self.start_of(self.active)
     }
 
-    /// First byte of a region, whose pair is mapped.
+    /// First byte of a region of a mapped pair.
     fn start_of(&self, region: u8) -> *mut u8 {
         let base = match usize::from(region / 2).checked_sub(1) {
             // SAFETY: the first pair follows the first page.
@@ -137,7 +136,7 @@ impl TailedFile {
         unsafe { self.head.base.add(tail::SIDE.offset as usize) }
     }
 
-    /// Tells readers where in the stream the side area's events are being copied to; 0 for nowhere.
+    /// Sets the stream offset that the side area's events are being copied to; 0 for none.
     pub fn set_side_target(&self, offset: u64) {
         self.page.set_side_target(offset);
     }
@@ -151,8 +150,8 @@ impl TailedFile {
         self.base + (position as usize - self.start() as usize) as u64
     }
 
-    /// Seals the active region at `position`, and activates one of at least `bytes` bytes. What was sealed
-    /// is appended to the stream file, now or by the drainer. On failure nothing has changed.
+    /// Seals the active region at `position`, and activates one of at least `bytes` bytes. The sealed part is
+    /// appended to the stream file, now or by the drainer. On failure nothing has changed.
     pub fn advance(&mut self, position: *mut u8, bytes: usize) -> Result<(), NoRoom> {
         let used = position as usize - self.start() as usize;
         let base = self.base + used as u64;
@@ -169,8 +168,7 @@ impl TailedFile {
         Ok(())
     }
 
-    /// Where a drainer stores: a region of the usual size whose part is stored, else a larger one, else
-    /// a smaller one.
+    /// With a drainer: a region of the usual size with a stored part, else a larger one, else a smaller one.
     fn stored_region(&mut self, base: u64, bytes: usize) -> Option<u8> {
         if !self.is_drained() {
             return None;
@@ -193,19 +191,19 @@ impl TailedFile {
         None
     }
 
-    /// Whether somebody else stores what this thread seals.
+    /// Whether a drainer stores the regions that this thread seals.
     fn is_drained(&self) -> bool {
         self.drainer.is_some() && self.page.drainer() != 0
     }
 
-    /// What is sealed from now on is stored by this thread, so that it can be changed in the file.
+    /// Makes this thread store its sealed regions from now on, so that they can be changed in the file.
     pub fn store_from_now_on(&mut self) {
         self.drainer = None;
         self.page.set_drainer(0);
     }
 
-    /// Appends sealed regions until there is one to go on in; where no drainer lives, all, and the active
-    /// one, which ends at `base`. That one is not stored before there is another.
+    /// Appends sealed regions until one is free; without a living drainer, all of them, and the active one,
+    /// which ends at `base`. That one is not stored before there is another.
     fn store_and_get_region(&mut self, base: u64, bytes: usize) -> Result<u8, NoRoom> {
         let stream = self.stream.open()?;
         if self.is_drained() && self.drainer.is_some_and(DrainerName::is_alive) {
@@ -228,7 +226,7 @@ impl TailedFile {
     /// Appends the sealed region that continues the stream file.
     fn store_oldest(&mut self, stream: &OwnedFd) -> Result<(), NoRoom> {
         let stored = self.page.stored();
-        // The parts join `stored` and `base`, unless somebody has written into the page.
+        // The parts join `stored` and `base`, unless another process has written into the page.
         let (region, end) = self.page.sealed_from(stored).ok_or(NoRoom::Other)?;
         let bytes = (end - stored) as usize;
         let start = self.start_of(region);
@@ -246,16 +244,16 @@ impl TailedFile {
         Ok(())
     }
 
-    /// Makes what a stored region held zeros again.
+    /// Zeroes the content of a stored region.
     fn clear(&self, region: u8) {
         let (start, end) = self.page.part(region);
         let bytes = end.saturating_sub(start).min(tail::region(region).bytes);
-        // SAFETY: the region is mapped, and nobody needs what it held.
+        // SAFETY: the region is mapped, and its content is stored.
         unsafe { ptr::write_bytes(self.start_of(region), 0, bytes as usize) };
     }
 
-    /// Gets the room for the region that continues the stream at `base`: a smaller one than usual
-    /// where the room for a large one is not there, so that a nearly full disk is filled to its end.
+    /// Reserves the room for the region that continues the stream at `base`: a smaller one than usual if
+    /// there is no room for a large one, so that a nearly full disk is filled to its end.
     fn prepare_next_region(&mut self, base: u64, bytes: usize) -> Result<u8, NoRoom> {
         let mut pair = self.next_pair(bytes)?;
         loop {
@@ -278,7 +276,7 @@ impl TailedFile {
         self.charge(end)
     }
 
-    /// The pair whose turn it is and that holds `bytes`.
+    /// The next pair in turn that holds `bytes`.
     fn next_pair(&self, bytes: usize) -> Result<usize, NoRoom> {
         let mut pair = usize::from(self.active / 2).min(LARGEST_USUAL_PAIR);
         if self.flushes_of_pair >= FLUSHES_BEFORE_NEXT_PAIR && pair < LARGEST_USUAL_PAIR {
@@ -304,7 +302,7 @@ impl TailedFile {
         Ok(())
     }
 
-    /// Asks the size cap for the stream to be `bytes` long. A ring is charged for what it keeps.
+    /// Charges the size cap for a stream of `bytes`. A ring is charged for its kept part.
     fn charge(&mut self, bytes: u64) -> Result<(), NoRoom> {
         let bytes = self.ring.as_ref().map_or(bytes, |ring| bytes.min(ring.largest_bytes()));
         if bytes > self.charged {
@@ -321,14 +319,13 @@ impl TailedFile {
             // SAFETY: within the active region.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start().add(in_region as usize), length) };
         } else if let Ok(stream) = self.stream.open() {
-            // SAFETY: `bytes` is as long as told. A failure leaves the older value.
+            // SAFETY: `bytes` has the given length. A failure leaves the older value.
             let _ = unsafe { write_all_at(&stream, offset, bytes.as_ptr(), length) };
         }
     }
 
-    /// Appends what is left up to `position`. Returns the tail's paths, to be
-    /// removed once the metadata says that the stream is finished; on failure the tail stays needed,
-    /// and the stream unfinished.
+    /// Appends the rest up to `position`. Returns the tail's paths, to be removed once the metadata marks the
+    /// stream as finished; on failure the tail stays needed, and the stream unfinished.
     pub fn finish(mut self, position: *mut u8) -> Result<Vec<PathBuf>, NoRoom> {
         let size = self.offset_of(position);
         let stream = self.stream.open()?;

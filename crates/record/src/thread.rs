@@ -20,19 +20,19 @@ use crate::tls;
 pub use attach::*;
 pub use recording::*;
 
-/// Writes the events that end what is open, when a thread's stream is closed: by the thread itself,
-/// or by the finisher of the process. The number is the time to use.
+/// Writes the events that end open sections, when a thread's stream is closed: by the thread itself, or by
+/// the finisher of the process. The number is the time to use.
 pub type Closer = Box<dyn FnOnce(&mut ThreadRecorder, u64) + Send>;
 
-/// A thread's recorder. Reached through [`enter`], or by a [`Closer`]. `taskscope.h` knows where the
-/// first fields lie ([`crate::layout`]).
+/// A thread's recorder. Reached through [`enter`], or by a [`Closer`]. `taskscope.h` depends on the offsets
+/// of the first fields ([`crate::layout`]).
 #[repr(C, align(64))]
 pub struct ThreadRecorder {
     pub(crate) entry_lock: EntryLock,
     /// Something waits in the nested recorder, to be copied when the entry lock is left. In the nested recorder
     /// itself it is always set.
     pub(crate) pending: AtomicU32,
-    /// What [`crate::event_filter`] demands of those who ask it.
+    /// State of [`crate::event_filter`] for this thread.
     pub(crate) filter: AtomicU32,
     /// The thread pointer of the thread that it belongs to.
     pub(crate) owner: usize,
@@ -43,7 +43,7 @@ pub struct ThreadRecorder {
     pub(crate) own: Stream,
     /// For a signal handler that interrupts this recorder; null in a nested recorder.
     pub(crate) nested: *mut ThreadRecorder,
-    /// In a nested recorder: whose it is.
+    /// In a nested recorder: its main one.
     pub(crate) main: *mut ThreadRecorder,
     /// File offset in the own stream of the count of lost events.
     loss_count_offset: Option<u64>,
@@ -51,7 +51,7 @@ pub struct ThreadRecorder {
     identity: ThreadIdentity,
     closer: Option<Closer>,
     pub(crate) samples: Samples,
-    /// The streams, while events go nowhere, and where they go then.
+    /// The real streams while events are diverted, and the destination meanwhile.
     diverted: Option<(Stream, Stream)>,
     sink: Option<Box<[u8; SINK_BYTES]>>,
 }
@@ -66,7 +66,7 @@ impl ThreadRecorder {
         self.clock.now()
     }
 
-    /// The time that was read last, for what needs none of its own.
+    /// The time that was read last, for events without a reading of their own.
     #[inline(always)]
     pub fn last_time(&self) -> u64 {
         self.clock.last_ns()
@@ -90,7 +90,7 @@ impl ThreadRecorder {
         ));
     }
 
-    /// Ends what [`divert`](Self::divert) began.
+    /// Ends a [`divert`](Self::divert).
     #[cold]
     pub fn undivert(&mut self) {
         if let Some((standard, own)) = self.diverted.take() {
@@ -103,7 +103,7 @@ impl ThreadRecorder {
         !self.entry_lock.is_free()
     }
 
-    /// What [`attach()`] was given.
+    /// The user data of [`attach()`].
     #[inline(always)]
     pub fn user(&self) -> *mut () {
         self.user
@@ -119,8 +119,8 @@ impl ThreadRecorder {
         kept
     }
 
-    /// A standard event that opens something which the same stream closes by [`ThreadRecorder::end`];
-    /// `end_payload_bytes` is the payload size of that end, whose room is reserved here.
+    /// Stores a standard event that opens a section, closed in the same stream by [`ThreadRecorder::end`];
+    /// `end_payload_bytes` is the payload size of that end, reserved here.
     #[inline(always)]
     pub fn begin<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N], end_payload_bytes: usize) {
         let end_bytes = taskscope_event::framing::EVENT_HEADER_BYTES + end_payload_bytes;
@@ -129,7 +129,7 @@ impl ThreadRecorder {
         }
     }
 
-    /// The end of what was opened last in the standard stream.
+    /// Stores the end of the section opened last in the standard stream.
     #[inline(always)]
     pub fn end<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
         if !self.standard.end(at, code, payload) {
@@ -147,11 +147,11 @@ impl ThreadRecorder {
         kept
     }
 
-    /// A standard event with the flags that the caller has made, which say the size of the payload. The order
-    /// of such events is kept, whatever their clocks.
+    /// Stores a standard event with the caller's flags, which contain the payload size. The order of such
+    /// events is kept, for any clocks.
     ///
     /// # Safety
-    /// As many bytes as `flags` tell are readable at `payload`.
+    /// As many bytes as `flags` specify are readable at `payload`.
     #[inline(always)]
     pub unsafe fn raw(&mut self, at: u64, flags: u8, code: Code, payload: *const u8, nesting: Nesting) {
         // SAFETY: by contract.
@@ -160,7 +160,7 @@ impl ThreadRecorder {
         }
     }
 
-    /// Where the next standard event is written; for [`ThreadRecorder::take_back`].
+    /// Position of the next standard event; for [`ThreadRecorder::take_back`].
     pub fn position(&self) -> usize {
         self.standard.pos as usize
     }
@@ -171,7 +171,7 @@ impl ThreadRecorder {
         self.main.is_null() && self.diverted.is_none() && self.standard.take_back(start, first, second)
     }
 
-    /// Appends what lies in the tail of the standard stream to its file.
+    /// Appends the tail of the standard stream to its file.
     pub fn flush(&mut self) {
         self.standard.flush();
     }
@@ -185,7 +185,7 @@ impl ThreadRecorder {
     }
 
     #[cfg(feature = "instrument")]
-    /// An event of the instrument model, whose counterpart may come on another thread.
+    /// Stores an event of the instrument model; its counterpart may come on another thread.
     #[inline(always)]
     pub(crate) fn own_unpaired<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
         if !self.own.unpaired(at, code, payload) {
@@ -243,8 +243,8 @@ impl ThreadRecorder {
         self.identity.os_tid
     }
 
-    /// Keeps the count of losses on disk, so that it survives whatever comes: in the own stream where
-    /// there is one, else in the metadata.
+    /// Stores the count of losses on disk, so that it survives a crash: in the own stream if there is one,
+    /// else in the metadata.
     #[cold]
     #[inline(never)]
     fn tell_loss(&mut self, at: u64) {

@@ -12,8 +12,8 @@ pub struct ThreadSums {
 }
 
 impl ThreadSums {
-    /// Reads the sums of a thread of this process. `None` where the kernel has none (`CONFIG_SCHED_INFO`), the thread is
-    /// gone, or no file can be opened. Async-signal-safe.
+    /// Reads the sums of a thread of this process. `None` if the kernel has none (`CONFIG_SCHED_INFO`), the
+    /// thread is gone, or no file can be opened. Async-signal-safe.
     pub fn read(os_tid: i32) -> Option<ThreadSums> {
         let mut path = Text::new();
         path.push(b"/proc/self/task/");

@@ -1,4 +1,4 @@
-//! What tokio's threads do: when they look for tasks, and when they have nothing to do.
+//! Activity of tokio's threads: looking for tasks, and idle times.
 //!
 //! ```
 //! # fn main() -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! A layer for the crate `tracing`: every span is a task, and what happens in it is in the trace.
+//! A layer for the crate `tracing`: every span is a task, and its events are in the trace.
 //!
 //! One line in `main`:
 //!
@@ -17,10 +17,10 @@
 //! - **Fields** become keys with their names: numbers as they are (the first 256 different negative ones of a field
 //!   by name too, since values have no sign), other values by name (the first 256 different ones of a field; further
 //!   ones have value 0). They are points of the task.
-//! - An **event** is a composite point: `tracing.event`, whose value names the event, and its fields.
-//! - **tokio**: [`crate::tokio::observe`] tells when workers are idle. Built with `--cfg tokio_unstable`
-//!   and its feature `tracing`, tokio tells of every task and wake by itself: `runtime.spawn` spans are
-//!   tasks named after the place that spawned them, and `tokio::task::waker` events make them able to run.
+//! - An **event** is a composite point: `tracing.event` with a value that names the event, and its fields.
+//! - **tokio**: [`crate::tokio::observe`] records when workers are idle. Built with `--cfg tokio_unstable`
+//!   and its feature `tracing`, tokio itself reports every task and wake: `runtime.spawn` spans are tasks
+//!   named after the spawning place, and `tokio::task::waker` events make them able to run.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 use std::cell::RefCell;
@@ -46,13 +46,13 @@ const FIRST_TEXT: u64 = 1 << 48;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Layer(());
 
-/// A layer that records spans and events, where recording has started.
+/// Creates a layer that records spans and events, if recording has started.
 pub fn layer() -> Layer {
     Layer(())
 }
 
 /// Records spans and events of this program into the directory that `TASKSCOPE_TRACE_DIR` names, until the
-/// value is dropped. Where another subscriber is installed already, it stays, and nothing is recorded of spans.
+/// value is dropped. If another subscriber is installed already, it stays, and no spans are recorded.
 pub fn init() -> Finisher {
     let recording = instrument::start_from_environment();
     let subscriber = tracing_subscriber::registry().with(layer());
@@ -80,7 +80,7 @@ impl Drop for Finisher {
     }
 }
 
-/// What a span carries.
+/// Data of a span.
 struct SpanTask {
     task: TaskContext,
     kind: u32,
@@ -99,7 +99,7 @@ thread_local! {
 
 #[derive(Clone, Default)]
 struct FieldKey {
-    /// When the dictionary was asked for the key, and what it said.
+    /// State of names at the key's lookup, and its result.
     asked: Option<u32>,
     key: Option<u32>,
     texts: HashMap<String, u64>,
@@ -194,7 +194,7 @@ impl Visit for Fields {
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         let mut text = String::new();
-        // A value whose own `Debug` fails is shown as far as it got.
+        // If a value's `Debug` fails, its partial text is kept.
         let _ = write!(text, "{value:?}");
         self.texts.push((field.clone(), text));
     }
@@ -246,7 +246,7 @@ fn value_of(field: &Field, key: u32, text: &str) -> u64 {
     .unwrap_or(0)
 }
 
-/// Values have no sign: a negative one is called what it is.
+/// Values have no sign: a negative number becomes a named value.
 fn name_negative(field: &Field, key: u32, value: i64) {
     with_key(field.name(), |known| {
         if known.negatives.len() < MOST_TEXTS && known.negatives.insert(value) {
@@ -286,7 +286,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        // tokio's timers, locks and their inner steps are no tasks.
+        // tokio's timers, locks and their inner steps are not tasks.
         if attributes.metadata().name().starts_with(RESOURCE) {
             return;
         }
@@ -382,7 +382,7 @@ where
     }
 }
 
-/// tokio tells that a task was woken, by the id of its span.
+/// Handles tokio's report of a woken task, by the id of its span.
 fn wake<S>(fields: &Fields, context: &Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,

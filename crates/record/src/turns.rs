@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// Each holds two descriptors at most.
 const AT_ONCE: u32 = 32;
-/// Nobody waits longer than these pauses; who is still in the queue then goes on without a turn.
+/// Maximum number of pauses; a thread that is still in the queue then continues without a turn.
 static PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const MOST_PAUSES: u32 = 100;
 
-/// The process, and in the low half how many of its threads are at it; what a fork takes over belongs to another process.
+/// The process, and in the low half the number of its threads inside; a forked child's inherited value is
+/// another process's.
 static AT_IT: AtomicU64 = AtomicU64::new(0);
 /// Threads that may have to be woken.
 static WAITING: AtomicU32 = AtomicU32::new(0);
@@ -85,7 +86,7 @@ mod tests {
             }
         });
         assert!((1..=AT_ONCE).contains(&MOST.load(Relaxed)));
-        // What a parent's threads were at does not count in its child.
+        // Threads inside in the parent do not count in its child.
         AT_IT.store(u64::from(u32::MAX) << 32 | u64::from(AT_ONCE), SeqCst);
         assert!(wait().counted);
         assert_eq!(AT_IT.load(SeqCst) as u32, 0);

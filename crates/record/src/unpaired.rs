@@ -1,14 +1,13 @@
-//! Events of tasks that move between threads: what they open in one stream may be closed in another, so a
-//! begin cannot keep the room of its end, as those of [`Stream::begin`] do.
+//! Events of tasks that move between threads: a section opened in one stream may be closed in another, so a
+//! begin cannot reserve the room of its end, as [`Stream::begin`] does.
 //!
 //! ```text
 //!   active region   pos = end when nothing fits          region end
 //!    │ events ………………………│ room aside: ends, tasks put down, loss │
 //! ```
-//! When an event does not fit, the stream is sealed: begins are dropped with their ends, and so is
-//! everything that is done in a task which the thread takes up from then on. What was begun before still
-//! ends, and tasks that are on the thread are still put down, in the room aside. So no view shows
-//! anything longer than it was.
+//! When an event does not fit, the stream is sealed: begins are dropped with their ends, and so are all
+//! events in tasks that the thread takes up from then on. Sections begun before still end, and tasks on the
+//! thread are still put down, in the room aside. So no view shows a section longer than it was.
 
 use taskscope_event::Code;
 use taskscope_event::framing::EVENT_HEADER_BYTES;
@@ -43,7 +42,7 @@ impl Stream {
         kept
     }
 
-    /// From here on nothing fits, however small: an end must not be kept whose begin was dropped.
+    /// No later event fits, however small: an end must not be kept if its begin was dropped.
     fn seal(&mut self) {
         if !self.end.is_null() {
             self.full.get_or_insert(NoRoom::Other);

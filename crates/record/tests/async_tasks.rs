@@ -15,14 +15,14 @@ use taskscope_record::instrument::{self, TaskKind};
 use taskscope_trace::{OpenOptions, Trace};
 use tracing::Instrument;
 
-/// What each task shows.
+/// Pieces and order of each task.
 #[derive(Default)]
 struct Tasks {
     pieces: BTreeMap<u64, Vec<(u32, u64, u64)>>,
     words: BTreeMap<u64, Vec<String>>,
     own_ns: BTreeMap<u64, u64>,
     problems: Vec<&'static str>,
-    /// What the recorder noticed.
+    /// Mistakes noticed by the recorder.
     mistakes: Vec<String>,
     /// Names of values.
     values: BTreeMap<u64, String>,
@@ -219,7 +219,7 @@ fn tokio_tells_of_polls_wakes_and_idle_workers() {
     });
 }
 
-/// `make test-tokio-unstable`: tokio's own instrumentation tells of tasks that the program says nothing of.
+/// `make test-tokio-unstable`: tokio's own instrumentation reports tasks that the program does not name.
 #[cfg(tokio_unstable)]
 #[test]
 fn tokio_itself_tells_of_every_task_and_wake() {
@@ -261,7 +261,7 @@ fn tokio_itself_tells_of_every_task_and_wake() {
     });
 }
 
-/// Spans and forks keep what they were told of a name only until names change.
+/// Spans and forks cache the lookup of a name only until names change.
 #[test]
 fn names_can_be_switched_off_and_on_for_spans_and_forks() {
     const NAME: &str = "names_can_be_switched_off_and_on_for_spans_and_forks";
@@ -393,7 +393,7 @@ fn forks_of_rayon_are_tasks_with_parents() {
         let (send, receive) = std::sync::mpsc::channel();
         taskscope_record::rayon::spawn(move || send.send(1).unwrap());
         assert_eq!(receive.recv(), Ok(1));
-        // Its end comes after what it sent.
+        // Its end comes after its messages.
         std::thread::sleep(std::time::Duration::from_millis(50));
         instrument::finish();
         leave(0);

@@ -1,5 +1,5 @@
-//! Processes of a node share `CLOCK_MONOTONIC`: what one reads after another is not earlier by more than
-//! the promised error.
+//! Processes of a node share `CLOCK_MONOTONIC`: a reading after another process's is not earlier by more than
+//! the guaranteed error.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Streams whose tails lie in memory and are stored by another process: the program's threads write nothing
-//! while there is room, and nothing is lost, whoever dies or stops.
+//! Streams with tails in memory that another process stores: the program's threads write nothing while there
+//! is room, and nothing is lost, whichever process dies or stops.
 
 mod support;
 
@@ -18,12 +18,12 @@ use taskscope_trace::{File, OpenOptions, Trace};
 const EVENT_BYTES: u64 = 24;
 /// More than the regions of a tail hold.
 const EVENTS: u64 = 20_000_000 / EVENT_BYTES;
-/// What fits the regions in any case.
+/// Events that fit the regions in any case.
 const EVENTS_THAT_FIT: u64 = 8_000_000 / EVENT_BYTES;
 /// The drainer stores all but the active region, and that has at most so many events.
 const EVENTS_IN_ACTIVE: u64 = (4 << 20) / EVENT_BYTES;
 
-/// A place for tails, in memory where there is such a thing, and one for the trace.
+/// A place for tails, in memory if possible, and one for the trace.
 fn places(name: &str) -> (PathBuf, PathBuf) {
     let memory = Path::new("/dev/shm");
     let directory = temporary(name);
@@ -111,7 +111,7 @@ fn a_thread_writes_nothing_while_somebody_drains() {
     let status = program(NAME, &places, &name).status().unwrap();
     assert_eq!(status.code(), Some(7), "it wrote itself");
     assert_eq!(drainer.stop().streams, 0);
-    // The thread left without finishing: what it stored last is still in the tail.
+    // The thread left without finishing: its newest events are still in the tail.
     assert!(stored_bytes(&places.0) < EVENTS * EVENT_BYTES);
     assert_eq!(numbers_read(&places.0), EVENTS);
     remove(&places);
@@ -254,7 +254,7 @@ fn a_full_disk_stops_a_drained_stream_only() {
     assert_eq!(status.code(), Some(42));
     assert_eq!(refused.streams, 1);
     assert_eq!(refused.why.unwrap().raw_os_error(), Some(libc::ENOSPC));
-    // What the regions held stays in the tail; the rest is counted, there or in the metadata.
+    // The regions' events stay in the tail; the rest is counted, there or in the metadata.
     assert!(read * EVENT_BYTES > 1_000_000 && read < EVENTS, "{read}");
     let lost = own.iter().find(|(code, ..)| *code == taskscope_event::models::recorder::LOST);
     let told = lost.map(|(.., payload)| u64::from_le_bytes(payload[..8].try_into().unwrap()));
@@ -271,7 +271,7 @@ struct Stallable {
 }
 
 impl Stallable {
-    /// `None` where that cannot be made.
+    /// `None` if that is impossible.
     fn mount(at: &Path) -> Option<Self> {
         let image = at.with_extension("image");
         std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();

@@ -118,9 +118,9 @@ fn a_program_that_closes_all_descriptors_keeps_its_files_and_ours() {
         start(&directory);
         assert!(attach());
         emit(1..=EVENTS / 2);
-        // What daemons and launchers do.
+        // As daemons and launchers do.
         for fd in 3..256 {
-            // SAFETY: closes what may be open; nothing here uses it.
+            // SAFETY: closes descriptors that may be open; this code uses none of them.
             unsafe { libc::close(fd) };
         }
         let own: Vec<_> = (0..16).map(|i| directory.join(format!("own.{i}"))).collect();

@@ -69,7 +69,7 @@ fn no_allocation_on_the_event_path() {
     assert!(streams.iter().any(|stream| stream.len() > 16 << 20), "{streams:?}");
     for stream in streams {
         let (on_disk, block) = (stream.blocks() * 512, stream.blksize());
-        // Some file systems count a block for what says where the others are.
+        // Some file systems count a block for their own index of blocks.
         assert!(on_disk <= stream.len().next_multiple_of(block) + 4 * block, "{stream:?}");
     }
 }

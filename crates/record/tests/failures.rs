@@ -1,5 +1,5 @@
-//! What happens when the program ends badly, forks, or meets a limit. Each test runs its program in
-//! a child process, made by running this test binary again.
+//! Programs that end badly, fork, or meet a limit. Each test runs its program in a child process: this test
+//! binary again.
 
 mod support;
 

@@ -5,8 +5,8 @@ mod support;
 use support::*;
 use taskscope_record::{enter, process, thread};
 
-/// Makes a process by `make` (0 in the child), which goes on recording as the parent does, without
-/// having been told. Checks that each has its own stream.
+/// Creates a process by `make` (0 in the child), which continues to record as the parent does, without
+/// notification. Checks that each has its own stream.
 fn both_go_on(name: &str, make: unsafe extern "C" fn() -> i32) {
     if let Some(directory) = role() {
         start(&directory);
@@ -64,7 +64,7 @@ fn fork_without_handlers() {
 #[test]
 fn raw_clone() {
     unsafe extern "C" fn make() -> i32 {
-        // SAFETY: no stack and no flags but the signal: what fork does, behind the library's back.
+        // SAFETY: no stack and no flags but the signal: the effect of fork, bypassing the library.
         unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as i32 }
     }
     both_go_on("raw_clone", make);
@@ -106,7 +106,7 @@ fn a_child_that_only_ends_leaves_no_trace_and_harms_none() {
         // SAFETY: the child only leaves.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            // What destructors of a library would do.
+            // As destructors of a library would do.
             thread::detach();
             process::finish();
             leave(0);

@@ -1,7 +1,7 @@
 //! Instructions an event, as callgrind counts them: a measure of the event path that does not depend on
 //! the machine's load, and the gate against making it slower unnoticed.
 //!
-//! Left out where there is no valgrind, and in builds without optimization (`cargo test --release`).
+//! Skipped without valgrind, and in builds without optimization (`cargo test --release`).
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! The instrumentation interface as a program uses it: what sinks hear equals what the trace says, and
-//! mistakes are in the trace.
+//! The instrumentation interface as a program uses it: sinks receive the events of the trace, and mistakes
+//! are in the trace.
 #![cfg(feature = "instrument")]
 
 mod support;
@@ -91,7 +91,7 @@ fn a_program() {
     });
     for task in tasks {
         let _on = task.enter();
-        // What odd steps left open.
+        // Sections that odd steps left open.
         for step in (0..STEPS).filter(|step| step % 2 == 1) {
             SIZE.close(step);
         }
@@ -328,7 +328,7 @@ fn a_key_without_a_number_is_told_and_not_recorded() {
     });
 }
 
-/// What an entry of the dictionary says has to fit into one event.
+/// An entry of the dictionary has to fit into one event.
 #[test]
 fn long_names_are_cut_and_kept_apart() {
     const NAME: &str = "long_names_are_cut_and_kept_apart";
@@ -374,7 +374,7 @@ fn destructors_of_threads_and_signal_handlers_may_raise_events() {
         .join()
         .unwrap();
         DEPTH.point(6);
-        // SAFETY: the handler raises an event, which is what is tried; the timer is a plain one.
+        // SAFETY: the handler raises an event, which is under test; the timer is a plain one.
         unsafe {
             libc::signal(libc::SIGALRM, handler as *const () as libc::sighandler_t);
             let often = libc::timeval { tv_sec: 0, tv_usec: 200 };
@@ -473,7 +473,7 @@ fn a_sink_that_panics_is_unloaded_and_one_that_raises_events_is_not_heard() {
     });
 }
 
-/// A signal handler, or a program that has a full disk: what was begun before ends, or its thread is away.
+/// A signal handler, or a program with a full disk: sections begun before end, or their thread is away.
 #[test]
 fn what_was_begun_before_the_room_ended_is_ended() {
     const NAME: &str = "what_was_begun_before_the_room_ended_is_ended";

@@ -29,7 +29,7 @@ fn program(directory: &Path) -> ! {
     leave(42);
 }
 
-/// Losses that the own stream, or the metadata, tells.
+/// Losses recorded in the own stream, or the metadata.
 fn lost_events(stream: &Path) -> u64 {
     let (own, _) = decode(&stream.join("taskscope.obs"));
     let lost = own.iter().find(|(code, ..)| *code == recorder::LOST);
@@ -150,7 +150,7 @@ fn little_address_space_stops_recording_only() {
     const NAME: &str = "little_address_space_stops_recording_only";
     const LIMIT: &str = "RECORD_TEST_LIMIT";
     if let Some(directory) = role() {
-        // What the program has now, and a little more, as `ulimit -v` gives.
+        // The program's present use, and a little more, as `ulimit -v` sets it.
         let more: u64 = std::env::var(LIMIT).unwrap().parse().unwrap();
         let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
         let now: u64 = pages.split(' ').next().unwrap().parse::<u64>().unwrap() * 4096;

@@ -37,7 +37,7 @@ fn check_ring(directory: &std::path::Path, finished: bool) {
         .filter(|event| event.code == ovni::THREAD_CREATES)
         .map(|event| u64::from_le_bytes(event.payload[4..12].try_into().unwrap()))
         .collect();
-    // A MiB is 43 690 events of 24 bytes; what is appended at once is a quarter of it.
+    // A MiB is 43 690 events of 24 bytes; a single append is a quarter of it.
     assert!((43_000..80_000).contains(&numbers.len()), "{} events", numbers.len());
     assert!(numbers.iter().copied().eq(EVENTS - numbers.len() as u64 + 1..=EVENTS));
     assert!(stream.events_of(File::Standard).is_sorted_by_key(|event| event.clock_ns));
@@ -64,7 +64,7 @@ fn a_ring_keeps_the_newest_events_and_what_they_need() {
     assert!(std::fs::metadata(stream.join("stream.obs")).unwrap().len() < 2 << 20);
     assert!(!stream.join("stream.checkpoint").exists());
     std::fs::remove_dir_all(&directory).unwrap();
-    // After a crash, what is on disk is the ring.
+    // After a crash, the ring is on disk.
     let crashed = child(NAME, &directory).env("TASKSCOPE_RING", "1M").env("CRASH", "1").status().unwrap();
     assert!(crashed.success());
     check_ring(&directory, false);
@@ -87,7 +87,7 @@ fn the_size_cap_stops_all_threads_and_is_told() {
             all_attached.wait();
             emit(1..=EVENTS);
         };
-        // A scope does not wait for what its threads do when they end, and `leave` would cut that off.
+        // A scope does not wait for thread-local destructors, and `leave` would cut them off.
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..3).map(|_| scope.spawn(body)).collect();
             threads.into_iter().for_each(|thread| thread.join().unwrap());

@@ -1,4 +1,5 @@
-//! Times off the CPU: what the side stream holds of threads that share a CPU, sleep, and hand over to each other.
+//! Times off the CPU: content of the side stream for threads that share a CPU, sleep, and hand over to each
+//! other.
 
 mod support;
 
@@ -186,7 +187,7 @@ fn check_sharing_threads(name: &str, mode: &str) {
     }
     let naps = u64::from(NAPS) * 2_000_000;
     assert!(napper.blocked >= naps, "{napper:?}");
-    // By its own clock: all but what it was on a CPU or wanted one.
+    // By its own clock: all but its time on a CPU or runnable.
     let lived: u64 = line("napper ").split(' ').nth(1).unwrap().parse().unwrap();
     let others = Stored::grown(&napper.on_cpu) + napper.runnable;
     assert!(napper.blocked + others <= lived + 10_000_000, "{napper:?} of {lived}");
@@ -265,7 +266,7 @@ fn full_rings_lose_no_runnable_time() {
     for own in &all {
         let delay = Stored::grown(&own.run_delay);
         assert!(own.runnable.abs_diff(delay) <= delay / 10 + 2_000_000, "{own:?}");
-        // Who yields wants a CPU.
+        // A yielding thread is runnable.
         assert!(delay > own.blocked, "{own:?}");
     }
 }

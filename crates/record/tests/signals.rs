@@ -50,7 +50,7 @@ fn what_a_handler_emits_is_in_the_stream_it_interrupted() {
                 std::thread::sleep(std::time::Duration::from_micros(20));
             }
         });
-        // Where the sender has a CPU now and then only, signals take their time.
+        // If the sender has a CPU only now and then, signals are delayed.
         let mut events = 0;
         while events < FEWEST_ROUNDS * ROUND || EMITTED.load(Relaxed) < FEWEST_SIGNALS {
             emit(events + 1..=events + ROUND);

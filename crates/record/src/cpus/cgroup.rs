@@ -9,13 +9,13 @@ const MAX_LEVELS: usize = 64;
 /// The limit that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Thousandths of a CPU; 0 where no group has a limit.
+    /// Thousandths of a CPU; 0 if no group has a limit.
     pub millicpus: u64,
-    /// The group with the lowest limit, as `/proc/PID/cgroup` names it; empty where no group has a limit.
+    /// The group with the lowest limit, as `/proc/PID/cgroup` names it; empty if no group has a limit.
     pub cgroup: String,
 }
 
-/// What the groups lost to their limits since they were made.
+/// Losses to the groups' limits since their creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttled {
     /// Enforcement periods in which a limit was reached.
@@ -37,7 +37,7 @@ struct Level {
 }
 
 impl Cgroups {
-    /// Those of the calling process that limit CPUs; none where the kernel or a container does not show them.
+    /// The calling process's groups that limit CPUs; none if the kernel or a container hides them.
     pub fn of_process() -> Cgroups {
         Cgroups::of_controller("cpu")
     }
@@ -60,7 +60,7 @@ impl Cgroups {
         let Some((root, point)) = mounts.lines().find_map(|line| mount(line, v1.map(|_| controller))) else {
             return Cgroups::default();
         };
-        // Of a container the group may be named from the host's root, or from above the visible one.
+        // In a container the group may be named from the host's root, or from above the visible one.
         let group = Path::new(group);
         let below = group.strip_prefix(&root).or_else(|_| group.strip_prefix("/")).unwrap_or(Path::new(""));
         let below = if below.components().all(|part| matches!(part, Component::Normal(_))) {
@@ -76,7 +76,7 @@ impl Cgroups {
         Cgroups { levels: levels.map(level).collect() }
     }
 
-    /// The lowest limit; `None` where no group is visible.
+    /// The lowest limit; `None` if no group is visible.
     pub fn quota(&self) -> Option<Quota> {
         self.levels.first()?;
         let limits = self.levels.iter().filter_map(|level| Some((limit(&level.directory)?, &level.name)));
@@ -98,7 +98,7 @@ impl Cgroups {
         self.levels.iter().filter_map(room).min()
     }
 
-    /// What the limits have cost so far, summed over the groups; `None` where nothing is counted.
+    /// Losses to the limits so far, summed over the groups; `None` if nothing is counted.
     pub fn throttled(&self) -> Option<Throttled> {
         let counts = self.levels.iter().filter_map(|level| counts(&level.directory));
         counts.reduce(|sum, counts| Throttled {

@@ -16,7 +16,7 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// Of the CPUs in `mask`; `None` where the kernel does not count for one of them.
+    /// Times of the CPUs in `mask`; `None` if the kernel has no counts for one of them.
     pub fn of(mask: &Mask) -> Option<CpuTime> {
         // SAFETY: no preconditions.
         let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|n| *n > 0)?;
@@ -54,7 +54,7 @@ fn sums(stat: &str, mask: &Mask) -> Option<(u64, u64)> {
     (found > 0 && found == mask.cpus().count()).then_some((busy, stolen))
 }
 
-/// The number of CPUs that are online on the node; 0 where it is not known.
+/// The number of CPUs that are online on the node; 0 if unknown.
 pub fn online() -> u32 {
     // Not of `sysconf`, which some C libraries answer from the calling thread's mask.
     fs::read_to_string("/sys/devices/system/cpu/online").ok().and_then(|list| count(&list)).unwrap_or(0)

@@ -10,7 +10,7 @@ const FIRST_BYTES: usize = 128;
 const MAX_BYTES: usize = 64 << 10;
 
 impl Mask {
-    /// The CPUs that a thread may use; `os_tid` 0 is the calling thread. `None` where the thread is gone.
+    /// The CPUs that a thread may use; `os_tid` 0 is the calling thread. `None` if the thread is gone.
     pub fn of_thread(os_tid: i32) -> Option<Mask> {
         let mut bytes = FIRST_BYTES;
         loop {

@@ -31,7 +31,7 @@ pub fn start(trace_directory: impl AsRef<Path>) -> Result<(), StartError> {
             ("taskscope-instrument", instrument::VERSION),
             ("taskscope-system", system::VERSION),
         ],
-        // Not the CPUs, as with nOS-V itself: nobody told on which they run.
+        // Not the CPUs, as with nOS-V itself: they are unknown.
         attributes: vec![("workers".to_owned(), Json::string("threads"))],
     });
     // Sites that were used before have learnt that nothing records.
@@ -94,8 +94,8 @@ pub fn attach() -> bool {
     attach_as(true)
 }
 
-/// Names the memory of `data`: reports call what depends on an address in it by that name. Of nested data the
-/// narrowest counts, of equal ones that named last; an empty name takes back those of all that lies in it.
+/// Names the memory of `data`: reports use the name for dependences on addresses in it. For nested data the
+/// narrowest counts, for equal ones the one named last; an empty name removes those of all data in it.
 pub fn name_data<T: ?Sized>(data: &T, name: &str) {
     name_memory((data as *const T).addr() as u64, size_of_val(data) as u64, name.as_bytes());
 }
@@ -158,7 +158,7 @@ impl SpanName {
 /// An open span.
 #[must_use = "the span ends when this is dropped"]
 pub struct Span {
-    /// Of its end; none when its begin was not recorded.
+    /// Payload of its end; `None` if its begin was not recorded.
     payload: Option<[u8; 12]>,
     of_this_thread: PhantomData<*mut ()>,
 }
@@ -166,7 +166,7 @@ pub struct Span {
 impl Drop for Span {
     #[inline(always)]
     fn drop(&mut self) {
-        // Whatever the switch says now: what was begun is ended.
+        // A begun section is ended, whatever the switch's state.
         if let Some(payload) = self.payload
             && let Some(mut recorder) = enter()
         {

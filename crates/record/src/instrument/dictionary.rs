@@ -1,8 +1,8 @@
-//! The names of this process: one dictionary for all threads, whose entries are written to the trace.
+//! The names of this process: one dictionary for all threads, with its entries in the trace.
 //!
-//! An entry is an event. It is written by the thread that registers the name, or, where that one does not
-//! record or recording has not started, by the next thread that starts to record; a forked child writes all
-//! of them again. A lock is held while a name is registered, never when one is used.
+//! An entry is an event. It is written by the thread that registers the name, or, if that one does not record
+//! or recording has not started, by the next thread that starts to record; a forked child writes all of them
+//! again. A lock is held while a name is registered, never when one is used.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use super::settings::Settings;
 use crate::process;
 use crate::thread::ThreadRecorder;
 
-/// What a name is the name of.
+/// Kind of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "they are what they are called")]
 pub enum Space {
@@ -28,7 +28,7 @@ pub enum Space {
     TaskKind,
 }
 
-/// What is said of a name.
+/// Declaration of a name.
 #[derive(Clone, Copy)]
 pub(super) struct Meaning<'a> {
     pub space: Space,
@@ -57,8 +57,8 @@ impl Meaning<'_> {
         if self.space == Space::Key { self.number } else { level::ENABLED }
     }
 
-    /// What tells a name from all others of its space. Tasks that are called alike and written at several places
-    /// are of several kinds.
+    /// Distinguishes a name from all others of its space. Tasks of one name at several places are of several
+    /// kinds.
     fn identity(&self) -> Vec<u8> {
         let mut identity = without_nul(self.name);
         if self.space == Space::TaskKind {
@@ -93,7 +93,7 @@ pub(super) struct Dictionary {
     by_number: HashMap<(Space, u64), Vec<u8>>,
     /// The next number of each space, and of each key's values.
     next: HashMap<Space, u64>,
-    /// Events that say what the names are, and what was wrong.
+    /// Events that declare names and report mistakes.
     entries: Vec<(Code, Vec<u8>)>,
     /// How many of them the recording of `written_for` has.
     written: usize,
@@ -104,7 +104,7 @@ pub(super) struct Dictionary {
 
 /// Different texts of mistakes that are kept apart.
 const MOST_PROBLEMS: usize = 1000;
-/// What the trace has of a text: an entry is one event, which has to fit into a stream's region.
+/// Maximum length of a text in the trace: an entry is one event, which must fit into a stream's region.
 const LONGEST_TEXT: usize = 32 << 10;
 
 static DICTIONARY: Mutex<Option<Dictionary>> = Mutex::new(None);
@@ -204,7 +204,7 @@ impl Dictionary {
         self.next.insert(space, number);
     }
 
-    /// [`Dictionary::register`] of a value whose names are given numbers from `first` on.
+    /// [`Dictionary::register`] for the names of a value; numbers start at `first`.
     pub fn register_value_from(&mut self, meaning: &Meaning<'_>, first: u64) -> Option<(u64, bool)> {
         self.next.entry(meaning.space).or_insert(first);
         self.register(meaning)
@@ -228,7 +228,7 @@ impl Dictionary {
         self.problem(problem::REGISTERED_TWICE, &text);
     }
 
-    /// What the trace has of a text.
+    /// Truncates a text for the trace.
     fn fitting(&mut self, text: &[u8]) -> Vec<u8> {
         let text = without_nul(text);
         if text.len() <= LONGEST_TEXT {
@@ -287,7 +287,8 @@ impl Dictionary {
         self.by_number.get(&(space, number)).map(Vec::as_slice)
     }
 
-    /// Counts a mistake; the trace tells of it at its first, second, fourth … time, and at the end of recording.
+    /// Counts a mistake; the trace reports it at its first, second, fourth … time, and at the end of
+    /// recording.
     pub fn problem(&mut self, kind: u32, text: &[u8]) {
         let mut text = without_nul(&text[..text.len().min(1000)]);
         if self.problems.len() >= MOST_PROBLEMS && !self.problems.contains_key(&(kind, text.clone())) {
@@ -301,7 +302,7 @@ impl Dictionary {
         }
     }
 
-    /// Has the trace told of mistakes how often they were made in all.
+    /// Writes the total counts of mistakes.
     fn tell_totals(&mut self) {
         for ((kind, text), count) in &self.problems {
             if !count.is_power_of_two() {
@@ -327,7 +328,7 @@ impl Dictionary {
         }
     }
 
-    /// Writes what this recording does not have yet.
+    /// Writes the entries that this recording lacks.
     fn write_entries(&mut self, recorder: &mut ThreadRecorder) {
         let recording = process::number();
         if self.written_for != recording {
@@ -352,8 +353,8 @@ fn without_nul(text: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// The dictionary, unless whoever has it cannot give it back: the code that a signal handler
-/// interrupted, or a thread of the process that this one was forked from.
+/// The dictionary; `None` if its holder cannot release it: the code that a signal handler interrupted, or a
+/// thread of the process that this one was forked from.
 fn lock() -> Option<MutexGuard<'static, Option<Dictionary>>> {
     for _ in 0..200 {
         match DICTIONARY.try_lock() {
@@ -368,8 +369,7 @@ fn lock() -> Option<MutexGuard<'static, Option<Dictionary>>> {
     None
 }
 
-/// Looks something up or registers it, and has what is new written. `None` where the dictionary could not
-/// be had.
+/// Looks a name up or registers it, and writes new entries. `None` if the dictionary is not available.
 pub(super) fn with<R>(f: impl FnOnce(&mut Dictionary) -> R) -> Option<R> {
     attach_with_own_stream();
     let mut guard = lock()?;
@@ -380,7 +380,7 @@ pub(super) fn with<R>(f: impl FnOnce(&mut Dictionary) -> R) -> Option<R> {
     }
     let result = f(dictionary);
     if dictionary.written < dictionary.entries.len() || dictionary.written_for != process::number() {
-        // Names are recorded even where events are switched off.
+        // Names are recorded even if events are switched off.
         if let Some(mut recorder) = crate::thread::enter() {
             dictionary.write_entries(&mut recorder);
         }
@@ -393,7 +393,7 @@ pub(super) fn look<R>(f: impl FnOnce(&Dictionary) -> Option<R>) -> Option<R> {
     f(lock()?.as_ref()?)
 }
 
-/// Has the calling thread, which has just started to record, write what nobody has written.
+/// Writes unwritten entries on the calling thread, which has just started to record.
 pub(super) fn write_what_is_new() {
     let Some(mut guard) = lock() else { return };
     if let Some(dictionary) = guard.as_mut()
@@ -403,7 +403,7 @@ pub(super) fn write_what_is_new() {
     }
 }
 
-/// Recording is about to end: mistakes that were made more often than the trace says are told once more.
+/// Ends recording: writes the final count of mistakes made more often than the trace states.
 pub(super) fn write_totals() {
     let untold = |dictionary: &Dictionary| {
         let counts = &mut dictionary.problems.values();

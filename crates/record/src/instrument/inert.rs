@@ -51,11 +51,11 @@ pub fn is_on() -> bool {
     false
 }
 
-/// Nothing.
+/// Inert: no spans are recorded.
 pub struct SpanName;
 
 impl SpanName {
-    /// Nothing.
+    /// Creates an inert name.
     pub const fn new(_name: &'static str) -> Self {
         SpanName
     }
@@ -67,7 +67,7 @@ impl SpanName {
     }
 }
 
-/// Nothing.
+/// An inert span.
 #[must_use = "the span ends when this is dropped"]
 pub struct Span;
 
@@ -76,11 +76,11 @@ impl Drop for Span {
     fn drop(&mut self) {}
 }
 
-/// Nothing.
+/// Inert: no values are recorded.
 pub struct Value;
 
 impl Value {
-    /// Nothing.
+    /// Creates an inert value.
     pub const fn new(_title: &'static str) -> Self {
         Value
     }
@@ -90,11 +90,11 @@ impl Value {
     pub fn set(&'static self, _value: i64) {}
 }
 
-/// Nothing.
+/// Inert: no tasks are recorded.
 pub struct TaskType;
 
 impl TaskType {
-    /// Nothing.
+    /// Creates an inert type.
     pub const fn new(_name: &'static str) -> Self {
         TaskType
     }
@@ -106,7 +106,7 @@ impl TaskType {
     }
 }
 
-/// Nothing.
+/// An inert task.
 #[derive(Debug)]
 pub struct Task;
 
@@ -129,7 +129,7 @@ impl Task {
     }
 }
 
-/// Nothing.
+/// An inert guard.
 #[must_use = "the task ends when this is dropped"]
 pub struct RunningTask;
 
@@ -141,31 +141,31 @@ impl Drop for RunningTask {
 /// Does nothing.
 pub fn set_enabled(_prefix: &str, _enabled: bool) {}
 
-/// Nothing.
+/// Inert: no bursts or points are recorded.
 pub struct Key;
 
 impl Key {
-    /// Nothing.
+    /// Creates an inert key.
     pub const fn new(_name: &'static str, _description: &'static str) -> Key {
         Key
     }
 
-    /// Nothing.
+    /// Creates an inert key.
     pub const fn registered(_name: &'static str) -> Key {
         Key
     }
 
-    /// Nothing.
+    /// Returns the key unchanged.
     pub const fn level(self, _level: Level) -> Key {
         Key
     }
 
-    /// Nothing.
+    /// Returns the key unchanged.
     pub const fn unit(self, _unit: &'static str) -> Key {
         Key
     }
 
-    /// Nothing.
+    /// Returns the key unchanged.
     pub const fn stacked(self) -> Key {
         Key
     }
@@ -209,7 +209,7 @@ impl Key {
     pub fn name_value(&'static self, _value: u64, _name: &str, _description: &str) {}
 }
 
-/// Nobody registered a name.
+/// The name is not registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName;
 
@@ -237,16 +237,16 @@ pub fn hide_states() -> StatesHidden {
     StatesHidden
 }
 
-/// Nothing.
+/// Inert: no states are recorded.
 pub struct StateName;
 
 impl StateName {
-    /// Nothing.
+    /// Creates an inert name.
     pub const fn new(_name: &'static str, _description: &'static str) -> StateName {
         StateName
     }
 
-    /// Nothing.
+    /// Returns the name unchanged.
     pub const fn counts_as(self, _class: Class) -> StateName {
         StateName
     }
@@ -286,7 +286,7 @@ impl InState {
 
 macro_rules! guards {
     ($($name:ident)*) => { $(
-        /// Nothing.
+        /// An inert guard.
         #[must_use = "it ends when this is dropped"]
         #[derive(Debug)]
         pub struct $name;
@@ -299,13 +299,13 @@ macro_rules! guards {
 }
 guards! { Burst InState InStateAndBurst StatesHidden OnThread }
 
-/// Nothing.
+/// Inert: no messages are recorded.
 pub struct Domain;
 
-/// What a message carries.
+/// Content of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Content {
-    /// What its value is about.
+    /// Key of its value.
     pub key: u32,
     /// The value.
     pub value: u64,
@@ -320,7 +320,7 @@ impl Default for Content {
 }
 
 impl Domain {
-    /// Nothing.
+    /// Creates an inert domain.
     pub const fn new(_name: &'static str, _description: &'static str) -> Domain {
         Domain
     }
@@ -343,16 +343,16 @@ impl Domain {
     pub fn receive_in(&'static self, _task: TaskContext, _id: u64, _content: Content) {}
 }
 
-/// Nothing.
+/// Inert: no tasks are recorded.
 pub struct TaskKind;
 
 impl TaskKind {
-    /// Nothing.
+    /// Creates an inert kind.
     pub const fn new(_name: &'static str) -> TaskKind {
         TaskKind
     }
 
-    /// Nothing.
+    /// Creates an inert kind.
     pub const fn at(_name: &'static str, _file: &'static str, _line: u32) -> TaskKind {
         TaskKind
     }
@@ -376,18 +376,18 @@ pub fn task_kind(_name: &str, _file: &str, _line: u32) -> Option<u32> {
     None
 }
 
-/// Nothing.
+/// An inert task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct TaskContext;
 
 impl TaskContext {
-    /// Nothing.
+    /// Creates an inert task.
     #[inline(always)]
     pub fn of_kind(_kind: u32) -> TaskContext {
         TaskContext
     }
 
-    /// Nothing.
+    /// Creates an inert task.
     pub const fn with_id(_id: u64) -> TaskContext {
         TaskContext
     }

@@ -1,4 +1,4 @@
-//! Keys, states and message domains as a program names them, and what it says with them.
+//! Keys, states and message domains, named by the program, and their events.
 
 use core::fmt::Display;
 use core::marker::PhantomData;
@@ -14,14 +14,14 @@ use super::register::{register, somebody_listens};
 use super::site::{Answer, Site};
 use super::words::{Class, triple, word, word_and_long};
 
-/// A key: what bursts and points are about. Made once, as a `static`.
+/// A key: the subject of bursts and points. Created once, as a `static`.
 pub struct Key {
     name: &'static str,
     description: &'static str,
     unit: &'static str,
     level: Level,
     stacked: bool,
-    /// Whether it is said elsewhere what it means.
+    /// Whether another place declares its meaning.
     is_reference: bool,
     written_at: &'static Location<'static>,
     site: Site,
@@ -43,8 +43,8 @@ impl Key {
         }
     }
 
-    /// A key that is registered elsewhere in the program. If it is not when this is first used, that is a
-    /// mistake: told on stderr in a debug build, counted in the trace in any.
+    /// A key that is registered elsewhere in the program. If it is unregistered at its first use, that is a
+    /// mistake: reported on stderr in a debug build, counted in the trace in any.
     #[track_caller]
     pub const fn registered(name: &'static str) -> Key {
         Key { is_reference: true, ..Key::new(name, "") }
@@ -60,7 +60,7 @@ impl Key {
         Key { unit, ..self }
     }
 
-    /// Whose bursts nest.
+    /// Makes its bursts nest.
     pub const fn stacked(self) -> Key {
         Key { stacked: true, ..self }
     }
@@ -153,7 +153,7 @@ impl Key {
 /// A name that a program finds only while it runs: registered, or looked up when it has been.
 ///
 /// # Errors
-/// [`UnknownName`] where nobody registered it; the trace counts that, too.
+/// [`UnknownName`] if the name is not registered; the trace counts that, too.
 #[track_caller]
 pub fn find_key(name: &str) -> Result<u32, UnknownName> {
     match find(name, Location::caller(), &in_rust(name)) {
@@ -162,7 +162,7 @@ pub fn find_key(name: &str) -> Result<u32, UnknownName> {
     }
 }
 
-/// Nobody registered a name, or it is off.
+/// The name is not registered, or is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName;
 
@@ -195,7 +195,7 @@ pub(super) fn find(name: &str, written_at: &dyn Display, remedy: &str) -> Answer
                 );
             }
             dictionary::problem(problem::UNKNOWN_NAME, &format!("key \"{name}\", used at {written_at}"));
-            // It may be registered later, and what is lost until then is counted.
+            // It may be registered later, and losses until then are counted.
             Answer::Later
         }
         None => Answer::Later,
@@ -249,7 +249,7 @@ pub struct StateName {
 }
 
 impl StateName {
-    /// A state whose time counts as [`Class::Useful`]. One of Nanos++'s names ("RUNNING", "IDLE") is that
+    /// A state with time that counts as [`Class::Useful`]. One of Nanos++'s names ("RUNNING", "IDLE") is that
     /// state, and counts as it does.
     pub const fn new(name: &'static str, description: &'static str) -> StateName {
         StateName { name, description, class: Class::Useful, site: Site::new() }
@@ -392,14 +392,14 @@ pub struct Domain {
     site: Site,
 }
 
-/// What a message carries.
+/// Content of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Content {
-    /// What its value is about; 0 for nothing.
+    /// Key of its value; 0 for none.
     pub key: u32,
     /// The value.
     pub value: u64,
-    /// Whom it goes to or comes from; [`i::NO_PARTNER`] for not told.
+    /// Its receiver or sender; [`i::NO_PARTNER`] if unknown.
     pub partner: u32,
 }
 
@@ -435,14 +435,14 @@ impl Domain {
         NEXT.fetch_add(1, Relaxed)
     }
 
-    /// The half of a message where it is sent.
+    /// Records the sending half of a message.
     pub fn send(&'static self, id: u64, content: Content) {
         if let Some(domain) = self.number() {
             put_data(i::SEND, &message(domain, id, content));
         }
     }
 
-    /// The half of a message where it is received.
+    /// Records the receiving half of a message.
     pub fn receive(&'static self, id: u64, content: Content) {
         if let Some(domain) = self.number() {
             put_data(i::RECEIVE, &message(domain, id, content));

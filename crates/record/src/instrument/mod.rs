@@ -21,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **Contexts.** A runtime of its own says more: keys and states with descriptions, bursts, messages, and
-//! tasks that take what they have open from thread to thread.
+//! **Contexts.** Runtimes can record more: keys and states with descriptions, bursts, messages, and tasks
+//! that take their open sections from thread to thread.
 //!
 //! ```
 //! use taskscope_record::instrument::{Class, Key, StateName, TaskKind};
@@ -42,23 +42,23 @@
 //! let _looking = LOOKING.enter();
 //! ```
 //!
-//! The trace has raw events only (`taskscope_event::models::instrument`): nothing is told again when a task
-//! changes its thread. A `static` asks the dictionary once for its number; while its name is off
+//! The trace has raw events only (`taskscope_event::models::instrument`): nothing is re-emitted when a task
+//! changes its thread. A `static` looks its number up in the dictionary once; while its name is off
 //! ([`LEVEL_VARIABLE`], [`ENABLE_VARIABLE`], [`DISABLE_VARIABLE`], [`set_enabled`]) or nothing is recorded,
-//! it costs one load. [`sinks`] hear of events while the program runs.
+//! it costs one load. [`sinks`] receive events while the program runs.
 //!
-//! - A guard ends what it began, whatever the switch ([`switch_off`]) says then; what is opened and closed
-//!   by plain calls while it is off is not recorded.
+//! - A guard ends its section, whatever the switch's state ([`switch_off`]) then; sections opened and closed
+//!   by plain calls while it is off are not recorded.
 //! - Mistakes (a close without an open, a task on two threads, a name with two meanings, …) change
 //!   nothing in the program: they are in the trace, and `taskscope check` lists them.
-//! - Events after [`finish`] are counted in the metadata; those of destructors of thread-local data
-//!   are recorded. A signal handler may raise events whose names the program has used before: a first
-//!   use allocates.
+//! - Events after [`finish`] are counted in the metadata; those of destructors of thread-local data are
+//!   recorded. A signal handler may raise events with names that the program has used before: a first use
+//!   allocates.
 //!
-//! **Spans and tasks of ovni's models.** Threads are recorded from their first event on, and until they end. Spans are marks on a stack
-//! (`ovni` model), tasks those of the `nosv` model, so that every tool for ovni traces shows them.
-//! Without [`start`], and on threads whose files cannot be made, everything here does nothing. With the
-//! feature `instrument` switched off, nothing of it is compiled into the program.
+//! **Spans and tasks of ovni's models.** Threads are recorded from their first event on, and until they end.
+//! Spans are marks on a stack (`ovni` model), tasks those of the `nosv` model, so that every tool for ovni
+//! traces shows them. Without [`start`], and on threads without files, all functions have no effect. Without
+//! the feature `instrument`, no code is compiled into the program.
 
 #[cfg(feature = "instrument")]
 mod active;

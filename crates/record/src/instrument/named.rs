@@ -1,5 +1,5 @@
-//! Names as bytes, for interfaces whose statics are not Rust's: each function asks the dictionary, and gives `None`
-//! while the name is off. Whoever keeps the answer does so in a [`Site`].
+//! Names as bytes, for interfaces without Rust statics: each function queries the dictionary, and returns
+//! `None` while the name is off. Callers cache the result in a [`Site`].
 
 pub use super::dictionary::Space;
 use super::dictionary::{self, Meaning};
@@ -20,7 +20,7 @@ pub fn key(name: &[u8], description: &[u8], level: u32) -> Option<u32> {
     number(Meaning { name, description, number: level, ..BLANK })
 }
 
-/// A key with a unit, whose bursts nest if `stacked`.
+/// The number of a key with a unit; its bursts nest if `stacked`.
 pub fn key_of(name: &[u8], description: &[u8], level: u32, unit: &[u8], stacked: bool) -> Option<u32> {
     number(Meaning { name, description, number: level, more: unit, stacked, ..BLANK })
 }
@@ -53,7 +53,7 @@ pub fn value(key: u32, name: &[u8], description: &[u8]) -> u64 {
     dictionary::with(|names| names.register(&meaning)).flatten().map_or(0, |(number, _)| number)
 }
 
-/// [`value`], with numbers from `first` on, where the smaller ones are numbers of the program's.
+/// [`value`], with numbers from `first` on: the smaller ones are the program's.
 pub fn value_from(key: u32, name: &[u8], first: u64) -> u64 {
     let meaning = Meaning { space: Space::ValueOf(key), name, ..BLANK };
     dictionary::with(|names| names.register_value_from(&meaning, first))

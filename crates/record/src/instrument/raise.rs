@@ -4,8 +4,8 @@
 //!  put ── all is well: clock, store ──▶ the thread's taskscope.obs
 //!    └── not attached, switched off, filtered, sinks loaded, ended ──▶ put_slow
 //! ```
-//! Events are stored without reserving room for an end, which may come on another thread: what happens where
-//! there is no room, [`crate::unpaired`] says.
+//! Events are stored without reserving room for an end, which may come on another thread; [`crate::unpaired`]
+//! handles a lack of room.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -31,7 +31,7 @@ pub(super) fn put<const N: usize>(code: Code, payload: [u8; N]) -> bool {
     }
 }
 
-/// [`put`] for the end of what was recorded, which is recorded whatever the switch says now.
+/// [`put`] for the end of a recorded section, which is recorded whatever the switch's state.
 #[inline(always)]
 pub(super) fn put_end<const N: usize>(code: Code, payload: [u8; N]) {
     match enter_plain() {

@@ -1,7 +1,7 @@
 //! Which names are on: the level, and prefixes that are enabled or disabled.
 //!
-//! - `TASKSCOPE_LEVEL`: `none`, `user`, `developer`, `default`, `advanced` or `all`. A key is on if its
-//!   own level is at most this one. Where nothing is said it is `default`: users' and developers' keys.
+//! - `TASKSCOPE_LEVEL`: `none`, `user`, `developer`, `default`, `advanced` or `all`. A key is on if its own
+//!   level is at most this one. Default is `default`: users' and developers' keys.
 //! - `TASKSCOPE_ENABLE`, `TASKSCOPE_DISABLE`: prefixes of names, separated by commas. Of all that fit, the
 //!   longest decides; of two as long, the one that disables. States are matched as `state.NAME`,
 //!   message domains as `ptp.NAME`, kinds of tasks as `task.NAME`, so `TASKSCOPE_DISABLE=state` switches

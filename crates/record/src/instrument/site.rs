@@ -1,4 +1,4 @@
-//! What a call site keeps of a name: its number, or that it is off.
+//! A call site's cached number of a name, or that it is off.
 //!
 //! ```text
 //!  0 ── first use: ask the dictionary ──▶ number + 1, or OFF
@@ -10,7 +10,7 @@
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, fence};
 
-/// Nothing is to be recorded.
+/// Recording is off for this name.
 const OFF: u32 = u32::MAX;
 
 /// One per `static`. All zeros is a site that has not asked; `taskscope.h` declares the same.
@@ -32,8 +32,8 @@ impl Site {
         Site { state: AtomicU32::new(0), listed: AtomicU32::new(0), next: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// The number, or `None` where nothing is to be recorded. `resolve` says what it is and whether the
-    /// answer holds.
+    /// The number, or `None` if the name is off. `resolve` looks it up and decides whether the result is
+    /// cached.
     #[inline(always)]
     pub(super) fn number(&'static self, resolve: impl FnOnce() -> Answer) -> Option<u32> {
         match self.state.load(Relaxed) {
@@ -61,10 +61,11 @@ impl Site {
         }
     }
 
-    /// Keeps what the dictionary said to who asked it at [`asked`]. The site is listed.
+    /// Stores the dictionary's result of a lookup that began at [`asked`]. The site is listed.
     pub fn keep(&'static self, asked: u32, number: Option<u32>) {
         self.state.store(number.map_or(OFF, |number| number + 1), Relaxed);
-        // Together with that of `forget_all`: either this sees that all were forgotten, or what was stored here is.
+        // Pairs with that of `forget_all`: either this sees that all were forgotten, or that one sees the
+        // stored value.
         fence(SeqCst);
         if FORGOTTEN.load(Relaxed) != asked {
             self.state.store(0, Relaxed);
@@ -88,17 +89,18 @@ impl Site {
     }
 }
 
-/// What a site is told.
+/// Result of a site's lookup.
 pub(super) enum Answer {
     /// The name's number, below `u32::MAX - 1`.
     On(u32),
-    /// Nothing until further notice.
+    /// Off until further notice.
     Off,
-    /// Nothing now; ask again.
+    /// Off now; look up again.
     Later,
 }
 
-/// To be asked before the dictionary is. What that says holds as long as this is the same.
+/// State of names, to be read before a lookup in the dictionary. The result is valid as long as this is
+/// unchanged.
 pub fn asked() -> u32 {
     FORGOTTEN.load(SeqCst)
 }

@@ -1,4 +1,4 @@
-//! Tasks that move between threads, and what they have open with them.
+//! Tasks that move between threads, with their open sections.
 
 use core::marker::PhantomData;
 use core::panic::Location;
@@ -69,30 +69,30 @@ pub(super) fn next_number() -> u64 {
 
 /// A task by its number. It is not the task itself: it may be copied, and is of use on any thread.
 ///
-/// Where the task's kind is off, its number is 0 and nothing is recorded of it.
+/// If the task's kind is off, its number is 0 and it is not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct TaskContext(u64);
 
 impl TaskContext {
-    /// A task of a kind that [`task_kind`] told.
+    /// Creates a task of a kind returned by [`task_kind`].
     #[inline(always)]
     pub fn of_kind(kind: u32) -> TaskContext {
         let task = next_number();
         if put(i::TASK_CREATE, long_and_word(task, kind)) { TaskContext(task) } else { TaskContext(0) }
     }
 
-    /// The task with this number, which was told by [`TaskContext::id`].
+    /// The task with this number, from [`TaskContext::id`].
     pub const fn with_id(id: u64) -> TaskContext {
         TaskContext(id)
     }
 
-    /// Its number in the process; 0 where it is not recorded.
+    /// Its number in the process; 0 if it is not recorded.
     pub const fn id(self) -> u64 {
         self.0
     }
 
-    /// This thread takes the task up; it puts it down when the guard is dropped. What is open in the task
-    /// goes on, and what the thread was in stands still.
+    /// Takes the task up on this thread; dropping the guard puts it down. The task's open sections continue,
+    /// and the thread's are suspended.
     #[inline(always)]
     pub fn enter(self) -> OnThread {
         let entered = self.0 != 0 && put(i::TASK_ENTER, long(self.0));
@@ -131,7 +131,7 @@ impl TaskContext {
         }
     }
 
-    /// What the task waited for has come: it can run.
+    /// Records that the task can run: its awaited event has come.
     #[inline(always)]
     pub fn ready(self) {
         if self.0 != 0 {

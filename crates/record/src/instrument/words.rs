@@ -2,7 +2,7 @@
 
 use taskscope_event::models::instrument::{class, level};
 
-/// Who wants to see a key. A key is on if its level is at most the chosen one (`TASKSCOPE_LEVEL`).
+/// Audience of a key. A key is on if its level is at most the chosen one (`TASKSCOPE_LEVEL`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Level {
@@ -10,16 +10,16 @@ pub enum Level {
     Enabled = level::ENABLED,
     /// Users of a program or runtime.
     User = level::USER,
-    /// Its developers; on where nothing is chosen.
+    /// Its developers; on by default.
     Developer = level::DEVELOPER,
-    /// Those who look at something special.
+    /// Users with special interests.
     Advanced = level::ADVANCED,
-    /// Only who names it.
+    /// On only if named.
     Disabled = level::DISABLED,
 }
 
 impl Level {
-    /// The level of this number; [`Level::User`] where there is none.
+    /// The level of this number; [`Level::User`] for other numbers.
     pub fn of_number(number: u32) -> Level {
         [Level::Enabled, Level::Developer, Level::Advanced, Level::Disabled]
             .into_iter()
@@ -46,7 +46,7 @@ pub enum Class {
     Lock = class::LOCK,
     /// Moving data, or waiting for it.
     Communication = class::COMMUNICATION,
-    /// Nothing to do.
+    /// No work available.
     Idle = class::IDLE,
     /// Stopped on purpose.
     Stopped = class::STOPPED,
@@ -55,7 +55,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The class of this number; [`Class::Useful`] where there is none.
+    /// The class of this number; [`Class::Useful`] for other numbers.
     pub fn of_number(number: u32) -> Class {
         use Class::*;
         let all = [

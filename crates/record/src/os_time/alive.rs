@@ -112,7 +112,7 @@ fn own_cpu_time() -> Duration {
 struct Page {
     mapping: Mapping,
     path: PathBuf,
-    /// Where the file is, if `path` is a link to it.
+    /// The real path of the file, if `path` is a link to it.
     linked: Option<PathBuf>,
 }
 

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use taskscope_event::Code;
 use taskscope_event::models::system;
 
-/// Between two readings of what others used and of throttling: files that the kernel writes anew at each one.
+/// Interval between two readings of others' CPU use and of throttling: files that the kernel generates on
+/// each read.
 const PERIOD: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 pub(super) struct CpuWatch {
-    /// What the process may use.
+    /// The CPUs that the process may use.
     mask: Option<Mask>,
     /// Known from the first look on.
     cgroups: Option<Cgroups>,
@@ -111,7 +112,7 @@ impl CpuWatch {
         self.coming.push((code, parts.concat()));
     }
 
-    /// Puts what was found into the stream, whose clock is at `clock`.
+    /// Writes the findings into the stream, which is at `clock`.
     pub fn write(&mut self, stream: &mut SideFile, clock: u64) {
         for (code, data) in self.coming.drain(..) {
             stream.jumbo(clock, code, &[&data]);
@@ -119,7 +120,7 @@ impl CpuWatch {
     }
 }
 
-/// The new value, where it is known and another than the `known` one, which it replaces.
+/// The new value, if it is known and differs from `known`, which it replaces.
 fn changed<T: Clone + PartialEq>(known: &mut Option<T>, new: Option<T>) -> Option<T> {
     let new = new.filter(|new| known.as_ref() != Some(new))?;
     Some(known.insert(new).clone())

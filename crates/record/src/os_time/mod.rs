@@ -7,19 +7,20 @@
 //! ```
 //!
 //! Recorded threads pay a wake-up of the housekeeping thread when they attach, and nothing afterwards: the
-//! event path knows none of this. A thread reads its sums as it attaches: what they grow by until the housekeeping thread
-//! comes to it, which can take long where that has no CPU, is stored as sums, also of a thread that has ended by then. Where the kernel lets a program see its own context switches
-//! (`perf_event_open`), each interval off the CPU is known exactly; else the sums of `schedstat` over periods. Intervals
-//! are *runnable* (the thread could run: preempted, or woken and not on a CPU yet) or *blocked* (it sleeps or waits
-//! in the kernel). The delay between wake-up and return is in the sums of `schedstat`, not in the switches, so these
+//! event path is unchanged. A thread reads its sums as it attaches. Their growth until the housekeeping
+//! thread reaches it, which can take long without a CPU, is stored as sums, also for a thread that has ended
+//! by then. If the kernel lets a program see its own context switches (`perf_event_open`), each interval off
+//! the CPU is known exactly; otherwise the sums of `schedstat` over periods. Intervals are *runnable* (the
+//! thread could run: preempted, or woken and not on a CPU yet) or *blocked* (it sleeps or waits in the
+//! kernel). The delay between wake-up and return is in the sums of `schedstat`, not in the switches, so these
 //! are read beside them ([`switches`]).
 //!
 //! The same thread keeps a page with the time up to date ([`alive`]), as a killed process cannot record its end, and records when
 //! it was itself kept from running ([`stops`]).
 //!
-//! A round takes a CPU from a worker where all are busy: rings, which know the time of every switch, are
-//! looked at as rarely as they stay nearly empty. The rounds take no more than 1 % of one CPU: with many
-//! threads they become rarer.
+//! A round takes a CPU from a worker if all are busy: rings, which have the time of every switch, are read as
+//! rarely as they stay nearly empty. The rounds take no more than 1 % of one CPU: with many threads they
+//! become rarer.
 
 mod alive;
 mod cpu_watch;
@@ -58,7 +59,7 @@ pub fn is_wanted() -> bool {
 
 /// Between two readings of sums.
 const PERIOD: Duration = Duration::from_millis(10);
-/// Between two looks at rings: at first, and at most. What a killed program loses is as much.
+/// Initial and maximum interval between two readings of rings. A killed program loses as much.
 const FIRST_LOOK: Duration = Duration::from_millis(40);
 const RAREST_LOOK: Duration = Duration::from_millis(320);
 /// The housekeeping thread has this long to end.
@@ -84,15 +85,15 @@ struct Watched {
     os_tid: i32,
     /// Id in the trace.
     tid: i64,
-    /// Number in the side stream; none until it is told there.
+    /// Number in the side stream; `None` until it is written there.
     number: Option<u32>,
     /// Sums as it attached.
     attached: Option<Sums>,
     /// None until the housekeeping thread has opened it.
     source: Option<Source>,
-    /// Seen, and not written yet: what ended after the round's begin.
+    /// Intervals that ended after the round's begin, to be written next.
     coming: Vec<OffCpu>,
-    /// Records that are missing, not told yet.
+    /// Missing records, not written yet.
     untold: u64,
     /// Sums at the begin and the end.
     totals: [Option<Sums>; 2],
@@ -115,7 +116,8 @@ impl Watched {
         }
     }
 
-    /// Reads what has ended since the last time, and what has not by `now`. Returns how many records are missing.
+    /// Reads the intervals that have ended since the last reading, and those open at `now`. Returns the
+    /// number of missing records.
     fn read(&mut self, now: u64) -> u64 {
         match &mut self.source {
             Some(Source::Switches(switches)) => switches.read(now, &mut self.coming),
@@ -127,14 +129,14 @@ impl Watched {
         }
     }
 
-    /// Sets the source, and reads what was before it.
+    /// Sets the source, and reads the time before it.
     fn begin(&mut self, source: Source) {
         self.totals[0] = self.attached;
         self.source = Some(source);
         self.untold += self.read(0);
     }
 
-    /// Reads for the last time; what is behind the source goes.
+    /// Reads for the last time, and closes the source.
     fn leave(&mut self) {
         let summed = self.tells_sums();
         match &mut self.source {
@@ -195,7 +197,7 @@ struct State {
     /// The clock of the last event.
     last: u64,
     numbers: u32,
-    /// Whether a thread that has left told sums.
+    /// Whether an ended thread has written sums.
     summed: bool,
     housekeeping: Option<JoinHandle<()>>,
     /// The housekeeping thread is in the kernel, which may keep it for 10 ms.
@@ -209,7 +211,7 @@ struct State {
     names_read: Option<Instant>,
 }
 
-/// What is watched in a process. Never freed.
+/// Watched threads of a process. Never freed.
 pub(crate) struct OsTime {
     mode: Mode,
     process: PathBuf,
@@ -240,7 +242,7 @@ impl Mode {
 }
 
 impl OsTime {
-    /// What watches the threads of the process whose directory this is; nothing if not `wanted`.
+    /// Creates the watcher for the process with this directory; it watches nothing if not `wanted`.
     pub fn new(process: &Path, loom: &str, pid: i64, mask: Option<Mask>, wanted: bool) -> OsTime {
         OsTime {
             mode: if wanted { Mode::from_environment() } else { Mode::Off },
@@ -266,7 +268,7 @@ impl OsTime {
         // It may have ended before the housekeeping thread comes to it.
         state.cpus.look_at_threads([(os_tid, tid)].into_iter());
         state.watched.push(Watched::new(os_tid, tid));
-        // Where none can be had, what the thread's sums have grown by is read when it ends.
+        // Without one, the growth of the thread's sums is read when it ends.
         if state.housekeeping.is_some() {
             self.wake.notify_all();
         } else {
@@ -278,7 +280,7 @@ impl OsTime {
     pub(crate) fn give_way(&self) -> Option<JoinHandle<()>> {
         let mut state = self.state();
         state.gives_way = true;
-        // Nobody stores its time any more.
+        // Its time is not updated any more.
         state.alive.finish();
         let housekeeping = state.housekeeping.take();
         drop(state);
@@ -329,8 +331,8 @@ impl OsTime {
         }
     }
 
-    /// The thread detaches: what is known of it is read, and written with the next round. Of the other threads earlier times
-    /// may not have been read yet, and the stream goes by time.
+    /// Detaches a thread: reads its times, and writes them with the next round. Earlier times of other
+    /// threads may be unread, and the stream is ordered by time.
     pub fn leave(&self, os_tid: i32) {
         if own_threads::leaves(os_tid) {
             self.wake.notify_all();
@@ -420,7 +422,7 @@ impl OsTime {
         }
     }
 
-    /// Writes what is new of `watched` and ended by `until`.
+    /// Writes new intervals of `watched` that ended by `until`.
     fn round(&self, state: &mut State, watched: &mut [Watched], until: u64) {
         if state.stream.is_none() && !watched.is_empty() {
             state.stream = SideFile::create(&self.directory).ok();
@@ -600,7 +602,7 @@ mod tests {
             Watched { source, coming, ..Watched::new(os_tid, os_tid.into()) }
         };
         os_time.state().watched.push(watched(2, vec![off(10, 20), off(25, 30)]));
-        // What is behind it does not matter: it has told something already.
+        // Its source does not matter: it has already written.
         let Some(periods) = Periods::of(crate::os_thread::os_tid(), None) else { return };
         let source = Some(Source::Periods(periods));
         os_time.state().watched.push(Watched { source, ..watched(1, vec![off(5, 100)]) });

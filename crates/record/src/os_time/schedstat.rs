@@ -16,7 +16,8 @@ pub(super) struct Sums {
     pub run_delay: u64,
 }
 
-/// A thread whose sums are read. Files are opened at each reading: a descriptor that is held could be closed by the program.
+/// A thread with readable sums. Files are opened at each reading: a descriptor that is held could be closed
+/// by the program.
 pub(super) struct Schedstat {
     os_tid: i32,
     state: String,
@@ -27,14 +28,14 @@ impl Schedstat {
         Schedstat { os_tid, state: format!("/proc/self/task/{os_tid}/stat") }
     }
 
-    /// `None` where the kernel keeps no such sums, or the thread has ended.
+    /// `None` if the kernel keeps no such sums, or the thread has ended.
     pub fn read(&self) -> Option<Sums> {
         let at = clock::kernel_ns();
         let ThreadSums { on_cpu, delay } = ThreadSums::read(self.os_tid)?;
         Some(Sums { at, on_cpu, run_delay: delay })
     }
 
-    /// Where the thread stands, whose CPU time was `on_cpu` before; `None` if it has ended.
+    /// Current state of the thread; its CPU time was `on_cpu` before. `None` if it has ended.
     pub fn standing(&self, on_cpu: u64) -> Option<Standing> {
         let is_blocked = self.is_blocked()?;
         // A thread that is about to block, or to be woken, is shown as blocked and on a CPU.
@@ -45,7 +46,7 @@ impl Schedstat {
         })
     }
 
-    /// Whether the thread is shown as blocked now; `None` where unknown.
+    /// Whether the kernel reports the thread as blocked; `None` if unknown.
     pub fn is_blocked(&self) -> Option<bool> {
         let mut text = [0; 64];
         let length = std::fs::File::open(&self.state).ok()?.read(&mut text).ok()?;
@@ -56,7 +57,7 @@ impl Schedstat {
     }
 }
 
-/// What a thread is doing now.
+/// Current state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Standing {
     /// It is on a CPU.
@@ -67,7 +68,7 @@ pub(super) enum Standing {
     Blocked,
 }
 
-/// Sums of a thread over periods, where its context switches are not visible.
+/// Sums of a thread over periods, used if its context switches are not visible.
 pub(super) struct Periods {
     schedstat: Schedstat,
     last: Sums,
@@ -77,7 +78,8 @@ pub(super) struct Periods {
 pub(super) const LEAST_BLOCKED_NS: u64 = 20_000;
 
 impl Periods {
-    /// The periods of a thread whose sums were `attached` when it attached; `None` where the kernel keeps no sums.
+    /// Creates the periods of a thread with these sums at its attach (`attached`); `None` if the kernel keeps
+    /// no sums.
     pub fn of(os_tid: i32, attached: Option<Sums>) -> Option<Self> {
         let schedstat = Schedstat::of(os_tid);
         let last = attached.or_else(|| schedstat.read())?;
@@ -103,7 +105,7 @@ impl Periods {
     pub fn read_last(&mut self, off: &mut Vec<OffCpu>) {
         let Some(mut sums) = self.schedstat.read() else { return };
         if self.schedstat.standing(sums.on_cpu) == Some(Standing::Waits) {
-            // What neither sum has is that wait, and not blocked time.
+            // Time in neither sum is that wait, not blocked time.
             let used = sums.on_cpu.saturating_sub(self.last.on_cpu);
             let waited = sums.at.saturating_sub(self.last.at).saturating_sub(used);
             sums.run_delay = sums.run_delay.max(self.last.run_delay + waited);

@@ -1,6 +1,6 @@
 //! The side stream: whole events, appended after each round.
 //!
-//! No tail and no mapping: what was appended is the kernel's, and a round's events are few.
+//! No tail and no mapping: appended data is the kernel's, and a round's events are few.
 
 use crate::disk_file::check_size_limit;
 use crate::limits;
@@ -17,7 +17,7 @@ pub(super) struct SideFile {
     stored: u64,
     /// Events of this round.
     round: Vec<u8>,
-    /// Nothing more could be stored; events are dropped whole rounds at a time.
+    /// Storing has failed; events are dropped whole rounds at a time.
     full: bool,
 }
 
@@ -29,7 +29,7 @@ impl SideFile {
             SideFile { directory: directory.to_owned(), stored: 0, round: Vec::new(), full: false };
         file.round.extend(file_header());
         if !file.store() {
-            // Nothing is left there, and it is not tried again each round: the disk is full.
+            // No file is left there, and it is not retried each round: the disk is full.
             let _ = std::fs::remove_dir(directory);
         }
         Ok(file)
@@ -85,7 +85,7 @@ impl SideFile {
     }
 
     pub fn write_metadata(&self, metadata: &Json) {
-        // What fails leaves the stream unfinished, and readable as such.
+        // On failure the stream stays unfinished, and readable as such.
         let _ = replace_file(metadata.as_str(), &self.directory.join("taskscope.json"));
     }
 }

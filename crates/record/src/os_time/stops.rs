@@ -8,9 +8,9 @@
 //!  blocked      │ blocked: not by its own wish      │ blocked
 //! ```
 //!
-//! So of the blocked intervals of one nap every second one was imposed on it. Without switches only what a nap takes longer than
-//! wished, beyond the run delay, is known. A wait for a lock after the nap looks the same; the reader requires that the other threads were
-//! off their CPUs meanwhile, which holders of locks are not.
+//! So every second blocked interval of one nap was imposed on it. Without switches only the excess of a nap
+//! over its requested length, beyond the run delay, is known. A wait for a lock after the nap looks the same;
+//! the reader requires that the other threads were off their CPUs meanwhile, which holders of locks are not.
 
 use super::off_cpu::{Kind, OffCpu};
 use super::schedstat::{Schedstat, Sums};
@@ -38,7 +38,7 @@ struct Nap {
 }
 
 impl Stops {
-    /// Begins to watch; by `switches` where they are wanted and visible.
+    /// Begins to watch the calling thread, by `switches` if they are wanted and visible.
     pub fn of_calling_thread(switches: bool) -> Stops {
         let own = crate::os_thread::os_tid();
         Stops {
@@ -97,7 +97,7 @@ mod tests {
         };
         let preempted = OffCpu { start: ms(40), end: ms(41), kind: Kind::Preempted };
         let seen = [
-            // Of an earlier wait.
+            // Blocked intervals of an earlier wait.
             blocked(1, 2, 0),
             blocked(10, 20, 0),
             blocked(20, 38, ms(3)),

@@ -4,14 +4,15 @@
 //! the thread goes or comes, and whether it was taken off although it could run (preempted) or not (blocked). The rule
 //! `perf_event_paranoid` ≤ 2 lets every program see its own.
 //!
-//! A thread that was blocked is runnable from its wake-up until it gets a CPU, and no record says when it was woken.
-//! The sum of these delays is what `run_delay` in `schedstat` grew beyond the preempted intervals; it is
-//! apportioned to the blocked intervals of the same look, so that all runnable time of a thread is its `run_delay`.
+//! A thread that was blocked is runnable from its wake-up until it gets a CPU, and no record has the wake-up.
+//! The sum of these delays is the growth of `run_delay` in `schedstat` beyond the preempted intervals; it is
+//! apportioned to the blocked intervals of the same reading, so that all runnable time of a thread is its
+//! `run_delay`.
 //!
-//! Two stretches of a thread's time have no records: from its attaching until its ring is open, and from a full ring until
-//! the next look. Of these the sums tell how much the thread was runnable and blocked: what they grew beyond the intervals
-//! that are known. A stretch ends at the next record, or at a look that does not find the thread waiting for a CPU, as
-//! that wait is in the sums when it is over.
+//! Two stretches of a thread's time have no records: from its attach until its ring is open, and from a full
+//! ring until the next reading. For these the sums determine runnable and blocked time: their growth beyond
+//! the known intervals. A stretch ends at the next record, or at a reading that does not find the thread
+//! waiting for a CPU, as that wait enters the sums when it is over.
 
 use super::off_cpu::{Kind, OffCpu};
 use super::schedstat::{LEAST_BLOCKED_NS, Schedstat, Standing, Sums};
@@ -83,14 +84,14 @@ pub(super) struct Switches {
     out: Option<Out>,
     /// Start of a stretch without records that is not over.
     unseen_since: Option<u64>,
-    /// Records before this time are of a stretch that the sums have told of.
+    /// Records before this time belong to a stretch that the sums have covered.
     known_from: u64,
     /// Time of the newest record.
     last_record: u64,
     /// Sums when they were balanced with the intervals last.
     sums: Option<Sums>,
     since_balance: SinceBalance,
-    /// Run delay that was not apportioned yet; negative where a switch was seen before the sum had it.
+    /// Run delay that was not apportioned yet; negative if a switch was seen before the sum contained it.
     owed_ns: i64,
     /// Blocked intervals that are in sums only.
     pub coalesced: u64,
@@ -98,11 +99,11 @@ pub(super) struct Switches {
     pub filled: u32,
 }
 
-/// What ended since the sums were balanced with it last, nanoseconds.
+/// Intervals that ended since the last balance of the sums, nanoseconds.
 #[derive(Clone, Copy, Default)]
 struct SinceBalance {
     preempted_ns: u64,
-    /// Preempted and blocked, without what was before the balance.
+    /// Preempted and blocked time, without the part before the balance.
     off_ns: u64,
     /// First start and last end of stretches without records, and their time.
     unseen: Option<(u64, u64)>,
@@ -117,8 +118,9 @@ impl SinceBalance {
         }
     }
 
-    /// Splits the stretches without records of the time `all` into runnable and blocked time, where the thread was on a CPU
-    /// for `on_cpu` in all, has been off it for the last `off_now`, and run delay of `owed` belongs to no known interval.
+    /// Splits the stretches without records of the time `all` into runnable and blocked time. The thread was
+    /// on a CPU for `on_cpu` in all, has been off it for the last `off_now`, and run delay of `owed` belongs
+    /// to no known interval.
     fn split_unseen(
         &self,
         all: std::ops::Range<u64>,
@@ -146,8 +148,8 @@ struct Out {
 unsafe impl Send for Switches {}
 
 impl Switches {
-    /// Opens the ring of a thread whose sums were `attached` when it attached. `None` where the kernel does not let the
-    /// program see its switches.
+    /// Opens the ring of a thread with these sums at its attach (`attached`). `None` if the kernel does not
+    /// let the program see its switches.
     pub fn of(os_tid: i32, attached: Option<Sums>) -> Option<Self> {
         let attributes = Attributes {
             kind: TYPE_SOFTWARE,
@@ -309,14 +311,14 @@ impl Switches {
                 RECORD_SWITCH if size >= 16 => self.switch(misc, self.word(at + 8), off),
                 RECORD_LOST => {
                     untold += self.word(at + 16);
-                    // A full ring was seen, and the sums have told of it.
+                    // A full ring was seen, and the sums have covered it.
                     if self.last_record > self.known_from {
                         self.lose();
                     }
                 }
                 _ => {}
             }
-            // Sizes are multiples of 8; another one would be no ring of the kernel's.
+            // The kernel's sizes are multiples of 8; another one is not a valid ring.
             if size < 8 || size % 8 != 0 {
                 at = to;
                 break;
@@ -347,10 +349,10 @@ impl Switches {
         }
     }
 
-    /// Balances the sums with the intervals since the last time: what a run delay grew beyond preempted intervals goes
-    /// to stretches without records as far as the thread was not on a CPU there, and else to the blocked intervals of this look:
-    /// equal shares, but none more than its interval. The rest of these stretches was blocked, or runnable if the thread
-    /// `waits` still.
+    /// Balances the sums with the intervals since the last time: the growth of run delay beyond preempted
+    /// intervals goes to stretches without records as far as the thread was not on a CPU there, and the rest
+    /// to the blocked intervals of this reading: equal shares, but none more than its interval. The rest of
+    /// these stretches was blocked, or runnable if the thread still `waits`.
     fn balance(&mut self, sums: Option<Sums>, waits: bool, off: &mut Vec<OffCpu>, first: usize) {
         let known = std::mem::take(&mut self.since_balance);
         let (Some(before), Some(sums)) = (self.sums, sums) else {
@@ -455,7 +457,7 @@ mod tests {
         known.add_unseen(5_000, 5_000);
         known.add_unseen(6_000, 8_000);
         assert_eq!((known.unseen, known.unseen_ns), (Some((0, 8_000)), 5_000));
-        // Of 5 000 ns with records it was on a CPU for 2 500, so of those without for 500.
+        // In 5 000 ns with records it was on a CPU for 2 500, so for 500 in those without.
         assert_eq!(known.split_unseen(0..10_000, 3_000, 500, 4_000, false), (4_000, 500));
         assert_eq!(known.split_unseen(0..10_000, 3_000, 500, 400, true), (4_500, 0));
         // Sums and records are of different moments.
@@ -476,7 +478,7 @@ mod tests {
         assert_eq!(rows, [(0, 5), (10, 1_004), (10, 1_004), (1_100, 1_105), (2_000, 2_000 + BRIEF_NS)]);
         assert!(matches!(off[1].kind, Kind::RunDelay { ns: 100 }));
         assert!(matches!(off[2].kind, Kind::BlockedSum { ns: 300 }));
-        // Of many long ones the longest stay.
+        // Among many long ones the longest stay.
         let mut off: Vec<_> =
             (0..1_000).map(|n| blocked(n * 1_000_000, n * 1_000_000 + BRIEF_NS + n, 0)).collect();
         assert_eq!(coalesce(&mut off, 0), 1_000 - MAX_SINGLE as u64);
@@ -490,7 +492,7 @@ mod tests {
         let mut one: libc::cpu_set_t = unsafe { core::mem::zeroed() };
         // SAFETY: as above; the CPU is one that this thread may use.
         unsafe { libc::CPU_SET(libc::sched_getcpu() as usize, &mut one) };
-        // SAFETY: the set is readable and as long as told.
+        // SAFETY: the set is readable and has the given length.
         let pin = move || unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &one) };
         let busy = |ms| {
             let begin = std::time::Instant::now();

@@ -15,15 +15,15 @@ use crate::stream::{Stream, StreamFile};
 use crate::sync::heavy_fence;
 use crate::{event_filter, late_events, nested_recorder, process, tls, turns};
 
-/// What [`attach_with`] is to do differently.
+/// Options of [`attach_with`].
 #[derive(Default)]
 pub struct Options {
-    /// The thread's id in the trace; the system's where there is none.
+    /// The thread's id in the trace; by default the system's.
     pub tid: Option<i32>,
     /// Whether `taskscope.obs` is made only when an event comes. Losses are then counted in the
     /// metadata.
     pub own_stream_on_demand: bool,
-    /// Who makes the text of `stream.json`.
+    /// Generator of the text of `stream.json`.
     pub describe: Option<Arc<dyn Describe>>,
     /// Whether there is a `samples.obs`, which a signal handler writes through
     /// [`enter_in_handler`](crate::enter_in_handler).
@@ -192,8 +192,8 @@ impl ThreadRecorder {
     }
 }
 
-/// Memory of recorders whose threads have detached. It is never unmapped, since inline code in the
-/// program may still hold its address; that code compares [`ThreadRecorder::owner`].
+/// Memory of detached threads' recorders. It is never unmapped, since inline code in the program may still
+/// hold its address; that code compares [`ThreadRecorder::owner`].
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 /// Room for a recorder and its nested recorder.
@@ -274,7 +274,8 @@ pub fn detach() {
     }
 }
 
-/// How long a thread may take to leave its event path, where it takes nanoseconds unless it loses its CPU: a second and more.
+/// Time limit for a thread to leave its event path, which takes nanoseconds unless it loses its CPU: more
+/// than a second in all.
 const LEAVING_STEPS: u32 = 20_000;
 const LEAVING_STEP_US: u32 = 50;
 

@@ -14,15 +14,15 @@ use crate::{event_filter, nested_recorder, tls};
 /// The calling thread's recorder while it is held open for events. Keep it for one callback only.
 pub struct Recording(*mut ThreadRecorder);
 
-/// Opens the calling thread's recorder. `None` when the thread is not attached, in a forked child,
-/// and after the end. In a signal handler that interrupted another [`Recording`] it gives a recorder
-/// of its own, whose events (as many as 2 KiB hold) follow the interrupted one's.
+/// Opens the calling thread's recorder. `None` if the thread is not attached, in a forked child, and after
+/// the end. In a signal handler that interrupted another [`Recording`] it returns a recorder of its own; its
+/// events (up to 2 KiB) follow the interrupted one's.
 #[inline(always)]
 pub fn enter() -> Option<Recording> {
     enter_at(tls::get().cast::<ThreadRecorder>())
 }
 
-/// [`enter`] for a caller who has the thread's pointer already.
+/// [`enter`] for a caller that already has the thread's pointer.
 #[inline(always)]
 fn enter_at(recorder: *mut ThreadRecorder) -> Option<Recording> {
     if recorder.is_null() {
@@ -32,7 +32,7 @@ fn enter_at(recorder: *mut ThreadRecorder) -> Option<Recording> {
     // touched until the entry lock is ours.
     unsafe {
         if (*recorder).pending.load(Relaxed) != 0 {
-            // A handler that comes between an entry lock's leaving and its settling emits after what was left.
+            // A handler between an entry lock's release and its settling emits after the pending events.
             nested_recorder::settle(recorder);
         }
     }
@@ -45,7 +45,7 @@ fn enter_at(recorder: *mut ThreadRecorder) -> Option<Recording> {
     }
 }
 
-/// [`enter`] for those who respect the switch and the filter: `None` too where `code` is not wanted.
+/// [`enter`] for callers that obey the switch and the filter: `None` too if `code` is filtered out.
 #[inline(always)]
 pub fn enter_for(code: Code) -> Option<Recording> {
     let recorder = tls::get().cast::<ThreadRecorder>();
@@ -60,8 +60,7 @@ pub fn enter_for(code: Code) -> Option<Recording> {
     enter_at(recorder)
 }
 
-/// [`enter`] for those who want nothing out of the ordinary: `None` also where the switch, the filter or
-/// sinks have something to say.
+/// [`enter`] for the usual case only: `None` also if the switch, the filter or sinks apply.
 #[inline(always)]
 pub(crate) fn enter_plain() -> Option<Recording> {
     let recorder = tls::get().cast::<ThreadRecorder>();
@@ -72,11 +71,11 @@ pub(crate) fn enter_plain() -> Option<Recording> {
     enter_at(recorder)
 }
 
-/// [`enter_for`] and [`ThreadRecorder::raw`] where nothing is out of the ordinary; elsewhere `false`: nothing has happened, and
-/// those two know what to do. Here no call is followed by anything, so that none has registers saved on the event path.
+/// [`enter_for`] and [`ThreadRecorder::raw`] for the usual case; otherwise returns `false` without an effect,
+/// and those two handle the event. All calls here are tail calls, so the event path saves no registers.
 ///
 /// # Safety
-/// As many bytes as `flags` tell are readable at `payload`.
+/// As many bytes as `flags` specify are readable at `payload`.
 #[inline(always)]
 pub unsafe fn store_plain(at: u64, flags: u8, code: Code, payload: *const u8, nesting: Nesting) -> bool {
     let recorder = tls::get().cast::<ThreadRecorder>();
@@ -84,7 +83,7 @@ pub unsafe fn store_plain(at: u64, flags: u8, code: Code, payload: *const u8, ne
     unsafe {
         if recorder.is_null()
             || (*recorder).filter.load(Relaxed) != event_filter::ALL
-            // What a handler left comes before what the next one emits.
+            // A handler's pending events precede the next ones.
             || (*recorder).pending.load(Relaxed) != 0
             || (*recorder).entry_lock.enter() != Entry::Open
         {
@@ -96,12 +95,12 @@ pub unsafe fn store_plain(at: u64, flags: u8, code: Code, payload: *const u8, ne
         if stored && (*recorder).pending.load(Relaxed) != 0 {
             nested_recorder::settle(recorder);
         }
-        // What is not stored here is tried again, and what is pending settled then.
+        // An event that is not stored here is retried, and pending ones are settled then.
         stored
     }
 }
 
-/// The calling thread's [`ThreadRecorder::now`] after all its earlier loads, where nothing is out of the ordinary. As
+/// The calling thread's [`ThreadRecorder::now`] after all its earlier loads, in the usual case. As
 /// [`store_plain`].
 #[inline(always)]
 pub fn ordered_now_plain() -> Option<u64> {
@@ -131,8 +130,8 @@ unsafe fn settle_then(recorder: *mut ThreadRecorder, now: u64) -> u64 {
     now
 }
 
-/// [`enter`] for callbacks that are to be short: `None` also where [`enter`] would do more than open the entry lock.
-/// What it returns does not close the entry lock by itself.
+/// [`enter`] for fast paths of callbacks: `None` also if [`enter`] would do more than open the entry lock.
+/// Dropping the result does not close the entry lock.
 #[inline(always)]
 pub fn enter_fast() -> Option<FastRecording> {
     let recorder = tls::get().cast::<ThreadRecorder>();
@@ -141,8 +140,9 @@ pub fn enter_fast() -> Option<FastRecording> {
         .then_some(FastRecording(recorder))
 }
 
-/// The calling thread's recorder while it is held open by [`enter_fast`], until one of [`FastRecording::leave`] and
-/// [`FastRecording::settle`]. None of what it does but the last calls anything, so that the caller has no registers to save.
+/// The calling thread's recorder while it is held open by [`enter_fast`], until one of
+/// [`FastRecording::leave`] and [`FastRecording::settle`]. All methods but the last are leaf functions, so
+/// the caller has no registers to save.
 #[must_use]
 pub struct FastRecording(*mut ThreadRecorder);
 
@@ -192,7 +192,7 @@ impl FastRecording {
         standard.put_now_if_room(clock, code, payload, nesting)
     }
 
-    /// Leaves. If that is not all, the caller has to [`settle`](Self::settle) with what is returned.
+    /// Leaves. If it returns a value, the caller must [`settle`](Self::settle) it.
     #[inline(always)]
     pub fn leave(self) -> Option<FastRecording> {
         // SAFETY: the memory stays; after leaving only atomics are touched.
@@ -203,7 +203,7 @@ impl FastRecording {
         }
     }
 
-    /// Writes what a signal handler has left.
+    /// Writes the events that a signal handler has left.
     #[cold]
     #[inline(never)]
     pub fn settle(self) {
@@ -216,7 +216,7 @@ impl Deref for Recording {
     type Target = ThreadRecorder;
     #[inline(always)]
     fn deref(&self) -> &ThreadRecorder {
-        // SAFETY: the entry lock is ours, so that nobody else touches it; the memory stays.
+        // SAFETY: this thread holds the entry lock, so there is no other access; the memory stays.
         unsafe { &*self.0 }
     }
 }

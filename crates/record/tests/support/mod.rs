@@ -1,5 +1,4 @@
-//! For tests that run their program in a child process, made by running the test binary again, and
-//! look at what it left.
+//! For tests that run their program in a child process, the test binary again, and check its trace.
 #![allow(dead_code, reason = "every test file uses a part")]
 
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use taskscope_record::{enter, process, thread};
 
 pub const ROLE: &str = "RECORD_TEST_ROLE";
 
-/// Runs the test `name` of this binary again in a child, where `role()` is true.
+/// Runs the test `name` of this binary again in a child, in which `role()` is true.
 pub fn child(name: &str, directory: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]);

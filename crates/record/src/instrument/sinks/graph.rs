@@ -1,8 +1,8 @@
-//! The graph of tasks as it was run: who made whom, who woke whom, who sent what to whom.
+//! The executed graph of tasks: creations, wakes and messages.
 //!
-//! Nodes are tasks, with their kind and the time that they ran. Edges: *made* from a task to one that it
-//! created, *woke* from a task to one that it made able to run, *message* between the halves of a message
-//! (not of the domain of tasks' own ways). What is done outside of tasks is node 0.
+//! Nodes are tasks, with their kind and running time. Edges: *made* from a task to one that it created,
+//! *woke* from a task to one that it made able to run, *message* between the halves of a message (except the
+//! domain of tasks' own moves). Node 0 stands for events outside of tasks.
 
 use taskscope_context::Shown;
 

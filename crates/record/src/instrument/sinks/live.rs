@@ -50,9 +50,9 @@ static NESTED: AtomicU64 = AtomicU64::new(0);
 struct Inside;
 
 impl Inside {
-    /// `None` where the thread is inside already.
+    /// `None` if the thread is already inside.
     fn enter() -> Option<Inside> {
-        // No guard is made where the thread is inside: its drop would say that it has left.
+        // No guard is created if the thread is inside: its drop would mark it as outside.
         if IS_INSIDE.replace(true) { None } else { Some(Inside) }
     }
 }
@@ -68,7 +68,7 @@ pub(in super::super) fn are_loaded() -> bool {
     ARE_LOADED.load(Relaxed) && PROCESS.load(Relaxed) == std::process::id()
 }
 
-/// Loads a sink. Tasks that exist already are new to it, and what they have open it never hears of.
+/// Loads a sink. Tasks that exist already are new to it, and it never receives their open sections.
 pub fn add(sink: impl Sink + 'static) {
     add_boxed(Box::new(sink));
 }
@@ -101,7 +101,7 @@ fn add_boxed(sink: Box<dyn Sink>) {
     site::forget_all();
 }
 
-/// Tells all sinks that there are no more events, and unloads them.
+/// Finishes all sinks, and unloads them.
 pub fn remove_all() {
     if !are_loaded() {
         return;
@@ -110,7 +110,7 @@ pub fn remove_all() {
     switch::set_sinks(false);
     ARE_LOADED.store(false, Relaxed);
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    // As in the trace, where the streams of threads that still live are closed now.
+    // As in the trace: the streams of live threads are closed now.
     let at = clock::now().max(loaded.last_at);
     for number in std::mem::take(&mut loaded.threads).into_values() {
         loaded.show(|contexts, out| contexts.thread_ends(number, at, out));
@@ -142,7 +142,7 @@ pub(in super::super) fn pass(code: Code, payload: &[u8], record: impl FnOnce(u64
     };
     let tid = thread::os_tid();
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    // Strictly later than what any thread raised before, so that the trace has the same order.
+    // Strictly later than all earlier events of any thread, so that the trace has the same order.
     let least = loaded.last_at + 1;
     let at = record(least).unwrap_or_else(|| clock::now().max(least));
     loaded.last_at = at;
@@ -216,7 +216,7 @@ impl Out for ToSinks<'_> {
     fn problem(&mut self, _thread: u32, _at: u64, _problem: Problem) {}
 }
 
-/// Loads what `TASKSCOPE_SINKS` names. Returns whether a trace is wanted.
+/// Loads the sinks that `TASKSCOPE_SINKS` names. Returns whether a trace is wanted.
 pub(in super::super) fn start_from_environment() -> bool {
     let Some(list) = std::env::var_os(SINKS_VARIABLE) else { return true };
     let list = list.to_string_lossy();

@@ -3,9 +3,8 @@
 //! ```text
 //!  any thread ── event ──▶ one lock: time, the trace, ──▶ Contexts (one per behaviour) ──▶ Sink::event
 //! ```
-//! A sink says which [`Behaviour`] it wants to see, and hears what each thread shows: exactly the sequence
-//! that a view of the trace in that behaviour has. Only while a sink is loaded does an event take
-//! this way, which costs a lock; without one, nothing is paid for it.
+//! A sink chooses a [`Behaviour`], and receives the items of each thread: exactly the sequence of a view of
+//! the trace in that behaviour. Events take this path, which costs a lock, only while a sink is loaded.
 //!
 //! An own sink, which counts how often each state begins on any thread:
 //!
@@ -43,13 +42,12 @@
 //! # }
 //! ```
 //!
-//! **Rules for a sink.** It is called under a lock, on the thread of the event: it should be quick. What it
-//! raises itself is not shown, but counted. If it panics it is unloaded, and the trace says so.
+//! **Rules for a sink.** It is called under a lock, on the thread of the event: it should be quick. Events
+//! that it raises itself are not shown, but counted. If it panics it is unloaded, and the trace records that.
 //!
-//! `TASKSCOPE_SINKS` loads ready-made ones when recording starts: a list, separated by commas, of
-//! `trace` (the trace; where the list lacks it, none is written), `text`, `profile`, `nothing`,
-//! `graph=FILE.dot` or `graph=FILE.json`; `text=FILE` and `profile=FILE` write there instead of to
-//! stderr.
+//! `TASKSCOPE_SINKS` loads ready-made ones when recording starts: a list, separated by commas, of `trace`
+//! (the trace; without it, none is written), `text`, `profile`, `nothing`, `graph=FILE.dot` or
+//! `graph=FILE.json`; `text=FILE` and `profile=FILE` write to the file instead of stderr.
 
 mod graph;
 #[cfg(feature = "instrument")]

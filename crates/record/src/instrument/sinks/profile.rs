@@ -10,7 +10,7 @@ use std::io::Write;
 pub struct Profile {
     out: Box<dyn Write + Send>,
     rows: BTreeMap<(&'static str, String), Row>,
-    /// What is open on each thread, the innermost last, since when.
+    /// Open items of each thread, the innermost last, with their start.
     open: HashMap<i32, Vec<(Open, u64)>>,
 }
 
@@ -20,7 +20,7 @@ enum Open {
     Burst(u32, u64),
 }
 
-/// What was found of one state, burst or point.
+/// Result for one state, burst or point.
 #[derive(Default, Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     /// Pieces on threads: a switch ends one and begins another.

@@ -1,4 +1,4 @@
-//! What a sink is, and hears.
+//! The interface of a sink, and its events.
 
 use taskscope_context::{Behaviour, Shown};
 
@@ -8,14 +8,14 @@ use crate::instrument::dictionary::{self, Space};
 /// The environment variable that chooses sinks.
 pub const SINKS_VARIABLE: &str = "TASKSCOPE_SINKS";
 
-/// What a sink hears.
+/// An event for a sink.
 #[derive(Clone, Copy)]
 pub struct LiveEvent<'a> {
     /// Nanoseconds of `CLOCK_MONOTONIC`, as in the trace.
     pub at: u64,
     /// The system's id of the thread.
     pub thread: i32,
-    /// What the thread shows.
+    /// The shown item.
     pub shown: Shown<'a>,
     /// Names of the numbers.
     pub names: Names,
@@ -83,11 +83,11 @@ pub trait Sink: Send {
     /// An event, in the order of time over all threads.
     fn event(&mut self, event: &LiveEvent<'_>);
 
-    /// There are no more events.
+    /// Called after the last event.
     fn finish(&mut self) {}
 }
 
-/// Hears everything and does nothing: what the way to a sink costs.
+/// Receives all events and ignores them: measures the cost of the path to a sink.
 pub struct Nothing;
 
 impl Sink for Nothing {

@@ -6,7 +6,7 @@ use super::{LiveEvent, Names, Sink};
 use std::io::Write;
 use taskscope_context::Message;
 
-/// Writes what each thread shows, with all states and bursts: seconds since the first line, thread, words.
+/// Writes each thread's items, with all states and bursts: seconds since the first line, thread, text.
 pub struct LiveText {
     out: Box<dyn Write + Send>,
     behaviour: Behaviour,
@@ -34,7 +34,7 @@ impl Sink for LiveText {
         let since = event.at - *self.since.get_or_insert(event.at);
         let (seconds, nanos) = (since / 1_000_000_000, since % 1_000_000_000);
         let words = words(&event.shown, &event.names);
-        // Where nobody reads, there is nobody to tell.
+        // Without a reader, the error cannot be reported.
         let _ = writeln!(self.out, "{seconds:>6}.{nanos:09} {:>8}  {words}", event.thread);
     }
 
