@@ -1,4 +1,4 @@
-//! Attributes: what a thread adds to its metadata. Keys are paths whose parts are separated by dots.
+//! Attributes: a thread's additions to its metadata. Keys are dot-separated paths.
 
 use std::ffi::{CString, c_char, c_int};
 
@@ -84,7 +84,7 @@ unsafe fn set(function: &'static str, key: *const c_char, value: Value) {
     }
 }
 
-/// The number, or 0 (and a message) where there is none.
+/// The number, or 0 (and a message) if there is none.
 ///
 /// # Safety
 /// `key` points to a NUL-terminated string.
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn ovni_attr_get_double(key: *const c_char) -> f64 {
     unsafe { get("ovni_attr_get_double", key, "a number", |value, _| value.as_f64()) }.unwrap_or(0.0)
 }
 
-/// 1 or 0; 0 (and a message) where there is no such attribute.
+/// 1 or 0; 0 (and a message) if there is no such attribute.
 ///
 /// # Safety
 /// `key` points to a NUL-terminated string.
@@ -105,8 +105,7 @@ pub unsafe extern "C" fn ovni_attr_get_boolean(key: *const c_char) -> c_int {
     c_int::from(value == Some(true))
 }
 
-/// The string, which lasts until it is asked for after a change; empty (and a message) where there is
-/// none.
+/// The string, valid until the next call after a change; empty (and a message) if there is none.
 ///
 /// # Safety
 /// `key` points to a NUL-terminated string.
@@ -120,8 +119,8 @@ pub unsafe extern "C" fn ovni_attr_get_str(key: *const c_char) -> *const c_char 
     unsafe { get("ovni_attr_get_str", key, "a string", found) }.unwrap_or(c"".as_ptr())
 }
 
-/// The value as JSON, allocated by `malloc`, to be freed by the caller; `null` (and a message) where
-/// there is none.
+/// The value as JSON, allocated by `malloc`, to be freed by the caller; `null` (and a message) if there is
+/// none.
 ///
 /// # Safety
 /// `key` points to a NUL-terminated string.

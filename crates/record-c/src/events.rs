@@ -60,7 +60,7 @@ impl Event {
     /// `size` bytes, 2 at least, are readable at `bytes`, and fit behind the `used` ones.
     #[inline(always)]
     unsafe fn add(&mut self, used: usize, bytes: *const u8, size: usize) {
-        // Read before the payload is written, whose place the compiler does not know.
+        // Read before the payload is written, as the compiler must assume that it aliases.
         let (flags, code) = (self.flags() & 0xf0 | (used + size - 1) as u8, self.code());
         // SAFETY: by contract.
         unsafe {
@@ -71,11 +71,11 @@ impl Event {
     }
 }
 
-/// The calling thread's recorder for an event `code` with the clock `at`, if it has one yet. `None` where the event is not wanted or cannot
-/// be recorded, which was told.
+/// The calling thread's recorder for an event `code` with the clock `at`, if it has one yet. `None` if the
+/// event is filtered or cannot be recorded, which was reported.
 #[inline(always)]
 pub(crate) fn recorder(function: &'static str, code: Code, at: Option<u64>) -> Option<Recording> {
-    // Not `or_else`, whose closure has its surroundings stored to memory beforehand.
+    // Not `or_else`: its closure would spill its captures to memory beforehand.
     match enter_for(code) {
         None => recorder_of_unusual_thread(function, code, at),
         found => found,
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn ovni_ev_get_clock(event: *const Event) -> u64 {
 
 /// `CLOCK_MONOTONIC` in nanoseconds; also on threads that are not initialized.
 ///
-/// The counter is read after all earlier loads: a thread that has seen what another one wrote after its reading gets no
+/// The counter is read after all earlier loads: a thread that has seen another thread's later write gets no
 /// earlier time.
 #[unsafe(no_mangle)]
 pub extern "C" fn ovni_clock_now() -> u64 {
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn ovni_ev_emit(event: *mut Event) {
 }
 
 /// # Safety
-/// As of [`ovni_ev_emit`], whose checks the event has passed.
+/// As [`ovni_ev_emit`], after that one's checks.
 #[cold]
 #[inline(never)]
 unsafe fn emit_where_unusual(event: *mut Event) {
@@ -268,8 +268,7 @@ pub unsafe extern "C" fn ovni_ev_jumbo_emit(event: *mut Event, data: *const u8, 
     }
 }
 
-/// Appends what lies in the tail to the stream file, between the events that say so. Nothing is safer
-/// by it.
+/// Appends the tail to the stream file, between flush events. Durability does not depend on it.
 #[unsafe(no_mangle)]
 pub extern "C" fn ovni_flush() {
     if let Some(mut recorder) = recorder("ovni_flush", ovni::FLUSH_BEGIN, None) {

@@ -1,4 +1,4 @@
-//! The last flush of a thread, whose events are taken back if nothing follows.
+//! The last flush of a thread: its events are removed if nothing follows.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use taskscope_record::enter;
 /// The events of a thread's last flush: their address, and clocks.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Flush {
-    /// Where they begin in the tail.
+    /// Offset in the tail of its first event.
     pub start: usize,
     /// Clock of the first.
     pub begin: u64,

@@ -4,12 +4,11 @@
 //! 1.x; `LD_LIBRARY_PATH` puts this library in the original's place. All 35 functions of `ovni.h` are
 //! here, with its struct layouts.
 //!
-//! **What is different from the original.** Events survive the death of the process; the clock is the
-//! time-stamp counter; a forked child writes streams of its own; a signal handler cannot damage a
-//! stream; a full disk or a directory that cannot be made stops recording, not the program. Misuse that
-//! the original answers with `abort()` is a message, and the call does nothing; `TASKSCOPE_OVNI_ABORT=1`
-//! brings the abort back ([`misuse`]). A process may be initialized again after its end; it is then
-//! another process of the trace.
+//! **Differences from the original.** Events survive the death of the process; the clock is the time-stamp
+//! counter; a forked child writes streams of its own; a signal handler cannot damage a stream; a full disk or
+//! a directory that cannot be created stops recording, not the program. Misuse that the original answers with
+//! `abort()` prints a message, and the call has no effect; `TASKSCOPE_OVNI_ABORT=1` restores the abort
+//! ([`misuse`]). A process may be initialized again after its end; it is then another process of the trace.
 //!
 //! **Environment.** `OVNI_TRACEDIR` and `OVNI_TMPDIR` as in the original; size cap, ring, filter and
 //! switch as in `taskscope-record`.

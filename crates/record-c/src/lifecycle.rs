@@ -1,4 +1,4 @@
-//! Processes and threads: their beginning, their end, and what a fork makes of them.
+//! Processes and threads: begin, end, and fork.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
@@ -13,7 +13,7 @@ use taskscope_record::{Describe, enter, thread};
 use crate::misuse::misuse;
 use crate::thread_metadata::ThreadMetadata;
 
-/// Where traces go when nobody says where.
+/// Default trace directory.
 const DEFAULT_TRACE_DIRECTORY: &str = "ovni";
 /// The original's limit of a loom's name.
 const LONGEST_LOOM_BYTES: usize = 511;
@@ -21,7 +21,7 @@ const LONGEST_LOOM_BYTES: usize = 511;
 /// `ovni_proc_init` was not called.
 const NONE: u32 = 0;
 const READY: u32 = 1;
-/// Recording could not start, which was told once.
+/// Recording could not start, which was reported once.
 const FAILED: u32 = 2;
 /// `ovni_proc_fini` was called.
 const GONE: u32 = 3;
@@ -50,11 +50,11 @@ pub(crate) fn thread_for(function: &'static str) -> Option<Arc<ThreadMetadata>> 
     thread
 }
 
-/// What the program says of the process before a thread of it is initialized, as older versions of ovni
-/// allow: the first one takes it.
+/// Metadata of the process set before a thread is initialized, as older versions of ovni allow: the first
+/// thread takes it.
 static WITHOUT_THREAD: Mutex<Option<Arc<ThreadMetadata>>> = Mutex::new(None);
 
-/// The calling thread's metadata, else what the next thread will begin with, or a message.
+/// The calling thread's metadata, else the metadata for the next thread, or a message.
 fn process_for(function: &'static str) -> Option<Arc<ThreadMetadata>> {
     if let Some(thread) = current_thread() {
         return Some(thread);
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn ovni_proc_init(app: c_int, loom: *const c_char, pid: c_
     }
     let directory = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let config = Config {
-        // Other recorders of taskscope in this process write where that variable says.
+        // Other recorders of taskscope in this process write to that variable's directory.
         trace_directory: directory("OVNI_TRACEDIR")
             .or_else(|| directory(process::TRACE_DIRECTORY_VARIABLE))
             .unwrap_or_else(|| DEFAULT_TRACE_DIRECTORY.into()),
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn ovni_proc_init(app: c_int, loom: *const c_char, pid: c_
     }
 }
 
-/// Tells the MPI rank of the process, on any of its threads.
+/// Sets the MPI rank of the process, on any of its threads.
 #[unsafe(no_mangle)]
 pub extern "C" fn ovni_proc_set_rank(rank: c_int, nranks: c_int) {
     if let Some(thread) = process_for("ovni_proc_set_rank") {
@@ -152,7 +152,7 @@ pub extern "C" fn ovni_proc_fini() {
     }
 }
 
-/// Starts recording on the calling thread, whose id in the trace is `tid`.
+/// Starts recording on the calling thread, with the id `tid` in the trace.
 #[unsafe(no_mangle)]
 pub extern "C" fn ovni_thread_init(tid: c_int) {
     match STATE.load(Acquire) {
@@ -250,7 +250,7 @@ pub extern "C" fn ovni_thread_free() {
         return;
     }
     crate::last_flush::take_back();
-    // Before the end of the recorder, whose address may be another thread's as soon as it has ended.
+    // Before the end of the recorder: its address may be reused by another thread after that.
     let metadata = lock(&THREADS).as_mut().and_then(|threads| threads.remove(&thread::address()));
     if let Some(metadata) = metadata {
         metadata.free();
@@ -324,8 +324,8 @@ pub(crate) unsafe fn text(string: *const c_char) -> String {
     unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }
 
-/// Runs when the program ends by `exit` or by leaving `main`, after the destructors of everything that
-/// is linked to this library: what threads have not freed is closed.
+/// Runs when the program ends by `exit` or by leaving `main`, after the destructors of everything that is
+/// linked to this library: closes threads that were not freed.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = {

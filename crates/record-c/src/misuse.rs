@@ -1,4 +1,4 @@
-//! What happens when a function is called as it must not be: a line on stderr, and no more.
+//! Misuse of a function: one line on stderr, without further effect.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,5 +1,5 @@
-//! Which events open something that another event closes, so that room for the end is reserved with
-//! the begin: what a full disk cuts off are whole pairs.
+//! Pairs of opening and closing events: room for the end is reserved with the begin, so a full disk cuts off
+//! whole pairs.
 //!
 //! The pairs come from the event table: a push and the pop of the same value, and the rules of tasks
 //! and threads by the names of their events. One byte an event code, in a table that is filled when
@@ -14,7 +14,7 @@ use taskscope_event::models::MODELS;
 use taskscope_event::spec::{Effect, EventSpec};
 use taskscope_record::Nesting;
 
-/// Names in the event table: what opens, and what closes it on the same thread.
+/// Opening and closing events on one thread, by their names in the event table.
 const RULES: [(&str, &str); 6] = [
     ("TASK_EXECUTE", "TASK_END"),
     ("TASK_PAUSE", "TASK_RESUME"),
@@ -67,7 +67,7 @@ fn slot(code: Code) -> Option<&'static AtomicU8> {
     (model | category | value < 128).then(|| &TABLE[(model & 127) << 14 | category << 7 | value])
 }
 
-/// What `code` opens or closes.
+/// Effect of `code` on nesting.
 #[inline(always)]
 pub fn of(code: Code) -> Nesting {
     match slot(code).map_or(POINT, |slot| slot.load(Relaxed)) {

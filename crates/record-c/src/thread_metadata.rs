@@ -1,4 +1,4 @@
-//! What a thread's `stream.json` says, as the original library would write it.
+//! Content of a thread's `stream.json`, in the original library's form.
 //!
 //! Every change reaches the file when it is made, so that a killed program leaves all of its metadata. Until the
 //! stream ends, the text is laid out so that changes can be appended: the object that was changed last is the last
@@ -38,7 +38,7 @@ struct Inner {
     is_freed: bool,
     /// The object or array that was changed last, as the path to it.
     last_changed: Vec<String>,
-    /// The end of the text on disk; `None` where it is not known.
+    /// The end of the text on disk; `None` if unknown.
     end: Option<End>,
 }
 
@@ -57,7 +57,7 @@ struct Open {
     is_array: bool,
 }
 
-/// What a change of the metadata means for the file.
+/// Effect of a metadata change on the file.
 #[derive(Debug, PartialEq)]
 enum Change {
     Nothing,
@@ -66,7 +66,7 @@ enum Change {
 }
 
 impl ThreadMetadata {
-    /// Of a thread in application `app`.
+    /// Metadata of a thread in application `app`.
     pub fn new(app: i32) -> Self {
         let tree = json!({
             "version": 3,
@@ -84,7 +84,7 @@ impl ThreadMetadata {
         ThreadMetadata { inner: Mutex::new(Inner { tree, ..Inner::default() }) }
     }
 
-    /// Of the same thread in a forked child, whose loom has its CPUs from the parent.
+    /// Metadata of the same thread in a forked child; the loom's CPUs come from the parent.
     pub fn for_forked_child(&self) -> Self {
         let mut tree = self.lock().tree.clone();
         if let Some(Value::Object(ovni)) = tree.get_mut("ovni") {
@@ -110,7 +110,7 @@ impl ThreadMetadata {
         let _ = self.set(&format!("ovni.require.{model}"), version.into());
     }
 
-    /// The value at `key`, a path whose parts are separated by dots.
+    /// The value at `key`, a dot-separated path.
     pub fn get(&self, key: &str) -> Option<Value> {
         find(&self.lock().tree, key).cloned()
     }
@@ -118,7 +118,7 @@ impl ThreadMetadata {
     /// Sets the value at `key`, on disk too if the calling thread's stream has this metadata.
     ///
     /// # Errors
-    /// When something on the way is no object.
+    /// If a part of the path is not an object.
     pub fn set(&self, key: &str, value: Value) -> Result<(), NotAnObject> {
         let change = self.lock().set(key, value)?;
         self.store(change);
@@ -135,7 +135,7 @@ impl ThreadMetadata {
         self.store(Change::Rewrite);
     }
 
-    /// Brings a change to the file. Where that fails, or the thread has no stream yet, a later one writes it.
+    /// Writes a change to the file. On failure, or if the thread has no stream yet, a later one writes it.
     fn store(&self, change: Change) {
         let stored = match (enter(), change) {
             (_, Change::Nothing) => true,
@@ -194,8 +194,8 @@ impl Inner {
         Ok(Change::Rewrite)
     }
 
-    /// Notes that `member` is new in what `path` leads to, of which the first `depth` parts existed before;
-    /// `None`: it is a new value of an old member.
+    /// Records a change at `path`: `member` is new, and the first `depth` parts existed before; `None` for a
+    /// new value of an old member.
     fn changed(&mut self, path: &[&str], depth: Option<usize>, member: &str) -> Change {
         self.last_changed = path.iter().map(|part| (*part).to_owned()).collect();
         if path.first() == Some(&"taskscope") {
@@ -283,7 +283,7 @@ fn existing_depth(tree: &Map<String, Value>, path: &[&str]) -> usize {
     depth
 }
 
-/// Something on the way to a key is no object, or a part of the key is empty.
+/// A part of the path to a key is not an object, or a part of the key is empty.
 pub struct NotAnObject;
 
 fn find<'a>(tree: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
@@ -318,7 +318,7 @@ impl Describe for ThreadMetadata {
     fn stream_json(&self, about: &About<'_>, own: Json) -> String {
         let mut inner = self.lock();
         let mut tree = inner.tree.clone();
-        // A user's attribute of this name would hide what the recorder says.
+        // A user's attribute of this name would hide the recorder's data.
         tree.remove("taskscope");
         let mut put = |key: &str, value: Value| drop(set(&mut tree, key, value));
         put("ovni.tid", about.tid.into());
@@ -379,7 +379,7 @@ mod tests {
                     self.rewritten += 1;
                 }
             }
-            // After each change the text is complete, and is what it would be if it were written anew.
+            // After each change the text is complete, and equals a newly written one.
             let read: Value = serde_json::from_str(&self.text).unwrap();
             let ovni_of = |tree: &Value| {
                 let mut ovni = tree["ovni"].clone();

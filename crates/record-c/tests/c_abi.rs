@@ -398,7 +398,7 @@ fn metadata_is_on_disk_when_a_signal_ends_the_program() {
     std::fs::remove_dir_all(directory).unwrap();
 }
 
-/// What `sudden_end.c` tells is in the metadata, with so many CPUs and labels, and its events are there.
+/// The values of `sudden_end.c` are in the metadata, with so many CPUs and labels, and its events are there.
 fn assert_whole_metadata(trace: &Path, of: usize) {
     let trace = open(trace);
     assert_eq!(trace.streams().len(), 2);

@@ -1,4 +1,4 @@
-//! Directories that somebody else has prepared with links: the recorder writes nothing where they lead.
+//! Directories prepared with links by another user: the recorder writes nothing to the links' targets.
 
 mod support;
 
