@@ -1,5 +1,5 @@
-//! The functions of `taskscope.h` for runtimes that instrument themselves. What is emitted inline comes here
-//! when the inline code cannot store it.
+//! The functions of `taskscope.h` for runtimes that instrument themselves. Inline code calls them with events
+//! that it cannot store.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
@@ -28,7 +28,8 @@ pub unsafe extern "C" fn taskscope_key(name: *const c_char, description: *const 
     instrument::named::key(name, description, level).unwrap_or(0)
 }
 
-/// The number of the key `name`, with a unit, and whose bursts nest if `stacked` is not 0; 0 while it is off.
+/// Returns the number of the key `name`, with a unit; its bursts nest if `stacked` is not 0. 0 while it is
+/// off.
 ///
 /// # Safety
 /// The texts are NUL-terminated, or null.
@@ -122,7 +123,8 @@ pub unsafe extern "C" fn taskscope_task_kind(name: *const c_char, file: *const c
     instrument::named::task_kind(name, file, line).unwrap_or(0)
 }
 
-/// Has a call site asked again whenever names may have changed, and says when it asks; 0 where nobody listens.
+/// Begins a site's lookup, which is repeated after changes of names. Returns the state of names before the
+/// lookup; 0 without listeners.
 ///
 /// # Safety
 /// `site` is a static of `taskscope.h`'s struct, which is a [`Site`].
@@ -141,15 +143,15 @@ pub unsafe extern "C" fn taskscope_site_asks_(site: *const Site) -> u64 {
     1 << 32 | u64::from(asked)
 }
 
-/// Keeps what the site was told, 0 for off, and returns it.
+/// Stores the result of a site's lookup, 0 for off, and returns it.
 ///
 /// # Safety
-/// As of [`taskscope_site_asks_`], which said `asked`.
+/// As of [`taskscope_site_asks_`], which returned `asked`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn taskscope_site_keeps_(site: *const Site, asked: u64, number: u32) -> u32 {
     // SAFETY: by contract.
     let site: &'static Site = unsafe { &*site };
-    // The header's number is what a site stores: one more than that of a Rust site.
+    // The header's number is one more than that of a Rust site.
     site.keep(asked as u32, number.checked_sub(1));
     number
 }
@@ -157,8 +159,8 @@ pub unsafe extern "C" fn taskscope_site_keeps_(site: *const Site, asked: u64, nu
 /// A module that is unloaded would leave its sites in the list.
 fn keep_module_of(site: &'static Site) {
     let mut info = MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: the address lies in a loaded module; what `dladdr` fills in is read only if it did; the name lives
-    // as long as the module does, which is loaded while its code runs.
+    // SAFETY: the address is in a loaded module; the result of `dladdr` is read only on success; the name
+    // lives as long as the module, which is loaded while its code runs.
     unsafe {
         if libc::dladdr(core::ptr::from_ref(site).cast(), info.as_mut_ptr()) != 0 {
             let name = info.assume_init().dli_fname;
@@ -246,13 +248,13 @@ fn message(task: Option<u64>, code: Code, [domain, partner, key]: [u32; 3], id: 
     instrument::raise_data(code, &data);
 }
 
-/// The half of a message where it is sent.
+/// Records the sending half of a message.
 #[unsafe(no_mangle)]
 pub extern "C" fn taskscope_send(domain: u32, id: u64, key: u32, value: u64, partner: u32) {
     message(None, i::SEND, [domain, partner, key], id, value);
 }
 
-/// The half of a message where it is received.
+/// Records the receiving half of a message.
 #[unsafe(no_mangle)]
 pub extern "C" fn taskscope_receive(domain: u32, id: u64, key: u32, value: u64, partner: u32) {
     message(None, i::RECEIVE, [domain, partner, key], id, value);

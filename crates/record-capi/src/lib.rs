@@ -1,10 +1,10 @@
 //! `libtaskscope.so.1`, the part of `taskscope.h` that is not inline.
 //!
 //! **The caller** is a C or C++ program that includes `include/taskscope.h`. Its inline functions store
-//! events straight into the thread's recorder; what is here starts and ends recording, gives numbers to
-//! names, and takes the events that the inline code cannot store: the first of a thread, those that do
-//! not fit, those of a forked child, those of a signal handler that interrupted the recorder, and those
-//! that a filter has to look at.
+//! events straight into the thread's recorder. This library starts and ends recording, assigns numbers to
+//! names, and takes the events that the inline code cannot store: the first of a thread, those that do not
+//! fit, those of a forked child, those of a signal handler that interrupted the recorder, and those that a
+//! filter must check.
 //!
 //! The header is written from [`header::text`], with the offsets of `taskscope_record::layout` and the
 //! codes of the event table; a test holds the file in `include` in step.
@@ -23,8 +23,8 @@ use taskscope_event::framing::MAX_PAYLOAD_BYTES;
 use taskscope_event::models::nosv;
 use taskscope_record::{Recording, ThreadRecorder, clock, enter, enter_for, instrument};
 
-/// Starts recording into `directory`, or where `TASKSCOPE_TRACE_DIR` says if it is null. 0, or -1 when
-/// nothing is recorded and no sink is loaded (which is told, unless the variables are unset).
+/// Starts recording into `directory`; null means the directory of `TASKSCOPE_TRACE_DIR`. Returns 0, or -1 if
+/// neither a trace is recorded nor a sink loaded (which is reported, unless the variables are unset).
 ///
 /// # Safety
 /// `directory` points to a NUL-terminated string, or is null.
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn taskscope_value(title: *const c_char) -> u32 {
     registered(instrument::value_type(&unsafe { text(title) }))
 }
 
-/// Writes the metadata that says what a new number means.
+/// Writes the metadata for a new number.
 fn registered(number: u32) -> u32 {
     instrument::attach();
     if let Some(mut recorder) = enter() {
@@ -124,9 +124,9 @@ pub extern "C" fn taskscope_task_number() -> u32 {
     NEXT.fetch_add(1, Relaxed)
 }
 
-/// Stores an event that the inline code could not store, and returns the thread's recorder for the
-/// next. `head` is the event's first word; `kind` says what it is: 0 a point, 1 a begin whose end has as
-/// large a payload, 2 an end.
+/// Stores an event that the inline code could not store, and returns the thread's recorder for the next.
+/// `head` is the event's first word; `kind` is 0 for a point, 1 for a begin with an end of equal payload
+/// size, 2 for an end.
 ///
 /// # Safety
 /// `payload` points to `bytes` bytes, at most 16.
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn taskscope_emit_(
     let mut buffer = [0u8; MAX_PAYLOAD_BYTES];
     // SAFETY: by contract.
     unsafe { core::ptr::copy_nonoverlapping(payload.cast(), buffer.as_mut_ptr(), (bytes as usize).min(16)) };
-    // What was begun is ended, whatever the switch says now.
+    // A begun section is ended, whatever the switch's state.
     let entered = if kind == 2 { enter() } else { enter_for(code) };
     let entered = entered.or_else(|| {
         let attached = kind != 2 && instrument::attach();
@@ -172,14 +172,14 @@ fn store<const N: usize>(recorder: &mut Recording, code: Code, buffer: &[u8; 16]
     }
 }
 
-/// Copies what signal handlers left while the inline code was storing an event.
+/// Copies events that signal handlers stored while the inline code was storing one.
 #[unsafe(no_mangle)]
 pub extern "C" fn taskscope_settle_() {
     // Leaving the door does it.
     drop(enter());
 }
 
-/// Where `taskscope_name_data` ends up.
+/// Implementation of `taskscope_name_data`.
 ///
 /// # Safety
 /// `name` points to a NUL-terminated string, or is null. `data` is not read.
@@ -215,7 +215,7 @@ unsafe fn text(string: *const c_char) -> String {
     unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }
 
-/// Closes what still records when the program ends by `exit` or by leaving `main`.
+/// Closes all active recorders when the program ends by `exit` or by leaving `main`.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = {

@@ -56,7 +56,7 @@ enum What {
     TaskEnded,
 }
 
-/// Loads a sink. 0, or -1 where the struct makes no sense.
+/// Loads a sink. Returns 0, or -1 if the struct is invalid.
 ///
 /// # Safety
 /// `sink` is null, or points to a struct of the size that it says; its functions may be called on any
@@ -91,7 +91,7 @@ impl Sink for Adapter {
 
     fn event(&mut self, event: &LiveEvent<'_>) {
         let shown = c_shown(event);
-        // SAFETY: by the contract of `taskscope_add_sink`; what is pointed to lives during the call.
+        // SAFETY: by the contract of `taskscope_add_sink`; all pointers are valid during the call.
         unsafe { (self.event)(self.user, &shown) }
     }
 

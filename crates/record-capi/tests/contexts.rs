@@ -1,4 +1,4 @@
-//! Programs that instrument themselves in C and C++: what the trace holds, and what it shows.
+//! Programs that instrument themselves in C and C++: the trace's content, and its view.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,7 +39,7 @@ fn build(compiler: &str, flags: &[&str], source: &str, name: &str) -> Option<Pat
     Some(directory)
 }
 
-/// Runs what [`build`] has built; what it said on stdout.
+/// Runs the program of [`build`]; returns its stdout.
 fn run(directory: &Path, environment: &[(&str, &Path)]) -> String {
     let output = Command::new(directory.join("program"))
         .env("LD_LIBRARY_PATH", directory.join("lib"))
@@ -58,7 +58,7 @@ fn record(compiler: &str, source: &str, name: &str) -> Option<PathBuf> {
 
 #[derive(Default)]
 struct Heard {
-    /// Of each task: threads that took it up, and its own time, which must not go back.
+    /// For each task: threads that resumed it, and its own time, which must not decrease.
     tasks: std::collections::BTreeMap<u64, (Vec<u32>, u64)>,
     shown: Vec<String>,
     problems: Vec<&'static str>,
@@ -162,7 +162,7 @@ fn fibers_keep_what_they_have_open() {
     std::fs::remove_dir_all(directory).unwrap();
 }
 
-/// What the sink of the example hears of one round: all bursts of the task begin again with it.
+/// Output of the example's sink for one round: all bursts of the task begin again with it.
 const ROUND: &str = "\
 message 1 of WD_DOMAIN comes
 burst block-size = 1 begins

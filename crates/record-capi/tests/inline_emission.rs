@@ -1,4 +1,4 @@
-//! `taskscope.h` in C and C++ programs: what they emit inline is what the trace holds.
+//! `taskscope.h` in C and C++ programs: the trace holds their inline events.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! `TASKSCOPE_OFF`: what is left of an instrumented program is the program.
+//! `TASKSCOPE_OFF`: the instrumentation leaves no code in the program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +22,7 @@ fn directory(name: &str) -> PathBuf {
     directory
 }
 
-/// Compiles without a word, or says what the compiler said.
+/// Compiles without warnings, or panics with the compiler's output.
 fn compile(compiler: &str, language: &str, standard: &str, flags: &[&str], to: &Path) {
     let output = Command::new(compiler)
         .args(["-x", language, &format!("-std={standard}"), "-Wall", "-Wextra", "-pedantic", "-Werror"])

@@ -1,4 +1,4 @@
-//! Call sites of `taskscope.h`: what one costs that is off, and what becomes of those of a shared object that is closed.
+//! Call sites of `taskscope.h`: cost of a disabled one, and sites of a closed shared object.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
