@@ -22,7 +22,7 @@ impl Buffers {
         Buffers(Mutex::new(Vec::new()))
     }
 
-    /// An empty buffer; null where there is no memory.
+    /// An empty buffer; null without memory.
     pub fn give(&self) -> *mut u8 {
         let mut buffers = lock(&self.0);
         let resting = buffers.iter().filter(|(_, given)| !given).count();
@@ -61,7 +61,7 @@ impl Buffers {
 pub(crate) struct Record<'a>(pub &'a [u8]);
 
 impl Record<'_> {
-    /// 0 where the record ends before.
+    /// 0 if the record ends before it.
     pub fn u64(self, offset: usize) -> u64 {
         self.0
             .get(offset..offset + 8)
@@ -78,7 +78,7 @@ impl Record<'_> {
         self.0.get(offset).copied().unwrap_or(0)
     }
 
-    /// A vendor's text; empty where there is none.
+    /// A vendor's text; empty if there is none.
     ///
     /// # Safety
     /// The field at `offset` is null or points to a text that stays.
@@ -123,7 +123,7 @@ mod tests {
         buffers.take_back(first);
         let others: Vec<*mut u8> = (0..RESTING).map(|_| buffers.give()).collect();
         assert!(!others.contains(&first));
-        // It comes a second time: nobody else has it.
+        // A second return of the same buffer: it has no other user.
         assert!(buffers.has(first));
         buffers.take_back(first);
         others.iter().for_each(|other| buffers.take_back(*other));

@@ -1,5 +1,5 @@
-//! The ordering for other tools and for vendors, in C: `include/taskscope_device.h` says what each
-//! function does.
+//! The ordering core in C, for other tools and for vendors: `include/taskscope_device.h` documents each
+//! function.
 //!
 //! A session is guarded by one lock, so that its functions may be called from any thread; callbacks
 //! run within it. Recorders of our own use rings instead (`hub`).
@@ -38,7 +38,7 @@ pub struct Record {
 type Requested = extern "C" fn(*mut c_void, u64, *mut *mut u8, *mut usize);
 type Completed = extern "C" fn(*mut c_void, u64, *mut u8, usize, usize);
 
-/// `ts_device_config`. What a caller's older struct does not have is zero.
+/// `ts_device_config`. Fields that a caller's older struct lacks are zero.
 #[repr(C)]
 pub struct Config {
     size: u32,
@@ -149,7 +149,7 @@ impl Buffers {
 }
 
 impl Inner {
-    /// Lets the core do something, and hands on what it tells.
+    /// Calls the ordering core, and forwards its output.
     fn drive(&mut self, work: impl FnOnce(&mut Reorder, &mut dyn FnMut(Output))) {
         let (queues, threads, buffers) = (&self.queues, &self.threads, &mut self.buffers);
         let thread_of = |number: u32| threads.get(number as usize).copied().unwrap_or(0);

@@ -34,7 +34,7 @@ impl Reading {
     }
 }
 
-/// What is known of a device's clock.
+/// Kind of a device's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DeviceClock {
     /// Stamps are of this clock of the host.
@@ -74,7 +74,7 @@ impl DeviceClock {
 
 /// A device's clock as it is known while the program runs.
 pub struct LiveClock {
-    /// What it is.
+    /// The clock.
     pub clock: DeviceClock,
     /// For the map that is written at the end.
     pub fit: ClockFit,
@@ -83,13 +83,13 @@ pub struct LiveClock {
     sampled: u64,
 }
 
-/// What the offset may be wrong by.
+/// Margin of the offset's error, nanoseconds.
 const MARGIN_NS: u64 = 2_000;
 /// How often a clock of the host is compared with another.
 const SAMPLE_EVERY_NS: u64 = 10_000_000;
 
 impl LiveClock {
-    /// Nothing but its kind is known.
+    /// Starts with the kind of the clock only.
     pub fn new(clock: DeviceClock) -> Self {
         let nanos_per_tick = match clock {
             DeviceClock::Host(..) => 1.0,
@@ -98,7 +98,7 @@ impl LiveClock {
         LiveClock { clock, fit: ClockFit::new(nanos_per_tick), offset: None, sampled: 0 }
     }
 
-    /// Compares it with the trace's clock, where it is one of the host's.
+    /// Compares it with the trace's clock, if it is one of the host's.
     pub fn sample(&mut self, now: u64) {
         let DeviceClock::Host(clock, _) = self.clock else { return };
         if self.offset.is_some() && now < self.sampled + SAMPLE_EVERY_NS {
@@ -137,8 +137,8 @@ impl LiveClock {
         }
     }
 
-    /// Makes whole counts of the stamps of a counter with few bits: an operation starts after its
-    /// submission, where that is known, and less than a period before its record came where not.
+    /// Extends the stamps of a counter with few bits: an operation starts after its submission, if that is
+    /// known; otherwise less than a period before its record arrived.
     pub fn unwrap(&self, completion: &mut Completion, append: Option<u64>, observed: u64) {
         let DeviceClock::Own { bits, .. } = self.clock else { return };
         if bits >= 64 || self.offset.is_none() {
@@ -182,7 +182,7 @@ mod tests {
             let found = DeviceClock::found(start, end, &before, &Reading::take());
             let shares_time = |other| read(other).abs_diff(read(clock)) < 10_000_000;
             let DeviceClock::Host(_, found) = found else { panic!("{name} was not found") };
-            // Where the machine was never asleep, two clocks show the same time.
+            // On a machine that has never slept, two clocks show the same time.
             assert!(found == name || CANDIDATES.iter().any(|(other, n)| *n == found && shares_time(*other)));
         }
         let (before, after) = (Reading::take(), Reading::take());

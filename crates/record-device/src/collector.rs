@@ -29,20 +29,20 @@ pub(crate) struct Collector {
     polled: u64,
     /// Operations that were announced and have not ended.
     open: u64,
-    /// Words about what will not come any more. Records that were handed over before may lie in the
-    /// rings of other threads, so these words count after the next look at all rings.
+    /// Messages about operations that will have no record. Records handed over before may still be in the
+    /// rings of other threads, so these messages apply after the next pass over all rings.
     settled: Vec<Message>,
     locations: Locations,
 }
 
-/// What an index of the ordering core stands for.
+/// Owner of an index of the ordering core.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
     /// A queue of the device of this number.
     Queue { device: u32, floor: Floor, poll: Option<Poll> },
     /// Calls of a thread, as they end.
     Calls { tid: u32 },
-    /// Calls and overhead of a thread that a vendor's interface tells late.
+    /// Calls and overhead of a thread that a vendor's interface reports late.
     HostRecords,
 }
 
@@ -80,7 +80,7 @@ impl Collector {
         self.locations.finish(&self.reorder, &self.places, &self.devices);
     }
 
-    /// Takes what is there; returns how much.
+    /// Takes the pending messages; returns their number.
     fn pass(&mut self) -> usize {
         // Operations that are not known after this pass start after this time.
         let before = clocks::now();
@@ -141,7 +141,7 @@ impl Collector {
         }
     }
 
-    /// The ordering core, and where it writes.
+    /// The ordering core, and its output.
     fn parts(&mut self) -> (&mut Reorder, impl FnMut(Output)) {
         let (locations, places, devices) = (&mut self.locations, &self.places, &mut self.devices);
         (&mut self.reorder, move |output| write(locations, places, devices, output))
@@ -230,7 +230,7 @@ impl Collector {
         }
     }
 
-    /// What will not come any more.
+    /// Settles operations that will have no record.
     fn settle(&mut self, message: Message) {
         let (Message::Lost(queue, _) | Message::NoneBefore(queue, _)) = message else { return };
         let Some(index) = self.index_of(queue) else { return };
@@ -259,7 +259,7 @@ impl Collector {
         self.put_call(location, &call);
     }
 
-    /// Overhead and calls that the vendor tells: nothing is known of what is still to come.
+    /// Takes overhead and calls that the vendor reports; later records may precede them.
     fn take_host_record(&mut self, call: Call) {
         let location = match self.host_records.get(&call.tid) {
             Some(location) => *location,
@@ -285,7 +285,7 @@ impl Collector {
     }
 }
 
-/// Writes what is told; the submissions of what was released bound the clock from below.
+/// Writes an output; the submissions of released operations bound the clock from below.
 fn write(locations: &mut Locations, places: &[Place], devices: &mut [LiveClock], output: Output) {
     if let Output::Released(record) = &output
         && let Place::Queue { device, .. } = places[record.queue.0 as usize]

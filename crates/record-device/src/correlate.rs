@@ -1,11 +1,10 @@
 //! From a vendor's ids to operations of queues, for interfaces that hand over records by id.
 //!
-//! An operation is named when it is submitted, so that ids that wrap or are used again do no harm. A
-//! record whose id was announced completes that operation; one that came already is a duplicate; one
-//! with other times than the one that came (a copy in several parts, a node of a graph, a list that
-//! ran again without notice), or with an id that nobody announced, is an operation of a queue beside:
-//! *further records*, which are ordered by their starts and released when a wait of the program tells
-//! what cannot come any more, at the latest at the end.
+//! An operation is named when it is submitted, so ids may wrap or be reused. A record with an announced id
+//! completes that operation; a second one is a duplicate. A record with other times than the first (a copy in
+//! several parts, a node of a graph, a list that was repeated without notice), or with an unannounced id, is
+//! an operation of a separate queue: *further records*, which are ordered by their starts. They are released
+//! when a wait of the program excludes earlier records, at the latest at the end.
 
 use crate::hub::{Device, Floor, Hub, Queue, What, lock, tid};
 use rustc_hash::FxHashMap;
@@ -21,7 +20,7 @@ pub(crate) struct QueueKey {
     pub queue: u64,
 }
 
-/// What a record says of its operation, in the device's time; 0 where it says nothing.
+/// Stamps of an operation's record, in the device's time; 0 if missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stamps {
     pub append: u64,
@@ -30,12 +29,12 @@ pub(crate) struct Stamps {
     pub end: u64,
 }
 
-/// What is known of an operation of a vendor.
+/// A vendor's data on an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
     pub what: What,
     pub bytes: u64,
-    /// Of the thread that submitted it, 0 where not known.
+    /// Id of the submitting thread; 0 if unknown.
     pub tid: u32,
 }
 
@@ -54,12 +53,13 @@ struct State {
     devices: FxHashMap<u64, u32>,
     /// An inner call's id, and the id of the call that it is part of; the older half is forgotten.
     aliases: [FxHashMap<VendorKey, VendorKey>; 2],
-    /// By queue: operations whose records are still to come, and those that were given up.
+    /// By queue: operations with outstanding records, and the sequence below which they were given up.
     open: FxHashMap<QueueIndex, u64>,
     lost_before: FxHashMap<QueueIndex, u64>,
-    /// By queue: the threads that are in calls that submit to it, and what they submit.
+    /// By queue: the threads inside submitting calls, and the operations that they submit.
     submitting: FxHashMap<QueueIndex, Vec<(u32, u64)>>,
-    /// What has ended lately, with its start and end, to tell duplicates from parts and from the next use of an id.
+    /// Recently ended operations, with start and end: separates duplicates from parts and from the next use
+    /// of an id.
     ended: [FxHashMap<VendorKey, (u64, u64, Operation)>; 2],
     /// Further records lately, by id and stamps.
     further: [FxHashMap<(VendorKey, u64, u64), Operation>; 2],
@@ -107,7 +107,7 @@ impl State {
     /// The operation of a record that came already.
     fn again(&self, id: VendorKey, start: u64, end: u64) -> Option<Operation> {
         let last = remembered(&self.ended, &id);
-        // Without times, executions cannot be told apart: such a record says nothing new of what has ended.
+        // Without times, executions are indistinguishable: such a record adds nothing to an ended one.
         let says_nothing = |(_, last_end, _)| last_end == 0 || end == 0;
         last.filter(|last| is_copy(*last, start, end) || says_nothing(*last))
             .map(|(_, _, operation)| operation)
@@ -195,8 +195,8 @@ impl Correlator {
         self.with(|state| self.announce_under_lock(state, hub, queue, (id, about, append), in_order))
     }
 
-    /// As [`Correlator::announce`], in a call that [`Correlator::submitted`] ends: while it runs, other threads may
-    /// submit to the queue, and whose operation the driver takes first is not known.
+    /// As [`Correlator::announce`], in a call that [`Correlator::submitted`] ends: while it runs, other
+    /// threads may submit to the queue, and the driver's order of them is unknown.
     pub fn announce_call(
         &self,
         hub: &'static Hub,
@@ -307,7 +307,7 @@ impl Correlator {
         })
     }
 
-    /// What was announced on each queue, by queue.
+    /// Announced operations of each queue.
     pub fn announced(&self) -> Vec<Announced> {
         self.with(|state| {
             let of_calls = state.queues.iter().filter(|((_, further), _)| !further);
@@ -322,8 +322,8 @@ impl Correlator {
         })
     }
 
-    /// Of the queues that `ended` names, all records of operations that started before `time`, by the
-    /// clock of the stamps, have been handed over: further records before it are released.
+    /// Declares that all records of operations that started before `time`, by the clock of the stamps, have
+    /// been handed over for the queues that `ended` selects: further records before it are released.
     pub fn none_before(&self, hub: &Hub, ended: impl Fn(&QueueKey) -> bool, time: u64) {
         self.with(|state| {
             let further = state.queues.iter().filter(|((key, further), _)| *further && ended(key));
@@ -342,13 +342,13 @@ impl Correlator {
     }
 }
 
-/// What was announced on a queue.
+/// Announced operations of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Announced {
     pub queue: QueueIndex,
     pub context: u64,
     pub count: u64,
-    /// Of these, how many are still to come.
+    /// Number of outstanding ones.
     pub open: u64,
 }
 
@@ -371,7 +371,8 @@ mod tests {
         assert_eq!(state.first(id(7), 100, 110), None);
         assert_eq!(state.again(id(7), 100, 110), Some(operation(0)));
         assert_eq!(state.first(id(7), 200, 210), Some(operation(1)));
-        // A record without times that nothing waits for is no execution of its own; one with others is.
+        // A record without times that completes nothing is not an execution of its own; one with other times
+        // is.
         assert_eq!(state.first(id(7), 0, 0), None);
         assert_eq!(state.again(id(7), 0, 0), Some(operation(1)));
         assert_eq!(state.again(id(7), 300, 310), None);

@@ -1,4 +1,4 @@
-//! Where all sources hand in what they know: one per process, made on first use.
+//! The hub, which all sources pass their data to: one per process, created on first use.
 
 use crate::clocks;
 use crate::collector::{self, Collector};
@@ -16,11 +16,11 @@ use taskscope_reorder::{Completion, Detail, Notice, Producer, QueueIndex, Rings}
 /// Messages that a thread's ring takes; more go a slower way.
 const RING_MESSAGES: usize = 8192;
 
-/// The place where sources meet the collector.
+/// Connects the sources with the collector.
 pub struct Hub {
     pid: i32,
     trace: PathBuf,
-    /// Made when something is to be written; `None` where that failed.
+    /// Created with the first location; `None` on failure.
     directory: OnceLock<Option<PathBuf>>,
     rings: Arc<Rings<Message>>,
     pub(crate) devices: Mutex<Vec<Device>>,
@@ -95,7 +95,7 @@ impl Hub {
             return;
         }
         if self.directory.get_or_init(|| make_directory(&self.trace, self.pid)).is_none() {
-            // There is no place for records: nothing more is taken.
+            // The directory cannot be created: further records are not taken.
             self.stop.store(true, Release);
             return;
         }
@@ -116,7 +116,7 @@ impl Hub {
         &self.rings
     }
 
-    /// Where locations are written; the trace's own directory before there is any.
+    /// Directory of the locations; the trace's own before there is one.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.get().and_then(Option::as_deref).unwrap_or(&self.trace)
     }
@@ -205,7 +205,7 @@ impl Hub {
         self.put(Message::Cancel(queue, seq));
     }
 
-    /// A record came. Stamps are in ticks of the device; 0 where not known.
+    /// Completes an operation by its record. Stamps are in ticks of the device; 0 if unknown.
     pub fn complete(&self, queue: QueueIndex, seq: u64, submit: u64, start: u64, end: u64) {
         let observed = clocks::now();
         self.put(Message::Complete(Completion { queue, seq, submit, start, end }, observed));
@@ -216,7 +216,8 @@ impl Hub {
         self.put(Message::CompleteAgain(Completion { queue, seq, submit, start, end }, clocks::now()));
     }
 
-    /// What the operation is, as its record tells better than its submission; before it is completed.
+    /// Replaces the kind of an operation, before its completion, if its record is more exact than its
+    /// submission.
     pub fn amend(&self, queue: QueueIndex, seq: u64, what: What, bytes: u64) {
         self.put(Message::Amend(queue, seq, what, bytes));
     }
@@ -268,8 +269,8 @@ impl Hub {
         self.put(Message::Lost(queue, before));
     }
 
-    /// Operations of a queue of [`Floor::Unknown`] whose records were not handed over before this call
-    /// start at `time` or later, by the clock of the stamps.
+    /// Declares that operations of a queue of [`Floor::Unknown`] with records not handed over before this
+    /// call start at `time` or later, by the clock of the stamps.
     pub fn none_before(&self, queue: QueueIndex, time: u64) {
         self.put(Message::NoneBefore(queue, time));
     }
@@ -287,7 +288,8 @@ impl Hub {
         }
     }
 
-    /// Ends recording: waits a moment for what is open, then for the collector to write everything.
+    /// Ends recording: waits a limited time for outstanding records, then for the collector to write
+    /// everything.
     pub fn finish(&'static self) {
         let sources = lock(&self.sources).clone();
         sources.iter().for_each(|source| (source.flush)());
@@ -310,7 +312,7 @@ impl Hub {
     /// Waits until nothing is under way, so long at most, and so long after the last record.
     pub(crate) fn wait_for_records(&self, most_ms: u32, most_quiet_ms: u32) {
         let pause = || std::thread::sleep(std::time::Duration::from_millis(1));
-        // Two looks of the collector later, it knows of everything that was told before.
+        // After two more passes the collector has all earlier messages.
         let known_by = self.passes.load(Acquire) + 2;
         for _ in 0..most_ms {
             if self.passes.load(Acquire) >= known_by || lock(&self.collector).is_none() {
@@ -356,7 +358,7 @@ fn make_directory(trace: &Path, pid: i32) -> Option<PathBuf> {
 
 fn host_name() -> String {
     let mut buffer = [0u8; 256];
-    // SAFETY: the buffer is as long as told, and stays NUL-terminated.
+    // SAFETY: the buffer has the given length, and stays NUL-terminated.
     unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
     let length = buffer.iter().position(|byte| *byte == 0).unwrap_or(0);
     let name = String::from_utf8_lossy(&buffer[..length]);

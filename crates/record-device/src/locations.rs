@@ -1,4 +1,4 @@
-//! What the collector writes: a location for each queue, and one for each thread's calls.
+//! Output of the collector: a location for each queue, and one for each thread's calls.
 
 use crate::clocks::LiveClock;
 use crate::collector::Place;
@@ -12,13 +12,13 @@ use taskscope_reorder::{Account, Output, QueueIndex, QueueOrder, Released, Reord
 struct Open {
     stream: LocationStream,
     clock: u64,
-    /// Names that were told in it.
+    /// Names already written in it.
     named: Vec<bool>,
     /// Members of `taskscope.json` that do not change.
     about: Vec<(&'static str, Json)>,
 }
 
-/// All locations, by index of the ordering core; `None` where the files could not be made.
+/// All locations, by index of the ordering core; `None` if the files could not be created.
 pub(crate) struct Locations {
     hub: &'static Hub,
     open: Vec<Option<Open>>,
@@ -42,7 +42,7 @@ impl Locations {
             ("order_from", Json::string("told")),
         ];
         self.begin(index, &format!("queue.{number}"), about);
-        // Whoever reads a stream that was never finished needs a map too.
+        // A reader of an unfinished stream needs a map too.
         if let Some(open) = self.get(index) {
             let mut members = open.about.clone();
             members.push(("clock", clock_json(clock)));
@@ -50,7 +50,7 @@ impl Locations {
         }
     }
 
-    /// `calls` as they end, or `records` of the host that a vendor tells.
+    /// Begins a location of `calls`, written as they end, or of a vendor's `records` of the host.
     pub fn begin_calls(&mut self, index: QueueIndex, tid: u32, what: &str) {
         let about = vec![("kind", Json::string("device-calls")), ("tid", Json::integer(tid))];
         self.begin(index, &format!("{what}.{tid}"), about);
@@ -161,7 +161,7 @@ impl Locations {
                 members.push(("clock", clock_json(&devices[device as usize])));
                 let account = reorder.account(QueueIndex(index as u32));
                 members.push(("account", account_json(account)));
-                // The vendor tells it of the process: the first queue has it.
+                // The vendor counts it per process: the first queue has it.
                 if let Some(records) = dropped.take() {
                     members.push(("vendor_dropped", Json::integer(records)));
                 }
@@ -190,7 +190,7 @@ impl Open {
         }
     }
 
-    /// A name's number, told before its first use in this location.
+    /// A name's number, written before its first use in this location.
     fn name(&mut self, hub: &Hub, name: u32) -> u32 {
         let place = name as usize;
         if self.named.len() <= place {

@@ -1,9 +1,9 @@
-//! What sources hand in: the words between them and the collector.
+//! Messages from the sources to the collector.
 
 use crate::clocks::DeviceClock;
 use taskscope_reorder::{Completion, Notice, QueueIndex, QueueOrder};
 
-/// What a source says to the collector.
+/// A message from a source to the collector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Message {
     /// An operation, and the first one of its queue that another thread was submitting.
@@ -15,11 +15,11 @@ pub(crate) enum Message {
     Call(Call),
     /// A device's ticks between two times of the host.
     Anchor(u32, u64, u64, u64),
-    /// No record will come of operations of the queue below this sequence, but those told already.
+    /// Operations of the queue below this sequence will have no record, except for records already sent.
     Lost(QueueIndex, u64),
-    /// Operations of the queue that were not told yet start at this time or later.
+    /// Unannounced operations of the queue start at this time or later.
     NoneBefore(QueueIndex, u64),
-    /// What an operation is, as its record tells better than its submission: kind, name, bytes.
+    /// Kind, name and bytes of an operation, if its record is more exact than its submission.
     Amend(QueueIndex, u64, What, u64),
     /// A number that the vendor's record has for an operation: its name, its value.
     Number(QueueIndex, u64, u32, u64),
@@ -66,7 +66,7 @@ impl What {
 pub struct Device {
     /// As it is shown.
     pub name: String,
-    /// What its stamps are.
+    /// Clock of its stamps.
     pub clock: DeviceClock,
 }
 
@@ -77,17 +77,17 @@ pub struct Queue {
     pub name: String,
     /// Number of its device.
     pub device: u32,
-    /// What it promises.
+    /// Its guaranteed order.
     pub order: QueueOrder,
     /// Which interface it belongs to.
     pub interface: &'static str,
-    /// What is known of operations that are still to be announced.
+    /// Lower bound for operations that are not announced yet.
     pub floor: Floor,
-    /// Where the driver can be asked.
+    /// Query for the driver, if it supports one.
     pub poll: Option<Poll>,
 }
 
-/// What the collector may ask of a queue's driver.
+/// Queries of the collector to a queue's driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Poll {
     /// Whether an operation has surely not started.
@@ -96,16 +96,16 @@ pub struct Poll {
     pub look: fn(),
 }
 
-/// What is known of operations of a queue that are still to be announced.
+/// Lower bound for a queue's operations that are not announced yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Floor {
-    /// Each is announced before it is submitted: what is not known now starts later.
+    /// Each is announced before it is submitted: unknown ones start later than now.
     Now,
     /// They become known with their records: nothing, until the end.
     Unknown,
 }
 
-/// An interface that holds records back: what to do at the end of the program.
+/// An interface that holds back records: actions at the end of the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// Hands over all complete records.

@@ -4,7 +4,7 @@
 use crate::dynamic::Library;
 use crate::hub::hub;
 
-/// Set by `record` where a program of the command uses Level Zero.
+/// Set by `record` if a program of the command uses Level Zero.
 const LEVEL_ZERO: &str = "TASKSCOPE_LEVEL_ZERO";
 
 /// Libraries of which a program that uses Level Zero is linked with one. Others, such as a shell that

@@ -1,9 +1,9 @@
-//! OpenMP offload, as the OMPT tool's callbacks tell it (`libtaskscope_ompt.so` loads this library when
-//! the first target construct comes).
+//! OpenMP offload, from the OMPT tool's callbacks (`libtaskscope_ompt.so` loads this library at the first
+//! target construct).
 //!
-//! LLVM's runtime has no records of devices: it tells when the host begins and ends an operation. A
-//! thread's operations on a device are a queue; their times are the host's. Where the runtime returns
-//! from a launch before the kernel has run, the end is that of the launch.
+//! LLVM's runtime has no device records: it reports begin and end of an operation on the host. A thread's
+//! operations on a device are a queue; their times are the host's. If the runtime returns from a launch
+//! before the kernel has run, the end is that of the launch.
 
 use crate::clocks::{self, DeviceClock};
 use crate::hub::{Call, Device, Floor, Queue, What, hub, lock, tid};
@@ -22,7 +22,7 @@ struct Known {
 
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 
-/// What a thread is in.
+/// Open operation and calls of a thread.
 struct Open {
     operation: Option<(QueueIndex, u64)>,
     /// When the call began, and when the operation did, which is after its submission.
@@ -35,7 +35,7 @@ thread_local! {
     static OPEN: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What `taskscope_target_begin` is told.
+/// Kinds that `taskscope_target_begin` receives.
 mod told {
     pub const KERNEL: u32 = 0;
     pub const TO_DEVICE: u32 = 1;

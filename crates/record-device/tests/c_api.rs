@@ -13,7 +13,7 @@ fn library() -> PathBuf {
         .expect("the library was built")
 }
 
-/// A tool of one's own, as strict C99 and as C++11: every option for what does not fit, in structs old and new.
+/// A custom tool, as strict C99 and as C++11: every overflow policy, with old and new structs.
 #[test]
 fn a_tool_chooses_what_happens_when_memory_is_full() {
     let (library, directory) = (library(), tempfile::tempdir().unwrap());
@@ -49,7 +49,7 @@ fn a_tool_chooses_what_happens_when_memory_is_full() {
     }
 }
 
-/// What is installed is what a tool needs.
+/// Installed files suffice for a tool.
 #[test]
 fn pkg_config_knows_header_and_library() {
     let installs = include_str!("../../../scripts/install");

@@ -1,5 +1,5 @@
-//! The CUDA source against a CUPTI of our own that delivers as badly as real ones were seen to.
-//! Passes with a word where there is no compiler.
+//! The CUDA source against a CUPTI of our own that delivers as irregularly as real ones do. Passes with a
+//! message without a compiler.
 
 mod support;
 
@@ -51,7 +51,7 @@ fn streams_of_two_threads_come_whole_and_in_order_from_foreign_buffers() {
         assert_eq!((queue.count("overlaps"), queue.count("lanes")), (0, 1));
         assert_eq!(queue.device, "Imaginary GPU [0]");
         assert!(queue.clock.source.contains("CLOCK_REALTIME"), "{}", queue.clock.source);
-        // What the recorder's clock may be off.
+        // Error of the recorder's clock.
         assert!(queue.clock.worst_violation_ns <= 200, "{:?}", queue.clock);
         // Each operation has its submitting call, of the thread that owns the stream.
         for operation in &queue.operations {
@@ -89,7 +89,7 @@ fn every_fault_is_told_and_holds_nothing_back() {
     let count = |name| faulty.count(name);
     assert_eq!((count("cancelled"), count("lost"), count("untimed")), (1, 2, 1));
     assert_eq!(count("duplicates"), 3);
-    // Told of the process, once.
+    // Counted for the process, once.
     assert!(devices.queues.len() > 1 && devices.dropped.values().eq([&1]), "{:?}", devices.dropped);
     assert!(
         devices.queues.iter().all(|queue| queue.account.iter().all(|(name, _)| name != "vendor_dropped"))
@@ -106,7 +106,7 @@ fn every_fault_is_told_and_holds_nothing_back() {
         "{:?}",
         faulty.numbers
     );
-    // What was not announced, and the second part of a copy.
+    // Unannounced operations, and the second part of a copy.
     let further = queue(&devices, "cuda.1.19, further records");
     assert_eq!(names(further), ["memcpy HtoD", "unseen", "memcpy HtoD", "unseen twice"]);
     assert_eq!(further.count("duplicates"), 2);
@@ -142,7 +142,7 @@ fn streams_that_join_a_capture_by_events_submit_nothing_and_waits_are_told_once(
         .collect();
     let count = |name: &str| calls.iter().filter(|(known, _)| *known == name).count();
     assert_eq!((count("cudaStreamWaitEvent"), count("cudaStreamSynchronize")), (3, 1));
-    // The wait of which no callback told is known by its record; the others are not told twice.
+    // The wait without a callback is known by its record; the others are not recorded twice.
     assert!(calls.contains(&("wait for a stream", Purpose::Waits)));
     assert_eq!((count("wait for a stream"), count("a stream waits for an event")), (1, 0));
 }
@@ -161,7 +161,7 @@ fn submissions_at_once_are_put_in_the_drivers_order() {
     assert_eq!(violations(&devices), []);
 }
 
-/// NVIDIA's own library refuses where there is no driver: the program must not notice.
+/// NVIDIA's own library refuses without a driver: the program must not notice.
 #[test]
 fn a_library_that_is_no_cupti_leaves_the_program_alone() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,4 @@
-//! The Level Zero source against a loader and driver of our own. Passes with a word where there is no
-//! compiler.
+//! The Level Zero source against a loader and driver of our own. Passes with a message without a compiler.
 
 mod support;
 
@@ -45,7 +44,7 @@ fn immediate_lists_and_recorded_ones_are_queues() {
     assert_eq!((first.in_order, second.in_order), (true, false));
     let delivered = [first, second, recorded].map(|queue| queue.count("delivered"));
     assert_eq!((delivered, first.count("cancelled"), first.count("lanes")), ([200, 100, 6], 1, 1));
-    // (list, index, execution): what ran three times is three operations each.
+    // (list, index, execution): a list that ran three times has three operations each.
     let names: Vec<&str> = recorded.operations.iter().map(|o| recorded.name_of(o.name)).collect();
     assert_eq!(names, ["memory fill", "recorded"].repeat(3));
     // The times of an event that the device took back and signalled again are those of its last use.

@@ -1,5 +1,5 @@
-//! An unmodified OpenCL program on the OpenCL device of this machine, recorded through the layer.
-//! Passes with a word where there is no compiler or no OpenCL.
+//! An unmodified OpenCL program on the OpenCL device of this machine, recorded through the layer. Passes with
+//! a message without a compiler or OpenCL.
 
 mod support;
 
@@ -163,8 +163,8 @@ fn contexts_user_events_and_released_queues_are_kept_apart() {
     }
 }
 
-/// Nothing of an out-of-order queue could be released before its oldest operation had ended, which was
-/// submitted first; but that one is asked about, so those that ran before it go on.
+/// In an out-of-order queue nothing could be released before its oldest operation, submitted first, had
+/// ended. The driver is queried for that one, so operations that ran before it are released.
 #[test]
 fn asking_the_driver_lets_records_go_that_wait_for_submissions() {
     let directory = tempfile::tempdir().unwrap();
@@ -199,7 +199,7 @@ fn asking_the_driver_lets_records_go_that_wait_for_submissions() {
     }
 }
 
-/// PoCL calls nobody back for them.
+/// PoCL calls no callback for them.
 #[test]
 fn operations_that_wait_for_a_failed_event_are_cancelled() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The PTI source against a PTI of our own that replays what PTI was seen to do. Passes with a word
-//! where there is no compiler.
+//! The PTI source against a PTI of our own that replays PTI's observed behaviour. Passes with a message
+//! without a compiler.
 
 mod support;
 

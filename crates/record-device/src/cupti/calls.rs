@@ -1,5 +1,5 @@
-//! Calls that submit work or wait for it, as CUPTI's callbacks tell them: before such a call its
-//! operation is announced, so that the order of a stream is known before any record comes.
+//! Calls that submit work or wait for it, by CUPTI's callbacks: the operation is announced before such a
+//! call, so the order of a stream is known before any record arrives.
 //!
 //! A call of the runtime contains one of the driver, and either id may be the record's: the outer call
 //! announces, the inner one is another name of the same operation.
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use taskscope_event::models::device::kind;
 use taskscope_reorder::{Operation, VendorKey};
 
-/// Where a call's stream stands in its arguments.
+/// Position of a call's stream in its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stream {
     At(usize),
@@ -28,7 +28,7 @@ enum Stream {
     Default,
 }
 
-/// What a call does.
+/// Effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Submit(u32, Stream),
@@ -188,7 +188,7 @@ fn plain_name(name: &str) -> (&str, bool) {
     (plain, per_thread)
 }
 
-/// What each call id does, once looked up: index into [`CALLS`] plus one, the per-thread bit above it.
+/// Effect of each call id, once looked up: index into [`CALLS`] plus one, the per-thread bit above it.
 static KNOWN: [AtomicU64; 2 * CALL_IDS] = [const { AtomicU64::new(0) }; 2 * CALL_IDS];
 const CALL_IDS: usize = 2048;
 const LOOKED_UP: u64 = 1 << 62;
@@ -222,7 +222,7 @@ struct Open {
     start: u64,
     what: Does,
     operation: Option<(VendorKey, Operation)>,
-    /// Of a call that waits for the device: what it waits for.
+    /// For a call that waits for the device: the operations that it waits for.
     announced: Vec<Announced>,
 }
 
@@ -232,8 +232,7 @@ thread_local! {
 
 static CAPTURES: Captures = Captures::new();
 
-/// Calls that wait, by correlation id, so that their records are not told again; the older half is
-/// forgotten.
+/// Waiting calls, by correlation id, so that their records are not written again; the older half is dropped.
 static WAITS: Mutex<Option<[FxHashSet<u32>; 2]>> = Mutex::new(None);
 const REMEMBERED: usize = 1 << 14;
 
@@ -246,7 +245,7 @@ fn remember_wait(correlation: u32) {
     newer.insert(correlation);
 }
 
-/// Whether a callback told of the call that waits with this id.
+/// Whether a callback has recorded the waiting call with this id.
 pub(super) fn told_of_wait(correlation: u32) -> bool {
     lock(&WAITS).as_ref().is_some_and(|halves| halves.iter().any(|half| half.contains(&correlation)))
 }
@@ -322,7 +321,7 @@ fn stream_at(data: &CallData, stream: Stream) -> Option<usize> {
     if data.arguments.is_null() {
         return None;
     }
-    // SAFETY: CUPTI gives the call's arguments as a structure, whose form is that of the call.
+    // SAFETY: CUPTI passes the call's arguments as a structure of that call's form.
     unsafe {
         match stream {
             Stream::At(offset) => Some(data.arguments.add(offset).cast::<usize>().read_unaligned()),
@@ -344,7 +343,7 @@ fn whose(stream: usize, per_thread: bool) -> captures::Stream {
     }
 }
 
-/// What a call that has succeeded does to captures.
+/// Applies a successful call to captures.
 fn follow_captures(data: &CallData, what: Does, per_thread: bool) {
     let [first, second] = [0, 8].map(|offset| stream_at(data, Stream::At(offset)));
     let (Some(first), Some(second)) = (first, second) else { return };
@@ -384,7 +383,7 @@ fn announce(
 }
 
 fn leave(hub: &'static Hub, cupti: &Cupti, data: &CallData, per_thread: bool, open: &mut Vec<Open>) {
-    // A call whose beginning was not seen has no end either.
+    // A call without a seen begin has no end either.
     let Some(place) = open.iter().rposition(|call| call.correlation == data.correlation) else { return };
     open.truncate(place + 1);
     let Some(mut call) = open.pop() else { return };

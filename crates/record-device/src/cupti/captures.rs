@@ -7,7 +7,7 @@ use crate::hub::lock;
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 
-/// A stream's handle, and the thread whose default stream it is, 0 for others.
+/// A stream's handle, and the thread that it is the default stream of, 0 for others.
 pub(super) type Stream = (usize, u32);
 
 /// The captures of a process.
@@ -45,7 +45,7 @@ impl Captures {
         });
     }
 
-    /// The event stands for what was submitted to the stream so far.
+    /// Makes the event stand for the submissions to the stream so far.
     pub fn recorded(&self, event: usize, stream: Stream) {
         self.with(|state| {
             match state.streams.get(&stream) {

@@ -34,7 +34,7 @@ pub(super) mod domain {
 /// Handles of streams that stand for the default streams.
 pub(super) const STREAM_PER_THREAD: usize = 2;
 
-/// What a callback about a call is given.
+/// Arguments of a callback about a call.
 #[repr(C)]
 pub(super) struct CallData {
     /// 0 before the call, 1 after it.
@@ -55,7 +55,7 @@ pub(super) type Requested = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut 
 pub(super) type Completed = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 
 functions! {
-    /// What is used of CUPTI.
+    /// The used part of CUPTI.
     Cupti {
         needed {
             register: fn(Requested, Completed) -> i32 = c"cuptiActivityRegisterCallbacks";
@@ -123,7 +123,7 @@ fn driver_major() -> Option<u32> {
     (status == 0 && version > 0).then_some(version as u32 / 1000)
 }
 
-/// Where the fields of an operation's record are.
+/// Offsets of the fields of an operation's record.
 pub(super) struct Layout {
     pub start: usize,
     pub end: usize,
@@ -131,7 +131,7 @@ pub(super) struct Layout {
     pub context: usize,
     pub stream: usize,
     pub correlation: usize,
-    /// When the driver passed it on; 0 where the record has none.
+    /// Time at which the driver passed it on; 0 if the record has none.
     pub submitted: usize,
     pub bytes: usize,
     /// The graph that it is a node of.

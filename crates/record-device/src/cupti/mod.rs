@@ -26,7 +26,7 @@ use taskscope_record::own_threads;
 static CUPTI: OnceLock<Cupti> = OnceLock::new();
 static CORRELATOR: Correlator = Correlator::new("CUDA", describe, new_device);
 static CLOCK: OnceLock<DeviceClock> = OnceLock::new();
-/// What is added to a stamp of CUPTI's to have the trace's time; for records of the host.
+/// Offset from CUPTI's stamps to the trace's time; for records of the host.
 static OFFSET: AtomicI64 = AtomicI64::new(0);
 /// The last wait for a context.
 static BARRIER: Mutex<Option<Barrier>> = Mutex::new(None);
@@ -34,7 +34,7 @@ static BARRIER: Mutex<Option<Barrier>> = Mutex::new(None);
 /// A wait for all that was submitted to a context.
 struct Barrier {
     context: u64,
-    /// What had been announced before.
+    /// Operations announced before.
     announced: Vec<Announced>,
     /// When it began.
     start: u64,
@@ -63,7 +63,7 @@ fn device_number(hub: &Hub, device: u64) -> u32 {
 /// The queue that a stream is, as records will name it.
 fn stream_key(cupti: &Cupti, context: *mut c_void, stream: usize, per_thread: bool) -> Option<QueueKey> {
     let (mut context_number, mut device, mut number) = (0, 0, 0);
-    // SAFETY: CUPTI's functions on the context and stream of the call that it tells.
+    // SAFETY: CUPTI's functions on the context and stream of the reported call.
     unsafe {
         if (cupti.context_number?)(context, &raw mut context_number) != SUCCESS {
             return None;
@@ -94,7 +94,7 @@ fn begin(hub: &'static Hub) -> Option<()> {
     let cupti = Cupti::load()?;
     let _ = CUPTI.set(cupti);
     let _ = CLOCK.set(find_clock(&cupti)?);
-    // SAFETY: CUPTI's functions, used as documented; what is missing or refused leaves less recorded.
+    // SAFETY: CUPTI's functions, used as documented; missing or refused ones reduce the recording.
     unsafe {
         if let Some(thread_ids) = cupti.thread_ids {
             thread_ids(THREAD_ID_SYSTEM);
@@ -135,8 +135,8 @@ fn begin(hub: &'static Hub) -> Option<()> {
     Some(())
 }
 
-/// Which of the host's clocks CUPTI's stamps are of; `None` if it cannot be asked: then there is no
-/// driver, or one that this CUPTI is not for.
+/// Clock of the host that CUPTI's stamps use; `None` if the query fails, without a driver or with an
+/// unsupported one.
 fn find_clock(cupti: &Cupti) -> Option<DeviceClock> {
     let mut stamp = 0;
     let before = Reading::take();
@@ -151,7 +151,7 @@ fn find_clock(cupti: &Cupti) -> Option<DeviceClock> {
     Some(DeviceClock::found(stamp, stamp, &before, &Reading::take()))
 }
 
-/// What maps of stamps may be wrong by.
+/// Margin of the error of clock maps, nanoseconds.
 const MARGIN_NS: u64 = 1_000_000;
 
 /// A stamp that is surely not after a time of the trace.
@@ -192,12 +192,12 @@ fn count_dropped(hub: &Hub, cupti: &Cupti) {
     }
 }
 
-/// The program has waited for all that had been announced in a context: after the next flush, what of
-/// it has not come will not come.
+/// Declares that the program has waited for all announced operations of a context: after the next flush,
+/// missing records are lost.
 fn all_have_ended(cupti: &Cupti, context: *mut c_void, announced: Vec<Announced>, start: u64) {
     let mut number = 0;
     let Some(context_number) = cupti.context_number else { return };
-    // SAFETY: the context of the call that CUPTI tells; the place is ours.
+    // SAFETY: the context of the reported call; the result is ours.
     if unsafe { context_number(context, &raw mut number) } == SUCCESS {
         *lock(&BARRIER) = Some(Barrier { context: number.into(), announced, start });
     }

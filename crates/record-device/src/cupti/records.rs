@@ -1,4 +1,4 @@
-//! Activity records: what each kind becomes.
+//! Activity records: conversion of each kind.
 
 use super::library::{Cupti, SUCCESS, activity, layout};
 use super::{CORRELATOR, cupti, device_number};
@@ -134,7 +134,7 @@ fn overhead(hub: &'static Hub, record: Record<'_>) {
 
 const SYNCHRONISATION_SIZE: usize = 40;
 
-/// A wait that no callback told of: CUPTI has one subscriber, which may be another tool.
+/// Records a wait without a callback: CUPTI has one subscriber, which may be another tool.
 fn synchronisation(hub: &'static Hub, record: Record<'_>) {
     if record.0.len() < SYNCHRONISATION_SIZE || super::calls::told_of_wait(record.u32(24)) {
         return;
@@ -152,7 +152,7 @@ fn synchronisation(hub: &'static Hub, record: Record<'_>) {
     };
     let what = What::new(kind, hub.name(name));
     let [start, end] = [start, end].map(|stamp| super::host_time(stamp).unwrap_or_else(clocks::now));
-    // The record does not say whose call it was.
+    // The record does not name the calling thread.
     hub.host_record(Call { tid: hub.process(), start, end, what, operation: None });
 }
 

@@ -1,13 +1,13 @@
-//! Calls that append an operation to a command list: what each appends, and where its event stands among
-//! its arguments.
+//! Calls that append an operation to a command list: the appended kind, and the position of the event
+//! argument.
 
 use super::library::{Callback, LevelZero, Register};
 use super::{LEVEL_ZERO, argument, before_append};
 use std::ffi::c_void;
 use taskscope_event::models::device::kind;
 
-/// Declares what is called before each of these calls: the position of the argument that is the event
-/// to signal, the kind, then the name, or the argument that is the kernel, and the one that is the size.
+/// Declares a callback before each of these calls: the position of the argument that is the event to signal,
+/// the kind, then the name, or the argument that is the kernel, and the one that is the size.
 macro_rules! appends {
     ($($function:ident: event $event:literal, $kind:ident $(, called $name:literal)? $(, kernel $kernel:literal)? $(, size $size:literal)?;)*) => {$(
         unsafe extern "C" fn $function(
@@ -45,7 +45,7 @@ appends! {
     before_memory_barrier: event 4, SYNCHRONISATION, called "barrier of memory ranges";
 }
 
-/// All of them, with where to register; what this release of the loader does not have is left out.
+/// All of them, with their registration functions; those missing in this release of the loader are left out.
 pub(super) fn all(ze: &LevelZero) -> impl Iterator<Item = (Register, Callback)> {
     let pairs: [(Option<Register>, Callback); 14] = [
         (Some(ze.on_kernel), before_kernel),

@@ -1,5 +1,4 @@
-//! Events of our own, from pools whose events carry times: one for each operation that the program gave
-//! none.
+//! Events of our own, from pools with timestamps: one for each operation without an event of the program's.
 
 use super::library::{
     EVENT_DESCRIPTION, EventDescription, LevelZero, POOL_DESCRIPTION, POOL_FOR_HOST, POOL_WITH_TIMES,
@@ -16,7 +15,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// An event that is not signalled; 0 where the driver gives none.
+    /// An unsignalled event; 0 if the driver has none.
     pub fn take(&mut self, ze: &LevelZero, context: usize) -> usize {
         let free = self.free.entry(context).or_default();
         if let Some(event) = free.pop() {

@@ -44,10 +44,10 @@ pub(super) const SCOPE_HOST: u32 = 4;
 
 /// Flags of `ze_command_queue_desc_t`: operations run one after the other.
 pub(super) const QUEUE_IN_ORDER: u32 = 2;
-/// Where they stand.
+/// Offset of the flags.
 pub(super) const QUEUE_FLAGS: usize = 24;
 
-/// `ze_device_properties_t`, in the form whose resolution is in nanoseconds.
+/// `ze_device_properties_t`, in the form with a resolution in nanoseconds.
 #[repr(C)]
 pub(super) struct DeviceProperties {
     pub form: u32,
@@ -70,7 +70,7 @@ pub(super) struct DeviceProperties {
 pub(super) const DEVICE_PROPERTIES: u32 = 3;
 
 functions! {
-    /// What is used of Level Zero.
+    /// The used part of Level Zero.
     LevelZero {
         needed {
             initialise: fn(u32) -> i32 = c"zeInit";
@@ -118,7 +118,7 @@ functions! {
 }
 
 impl LevelZero {
-    /// The loader, where the program is linked with it.
+    /// The loader, if the program is linked with it.
     pub fn load() -> Option<LevelZero> {
         Library::loaded("libze_loader.so.1").and_then(LevelZero::find)
     }

@@ -1,10 +1,10 @@
-//! Intel's GPUs where PTI is absent, by Level Zero's tracing layer (`ZE_ENABLE_TRACING_LAYER=1`).
+//! Intel's GPUs without PTI, by Level Zero's tracing layer (`ZE_ENABLE_TRACING_LAYER=1`).
 //!
-//! Level Zero has no records: each operation gets an event that carries times, its own or the program's
-//! (whose pools are made to carry times), which is read when it is signalled. An immediate command list
-//! is a queue. Operations of a recorded list belong to the queue that executes it: (list, index,
-//! execution), so that a list that is executed three times is three operations each. Only lists that
-//! promise it run in order. Kernel stamps have few bits; they are unwrapped by the submission.
+//! Level Zero has no records: each operation gets an event with timestamps, its own or the program's (pools
+//! of the program are created with timestamps), which is read when it is signalled. An immediate command list
+//! is a queue. Operations of a recorded list belong to the queue that executes it: (list, index, execution),
+//! so a list that is executed three times is three operations each. Only lists that guarantee it run in
+//! order. Kernel stamps have few bits; they are unwrapped by the submission.
 
 mod appends;
 mod events;
@@ -32,7 +32,7 @@ static STATE: Mutex<Option<State>> = Mutex::new(None);
 struct State {
     lists: FxHashMap<usize, List>,
     events: Events,
-    /// Submitted operations whose events are still to be read.
+    /// Submitted operations with events that are not read yet.
     pending: Vec<Pending>,
     devices: Vec<(u32, usize)>,
 }
@@ -77,9 +77,9 @@ const LOOK_EVERY: Duration = Duration::from_micros(500);
 const ANCHOR_EVERY: u32 = 100;
 
 thread_local! {
-    /// What the call that this thread is in submits.
+    /// Submissions of the call that this thread is in.
     static SUBMITTING: RefCell<Vec<Pending>> = const { RefCell::new(Vec::new()) };
-    /// What the call that this thread is in records into a list.
+    /// Operations that the call that this thread is in records into a list.
     static RECORDING: Cell<Option<(usize, Recorded)>> = const { Cell::new(None) };
     static CALL_START: Cell<u64> = const { Cell::new(0) };
     /// The description of a pool that this thread is about to make.
@@ -228,7 +228,7 @@ fn finish(hub: &'static Hub, pending: &Pending, start: u64, end: u64) {
     CORRELATOR.record(hub, &pending.queue, pending.id, about, stamps);
 }
 
-/// The event is about to lose its times: what can be read is read now, the rest has none.
+/// Reads the event before its times are lost: a signalled one has its times, others have none.
 fn read_before_end(hub: &'static Hub, ze: &LevelZero, state: &mut State, event: usize) {
     while let Some(place) = state.pending.iter().position(|pending| pending.event == event) {
         let pending = state.pending.swap_remove(place);
@@ -358,7 +358,7 @@ unsafe fn before_append(
         let event = unsafe { argument(arguments, event_at) };
         let is_ours = event == 0;
         if about_list.is_immediate && !is_ours {
-            // It serves again: what it stood for before is read now or never.
+            // The event is reused: its previous operation is read now or never.
             read_before_end(hub, ze, state, event);
         }
         let event = if is_ours { state.events.take(ze, about_list.context) } else { event };
@@ -465,7 +465,7 @@ unsafe extern "C" fn before_execute(
             known.executions += 1;
             let (about_list, recorded) = (known.clone_head(), known.recorded.clone());
             for operation in &recorded {
-                // What an earlier execution left is read; its event starts anew.
+                // A previous execution is read; its event starts anew.
                 read_before_end(hub, ze, state, operation.event);
                 if operation.is_ours {
                     // SAFETY: the event is ours.
@@ -480,7 +480,7 @@ unsafe extern "C" fn before_execute(
     let _ = SUBMITTING.try_with(|place| *place.borrow_mut() = submitting);
 }
 
-/// What was announced has been submitted, or the call has failed.
+/// // The announced operations have been submitted, or the call has failed.
 unsafe extern "C" fn after_submission(
     _: *const *mut usize,
     result: i32,
@@ -506,7 +506,7 @@ unsafe extern "C" fn after_submission(
         submitted.iter().enumerate().for_each(|(place, pending)| {
             last.insert(pending.event, place);
         });
-        // Of several operations with one event, only the last one's times can be read.
+        // If several operations share an event, only the last one's times can be read.
         let (readable, others): (Vec<_>, Vec<_>) =
             submitted.into_iter().enumerate().partition(|(place, pending)| last[&pending.event] == *place);
         others.iter().for_each(|(_, pending)| finish(hub, pending, 0, 0));
@@ -529,7 +529,7 @@ fn waited(name: &str, kind: u32) {
     }
 }
 
-/// What is done after a call that waits.
+/// Callbacks after waiting calls.
 macro_rules! after_wait {
     ($($function:ident: $name:literal, $kind:ident;)*) => {$(
         unsafe extern "C" fn $function(_: *const *mut usize, _: i32, _: *mut c_void, _: *mut *mut c_void) {
@@ -566,7 +566,7 @@ fn anchor_all() {
 }
 
 impl List {
-    /// The list without what is recorded in it.
+    /// The list without its recorded operations.
     fn clone_head(&self) -> List {
         List { recorded: Vec::new(), ..*self }
     }

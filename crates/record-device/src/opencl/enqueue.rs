@@ -23,7 +23,7 @@ const KERNEL_FUNCTION_NAME: u32 = 0x1190;
 /// Ids that are shown; OpenCL's events have addresses only, which are used again.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// What a call submits.
+/// Submission of a call.
 struct About {
     name: &'static str,
     kind: u32,
@@ -34,7 +34,7 @@ struct About {
     kernel: usize,
 }
 
-/// An operation under way: what its callback needs.
+/// An operation in flight: data for its callback.
 struct Pending {
     queue: QueueIndex,
     seq: u64,
@@ -52,7 +52,7 @@ fn submit(queue: usize, event: *mut usize, about: About, call: impl FnOnce(*mut 
     let mut own_event = 0usize;
     let asked_for = !event.is_null();
     let place = if asked_for { event } else { &raw mut own_event };
-    // A call that blocks cannot hold the lock: what it waits for may come from the same queue.
+    // A blocking call cannot hold the lock: it may wait for an operation of the same queue.
     let order = (!about.blocks).then(|| known.submission.lock().unwrap_or_else(PoisonError::into_inner));
     let (seq, beside) = hub::lock(&known.numbers).begin();
     let id = NEXT_ID.fetch_add(1, Relaxed);
@@ -78,8 +78,8 @@ fn submit(queue: usize, event: *mut usize, about: About, call: impl FnOnce(*mut 
     status
 }
 
-/// Events of operations that have not ended: what can be asked whether it has started, or has failed. An event
-/// stays as long as it is here, and whoever takes it out tells how the operation ended.
+/// Events of operations that have not ended, to query whether they have started or failed. An event lives as
+/// long as its entry; the thread that removes it reports the operation's end.
 static OPEN_EVENTS: Mutex<BTreeMap<(QueueIndex, u64), usize>> = Mutex::new(BTreeMap::new());
 
 fn open_events() -> MutexGuard<'static, BTreeMap<(QueueIndex, u64), usize>> {
@@ -90,7 +90,7 @@ fn open_events() -> MutexGuard<'static, BTreeMap<(QueueIndex, u64), usize>> {
 /// back. No lock is held while the library is asked, since it may hold its own around a callback.
 static ENDED_EVENTS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-/// Queues that something waited for: what is still under way there may have failed without a callback.
+/// Queues that were waited for: operations still in flight there may have failed without a callback.
 static WAITED_FOR: Mutex<BTreeSet<QueueIndex>> = Mutex::new(BTreeSet::new());
 
 pub(super) const POLL: Poll = Poll { not_started, look };
@@ -121,8 +121,8 @@ pub(super) fn give_up() {
     }
 }
 
-/// The program has waited for the queue: its operations have ended, be it without a callback, as PoCL's whose
-/// wait list contains a failed event.
+/// Declares that the program has waited for the queue: its operations have ended, even without a callback, as
+/// PoCL's do if their wait list contains a failed event.
 pub(super) fn waited_for(queue: QueueIndex) {
     hub::lock(&WAITED_FOR).insert(queue);
 }
@@ -190,7 +190,7 @@ fn watch(hub: &Hub, event: usize, queue: QueueIndex, seq: u64) {
     }
 }
 
-/// Takes the event out; whether it was there. Our reference goes back when nobody can be asking.
+/// Removes the event; returns whether it was present. Our reference is released when no query can use it.
 fn take_out(queue: QueueIndex, seq: u64) -> bool {
     let event = open_events().remove(&(queue, seq));
     hub::lock(&ENDED_EVENTS).extend(event);
@@ -230,7 +230,7 @@ macro_rules! enqueues {
                 submit(queue, event, about, |event| call_below!($place, queue $(, $argument)*, event))
             }
         )*
-        /// Puts the layer's functions into the table, where the library has them.
+        /// Replaces functions in the table with the layer's, if the library has them.
         pub(super) fn replace(table: &mut [usize; ENTRIES]) {
             $(
                 if table[$place] != 0 {
@@ -356,7 +356,7 @@ macro_rules! maps {
 maps! { MAP_BUFFER map_buffer("clEnqueueMapBuffer"; offset, size, events, list), bytes size }
 maps! { MAP_IMAGE map_image("clEnqueueMapImage"; origin, region, row, slice, events, list), bytes 0 }
 
-/// Notes a call whose operation cannot be watched.
+/// Records a call that submits an unwatched operation.
 fn unwatched(name: &str, call: impl FnOnce() -> i32) -> i32 {
     let Some(hub) = hub() else { return call() };
     let start = clocks::now();

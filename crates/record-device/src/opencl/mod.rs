@@ -6,9 +6,9 @@
 //! | ocl-icd; Khronos's up to 2024, or with `OCL_ICD_FORCE_LEGACY_TERMINATION` | [`clInitLayer`] | at exit |
 //! | Khronos's | [`clInitLayerWithProperties`] | [`clDeinitLayer`], as the loader is unloaded |
 //!
-//! A layer gets the table of functions below it and gives back its own, in which only what it wants
-//! to see is replaced. Profiling is switched on for every queue, and each operation gets an event,
-//! whose callback reads the stamps; the program's own events stay its own.
+//! A layer receives the table of functions below it and returns its own, with replacements for the functions
+//! that it observes. Profiling is enabled for every queue, and each operation gets an event with a callback
+//! that reads the stamps; the program's own events are unaffected.
 
 mod enqueue;
 mod queues;
@@ -76,7 +76,8 @@ const LAYER_API_VERSION: u32 = 0x4240;
 const LAYER_NAME: u32 = 0x4241;
 const INVALID_VALUE: i32 = -30;
 
-/// Tells the loader what this is. All loaders that call [`clInitLayerWithProperties`] want version 100, too.
+/// Returns the layer's properties to the loader. All loaders that call [`clInitLayerWithProperties`] require
+/// version 100, too.
 ///
 /// # Safety
 /// As OpenCL's: `value` has `size` bytes, `size_ret` is null or writable.
@@ -140,9 +141,9 @@ pub unsafe extern "C" fn clInitLayerWithProperties(
     unsafe { stand_between(entries, target, entries_ret, own_ret) }
 }
 
-/// Ends the layer before the loader unloads the libraries below it: queues are flushed, records get a second to
-/// arrive, what is still under way is lost, and nothing below is called any more. At the end of the program, where these libraries may be
-/// gone already, recording has ended before.
+/// Ends the layer before the loader unloads the libraries below it: queues are flushed, records get a second
+/// to arrive, operations still in flight are lost, and no function below is called after that. At the end of
+/// the program these libraries may be gone already; recording has ended before.
 #[unsafe(no_mangle)]
 pub extern "C" fn clDeinitLayer() -> i32 {
     if let Some(hub) = crate::hub::hub() {

@@ -37,7 +37,7 @@ pub(super) struct KnownQueue {
 #[derive(Default)]
 pub(super) struct Numbers {
     next: u64,
-    /// Operations whose calls have not returned.
+    /// Operations in calls that have not returned.
     submitting: Vec<u64>,
 }
 
@@ -118,7 +118,7 @@ fn clock_of(queue: usize) -> DeviceClock {
     DeviceClock::found(start, end, &before, &after)
 }
 
-/// Relates the device's clock to the host's, where the library can.
+/// Relates the device's clock to the host's, if the library can.
 fn anchor(queue: usize, number_of_device: u32, hub: &Hub) {
     let Some(device) = number(slot::GET_COMMAND_QUEUE_INFO, queue, QUEUE_DEVICE) else { return };
     let (mut ticks, mut host) = (0u64, 0u64);
@@ -234,7 +234,7 @@ extern "C" fn release(queue: usize) -> i32 {
     status
 }
 
-/// Has the library begin with what was submitted to the queues that were not released.
+/// Flushes the queues that were not released, so that submitted operations start.
 pub(super) fn flush_all() {
     let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
     let handles: Vec<usize> = queues.iter().flat_map(|queues| queues.keys().copied()).collect();
@@ -257,7 +257,7 @@ fn is_profiled_in_secret(queue: usize) -> bool {
     known.is_some_and(|queue| !queue.profiled.load(Relaxed))
 }
 
-/// What the program asks of a queue: it sees the properties that it asked for.
+/// Answers the program's queries on a queue: it sees the properties that it requested.
 extern "C" fn queue_info(queue: usize, parameter: u32, size: usize, value: *mut u64, size_ret: usize) -> i32 {
     let status = call_below!(slot::GET_COMMAND_QUEUE_INFO, queue, parameter, size, value, size_ret);
     let is_whole = !value.is_null() && size >= size_of::<u64>();

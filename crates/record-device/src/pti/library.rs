@@ -24,13 +24,13 @@ pub(super) const APPENDED: u32 = 4;
 pub(super) const ENTER: u32 = 1;
 pub(super) const EXIT: u32 = 2;
 
-/// What a callback about appended operations is given.
+/// Arguments of a callback about appended operations.
 #[repr(C)]
 pub(super) struct Appended {
     pub domain: u32,
     pub list_properties: u32,
     pub list: usize,
-    /// 0 where the list has no queue yet.
+    /// 0 if the list has no queue yet.
     pub queue: usize,
     pub device: usize,
     pub phase: u32,
@@ -55,7 +55,7 @@ pub(super) type Requested = unsafe extern "C" fn(*mut *mut u8, *mut usize);
 pub(super) type Completed = unsafe extern "C" fn(*mut u8, usize, usize);
 
 functions! {
-    /// What is used of PTI.
+    /// The used part of PTI.
     Pti {
         needed {
             set_callbacks: fn(Requested, Completed) -> i32 = c"ptiViewSetCallbacks";
@@ -87,7 +87,7 @@ impl Pti {
     }
 }
 
-/// Where the fields of an operation's record are.
+/// Offsets of the fields of an operation's record.
 pub(super) struct Layout {
     pub queue: usize,
     pub context: usize,
@@ -99,7 +99,7 @@ pub(super) struct Layout {
     pub thread: usize,
     /// Append, start, end, submission: one after the other.
     pub append: usize,
-    /// 0 where the record has none.
+    /// 0 if the record has none.
     pub bytes: usize,
     pub sycl_queue: usize,
     pub size: usize,
@@ -164,7 +164,7 @@ pub(super) fn layout(kind: u32) -> Option<Layout> {
     })
 }
 
-/// Of a kernel's record: numbers of SYCL's own.
+/// Offsets in a kernel's record: numbers of SYCL's own.
 pub(super) const KERNEL_SYCL_NODE: usize = 144;
 pub(super) const KERNEL_SYCL_INVOCATION: usize = 160;
 /// Missing SYCL queue ids.

@@ -1,10 +1,9 @@
 //! Intel's GPUs, by the view and callback interfaces of PTI.
 //!
-//! An operation that is appended to an immediate command list is told by a callback, with its queue and
-//! id, before the device sees it; then its queue is released by that sequence, in whatever buffer its
-//! record lies. Operations of recorded command lists, and of releases of PTI without callbacks, become
-//! known with their records only: they are ordered by start, and released when the program has waited
-//! for their queue.
+//! A callback reports an operation appended to an immediate command list, with its queue and id, before the
+//! device sees it; then its queue is released by that sequence, in whatever buffer its record is. Operations
+//! of recorded command lists, and of PTI releases without callbacks, become known with their records only:
+//! they are ordered by start, and released when the program has waited for their queue.
 
 mod library;
 mod records;
@@ -26,7 +25,7 @@ static PTI: OnceLock<Pti> = OnceLock::new();
 static CLOCK: OnceLock<DeviceClock> = OnceLock::new();
 static CORRELATOR: Correlator = Correlator::new("Level Zero by PTI", describe, new_device);
 
-/// What PTI's map of the device's clock may be wrong by.
+/// Margin of the error of PTI's clock map, nanoseconds.
 const MARGIN_NS: u64 = 1_000_000;
 /// How often records are asked for.
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
@@ -109,7 +108,7 @@ fn flush() {
     // SAFETY: from a thread of ours, or at exit.
     let status = unsafe { (pti.flush)() };
     let (SUCCESS, Some(hub)) = (status, hub()) else { return };
-    // PTI collects what has ended when a wait of the program returns, and has handed it over now.
+    // PTI collects ended operations when a wait of the program returns, and has handed them over now.
     for (queue, start) in waits {
         CORRELATOR.none_before(hub, |key| key.queue == queue, start.saturating_sub(MARGIN_NS));
     }
@@ -120,7 +119,7 @@ fn key(id: u64) -> VendorKey {
 }
 
 thread_local! {
-    /// What the call that this thread is in has announced.
+    /// Operations announced by the call that this thread is in.
     static ANNOUNCED: RefCell<Vec<(VendorKey, Operation)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -171,7 +170,7 @@ fn announce(
     announced: &mut Vec<(VendorKey, Operation)>,
 ) {
     let id = key(operation.id);
-    // Both phases may tell of it.
+    // Both phases may report it.
     if operation.id == 0 || announced.iter().any(|(known, _)| *known == id) {
         return;
     }
@@ -189,8 +188,8 @@ fn announce(
     announced.push((id, operation));
 }
 
-/// Devices by queue: the callback knows a device by its handle, the record by the front of its
-/// universal id. Whoever comes first names it.
+/// Devices by queue: the callback has a device's handle, the record the front of its universal id. The first
+/// one names it.
 static DEVICES: Mutex<Option<FxHashMap<u64, u64>>> = Mutex::new(None);
 
 fn queue_key(queue: u64, device: u64) -> QueueKey {

@@ -1,4 +1,4 @@
-//! View records: what each kind becomes.
+//! View records: conversion of each kind.
 
 use super::library::{
     KERNEL_SYCL_INVOCATION, KERNEL_SYCL_NODE, Layout, NO_SYCL_QUEUE, SUCCESS, layout, view,
@@ -101,7 +101,7 @@ fn direction(copy: u32) -> u32 {
     }
 }
 
-/// Operations by correlation id, so that calls find what they submitted; the older half is forgotten.
+/// Operations by correlation id, which connects calls to their submissions; the older half is dropped.
 static SUBMITTED: Mutex<Option<[FxHashMap<u32, Operation>; 2]>> = Mutex::new(None);
 const REMEMBERED: usize = 1 << 14;
 
@@ -153,7 +153,7 @@ fn overhead(hub: &'static Hub, record: Record<'_>) {
     host_record(hub, record.u32(24), (record.u64(8), record.u64(16)), kind::OVERHEAD, name, None);
 }
 
-/// Waits for whole queues that were told since the last flush: queue, and when the wait began.
+/// Waits for whole queues since the last flush: queue, and start of the wait.
 static WAITS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 const WAIT_FOR_QUEUE: u32 = 6;
 

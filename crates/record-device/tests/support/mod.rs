@@ -1,4 +1,4 @@
-//! What the tests of sources share: building programs, and what holds for every queue.
+//! Shared parts of the sources' tests: building programs, and checks for every queue.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub fn layer() -> PathBuf {
     places.into_iter().find(|path| path.is_file()).expect("the library was built").canonicalize().unwrap()
 }
 
-/// Compiles C programs of `tests/programs`; nothing where there is no compiler.
+/// Compiles C programs of `tests/programs`; `None` without a compiler.
 pub fn build(flags: &[&str], sources: &[&str], output: &Path, libraries: &[&str]) -> Option<()> {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let built = Command::new("gcc")
