@@ -6,7 +6,7 @@ use crate::handle_kind::Kind;
 use crate::language::Language;
 use crate::library::{Library, Real, WORDS};
 
-/// Argument words and who wrote them.
+/// Argument words, and their language.
 pub struct Arguments {
     pub words: [usize; WORDS],
     pub language: Language,
@@ -17,7 +17,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The word at a position; 0 where there is none.
+    /// The word at a position; 0 if there is none.
     pub fn word(&self, at: u8) -> usize {
         self.words.get(usize::from(at)).copied().unwrap_or(0)
     }
@@ -46,7 +46,7 @@ impl Arguments {
         unsafe { (self.word(at) as *const i32).read_unaligned() }
     }
 
-    /// A count, whose width is that of the function's version.
+    /// A count, in the width of the function's version.
     ///
     /// # Safety
     /// The argument is a count of the caller's language.
@@ -105,7 +105,7 @@ impl Arguments {
         unsafe { (self.word(at) as *const i32).add(index).read_unaligned() }
     }
 
-    /// An array's index that the call has written, from 0 in every language; `None` where it is none.
+    /// An array index written by the call, from 0 in every language; `None` if it is undefined.
     pub fn index(&self, written: i32) -> Option<usize> {
         let first = if self.language == Language::C { 0 } else { 1 };
         usize::try_from(written - first).ok()
@@ -136,7 +136,7 @@ impl Arguments {
         }
     }
 
-    /// Gives the caller an error, in the place where its language has it.
+    /// Returns an error to the caller, in its language's place.
     ///
     /// # Safety
     /// As [`Arguments::forward`].
@@ -149,10 +149,10 @@ impl Arguments {
         error
     }
 
-    /// Calls the function itself. Says what it returned, and whether that means success.
+    /// Calls the function itself. Returns its result, and whether it succeeded.
     ///
     /// # Safety
-    /// The words are those of the program's call, or equally good ones.
+    /// The words are those of the program's call, or valid replacements.
     pub unsafe fn forward(&self, real: Real) -> (c_int, bool) {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = self.words;
         // SAFETY: by contract.

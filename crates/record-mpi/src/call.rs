@@ -1,5 +1,4 @@
-//! What every wrapped call goes through: begin, what it is about to do, the call itself, what it has
-//! done, end.
+//! Steps of every wrapped call: begin, effects before the call, the call itself, effects after it, end.
 
 use core::cell::{Cell, RefCell};
 use core::ffi::{c_int, c_void};
@@ -23,9 +22,9 @@ use crate::{clocks, communicators};
 const NO_SUCH_FUNCTION: c_int = 16;
 
 thread_local! {
-    /// Whether the thread is in a wrapped call: what MPI calls inside is its own affair.
+    /// Whether the thread is in a wrapped call: nested calls inside MPI are not recorded.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// Code sites of functions as last told, and the thread that told them: after a fork it is another.
+    /// Last recorded code sites of functions, and the thread that recorded them: after a fork it is another.
     static SITES: RefCell<(i32, Vec<u32>)> = const { RefCell::new((0, Vec::new())) };
 }
 
@@ -163,7 +162,7 @@ fn begin(moment: &mut Moment<'_>, row: &Row, call: Call, caller: *const c_void) 
     moment.begin_call(call, site);
 }
 
-/// After `MPI_Init`: who we are, and what our clock says.
+/// After `MPI_Init`: records rank and clock.
 fn begin_job(library: &'static library::Library) {
     let Some(job) = clocks::meet(library) else { return };
     tell_job(job);
@@ -171,8 +170,8 @@ fn begin_job(library: &'static library::Library) {
     clocks::measure(library);
 }
 
-/// After the first `MPI_Session_init` of a program without `MPI_Init`: who we are. The job has no number, as nothing
-/// says which processes take part in a message.
+/// After the first `MPI_Session_init` of a program without `MPI_Init`: records the rank. The job has no
+/// number, as the processes that take part in a message are unknown.
 fn begin_session(library: &'static library::Library, session: usize) {
     static HAS_BEGUN: AtomicU32 = AtomicU32::new(0);
     if clocks::has_met() || HAS_BEGUN.swap(1, Relaxed) != 0 {
@@ -201,7 +200,7 @@ fn tell_job(job: clocks::Job) {
     });
 }
 
-/// The section that a function is, standard where ovni has one.
+/// The section of a function, standard if ovni has one.
 fn kind_of(position: usize, row: &Row) -> Call {
     static KINDS: OnceLock<Vec<Call>> = OnceLock::new();
     let kinds = KINDS.get_or_init(|| FUNCTIONS.iter().map(look_up).collect());

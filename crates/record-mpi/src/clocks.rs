@@ -19,7 +19,7 @@ const QUESTIONS: u32 = 100;
 /// Our own communicator; 0 before `MPI_Init`.
 static OWN_WORLD: AtomicUsize = AtomicUsize::new(0);
 
-/// What a process knows of its job.
+/// Identity of a process's job.
 #[derive(Clone, Copy)]
 pub struct Job {
     pub number: u64,
@@ -78,7 +78,7 @@ pub fn part(library: &Library) {
     }
 }
 
-/// What to add to this clock to have the other's, and the largest error of that.
+/// Offset from this clock to the other's, and its maximum error.
 fn ask(mut answer: impl FnMut() -> u64) -> (i64, u64) {
     let mut best = (0, u64::MAX);
     for _ in 0..QUESTIONS {
@@ -103,7 +103,7 @@ fn tell(moment: &mut Moment<'_>, offset: i64, error: u64) {
 /// A number for the host, as the trace names it: up to the first dot.
 fn host() -> u64 {
     let mut name = [0u8; 256];
-    // SAFETY: the buffer is as long as told.
+    // SAFETY: the buffer has the given length.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     Hash::of(name.iter().take_while(|byte| **byte != 0 && **byte != b'.').map(|byte| u64::from(*byte))).0
 }

@@ -1,9 +1,9 @@
-//! The program's communicators, and the windows and files that their members share: a number that all members of
-//! one know without having asked each other.
+//! The program's communicators, and the windows and files that their members share: a number that all members
+//! of one compute without communication.
 //!
-//! The number is made from what all members see alike: the number of the communicator that it was made
-//! from, the members' ranks in the job, and how many with the same of both were made before. Making a
-//! communicator is collective, so all members count alike.
+//! The number is a hash of data common to all members: the number of the parent communicator, the members'
+//! ranks in the job, and how many with equal values were created before. Creating a communicator is
+//! collective, so all members count alike.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::collections::HashMap;
@@ -60,8 +60,8 @@ pub fn set_job(job: u64) {
     JOB.store(job, Relaxed);
 }
 
-/// The communicator of a handle; one that was not met before is told to the trace. `parent` is what it
-/// was made from, if that is known. `None` without memory or for handles that MPI rejects.
+/// The communicator of a handle; a new one is recorded in the trace. `parent` is its parent, if known. `None`
+/// without memory or for handles that MPI rejects.
 pub fn find(
     library: &Library,
     handle: usize,
@@ -120,14 +120,15 @@ pub fn port(name: &[u8], moment: &mut Moment<'_>) -> Arc<Communicator> {
     known.add(key, hash, Vec::new(), (messages::NO_RANK, 0), moment)
 }
 
-/// The window or file of a handle, where its making was seen.
+/// The window or file of a handle, if its creation was seen.
 pub fn known(kind: Kind, handle: usize) -> Option<Arc<Communicator>> {
     let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known.as_ref()?.by_handle.get(&(kind, handle)).cloned()
 }
 
 impl Known {
-    /// Adds what `hash` tells apart from all others but those that are made alike, and records it.
+    /// Adds a communicator with this `hash`, which equals only those of the same parent and members, and
+    /// records it.
     fn add(
         &mut self,
         key: (Kind, usize),

@@ -1,4 +1,4 @@
-//! What calls mean for messages: what they post, complete, and take part in.
+//! Effects of calls on messages: posted, completed and collective operations.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Operation {
     pub library: &'static Library,
 }
 
-/// What is kept from before a call to after it.
+/// State kept from before a call to after it.
 #[derive(Default)]
 pub struct Flight {
     comm: Option<Arc<Communicator>>,
@@ -40,7 +40,7 @@ pub struct Flight {
     sequence: u64,
     /// Requests or messages that the call may complete, with their places in its array.
     taken: Vec<(usize, usize, Pending)>,
-    /// Where the statuses are.
+    /// Address of the statuses.
     statuses: usize,
     /// Room for those that the program does not want.
     own_statuses: Vec<u64>,
@@ -208,7 +208,7 @@ impl Operation {
     /// After the call; `good` says whether it succeeded.
     ///
     /// # Safety
-    /// As [`Operation::before`], with what that left.
+    /// As [`Operation::before`], with its result.
     pub unsafe fn after(
         &self,
         arguments: &Arguments,
@@ -217,14 +217,14 @@ impl Operation {
         moment: &mut Moment<'_>,
     ) {
         if !good {
-            // What it may have completed is not known to be; nobody else waits for these handles.
+            // Completions are unknown; no other thread waits for these handles.
             return flight
                 .taken
                 .into_iter()
                 .for_each(|(_, handle, pending)| put(Table::Requests, handle, pending));
         }
         let (send, receive) = (flight.send.take(), flight.receive.take());
-        // SAFETY: the positions are those of the function, which has returned and filled what it fills.
+        // SAFETY: the positions are those of the function, which has returned and written its results.
         unsafe {
             match self.row.does {
                 Does::Receive(..) | Does::Exchange(..) => {
@@ -471,7 +471,7 @@ impl Operation {
         }
     }
 
-    /// Records what a call that may block on these requests waits for: all of them, or one of them.
+    /// Records the requests that a call may block on: all of them, or one of them.
     fn await_taken(&self, needs_all: bool, flight: &Flight, moment: &mut Moment<'_>) {
         // A part of the alternatives would be misleading.
         if self.row.polls || !needs_all && flight.taken.len() > MAX_AWAITED {
@@ -502,7 +502,7 @@ impl Operation {
         }
     }
 
-    /// Records what a probe waits for; its first arguments are source and tag.
+    /// Records the message that a probe waits for; its first arguments are source and tag.
     unsafe fn await_probed(&self, arguments: &Arguments, comm: &Communicator, moment: &mut Moment<'_>) {
         // SAFETY: by contract.
         let (source, tag) = unsafe { (arguments.int(0), arguments.int(1)) };
@@ -527,7 +527,7 @@ impl Operation {
         }
     }
 
-    /// Sees to it that the call fills statuses, where that tells us something.
+    /// Makes the call fill statuses if they carry information for the trace.
     unsafe fn provide_statuses(&self, arguments: &mut Arguments, at: u8, count: usize, flight: &mut Flight) {
         let is_receive = flight.receive.is_some()
             || flight.comm.is_some()
@@ -563,7 +563,7 @@ impl Operation {
         unsafe { self.library.status_at(flight.statuses + place * self.library.status_bytes()) }
     }
 
-    /// Tells what completed: `status_of` gives, for a place in the array, that of its status.
+    /// Records completions: `status_of` maps an array index to that of its status.
     unsafe fn complete(
         &self,
         language: Language,
@@ -576,7 +576,7 @@ impl Operation {
                 put(Table::Requests, handle, pending);
                 continue;
             };
-            // SAFETY: what has completed has a status, where anybody wants one.
+            // SAFETY: a completed request has a status if one was requested.
             let status = || unsafe { self.status(&flight, status) };
             match pending {
                 Pending::Send { post } => tell_sent(post, moment),
@@ -711,7 +711,7 @@ impl Operation {
         }
     }
 
-    /// Remembers what a collective call has made.
+    /// Stores the object that a collective call has created.
     unsafe fn made(
         &self,
         arguments: &Arguments,
@@ -840,7 +840,7 @@ fn record_awaited_receive(receive: &Receive, moment: &mut Moment<'_>) {
 fn record_awaited_source(comm: &Communicator, source: i32, tag: i32, moment: &mut Moment<'_>) {
     let mut payload = [0; 12];
     payload[..4].copy_from_slice(&comm.number.to_le_bytes());
-    // A source that is a wildcard is no member's rank; the wildcard of tags has one value in all libraries.
+    // A wildcard source has no rank among the members; the wildcard tag has one value in all libraries.
     payload[4..8].copy_from_slice(&comm.peer(source).to_le_bytes());
     payload[8..].copy_from_slice(&tag.to_le_bytes());
     moment.recorder.own_point(moment.at, messages::AWAITS, payload);

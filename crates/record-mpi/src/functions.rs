@@ -1,11 +1,11 @@
-//! The functions that are wrapped, and what each does, by the positions of its arguments in C.
+//! The wrapped functions, with their effects, by the positions of their arguments in C.
 //!
 //! In Fortran the same arguments are references, followed by the error code and by the lengths of strings.
 //! The rows are in `functions/table.rs`, which is made from the MPI Forum's list (`tests/function_list.rs`).
 
 use taskscope_event::models::messages::polls;
 
-/// Where the arguments of one message stand.
+/// Positions of a message's arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
     pub count: u8,
@@ -15,7 +15,7 @@ pub struct Message {
     pub comm: u8,
 }
 
-/// How a function tells how much of its own data takes part.
+/// Source of the amount of a function's own data.
 #[derive(Clone, Copy, Debug)]
 pub enum Amount {
     None,
@@ -25,13 +25,13 @@ pub enum Amount {
     Count(u8),
     /// The same, unless the buffer at 0 is "in place": then the second count.
     CountOr(u8, u8),
-    /// An array of counts, one a member, and where the datatype stands.
+    /// An array of counts, one per member, and the position of the datatype.
     Counts(u8, u8),
     /// One value of the datatype.
     OneOf(u8),
 }
 
-/// The object whose members a call concerns.
+/// The object with the members that a call concerns.
 #[derive(Clone, Copy, Debug)]
 pub enum On {
     Comm(u8),
@@ -62,7 +62,7 @@ pub enum Partitions {
     List(u8),
 }
 
-/// What a function does besides taking time.
+/// Effect of a function besides taking time.
 #[derive(Clone, Copy, Debug)]
 pub enum Does {
     Nothing,
@@ -104,7 +104,7 @@ pub enum Does {
     MatchedReceive(u8, u8),
     /// Matched message, request.
     StartMatchedReceive(u8, u8),
-    /// Members, root, amount, request (255 where there is none), new object.
+    /// Members, root, amount, request (255 if there is none), new object.
     Collective(On, u8, Amount, u8, Makes),
     /// Communicator, root, amount, request.
     PrepareCollective(u8, u8, Amount, u8),
@@ -112,7 +112,7 @@ pub enum Does {
     BeginSplit(u8, Amount),
     /// File: ends it.
     EndSplit(u8),
-    /// Parent (255: none) and new communicator, whose members are all that take part.
+    /// Parent (255: none) and new communicator; all its members take part.
     MeetOnNew(u8, u8),
     /// Name of a port, communicator, new communicator.
     Meet(u8, u8, u8),
@@ -134,7 +134,7 @@ pub struct Row {
     pub name: &'static str,
     /// Number of arguments in C.
     pub arity: u8,
-    /// Strings among them, whose lengths Fortran adds.
+    /// String arguments: Fortran adds their lengths.
     pub strings: u8,
     /// Whether counts have 64 bits.
     pub large: bool,
@@ -151,7 +151,7 @@ const fn message(count: u8, datatype: u8, peer: u8, tag: u8, comm: u8) -> Messag
     Message { count, datatype, peer, tag, comm }
 }
 
-/// Is evaluated when this is compiled, where an index out of bounds is an error.
+/// Evaluated at compile time, so an index out of bounds is a compile error.
 #[expect(clippy::indexing_slicing)]
 const fn by_variant<const N: usize>(symbols: [(usize, &'static str); N]) -> [&'static str; VARIANTS] {
     let mut all = [""; VARIANTS];

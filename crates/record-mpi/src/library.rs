@@ -1,5 +1,5 @@
-//! The MPI library that the program runs on: its functions, found by name, and what differs between
-//! the two families of ABIs.
+//! The MPI library that the program runs on: its functions, found by name, and the differences between the
+//! two ABI families.
 //!
 //! | | Open MPI | MPICH, Intel MPI, MVAPICH, Cray MPICH |
 //! | --- | --- | --- |
@@ -58,7 +58,7 @@ pub struct Library {
     byte: usize,
     /// Variables with the addresses that Fortran programs give for "no status", which `MPI_Init` sets; 0 without one.
     fortran_ignores: [usize; 2],
-    /// Such addresses themselves, of `use mpi_f08`.
+    /// The same addresses for `use mpi_f08`.
     f08_ignores: [usize; 2],
     functions: Functions,
 }
@@ -97,7 +97,7 @@ functions! {
     allgather: fn(*const c_void, c_int, usize, *mut c_void, c_int, usize, usize) = c"PMPI_Allgather";
 }
 
-/// What a status says.
+/// Fields of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     pub source: i32,
@@ -416,7 +416,7 @@ impl Library {
     }
 }
 
-/// What the library says about itself.
+/// The library's version text.
 pub fn version() -> String {
     let Some(get) = symbol(c"PMPI_Get_library_version") else { return String::new() };
     // SAFETY: the function has this type in every MPI.
@@ -457,8 +457,8 @@ fn object(name: &CStr) -> Option<usize> {
     if found.is_null() { symbol(name) } else { Some(found as usize) }
 }
 
-/// The address of a function behind this library in the order of symbols; or, where the MPI library was loaded
-/// for one other library only (as Python does), in that.
+/// The address of a function after this library in symbol order; if the MPI library was loaded for one other
+/// library only (as Python does), in that.
 fn symbol(name: &CStr) -> Option<usize> {
     // SAFETY: a C string.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };

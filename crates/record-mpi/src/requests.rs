@@ -1,4 +1,4 @@
-//! What each request of the program stands for, from the call that made it to its completion.
+//! The program's requests, from their creation to their completion.
 //!
 //! A call that may complete a request takes it out before it goes to MPI, and puts it back if it did
 //! not complete: as soon as MPI has completed it, another thread may get the same handle for a new one.
@@ -47,17 +47,18 @@ pub struct PreparedCollective {
     pub comm: Arc<Communicator>,
     pub root: u32,
     pub bytes: u64,
-    /// Of the function that prepared it.
+    /// Number of the function that prepared it.
     pub number: u32,
 }
 
-/// An object that exists when a request has completed: its communicator's parent, and where the handle is then.
+/// An object that exists after a request has completed: its communicator's parent, and the address of the
+/// handle.
 pub struct Making {
     pub parent: Arc<Communicator>,
     pub place: usize,
 }
 
-/// What is behind a request.
+/// Operation of a request.
 pub enum Pending {
     Send { post: u64 },
     Receive(Receive),
@@ -97,14 +98,14 @@ fn shard(table: Table, handle: usize) -> Option<MutexGuard<'static, Option<HashM
     Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Remembers what a handle stands for.
+/// Stores the operation of a handle.
 pub fn put(table: Table, handle: usize, pending: Pending) {
     if let Some(mut shard) = shard(table, handle) {
         shard.get_or_insert_default().insert(handle, pending);
     }
 }
 
-/// What a handle stands for; it is forgotten.
+/// Removes and returns the operation of a handle.
 pub fn take(table: Table, handle: usize) -> Option<Pending> {
     shard(table, handle)?.as_mut()?.remove(&handle)
 }

@@ -140,7 +140,7 @@ impl Function {
         self.bindings.contains(binding)
     }
 
-    /// Strings whose lengths Fortran adds to the arguments.
+    /// Number of string arguments: Fortran adds their lengths.
     fn strings(&self) -> usize {
         self.parameters
             .iter()
@@ -209,7 +209,7 @@ impl Function {
         format!("message({}, {}, {peer}, {}, {})", at("count"), at("datatype"), at("tag"), at("comm"))
     }
 
-    /// What the function does, as an expression of `functions::Does`, and the column of the page.
+    /// The function's effect, as an expression of `functions::Does`, and the column of the page.
     fn does(&self) -> (String, &'static str) {
         let at = |name: &str| self.at(name).unwrap_or_else(|| panic!("{}: {name}", self.name));
         let or_absent = |at: Option<u8>| at.map_or("ABSENT".to_owned(), |at| at.to_string());
@@ -446,7 +446,7 @@ impl Function {
     }
 }
 
-/// Recorded functions: name, whether it is the version for large counts, and what it is.
+/// Recorded functions: name, whether it is the version for large counts, and its entry.
 fn recorded(functions: &[Function]) -> BTreeMap<String, (bool, &Function)> {
     let mut rows = BTreeMap::new();
     for function in functions.iter().filter(|function| !is_inquiry(function.name)) {
@@ -463,7 +463,7 @@ fn table(rows: &BTreeMap<String, (bool, &Function)>, numbers: &[String]) -> Stri
     let mut text = String::from(
         "// Written by tests/function_list.rs from mpi-functions.tsv. Do not edit.\n\n\
          /// Calls the macro `then` with every function: row, number in traces, name, arguments in C, strings, whether\n\
-         /// counts are large, symbols by variant, what it does.\n\
+         /// counts are large, symbols by variant, effect.\n\
          macro_rules! with_functions {\n    ($then:ident) => {\n        $then! {\n",
     );
     for (row, (name, (large, function))) in rows.iter().enumerate() {
@@ -531,7 +531,7 @@ fn list(functions: &[Function]) -> String {
     page
 }
 
-/// Compares a file with what it must be, or writes it.
+/// Compares a file with its expected content, or writes it.
 fn check(path: &str, expected: &str) {
     let path = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -563,7 +563,7 @@ fn tables_and_page_are_made_from_the_list() {
     check("../../docs/mpi.md", &(page[..start].to_owned() + &list(&functions)));
 }
 
-/// What the libraries of this machine export beyond the list is what MPI 3.0 removed.
+/// Exports of this machine's libraries beyond the list were removed by MPI 3.0.
 #[test]
 fn functions_of_the_installed_headers_are_in_the_list() {
     const REMOVED: &[&str] = &[

@@ -1,7 +1,7 @@
 // Written by tests/function_list.rs from mpi-functions.tsv. Do not edit.
 
 /// Calls the macro `then` with every function: row, number in traces, name, arguments in C, strings, whether
-/// counts are large, symbols by variant, what it does.
+/// counts are large, symbols by variant, effect.
 macro_rules! with_functions {
     ($then:ident) => {
         $then! {
