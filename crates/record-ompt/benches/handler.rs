@@ -1,9 +1,11 @@
-//! What one sample costs: how long the recorder's handler runs, from when the kernel calls it to its return.
+//! Measures the cost of one sample: the time in the recorder's signal handler, from its call by the kernel to
+//! its return.
 //!
 //! `cargo bench -p taskscope-record-ompt --bench handler`
 //!
-//! The program (`programs/handler.c`) sits at a known depth in a parallel region and stands before the recorder's
-//! handler with a clock. Runs take turns; the table has the medians of the runs' medians, with the least and the greatest of these.
+//! The program (`programs/handler.c`) runs at a known depth in a parallel region and installs a timing
+//! handler in front of the recorder's. Runs take turns; the table shows the median of the runs' medians, with
+//! the smallest and largest of these.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -11,7 +13,7 @@ use std::process::{Command, ExitCode};
 /// Calls of the program's own between `main` and the interrupted function; four more frames lie outside.
 const DEPTHS: [u32; 3] = [4, 16, 40];
 const ROUNDS: usize = 7;
-/// What lies between two samples, what the program does then, and how many samples a second that takes.
+/// Distance between two samples, activity of the program meanwhile, and the sampling rate for it.
 const BETWEEN: [(&str, &str, &str); 3] = [
     ("0.125 ms of nothing", "warm", "8000"),
     ("1 ms of other data", "cold", "1000"),

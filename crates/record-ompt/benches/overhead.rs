@@ -1,9 +1,9 @@
-//! What recording costs an OpenMP program: wall time with the tool against wall time without.
+//! Measures the cost of recording an OpenMP program: wall time with the tool over wall time without it.
 //!
 //! `cargo bench -p taskscope-record-ompt --bench overhead [-- [--rounds N] [--threads N] [--only VARIANT,…] [PROGRAM…]]`
 //!
-//! In each round every program runs once in each variant, in an order that rotates. `--only` leaves out
-//! variants, so that a narrow interval is had sooner:
+//! In each round every program runs once in each variant, in a rotating order. `--only` restricts the
+//! variants, which narrows the interval sooner:
 //!
 //! | variant | |
 //! | --- | --- |
@@ -19,16 +19,16 @@
 //! | profile-timers | `--mode profile` without samples, and the timers of `timers`; its ratio is that to `timers` |
 //! | 1kHz | sampled at 1 kHz in profile mode; its ratio is that to `profile-timers`: what samples cost |
 //!
-//! Each run gets a directory of its own below one that is removed at the very end; until then its files are
-//! only emptied. ext4 gives away the inodes of removed files only some time later, and looks at each
-//! of them when it makes a file, so that one run's removal would be work of the next. For the same reason what a run leaves
-//! to be written is written (`sync`) before the next one starts.
+//! Each run gets its own directory below one that is removed at the very end; until then its files are only
+//! truncated. ext4 releases the inodes of removed files later and scans them when it creates a file, so
+//! removing one run's files would slow the next run. For the same reason each run's dirty pages are written
+//! (`sync`) before the next run starts.
 //!
-//! A round gives one ratio per variant to the run without a tool; reported are the
-//! median of the ratios and the interval of order statistics that holds the true median with at least
-//! 95 % confidence, whatever the distribution. The last column is CPU time, user and system, which
-//! a busy machine disturbs less: what recording adds, divided by the number of events. Threads that spin while they wait are in it,
-//! so it means something with `--threads 1`, and for programs of many tasks.
+//! A round gives one ratio per variant, relative to the run without a tool. The report shows the median of
+//! the ratios and the order-statistics interval that contains the true median with at least 95 % confidence,
+//! for any distribution. The last column is the additional user and system CPU time per event, which a busy
+//! machine disturbs less. It includes threads that spin while they wait, so it is meaningful only with
+//! `--threads 1` and programs with many tasks.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -36,7 +36,7 @@ use std::time::Instant;
 
 const PROGRAMS: [&str; 6] = ["loop", "depend", "hydro", "hydro-long", "fib", "empty"];
 
-/// The source of a program, and its arguments: `hydro-long` shows what of `hydro` is for the start and the end.
+/// Source and arguments of a program. `hydro-long` separates the constant start and end costs of `hydro`.
 fn source_and_arguments(program: &str) -> (&str, &'static [&'static str]) {
     match program {
         "hydro-long" => ("hydro", &["120", "2000"]),
@@ -77,7 +77,7 @@ const VARIANTS: [(Variant, &str); 12] = [
 ];
 
 impl Variant {
-    /// What its ratio is to.
+    /// The variant that the ratio is relative to.
     fn base(self) -> Variant {
         match self {
             Sampled => ProfileTimers,
@@ -86,7 +86,7 @@ impl Variant {
         }
     }
 
-    /// Variables of the recorder; `None` where it is not attached.
+    /// Environment variables of the recorder; `None` if the recorder is not attached.
     fn settings(self) -> Option<&'static [(&'static str, &'static str)]> {
         match self {
             WithoutTool | Declined | Callbacks | Least | LeastProfile | Timers => None,
@@ -190,7 +190,7 @@ fn settings() -> Result<Settings, String> {
     Ok(settings)
 }
 
-/// The variants of these names, and what their ratios are to.
+/// Parses a list of variant names; adds the variants that their ratios are relative to.
 fn only(names: &str) -> Result<Vec<Variant>, String> {
     let mut variants = vec![WithoutTool];
     for name in names.split(',') {
@@ -284,7 +284,7 @@ impl Bench {
         if let Some(settings) = variant.settings() {
             command.env("OMP_TOOL_LIBRARIES", &self.tool).envs(settings.iter().copied());
             if !settings.is_empty() {
-                // As `record` does where samples are taken.
+                // Same preload order as `record` with sampling.
                 let mut preloaded = self.tool.clone().into_os_string();
                 if variant == ProfileTimers {
                     preloaded.push(":");
@@ -323,7 +323,7 @@ impl Bench {
 struct Measured {
     wall_seconds: f64,
     cpu_seconds: f64,
-    /// Of a trace.
+    /// Events and bytes of a trace.
     events_and_bytes: Option<(u64, u64)>,
 }
 
@@ -351,7 +351,7 @@ fn empty_files(directory: &Path) {
     }
 }
 
-/// What a finished trace holds.
+/// Counts the events and bytes of a finished trace.
 fn events_and_bytes(directory: &Path) -> (u64, u64) {
     use taskscope_event::framing::{FILE_HEADER_BYTES, JUMBO_FLAG, payload_bytes};
     let (mut events, mut bytes) = (0, 0);

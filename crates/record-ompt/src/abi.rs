@@ -33,7 +33,7 @@ pub type Finalize = unsafe extern "C" fn(tool_data: *mut Data);
 pub type StartTool =
     unsafe extern "C" fn(omp_version: c_uint, runtime_version: *const c_char) -> *mut StartToolResult;
 
-/// What `ompt_start_tool` hands to the runtime.
+/// `ompt_start_tool_result_t`, returned by `ompt_start_tool`.
 #[repr(C)]
 pub struct StartToolResult {
     /// Called once, early.
@@ -64,7 +64,8 @@ pub struct Chunk {
     pub iterations: u64,
 }
 
-/// `ompt_frame_t`: where the runtime left to a task's user code, and where that entered it again.
+/// `ompt_frame_t`: frame addresses at which the runtime called a task's user code, and that code called the
+/// runtime again.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Frame {
@@ -154,7 +155,7 @@ pub mod endpoint {
     pub const END: c_int = 2;
 }
 
-/// `ompt_task_status_t`: what became of the task that ran before.
+/// `ompt_task_status_t`: the state of the task that ran before.
 pub mod status {
     use super::c_int;
     pub const COMPLETE: c_int = 1;
@@ -204,7 +205,7 @@ pub mod work {
 /// `ompt_sync_region_t`.
 pub mod sync {
     use super::c_int;
-    /// Of old runtimes, LLVM's up to 16 among them: at the end of worksharing as of regions and leagues.
+    /// Deprecated, used by old runtimes (LLVM up to 16): end of worksharing, of regions and of leagues.
     pub const BARRIER_IMPLICIT: c_int = 2;
     pub const BARRIER_EXPLICIT: c_int = 3;
     pub const TASKWAIT: c_int = 5;
@@ -234,8 +235,7 @@ pub mod dispatch {
     pub const DISTRIBUTE_CHUNK: c_int = 5;
 }
 
-/// Addresses below this are no objects: LLVM hands out field offsets from a null team
-/// (0x220 and the like) as pointers.
+/// Lowest address of an object. LLVM passes field offsets from a null team (0x220 and the like) as pointers.
 const LOWEST_OBJECT: usize = 64 << 10;
 
 /// Whether the runtime's pointer can point to anything.

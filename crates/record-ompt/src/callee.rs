@@ -1,10 +1,11 @@
-//! The function that the call before a return address leads to, as long as the loader's pointers tell that. x86-64 only.
+//! Resolves the target of the call before a return address, as far as the loader's pointers show it. x86-64
+//! only.
 
 use crate::sampler::modules;
 use crate::sampler::read_anywhere;
 
-/// The function that is called by the call which returns to `return_address`, if that is a near call, or one through the
-/// loader's pointer, of a function or of a stub that jumps through such a pointer.
+/// Resolves the target of the call that returns to `return_address`, if it is a near call, or one through the
+/// loader's pointer, to a function or to a stub that jumps through such a pointer.
 #[cold]
 pub fn before(return_address: u64) -> Option<u64> {
     if !cfg!(target_arch = "x86_64") || !modules::is_executable(return_address) {
@@ -23,7 +24,7 @@ pub fn before(return_address: u64) -> Option<u64> {
     }
 }
 
-/// Where a stub jumps to: `jmp *pointer(%rip)`, often behind `endbr64` and with a `bnd` prefix.
+/// Target of a PLT stub: `jmp *pointer(%rip)`, often after `endbr64` and with a `bnd` prefix.
 fn behind_stub(address: u64) -> Option<u64> {
     const ENDBR: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
     let mut at = address;
@@ -51,7 +52,7 @@ fn bytes_at(address: u64) -> Option<[u8; 8]> {
     ((both >> (8 * misaligned)) as u64).to_le_bytes().into()
 }
 
-/// The target of a near jump or call whose next instruction is at `next`.
+/// The target of a near jump or call, given the address of the following instruction, `next`.
 fn relative(next: u64, distance: [u8; 4]) -> u64 {
     next.wrapping_add_signed(i32::from_le_bytes(distance).into())
 }

@@ -1,13 +1,13 @@
-//! Recording switched on and off: by `omp_control_tool`, by the environment, by a signal from outside.
+//! Switches recording on and off: by `omp_control_tool`, by the environment, or by a signal from outside.
 //!
 //! ```text
 //!   pause:    every thread, at its next event, ends what it shows; then its events go nowhere
 //!   start:    every thread, from its next event on, shows what begins
 //! ```
-//! What is open goes on being followed meanwhile, so that what a trace shows is whole on both sides of
-//! the gap. What was open when the gap began or ended is not shown beyond it: a thread is told as not recorded from the
-//! pause until nothing of that is open. Tasks that are created in
-//! it are not in the trace, nor are their bodies.
+//! Open constructs are still followed during a pause, so a trace is consistent on both sides of the gap.
+//! Sections that are open when a pause begins or ends are not shown beyond it: a thread is marked as not
+//! recorded from the pause until all of them have closed. Tasks created during a pause are not in the trace,
+//! nor are their bodies.
 
 use core::ffi::{c_int, c_void};
 
@@ -26,7 +26,7 @@ mod command {
     pub const END: u64 = 4;
 }
 
-/// `ompt_callback_control_tool`. 0 says that the command was obeyed.
+/// `ompt_callback_control_tool`. Returns 0 for an obeyed command.
 pub unsafe extern "C" fn control_tool(
     command: u64,
     modifier: u64,
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn control_tool(
 }
 
 impl Moment<'_> {
-    /// Follows the switch: what is open on this thread ends in the trace, though it goes on.
+    /// Follows the switch: the open sections of this thread end in the trace, although they continue.
     #[cold]
     #[inline(never)]
     pub fn follow_switch(&mut self, paused: bool) {
@@ -86,7 +86,7 @@ impl Moment<'_> {
             self.end_all_shown();
             self.tell_pause();
         } else {
-            // What is written once may lie in the gap.
+            // Sites that are written once may have been written during the pause.
             self.thread.wait_sites = Default::default();
             self.thread.wait_object = Default::default();
             self.thread.paths.forget_told();
@@ -95,14 +95,14 @@ impl Moment<'_> {
         self.tell_end_of_pause();
     }
 
-    /// Says in the trace that what comes is not recorded.
+    /// Records the begin of a pause of this thread.
     pub fn tell_pause(&mut self) {
         if self.thread.has_begun && !core::mem::replace(&mut self.thread.is_told_paused, true) {
             self.recorder.own_begin(self.at, recorder::PAUSE_BEGIN, [], 0);
         }
     }
 
-    /// Says that it is, once nothing is open any more that is not shown: what was open in the pause.
+    /// Records the end of the pause, once all sections that were opened during the pause have closed.
     pub fn tell_end_of_pause(&mut self) {
         if self.thread.is_told_paused && !self.thread.is_paused && self.thread.frames.is_empty() {
             self.thread.is_told_paused = false;

@@ -17,8 +17,8 @@ use crate::task_stacks::{levels, regions};
 use crate::thread::Moment;
 
 impl Moment<'_> {
-    /// A region begins that may be sampled. One that `is_body` of `teams` is no construct of its own: what is in it is
-    /// in the league. Returns its context, in a profile.
+    /// Begins a region for samples. A region that is the body of `teams` (`is_body`) has no construct of its
+    /// own: its samples belong to the league. Returns its context in a profile.
     #[inline(always)]
     pub fn begin_sampled_region(&mut self, region: u32, creating: Creating, is_body: bool) -> u32 {
         self.catch_up();
@@ -53,7 +53,7 @@ impl Moment<'_> {
         context
     }
 
-    /// The context of what is created here.
+    /// Returns the context of a task or region that is created here.
     #[inline(always)]
     pub fn create_context(&mut self, codeptr: *const c_void, exit: u64, is_task: bool) -> u32 {
         let path = self.path_here(codeptr, exit);
@@ -65,7 +65,7 @@ impl Moment<'_> {
     pub fn learn_creation(&mut self, creating: Creating) -> u32 {
         let found = self.find_path(creating.codeptr as *const c_void, creating.exit);
         let context = self.count_creation(creating.creator, found.path, true);
-        // One of too many, with a region's, is counted elsewhere.
+        // A context beyond the limit, which is a region's, is counted elsewhere.
         if profiling::is_of_tasks(context) {
             self.remember(creating, &found, context);
         }
@@ -95,7 +95,7 @@ impl Moment<'_> {
         self.thread.context()
     }
 
-    /// The region on top of the stack, which `task` has forked, ends: tells its path if somebody asked for it.
+    /// Ends the topmost region, which `task` forked; records its path if a member requested it.
     #[inline(never)]
     pub fn end_sampled_region(&mut self, task: *mut Data, codeptr: *const c_void, is_body: bool) {
         let Some(region) = self.thread.frames.top_region() else { return };
@@ -103,7 +103,7 @@ impl Moment<'_> {
             return;
         }
         let (parent_region, parent_task) = self.thread.frames.creator_of_top();
-        // The path goes on where the parent was created, if that was elsewhere.
+        // The path continues at the creation of the parent, if that was elsewhere.
         regions::ask(parent_region);
         if is_body {
             return;
@@ -117,14 +117,15 @@ impl Moment<'_> {
         self.recorder.own_point(self.at, samples::REGION_PATH, payload);
     }
 
-    /// A task of this type is created here: tells its path unless it is that of the one before.
+    /// Records the creation path of a task type, unless it equals that of the previous task.
     #[inline(never)]
     pub fn tell_task_path(&mut self, typeid: u32, exit: u64, codeptr: *const c_void) {
         let path = self.path_here(codeptr, exit);
         self.tell_path_of_type(typeid, path);
     }
 
-    /// Nothing of the program lies between the running task and the creation of one of this type.
+    /// Records an empty creation path: no frames of the program are between the running task and the
+    /// creation.
     #[inline(never)]
     pub fn tell_empty_path(&mut self, typeid: u32) {
         let mut path = self.thread.paths.0.as_deref().map_or(0, |content| content.empty_path);
@@ -149,8 +150,8 @@ impl Moment<'_> {
         }
     }
 
-    /// The thread waits, or takes a lock, in the call at `site`, which returns to `codeptr`: tells its path unless it is that
-    /// of the call before.
+    /// Records the call path of a wait or a lock acquisition at `site`, which returns to `codeptr`, unless it
+    /// equals the previous one.
     #[inline(always)]
     pub fn tell_call_path(&mut self, site: u32, codeptr: *const c_void) {
         if is_active() && site != 0 && !codeptr.is_null() && self.thread.profile.is_none() {
@@ -169,8 +170,8 @@ impl Moment<'_> {
         }
     }
 
-    /// The path from here to the start of the current task, whose `exit` is given (0: an initial one).
-    /// 0 where there is none.
+    /// Returns the path from here to the start of the current task, which the runtime entered at `exit` (0:
+    /// an initial task); 0 if there is none.
     pub fn path_here(&mut self, codeptr: *const c_void, exit: u64) -> u32 {
         self.find_path(codeptr, exit).path
     }
@@ -244,7 +245,7 @@ impl Moment<'_> {
         if profiling::is_on() {
             profiling::define_path(path, &content.addresses);
         }
-        // A code pointer on the stack says by itself who called the runtime.
+        // A code pointer that is on the stack identifies the caller of the runtime.
         let is_pinned = content.frames.addresses().get(first) == Some(&codeptr);
         let slots = content.slots(if is_pinned { first + 1 } else { 1 }, end);
         content.turn = (content.turn + 1) % WAYS;

@@ -1,5 +1,5 @@
-//! Device constructs, as the host sees them: what a thread waits for while a device works. The
-//! device's own time line is [`crate::target`]'s.
+//! Device constructs on the host: waits of a thread for a device. [`crate::target`] records the device's own
+//! time line.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 

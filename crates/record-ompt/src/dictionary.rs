@@ -1,4 +1,4 @@
-//! Sites and types: the small numbers that stand for code addresses in events.
+//! Sites and types: small numbers for code addresses in events.
 //!
 //! Each thread has a small cache in front of the process's table (`table.rs`).
 
@@ -12,8 +12,8 @@ use crate::table::TABLE;
 use crate::thread::Moment;
 
 impl Moment<'_> {
-    /// The site of a code pointer; where that is missing or inside the runtime, the site of what
-    /// encloses the construct.
+    /// Returns the site of a code pointer; if that is missing or inside the runtime, the site of the
+    /// enclosing construct.
     #[inline(always)]
     pub fn site(&mut self, codeptr: *const c_void) -> u32 {
         // A profile has no sites: its places are call paths.
@@ -26,7 +26,7 @@ impl Moment<'_> {
         }
     }
 
-    /// The site of a code pointer; 0 where that is missing or inside the runtime.
+    /// Returns the site of a code pointer; 0 if it is missing or inside the runtime.
     #[inline(always)]
     pub fn known_site(&mut self, codeptr: *const c_void) -> u32 {
         if self.thread.profile.is_some() {
@@ -35,8 +35,8 @@ impl Moment<'_> {
         user_code(codeptr).map_or(0, |address| self.entry(Key::of_site(address), Outlined::default()).site)
     }
 
-    /// The site of the region whose team this thread joins, by its outlined body; `None` where that is not known. `fork` is
-    /// where the fork returns to, if this thread has forked the team.
+    /// Returns the site of the team's region that this thread joins, by its outlined body; `None` if that is
+    /// unknown. `fork` is the return address of the fork, if this thread forked the team.
     #[inline(always)]
     pub fn site_of_team(&mut self, team: *mut Data, fork: Option<u64>) -> Option<u32> {
         let (outlined, returns_to) = outlined::of_team(team, fork)?;
@@ -48,8 +48,8 @@ impl Moment<'_> {
         (site != 0).then_some(site)
     }
 
-    /// The site of a region whose fork returns to the runtime and whose body is not known: it ends the body that encloses it.
-    /// 0 where that is not known either.
+    /// Returns the site of a region with an unknown body, if its fork returns to the runtime: the fork is the
+    /// last call of the enclosing body. 0 if that is unknown too.
     #[cold]
     pub fn site_of_last_call(&mut self) -> u32 {
         let address = self.enclosing();
@@ -92,7 +92,7 @@ impl Moment<'_> {
     #[cold]
     #[inline(never)]
     fn look_up(&mut self, key: Key, outlined: Outlined, slot: usize) -> Entry {
-        // Asked outside of the table: both ask the loader.
+        // Outside of the table's lock: both call the loader.
         let outlined = outlined.checked();
         let mut known = Key { body: outlined.body, ..key };
         if known.body == 0 && known.address == BY_SITE {

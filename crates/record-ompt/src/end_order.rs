@@ -1,9 +1,10 @@
-//! The order in which the loader ends libraries.
+//! The order in which the loader finalises libraries.
 //!
-//! A library ends before those that it depends on. A runtime that is preloaded is no dependency of code that was linked to
-//! another one, so it would end before that, and with it its tool: regions in destructors would not be recorded. A library
-//! that is loaded later than the program's and depends on the runtime makes it end after them: the loader orders what is
-//! independent by when it was loaded. This one has no code and no names, and only that dependency.
+//! A library is finalised before its dependencies. A preloaded runtime is not a dependency of code that is
+//! linked to another one, so it and its tool would be finalised first, and regions in destructors would not
+//! be recorded. A library that is loaded after the program's and depends on the runtime defers the runtime's
+//! end, because the loader orders independent libraries by load time. That library has no code and no
+//! symbols, only the dependency.
 
 use core::ffi::{CStr, c_void};
 use std::ffi::CString;
@@ -13,7 +14,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _};
 
 use crate::sampler::modules;
 
-/// ELF's number of the processor for which this is compiled; `None` where no such library is made.
+/// ELF machine number of the compilation target; `None` if no such library is built.
 const MACHINE: Option<u16> = if cfg!(target_arch = "x86_64") {
     Some(62)
 } else if cfg!(target_arch = "aarch64") {
@@ -22,8 +23,8 @@ const MACHINE: Option<u16> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// Has the runtime that holds `address` end after the program's libraries, if it was preloaded. Without effect where the
-/// system has no files in memory or no `/proc`.
+/// Makes the runtime that contains `address` end after the program's libraries, if it was preloaded. Has no
+/// effect on systems without memory files or `/proc`.
 pub fn end_runtime_last(address: u64) {
     let Some(module) = modules::find(address) else { return };
     let preloaded = std::env::var_os("LD_PRELOAD").unwrap_or_default();
@@ -38,7 +39,7 @@ pub fn end_runtime_last(address: u64) {
     }
 }
 
-/// Loads a library that depends on the one at `path`; null where that fails.
+/// Loads a library that depends on the one at `path`; null on failure.
 fn depend_on(path: &CStr) -> *mut c_void {
     let open = || {
         let image = image_of_dependent(path.to_bytes())?;
@@ -47,7 +48,7 @@ fn depend_on(path: &CStr) -> *mut c_void {
         if descriptor < 0 {
             return None;
         }
-        // SAFETY: just opened, and owned by nobody else.
+        // SAFETY: just opened, with no other owner.
         let mut file = unsafe { File::from_raw_fd(descriptor) };
         file.write_all(&image).ok()?;
         let name = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
@@ -125,9 +126,9 @@ mod tests {
         let libc = modules::find(libc::getpid as unsafe extern "C" fn() -> i32 as usize as u64).unwrap();
         let handle = depend_on(&libc.path);
         assert!(!handle.is_null());
-        // SAFETY: a handle of the loader's; names are found in what a library depends on.
+        // SAFETY: a handle of the loader's; `dlsym` also searches the dependencies of a library.
         assert!(!unsafe { libc::dlsym(handle, c"getpid".as_ptr()) }.is_null());
-        // SAFETY: as above, used no more.
+        // SAFETY: as above; not used again.
         assert_eq!(unsafe { libc::dlclose(handle) }, 0);
     }
 

@@ -1,9 +1,9 @@
 //! Fast path of the callbacks that programs of small tasks call most.
 //!
-//! A fast path handles the usual case: it checks everything before it changes anything, calls nothing and needs no
-//! memory, so that the compiler saves no registers. In any other case (a full buffer, an unknown place or thread, a pause)
-//! it changes nothing, and the event takes the slow path of all callbacks (`tasks`, `sync`), which has the same effect on the
-//! same data.
+//! A fast path handles the usual case: it checks everything before it changes anything, calls no function and
+//! needs no memory, so the compiler saves no registers. In any other case (a full buffer, an unknown place or
+//! thread, a pause) it changes nothing, and the event takes the slow path of all callbacks (`tasks`, `sync`),
+//! which has the same effect on the same data.
 
 use taskscope_record::{FastRecording, enter_fast};
 

@@ -1,8 +1,7 @@
-//! What a thread has open, as one stack: regions, implicit tasks, tasks, worksharing, waits, locks.
+//! One stack of a thread's open constructs: regions, implicit tasks, tasks, worksharing, waits, locks.
 //!
-//! Runtimes report some ends late, some never (gcc's `single`, a task that moves to another thread).
-//! The stack knows what is open, so that every event that is written as a begin gets its end, in
-//! order, before whatever encloses it ends.
+//! Runtimes report some ends late and some never (gcc's `single`, a task that moves to another thread). The
+//! stack lets every begin event get its end, in order, before the enclosing construct ends.
 //!
 //! ```text
 //!   Region ▸ Member ▸ Work ▸ Wait ▸ Task ▸ Wait        one thread's stack, innermost last
@@ -15,11 +14,11 @@ use core::cell::Cell;
 use crate::profiling::Cause;
 use crate::sections::SectionCodes;
 
-/// ovni's emulator keeps at most 512 values per stack. Beyond this depth only the innermost thing is
-/// shown: the one beneath is ended while something lies on it, and begun again afterwards.
+/// ovni's emulator keeps at most 512 values per stack. Beyond this depth only the innermost entry is shown:
+/// the one beneath ends while another is above it, and begins again afterwards.
 pub const DEEPEST_SHOWN: usize = 480;
 
-/// Where an implicit task is.
+/// Progress of an implicit task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// In user code.
@@ -41,7 +40,7 @@ pub enum Open {
     Task { id: u32 },
     /// A worksharing construct of this type and OMPT kind; not every kind is a section of ovni's.
     Work { typeid: u32, kind: u8, codes: Option<SectionCodes> },
-    /// A wait, or a critical construct; what the thread does in it, as a sample's state.
+    /// A wait or a critical construct; `state` is the thread's state for samples.
     Section { codes: SectionCodes, state: u32 },
     /// The scope of a taskgroup.
     Taskgroup,
@@ -55,7 +54,7 @@ pub enum Open {
     Device(Device),
 }
 
-/// What a thread does for a device.
+/// An activity of a thread for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
     /// A target construct.
@@ -80,7 +79,7 @@ impl Open {
         matches!(self, Taskgroup | Masked | Reduction | Device(_) | Call { .. })
     }
 
-    /// The explicit task; 0 where it is something else.
+    /// The explicit task; 0 for other entries.
     #[inline(always)]
     fn task(self) -> u32 {
         if let Open::Task { id } = self { id } else { 0 }
@@ -96,13 +95,13 @@ impl Open {
 /// One entry of the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// What is open.
+    /// The open construct.
     pub open: Open,
     /// The code site that opened it; 0 is unknown.
     pub site: u32,
-    /// In profile mode, what time goes to while it is innermost.
+    /// In profile mode, the cause that time is counted for while this entry is innermost.
     pub cause: Cause,
-    /// Whether the trace shows it: false for what was open while recording was paused.
+    /// Whether the trace shows it: false if it was opened during a pause.
     pub shown: bool,
     /// For a context: the one beneath, as [`Frames::context`].
     pub outer: u32,
@@ -113,19 +112,20 @@ pub struct Frame {
 pub struct Frames {
     /// The entries, innermost last.
     pub stack: Vec<Frame>,
-    /// Length of the stack up to and with the innermost context; 0 where there is none.
+    /// Length of the stack up to and including the innermost context; 0 if there is none.
     pub context: usize,
     /// Implicit and explicit tasks among them.
     tasks: u32,
-    /// The explicit task that is the innermost context; 0 where that is something else.
+    /// The explicit task that is the innermost context; 0 for other contexts.
     task: u32,
-    /// Where the runtime left to the innermost context's code, if it was asked; else 0, as for an initial task.
+    /// Address at which the runtime entered the innermost context's code, if it was queried; 0 if not, and
+    /// for an initial task.
     exit: Cell<u64>,
 }
 
 impl Frames {
-    /// How many tasks of the runtime, implicit and explicit, lie on the thread's stack. Never half
-    /// changed, so that handlers may ask, too.
+    /// Number of the runtime's tasks, implicit and explicit, on the thread's stack. Always consistent, so
+    /// handlers may read it.
     #[inline]
     pub fn tasks(&self) -> u32 {
         self.tasks
@@ -153,7 +153,7 @@ impl Frames {
         }
     }
 
-    /// The same, when one has been closed whose outer one is given.
+    /// Restores the context after the innermost one has closed; `outer` is the one beneath.
     #[inline(always)]
     pub fn forget_context(&mut self, open: Open, outer: u32) {
         self.context = outer as usize;
@@ -168,19 +168,20 @@ impl Frames {
         self.stack.get(self.context.wrapping_sub(1))
     }
 
-    /// The explicit task that is the innermost context; 0 where that is something else.
+    /// The explicit task that is the innermost context; 0 for other contexts.
     #[inline(always)]
     pub fn task_on_top(&self) -> u32 {
         self.task
     }
 
-    /// Where the runtime left to the code of the innermost context, as [`know_exit`](Self::know_exit) was told while that was on top.
+    /// Address at which the runtime entered the innermost context's code, as set by
+    /// [`know_exit`](Self::know_exit) while that context was on top.
     #[inline(always)]
     pub fn known_exit(&self) -> Option<u64> {
         Some(self.exit.get()).filter(|exit| *exit != 0)
     }
 
-    /// Keeps where that is; 0 is not kept.
+    /// Stores that address; 0 is ignored.
     #[inline]
     pub fn know_exit(&self, exit: u64) {
         self.exit.set(exit);
@@ -204,13 +205,13 @@ impl Frames {
         self.stack.len()
     }
 
-    /// Whether something can be opened without memory being asked for.
+    /// Whether an entry can be opened without allocation.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
         self.stack.len() < self.stack.capacity()
     }
 
-    /// Whether something can be opened and shown without memory being asked for.
+    /// Whether an entry can be opened and shown without allocation.
     #[inline(always)]
     pub fn has_room_to_show(&self) -> bool {
         self.has_room() && self.stack.len() < DEEPEST_SHOWN
@@ -227,8 +228,8 @@ impl Frames {
         unsafe { self.push(Frame { open, site, cause: Cause::Unknown, shown: true, outer: 0 }) }
     }
 
-    /// Where this explicit task is the innermost entry, and shown: the explicit task that is the context beneath; 0
-    /// where that is something else.
+    /// If this explicit task is the innermost entry and shown, returns the explicit task that is the context
+    /// beneath; 0 for another context.
     #[inline(always)]
     pub fn beneath_task(&self, id: u32) -> Option<u32> {
         let top = self.stack.last()?;
@@ -244,14 +245,14 @@ impl Frames {
     /// Opens something in a profile; for a task, `site` is the one beneath.
     ///
     /// # Safety
-    /// It [has room](Self::has_room).
+    /// The stack [has room](Self::has_room).
     #[inline(always)]
     pub unsafe fn open_profiled(&mut self, open: Open, site: u32, cause: Cause) {
         // SAFETY: by contract.
         unsafe { self.push(Frame { open, site, cause, shown: true, outer: 0 }) }
     }
 
-    /// The innermost entry, and what time goes to beneath it, if something is.
+    /// The innermost entry, and the cause beneath it, if there is an entry beneath.
     #[inline(always)]
     pub fn top_two(&self) -> Option<(&Frame, Cause)> {
         let [.., beneath, top] = self.stack.as_slice() else { return None };
@@ -261,7 +262,7 @@ impl Frames {
     /// Closes the innermost entry, an explicit task; `beneath` is the one that is the context beneath, or 0.
     ///
     /// # Safety
-    /// It is one.
+    /// The innermost entry is an explicit task.
     #[inline(always)]
     pub unsafe fn close_task_on_top(&mut self, beneath: u32) {
         // SAFETY: by contract there is one; it is plain.
@@ -292,7 +293,7 @@ impl Frames {
         self.stack.try_reserve(64).is_ok()
     }
 
-    /// Whether nothing is open.
+    /// Whether the stack is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.stack.is_empty()
@@ -326,14 +327,14 @@ impl Frames {
         (0, task)
     }
 
-    /// How many entries lie above the innermost one in the current context that `wanted` accepts.
+    /// Number of entries above the innermost one in the current context that `wanted` accepts.
     #[inline(always)]
     pub fn above(&self, wanted: impl Fn(Open) -> bool) -> Option<usize> {
         let in_context = self.stack.get(self.context..).unwrap_or_default();
         in_context.iter().rev().position(|frame| wanted(frame.open))
     }
 
-    /// The same in the whole stack.
+    /// Number of entries above the innermost one in the whole stack that `wanted` accepts.
     #[inline]
     pub fn above_anywhere(&self, wanted: impl Fn(Open) -> bool) -> Option<usize> {
         self.stack.iter().rev().position(|frame| wanted(frame.open))

@@ -1,4 +1,4 @@
-//! What the sampler asks of this recorder.
+//! The recorder's implementation of the sampler's host interface.
 
 use crate::profiling;
 use crate::recording;
@@ -16,14 +16,14 @@ pub static HOST: Host = Host {
     finish: recording::finish_now,
 };
 
-/// Starts sampling, if it is wanted. Call when recording has started; again does nothing.
+/// Starts sampling, if it is wanted. Call after recording has started; repeated calls have no effect.
 pub fn start_sampling() {
     levels::look_whether_tools_are_taken();
     sampler::start(&HOST);
 }
 
 /// # Safety
-/// `user` is what the calling thread was attached with, and the recorder is entered.
+/// `user` is the pointer that the calling thread was attached with, and the thread is inside the recorder.
 unsafe fn sampler_of(user: *mut ()) -> Option<&'static Sampler> {
     let thread = user.cast::<Thread>();
     if thread.is_null() {

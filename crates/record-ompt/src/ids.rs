@@ -30,13 +30,13 @@ impl Ids {
         id
     }
 
-    /// What [`take`](Self::take) would return, where it calls nothing.
+    /// Returns the number that [`take`](Self::take) would return, if that needs no further call.
     #[inline(always)]
     pub fn next(&self) -> Option<u32> {
         (self.left != 0).then_some(self.next)
     }
 
-    /// Takes what [`next`](Self::next) has returned.
+    /// Takes the number that [`next`](Self::next) returned.
     #[inline(always)]
     pub fn take_next(&mut self) {
         self.next = self.next.wrapping_add(1);

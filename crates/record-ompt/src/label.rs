@@ -1,11 +1,11 @@
-//! Names of types that are unique and say something without symbols: `task@heat+0x1a2b`.
+//! Type names that are unique and meaningful without symbols: `task@heat+0x1a2b`.
 
 use std::io::Write as _;
 
 use crate::abi::work;
 use crate::sampler::modules::Module;
 
-/// What the label of a worksharing construct of this OMPT kind begins with.
+/// Prefix of the label of a worksharing construct of this OMPT kind.
 pub fn work_name(kind: u32) -> &'static str {
     match kind {
         work::SECTIONS => "sections",
@@ -28,10 +28,10 @@ pub struct Label {
 }
 
 impl Label {
-    /// The label of a construct whose code lies at an address, in a module.
+    /// Builds the label of a construct, from the address of its code and the module.
     pub fn of(construct: &str, address: Option<u64>, module: Option<&Module>) -> Label {
         let mut label = Label { bytes: [0; LABEL_BYTES], used: 0 };
-        // Writing stops where the label is full, and cannot fail otherwise.
+        // Writing fails only when the label is full, and then truncates it.
         let _ = write!(label, "{construct}@");
         let _ = match (address, module) {
             (Some(address), Some(module)) => {

@@ -1,8 +1,8 @@
 //! The OMPT tool: records OpenMP programs that are neither recompiled nor relinked.
 //!
 //! An OpenMP runtime that implements the tools interface of OpenMP 5 (LLVM's, Intel's) loads
-//! `libtaskscope_ompt.so` because `OMP_TOOL_LIBRARIES` names it, and calls its callbacks. With
-//! `TASKSCOPE_TRACE_DIR` unset the tool declines, and the program runs as if it were not there.
+//! `libtaskscope_ompt.so` named by `OMP_TOOL_LIBRARIES`, and calls its callbacks. With `TASKSCOPE_TRACE_DIR`
+//! unset the tool declines, and the program runs without it.
 //!
 //! ```text
 //!  runtime ── callback ──▶ tasks, parallel, work, sync, mutexes, device, memory
@@ -26,20 +26,20 @@
 //! | sampler | `sampler`: knows no OpenMP; calls the recorder through `sampler::Host` |
 //! | base | `abi`, `tool_data`, `sections`, `payload`, `ids`, `mode`, `pause`, `worker_count`, `own_memory` |
 //!
-//! **Entry points.** To follow an OMPT callback, begin at its function in `tasks` or beside it: it enters the recorder in
-//! `thread::record`, and what it opens and closes passes `open_close`. To follow a sample, begin at `sampler::handler`, which calls
-//! `task_stacks::sample`. To follow a profile, begin at `profiling::follow`.
+//! **Entry points.** To follow an OMPT callback, begin at its function in `tasks` or beside it: it enters the
+//! recorder in `thread::record`, and its opens and closes pass through `open_close`. To follow a sample,
+//! begin at `sampler::handler`, which calls `task_stacks::sample`. To follow a profile, begin at
+//! `profiling::follow`.
 //!
-//! **What is recorded.** Events of ovni's `ovni` and `openmp` models where they fit, taskscope's
-//! `wait`, `omp` and `dictionary` models for the rest. A plain task costs three events: created,
-//! executes, ends. Everything that a thread opens it also closes, in order, whatever the runtime
-//! reports or forgets (`open_close`).
+//! **Recorded.** Events of ovni's `ovni` and `openmp` models if they fit, taskscope's `wait`, `omp` and
+//! `dictionary` models for the rest. A plain task costs three events: created, executes, ends. Every
+//! construct that a thread opens is closed, in order, even if the runtime does not report its end
+//! (`open_close`).
 //!
-//! **What is not.** `atomic`, which compilers do inline; reductions that the runtime does not report.
+//! **Not recorded.** `atomic`, which compilers inline; reductions that the runtime does not report.
 //!
-//! **How fast.** A callback takes 100 to 120 instructions, one reading of the counter and 12 to 20
-//! bytes per event; nothing on its way is shared between threads. `make bench` measures what
-//! that does to programs.
+//! **Cost.** A callback takes 100 to 120 instructions, one read of the counter and 12 to 20 bytes per event;
+//! it touches no data shared between threads. `make bench` measures the effect on programs.
 //!
 //! **Samples.** With `TASKSCOPE_SAMPLE` set, timers per thread take samples of the call stacks
 //! (`sampler`), which go to `samples.obs`; preloaded, the library samples programs without OpenMP too.

@@ -81,11 +81,11 @@ pub fn wants_edges() -> bool {
     wanted
 }
 
-/// `ompt_callback_task_dependence`: which predecessors have not ended yet when a task is created. That
-/// follows from `dependences` and the ends of tasks, and is two events more where a task has four: it is
-/// recorded only on demand, to see the runtime's own view.
+/// `ompt_callback_task_dependence`: the predecessors that have not ended when a task is created. The trace
+/// determines them from `dependences` and the ends of tasks, and a task with four dependences costs two more
+/// events. So it is recorded only on demand, to show the runtime's own view.
 pub unsafe extern "C" fn task_dependence(source: *mut Data, sink: *mut Data) {
-    // Another tool may have asked for the event.
+    // Another tool may have requested the event.
     if !EDGES_ARE_WANTED.load(Relaxed) {
         return;
     }

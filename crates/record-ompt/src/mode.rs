@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// `profile`: no trace is written.
 pub const MODE_VARIABLE: &str = "TASKSCOPE_MODE";
-/// Samples per second where nothing else is asked for.
+/// Default sampling rate, samples per second.
 pub const USUAL_RATE: &str = "100";
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -15,7 +15,7 @@ pub fn is_on() -> bool {
     ON.load(Relaxed)
 }
 
-/// Whether the environment asks for a profile; from then on [`is_on`] says so.
+/// Returns whether the environment requests a profile; [`is_on`] returns the same from then on.
 pub fn start() -> bool {
     let wanted = std::env::var(MODE_VARIABLE).is_ok_and(|mode| mode == "profile");
     ON.store(wanted, Relaxed);

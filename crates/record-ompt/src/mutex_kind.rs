@@ -7,7 +7,7 @@ use taskscope_event::models::wait::kind;
 
 use crate::abi::mutex;
 
-/// What a thread that waits for a mutex of this OMPT kind does, as a sample's state.
+/// State of a sample in a thread that waits for a mutex of this OMPT kind.
 #[inline]
 pub fn wait_state(mutex_kind: c_int) -> u32 {
     match mutex_kind {

@@ -12,8 +12,7 @@ use crate::profiling;
 use crate::sections;
 use crate::thread::{Moment, record};
 
-/// `ompt_callback_mutex_acquire`: comes for every acquire, contended or not. A test waits for
-/// nothing.
+/// `ompt_callback_mutex_acquire`: called for every acquire, contended or not. A test does not wait.
 pub unsafe extern "C" fn mutex_acquire(
     mutex_kind: c_int,
     _hint: c_uint,
@@ -44,7 +43,7 @@ pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, codeptr:
             moment.follow_acquired(mutex_kind, object, codeptr);
         }
         if matches!(mutex_kind, mutex::TEST_LOCK | mutex::TEST_NEST_LOCK) {
-            // Who holds it asked for it here, as one that waited would have told.
+            // A holder records the path here, as a waiter records its own.
             let site = moment.site(codeptr);
             moment.tell_call_path(site, codeptr);
             moment.tell_wait_object(wait_kind(mutex_kind), object, site);
@@ -86,7 +85,7 @@ pub unsafe extern "C" fn nest_lock(scope: c_int, _object: u64, _codeptr: *const 
 }
 
 impl Moment<'_> {
-    /// Says for which object and where this thread waits in this way from now on, unless it has.
+    /// Records the object and site of this thread's wait of this kind, unless they are recorded already.
     #[inline(always)]
     fn tell_wait_object(&mut self, kind: u32, object: u64, site: u32) {
         let told = &mut self.thread.wait_object;

@@ -6,7 +6,7 @@ use taskscope_event::models::dictionary;
 
 use crate::thread::record;
 
-/// Where `taskscope_name_data` of `taskscope.h` ends up.
+/// Implementation of `taskscope_name_data` of `taskscope.h`.
 ///
 /// # Safety
 /// `name` points to a NUL-terminated string, or is null. `data` is not read.

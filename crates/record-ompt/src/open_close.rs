@@ -16,8 +16,8 @@ impl Moment<'_> {
         self.open_with(open, site, |_| {});
     }
 
-    /// Opens something; `own` writes the begin of taskscope's own models, whose end [`close_top`]
-    /// writes. Without memory for the entry nothing is opened, and its end is later not found.
+    /// Opens an entry. `own` writes the begin event of taskscope's own models; [`close_top`] writes the end.
+    /// Without memory the entry is not opened, and its end is ignored later.
     ///
     /// [`close_top`]: Moment::close_top
     #[inline(always)]
@@ -45,14 +45,14 @@ impl Moment<'_> {
         self.show(open);
     }
 
-    /// What time goes to while so many are open.
+    /// The cause of time at this depth of the stack.
     fn cause_at(&self, depth: usize) -> Cause {
         let beneath = self.thread.frames.stack.get(depth.wrapping_sub(1));
         beneath.map_or_else(|| self.thread.cause_outside(), |frame| frame.cause)
     }
 
-    /// Closes the innermost entry. A task is said to be suspended with `suspended` as OMPT status,
-    /// rather than ended.
+    /// Closes the innermost entry. With `suspended`, an OMPT status, a task is recorded as suspended rather
+    /// than ended.
     #[inline(never)]
     pub fn close_top(&mut self, suspended: Option<u32>) {
         let Some(frame) = self.thread.frames.stack.pop() else { return };
@@ -101,7 +101,7 @@ impl Moment<'_> {
         self.recorder.own_point(self.at, omp::TASK_SUSPENDED, two(task, status));
     }
 
-    /// Closes the innermost entry if `wanted` accepts it: the common case, in which nothing was forgotten.
+    /// Closes the innermost entry if `wanted` accepts it: the usual case, without missing end events.
     #[inline(always)]
     fn close_if_on_top(&mut self, wanted: impl Fn(Open) -> bool) -> bool {
         let stack = &mut self.thread.frames.stack;
@@ -122,7 +122,7 @@ impl Moment<'_> {
         true
     }
 
-    /// Closes a running task, after what it has left open. Says whether it was there.
+    /// Closes a running task, after its open entries. Returns whether the task was found.
     #[inline(always)]
     pub fn close_task(&mut self, id: u32, status: u32) -> bool {
         let is_it = |open| matches!(open, Open::Task { id: known } if known == id);
@@ -139,7 +139,7 @@ impl Moment<'_> {
         found
     }
 
-    /// Closes the innermost such section of the current context.
+    /// Closes the innermost section with these codes in the current context.
     #[inline(always)]
     pub fn close_section(&mut self, codes: SectionCodes) {
         let is_it = |open| matches!(open, Open::Section { codes: opened, .. } if opened == codes);
@@ -163,8 +163,8 @@ impl Moment<'_> {
         self.thread.frames.top().is_some_and(|frame| frame.open.is_own())
     }
 
-    /// Closes the innermost entry of the current context that `wanted` accepts, and what the runtime
-    /// forgot to end above it. Nothing happens when there is none.
+    /// Closes the innermost entry of the current context that `wanted` accepts, and the entries above it that
+    /// the runtime did not end. Has no effect if no entry matches.
     #[inline(never)]
     pub fn close_in_context(&mut self, wanted: impl Fn(Open) -> bool) {
         if let Some(above) = self.thread.frames.above(wanted) {
@@ -172,7 +172,7 @@ impl Moment<'_> {
         }
     }
 
-    /// Closes what lies above the innermost context.
+    /// Closes all entries above the innermost context.
     #[inline(always)]
     pub fn close_to_context(&mut self) {
         let frames = &self.thread.frames;
@@ -182,8 +182,8 @@ impl Moment<'_> {
         }
     }
 
-    /// Closes entries until `wanted` accepts the innermost one, which stays; tasks among them count
-    /// as suspended with `status`. Says whether there is one; if not, nothing is closed.
+    /// Closes entries until `wanted` accepts the innermost one, which stays; tasks among them count as
+    /// suspended with `status`. Returns whether there is one; if not, no entry is closed.
     pub fn uncover(&mut self, status: u32, wanted: impl Fn(Open) -> bool) -> bool {
         let above = self.thread.frames.above_anywhere(wanted);
         self.close_many(above.unwrap_or(0), Some(status));
@@ -224,7 +224,7 @@ impl Moment<'_> {
         }
     }
 
-    /// Ends in the trace what is open, and stays so.
+    /// Ends the open entries in the trace; they stay on the stack.
     pub fn end_all_shown(&mut self) {
         let depth = self.thread.frames.stack.len();
         for index in (0..depth).rev() {

@@ -1,16 +1,17 @@
-//! Outlined bodies: the functions that compilers make of constructs, and the constructs' own locations.
+//! Outlined bodies: the functions that compilers generate from constructs, and the constructs' own locations.
 //!
-//! OMPT names a construct by the return address of the call into the runtime. A call at the end of a function is a jump, and
-//! its return address is that of a caller, or the runtime's. The body belongs to one construct. OMPT does not report it, but
-//! the words that LLVM's runtime and Intel's give to a tool are fields of the runtime's own records:
+//! OMPT identifies a construct by the return address of the call into the runtime. A tail call is a jump, and
+//! its return address is that of a caller, or the runtime's. The body belongs to one construct. OMPT does not
+//! report it, but the tool data words of LLVM's and Intel's runtimes are fields of the runtime's own records:
 //!
 //! ```text
 //!   team   … ident …  argv  argc  body  launcher ▸ word of the region ◂ return address     argv[0]: body of gcc's programs
 //!   task   … ident …  frame ▸ word of the task ◂ …  shared data  body …                    kmp_task_t, known to compilers
 //! ```
-//! Only the neighbours of the team's word are taken as known, and only once the return address next to it is that of the fork
-//! which OMPT has reported. Other distances differ between versions: they are searched once, by what they lead to, with
-//! reads that cannot fault. A runtime of another form yields no bodies, and sites are return addresses as before.
+//! Only the fields next to the team's word are assumed, and only after the return address next to it has
+//! matched the fork reported by OMPT. Other distances vary between versions: they are searched once, by their
+//! content, with reads that cannot fault. A runtime with another layout yields no bodies, and sites are
+//! return addresses.
 
 use core::sync::atomic::{AtomicIsize, AtomicU32, Ordering::Relaxed};
 
@@ -31,7 +32,7 @@ const TEAM_RETURN: isize = 1;
 const IDENT: core::ops::RangeInclusive<isize> = 5..=64;
 /// Words behind a task's word in which its body is searched: the rest of the runtime's record, and a pointer before it.
 const TASK_BODY: core::ops::RangeInclusive<isize> = 2..=20;
-/// Searches without result after which no more are made.
+/// Maximum number of searches without a result.
 const MAX_SEARCHES: u32 = 32;
 
 /// A distance in words that is searched once.
@@ -63,7 +64,7 @@ impl Distance {
         Some(found)
     }
 
-    /// The distance is wrong, and there is no right one.
+    /// Marks the distance as wrong, without another candidate.
     #[cold]
     fn give_up(&self) {
         self.searches.store(MAX_SEARCHES, Relaxed);
@@ -71,18 +72,18 @@ impl Distance {
     }
 }
 
-/// From a team's word to the return address of its fork, once that was where it is expected.
+/// Distance from a team's word to the return address of its fork, once that was found at the expected place.
 static TEAM: Distance = Distance::new();
 static TEAM_IDENT: Distance = Distance::new();
 static TASK: Distance = Distance::new();
 static TASK_IDENT: Distance = Distance::new();
 
-/// A construct by what does not depend on where it was called.
+/// A construct, identified independently of its caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outlined {
-    /// Its body; 0 where that is not known.
+    /// Address of its body; 0 if unknown.
     pub body: u64,
-    /// The runtime's word beside which its `ident_t` is named; 0 where there is none.
+    /// Address of the runtime's word next to the `ident_t`; 0 if there is none.
     word: u64,
     is_task: bool,
 }
@@ -101,14 +102,14 @@ fn read_near(word: *const Data, words: isize) -> Option<u64> {
     read_anywhere((word as u64).checked_add_signed(8 * words as i64)?).ok()
 }
 
-/// Whether words of the runtime are those that it passes: a second tool's stand between.
+/// Whether the tool data words are the runtime's own: a second tool's are interposed.
 #[inline(always)]
 fn are_runtimes_own() -> bool {
     !has_next()
 }
 
-/// The construct of the team that a thread joins, and where its fork returns to; `fork` is that as OMPT has reported it,
-/// if this thread has forked the team.
+/// Returns the construct of the team that a thread joins, and the return address of its fork. `fork` is the
+/// return address that OMPT reported, if this thread forked the team.
 #[inline]
 pub fn of_team(team: *mut Data, fork: Option<u64>) -> Option<(Outlined, u64)> {
     if !abi::is_object(team) || !are_runtimes_own() || profiling::is_on() {
@@ -125,7 +126,7 @@ pub fn of_team(team: *mut Data, fork: Option<u64>) -> Option<(Outlined, u64)> {
         };
         TEAM.find(|| fork.filter(|fork| is_there(*fork)).map(|_| TEAM_RETURN))?;
     }
-    // SAFETY: the fields around the word are where they were found.
+    // SAFETY: the fields around the word are at the distances found before.
     let (returns_to, mut body) = unsafe { (near(team, TEAM_RETURN), near(team, TEAM_BODY)) };
     if fork.is_some_and(|fork| fork != returns_to) {
         return None;
@@ -136,15 +137,15 @@ pub fn of_team(team: *mut Data, fork: Option<u64>) -> Option<(Outlined, u64)> {
     Some((Outlined { body, word: team as u64, is_task: false }, returns_to))
 }
 
-/// The first argument of what the runtime calls as the body of a team: of gcc's programs, the body. A team of one thread that
-/// these fork has no arguments.
+/// First argument of the function that the runtime calls as the body of a team: for gcc's programs, the body.
+/// A team of one thread forked by them has no arguments.
 fn argument_of(team: *mut Data) -> u64 {
     // SAFETY: as in `of_team`.
     let (launcher, arguments) = unsafe { (near(team, TEAM_LAUNCHER), near(team, TEAM_ARGUMENTS)) };
     if launcher == 0 || !abi::is_object(arguments as *const u64) || !arguments.is_multiple_of(8) {
         return 0;
     }
-    // SAFETY: the runtime's list of arguments, of which what it calls for gcc's programs has two at least.
+    // SAFETY: the runtime's argument list, which has at least two entries for functions of gcc's programs.
     unsafe { (arguments as *const u64).read_volatile() }
 }
 
@@ -152,13 +153,13 @@ fn argument_of(team: *mut Data) -> u64 {
 #[inline(always)]
 pub fn of_task(task: *const Data) -> Outlined {
     match TASK.known() {
-        // SAFETY: the runtime's record goes on as it was found.
+        // SAFETY: the runtime's record has the fields found before.
         Some(words) => Outlined { body: unsafe { near(task, words) }, word: task as u64, is_task: true },
         None => Outlined::default(),
     }
 }
 
-/// Searches where tasks have their bodies, if that is not known. For the slow path of a task's creation.
+/// Searches the body field of tasks, if its distance is unknown. For the slow path of task creation.
 #[inline(always)]
 pub fn look_for_tasks(task: *const Data) {
     if TASK.known().is_none() && TASK.searches.load(Relaxed) < MAX_SEARCHES {
@@ -184,7 +185,8 @@ pub fn is_body(address: u64) -> bool {
 }
 
 impl Outlined {
-    /// Checks what is met first: a body that is no code is none. Where tasks have none at the distance found, that was wrong.
+    /// Checks a construct at its first use: clears a body that is not code. If no task has a body at the
+    /// found distance, the distance was wrong.
     #[cold]
     pub fn checked(self) -> Outlined {
         if self.body == 0 || is_body(self.body) {
@@ -220,7 +222,7 @@ impl Outlined {
                 text
             }
         };
-        // What compilers write without debug information, and what the runtime itself writes for gcc's programs.
+        // Written by compilers without debug information, and by the runtime itself for gcc's programs.
         text.filter(|text| !text.starts_with(b";unknown;")).unwrap_or_default()
     }
 }
@@ -229,7 +231,7 @@ impl Outlined {
 fn location_of(ident: u64) -> Option<Vec<u8>> {
     /// `KMP_IDENT_KMPC`: compilers set it.
     const FROM_COMPILER: u64 = 2 << 32;
-    /// No more of it is kept.
+    /// Maximum stored length.
     const MAX_BYTES: u64 = 1 << 10;
     if !ident.is_multiple_of(8) || !modules::is_loaded(ident) {
         return None;
@@ -240,7 +242,7 @@ fn location_of(ident: u64) -> Option<Vec<u8>> {
     let text = read_anywhere(ident + 16).ok()?;
     let mut bytes = Vec::new();
     for at in (0..MAX_BYTES).step_by(8) {
-        // Words that do not cross a page's end, behind which there may be nothing.
+        // Reads words that do not cross a page's end, as the next page may be unmapped.
         let misaligned = text % 8;
         let word = read_anywhere((text - misaligned).checked_add(at)?).ok()?.to_ne_bytes();
         let skipped = if at == 0 { misaligned as usize } else { 0 };

@@ -1,4 +1,4 @@
-//! The recorder's memory: the C library's, whatever the program has put in the place of `malloc`.
+//! The recorder's memory: the C library's, whichever functions the program has substituted for `malloc`.
 //!
 //! Checkers and counters of the program's allocations (AddressSanitizer, LeakSanitizer, heap profilers) see none of the
 //! recorder's.
@@ -13,7 +13,7 @@ unsafe extern "C" {
     fn __libc_free(memory: *mut c_void);
 }
 
-/// What the C library aligns all memory to.
+/// Alignment of all memory from the C library.
 const ALIGNMENT: usize = 2 * size_of::<usize>();
 
 struct CLibrary;
@@ -21,7 +21,8 @@ struct CLibrary;
 #[global_allocator]
 static MEMORY: CLibrary = CLibrary;
 
-/// Memory of a larger alignment. Not by `__libc_memalign`, which sanitizers replace: the word before it is where it was allocated.
+/// Allocates memory with a larger alignment. `__libc_memalign` cannot be used, because sanitizers replace it.
+/// The word before the memory holds the address of the allocation.
 unsafe fn allocate_aligned(layout: Layout) -> *mut u8 {
     let Some(bytes) = layout.size().checked_add(layout.align()) else { return core::ptr::null_mut() };
     // SAFETY: a larger size than the layout's, which is not zero.

@@ -46,8 +46,8 @@ pub unsafe extern "C" fn parallel_begin(
     record(|moment| {
         let is_outermost = moment.thread.frames.is_empty();
         moment.forget_unloaded(is_outermost);
-        // A region that the runtime forks outside of everything: a team of its own, which LLVM makes
-        // for `target nowait`. Its threads are no workers of the program.
+        // A region that the runtime forks outside of all others: a team of its own, which LLVM creates for
+        // `target nowait`. Its threads are not workers of the program.
         if moment.thread.frames.is_empty()
             && flags as u32 & parallel_flag::TEAM != 0
             && runtime_code::is_in_runtime(codeptr)
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn implicit_task(
     flags: c_int,
 ) {
     if scope != endpoint::BEGIN && enter().is_none() {
-        // LLVM's runtime tells of a thread's initial task after the thread's end, and of nothing else that is not begun.
+        // LLVM's runtime reports a thread's initial task after the thread's end. No other end lacks a begin.
         return;
     }
     record_after(|moment, before| {
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn implicit_task(
                 None => None,
             };
             let data = forked.unwrap_or_else(|| {
-                // A member that did not fork the team comes from its pool with nothing open.
+                // A member that did not fork the team comes from its pool without open entries.
                 moment.close_all();
                 let data = ToolData::load(parallel);
                 match moment.site_of_team(parallel, None) {
@@ -176,10 +176,10 @@ pub unsafe extern "C" fn implicit_task(
     });
 }
 
-/// LLVM's runtime names a worker a copy of its implicit task's data at the end, which lies in the thread
-/// and is used again for the worker's next `taskwait depend`. It aborts the program
-/// (`taskwait_task_data->ptr == NULL`) if a tool has left something in it. Those of primary threads
-/// (`index` 0) are no copies, and may be another team's by now.
+/// Clears the copied data of a worker's implicit task. At the end, LLVM's runtime passes a copy that is
+/// stored in the thread and reused for the worker's next `taskwait depend`. If a tool has left a value in it,
+/// the runtime aborts the program (`taskwait_task_data->ptr == NULL`). Data of primary threads (`index` 0) is
+/// not a copy, and may belong to another team by now.
 pub fn forget_copy(task: *mut Data, index: c_uint) {
     if index != 0 {
         ToolData(0).store(task);
@@ -234,8 +234,8 @@ impl Moment<'_> {
         for (part, value) in payload.chunks_exact_mut(4).zip([region, requested, site, flags]) {
             part.copy_from_slice(&value.to_le_bytes());
         }
-        // What explains the site comes before it, whichever thread has written that. Else the region begins at the fork:
-        // members that join it before this thread returns from there would come before it.
+        // The site's dictionary event comes first, whichever thread has written it. Otherwise the region
+        // begins at the fork: members that join it before this thread returns from there would precede it.
         let begun = if before == at && self.thread.explained <= at { at } else { self.at };
         let after = core::mem::replace(&mut self.at, begun);
         self.open_with(Open::Region { region }, site, |moment| {
@@ -244,7 +244,8 @@ impl Moment<'_> {
         self.at = after;
     }
 
-    /// The site of a region whose body is not known, where `site` is that of the return address, or of what encloses it.
+    /// Returns the site of a region with an unknown body; `site` is the site of the return address or of the
+    /// enclosing construct.
     fn site_of_unknown_body(&mut self, codeptr: *const c_void, site: u32) -> u32 {
         let is_in_device = matches!(self.thread.frames.top().map(|frame| frame.open), Some(Open::Device(_)));
         if is_in_device || !runtime_code::is_in_runtime(codeptr) {
@@ -256,8 +257,8 @@ impl Moment<'_> {
         }
     }
 
-    /// gcc's programs under LLVM's runtime: a region of one thread in `teams` has the task of their body, whose data is to be
-    /// again what it was.
+    /// Restores the task data of a `teams` body. In gcc's programs under LLVM's runtime, a region of one
+    /// thread in `teams` has the task of that body.
     fn restore_body_of_teams(&mut self, league: u32) {
         let Some(body) = self.thread.frames.innermost_context() else { return };
         if let Open::Member { region, .. } = body.open

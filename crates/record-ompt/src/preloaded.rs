@@ -1,4 +1,4 @@
-//! What happens when the library is loaded: a program that need not know OpenMP is sampled from its start.
+//! Load-time entry: samples programs from their start, with or without OpenMP.
 
 use core::ffi::{c_int, c_void};
 

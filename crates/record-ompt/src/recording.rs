@@ -10,15 +10,15 @@ use crate::sampler::{self, module_files, unwanted};
 use crate::task_stacks::check;
 use crate::{pause, profiling};
 
-/// Set to anything: what prevents recording is printed to standard error.
+/// If set to any value, reasons that prevent recording are printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
 
 /// Whether there is something to finish.
 static HAS_STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Starts to record this process into the directory that the environment names, with these of ovni's
-/// models. Where that has happened already (a second runtime, or the same one loaded again, or
-/// sampling), the recording is shared. Says whether the process is recorded now.
+/// Starts recording this process into the directory that the environment names, with these ovni models. If
+/// recording has already started (a second runtime, the same one loaded again, or sampling), the recording is
+/// shared. Returns whether the process is recorded now.
 pub fn start_recording(models: &[(&'static str, &'static str)]) -> bool {
     let Some(trace_directory) = trace_directory().filter(|_| !unwanted::is_here()) else { return false };
     let config = process::Config {
@@ -49,7 +49,7 @@ pub fn start_recording(models: &[(&'static str, &'static str)]) -> bool {
     process::is_recording()
 }
 
-/// The directory to record into; `None` where none is named.
+/// The directory to record into; `None` if the environment names none.
 pub fn trace_directory() -> Option<std::ffi::OsString> {
     std::env::var_os(process::TRACE_DIRECTORY_VARIABLE).filter(|path| !path.is_empty())
 }
@@ -75,7 +75,7 @@ extern "C" fn at_start() {
     extern "C" fn finish_quickly() {
         finish(core::ptr::null_mut());
     }
-    // SAFETY: as above; without it nothing more is lost than without this library.
+    // SAFETY: as above; on failure the loss is the same as without this library.
     unsafe { at_quick_exit(finish_quickly) };
 }
 
@@ -86,7 +86,7 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Ends the recording while the program goes on. Nothing is left to do at its end.
+/// Ends the recording while the program continues. Nothing remains to be done at its end.
 #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 pub fn finish_now() {
     finish(core::ptr::null_mut());

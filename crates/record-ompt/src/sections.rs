@@ -5,8 +5,8 @@ use core::num::NonZeroU64;
 use taskscope_event::Code;
 use taskscope_event::models::openmp;
 
-/// A begin event and its end, both without payload. One number, so that it is stored and compared at once: a
-/// load that spans two stores just made waits for both.
+/// A begin event and its end, both without payload. One number, so that it is stored and compared in one
+/// access: a load that spans two recent stores would wait for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionCodes(NonZeroU64);
 

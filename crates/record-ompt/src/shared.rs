@@ -1,5 +1,5 @@
-//! For a recorder of another interface that is linked into one library with this one (MPI): one
-//! process, one stream a thread, one stack of what is open.
+//! Entry points for a recorder of another interface (MPI) that is linked into one library with this one: one
+//! process, one stream per thread, one stack of open constructs.
 //!
 //! **The caller** calls [`start_recording`] before anything else, and [`record`] for each of its events,
 //! on any thread; a thread that the OpenMP runtime has not announced is attached there.
@@ -14,7 +14,7 @@ pub use crate::thread::{Moment, record};
 /// A call into a library that is not the OpenMP runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// One for which ovni's models have events.
+    /// A call with events in ovni's models.
     Standard(SectionCodes),
     /// An MPI function by its number in `taskscope_event::models::messages`.
     Numbered(u32),
@@ -23,7 +23,7 @@ pub enum Call {
 impl Moment<'_> {
     /// Begins a call that comes from code site `site`.
     pub fn begin_call(&mut self, call: Call, site: u32) {
-        // To a sample, a call is work of whatever it is called from.
+        // In a sample, a call is work of its caller.
         let open = match call {
             Call::Standard(codes) => Open::Section { codes, state: self.thread.state() },
             Call::Numbered(function) => Open::Call { function },
@@ -31,7 +31,7 @@ impl Moment<'_> {
         self.open(open, site);
     }
 
-    /// Ends the innermost such call.
+    /// Ends the innermost call of this kind.
     pub fn end_call(&mut self, call: Call) {
         match call {
             Call::Standard(codes) => self.close_section(codes),
@@ -39,7 +39,7 @@ impl Moment<'_> {
         }
     }
 
-    /// The code site of a return address; 0 where that says nothing.
+    /// Returns the code site of a return address; 0 if the address identifies none.
     pub fn code_site(&mut self, return_address: *const c_void) -> u32 {
         self.known_site(return_address)
     }

@@ -1,4 +1,4 @@
-//! What callbacks write into: the events of a trace, or the counts of a profile.
+//! The destination of callbacks: the events of a trace, or the counts of a profile.
 //!
 //! A callback that programs of small tasks call often is one function, generic over its sink: it tries the sink's fast path, else
 //! takes the slow path. Which sink a process has is known when callbacks are registered.
@@ -10,12 +10,13 @@ use taskscope_record::FastRecording;
 use crate::abi::{Data, Frame};
 use crate::thread::Thread;
 
-/// A sink's fast paths. Those that return `None` have changed nothing.
+/// Fast paths of a sink. Those that return `None` have changed nothing.
 pub trait Sink {
     /// Whether it counts: then it needs the callback's stack pointer, and has fast paths for worksharing and taskwaits.
     const COUNTS: bool;
 
-    /// `ompt_callback_task_create` of a usual task, in a callback whose stack pointer is `sp` (0 unless it [counts](Self::COUNTS)).
+    /// `ompt_callback_task_create` of a usual task; `sp` is the callback's stack pointer (0 unless it
+    /// [counts](Self::COUNTS)).
     ///
     /// # Safety
     /// The runtime's own arguments.
@@ -28,7 +29,7 @@ pub trait Sink {
         sp: u64,
     ) -> Outcome;
 
-    /// The same of any task.
+    /// `ompt_callback_task_create` of any task.
     ///
     /// # Safety
     /// As for [`create_task`](Self::create_task).
@@ -41,10 +42,10 @@ pub trait Sink {
         sp: u64,
     );
 
-    /// A new task begins, on top of what the thread does.
+    /// Begins a new task on top of the thread's open constructs.
     fn begin_task(recorder: &mut FastRecording, thread: &mut Thread, next: *mut Data) -> Option<()>;
 
-    /// The task that runs, and has nothing open, has ended; the thread resumes what it had interrupted.
+    /// Ends the running task, which has no open constructs; the thread resumes the interrupted one.
     fn end_task(
         recorder: &mut FastRecording,
         thread: &mut Thread,
@@ -52,7 +53,7 @@ pub trait Sink {
         next: *mut Data,
     ) -> Option<()>;
 
-    /// A member of a team, with nothing else open, comes to a worksharing construct.
+    /// Begins a worksharing construct of a team member without other open entries.
     #[inline(always)]
     fn begin_work(_recorder: &mut FastRecording, _thread: &mut Thread, _kind: u8) -> Option<()> {
         None
@@ -83,6 +84,6 @@ pub enum Outcome {
     Done,
     /// The event is handled; events of a signal handler are pending in the recorder.
     Pending(FastRecording),
-    /// Nothing has changed: the event takes the slow path.
+    /// No state changed: the event takes the slow path.
     SlowPath,
 }

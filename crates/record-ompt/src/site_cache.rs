@@ -1,4 +1,4 @@
-//! What a thread remembers of sites and types: a cache in front of the process's table.
+//! Per-thread cache of sites and types, in front of the process's table.
 
 use core::ffi::c_void;
 
@@ -8,11 +8,11 @@ use crate::tool_data::{EXPLICIT, ToolData};
 /// The numbers of a construct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Its type; 0 for a plain site, and where the type could not be recorded.
+    /// Its type; 0 for a plain site, and if the type could not be recorded.
     pub typeid: u32,
     /// Its code site; 0 is unknown.
     pub site: u32,
-    /// For a task type: what the words of its tasks have in common.
+    /// For a task type: the common part of its tasks' data words.
     pub task_data: ToolData,
 }
 
@@ -23,12 +23,13 @@ impl Entry {
     }
 }
 
-/// What is looked up: an address (or a known site, see [`BY_SITE`]) in one of three roles, and the body of the construct.
+/// Lookup key: an address (or a known site, see [`BY_SITE`]) in one of three roles, and the body of the
+/// construct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Key {
     /// A code address; with [`BY_SITE`] a site.
     pub address: u64,
-    /// Address of the construct's outlined body; 0 where that is unknown, and where only the address counts.
+    /// Address of the construct's outlined body; 0 if unknown, or if only the address identifies the entry.
     pub body: u64,
     /// [`PLAIN_SITE`], [`WORK`] with a kind, or OMPT's task flags.
     pub role: u32,
@@ -40,8 +41,8 @@ pub const PLAIN_SITE: u32 = 0x0100_0000;
 pub const WORK: u32 = 0x0200_0000;
 /// A role: the call at the end of the body of the construct at a site, which returns to the runtime.
 pub const LAST_CALL: u32 = PLAIN_SITE | WORK;
-/// Set in an address that no code has: the rest is the number of a site, for constructs whose own
-/// address is unknown and that take over the site of what encloses them.
+/// Flag in an address that no code has. The rest is a site number, for constructs of unknown address that use
+/// the site of the enclosing construct.
 pub const BY_SITE: u64 = 1 << 63;
 
 const SLOTS_LOG2: u32 = 6;
@@ -56,7 +57,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// What the thread knows of a key, or where it would be.
+    /// Looks up a key; returns its entry, or the slot for it.
     #[inline(always)]
     pub fn get(&self, key: Key) -> Result<Entry, usize> {
         let hash = (key.address ^ key.body.rotate_left(20) ^ u64::from(key.role) << 32)
@@ -74,7 +75,8 @@ impl Cache {
         self.0.get_mut(slot)
     }
 
-    /// The type of a task, if the thread has met it. Whether the address is the runtime's need not be asked: none of those is a key.
+    /// Type of a task, if the thread knows it. The address need not be checked against the runtime's: none of
+    /// those is a key.
     #[inline(always)]
     pub fn known_task_type(&self, codeptr: *const c_void, body: u64, flags: u32) -> Option<Entry> {
         if !abi::is_object(codeptr) {

@@ -1,4 +1,4 @@
-//! The standard events of what a thread opens and closes.
+//! The standard events for opened and closed constructs.
 
 use taskscope_event::models::{messages, openmp, ovni};
 

@@ -1,5 +1,5 @@
-//! What a thread does, by our own account: from the stack of what it has open, never from
-//! `ompt_get_state`, which misreports taskwait, idle and critical.
+//! State of a thread, computed from its stack of open constructs, never from `ompt_get_state`, which
+//! misreports taskwait, idle and critical.
 
 use taskscope_event::models::samples::state;
 
@@ -9,8 +9,8 @@ use crate::task_stacks::regions;
 use crate::thread::{Kind, Thread};
 
 impl Thread {
-    /// The thread's state, an `ompt_state_t` or one of our own ([`state`]). Time inside the runtime
-    /// that no event tells of (creating and scheduling tasks) counts as work here.
+    /// The thread's state, an `ompt_state_t` or one of our own ([`state`]). Time inside the runtime that no
+    /// event reports (creating and scheduling tasks) counts as work here.
     pub fn state(&self) -> u32 {
         let Some(top) = self.frames.top() else {
             return match self.kind {
@@ -22,7 +22,7 @@ impl Thread {
         match top.open {
             Open::Region { .. } => state::OVERHEAD,
             Open::Member { phase: Phase::Running, .. } => state::WORK_PARALLEL,
-            // A worker hears of its region's end only at the next fork: until then it seems to wait.
+            // A worker learns of its region's end only at the next fork: until then it seems to wait.
             Open::Member { region, .. } if self.kind == Kind::Worker && !regions::is_open(region) => {
                 state::IDLE
             }
@@ -48,7 +48,8 @@ impl Thread {
         }
     }
 
-    /// What the thread waits for: the lock, critical or turn; 0 where it does not.
+    /// The object that the thread waits for: a lock, a critical section or an ordered turn; 0 if it does not
+    /// wait.
     pub fn wait_object(&self) -> u64 {
         match self.frames.top().map(|top| top.open) {
             Some(Open::Section { state: state::LOCK..=state::NEST_LOCK, .. }) => self.wait_object.1,

@@ -80,7 +80,7 @@ unsafe extern "C" fn wait_slowly(
     record(move |moment| {
         let begins = scope == endpoint::BEGIN;
         if moment.thread.kind == Kind::Helper && moment.thread.frames.is_empty() {
-            // Where the runtime's own threads wait for target tasks (LLVM 16).
+            // The runtime's own threads wait here for target tasks (LLVM 16).
             return;
         }
         match kind {
@@ -120,7 +120,7 @@ fn join(scope: c_int, codeptr: *const c_void) {
 }
 
 impl Moment<'_> {
-    /// Says where this thread waits in this way from now on, unless it has.
+    /// Records the site of this thread's wait of this kind, unless it is recorded already.
     #[inline(always)]
     pub fn tell_wait_site(&mut self, kind: u32, site: u32) {
         let Some(told) = self.thread.wait_sites.get_mut(kind as usize) else { return };
@@ -145,7 +145,7 @@ impl Moment<'_> {
 
     fn begin_barrier(&mut self, sync_kind: c_int, codeptr: *const c_void) {
         if !self.thread.frames.in_task() {
-            // Nothing of an implicit task can enclose a barrier: what is open has not been ended.
+            // No construct inside an implicit task can enclose a barrier: open entries lack their end events.
             self.close_to_context();
         }
         self.thread.wait_return = codeptr as u64;
@@ -183,9 +183,9 @@ impl Moment<'_> {
         self.set_phase(Phase::Joining { league });
     }
 
-    /// Whether an implicit barrier that the runtime does not tell from others is that at the region's end. Those inside
-    /// of regions return to the region's code. This one returns, on the thread that forked the region, to where the fork
-    /// does, and on workers to nowhere.
+    /// Whether an implicit barrier of unspecified kind is the one at the region's end. Barriers inside a
+    /// region return to the region's code. The one at the end returns to the fork's return address on the
+    /// forking thread, and has no return address on workers.
     fn is_at_regions_end(&self, codeptr: *const c_void) -> bool {
         let Some(&Open::Member { region, .. }) =
             self.thread.frames.innermost_context().map(|frame| &frame.open)

@@ -1,7 +1,7 @@
 //! The process's table of sites, types and modules.
 //!
-//! Who meets an address first writes its dictionary events, inside the lock, so that no thread can
-//! use a number at an earlier time than that of the event which explains it.
+//! The thread that first meets an address writes its dictionary events inside the lock, so no thread can use
+//! a number at an earlier time than that of the event which defines it.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
@@ -24,13 +24,13 @@ pub static TABLE: SharedTable = SharedTable { holder: AtomicI32::new(0), table: 
 
 /// A table behind a lock.
 pub struct SharedTable {
-    /// The process id of who holds the lock; 0 when it is free. A child that was forked while
-    /// another thread held it finds its parent's id, and takes over.
+    /// Process id of the lock's holder; 0 if it is free. A child that was forked while another thread held
+    /// the lock finds its parent's id, and takes over.
     holder: AtomicI32,
     table: UnsafeCell<Option<Table>>,
 }
 
-// SAFETY: `table` is only touched by who holds the lock.
+// SAFETY: only the lock's holder accesses `table`.
 unsafe impl Sync for SharedTable {}
 
 impl SharedTable {
@@ -43,10 +43,10 @@ impl SharedTable {
             if holder != pid && self.holder.compare_exchange(holder, pid, Acquire, Relaxed).is_ok() {
                 break;
             }
-            // SAFETY: no preconditions. Who holds it writes a few events; let it.
+            // SAFETY: no preconditions. The holder is writing a few events; yield to it.
             unsafe { libc::sched_yield() };
         }
-        // SAFETY: the lock is ours. What a forked child inherits may be half changed, so it is
+        // SAFETY: this thread holds the lock. A forked child may inherit a half-changed table, so it is
         // neither used nor freed: the child's streams need their own dictionary anyway.
         let table = unsafe {
             let slot = self.table.get();
@@ -66,7 +66,7 @@ impl SharedTable {
 pub struct Table {
     pid: i32,
     entries: HashMap<Key, Entry>,
-    /// Address of site n + 1, and of the body of its construct; that is 0 where it is not known.
+    /// Address of site n + 1, and of the body of its construct (0 if unknown).
     sites: Vec<(u64, u64)>,
     types: u32,
     modules: Vec<Module>,
@@ -76,10 +76,10 @@ pub struct Table {
     pub explained: u64,
 }
 
-/// The number of the path that was written last. A forked child goes on from its parent's: in profile mode it still
-/// knows what its parent's numbers are.
+/// Number of the newest path. A forked child continues from its parent's: in profile mode the parent's
+/// numbers remain valid in the child.
 static LAST_PATH: AtomicU32 = AtomicU32::new(0);
-/// More creation paths than these are not told apart.
+/// Maximum number of distinct creation paths.
 const MAX_PATHS: usize = 1 << 20;
 
 /// Whether code at an address is neither the runtime's nor this library's.
@@ -108,8 +108,8 @@ fn write_module(module: &Module, moment: &mut Moment<'_>) {
 }
 
 impl Moment<'_> {
-    /// Brings the map up to date if somebody suspects that it is not, and writes the modules that this
-    /// process's trace has not named yet. Not for handlers.
+    /// Updates the map if it may be stale, and writes the modules that this process's trace does not name
+    /// yet. Not for signal handlers.
     #[inline(always)]
     pub fn catch_up(&mut self) {
         if code_map::may_be_stale() {
@@ -138,7 +138,7 @@ impl Moment<'_> {
         });
     }
 
-    /// Before an outermost region, or a member of one: forgets what is known by address where modules are gone.
+    /// Before an outermost region, or a member of one: drops cached addresses of unloaded modules.
     #[inline(always)]
     pub fn forget_unloaded(&mut self, forks: bool) {
         if forks && modules::have_changed() {
@@ -225,8 +225,9 @@ impl Table {
         site
     }
 
-    /// The site of a construct whose body is known. The first one at a return address has that address's site. Others have
-    /// sites of their own, at their bodies: the address is that of a caller which reaches several, or the runtime's.
+    /// Returns the site of a construct with a known body. The first construct at a return address has that
+    /// address's site. Others have sites of their own, at their bodies: the address is that of a caller which
+    /// reaches several, or the runtime's.
     fn site_of_body(&mut self, key: Key, outlined: Outlined, moment: &mut Moment<'_>) -> u32 {
         let key = Key { role: PLAIN_SITE, ..key };
         if let Some(entry) = self.entries.get(&key) {
@@ -246,8 +247,8 @@ impl Table {
         site
     }
 
-    /// The site of a construct of which nothing is known but that its call is the last one in the body of another; 0 where
-    /// that body is not known.
+    /// Returns the site of a construct that is known only as the last call in another construct's body; 0 if
+    /// that body is unknown.
     fn last_call(&mut self, key: Key, outlined: Outlined, moment: &mut Moment<'_>) -> Entry {
         let enclosing = self.row(key.address as u32).map_or(0, |(_, body)| *body);
         let mut site = 0;
@@ -308,7 +309,7 @@ impl Table {
         self.forget(|module| !loaded.iter().any(|other| is_same(module, other)));
     }
 
-    /// Forgets modules and what is known by addresses in them. Numbers are not used again.
+    /// Drops modules and cached addresses in them. Their numbers are not reused.
     fn forget(&mut self, is_gone: impl Fn(&Module) -> bool) {
         let (gone, kept) = core::mem::take(&mut self.modules).into_iter().partition(is_gone);
         self.modules = kept;

@@ -1,5 +1,5 @@
-//! Target constructs: what the host does for a device goes to the recorder of device queues,
-//! `libtaskscope_device.so` beside this library, which is loaded when the first one comes.
+//! Target constructs: forwards host operations on devices to the recorder of device queues,
+//! `libtaskscope_device.so` beside this library, which is loaded at the first one.
 //!
 //! | `what` | |
 //! | --- | --- |
@@ -55,7 +55,7 @@ fn load() -> Option<Recorder> {
     }
 }
 
-/// Where this library lies.
+/// Path of this library.
 fn own_path() -> Option<PathBuf> {
     // SAFETY: all fields may be zero, and `dladdr` fills them in.
     let name: *const c_char = unsafe {
@@ -75,7 +75,7 @@ fn tell(scope: c_int, device: c_int, what: u32, bytes: u64) {
     let Some(recorder) = recorder() else { return };
     // SAFETY: the device recorder's functions have no preconditions.
     unsafe {
-        // 3 is both at once.
+        // 3 is begin and end in one call.
         if scope & endpoint::BEGIN != 0 {
             (recorder.begin)(device, what, bytes);
         }
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn data_op(
         3 | 19 => (source_device, 2),
         4 | 20 => (source_device, 5),
         7 | 23 => (destination_device, 3),
-        // Associations of memory do nothing.
+        // Associations of memory have no effect.
         _ => return,
     };
     tell(scope, device, what, bytes as u64);

@@ -18,9 +18,9 @@ use crate::task_stacks::undeferred::OwnFrames;
 use crate::thread::{Moment, Thread, record, record_untimed};
 use crate::tool_data::{EXPLICIT, STARTED, ToolData, UNRECORDED, WAIT};
 
-/// `ompt_callback_task_create`. It reports three things: explicit tasks; target tasks that are deferred, which run like
-/// these, mostly on a thread that the runtime keeps for them; and `taskwait depend` (a task that never runs, whose
-/// creation is the begin of the wait).
+/// `ompt_callback_task_create`. The runtime calls it for explicit tasks; for deferred target tasks, which run
+/// like these, mostly on a thread of the runtime's own; and for `taskwait depend` (a task that never runs;
+/// its creation begins the wait).
 pub unsafe extern "C" fn task_create<S: Sink>(
     creator: *mut Data,
     frame: *const Frame,
@@ -59,7 +59,7 @@ pub unsafe fn create_slowly(
             let is_part = is_part_of_running(moment.thread, creator);
             let context =
                 if is_part { moment.count_another() } else { moment.create_context(codeptr, exit, true) };
-            // In a profile a task's number is its context: tasks that were created alike are alike.
+            // In a profile a task's number is its context: tasks of equal creation are equal.
             ToolData::new(context, 0, EXPLICIT).store(new_task);
             // SAFETY: as above.
             unsafe { note_undeferred(moment.thread, flags, frame, (new_task, codeptr)) };
@@ -93,8 +93,8 @@ pub unsafe fn create_slowly(
     });
 }
 
-/// Whether the runtime creates a task in the name of `creator` while this thread runs another one: a part of that. LLVM's divides
-/// the tasks of a large taskloop so, among tasks that create the others, wherever these run.
+/// Whether the runtime creates a task on behalf of `creator` while this thread runs another one, as a part of
+/// that. LLVM's divides a large taskloop so, among tasks that create the others, on any thread.
 #[inline(always)]
 pub fn is_part_of_running(thread: &Thread, creator: *mut Data) -> bool {
     let running = thread.frames.task_on_top();
@@ -104,10 +104,10 @@ pub fn is_part_of_running(thread: &Thread, creator: *mut Data) -> bool {
     }
 }
 
-/// Where the runtime left to the creating task's user code.
+/// Address at which the runtime entered the creating task's user code.
 ///
 /// # Safety
-/// `frame` is what the runtime passed.
+/// `frame` is the runtime's argument.
 pub unsafe fn exit_of(frame: *const Frame, thread: &Thread) -> u64 {
     if abi::is_object(frame) {
         // SAFETY: by contract.
@@ -117,10 +117,10 @@ pub unsafe fn exit_of(frame: *const Frame, thread: &Thread) -> u64 {
     }
 }
 
-/// Remembers where a task is created, if it is not deferred.
+/// Stores the creation site of a task that is not deferred.
 ///
 /// # Safety
-/// `frame` is what the runtime passed.
+/// `frame` is the runtime's argument.
 #[inline(always)]
 pub unsafe fn note_undeferred(
     thread: &mut Thread,
@@ -129,7 +129,7 @@ pub unsafe fn note_undeferred(
     (new_task, codeptr): (*mut Data, *const c_void),
 ) {
     if flags & task_flag::UNDEFERRED != 0 && abi::is_object(frame) {
-        // SAFETY: by contract. Where it entered the runtime is told by what the task is told to have left by.
+        // SAFETY: by contract. The task's exit frame identifies its entry into the runtime.
         let frame_pointer = unsafe { (*frame).enter.value };
         let creation = (codeptr as u64, frame_pointer, sampler::stack_pointer_here());
         static OWN: OwnFrames = OwnFrames::new();
@@ -137,8 +137,8 @@ pub unsafe fn note_undeferred(
     }
 }
 
-/// `ompt_callback_dependences`. Those of a `taskwait depend` (also what an undeferred task with
-/// dependences begins with) are recorded under an id that no task has.
+/// `ompt_callback_dependences`. Dependences of a `taskwait depend` (which also precedes an undeferred task
+/// with dependences) are recorded under an id that no task has.
 pub unsafe extern "C" fn dependences(task: *mut Data, list: *const Dependence, count: c_int) {
     let data = ToolData::load(task);
     if !abi::is_object(list) || count <= 0 || !(data.has(EXPLICIT) || data.has(WAIT)) {
@@ -203,11 +203,11 @@ unsafe extern "C" fn schedule_slowly(prior: *mut Data, prior_status: c_int, next
 }
 
 impl Moment<'_> {
-    /// Returns the task's type; 0 where its creation is not in the trace.
+    /// Creates a task. Returns its type; 0 if its creation is not in the trace.
     #[inline(always)]
     fn create_task(&mut self, new_task: *mut Data, flags: u32, codeptr: *const c_void) -> u32 {
         let (entry, id) = (self.task_type(codeptr, new_task, flags), self.thread.tasks.take());
-        // A task whose creation is not in the trace must not run in it either.
+        // A task without a creation event must not have execution events.
         let numbered = id != 0 && entry.typeid != 0 && !self.thread.is_paused;
         let kept = numbered && self.recorder.point(self.at, openmp::TASK_CREATE, two(id, entry.typeid));
         let data = if kept { entry.task_data.with_id(id) } else { self.unrecorded(numbered) };
@@ -215,8 +215,8 @@ impl Moment<'_> {
         if kept { entry.typeid } else { 0 }
     }
 
-    /// The data of a task whose creation is not in the trace. Its begin and end are lost with it;
-    /// the creation itself is counted already if it had numbers and found no room.
+    /// Returns the data of a task without a creation event. Its begin and end are lost too; the creation
+    /// itself is already counted if it had numbers and found no room.
     #[cold]
     fn unrecorded(&mut self, creation_is_counted: bool) -> ToolData {
         if self.thread.is_paused {
@@ -237,8 +237,7 @@ impl Moment<'_> {
         }
     }
 
-    /// What is reported as a schedule event, though the thread goes on with what it does. Says whether
-    /// it is such.
+    /// Handles schedule events that do not switch tasks. Returns whether this is one.
     #[cold]
     #[inline(never)]
     fn no_switch(&mut self, task: ToolData, prior_status: c_int) -> bool {
@@ -260,8 +259,8 @@ impl Moment<'_> {
         self.recorder.own_point(self.at, code, id.to_le_bytes());
     }
 
-    /// Another task goes on on this thread: a new one on top of the one that runs, or one that runs
-    /// already, further down, where the ones above it have left the thread (untied tasks).
+    /// Switches this thread to another task: a new one on top of the running one, or a running one further
+    /// down, after the tasks above it have moved to other threads (untied tasks).
     #[inline(always)]
     fn switch_to(&mut self, next: *mut Data, prior_status: c_int) {
         let task = ToolData::load(next);
@@ -291,7 +290,7 @@ impl Moment<'_> {
         }
     }
 
-    /// An implicit task goes on: explicit tasks on top of it have left the thread.
+    /// Resumes an implicit task: explicit tasks on top of it have left the thread.
     #[inline(always)]
     fn leave_tasks(&mut self, prior_status: c_int) {
         while self

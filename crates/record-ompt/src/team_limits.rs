@@ -1,4 +1,4 @@
-//! Teams with fewer threads than were asked for, and the control variables that may be why.
+//! Teams with fewer threads than requested, and the control variables that may be the reason.
 
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use crate::thread::Moment;
 
 type Getter = unsafe extern "C" fn() -> c_int;
 
-/// The runtime's functions that return control variables; `None` where one of them is not LLVM's.
+/// The runtime's functions that return control variables; `None` if one of them is not LLVM's.
 struct Getters {
     levels: Getter,
     threads: Getter,
@@ -20,8 +20,8 @@ struct Getters {
 fn getters() -> Option<&'static Getters> {
     static GETTERS: OnceLock<Option<Getters>> = OnceLock::new();
     let find = |name: &CStr| {
-        // The version is that of LLVM's runtime and Intel's: GCC's may be loaded, too.
-        // SAFETY: looks up C strings.
+        // The version is that of LLVM's runtime and Intel's: GCC's may be loaded, too. SAFETY: looks up C
+        // strings.
         let function = unsafe { libc::dlvsym(libc::RTLD_DEFAULT, name.as_ptr(), c"VERSION".as_ptr()) };
         // SAFETY: OpenMP declares these functions so.
         (!function.is_null()).then(|| unsafe { core::mem::transmute::<*mut libc::c_void, Getter>(function) })
@@ -40,7 +40,8 @@ fn getters() -> Option<&'static Getters> {
 static RECORDED: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
 impl Moment<'_> {
-    /// Records the limits of a region whose team is smaller than asked for; once a site, as nested regions may be many.
+    /// Records the limits of a region with a smaller team than requested; once per site, as nested regions
+    /// may be many.
     #[cold]
     #[inline(never)]
     pub fn record_team_limits(&mut self, region: u32, site: u32) {

@@ -1,4 +1,4 @@
-//! One thread's state in the tool, and the door that every callback enters through.
+//! One thread's state in the tool, and the common entry of every callback.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -17,20 +17,20 @@ use crate::task_stacks::{levels, paths};
 use crate::thread_sampler::ThreadSampler;
 use crate::worker_count;
 
-/// What the tool knows about one thread. Aligned so that no two threads share a cache line; what small tasks ask for
-/// in each callback comes first, in one line.
+/// The tool's state of one thread. Aligned so that no two threads share a cache line; the fields that small
+/// tasks need in each callback come first, in one line.
 #[repr(C, align(128))]
 #[derive(Default)]
 pub struct Thread {
-    /// What is open.
+    /// The open constructs.
     pub frames: Frames,
     /// In profile mode, in the place of events.
     pub profile: Option<Box<Follower>>,
-    /// Where the call that waits for it returns to.
+    /// Return address of the call that waits for it.
     pub wait_return: u64,
-    /// Where tasks were created that are not deferred, where samples are taken.
+    /// Creation sites of tasks that are not deferred, if samples are taken.
     pub undeferred: Undeferred,
-    /// Whether its events go nowhere: it has seen that recording is paused.
+    /// Whether its events are discarded: it has seen that recording is paused.
     pub is_paused: bool,
     /// Ids for tasks created here.
     pub tasks: Ids,
@@ -38,7 +38,7 @@ pub struct Thread {
     pub regions: Ids,
     /// Sites and types that this thread has met.
     pub cache: Cache,
-    /// Time of the latest event of any thread that explained a site or type when this thread looked one up last.
+    /// Time of the latest event of any thread that defined a site or type, at this thread's last lookup.
     pub explained: u64,
     /// Site of the worksharing construct that ended last in the current implicit task: the place of
     /// an implicit barrier that has no code pointer.
@@ -50,29 +50,31 @@ pub struct Thread {
     pub wait_object: (u32, u64, u32),
     /// Whether its stream has begun.
     pub has_begun: bool,
-    /// Whether the trace says that it is not recorded: in a pause, and until what was open in it is over.
+    /// Whether the trace marks the thread as not recorded: during a pause, and until constructs opened in it
+    /// have closed.
     pub is_told_paused: bool,
-    /// What the thread is to OpenMP.
+    /// The thread's OpenMP kind.
     pub kind: Kind,
-    /// Whether the trace says so.
+    /// Whether the trace contains that kind.
     pub is_announced: bool,
     /// Creation paths that this thread has met.
     pub paths: paths::Cache,
-    /// The thread's stack, where samples or paths are taken.
+    /// Bounds of the thread's stack, if samples or paths are taken.
     pub bounds: Bounds,
     /// For paths that have no room on it.
     pub walk_stack: Option<OwnStack>,
     /// The modules that this thread's trace is known to name, as `code_map` counts.
     pub modules_written: u64,
-    /// [`modules::unloads`](crate::sampler::modules::unloads) when this thread forgot last what it knew by address.
+    /// Value of [`modules::unloads`](crate::sampler::modules::unloads) when this thread last dropped its
+    /// cached addresses.
     pub unloads: u32,
     /// Samples it, if samples are taken.
     pub sampler: Option<Box<ThreadSampler>>,
-    /// The regions that this thread has forked and that are not over, innermost last, and where each fork returns to.
+    /// The open regions that this thread forked, innermost last, with the return address of each fork.
     pub forks: Vec<(u32, u64)>,
     /// The region that this thread has forked last, until it joins the team.
     pub fork: Option<Fork>,
-    /// Threads that the region asked for which it forked last.
+    /// Team size requested by the region that it forked last.
     pub requested: u32,
     /// Memory for long payloads.
     pub scratch: Vec<u8>,
@@ -82,11 +84,11 @@ pub struct Thread {
 /// site. Nothing else happens on the thread in between.
 #[derive(Clone, Copy, Debug)]
 pub struct Fork {
-    /// Its id.
+    /// Id of the region.
     pub region: u32,
-    /// Threads that it asked for.
+    /// Requested team size.
     pub requested: u32,
-    /// The site of the return address, which stands for it where no body is known.
+    /// Site of the return address, used if no body is known.
     pub site: u32,
     /// As OMPT reports them.
     pub flags: u32,
@@ -95,8 +97,8 @@ pub struct Fork {
 }
 
 impl Thread {
-    /// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot
-    /// be known. For callbacks in that code. The runtime is asked once while a task is on top.
+    /// Address at which the runtime entered the current task's user code; 0 for an initial task, and if it is
+    /// unknown. For callbacks in that code. The runtime is queried once while a task is on top.
     pub fn exit_here(&self) -> u64 {
         self.frames.known_exit().unwrap_or_else(|| {
             let exit = levels::exit_of_current(self.frames.task_on_top(), &self.undeferred);
@@ -106,15 +108,15 @@ impl Thread {
     }
 }
 
-/// What a thread is to OpenMP (`ompt_thread_t`).
+/// OpenMP kind of a thread (`ompt_thread_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// No runtime has named it.
+    /// No runtime has reported its kind.
     #[default]
     Unknown,
-    /// Of the program's own, and runs parallel regions.
+    /// Created by the program, and runs parallel regions.
     Initial,
-    /// Of the runtime's pool.
+    /// In the runtime's pool.
     Worker,
     /// The runtime runs it for itself, and target tasks on it.
     Helper,
@@ -125,7 +127,7 @@ pub const WAIT_KINDS: usize = taskscope_event::models::wait::kind::TARGET as usi
 
 /// One callback on one thread: its recorder, its state, and the time, which is read once.
 pub struct Moment<'a> {
-    /// Where events go.
+    /// Destination of events.
     pub recorder: &'a mut ThreadRecorder,
     /// The tool's state.
     pub thread: &'a mut Thread,
@@ -134,11 +136,11 @@ pub struct Moment<'a> {
 }
 
 impl Moment<'_> {
-    /// Reads the clock again, and not before what the program order says comes before it: used where
-    /// this thread has just seen what another one wrote.
+    /// Reads the clock again, after the preceding accesses in program order: used after this thread has seen
+    /// another thread's writes.
     pub fn read_clock_again(&mut self) {
         if profiling::is_on() {
-            // Without events there is no order to keep, and one time per callback keeps the sums exact.
+            // A profile has no event order, and one time per callback keeps the sums exact.
             return;
         }
         taskscope_record::clock::finish_what_comes_before();
@@ -146,14 +148,14 @@ impl Moment<'_> {
     }
 }
 
-/// Runs `record` as one callback on this thread. A thread that the runtime never announced is
-/// attached first; where that is impossible, nothing happens.
+/// Runs `record` as one callback on this thread. A thread that the runtime never announced is attached first;
+/// if that is impossible, `record` does not run.
 #[inline(always)]
 pub fn record(record: impl FnOnce(&mut Moment<'_>)) {
     record_at(|recorder| recorder.now(), record);
 }
 
-/// [`record`] for what needs no time of its own: its is that of the callback before.
+/// [`record`] for events without a time of their own: uses the time of the previous callback.
 #[inline(always)]
 pub fn record_untimed(record: impl FnOnce(&mut Moment<'_>)) {
     record_at(|recorder| recorder.last_time(), record);
@@ -175,7 +177,7 @@ fn record_at(time: impl FnOnce(&mut ThreadRecorder) -> u64, record: impl FnOnce(
     let Some(mut recording) = enter().or_else(attach_and_enter) else { return };
     let thread = recording.user().cast::<Thread>();
     if thread.is_null() {
-        // Somebody on this thread is in already, and calls what we intercept.
+        // This thread is already inside the recorder, and calls an intercepted function.
         return;
     }
     let at = time(&mut recording);
@@ -188,7 +190,7 @@ fn record_at(time: impl FnOnce(&mut ThreadRecorder) -> u64, record: impl FnOnce(
     record(moment);
 }
 
-/// One callback while recording is paused, or the first one after that.
+/// Runs one callback while recording is paused, or the first one after that.
 #[cold]
 fn record_beside_switch(moment: &mut Moment<'_>, record: impl FnOnce(&mut Moment<'_>)) {
     moment.follow_switch(pause::is_paused());
@@ -201,7 +203,7 @@ fn record_beside_switch(moment: &mut Moment<'_>, record: impl FnOnce(&mut Moment
 }
 
 impl Moment<'_> {
-    /// Writes what must be in the trace even if recording is paused.
+    /// Writes events that must be in the trace even if recording is paused.
     pub fn write_anyway<R>(&mut self, write: impl FnOnce(&mut Self) -> R) -> R {
         if !self.thread.is_paused {
             return write(self);
@@ -213,7 +215,7 @@ impl Moment<'_> {
     }
 }
 
-/// Threads that could not be attached; after some, no more are tried.
+/// Number of threads that could not be attached; after some failures, attaching is not tried again.
 static FAILED: AtomicU32 = AtomicU32::new(0);
 const MAX_FAILED: u32 = 256;
 /// `ompt_thread_initial`.
@@ -263,7 +265,8 @@ pub fn attach(thread_type: u32) {
     });
 }
 
-/// Starts recording on this thread, which need not know OpenMP. Does nothing when it records.
+/// Starts recording on this thread, which the OpenMP runtime need not know. Has no effect if it already
+/// records.
 #[cold]
 #[inline(never)]
 pub fn attach_outside_openmp() {
@@ -287,12 +290,12 @@ pub fn attach_outside_openmp() {
         if matches!(thread.kind, Kind::Initial | Kind::Worker) {
             worker_count::count(false);
         }
-        // Without its timer first: the handler counts into what ends here.
+        // Stops the timer first: the handler counts into structures that end here.
         drop(thread.sampler.take());
         if let Some(mut follower) = thread.profile.take() {
             follower.end();
         }
-        // SAFETY: made by `Box::into_raw` above, and used by nobody after this.
+        // SAFETY: made by `Box::into_raw` above, and not used after this.
         drop(unsafe { Box::from_raw(shared.0) });
     });
     let options = recorder::Options { samples: sampler::is_active(), ..Default::default() };

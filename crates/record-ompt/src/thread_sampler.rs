@@ -1,4 +1,4 @@
-//! A thread's sampler, with what samples of OpenMP programs need besides.
+//! A thread's sampler, with the data that samples of OpenMP programs need.
 
 use core::cell::UnsafeCell;
 use core::ops::Deref;
@@ -16,9 +16,9 @@ pub struct ThreadSampler {
     pub core: Sampler,
     /// Only the handler touches it.
     pub memory: Box<UnsafeCell<Memory>>,
-    /// In profile mode, where samples are counted.
+    /// Counts of the samples, in profile mode.
     pub counted: Option<Arc<Counted>>,
-    /// What the thread worked at lately. The handler adds to it, but not while a callback runs.
+    /// Recent samples of the thread's work. The handler adds to them, but not during a callback.
     recent: UnsafeCell<Recent>,
 }
 
@@ -39,8 +39,8 @@ impl Memory {
 }
 
 impl ThreadSampler {
-    /// Starts to sample the calling thread, whose stack and id in the system are given. `None` when nothing is
-    /// to be sampled, or the system has no timer left.
+    /// Starts sampling the calling thread, with its stack bounds and system thread id. `None` if sampling is
+    /// off, or the system has no timer left.
     pub fn start(bounds: Bounds, os_tid: i32, counted: Option<Arc<Counted>>) -> Option<Box<ThreadSampler>> {
         if bounds.is_small() { None } else { ThreadSampler::start_on(bounds, os_tid, counted) }
     }
@@ -54,18 +54,18 @@ impl ThreadSampler {
         sampler.core.arm().then_some(sampler)
     }
 
-    /// What the thread worked at lately, for a callback on the sampler's thread.
+    /// Recent samples of the thread's work, for a callback on the sampler's thread.
     pub fn recent(&self) -> &Recent {
         // SAFETY: the handler leaves it alone while a callback runs.
         unsafe { &*self.recent.get() }
     }
 
-    /// The same, to be changed.
+    /// Recent samples, mutable.
     pub fn recent_mut(&mut self) -> &mut Recent {
         self.recent.get_mut()
     }
 
-    /// The same, for the handler.
+    /// Recent samples, for the handler.
     ///
     /// # Safety
     /// No callback runs, and this is the only handler on the thread.

@@ -23,11 +23,11 @@ static RESULT: Shared<StartToolResult> = Shared(UnsafeCell::new(StartToolResult 
     tool_data: Data { value: 0 },
 }));
 
-/// Where every OpenMP runtime looks for a tool: returns null, at no further cost to the program,
-/// unless recording was asked for.
+/// Entry point that every OpenMP runtime looks up in a tool: returns null, at no further cost to the program,
+/// unless recording was requested.
 ///
 /// # Safety
-/// Called by an OpenMP runtime, as the standard says: `runtime_version` is a C string or null.
+/// Called by an OpenMP runtime according to the standard: `runtime_version` is a C string or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompt_start_tool(
     omp_version: c_uint,
@@ -70,7 +70,7 @@ unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut Sta
     }
     process::set_attribute("openmp", Json::object(openmp_attributes));
     if let Some(mut recording) = taskscope_record::enter() {
-        // It recorded before there was OpenMP in it.
+        // Recording began before the process had OpenMP.
         recording.store_metadata();
     }
     chain::set_next(next_result);
@@ -93,8 +93,8 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
     }
     // SAFETY: this entry point has this type.
     let set_callback = unsafe { transmute::<unsafe extern "C" fn(), SetCallback>(set_callback) };
-    // Its result goes to the program, so it is not one of the events that two tools see.
-    // SAFETY: only changes the type under which the address is passed on.
+    // Its result goes to the program, so it is not one of the events that two tools see. SAFETY: only changes
+    // the type under which the address is passed on.
     let control = unsafe { transmute::<*const (), Callback>(control::control_tool as *const ()) };
     // SAFETY: the callback has the type of this event's.
     unsafe { set_callback(event::CONTROL_TOOL, Some(control)) };
@@ -116,7 +116,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
     1
 }
 
-/// Events that a profile has no use for, some of them frequent: the runtime calls nothing there.
+/// Events without use in a profile, some of them frequent: they are not registered.
 const TRACED_ONLY: [c_int; 7] = [
     event::DEPENDENCES,
     event::TASK_DEPENDENCE,

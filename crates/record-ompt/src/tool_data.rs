@@ -27,14 +27,14 @@ pub const TEAMS_BODY: u8 = 64;
 pub struct ToolData(pub u64);
 
 impl ToolData {
-    /// Packs an id, a site (dropped where it does not fit) and flags.
+    /// Packs an id, a site (dropped if it does not fit) and flags.
     #[inline(always)]
     pub fn new(id: u32, site: u32, flags: u8) -> Self {
         let site = if site < 1 << 24 { site } else { 0 };
         ToolData(u64::from(id) | u64::from(site) << 32 | u64::from(flags) << 56)
     }
 
-    /// The same with this id, where it had none.
+    /// Returns this data with `id`; it must have had none.
     #[inline(always)]
     pub fn with_id(self, id: u32) -> Self {
         ToolData(self.0 | u64::from(id))
@@ -64,13 +64,13 @@ impl ToolData {
         (self.0 >> 56) as u8 & flag == flag
     }
 
-    /// The same with `flag` set.
+    /// Returns this data with `flag` set.
     #[inline(always)]
     pub fn with(self, flag: u8) -> Self {
         ToolData(self.0 | u64::from(flag) << 56)
     }
 
-    /// Reads the runtime's `ompt_data_t`; zero where there is none.
+    /// Reads the runtime's `ompt_data_t`; zero for a null or invalid pointer.
     #[inline(always)]
     pub fn load(data: *const Data) -> Self {
         if !abi::is_object(data) {
@@ -80,7 +80,7 @@ impl ToolData {
         ToolData(unsafe { (*data).value })
     }
 
-    /// Writes the runtime's `ompt_data_t`, where there is one.
+    /// Writes the runtime's `ompt_data_t`, if the pointer is valid.
     #[inline(always)]
     pub fn store(self, data: *mut Data) {
         if abi::is_object(data) {

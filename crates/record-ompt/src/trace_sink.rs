@@ -100,7 +100,7 @@ fn create(
     flags: u32,
     codeptr: *const c_void,
 ) -> Option<()> {
-    // Where samples are taken, the creation's path is told, too.
+    // With sampling, the creation path is recorded too, on the slow path.
     if flags & task_flag::RUNS == 0 || sampler::is_active() || !abi::is_object(new_task) {
         return None;
     }

@@ -52,7 +52,7 @@ unsafe extern "C" fn work_slowly(
     codeptr: *const c_void,
 ) {
     let kind = kind as u32;
-    // Who does not execute a single has nothing to do in it.
+    // Threads that skip a `single` have no work in it.
     if kind == work_kind::SINGLE_OTHER {
         return;
     }

@@ -5,7 +5,7 @@ mod common;
 use common::{Compiler, Run, Trace, compile, tool, try_compile};
 use taskscope_event::models::openmp as p;
 
-/// Runs a construct with the other tool named in these ways; returns what it printed, and the trace.
+/// Runs a construct with the second tool named in these ways; returns its output, and the trace.
 fn with_other_tool(construct: &str, size: u32, record: bool) -> Option<(String, Trace)> {
     if !Compiler::Clang.is_installed() {
         return None;
@@ -23,7 +23,7 @@ fn with_other_tool(construct: &str, size: u32, record: bool) -> Option<(String, 
     Some((line.to_owned(), trace))
 }
 
-/// What the other tool says when it is alone.
+/// Output of the second tool alone.
 fn alone(construct: &str, size: u32) -> String {
     let other = compile(Compiler::Clang, "other_tool", &["-shared", "-fPIC", "-fno-openmp"]);
     let mut run = Run::construct(Compiler::Clang, construct, size).env("OMP_TOOL_LIBRARIES", other);

@@ -1,5 +1,5 @@
-//! What each OpenMP construct leaves in a trace, from clang's and from gcc's programs, on a real
-//! runtime. Every trace is also checked against the format's rules (`common/oracle.rs`).
+//! Events of each OpenMP construct in a trace, from clang's and from gcc's programs, on a real runtime. Every
+//! trace is also checked against the format's rules (`common/oracle.rs`).
 
 mod common;
 
@@ -50,7 +50,7 @@ fn task_labels_name_the_program_and_an_offset() {
         assert!(label.starts_with("task@constructs.") && label.contains("+0x"), "{label}");
         let module = trace.of(dictionary::MODULE).next().unwrap();
         assert!(module.text("path").contains("/constructs."), "{}", module.text("path"));
-        // The site's address lies at the labelled offset.
+        // The site's address is at the labelled offset.
         let offset = i128::from_str_radix(label.rsplit("+0x").next().unwrap(), 16).unwrap();
         let address = module.number("bias") + offset;
         assert!(trace.of(dictionary::SITE).any(|site| site.number("address") == address));
@@ -63,7 +63,7 @@ fn recursive_tasks_are_all_there() {
     each("fibonacci", 15, |_, trace| {
         assert_eq!(counts(trace, TASK_LIFE), [2 * 986; 3]);
         assert_eq!(counts(trace, [p::TASK_TASKWAIT_BEGIN, p::TASK_TASKWAIT_END]), [986; 2]);
-        // One place waits, so each thread says so once at most.
+        // One place waits, so each thread records it once at most.
         let told = trace
             .of(wait::WAIT_SITE)
             .filter(|e| e.number("kind") == i128::from(wait::kind::TASKWAIT))
@@ -122,7 +122,7 @@ fn what_the_runtime_holds_back_is_recorded_on_demand() {
             (tasks, edges)
         };
         assert_eq!(edges(false).1, []);
-        // Whoever has ended already holds nothing back: how many edges there are is a matter of timing.
+        // Ended tasks hold nothing back: the number of edges depends on timing.
         let (tasks, edges) = edges(true);
         let possible = [(tasks[0], tasks[1]), (tasks[1], tasks[2])];
         assert!(edges.iter().all(|edge| possible.contains(edge)), "{edges:?}");
@@ -152,7 +152,7 @@ fn untied_tasks_leave_and_come_back() {
         assert_eq!(trace.count(p::TASK_EXECUTE), 60 + suspended);
         assert_eq!(trace.count(p::TASK_END), 60 + suspended);
         if compiler == Compiler::Clang {
-            // clang splits an untied task where it meets a scheduling point; gcc treats it as tied.
+            // clang splits an untied task at each scheduling point; gcc treats it as tied.
             assert!(suspended >= 20, "{suspended}");
         }
     });
@@ -176,7 +176,7 @@ fn a_taskloop_makes_tasks_with_chunks() {
         assert_eq!(counts(trace, TASK_LIFE), [10; 3]);
         let iterations: i128 = trace.of(omp::CHUNK).map(|e| e.number("iterations")).sum();
         assert_eq!((trace.count(omp::CHUNK), iterations), (10, 100));
-        // The runtime names itself as the place; the place of the taskgroup around it is told instead.
+        // The runtime names itself as the place; the place of the enclosing taskgroup is recorded instead.
         let labels: Vec<_> = trace.of(p::TYPE_CREATE).map(|e| e.text("label")).collect();
         assert!(labels.iter().any(|l| l.starts_with("taskloop@constructs")), "{labels:?}");
         assert!(labels.iter().any(|l| l.starts_with("task@constructs")), "{labels:?}");
@@ -211,7 +211,7 @@ fn loops_have_their_schedule_and_chunks() {
     each("loops", 0, |compiler, trace| {
         let kinds =
             |kind: i128| trace.of(dictionary::WORK_TYPE_SITE).filter(|e| e.number("kind") == kind).count();
-        // gcc computes a static split inline, and tells nobody.
+        // gcc computes a static split inline, and does not report it.
         let statics = usize::from(compiler == Compiler::Clang);
         assert_eq!([kinds(10), kinds(11), kinds(12)], [statics, 1, 1]);
         assert_eq!(trace.count(p::WORKSHARE_EXECUTE), 2 * (2 + statics));
@@ -244,7 +244,7 @@ fn one_thread_executes_each_single() {
             [p::WORK_DISTRIBUTION_SINGLE_BEGIN, p::WORK_DISTRIBUTION_SINGLE_END, p::WORKSHARE_EXECUTE];
         assert_eq!(counts(trace, once_each), [7; 3]);
         assert_eq!(trace.count(p::BARRIER_PLAIN_BEGIN), 14);
-        // The barrier is at the single, even where the runtime gives no code pointer.
+        // The barrier is at the single, even if the runtime gives no code pointer.
         let barriers =
             trace.of(wait::WAIT_SITE).filter(|e| e.number("kind") == i128::from(wait::kind::BARRIER));
         let sites: Vec<_> = barriers.map(|event| event.number("site")).collect();
@@ -310,7 +310,7 @@ fn locks_need_not_nest_and_a_failed_test_holds_nothing() {
         times.sort_unstable();
         assert_eq!(times, [2, 5]);
         assert_eq!(held(trace, wait::RELEASED, wait::kind::LOCK), acquired);
-        // Whoever holds one has told where it asked for it, by a test, too: three places, and the test's.
+        // A holder has recorded its acquisition's place, also after a test: three places, and the test's.
         let mut sites = trace.streams.iter().map(|stream| {
             let mut sites: Vec<_> = stream.of(wait::WAIT_OBJECT).map(|e| e.number("site")).collect();
             sites.dedup();
@@ -331,7 +331,7 @@ fn criticals_and_locks_share_one_entry_for_what_is_waited_for() {
             assert_eq!(kinds, [wait::kind::CRITICAL, wait::kind::LOCK].repeat(9));
         }
     });
-    // One object all the time costs one entry a thread.
+    // A constant object costs one entry per thread.
     each("ordered", 0, |_, trace| assert!(trace.count(wait::WAIT_OBJECT) <= 2));
 }
 
@@ -384,7 +384,7 @@ fn serialized_regions_and_orphaned_constructs_are_recorded() {
     });
 }
 
-/// LLVM's runtimes up to 16 tell those at the ends of loops and of regions by one kind.
+/// LLVM's runtimes up to 16 report the barriers at the ends of loops and of regions as one kind.
 #[test]
 fn barriers_are_told_apart_where_the_runtime_does_not() {
     if !Compiler::Clang.is_installed() {
@@ -423,7 +423,7 @@ fn regions_begin_at_their_fork_with_more_places_than_a_thread_remembers() {
         let forking = trace.streams.iter().find(|stream| stream.count(omp::REGION_BEGIN) > 0).unwrap();
         let times = |code| forking.of(code).map(|event| event.at);
         let first_round = 100;
-        // The runtime forks the team between the two callbacks, and the clock goes on.
+        // The runtime forks the team between the two callbacks, and time passes.
         for (begin, joined) in times(omp::REGION_BEGIN).zip(times(omp::IMPLICIT_BEGIN)).skip(first_round) {
             assert!(begin < joined, "{begin} ns is the time of the member's begin");
         }
@@ -482,7 +482,7 @@ fn omp_control_tool_pauses_starts_flushes_and_ends() {
     assert_eq!(trace.count(omp::REGION_BEGIN), 2);
 }
 
-/// What is shown in one of two files alone is ended before what it lies in, also where all ends at once.
+/// A section that is in one of the two files only ends before the enclosing one, even if all end at once.
 #[test]
 fn a_pause_or_an_end_inside_of_a_construct_ends_it_first() {
     if !Compiler::Clang.is_installed() {
@@ -613,7 +613,7 @@ fn waits_that_end_functions_are_in_these() {
     let in_library =
         |function: &str| format!("{function} [wait at last_waits_library.c:{}]", line(library, function));
     let mut expected: HashSet<String> = ["settle", "line_up", "take"].map(in_library).into();
-    // Which of its two waits it is, is not known; nor is what a pointer leads to.
+    // Which of its two waits it is, is unknown, as is the target of a pointer.
     expected.insert("either [wait]".to_string());
     expected.insert(format!("main [wait in code called at last_waits.c:{}]", line(program, "pointer")));
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");

@@ -1,5 +1,5 @@
-//! How processes begin and end under the tool: every outcome of the program stays its own, and what
-//! was recorded can be read.
+//! Begin and end of processes under the tool: every outcome of the program is unchanged, and the recording
+//! can be read.
 
 mod common;
 
@@ -129,7 +129,7 @@ fn a_program_that_replaces_itself_is_recorded_twice() {
         let (output, trace) = Run::construct(compiler, "execs", 30).output();
         assert!(output.status.success(), "{}", output.status);
         assert_eq!(trace.count(p::TASK_END), 60);
-        // What ran before the exec could not be ended.
+        // Code before the exec could not be ended.
         assert!(finished(&trace) >= 1 && finished(&trace) < trace.streams.len());
         let looms: Vec<_> =
             trace.streams.iter().map(|s| s.metadata["ovni"]["loom"].as_str().unwrap()).collect();
@@ -230,11 +230,11 @@ fn a_limit_on_file_sizes_loses_events_and_counts_them() {
         assert!(trace.count(recorder::LOST) >= 1);
         for stream in &trace.streams {
             assert!(stream.is_finished());
-            // The end of what was begun is never dropped.
+            // The end of a begun task is never dropped.
             assert_eq!(stream.count(p::TASK_EXECUTE), stream.count(p::TASK_END));
             assert_eq!(stream.count(ovni::THREAD_ENDS), 1);
         }
-        // No task runs whose creation is missing.
+        // No task without a creation event runs.
         let known: std::collections::HashSet<_> =
             trace.of(p::TASK_CREATE).map(|e| e.number("taskid")).collect();
         assert!(trace.of(p::TASK_EXECUTE).all(|e| known.contains(&e.number("taskid"))));
@@ -306,7 +306,8 @@ fn the_tool_exports_its_entry_and_what_sampling_puts_before_other_libraries() {
 
 #[test]
 fn what_is_put_before_the_c_library_finds_it_at_the_start() {
-    // A handler of the program may be the first to call one of these, and must not be made to look it up.
+    // A handler of the program may be the first caller of one of these, which must not need a symbol lookup
+    // then.
     let program = Command::new("true").env("LD_PRELOAD", common::tool()).env("LD_DEBUG", "symbols").output();
     let text = String::from_utf8_lossy(&program.unwrap().stderr).into_owned();
     if !text.contains("symbol=") {

@@ -1,4 +1,4 @@
-//! Profile mode: what the file of a process says about programs whose truth is known.
+//! Profile mode: content of a process's file for programs with known truth.
 
 mod common;
 
@@ -11,7 +11,7 @@ use taskscope_profile::{Marker, Metric, Profile, conservation, key};
 
 const MS: u64 = 1_000_000;
 
-/// Runs a mode of `sampled.c` under profiling, in virtual time; what it wrote, and its size.
+/// Runs a mode of `sampled.c` under profiling, in virtual time; returns its profile, and the file's size.
 fn profile(threads: u32, rate: &str, arguments: &[&str]) -> Option<(Profile, u64)> {
     Some(Profiled::in_virtual_time("sampled", threads, rate, arguments)?.run())
 }
@@ -22,14 +22,14 @@ fn what_is_waited_is_what_is_blamed() {
         let Some((profile, _)) = profile(threads, "1000", &["waits", "40"]) else { return };
         let balances = conservation(&profile.tree);
         let lock = balances.iter().find(|balance| balance.wait == Marker::Lock).expect("waits for the lock");
-        // In each round each waits for all before it; at the barrier those who are out of it wait for the rest.
+        // In each round each waits for all before it; at the barrier those that are done wait for the rest.
         let threads = u64::from(threads);
         assert!(lock.taken >= threads * (threads - 1) / 2 * 40 * MS, "{}", lock.taken);
         assert_eq!(lock.given, lock.taken, "to the nanosecond");
         for balance in &balances {
             assert!(balance.holds(), "{balance:?}");
         }
-        // All of it where the lock was taken, which is in the region's body.
+        // All of it at the lock's acquisition, which is in the region's body.
         let given = Metric::given(Marker::Lock);
         let mut names = Names::of(&profile);
         let blamed: u64 = (profile.tree.ids())
@@ -81,7 +81,8 @@ fn idleness_is_shared_by_those_that_work() {
     assert_idleness_in_serial_part(&profile);
 }
 
-/// LLVM's runtimes up to 16 do not tell the barriers at the ends of regions, in which workers idle, from others.
+/// LLVM's runtimes up to 16 do not distinguish the barriers at the ends of regions, in which workers idle,
+/// from others.
 #[test]
 fn workers_idle_between_regions_whatever_the_runtime_calls_it() {
     let Some(mut profiled) = Profiled::new("sampled", 4, "1000", &["serial_between", "100"]) else { return };
@@ -99,7 +100,7 @@ fn assert_idleness_in_serial_part(profile: &Profile) {
     assert_eq!(in_serial, IN_SERIAL_PARTS_NS);
 }
 
-/// Somebody builds it anew while it runs: the system says then that its file is deleted.
+/// The program is rebuilt while it runs: the system then reports its file as deleted.
 #[test]
 fn names_are_found_in_a_program_that_was_replaced_by_the_same_build() {
     let Some(mut profiled) = Profiled::in_virtual_time("sampled", 2, "500", &["phases", "60"]) else {
@@ -125,8 +126,8 @@ fn names_are_found_in_a_program_that_was_replaced_by_the_same_build() {
     assert_eq!((named, work), (2 * 60 * MS, 2 * 60 * MS), "{:?}", profile.modules);
 }
 
-/// Threads that wait for work are woken by every signal: many of them to a CPU are sampled more rarely, and
-/// each sample stands for the time that has passed.
+/// Threads that wait for work are woken by every signal: with many per CPU they are sampled more rarely, and
+/// each sample represents the elapsed time.
 #[test]
 fn many_threads_on_a_cpu_are_sampled_more_rarely() {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);

@@ -1,7 +1,6 @@
-//! Profile mode: who is blamed for whose waiting, in programs in which that is known; and that nothing is
-//! lost on the way.
+//! Profile mode: blame for waiting, in programs with known blame; and that no time is lost.
 //!
-//! Programs with known times run in virtual time, so that all that is waited, blamed and sampled is known exactly.
+//! Programs with known times run in virtual time, so all waiting, blame and samples are known exactly.
 
 mod common;
 
@@ -18,14 +17,14 @@ fn profile(threads: u32, rate: &str, arguments: &[&str]) -> Option<Profile> {
     Some(Profiled::in_virtual_time("blamed", threads, rate, arguments)?.run().0)
 }
 
-/// Where threads that wait look for tasks, and never sleep: one that does may not be woken for a task.
+/// Waiting threads look for tasks, and never sleep: a sleeping one may not be woken for a task.
 fn profile_with_tasks(threads: u32, arguments: &[&str]) -> Option<Profile> {
     let mut profiled = Profiled::in_virtual_time("blamed", threads, "500", arguments)?;
     profiled.command.env("OMP_WAIT_POLICY", "active").env("KMP_BLOCKTIME", "infinite");
     Some(profiled.run().0)
 }
 
-/// With the times that the program says it took for its parts, nanoseconds.
+/// Returns the profile and the durations of the program's parts by its own clock, nanoseconds.
 fn profile_and_times(rate: &str, threads: u32, arguments: &[&str]) -> Option<(Profile, Vec<u64>)> {
     let mut profiled = Profiled::in_virtual_time("blamed", threads, rate, arguments)?;
     let output = profiled.command.output().unwrap();
@@ -40,7 +39,7 @@ fn balance(profile: &Profile, wait: Marker) -> Balance {
     *balances.iter().find(of).unwrap_or_else(|| panic!("no waiting of kind {wait:?}"))
 }
 
-/// In the program's own code, and only in calls into the runtime, of which no event tells.
+/// In the program's own code, and only in calls into the runtime, which no event reports.
 const WORK: [&[&str]; 2] = [&[], &["asks"]];
 
 /// Every kind of waiting is given to the nanosecond, idleness shared; and all time is in some state.
@@ -54,8 +53,8 @@ fn assert_balanced(profile: &Profile) {
     assert_eq!(states, profile.totals["capacity_ns"]);
 }
 
-/// And it is what the account says, where no wait was open at the end. The account and the waits are kept apart. In real
-/// time they differ by moments around the ends of regions, which two threads see.
+/// And it equals the account, if no wait was open at the end. The account and the waits are kept separately.
+/// In real time they differ slightly around the ends of regions, which two threads see.
 fn assert_conserved(profile: &Profile) {
     assert_balanced(profile);
     for (marker, state) in [
@@ -72,7 +71,7 @@ fn assert_conserved(profile: &Profile) {
     }
 }
 
-/// What nobody is blamed for.
+/// Unattributed value of a metric.
 fn nobodys(profile: &Profile, metric: Metric) -> u64 {
     let nobody = profile.tree.find(ROOT, taskscope_profile::Frame::state(Marker::Nobody));
     nobody.map_or(0, |node| profile.tree.value(node, metric))
@@ -91,7 +90,7 @@ fn assert_blamed(profile: &Profile, wait: Marker, taken: u64) {
     assert_eq!((sum(profile, metric, "slow_part"), sum(profile, metric, "quick_part")), (taken, 0));
 }
 
-/// Threads that wait until another one has begun look every ten microseconds.
+/// Threads that wait for another one's start check every ten microseconds.
 fn assert_near(found: u64, expected: u64) {
     assert!(found.abs_diff(expected) < MS, "{found} instead of {expected}");
 }
@@ -105,7 +104,7 @@ fn waiting_in_a_barrier_is_given_to_what_the_last_did() {
     }
 }
 
-/// A taskwait is a synchronisation: what the last did before it, nobody waits for at the barrier.
+/// A taskwait is a synchronisation: the last thread's work before it delays no member at the barrier.
 #[test]
 fn waiting_in_a_barrier_is_given_to_what_the_last_did_since_its_taskwait() {
     let Some(profile) = profile_with_tasks(3, &["twice", "20"]) else { return };
@@ -146,24 +145,24 @@ fn idleness_is_given_to_what_ran_also_before_workers_begin() {
     for (rate, work) in [("500", WORK[0]), ("100", WORK[0]), ("100", WORK[1])] {
         let Some(profile) = profile(6, rate, &[&["serial", "200"], work].concat()) else { return };
         assert_conserved(&profile);
-        // Of six workers, those that do not work idle: beside serial parts, and beside two teams of two.
+        // Of six workers, those without work idle: beside serial parts, and beside two teams of two.
         let idle = |function| sum(&profile, Metric::shared(Marker::Idle), function) / MS;
         let found = ["set_up", "in_between", "tail", "in_small_team", "in_large_team"].map(idle);
         assert_eq!(found, [5 * 400, 5 * 200, 5 * 200, 4 * 2 * 200, 0], "at {rate} Hz {work:?}");
     }
 }
 
-/// It is sampled once, when it is over, as if all of it were one period.
+/// It is sampled once, at its end, as if it were one period.
 #[test]
 fn code_that_sleeps_is_charged_with_the_time_of_it() {
     for (mode, rate, metric) in [
         ("sleeps", "200", Metric::given(Marker::Barrier)),
         ("sleeps-serially", "200", Metric::shared(Marker::Idle)),
         ("sleeps-serially", "200", Metric::TIME),
-        // Two timers take turns where the kernel's ticks are 4 ms apart.
+        // Two timers alternate if the kernel's ticks are 4 ms apart.
         ("sleeps-serially", "100", Metric::TIME),
     ] {
-        // No multiple of a period, so that samples fall everywhere.
+        // Not a multiple of a period, so samples hit all parts.
         let Some((profile, took)) = profile_and_times(rate, 3, &[mode, "23"]) else { return };
         assert_conserved(&profile);
         let [spins, sleeps] = ["spins", "sleeps"].map(|function| sum(&profile, metric, function) as f64);
@@ -172,7 +171,7 @@ fn code_that_sleeps_is_charged_with_the_time_of_it() {
     }
 }
 
-/// What it does between two samples is not the team's that comes next.
+/// Serial work between two samples is not charged to the next team.
 #[test]
 fn idleness_beside_small_teams_is_theirs() {
     let Some((profile, took)) = profile_and_times("50", 8, &["small-teams", "25"]) else { return };
@@ -181,7 +180,7 @@ fn idleness_beside_small_teams_is_theirs() {
     assert_eq!((idle("team_of_one"), idle("team_of_two")), (7 * took[0], 6 * took[1]));
 }
 
-/// Of a process that is killed after 200 ms, when a round of the writer is just over.
+/// The profile of a process that is killed after 200 ms, just after a round of the writer.
 fn profile_of_killed(threads: u32, what: &str) -> Option<Profile> {
     let mut profiled = Profiled::in_virtual_time("blamed", threads, "100", &[what, "200"])?;
     assert!(!profiled.command.output().unwrap().status.success());
@@ -190,7 +189,7 @@ fn profile_of_killed(threads: u32, what: &str) -> Option<Profile> {
     Some(profile)
 }
 
-/// Nobody forks any more.
+/// No thread forks any more.
 #[test]
 fn idleness_beside_the_last_serial_code_of_a_killed_process_is_there() {
     let Some(profile) = profile_of_killed(4, "killed") else { return };
@@ -224,13 +223,13 @@ fn serial_parts_without_samples_are_charged_with_those_that_have_some() {
     assert!(sampled > at_forks, "{sampled} in the parts, {at_forks} at the forks after them");
 }
 
-/// As in a trace: the end of an inner region is no synchronisation with the team around it.
+/// As in a trace: the end of an inner region is not a synchronisation with the enclosing team.
 #[test]
 fn waiting_beside_inner_regions_is_given_to_all_since_the_last_barrier() {
     let Some(profile) = profile(4, "500", &["nested", "40"]) else { return };
     assert_conserved(&profile);
     let given = |function| sum(&profile, Metric::given(Marker::Barrier), function);
-    // Of each 80 ms, for half of which one waits.
+    // In each 80 ms, one thread waits for half of the time.
     assert_eq!((given("inner_part"), given("slow_part")), (100 * MS, 100 * MS));
     assert_eq!(balance(&profile, Marker::Barrier).taken, 200 * MS);
 }
@@ -244,7 +243,7 @@ fn idleness_beside_serial_code_that_takes_free_locks_is_that_codes() {
     assert_eq!(nobodys(&profile, metric), 0);
 }
 
-/// As a trace does (`the_talks_master_is_to_blame` of the command's tests), wherever it gives it back.
+/// As in a trace (`the_talks_master_is_to_blame` of the command's tests), wherever the lock is released.
 #[test]
 fn waiting_for_a_lock_is_given_to_where_its_holder_took_it() {
     let Some(profile) = profile(3, "500", &["lock", "200"]) else { return };
@@ -253,13 +252,13 @@ fn waiting_for_a_lock_is_given_to_where_its_holder_took_it() {
     assert_eq!((given("take_it"), given("give_it_back")), (2 * 200 * MS, 0));
 }
 
-/// The hundredth waits over a hundred holders, of which the first had it nearly all the time.
+/// The hundredth waits over a hundred holders; the first had the lock nearly all the time.
 #[test]
 fn the_holder_is_to_blame_however_often_the_lock_is_taken_meanwhile() {
     let Some(mut profiled) = Profiled::in_virtual_time("blamed", 100, "10", &["crowd", "200"]) else {
         return;
     };
-    // Those that wait sleep.
+    // Waiting threads sleep.
     profiled.command.env("KMP_LOCK_KIND", "futex");
     let profile = profiled.run().0;
     assert_conserved(&profile);
@@ -267,7 +266,7 @@ fn the_holder_is_to_blame_however_often_the_lock_is_taken_meanwhile() {
     assert_eq!(sum(&profile, Metric::given(Marker::Lock), "take_it"), 99 * 200 * MS);
 }
 
-/// A task's creation is the place of what it does: the functions in it are not told apart.
+/// The place of a task's work is its creation: the functions in it are not distinguished.
 #[test]
 fn waiting_for_children_is_given_to_those_that_run() {
     for (mode, wait, creator) in [
@@ -294,7 +293,8 @@ fn waiting_for_dependences_is_given_to_the_child_that_ended_last() {
     assert_eq!((to("create_awaited"), to("create_unrelated")), (given, 0));
 }
 
-/// Target constructs whose kernels run for so many milliseconds on the host, in a region and outside any.
+/// Target constructs with kernels that run for so many milliseconds on the host, in a region and outside of
+/// any.
 fn offloaded(arguments: &[&str]) -> Option<Profile> {
     let flags = ["-fopenmp-targets=x86_64-pc-linux-gnu"];
     if !Compiler::Clang.is_installed() {
@@ -302,9 +302,9 @@ fn offloaded(arguments: &[&str]) -> Option<Profile> {
     }
     let program = try_compile(Compiler::Clang, "offloaded", &flags)?;
     let mut profiled = Profiled::of(&program, 2, "500", arguments).with_virtual_time();
-    // As many threads where there is one CPU.
+    // The same number of threads on a machine with one CPU.
     profiled.command.env("LD_LIBRARY_PATH", "/usr/lib/llvm-19/lib").env("OMP_TEAMS_THREAD_LIMIT", "2");
-    // Where the recorder of devices is installed, its stream lies beside the profile.
+    // If the recorder of devices is installed, its stream is beside the profile.
     assert!(profiled.command.output().unwrap().status.success());
     let profile = profiled.profile().unwrap().0;
     assert_conserved(&profile);
@@ -318,7 +318,7 @@ fn waiting_for_a_device_ends_where_the_kernels_regions_begin() {
     assert_eq!(balance(&profile, Marker::Target).taken, 3 * 20 * MS, "three kernels without a region");
 }
 
-/// The runtime's own threads, which run such constructs, wait at nobody's cost.
+/// The runtime's own threads, which run such constructs, wait without blame.
 #[test]
 fn of_a_construct_that_nobody_waits_for_no_waiting_is_counted() {
     let Some(profile) = offloaded(&["30", "nowait"]) else { return };
@@ -326,7 +326,7 @@ fn of_a_construct_that_nobody_waits_for_no_waiting_is_counted() {
     assert_eq!(balance(&profile, Marker::Taskwait).taken, 30 * MS, "the task waits");
 }
 
-/// While its only thread that forks waits for a device, nobody else works, and nobody is sampled at work.
+/// While the only forking thread waits for a device, no other thread works, and no sample hits work.
 #[test]
 fn what_others_idle_while_a_device_works_is_at_its_construct() {
     let Some(profile) = offloaded(&["60"]) else { return };
@@ -386,7 +386,7 @@ fn a_killed_process_leaves_what_the_last_round_knew() {
     for balance in conservation(&profile.tree) {
         assert!(balance.holds(), "{balance:?}");
     }
-    // What was told while it ran is on the way to it.
+    // Lines printed while it ran are partial sums.
     let lines = profiled.live();
     let of = |line: &serde_json::Value, key: &str| line[key].as_u64().unwrap();
     assert!(lines.windows(2).all(|two| of(&two[0], "useful_ns") <= of(&two[1], "useful_ns")));
@@ -397,7 +397,7 @@ fn a_killed_process_leaves_what_the_last_round_knew() {
     }
 }
 
-/// Nor, as the ledger has it, is what was waited until the pause lost.
+/// Nor, as in the ledger, is waiting until the pause lost.
 #[test]
 fn waiting_for_a_lock_counts_until_the_pause() {
     let Some(profile) = profile(2, "500", &["paused", "60"]) else { return };
@@ -419,7 +419,8 @@ fn what_happens_in_a_pause_does_not_count() {
     for wait in [Marker::Taskwait, Marker::Barrier] {
         assert_eq!(profile.tree.total(Metric::taken(wait)), 0, "{wait:?}");
     }
-    // The initial thread is paused at once, the worker with its next event, which comes with the first region.
+    // The initial thread is paused immediately, the worker at its next event, which comes with the first
+    // region.
     let unknown = profile.totals["state.unknown"];
     assert!(unknown >= paused, "{unknown} of {paused}");
 }
@@ -459,7 +460,8 @@ fn a_process_that_exits_quickly_leaves_its_profile() {
     assert_conserved(&profile);
 }
 
-/// Of what ends in a way that calls nothing of ours, what the last round knew is there; `_exit` comes by here.
+/// A process that ends without passing an intercepted function leaves the state of the last round; `_exit` is
+/// intercepted.
 #[test]
 fn a_process_that_leaves_or_becomes_another_one_leaves_its_profile() {
     for (mode, milliseconds, finished) in
@@ -476,7 +478,7 @@ fn a_process_that_leaves_or_becomes_another_one_leaves_its_profile() {
         assert_eq!(are_finished, finished, "{mode}: {:?}", profiled.files());
         for (profile, _) in &profiles {
             let worked = sum(profile, Metric::WORK, "slow_part");
-            // Rounds of the writer come at 200, 400 and 800 ms, say.
+            // Rounds of the writer come at about 200, 400 and 800 ms.
             let is_finished = profile.processes[0][key::FINISHED] == "yes";
             let least = if is_finished { milliseconds } else { milliseconds / 4 };
             assert!(
@@ -487,7 +489,7 @@ fn a_process_that_leaves_or_becomes_another_one_leaves_its_profile() {
     }
 }
 
-/// A forked child that works, and leaves as such children do.
+/// A forked child that works, and exits by `_exit`.
 #[test]
 fn forked_children_leave_their_profiles() {
     let Some(mut profiled) = Profiled::in_virtual_time("blamed", 2, "500", &["forked", "60"]) else { return };
@@ -507,7 +509,8 @@ fn forked_children_leave_their_profiles() {
     assert_eq!(regions, [1, 2]);
 }
 
-/// Nor is it harmed where it leaves in a signal handler that came in `malloc`: what the writer waits for then may never be free.
+/// Nor is it harmed if it exits in a signal handler that interrupted `malloc`: a lock that the writer waits
+/// for may then never be released.
 #[test]
 fn a_process_may_leave_in_a_signal_handler() {
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Profiles of programs whose threads have no CPU for most of the time, on however busy a machine.
+//! Profiles of programs with threads that have no CPU for most of the time, on a machine of any load.
 
 mod common;
 
@@ -49,7 +49,7 @@ impl Drop for BusyLoops {
     }
 }
 
-/// A profile, and what the kernel says of the run, nanoseconds.
+/// A profile, and the kernel's figures for the run, nanoseconds.
 struct Crowded {
     profile: Profile,
     live: Vec<serde_json::Value>,
@@ -96,7 +96,8 @@ impl Crowded {
         Profile::number(process, key).unwrap()
     }
 
-    /// The states sum to the capacity, what was taken from some is in two others, and of each kind of wait all is charged.
+    /// The states sum to the capacity, time moved from some is in two others, and all of each kind of wait is
+    /// charged.
     fn assert_conserved(&self) {
         let sum = |family: &str| -> u64 {
             self.profile.totals.iter().filter(|(name, _)| name.starts_with(family)).map(|(_, ns)| ns).sum()
@@ -135,7 +136,7 @@ fn more_workers_than_cpus_is_the_largest_loss() {
             "{mode:?}: {}",
             run.largest_loss()
         );
-        // Three of four have none at each moment; and as the kernel has it, where they do not sleep.
+        // Three of four have none at each moment, and by the kernel's figures, if they do not sleep.
         let (no_cpu, capacity) = (run.no_cpu(), run.capacity());
         assert!(no_cpu * 100 >= capacity * 70, "{mode:?}: {no_cpu} of {capacity}");
         assert!(no_cpu + capacity / 20 >= run.delay, "{mode:?}: {no_cpu}, run delay {}", run.delay);
@@ -146,7 +147,7 @@ fn more_workers_than_cpus_is_the_largest_loss() {
 #[test]
 fn beside_other_programs_work_takes_no_longer_than_it_has_cpus() {
     let Some(_others) = BusyLoops::begin(8, 2) else { return };
-    // Each run is short beside the windows of the estimate, where other programs run, too.
+    // Each run is short compared with the windows of the estimate, if other programs run too.
     let (mut useful, mut on_cpu) = (0, 0);
     for mode in MODES {
         let Some(run) = Crowded::run(2, 2, mode) else { return };
@@ -154,7 +155,8 @@ fn beside_other_programs_work_takes_no_longer_than_it_has_cpus() {
         assert_eq!(run.process(key::CPUS), 2);
         assert_eq!(run.state("oversubscribed"), 0, "{mode:?}: a CPU for each worker");
         (useful, on_cpu) = (useful + run.useful(), on_cpu + run.on_cpu);
-        // Who waits beside one that works on a CPU, waits for that, whether it has one itself or not.
+        // A thread that waits beside one working on a CPU waits for that one, whether it has a CPU itself or
+        // not.
         let no_cpu = run.no_cpu();
         assert!(no_cpu * 2 >= run.delay, "{mode:?}: {no_cpu}, run delay {}", run.delay);
         assert_eq!(run.largest_loss(), "out_of_cpu", "{mode:?}");
@@ -168,7 +170,7 @@ fn work_without_a_cpu_is_at_its_path() {
     let tree = &run.profile.tree;
     let both = |metric| tree.ids().filter(|node| tree.value(*node, metric) > 0).count();
     assert!(both(Metric::WORK) > 0);
-    // Time of samples without a CPU is where work is, and nowhere else.
+    // Samples without a CPU are at work, and at no other node.
     for node in tree.ids().filter(|node| tree.value(*node, Metric::OUT_OF_CPU) > 0) {
         let (off, time) = (tree.value(node, Metric::OUT_OF_CPU), tree.value(node, Metric::TIME));
         assert!(off <= time && tree.frame(node).kind.is_user(), "{off} of {time}");

@@ -82,7 +82,7 @@ fn assert_rooted(trace: &Trace, what: &str) {
     let taken = all(trace).count();
     let rooted = all(trace).filter(|s| s.number("flags") as u32 & flag::REACHED_ROOT != 0).count();
     assert!(taken >= 20, "{what}: only {taken} samples");
-    // Of few samples one may fall into the first instructions of a thread.
+    // Among few samples one may hit the first instructions of a thread.
     assert!(rooted * 100 >= taken * 99 || taken - rooted <= 1, "{what}: {rooted} of {taken}");
 }
 
@@ -128,7 +128,8 @@ fn unusual_samples(mode: &str, function: &str) -> Option<Vec<Vec<String>>> {
     Some(paths)
 }
 
-/// gcc has such functions keep their caller's stack pointer in memory, and push their return address again.
+/// In gcc's code such functions keep their caller's stack pointer in memory, and push their return address
+/// again.
 #[test]
 #[cfg_attr(not(target_arch = "x86_64"), ignore = "other machines align their stack otherwise")]
 fn functions_that_align_their_stack_are_followed() {
@@ -138,8 +139,8 @@ fn functions_that_align_their_stack_are_followed() {
     }
 }
 
-/// What finds a function that is called for the first time keeps its stack pointer in a register that what it calls saves. Here every
-/// call is the first.
+/// The lazy-binding function keeps its stack pointer in a callee-saved register. Here every call is the
+/// first.
 #[test]
 #[cfg_attr(not(target_arch = "x86_64"), ignore = "other machines find functions otherwise")]
 fn code_that_finds_a_function_is_followed() {
@@ -179,7 +180,7 @@ fn handlers_of_the_program_lie_in_what_they_have_interrupted() {
     for mode in ["signals", "on_heap", "further_out"] {
         let Some(paths) = unusual_samples(mode, "on_alarm") else { return };
         for path in paths {
-            // It comes at any instruction, also of what the function calls.
+            // It comes at any instruction, including those of callees.
             let at = path.iter().position(|step| step == "interrupted").unwrap_or(0);
             let outwards = [&path[at], &path[at + 1], path.last().unwrap()];
             assert_eq!(outwards, ["interrupted", "in_region", "main"], "{mode}: {path:?}");
@@ -187,7 +188,7 @@ fn handlers_of_the_program_lie_in_what_they_have_interrupted() {
     }
 }
 
-/// Without unwind tables a frame's caller is looked for where a frame pointer would be, which may be any number.
+/// Without unwind tables a frame's caller is read at the frame pointer's place, which may hold any number.
 #[test]
 fn numbers_that_are_no_code_are_no_callers() {
     let flags = ["-O2", "-fno-asynchronous-unwind-tables", "-fomit-frame-pointer"];
@@ -245,7 +246,7 @@ fn user_frames_are_told_from_the_runtimes() {
     for path in &paths {
         assert!(path.iter().all(|f| ["spin", "with_array", "in_region"].contains(&f.as_str())), "{path:?}");
     }
-    // The master's path is on its own stack, the worker's is told at the region's end.
+    // The master's path is on its own stack, the worker's is recorded at the region's end.
     let told: Vec<_> = trace.of(samples::REGION_PATH).collect();
     assert_eq!(told.len(), trace.count(omp::REGION_BEGIN));
     let definition =
@@ -275,8 +276,8 @@ fn regions_of_one_thread_run_the_users_functions() {
     }
 }
 
-/// Without frame pointers the runtime cannot tell where bodies begin that the program itself calls: with or without steps
-/// of their own, all functions are there.
+/// Without frame pointers the runtime cannot report the begin of bodies that the program itself calls: with
+/// or without steps of their own, all functions are present.
 #[test]
 fn tasks_that_are_not_deferred_run_the_users_functions() {
     for (runtime, flags) in runtimes().iter().flat_map(|r| [(r, OPTIMISED), (r, WITH_FRAME_POINTERS)]) {
@@ -298,8 +299,8 @@ fn tasks_that_are_not_deferred_run_the_users_functions() {
     }
 }
 
-/// LLVM's runtime forks another region for the body of `teams`, whose frames it mixes up with those of the regions in
-/// it; Intel's tells nothing of it.
+/// LLVM's runtime forks another region for the body of `teams`, and mixes up its frames with those of the
+/// regions in it; Intel's does not report it.
 #[test]
 fn what_teams_run_is_the_users_and_lies_in_the_league() {
     for runtime in runtimes() {
@@ -323,7 +324,8 @@ fn what_teams_run_is_the_users(trace: &Trace, teams: usize, may_be_intels: bool)
         all_functions.push(functions);
     }
     assert!(in_team > 5 && after_team > 5, "{in_team} {after_team} {all_functions:?}");
-    // The league on the program's path, the regions of its teams on theirs; the runtime's own are known as such.
+    // The league is on the program's path, the regions of its teams on theirs; the runtime's own are
+    // recognised.
     let mut paths: Vec<Vec<String>> = Vec::new();
     for told in trace.of(samples::REGION_PATH) {
         let path = trace.of(samples::PATH).find(|path| path.number("path") == told.number("path"));
@@ -433,7 +435,7 @@ fn programs_without_openmp_are_sampled_and_their_calls_stay_whole() {
         called.extend(user_functions(&mut symbols, sample).first().cloned());
     }
     assert!(slept >= 2_000_000_000, "{slept} ns of 2.4 s");
-    // Functions that the program calls, not what this library calls around them.
+    // Functions that the program calls, not this library's calls around them.
     assert!(called.iter().any(|function| function.contains("poll")), "{called:?}");
     assert!(!called.iter().any(|function| function.contains("sigmask")), "{called:?}");
 }
@@ -458,7 +460,8 @@ fn calls_are_neither_broken_off_nor_cut_short_and_small_stacks_suffice() {
     }
 }
 
-/// libaio's and liburing's waits, and system calls by number: also where nobody else sees the library that calls them.
+/// libaio's and liburing's waits, and system calls by number: also if the calling library is visible to no
+/// other code.
 #[test]
 fn waits_for_the_kernels_queues_are_not_broken_off() {
     if !Compiler::Clang.is_installed() {
@@ -493,7 +496,8 @@ fn waits_for_the_kernels_queues_are_not_broken_off() {
     }
 }
 
-/// Of a stack that the program has made itself, a sample takes next to nothing, and its first function is where it begins.
+/// A sample takes next to nothing of a stack that the program has made itself, and its root is the stack's
+/// first function.
 #[test]
 fn stacks_of_the_programs_making_have_room_and_a_root() {
     if !Compiler::Clang.is_installed() {
@@ -521,7 +525,7 @@ fn stacks_of_the_programs_making_have_room_and_a_root() {
     assert!(outside > 10 && in_task > 10, "{outside} {in_task}");
 }
 
-/// Where a task is created is looked for also from a stack that has no room for that.
+/// Creation paths are found from a stack without room for a walk, too.
 #[test]
 fn tasks_are_created_on_small_stacks() {
     if !Compiler::Clang.is_installed() {

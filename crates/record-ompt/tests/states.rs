@@ -1,6 +1,6 @@
-//! The state machine against ground truth: programs whose threads are in each state by construction, for times
-//! that they stamp themselves (`programs/states.c`). Shares of samples, of the trace and of the profile must be
-//! those of the stamps within three points.
+//! The state machine against ground truth: programs with threads in each state by construction, for times
+//! that they stamp themselves (`programs/states.c`). Shares of samples, of the trace and of the profile must
+//! equal those of the stamps within three points.
 
 mod common;
 
@@ -19,7 +19,7 @@ const TOLERANCE: f64 = 3.0;
 /// Milliseconds that the programs work at a time.
 const MILLISECONDS: &str = "30";
 
-/// The name that the program has for what a sample says.
+/// The program's name for a sample's state.
 fn name_of_sample(number: i128, compiler: Compiler) -> &'static str {
     match number as u32 {
         state::WORK_SERIAL => "serial",
@@ -28,7 +28,7 @@ fn name_of_sample(number: i128, compiler: Compiler) -> &'static str {
         state::BARRIER_PARALLEL => "barrier_parallel",
         state::BARRIER_WORKSHARE => "barrier_workshare",
         state::BARRIER_EXPLICIT => "barrier_explicit",
-        // The runtime's interface for gcc's programs does not tell barriers apart.
+        // The runtime's interface for gcc's programs does not distinguish barriers.
         state::BARRIER_IMPLEMENTATION if compiler == Compiler::Gcc => "barrier",
         state::BARRIER_IMPLEMENTATION => "barrier_implementation",
         state::BARRIER_TEAMS => "barrier_teams",
@@ -48,7 +48,7 @@ fn name_of_sample(number: i128, compiler: Compiler) -> &'static str {
     }
 }
 
-/// What the trace's state is called, which tells some of the program's names no further apart.
+/// Name of the trace's state, which merges some of the program's names.
 fn name_of_span(state: State) -> &'static str {
     match state {
         State::Serial => "serial",
@@ -81,7 +81,7 @@ fn coarser(name: &str) -> &str {
 /// Times by name, nanoseconds.
 type Times = BTreeMap<String, u64>;
 
-/// What the program says: per thread the times that it knows the state of.
+/// The program's stamps: per thread, the times in a known state.
 struct Truth(Vec<(String, i64, u64, u64)>);
 
 impl Truth {
@@ -102,14 +102,14 @@ impl Truth {
         times
     }
 
-    /// Time of this thread's known times that lies in `begin..end`.
+    /// Known time of this thread in `begin..end`.
     fn overlap(&self, thread: i64, begin: u64, end: u64) -> u64 {
         let of_thread = self.0.iter().filter(|(_, known, ..)| *known == thread);
         of_thread.map(|(.., from, to)| end.min(*to).saturating_sub(begin.max(*from))).sum()
     }
 }
 
-/// Runs a mode, with these flags for the compiler; `None` where it cannot be had.
+/// Runs a mode, with these compiler flags; `None` if the compiler is missing.
 fn run(compiler: Compiler, mode: &str, flags: &[&str]) -> Option<(Truth, Trace, Session)> {
     if !compiler.is_installed() {
         return None;
@@ -123,7 +123,7 @@ fn run(compiler: Compiler, mode: &str, flags: &[&str]) -> Option<(Truth, Trace, 
     Some(result)
 }
 
-/// Traces and profiles have no state for a thread that OpenMP does not know, nor for what a barrier combines.
+/// Traces and profiles have no state for a thread unknown to OpenMP, nor for a barrier's reduction.
 fn has_no_state(mode: &str) -> bool {
     matches!(mode, "foreign" | "reduction")
 }
@@ -148,7 +148,7 @@ fn run_in(directory: &Path, program: &Path, compiler: Compiler, mode: &str) -> C
     command
 }
 
-/// Runs a mode in profile mode: what the program knows, and the workers' time by state.
+/// Runs a mode in profile mode; returns its stamps, and the workers' time by state.
 fn profiled(compiler: Compiler, mode: &str, flags: &[&str]) -> Option<(Truth, Times)> {
     let program = try_compile(compiler, "states", &[&["-pthread"], flags].concat())?;
     let directory = fresh_directory();
@@ -168,8 +168,8 @@ fn profiled(compiler: Compiler, mode: &str, flags: &[&str]) -> Option<(Truth, Ti
     Some((Truth::parse(&String::from_utf8(output.stdout).unwrap()), times))
 }
 
-/// As [`check`], of a profile, which has sums alone: no state may have less than is known of it, nor more than that
-/// and all time of which nothing is known.
+/// As [`check`], for a profile, which has sums only: each state has at least its known time, and at most that
+/// plus all unknown time.
 fn check_profile(compiler: Compiler, mode: &str, flags: &[&str]) {
     let mut tries = Vec::new();
     if has_no_state(mode) {
@@ -202,7 +202,7 @@ fn read(directory: &Path, text: &str) -> (Truth, Trace, Session) {
     (Truth::parse(text), Trace::read(directory), Session::open(directory).unwrap())
 }
 
-/// Times of the samples, clipped to what the truth knows.
+/// Times of the samples, clipped to the stamped intervals.
 fn sampled(truth: &Truth, trace: &Trace, compiler: Compiler) -> Times {
     let mut times = Times::new();
     for stream in &trace.streams {
@@ -216,7 +216,7 @@ fn sampled(truth: &Truth, trace: &Trace, compiler: Compiler) -> Times {
     times
 }
 
-/// Times of the trace's states, likewise.
+/// Times of the trace's states, clipped to the stamped intervals.
 fn traced(truth: &Truth, session: &Session) -> Times {
     let mut times = Times::new();
     for (index, thread) in session.execution.threads.iter().enumerate() {
@@ -240,7 +240,7 @@ fn worst(truth: &Times, measured: &Times) -> (f64, String) {
 /// Checks that a mode has `state`, and every state its share, in samples and trace.
 fn check(compiler: Compiler, mode: &str, state: &str, flags: &[&str]) {
     let mut tries = Vec::new();
-    // A busy machine may keep a thread off its CPU between a stamp and what it stands for.
+    // A busy machine may keep a thread off its CPU between a stamp and the stamped action.
     for _ in 0..3 {
         let Some((truth, trace, session)) = run(compiler, mode, flags) else {
             eprintln!("skipped: {mode} cannot be compiled here");

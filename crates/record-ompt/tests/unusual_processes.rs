@@ -1,5 +1,5 @@
-//! Samples in processes that are not usual: that fork, that have hundreds of threads, whose runtime comes late or
-//! refuses tools, that are paused from outside, in which another tool listens too.
+//! Samples in unusual processes: with forks, with hundreds of threads, with a late runtime or one that
+//! refuses tools, paused from outside, with a second tool.
 
 mod common;
 
@@ -117,7 +117,7 @@ fn with_tools_disabled_a_program_is_sampled_as_one_without_openmp() {
     // Code that the runtime calls is the program's, too, as none of its calls is known.
     let of_user = all(&trace).filter(|s| s.number("flags") as u32 & flag::IN_RUNTIME == 0).count();
     assert!(of_user * 10 >= all(&trace).count() * 8, "{of_user} of {}", all(&trace).count());
-    // Without samples nothing at all is left.
+    // Without samples nothing is left.
     let Some(mut run) = sampled(Compiler::Clang, &["work", "20"]) else { return };
     run.command.env_remove("TASKSCOPE_SAMPLE");
     let (output, trace) = run.env("OMP_TOOL", "disabled").output();
@@ -189,7 +189,7 @@ fn a_runtime_inside_the_program_is_told_from_it_by_its_frames() {
         assert!(trace.count(omp::REGION_BEGIN) > 0, "{mode}");
         assert!(states(&trace).contains(&state::WORK_PARALLEL), "{mode}");
         if mode == "waits" {
-            // The runtime's frames cannot be told by module; the place of the call does.
+            // The runtime's frames cannot be recognised by module; the place of the call can.
             let waits: Vec<_> = all(&trace).filter(|s| s.number("state") as u32 == state::LOCK).collect();
             assert!(
                 waits.len() > 5 && waits.iter().all(|s| s.number("flags") as u32 & flag::IN_RUNTIME != 0)
@@ -249,7 +249,7 @@ fn another_tool_sees_its_own_words_and_samples_see_ours() {
     assert!(all(&trace).map(|s| s.number("region")).all(|region| region == 0 || regions.contains(&region)));
 }
 
-/// What LLVM's runtime says instead, per state of ours; nothing where it says the same.
+/// Reports of LLVM's runtime that differ, per state of ours; nothing for equal ones.
 #[test]
 fn where_the_runtime_says_something_else_is_told() {
     if !Compiler::Clang.is_installed() {
@@ -281,7 +281,7 @@ fn where_the_runtime_says_something_else_is_told() {
         // A loaded machine takes few samples.
         assert!(times > Some(3), "{mode}: {name} in {counted}");
     }
-    // Where it is right, hardly a sample disagrees.
+    // If it is right, hardly a sample differs.
     for (mode, ours) in
         [("lock", state::LOCK), ("barrier", state::BARRIER_EXPLICIT), ("ordered", state::ORDERED)]
     {
@@ -301,7 +301,7 @@ fn where_the_runtime_says_something_else_is_told() {
     }
 }
 
-/// Where the kernel writes for handlers, and what handlers take of a stack.
+/// The kernel's frames for handlers, and the handlers' stack use.
 #[test]
 fn nothing_beneath_a_small_stack_changes() {
     if !Compiler::Gcc.is_installed() {
@@ -309,7 +309,8 @@ fn nothing_beneath_a_small_stack_changes() {
     }
     let flags = ["-fno-openmp", "-pthread", "-Wl,-z,now"];
     let program = compile(Compiler::Gcc, "small_stacks", &flags);
-    // No alternate stack, a large one, and one that holds no frame of the kernel's where processors have wide registers.
+    // No alternate stack, a large one, and one that is too small for the kernel's frame on processors with
+    // wide registers.
     for alternate in ["none", "given", "2048", "4096"] {
         for bytes in ["2048", "4096", "1536"] {
             let mut run = Run::program(Compiler::Clang, &program)

@@ -50,7 +50,8 @@ macro_rules! handlers {
                 type Function = unsafe extern "C" fn($($type),*);
                 let own: Option<Function> = $own;
                 if let Some(own) = own {
-                    // SAFETY: our callback of this event, with what the runtime gave, tool data translated.
+                    // SAFETY: our callback of this event, with the runtime's arguments and translated tool
+                    // data.
                     unsafe { own($(argument!(ours, $role, $arg)),*) };
                 }
                 let next = THEIRS.get($event as usize).map_or(0, |callback| callback.load(Acquire));
@@ -83,11 +84,11 @@ pub fn handlers() -> Vec<Handler> {
     if profiling::is_on() { handlers_of::<Profile>() } else { handlers_of::<Trace>() }
 }
 
-/// What can be registered for an event.
+/// The callbacks of an event that can be registered.
 pub struct Handler {
     /// The event's number.
     pub event: c_int,
-    /// Our own callback, where we have one.
+    /// Our own callback, if any.
     pub own: Option<Callback>,
     /// Calls both tools' callbacks.
     pub both: Callback,

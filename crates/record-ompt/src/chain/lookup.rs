@@ -15,12 +15,12 @@ const SET_ALWAYS: c_int = 5;
 /// The runtime's own lookup function; 0 before it is known.
 static RUNTIME_LOOKUP: AtomicUsize = AtomicUsize::new(0);
 
-/// Tells the runtime's own lookup function.
+/// Sets the runtime's own lookup function.
 pub fn set_runtime_lookup(lookup: Lookup) {
     RUNTIME_LOOKUP.store(lookup as usize, Release);
 }
 
-/// What the other tool looks entry points up with.
+/// Entry point lookup for the second tool.
 pub unsafe extern "C" fn our_lookup(name: *const c_char) -> Option<EntryPoint> {
     // SAFETY: entry points are looked up by C strings.
     let text = unsafe { CStr::from_ptr(name) };
@@ -55,7 +55,7 @@ unsafe extern "C" fn set_callback(number: c_int, callback: Option<Callback>) -> 
         Some(Handler { own: Some(_), .. }) => SET_ALWAYS,
         // SAFETY: registers a callback of the event's type.
         Some(Handler { both, .. }) => unsafe { register(number, callback.map(|_| both)) },
-        // SAFETY: hands on what the tool asked for.
+        // SAFETY: forwards the tool's request.
         None => unsafe { register(number, callback) },
     }
 }

@@ -30,8 +30,8 @@ pub use self::tool_data::{has_next, known_data};
 
 /// The user's own tools, as a list of libraries separated by colons.
 const NEXT_TOOLS_VARIABLE: &str = "TASKSCOPE_NEXT_TOOL_LIBRARIES";
-/// What LLVM's runtime loads by itself where no tool is named: it tells ThreadSanitizer about OpenMP's
-/// synchronisation, and declines in programs without it.
+/// Tool that LLVM's runtime loads by default: it reports OpenMP's synchronisation to ThreadSanitizer, and
+/// declines in programs without it.
 const DEFAULT_TOOL: &CStr = c"libarcher.so";
 
 /// Starts the first of the user's tools that wants to run: its result and its library. In a program

@@ -39,7 +39,7 @@ fn both(data: *mut Data) -> *mut BothTools {
     match data.compare_exchange(null_mut(), made, AcqRel, Acquire) {
         Ok(_) => made,
         Err(other) => {
-            // SAFETY: made above, and seen by nobody.
+            // SAFETY: made above, and not shared yet.
             unsafe { libc::free(made.cast()) };
             other
         }
@@ -73,14 +73,14 @@ pub fn theirs(data: *mut Data) -> *mut Data {
     theirs_in(both(data))
 }
 
-/// A new object begins in this data, whatever was there.
+/// Begins a new object in this data, and drops its previous content.
 pub fn renew(data: *mut Data) {
     if let Some(data) = atomic(data) {
         data.store(BothTools::make(), Release);
     }
 }
 
-/// Both whose objects have ended, for a while: a thread that comes late may still look at one.
+/// Recently ended objects' data, kept for a while: a late thread may still read it.
 static ENDED: [AtomicPtr<BothTools>; 1024] = [const { AtomicPtr::new(null_mut()) }; 1024];
 static NEXT_ENDED: AtomicUsize = AtomicUsize::new(0);
 
@@ -90,10 +90,10 @@ pub fn release(data: *mut Data) {
     keep_a_while(data.swap(null_mut(), AcqRel));
 }
 
-/// What a thread has open.
+/// Open constructs of a thread.
 #[derive(Default)]
 struct Open {
-    /// Its implicit tasks with their tool_data, innermost last.
+    /// Implicit tasks with their tool data, innermost last.
     members: Vec<(*mut Data, *mut BothTools)>,
     /// The regions that it has forked, innermost last.
     forks: Vec<*mut BothTools>,
@@ -152,8 +152,8 @@ pub fn end_member(data: *mut Data) {
 
 /// The calling thread forks a region with this data.
 ///
-/// LLVM's runtime gives a nested team back before it tells the region's end: then the data may be
-/// that of another thread's region.
+/// LLVM's runtime releases a nested team before it reports the region's end: by then the data may be that of
+/// another thread's region.
 pub fn begin_fork(data: *mut Data) {
     renew(data);
     let both = both(data);
@@ -179,12 +179,12 @@ fn keep_a_while(ended: *mut BothTools) {
     let slot = NEXT_ENDED.fetch_add(1, Relaxed) % ENDED.len();
     if let Some(slot) = ENDED.get(slot) {
         let oldest = slot.swap(ended, AcqRel);
-        // SAFETY: made by `calloc`; a thousand objects have ended since anybody could name it.
+        // SAFETY: made by `calloc`; a thousand objects have ended since it was last reachable.
         unsafe { libc::free(oldest.cast()) };
     }
 }
 
-/// What the second tool gave to the runtime, which is us.
+/// Result that the second tool returned to us in place of the runtime.
 pub(super) static NEXT: AtomicPtr<StartToolResult> = AtomicPtr::new(null_mut());
 
 /// Whether there is a tool behind this one.

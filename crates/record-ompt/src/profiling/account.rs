@@ -1,7 +1,7 @@
-//! Where a thread's time goes: exact sums by cause, kept by the thread, read by any other.
+//! Time of a thread by cause: exact sums, written by the thread, read by any other.
 //!
-//! The causes are the states of a trace's ledger under the same names, as far as they are known without
-//! looking ahead, so that a profile and a trace of the same program can be laid side by side.
+//! The causes are the states of a trace's ledger, under the same names, as far as they are known without
+//! looking ahead, so a profile and a trace of the same program are comparable.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence, fence};
 
@@ -12,49 +12,49 @@ use super::no_cpu::Watch;
 /// Time that a thread has spent, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// With the program's work, and with locks: beside nobody who works, one that it takes is free.
+    /// Useful work, and lock time: if no other worker works, a lock that this thread acquires is free.
     pub work: u64,
-    /// While neither it nor a device worked for the program, though it had not run out of work.
+    /// Time in which neither it nor a device worked for the program, though it had work.
     pub waits: u64,
 }
 
 /// A thread's account. Aligned so that no two share a cache line.
 #[repr(C, align(128))]
 pub struct Account {
-    /// Since when it is in `cause`, nanoseconds of the recorder's clock; [`CHANGING`] while the thread changes that and the
-    /// sums. Whoever reads the same before and after has read what belongs together: of changes at one time, any
-    /// leaves the sums as they were.
+    /// Start of the current cause, in nanoseconds of the recorder's clock; [`CHANGING`] while the thread
+    /// updates it and the sums. A reader that gets the same value before and after has read a consistent
+    /// state: several changes at one time leave the sums equal.
     since: AtomicU64,
     cause: AtomicU32,
-    /// What the thread is among the workers: a [`Standing`].
+    /// The thread's role among the workers: a [`Standing`].
     standing: AtomicU32,
     sums: [AtomicU64; CAUSES],
     tasks: Tasks,
     began: AtomicU64,
-    /// The team at whose barrier it waits; 0 is none.
+    /// The team of the barrier at which it waits; 0 for none.
     joins: AtomicU32,
     /// The lock that it waits for, and since when; [`WANTS_NONE`] is not at all.
     wanted: AtomicU64,
     wanted_since: AtomicU64,
-    /// What it has had of idleness that is sampled.
+    /// Its share of sampled idleness so far.
     pub taken: SharedTaken,
-    /// Its serial work, beside which idleness is known.
+    /// Its serial work, during which idleness is known.
     pub serial: SerialWork,
-    /// What was read of its time without a CPU.
+    /// Readings of its time without a CPU.
     pub watch: Watch,
 }
 
 /// Work of a thread that forks, outside of its regions, as far as its handler needs to know of it while a callback runs.
 #[derive(Default)]
 pub struct SerialWork {
-    /// When it was looked at last; 0 in regions.
+    /// Time of the last look; 0 in regions.
     since: AtomicU64,
-    /// What samples in callbacks have charged since, nanoseconds.
+    /// Time that samples in callbacks have charged since, nanoseconds.
     charged: AtomicU64,
 }
 
 impl SerialWork {
-    /// All until `at` is looked at. Returns how much of it samples in callbacks have charged.
+    /// Counts the time until `at` as seen. Returns the part that samples in callbacks have charged.
     pub fn look(&self, at: u64) -> u64 {
         self.since.store(at, Relaxed);
         self.charged.swap(0, Relaxed)
@@ -65,8 +65,8 @@ impl SerialWork {
         self.since.store(0, Relaxed);
     }
 
-    /// A sample that stands for the `ns` before `at` comes in a callback: how much of it is serial work, which is charged now.
-    /// Async-signal-safe.
+    /// Returns the serial part of a sample in a callback, which represents the `ns` before `at`; it is
+    /// charged now. Async-signal-safe.
     pub fn sampled_in_callback(&self, at: u64, ns: u64) -> u64 {
         let since = self.since.load(Relaxed);
         if since == 0 {
@@ -79,8 +79,8 @@ impl SerialWork {
     }
 }
 
-/// The tasks of a thread. In a cache line of their own, since others look at them for each wait that they charge; the thread only
-/// writes them, for which it need not wait.
+/// Tasks of a thread. In a cache line of their own, since others read them for each wait that they charge;
+/// the thread only writes them, without waiting for the line.
 #[repr(C, align(64))]
 struct Tasks {
     /// The context of the one that it runs; 0 is none.
@@ -93,7 +93,7 @@ struct Tasks {
 const CHANGING: u64 = u64::MAX;
 const WANTS_NONE: u64 = u64::MAX;
 
-/// What a thread was in, and for how long.
+/// An interval in one cause.
 pub struct Stretch {
     cause: u32,
     pub ns: u64,
@@ -107,7 +107,7 @@ impl Stretch {
     }
 }
 
-/// What a thread is among the workers of its process.
+/// Role of a thread among the workers of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// None of them.
@@ -118,18 +118,18 @@ pub enum Standing {
     Worker,
 }
 
-/// What an account says at a moment.
+/// State of an account at one time.
 pub struct Reading {
     /// Time by cause since the thread began.
     pub sums: Sums,
     /// When it began.
     pub began: u64,
-    /// What the thread is among the workers.
+    /// The thread's role among the workers.
     pub standing: Standing,
 }
 
 impl Account {
-    /// Of a thread that begins now.
+    /// Creates the account of a thread that begins at `now`.
     pub fn new(now: u64) -> Account {
         Account {
             cause: AtomicU32::new(Cause::Serial as u32),
@@ -157,7 +157,7 @@ impl Account {
         self.cause.load(Relaxed) == Cause::Task as u32
     }
 
-    /// From `at` on the thread is in `cause`. Returns what it was in before. On its own thread only.
+    /// Switches the thread to `cause` at `at`. Returns the previous interval. On its own thread only.
     #[inline(always)]
     pub fn switch(&self, cause: Cause, at: u64) -> Stretch {
         let before = self.cause.load(Relaxed);
@@ -174,7 +174,7 @@ impl Account {
         ns
     }
 
-    /// The same, where the time since the last switch belongs to `second` from `cut` on.
+    /// Switches as [`switch`](Self::switch) does, but the time from `cut` on counts as `second`.
     pub fn switch_with_cut(&self, cut: u64, second: Cause, cause: Cause, at: u64) -> Stretch {
         let (before, since) = (self.cause.load(Relaxed), self.since.load(Relaxed));
         let cut = cut.clamp(since, at.max(since));
@@ -201,7 +201,7 @@ impl Account {
         }
     }
 
-    /// What the thread has spent until `at`, on its own thread.
+    /// Time that the thread has spent until `at`, on its own thread.
     #[inline(always)]
     pub fn spent(&self, at: u64) -> Spent {
         const LOCKS: usize = Cause::AtomicWait as usize;
@@ -218,19 +218,20 @@ impl Account {
         spent
     }
 
-    /// What a worker is in just now, from any thread; `None` of others. `idle_since` as of [`read`](Self::read).
+    /// Current cause of a worker, from any thread; `None` for other threads. `idle_since` as in
+    /// [`read`](Self::read).
     pub fn activity(&self, idle_since: impl Fn(u32) -> Option<u64>) -> Option<Cause> {
         let cause = self.cause().filter(|_| self.standing() == Standing::Worker)?;
         let is_over = cause == Cause::JoinBarrier && idle_since(self.joins.load(Relaxed)).is_some();
         Some(if is_over { Cause::Idle } else { cause })
     }
 
-    /// What the thread spends its time in, as it knows itself; from any thread.
+    /// Current cause of the thread, by its own state; from any thread.
     pub fn cause(&self) -> Option<Cause> {
         Cause::ALL.get(self.cause.load(Relaxed) as usize).copied()
     }
 
-    /// Since when it is in what it is in, as far as is known from any thread.
+    /// Start of the current cause, as far as any thread can know it.
     pub fn since(&self) -> u64 {
         self.since.load(Relaxed)
     }
@@ -240,7 +241,7 @@ impl Account {
         self.began.load(Relaxed)
     }
 
-    /// Says what it is among the workers.
+    /// Sets its role among the workers.
     pub fn set_standing(&self, standing: Standing) {
         self.standing.store(standing as u32, Relaxed);
     }
@@ -253,7 +254,7 @@ impl Account {
         }
     }
 
-    /// The thread runs a task of this context from now on; 0 is none.
+    /// Sets the context of the running task; 0 is none.
     #[inline(always)]
     pub fn runs(&self, context: u32) {
         self.tasks.running.store(context, Relaxed);
@@ -272,12 +273,12 @@ impl Account {
         self.tasks.ended_at.store(at, Relaxed);
     }
 
-    /// It waits at the end of this team's region; 0 is none.
+    /// Begins a wait at the end of this team's region; 0 is none.
     pub fn joins(&self, team: u32) {
         self.joins.store(team, Relaxed);
     }
 
-    /// The team at whose region's end it waits, and since when, from any thread.
+    /// The team of the region's end at which it waits, and the start of the wait, from any thread.
     pub fn waits_at_end(&self) -> Option<(u32, u64)> {
         let since = self.since.load(Acquire);
         let (cause, team) = (self.cause.load(Relaxed), self.joins.load(Relaxed));
@@ -286,13 +287,13 @@ impl Account {
         (is_so && since == self.since.load(Relaxed)).then_some((team, since))
     }
 
-    /// It waits for this lock from `at` on. On its own thread only.
+    /// Begins a wait for this lock at `at`. On its own thread only.
     pub fn wants(&self, lock: u64, at: u64) {
         self.wanted.store(lock, Relaxed);
         self.wanted_since.store(at, Release);
     }
 
-    /// It waits for no lock any more: since when it did. On its own thread only.
+    /// Ends the wait for a lock; returns its start. On its own thread only.
     pub fn wants_no_more(&self) -> Option<u64> {
         let since = self.wanted_since.load(Relaxed);
         self.wanted_since.store(WANTS_NONE, Release);
@@ -310,8 +311,9 @@ impl Account {
         (self.tasks.running.load(Relaxed), self.tasks.ended.load(Relaxed), self.tasks.ended_at.load(Relaxed))
     }
 
-    /// What it says at `now`, from any thread. `idle_since` tells for a thread that waits at the end of
-    /// a team's region whether and since when that is over, of which the thread itself hears late.
+    /// Reads the account at `now`, from any thread. For a thread that waits at the end of a team's region,
+    /// `idle_since` returns the time at which that region ended, if it has: the thread itself learns of it
+    /// late.
     pub fn read(&self, now: u64, idle_since: impl Fn(u32) -> Option<u64>) -> Reading {
         loop {
             if let Some(reading) = self.read_once(now, &idle_since) {
@@ -349,7 +351,7 @@ impl Account {
     }
 }
 
-/// Keeps the stores that follow behind the one before: free on x86-64, where stores keep their order.
+/// Orders the following stores after the previous one: free on x86-64, which keeps the order of stores.
 #[inline(always)]
 fn fence_of_writer() {
     if cfg!(target_arch = "x86_64") { compiler_fence(SeqCst) } else { fence(SeqCst) }

@@ -2,7 +2,7 @@
 
 use taskscope_cause::State;
 
-/// What a thread spends its time in.
+/// Cause of a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Cause {
@@ -17,7 +17,7 @@ pub enum Cause {
     LockWait,
     OrderedWait,
     AtomicWait,
-    // Other time in which the thread has not run out of work, and nothing works for it.
+    // Other time in which the thread has work, and nothing works for it.
     TaskCreation,
     Barrier,
     JoinBarrier,
@@ -33,7 +33,7 @@ pub enum Cause {
     Ended,
     /// Recording was paused.
     Unknown,
-    // No thread is in these: parts of others, estimated (`no_cpu`).
+    // No thread has these: estimated parts of others (`no_cpu`).
     OutOfCpu,
     Oversubscribed,
 }
@@ -42,7 +42,7 @@ pub enum Cause {
 pub const CAUSES: usize = Cause::ALL.len();
 
 impl Cause {
-    /// All, in the order of their numbers.
+    /// All causes, by number.
     pub const ALL: [Cause; 24] = {
         use Cause::*;
         [
@@ -113,7 +113,7 @@ impl Cause {
         (self as u8) >= Cause::CriticalWait as u8 && (self as u8) <= Cause::AtomicWait as u8
     }
 
-    /// Whether a worker in it has nothing to do.
+    /// Whether a worker in it lacks work.
     pub const fn is_idle(self) -> bool {
         matches!(self, Cause::Idle | Cause::NotStarted | Cause::Ended)
     }

@@ -1,9 +1,9 @@
-//! Contexts: creation paths as numbers.
+//! Contexts: numbered creation paths.
 //!
-//! A context is its creator's context and the path from there (`task_stacks::paths`); 0 is an initial
-//! task. A task that is created by the path which one of its ancestors was created by has that
-//! ancestor's context: recursion of any depth makes as many contexts as there are different paths. Regions, of which
-//! there are few, are told apart until so many of one path are nested as runtimes nest usually.
+//! A context is its creator's context and the path from there (`task_stacks::paths`); 0 is an initial task.
+//! If a task's creation path already created one of its ancestors, it has that ancestor's context: recursion
+//! of any depth makes as many contexts as there are different paths. Nested regions of one path, which are
+//! few, stay distinct up to a usual nesting depth.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::collections::HashMap;
@@ -13,32 +13,32 @@ use taskscope_profile::{Frame, FrameKind, NodeId, ROOT, Tree};
 
 use super::places::Places;
 
-/// More contexts than these are not told apart from their creators'.
+/// Maximum number of distinct contexts; further ones share their creators'.
 const MAX_CONTEXTS: usize = 1 << 16;
-/// Regions of one path in each other that are told apart.
+/// Maximum nesting of distinct regions of one path.
 const NESTED_REGIONS: usize = 8;
 const REMEMBERED: usize = 64;
 
 struct All {
-    /// Of context n + 1: its creator's, and the path.
+    /// Creator's context and path of context n + 1.
     list: Vec<(u32, u32)>,
     numbers: HashMap<(u32, u32), u32>,
     /// Frames of path n, innermost first, in the modules that were loaded when it was met.
     paths: HashMap<u32, Box<[Frame]>>,
 }
 
-/// Of each context its creator's, for those who must not wait; with [`RECURS`] and [`IS_TASK`].
+/// Creator of each context, for lock-free readers; with [`RECURS`] and [`IS_TASK`].
 static CREATORS: [AtomicU32; MAX_CONTEXTS + 1] = [const { AtomicU32::new(0) }; MAX_CONTEXTS + 1];
 /// Tasks of this context have created tasks that have it too.
 const RECURS: u32 = 1 << 31;
-/// It is that of tasks, not of regions.
+/// The context belongs to tasks, not to regions.
 const IS_TASK: u32 = 1 << 30;
 
 fn creator_of(context: u32) -> u32 {
     CREATORS.get(context as usize).map_or(0, |creator| creator.load(Relaxed))
 }
 
-/// What the outermost frame in a context is. Takes no lock.
+/// Kind of the outermost frame in a context. Takes no lock.
 pub fn body_of(context: u32) -> FrameKind {
     match context {
         0 => FrameKind::User,
@@ -149,8 +149,8 @@ pub fn expand(tree: &mut Tree, context: u32) -> NodeId {
     node
 }
 
-/// The node of these return addresses, innermost first, below `from`; the outermost is a frame of kind `body`. A
-/// body is a step also where it has no frame: its last call was made a jump.
+/// Returns the node of these return addresses, innermost first, below `from`; the outermost is a frame of
+/// kind `body`. A body is a step even without a frame: its last call was a tail call.
 pub fn descend(tree: &mut Tree, from: NodeId, body: FrameKind, addresses: &[u64]) -> NodeId {
     let mut places = Places::now();
     let mut frame = |address: &u64| places.frame(FrameKind::User, address.wrapping_sub(1));
@@ -158,7 +158,7 @@ pub fn descend(tree: &mut Tree, from: NodeId, body: FrameKind, addresses: &[u64]
     descend_frames(tree, from, body, &frames)
 }
 
-/// [`descend`] of a path; of none where its number is 0.
+/// [`descend`] by a numbered path; number 0 is the empty path.
 pub fn descend_path(tree: &mut Tree, from: NodeId, body: FrameKind, path: u32) -> NodeId {
     let frames = with_all(|all| all.paths.get(&path).cloned()).flatten().unwrap_or_default();
     descend_frames(tree, from, body, &frames)
@@ -172,7 +172,7 @@ fn descend_frames(tree: &mut Tree, from: NodeId, body: FrameKind, frames: &[Fram
     tree.descend(from, frames.iter().rev().zip(kinds).map(|(frame, kind)| Frame { kind, ..*frame }))
 }
 
-/// What a thread remembers of contexts.
+/// Per-thread cache of contexts.
 pub struct Contexts {
     known: [Known; REMEMBERED],
 }
@@ -191,7 +191,7 @@ impl Default for Contexts {
 }
 
 impl Contexts {
-    /// The context of what is created by this path in this context.
+    /// Returns the context of a task or region created by this path in this context.
     #[inline(always)]
     pub fn of(&mut self, creator: u32, path: u32, is_task: bool) -> u32 {
         let slot = (creator.wrapping_mul(0x9e37_79b1) ^ path.wrapping_mul(0x85eb_ca6b)) >> 26;

@@ -1,4 +1,4 @@
-//! What callbacks count on a thread: creations, time in tasks, waiting and blame, by place.
+//! Counts of callbacks on a thread: creations, time in tasks, waiting and blame, by place.
 
 use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 
@@ -24,14 +24,14 @@ pub struct Counts {
     short: [Short; SPOTS],
     /// Nodes of the tree that were counted at lately.
     nodes: [Option<(Spot, NodeId)>; SPOTS],
-    /// The node of what is nobody's, where something was.
+    /// Node of unattributed waiting, if there was any.
     nobody: Option<NodeId>,
 }
 
 /// A place, or a kind of wait there.
 type Spot = (Place, Option<Marker>);
 
-/// Waits too short to have a cause: what a program has most of.
+/// Waits too short to have a cause, the most frequent kind.
 #[derive(Clone, Copy, Default)]
 struct Short {
     context: u32,
@@ -46,7 +46,7 @@ impl Counts {
         Counts::in_tree(Tree::with_limit(NODES, VALUES))
     }
 
-    /// For nothing to be counted into.
+    /// Creates counts without memory, before their first use.
     pub fn without_memory() -> Self {
         Counts::in_tree(Tree::with_limit(0, 0))
     }
@@ -71,7 +71,7 @@ impl Counts {
         add_to_context(&mut self.tree, context, metric, value);
     }
 
-    /// A wait that is nobody's, in the call that returns to `codeptr` (0: not known).
+    /// Counts an unattributed wait in the call that returns to `codeptr` (0: unknown).
     #[inline(always)]
     #[expect(clippy::indexing_slicing, reason = "below the length")]
     pub fn waited_shortly(&mut self, (kind, context, codeptr): (Marker, u32, u64), ns: u64) {
@@ -84,7 +84,7 @@ impl Counts {
         flush_short(&mut self.tree, before);
     }
 
-    /// A wait at a place that is over, and who is to blame.
+    /// Counts a completed wait at a place, with its blame.
     pub fn waited(&mut self, kind: Marker, place: Place, ns: u64, settled: &Settled<'_>) {
         if ns > 0 {
             let node = self.node_of((place, Some(kind)));
@@ -136,7 +136,7 @@ impl Counts {
         }
     }
 
-    /// All of it goes to the process's tree, and the counts begin anew.
+    /// Moves all counts to the process's tree, and clears them.
     pub fn merge_into(&mut self, merged: &mut Tree) {
         for short in &mut self.short {
             flush_short(&mut self.tree, core::mem::take(short));
@@ -154,7 +154,7 @@ fn spot_of(context: u32, place: u64) -> usize {
     ((place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59) as usize + context as usize) % SPOTS
 }
 
-/// What was counted for a context goes to the process's tree.
+/// Adds a context's counts to the process's tree.
 pub fn merge_row(merged: &mut Tree, context: u32, sums: Sums, codeptr: u64) {
     let node = expand(merged, context);
     // Contexts are of tasks or of regions.
@@ -224,7 +224,7 @@ fn node_of_sample(tree: &mut Tree, Sampled { context, addresses, is_cut }: Sampl
     let (mut node, mut kind) = (context_node(tree, context), body_of(context));
     if addresses.is_empty() {
         return match (kind, node) {
-            // It works by itself: ends its threads, say.
+            // The thread works without user frames, for example while it ends.
             (FrameKind::User, ROOT) => tree.child(ROOT, Frame::state(Marker::Runtime)),
             (FrameKind::User, _) => node,
             _ => tree.child(node, Frame::body(kind)),

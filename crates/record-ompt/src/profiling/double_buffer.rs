@@ -8,8 +8,9 @@
 //!   … counts …
 //!   busy = 0
 //! ```
-//! Either the writer sees the new buffer, or the drainer sees it busy. So the writer, which may be a signal handler, pays
-//! three plain stores. The second buffer is prepared by the first swap: a short run pays nothing for it.
+//! Either the writer sees the new buffer, or the drainer sees it busy. So the writer, which may be a signal
+//! handler, pays three plain stores. The second buffer is prepared by the first swap: a short run does not
+//! pay for it.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};

@@ -12,11 +12,11 @@ use taskscope_record::limits::check_file_size;
 
 /// More processes than this do not have the same number in one run.
 const MOST_COPIES: u32 = 1 << 20;
-/// What is given to the system at once.
+/// Size of one write.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Where they lie: `HOST.PID` with an extension, or `HOST.PID-2` where another process has had that number, as the program
-/// has that this one replaced (`exec`), or one of another container.
+/// Paths of the files: `HOST.PID` with an extension, or `HOST.PID-2` if another process had that pid, such as
+/// the program that `exec` replaced, or a process of another container.
 pub struct Files {
     /// The profile.
     pub profile: PathBuf,
@@ -41,8 +41,8 @@ impl Files {
         Files { profile: with(form::EXTENSION), part: with("part"), lines: with("live.jsonl") }
     }
 
-    /// Chooses the first name that no process has, and takes it by beginning [`part`](Self::part). Where no file can be
-    /// made now, later ones are tried under the first name.
+    /// Chooses the first name that no process has, and claims it by creating [`part`](Self::part). If no file
+    /// can be created now, later ones are tried under the first name.
     pub fn choose(directory: &Path, name: &str) -> Files {
         let all = (1..MOST_COPIES).map(|copy| Files::named(directory, name, copy));
         let own = all.into_iter().find(|files| match File::create_new(&files.part) {
@@ -56,11 +56,11 @@ impl Files {
         own.unwrap_or_else(|| Files::named(directory, name, 1))
     }
 
-    /// Puts a profile in the place of the one before, which becomes what the next one is written over: to replace a file, to
-    /// truncate it or to make it anew is what costs most of a round on ext4, which writes it to the disk for that.
+    /// Replaces the previous profile; its file is overwritten by the next one. Replacing, truncating or
+    /// recreating a file is the largest cost of a round on ext4, which then writes it to the disk.
     pub fn replace_profile(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>, is_last: bool) {
         let written = self.write_part(write);
-        // Where there was none, or the file system cannot exchange them, it is renamed.
+        // Without a previous file, or if the file system cannot exchange them, it is renamed.
         if written.is_ok() && !exchange(&self.part, &self.profile) {
             let _ = std::fs::rename(&self.part, &self.profile);
         }
@@ -108,7 +108,7 @@ impl Write for Limited {
     }
 }
 
-/// Two files change their names; false where that cannot be.
+/// Exchanges the names of two files; false on failure.
 fn exchange(one: &Path, other: &Path) -> bool {
     let c_string = |path: &Path| CString::new(path.as_os_str().as_bytes());
     let (Ok(one), Ok(other)) = (c_string(one), c_string(other)) else { return false };

@@ -1,4 +1,4 @@
-//! Follows a thread from what it opens and closes: its account, its waits, the teams that it is in.
+//! Follows a thread by its opened and closed constructs: its account, its waits, its teams.
 
 use taskscope_event::models::samples::state;
 use taskscope_profile::{Marker, Metric};
@@ -24,7 +24,7 @@ use crate::thread::{Kind, Moment, Thread, record};
 use crate::thread_sampler::ThreadSampler;
 
 impl Cause {
-    /// What a thread that has opened this spends its time in; `None` where that is what it was in before.
+    /// Cause of a thread's time after it has opened this; `None` if the cause does not change.
     #[inline(always)]
     pub fn of(open: Open) -> Option<Cause> {
         Some(match open {
@@ -54,19 +54,19 @@ impl Cause {
 }
 
 impl Thread {
-    /// What the thread spends its time in, as a trace's ledger would have it.
+    /// Cause of the thread's time, as in a trace's ledger.
     #[inline(always)]
     fn cause(&self) -> Cause {
         self.frames.top().map_or_else(|| self.cause_outside(), |frame| frame.cause)
     }
 
-    /// The same with nothing open.
+    /// Cause of the thread's time outside of all constructs.
     pub fn cause_outside(&self) -> Cause {
         if matches!(self.kind, Kind::Worker | Kind::Helper) { Cause::Idle } else { Cause::Serial }
     }
 
-    /// Charges what others have idled since it was sampled, or forked a region: it forks one now, whose path is in `fork`, or,
-    /// without one, its program ends, or is looked at.
+    /// Charges others' idleness since the thread's last sample or fork. `fork` is the path of the fork;
+    /// `None` at the program's end or a snapshot.
     pub fn charge_idleness(&mut self, at: u64, fork: Option<u32>) {
         let context = self.context();
         let Thread { profile, sampler, .. } = self;
@@ -85,7 +85,7 @@ impl Thread {
         }
     }
 
-    /// Its work in the innermost team is over: charges what others have idled beside that since it was sampled.
+    /// Ends its work in the innermost team: charges others' idleness during it since the last sample.
     fn leave_work_of_team(&self, at: u64) {
         let Some(Follower { role, account, counted, members, is_paused: false, .. }) =
             self.profile.as_deref()
@@ -107,7 +107,7 @@ impl Thread {
 }
 
 impl Moment<'_> {
-    /// Says what kind of thread it is.
+    /// Sets the kind of the thread.
     pub fn follow_kind(&mut self) {
         let (kind, cause, at) = (self.thread.kind, self.thread.cause(), self.at);
         if let Some(follower) = &mut self.thread.profile {
@@ -122,7 +122,7 @@ impl Moment<'_> {
             let forks = follower.role.set(follower.account, is_worker, kind == Kind::Initial, at);
             follower.switch(cause, at);
             if forks && self.recent().is_some_and(|recent| !recent.is_empty()) {
-                // Until now its samples were charged with nothing.
+                // Its samples have not been charged until now.
                 self.follow_fork(None);
             }
         }
@@ -149,14 +149,14 @@ impl Moment<'_> {
         let is_device = matches!(open, Open::Device(_));
         if follower.waits.depth() == depth {
             if is_device && follower.waits.innermost().is_some_and(|wait| wait.kind == Marker::Target) {
-                // Copies and kernels are parts of their construct's wait, which goes on in them.
+                // Copies and kernels are parts of their construct's wait, which continues in them.
                 follower.waits.reach(depth + 1);
                 return;
             }
             follower.waits.pause(at, follower.account);
         }
         match open {
-            // The runtime's own threads wait for nobody's work.
+            // The runtime's own threads do not wait for anyone's work.
             Open::Device(_) | Open::Section { .. } if thread.kind == Kind::Helper => {}
             Open::Device(_) if !thread.is_paused => {
                 follower.waits.begin(Marker::Target, depth + 1, at, place);
@@ -215,7 +215,7 @@ impl Moment<'_> {
         let (over, cause) = (self.over_since(), self.thread.cause());
         let Some(follower) = &mut self.thread.profile else { return };
         let waits = follower.waits.depth() != NO_WAIT && follower.waits.depth() > depth;
-        // First of all: what it has waited is for nobody else to count from now on (`open_ends`).
+        // First: from now on no other thread may count its waiting time (`open_ends`).
         match over.filter(|_| waits) {
             Some(over) => follower.switch_with_cut(over, cause, at),
             None => follower.switch(cause, at),
@@ -230,24 +230,24 @@ impl Moment<'_> {
         }
     }
 
-    /// The innermost implicit task has come to the barrier at its region's end.
+    /// Begins the wait of the innermost implicit task at the barrier at its region's end.
     pub fn follow_joining(&mut self, depth: usize) {
         let (at, cause) = (self.at, self.thread.cause());
         self.thread.leave_work_of_team(at);
         let Thread { profile, sampler, is_paused, .. } = &mut *self.thread;
         let Some(follower) = profile.as_deref_mut() else { return };
-        // Who arrives does not look at what others write.
+        // An arriving thread does not read the other members' data.
         follower.switch(cause, at);
         let Some(&Membership { team: number, context, index, .. }) = follower.members.last() else { return };
         follower.account.joins(number);
         if *is_paused {
             return;
         }
-        // Its place is the region: no body is left, and no call that waits.
+        // Its place is the region: the body is left, and no call waits.
         follower.waits.begin(Marker::JoinBarrier, depth, at, (context, 0));
         let team = teams::team(number);
         if let Some((team, wait)) = team.zip(follower.waits.innermost()) {
-            // Whoever is to blame was in the team's context, where no path is needed.
+            // The blamed member was in the team's context, so no path is needed.
             team.arrive(JOIN, index, at, |arrival| {
                 (arrival.context, arrival.path) = (context, 0);
                 arrival.set_work(sampler.as_deref().map(ThreadSampler::recent));
@@ -256,7 +256,7 @@ impl Moment<'_> {
         }
     }
 
-    /// It is behind that barrier, which was over when the region was.
+    /// Ends that wait: the barrier was over when the region ended.
     pub fn follow_behind_join(&mut self) {
         let (at, cause, over) = (self.at, self.thread.cause(), self.over_since());
         let Some(follower) = &mut self.thread.profile else { return };
@@ -311,11 +311,11 @@ impl Moment<'_> {
         self.end_recent();
     }
 
-    /// Tells the team that this thread has come to a barrier inside of the region.
+    /// Reports to the team that this thread has reached a barrier inside the region.
     #[inline(never)]
     fn begin_followed_barrier(&mut self, (context, codeptr): (u32, u64)) {
         let has_samples = self.recent().is_some_and(|recent| !recent.is_empty());
-        // The path is needed only where there are no samples.
+        // The path is needed only without samples.
         let path = if has_samples || codeptr == 0 {
             0
         } else {
@@ -336,8 +336,8 @@ impl Moment<'_> {
         }
     }
 
-    /// What the handler has met since the last synchronisation. The handler leaves it alone while a
-    /// callback runs.
+    /// Samples of the handler since the last synchronisation. The handler does not change them during a
+    /// callback.
     fn recent(&self) -> Option<&Recent> {
         Some(self.thread.sampler.as_ref()?.recent())
     }
@@ -347,7 +347,7 @@ impl Moment<'_> {
         profile.as_deref_mut().zip(sampler.as_deref_mut())
     }
 
-    /// The thread becomes a member of a team, in which it has been sampled in nothing yet.
+    /// Makes the thread a member of a team, without samples so far.
     fn begin_recent(&mut self) {
         let Some((follower, sampler)) = self.followed_and_sampled() else { return };
         if let Some(depth) = follower.members.len().checked_sub(1) {
@@ -359,7 +359,7 @@ impl Moment<'_> {
         sampler.recent_mut().clear();
     }
 
-    /// It is one no more: to the team around it, all that it did there is work.
+    /// Ends its membership: for the enclosing team, all its time in the team is work.
     fn end_recent(&mut self) {
         let Some((follower, sampler)) = self.followed_and_sampled() else { return };
         let depth = follower.members.len().checked_sub(1);
@@ -419,7 +419,7 @@ impl Moment<'_> {
                 }
             });
         }
-        // Outside of teams, what it was sampled in is for those that idle meanwhile.
+        // Outside of teams, its samples belong to the threads that idle meanwhile.
         let for_tasks = matches!(kind, Marker::Taskwait | Marker::Taskgroup | Marker::TaskwaitDepend);
         let in_team = self.thread.profile.as_ref().is_some_and(|follower| !follower.members.is_empty());
         if barrier.is_some() || for_tasks && in_team {
@@ -427,7 +427,7 @@ impl Moment<'_> {
         }
     }
 
-    /// Recording is paused, or goes on. What was waited until then counts; what is open is charged no further.
+    /// Pauses or resumes recording. Waiting up to now counts; open waits are not charged further.
     pub fn follow_pause(&mut self, paused: bool) {
         if paused {
             self.follow_fork(None);
@@ -457,7 +457,7 @@ impl Moment<'_> {
         let Some(Follower { counted, .. }) = self.thread.profile.as_deref() else { return 0 };
         let context = counted.counts.count(|counts| counts.context(creator, path, is_task));
         if self.thread.is_paused {
-            // It has a context, in which it may go on when recording does.
+            // It has a context, in which it may continue after the pause.
         } else if is_task {
             counted.created(context);
         } else {
@@ -495,7 +495,7 @@ impl Moment<'_> {
         }
     }
 
-    /// It has it.
+    /// Ends the wait with the acquisition.
     pub fn follow_acquired(&mut self, mutex_kind: i32, object: u64, codeptr: *const core::ffi::c_void) {
         let (context, at) = (self.thread.context(), self.at);
         let kind = marker(wait_state(mutex_kind));
@@ -515,7 +515,7 @@ impl Moment<'_> {
         });
     }
 
-    /// What it waited for a lock until now counts, and no more.
+    /// Counts its wait for a lock up to now, and ends it.
     fn end_followed_lock_wait(&mut self) {
         let Some(follower) = &self.thread.profile else { return };
         let (waited, blame) = locks::stops_waiting(follower.account, self.at);
@@ -532,14 +532,14 @@ impl Moment<'_> {
         }
     }
 
-    /// It had it already.
+    /// Counts a nested acquisition.
     pub fn follow_acquired_again(&mut self) {
         if let Some(follower) = &self.thread.profile {
             follower.account.wants_no_more();
         }
     }
 
-    /// It has given it back.
+    /// Records the release.
     pub fn follow_released(&mut self, object: u64) {
         let at = self.at;
         if let Some(follower) = &mut self.thread.profile {
@@ -556,7 +556,7 @@ impl Moment<'_> {
         }
     }
 
-    /// The thread forks a region now, whose path is in `fork`; without one, its program ends, or is looked at.
+    /// Follows a fork with this path; `None` at the program's end or a snapshot.
     pub fn follow_fork(&mut self, fork: Option<u32>) {
         self.thread.charge_idleness(self.at, fork);
     }
@@ -588,7 +588,7 @@ impl Follower {
         self.count_body(&stretch);
     }
 
-    /// The same, where it was idle since `cut`.
+    /// Switches as `switch` does, with the time from `cut` on as idle.
     fn switch_with_cut(&self, cut: u64, cause: Cause, at: u64) {
         if self.is_paused {
             return;
@@ -627,21 +627,21 @@ fn is_lock(kind: Marker) -> bool {
     matches!(kind, Lock | NestLock | Critical | Ordered | Atomic)
 }
 
-/// Charges what others have idled since the calling thread forked a region last. While it is recorded still.
+/// Charges others' idleness since the calling thread's last fork. While it is still recorded.
 pub fn charge_so_far() {
     record(|moment| moment.follow_fork(None));
 }
 
-/// What is known so far; marked as not finished.
+/// Writes a snapshot, marked as unfinished.
 pub fn write_so_far() {
     charge_so_far();
     write_unfinished();
 }
 
-/// Charges what others have idled beside a thread that ends the process.
+/// Charges others' idleness beside a thread that ends the process.
 ///
 /// # Safety
-/// `thread` is null or a [`Thread`] that nobody else uses.
+/// `thread` is null or a [`Thread`] with no other user.
 pub unsafe fn charge_leaver(thread: *mut ()) {
     // SAFETY: by contract.
     if let Some(thread) = unsafe { thread.cast::<Thread>().as_mut() } {

@@ -1,4 +1,4 @@
-//! What a profile keeps per thread.
+//! Per-thread state of a profile.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::run::Counted;
 use super::waits::Waits;
 use super::{teams, threads};
 
-/// What a profiled thread knows of itself. What small tasks ask for in each callback comes first.
+/// State of a profiled thread. The fields that small tasks need in each callback come first.
 #[repr(C, align(64))]
 pub struct Follower {
-    /// What it counts.
+    /// Its counts.
     pub counted: Arc<Counted>,
     pub(super) account: &'static Account,
     /// Waits that it is in.
@@ -22,15 +22,16 @@ pub struct Follower {
     pub(super) held: Held,
     /// Teams that it is a member of, innermost last.
     pub(super) members: Vec<Membership>,
-    /// Of each of them but the innermost: what the thread was sampled in since it was synchronised with that team.
+    /// For each membership but the innermost: the thread's samples since its last synchronisation with that
+    /// team.
     pub(super) outer: Vec<Box<Recent>>,
     /// For regions that it forks.
     pub own_teams: teams::Own,
-    /// What it is among the workers.
+    /// Its role among the workers.
     pub(super) role: Role,
-    /// It was a member of a team, or has created tasks outside of any.
+    /// Whether it was a member of a team, or has created tasks outside of any.
     pub(super) has_worked: bool,
-    /// Recording is paused: nothing is counted, and all time is of no known cause.
+    /// Whether recording is paused: nothing is counted, and all time has an unknown cause.
     pub(super) is_paused: bool,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Membership {
     /// Context of its region.
     pub(super) context: u32,
     pub(super) index: u32,
-    /// Barriers that it has come to.
+    /// Number of barriers that it has reached.
     pub(super) barriers: u32,
 }
 
@@ -69,8 +70,8 @@ impl Follower {
         self.members.last().map_or(0, |member| member.context)
     }
 
-    /// The context of a region that the thread is in, or waits at whose end; by then it may be over for the
-    /// thread that forked it.
+    /// The context of a region that the thread is in, or waits at the end of; by then it may have ended for
+    /// the forking thread.
     pub fn context_of(&self, region: u32) -> Option<u32> {
         let member = self.members.iter().rev().find(|member| member.region == region)?;
         Some(member.context)
@@ -85,8 +86,8 @@ impl Follower {
         threads::end(&self.counted);
     }
 
-    /// The thread is sampled at `at`, and was in what is sampled for `longest` at most: its part in the idleness of others.
-    /// Async-signal-safe, while nothing of the thread changes.
+    /// Returns a sample's share of others' idleness. The thread is sampled at `at`, and was in the sampled
+    /// code for `longest` at most. Async-signal-safe, while no state of the thread changes.
     pub fn share(&self, of: SampleOf, (at, longest): (u64, u64), period_ns: u64) -> Option<Idled> {
         let share = self.role.share(self.account, !self.members.is_empty(), of, (at, longest), period_ns);
         share.filter(|_| !self.is_paused)

@@ -1,4 +1,4 @@
-//! The thread that keeps a profile's house, as others know it: to end it, to wake it, to ask it for the last profile.
+//! Control of the profile's housekeeping thread by others: ending, waking, requesting the last profile.
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use taskscope_record::own_threads::{self, OwnThread};
 
-/// Charges what others have idled beside the thread with this state, which nobody else uses.
+/// Charges others' idleness beside the thread with this state, which has no other user.
 pub type Charge = unsafe fn(*mut ());
 
-/// It has this long to end.
+/// Time limit for its end.
 const LONGEST_END: Duration = Duration::from_millis(2);
 
-/// A thread that ends the process waits no longer than this for the last profile, and looks so often whether it is there.
+/// Maximum wait of an exiting thread for the last profile, and the interval of its checks.
 const LONGEST_LAST: Duration = Duration::from_secs(1);
 static LOOK_AGAIN: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
 
-/// What has become of the last profile for a thread that ends the process.
+/// State of the last profile, for a thread that ends the process.
 #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 mod last {
     pub const NOT_ASKED_FOR: u32 = 0;
@@ -32,11 +32,11 @@ pub struct Housekeeping {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// To wake it from a signal handler.
     sleeper: OnceLock<std::thread::Thread>,
-    /// One of [`last`].
+    /// A state of [`last`].
     last: AtomicU32,
-    /// Who asked for it, if it is recorded; its recorder stays entered.
+    /// The thread that requested it, if it is recorded; it stays inside its recorder.
     leaver: AtomicPtr<()>,
-    /// Charges what others have idled beside it; a `fn(*mut ())`.
+    /// Charges others' idleness beside it; a `fn(*mut ())`.
     charge: AtomicUsize,
 }
 
@@ -54,12 +54,12 @@ impl Housekeeping {
         self.has_ended.load(Acquire)
     }
 
-    /// Whether a thread that ends the process asks for the last profile.
+    /// Whether an exiting thread has requested the last profile.
     pub fn is_last_asked_for(&self) -> bool {
         self.last.load(Acquire) == last::ASKED_FOR
     }
 
-    /// Charges what others have idled beside the thread that asks.
+    /// Charges others' idleness beside the requesting thread.
     pub fn charge_leaver(&self) {
         let leaver = self.leaver.load(Acquire);
         if !leaver.is_null() {
@@ -83,7 +83,7 @@ impl Housekeeping {
         thread
     }
 
-    /// It begins no round any more.
+    /// Ends the thread: it begins no further round.
     pub fn end(&self) {
         self.has_ended.store(true, Release);
         if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -99,8 +99,8 @@ impl Housekeeping {
         }
     }
 
-    /// The calling thread ends the process: has the last profile written, and waits for it, but not for long. Nobody else
-    /// is at `leaver`, the calling thread's state, from now on. Async-signal-safe.
+    /// Has the last profile written before the calling thread ends the process; waits for a limited time. No
+    /// other thread accesses `leaver`, the calling thread's state, from now on. Async-signal-safe.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub fn write_before_exit(&self, leaver: *mut (), charge: Charge) {
         let Some(sleeper) = self.sleeper.get().filter(|_| !self.has_ended.load(Acquire)) else { return };
@@ -112,21 +112,21 @@ impl Housekeeping {
         }
         let start = Instant::now();
         while self.last.load(Acquire) != last::WRITTEN && start.elapsed() < LONGEST_LAST {
-            // What sleeps is intercepted; this waits for what nobody does.
+            // Sleeping functions are intercepted; this waits for a word that is never woken.
             let (word, operation) = (0u32, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
             // SAFETY: the word and the time are only read.
             unsafe { libc::syscall(libc::SYS_futex, &raw const word, operation, 0, &raw const LOOK_AGAIN) };
         }
     }
 
-    /// The thread looks what it is to do.
+    /// Wakes the thread to check its requests.
     pub fn wake(&self) {
         if let Some(sleeper) = self.sleeper.get() {
             sleeper.unpark();
         }
     }
 
-    /// Returns after `pause`, at the end, or when it is asked.
+    /// Returns after `pause`, at the end, or on a request.
     pub fn sleep(&self, own: &OwnThread, pause: Duration) {
         let start = Instant::now();
         while let Some(left) = pause.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {

@@ -1,8 +1,9 @@
-//! A thread of the profile's own: collects what threads have counted, writes the profile and the totals
-//! so far, so that a process that is killed leaves what the last round knew.
+//! The profile's own thread: collects the threads' counts, and writes the profile and the totals so far, so a
+//! killed process leaves the state of the last round.
 //!
-//! It also writes the last one for a thread that ends the process by `_exit`. That may be in a signal handler, or between
-//! `fork` and the end of a child, where nothing may be allocated or locked: the thread only asks, and waits.
+//! It also writes the last profile for a thread that ends the process by `_exit`. That may be in a signal
+//! handler, or between `fork` and the end of a child, when nothing may be allocated or locked: the thread
+//! only sends a request and waits.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use crate::sampler::{Clock, code_map, now};
 
 /// The first round comes after this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(FIRST_MS);
-/// The longest time between two rounds, where they are short.
+/// Maximum pause between two rounds, if rounds are short.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Rounds take no larger part of a CPU than this.
 const PART_OF_CPU: u32 = 250;
@@ -44,7 +45,7 @@ fn keep_house(run: &Run) {
     run.no_cpu.read_limit();
     let mut took = Duration::ZERO;
     loop {
-        // Asked for, rounds come as asked for; else rarer and rarer.
+        // A requested interval is kept; otherwise rounds become rarer.
         run.housekeeping.sleep(&own, interval.unwrap_or_else(|| pause_after(began.elapsed(), took)));
         if run.housekeeping.has_ended() {
             return;
@@ -53,7 +54,7 @@ fn keep_house(run: &Run) {
             return write_for_leaver(run);
         }
         let before = now(Clock::Cpu);
-        // A program between regions calls nothing of ours that would look at what it loaded.
+        // A program between regions enters no callback that would check for loaded modules.
         code_map::refresh_if_suspected();
         write(run, false);
         if interval.is_some() {
@@ -63,8 +64,8 @@ fn keep_house(run: &Run) {
     }
 }
 
-/// The time until the next round of a run that is so old, where the last round took so long: until the run has doubled, as
-/// each of the many rounds of a short one would be felt, where all CPUs work.
+/// Returns the pause until the next round, by the age of the run and the duration of the last round: until
+/// the age has doubled, because frequent rounds in a short run would be noticeable when all CPUs work.
 fn pause_after(age: Duration, took: Duration) -> Duration {
     age.clamp(SHORTEST_PAUSE, LONGEST_PAUSE).max(took * PART_OF_CPU)
 }

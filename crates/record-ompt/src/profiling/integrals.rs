@@ -1,4 +1,4 @@
-//! What handlers find out about all workers together: how many idle beside how many that work.
+//! Integrals over all workers, kept by handlers: idle workers per working worker.
 //!
 //! ```text
 //!   samples of all threads   · ·  ·   · ·   ·     a handler looks at all accounts, if nobody has just done so,
@@ -8,19 +8,19 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
-/// Epochs that are told apart; the last one does not end.
+/// Number of distinct epochs; the last one does not end.
 pub const EPOCHS: usize = 64;
 /// Parts of a nanosecond that are kept.
 const PARTS: u64 = 256;
 
-/// What a handler has seen.
+/// One observation of a handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Workers that have nothing to do, or have ended.
+    /// Workers without work, or ended.
     pub idle: u32,
     /// Workers in the program's own code.
     pub working: u32,
-    /// Who is charged for this time is known without samples.
+    /// Whether this time is charged without samples.
     pub is_known: bool,
 }
 
@@ -36,13 +36,13 @@ pub struct Integrals {
     busy: AtomicBool,
     /// Until when they are known.
     until: AtomicU64,
-    /// While somebody worked: for each of these.
+    /// While at least one worker works: per working worker.
     working: Sum,
-    /// While nobody did.
+    /// While none works.
     nobody: Sum,
 }
 
-/// How far a thread has had its part.
+/// Position up to which a thread has taken its share.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Taken {
     present: u64,
@@ -50,7 +50,7 @@ pub struct Taken {
     turn: u64,
 }
 
-/// The same of a thread that others look at, and when it had that.
+/// [`Taken`] of a thread, readable by other threads, with its time.
 #[derive(Default)]
 pub struct SharedTaken {
     present: AtomicU64,
@@ -78,10 +78,10 @@ impl SharedTaken {
     }
 }
 
-/// Epochs that a share can be of; what is of more counts in the last.
+/// Maximum epochs of a share; further ones count in the last.
 const OF_SHARE: usize = 4;
 
-/// What a thread is charged with for some time of work, nanoseconds.
+/// Charge of a thread for an interval of work, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// For workers that were there.
@@ -107,8 +107,8 @@ impl Integrals {
         Integrals { busy, until, working: Sum::new(), nobody: Sum::new() }
     }
 
-    /// Adds what a `look` at all workers tells of the time until `at`, unless somebody has looked less than `fresh`
-    /// nanoseconds before. Async-signal-safe.
+    /// Adds the result of a `look` at all workers for the time until `at`, unless another look is less than
+    /// `fresh` nanoseconds old. Async-signal-safe.
     pub fn advance(&self, at: u64, fresh: u64, epoch: usize, look: impl FnOnce() -> Seen) {
         let is_due = || at > self.until.load(Relaxed).saturating_add(fresh);
         if !is_due() || self.busy.swap(true, Acquire) {
@@ -132,7 +132,8 @@ impl Integrals {
         self.busy.store(false, Release);
     }
 
-    /// Of the time until `at` is known who is charged: nobody looks at it, unless somebody has less than `fresh` nanoseconds before.
+    /// Skips the time until `at`, which is charged without a look, unless another look is less than `fresh`
+    /// nanoseconds old.
     #[inline(always)]
     pub fn pass(&self, at: u64, fresh: u64) {
         if at > self.until.load(Relaxed).saturating_add(fresh) {
@@ -140,7 +141,7 @@ impl Integrals {
         }
     }
 
-    /// A thread that works has what was added since it had its part before. Async-signal-safe.
+    /// Takes a working thread's share of the sums since its previous share. Async-signal-safe.
     pub fn take(&self, taken: &mut Taken, epoch: usize) -> Share {
         let mut share = Share::default();
         let before = core::mem::replace(taken, self.taken_now(epoch));
@@ -155,12 +156,12 @@ impl Integrals {
         share
     }
 
-    /// Of a thread that begins to take its part.
+    /// Start values for a thread that begins to take shares.
     pub fn taken_now(&self, epoch: usize) -> Taken {
         Taken { present: self.working.present.load(Relaxed), epoch, turn: self.working.turn(epoch) }
     }
 
-    /// What is nobody's, nanoseconds: for workers that were there, and for each that was not yet in an epoch.
+    /// Unattributed time, nanoseconds: for present workers, and for each worker that had not begun, by epoch.
     pub fn nobodys(&self) -> (u64, impl Iterator<Item = u64> + '_) {
         let turns = self.nobody.turns.iter().map(|turn| turn.load(Relaxed) / PARTS);
         (self.nobody.present.load(Relaxed) / PARTS, turns)
@@ -207,7 +208,7 @@ mod tests {
         }
         let share = integrals.take(&mut rarely, 8);
         assert_eq!(share.turns, [(2, 0), (3, 1000), (4, 1000), (8, 4000)]);
-        // What nobody looks at is charged to nobody.
+        // Time without a look is unattributed.
         integrals.pass(14_000, 10);
         integrals.pass(14_005, 10);
         integrals.advance(14_500, 10, 8, || see(2, 1));

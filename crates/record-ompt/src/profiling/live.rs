@@ -11,7 +11,7 @@ use super::run::{Run, Totals};
 pub const INTERVAL_VARIABLE: &str = "TASKSCOPE_LIVE";
 const SHORTEST: f64 = 0.01;
 
-/// What the environment asks for.
+/// Snapshot interval from the environment.
 pub fn interval() -> Option<Duration> {
     let seconds: f64 = std::env::var(INTERVAL_VARIABLE).ok()?.trim().parse().ok()?;
     (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds.max(SHORTEST)).ok())?

@@ -1,4 +1,4 @@
-//! Who kept others waiting for a lock: blame, exact to the nanosecond.
+//! Blame for waits on locks, exact to the nanosecond.
 //!
 //! ```text
 //!   holder n      ├──────────────┤
@@ -6,14 +6,15 @@
 //!   waiter              ├────────┼───────┤ acquired  the wait, cut at the hand-overs: so much for n,
 //!                          to n    to n+1            so much for n + 1
 //! ```
-//! A holder's place is where it took the lock, as in a trace, and known from then on; so the waiter settles
-//! when it has acquired, all at once. LLVM's runtime reports releases late (after the next acquisition), which
-//! changes nothing here: a holder's time ends at the next acquisition. What handing over takes is
-//! the doing of the holder before; where the wait began after that one's release, of the holder after. A wait
-//! in which nobody else held the lock is nobody's: blame given always equals waiting taken.
+//! A holder's place is the place of its acquisition, as in a trace, and known from then on; so a waiter
+//! settles its whole wait when it acquires. LLVM's runtime reports releases late (after the next
+//! acquisition), without effect here: a holder's time ends at the next acquisition. The handover time is
+//! charged to the previous holder; if the wait began after that holder's release, to the next one. A wait
+//! during which no other thread held the lock is unattributed: blame given always equals waiting taken.
 //!
-//! A lock remembers its last holders one by one. Before it forgets the older ones, it charges them to those that wait
-//! since then, in sums by place; so what it needs grows with who waits and the places, not with how often it is taken.
+//! A lock stores its last holders individually. Before it drops the older ones, it charges them to the
+//! current waiters, in sums by place; so its memory grows with the waiters and the places, not with the
+//! acquisitions.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -39,11 +40,11 @@ pub type Place = (u32, u32);
 struct Lock {
     acquisitions: u64,
     holders: VecDeque<Holder>,
-    /// What is charged already for those that wait, by their account.
+    /// Blame already charged for current waiters, by their account.
     charged: FxHashMap<usize, Charged>,
 }
 
-/// What holders that are forgotten owe to a wait.
+/// Blame of dropped holders for one wait.
 struct Charged {
     since: u64,
     /// For the wait until here.
@@ -54,21 +55,22 @@ struct Charged {
 struct Holder {
     number: u64,
     from: u64,
-    /// When it gave the lock back, once that is told.
+    /// Time of the release, once reported.
     released: Option<u64>,
     place: Place,
 }
 
 static LOCKS_BY_OBJECT: [Mutex<Option<FxHashMap<u64, Lock>>>; SHARDS] = [const { Mutex::new(None) }; SHARDS];
 
-/// A waiter's key, which nobody else has while the process lives.
+/// A waiter's key, unique during the life of the process.
 fn key(account: &Account) -> usize {
     core::ptr::from_ref(account).addr()
 }
 
 fn with_lock<R>(object: u64, use_lock: impl FnOnce(&mut Lock) -> R) -> Option<R> {
     let shard = LOCKS_BY_OBJECT.get((object.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % SHARDS)?;
-    // Held for some hundred instructions, where thousands wait for a millisecond; a forked child may find it locked for ever.
+    // Held for some hundred instructions, while waiters spin for up to a millisecond; a forked child may find
+    // it locked for ever.
     for _ in 0..10_000 {
         if let Ok(mut locks) = shard.try_lock() {
             let locks = locks.get_or_insert_default();
@@ -85,7 +87,8 @@ fn with_lock<R>(object: u64, use_lock: impl FnOnce(&mut Lock) -> R) -> Option<R>
     None
 }
 
-/// What a thread holds: lock and number of its acquisition. What it waits for is in its account, where others look.
+/// Locks held by a thread: lock and number of its acquisition. The lock that it waits for is in its account,
+/// for other threads.
 #[derive(Default)]
 pub struct Held {
     held: Vec<(u64, u64)>,
@@ -96,15 +99,16 @@ pub struct Held {
 /// A part of the blame for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blame {
-    /// Whose; `None` is nobody's.
+    /// The blamed place; `None` if unattributed.
     pub place: Option<Place>,
     /// How much, nanoseconds.
     pub ns: u64,
 }
 
 impl Held {
-    /// The thread of the account `own` has the lock, taken at this place: how long it waited, and who is to blame. Of what is
-    /// shorter than [`SHORTEST_NS`] nobody is: taking a free lock is no wait. `all` are the accounts of those that may wait.
+    /// Records that the thread of account `own` has acquired the lock at this place. Returns the waiting time
+    /// and its blame. A wait shorter than [`SHORTEST_NS`] has no blame: taking a free lock is not a wait.
+    /// `all` are the accounts of possible waiters.
     pub fn acquired<'a>(
         &mut self,
         (own, all): (&Account, impl Iterator<Item = &'a Account>),
@@ -139,7 +143,7 @@ impl Held {
         (wait, blame)
     }
 
-    /// It has given it back.
+    /// Records the release.
     pub fn released(&mut self, object: u64, at: u64) {
         let Some(index) = self.held.iter().rposition(|held| held.0 == object) else { return };
         let (_, number) = self.held.remove(index);
@@ -212,8 +216,8 @@ impl Lock {
     }
 }
 
-/// The thread of the account `own` waits no further, if it waits for a lock, though it does not have it: how long it
-/// did, and who is to blame, as of [`Held::acquired`].
+/// Ends the wait of the thread of account `own`, if any, without an acquisition. Returns the waiting time and
+/// its blame, as [`Held::acquired`] does.
 pub fn stops_waiting(own: &Account, at: u64) -> (u64, Vec<Blame>) {
     let Some((object, since)) = own.wanted() else { return (0, Vec::new()) };
     own.wants_no_more();
@@ -296,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Two holders one after the other, a waiter over both, late releases: all is charged, where they took it.
+    /// Two consecutive holders, one waiter over both, late releases: all is charged at their acquisitions.
     #[test]
     fn blame_given_is_waiting_taken() {
         const LOCK: u64 = 0xdead_0001;

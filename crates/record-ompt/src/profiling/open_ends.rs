@@ -1,7 +1,7 @@
-//! Waiting at the ends of regions that are over, of threads that have not heard so yet: they do when they have work again, or
-//! end. A profile that is written meanwhile has it from what all can see of them.
+//! Waits at the ends of completed regions, of threads that have not learned of the end: they do at their next
+//! work, or at their end. A profile written meanwhile takes these waits from the shared state.
 //!
-//! What such a thread waited before tasks that it ran there is not to be seen.
+//! The part of such a wait before tasks that ran in it is not visible.
 
 use taskscope_profile::{Marker, Tree};
 
@@ -11,13 +11,14 @@ use super::teams::{self, JOIN, Team};
 use super::waits::Settled;
 use super::workers::Workers;
 
-/// Adds what threads wait for in such a way, as they will count it themselves. What they had counted before was collected.
+/// Adds such waits of all threads, as the threads will count them. Waits counted before are already
+/// collected.
 pub fn add(tree: &mut Tree, workers: &Workers) {
     let mut counts = None;
     for account in workers.accounts() {
         let Some((number, since)) = account.waits_at_end() else { continue };
         teams::while_held(number, |team| {
-            // It waits for the team that is held now, and not for one before that had its number.
+            // It waits for the present use of this team, not for an earlier one with its number.
             if account.waits_at_end() == Some((number, since))
                 && let Some(over) = team.over_since()
             {

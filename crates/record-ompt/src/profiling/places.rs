@@ -4,11 +4,11 @@ use taskscope_profile::{Frame, FrameKind, NO_MODULE};
 
 use crate::sampler::code_map::{self, Along, CodeMap, NO_PLACE};
 
-/// Where the addresses of a path lie, one after the other.
+/// Module lookups for consecutive addresses of a path.
 pub struct Places(Option<Along<'static>>);
 
 impl Places {
-    /// As of what is loaded now.
+    /// Uses the modules loaded now.
     pub fn now() -> Places {
         Places(code_map::current().map(CodeMap::along))
     }
@@ -21,7 +21,7 @@ impl Places {
         }
     }
 
-    /// That of one of a stack's addresses; all but the innermost are return addresses.
+    /// Frame of one of a stack's addresses; all but the innermost are return addresses.
     pub fn frame_of(&mut self, kind: FrameKind, addresses: &[u64], index: usize) -> Frame {
         let address = addresses.get(index).copied().unwrap_or(0);
         self.frame(kind, address.wrapping_sub(u64::from(index > 0)))

@@ -1,11 +1,11 @@
-//! What a thread was sampled in since its last synchronisation (a barrier; in a team, a long wait for tasks): a few
-//! samples that stand for all.
+//! A few representative samples of a thread since its last synchronisation (a barrier; in a team, a long wait
+//! for tasks).
 //!
-//! Samples have weights, the times that they stand for, and are parted into windows of about equal weight. Of each window one
-//! is kept, which might be any, in proportion to its weight (weighted reservoir sampling, Chao 1982). Where there are too
-//! many windows, each two become one, of whose two samples either is kept, again by weight.
+//! Samples are weighted by the time that they represent, and divided into windows of about equal weight. Each
+//! window keeps one sample, chosen in proportion to its weight (weighted reservoir sampling, Chao 1982). When
+//! there are too many windows, pairs are merged, and one of the two samples is kept, again by weight.
 
-/// Windows that are told apart; the last of them may not be full.
+/// Number of windows; the last one may be partial.
 const KEPT: usize = 16;
 /// User frames of each, innermost first.
 const DEEPEST: usize = 64;
@@ -61,10 +61,10 @@ impl Recent {
         self.used == 0
     }
 
-    /// A sample of this weight, whose innermost frame is a return address, too, if it `calls` what works for it.
-    /// Async-signal-safe.
+    /// Adds a sample of this weight. With `calls`, other code did the work that its innermost frame called,
+    /// so the innermost address is a return address too. Async-signal-safe.
     pub fn add(&mut self, sample: Sampled<'_>, calls: bool, weight: u64) {
-        // Its weight may be 0 by a coarse clock.
+        // A coarse clock may give a weight of 0.
         let weight = weight.max(1);
         if self.used == 0 || self.weight_of(self.used - 1) >= self.full {
             if self.used == KEPT {
@@ -131,7 +131,7 @@ impl Recent {
         next
     }
 
-    /// The kept ones, and how much of the whole each stands for.
+    /// The kept samples, with the part of the whole that each represents.
     pub fn parts(&self) -> impl Iterator<Item = (Sampled<'_>, Part)> {
         let mut left: u64 = self.weights.iter().take(self.used).sum();
         let used = self.samples.get(..self.used).unwrap_or_default();
@@ -143,14 +143,14 @@ impl Recent {
         })
     }
 
-    /// Adds the samples of `other`, each for what it stands for.
+    /// Adds the samples of `other`, each with the weight that it represents.
     pub fn absorb(&mut self, other: &Recent) {
         for (sample, part) in other.parts() {
             self.add(sample, false, part.weight);
         }
     }
 
-    /// Copies the samples of `other`, and no more than those.
+    /// Replaces the samples with those of `other`.
     pub fn copy(&mut self, other: &Recent) {
         (self.used, self.full, self.weights) = (other.used, other.full, other.weights);
         for (to, from) in self.samples.iter_mut().zip(&other.samples).take(other.used) {
@@ -159,7 +159,7 @@ impl Recent {
     }
 }
 
-/// A part of what is left: parts taken one after the other leave nothing.
+/// A part of the remainder: parts taken one after the other leave nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     weight: u64,
@@ -183,7 +183,8 @@ mod tests {
         recent.add(Sampled { context: 1, addresses: &[address, 7], is_cut: false }, false, weight);
     }
 
-    /// What each of two gets, which come so often with such weights, the first one first: in `rounds`, on average of a million.
+    /// Adds two kinds of samples (number, weight) in `turns`, the first one first, for each of the `rounds`.
+    /// Returns the errors of the first one's share, in millionths: of the average, and the largest.
     fn shares_of(rounds: u64, turns: usize, parts: [(u64, u64); 2]) -> (u64, u64) {
         let mut recent = Recent::default();
         let (mut sum, mut most_wrong) = (0, 0);
@@ -207,8 +208,8 @@ mod tests {
         ((sum / rounds).abs_diff(exact), most_wrong)
     }
 
-    /// Of a time parted in two at any place, each side gets its share: on average exactly, and never wrong by more than two
-    /// windows.
+    /// If a period is split in two at any point, each side gets its share: exact on average, and at most two
+    /// windows off.
     #[test]
     fn the_kept_ones_stand_for_all() {
         for (first, second) in [(1, 1), (3, 1), (30, 10), (10, 30), (300, 100), (77, 1000)] {

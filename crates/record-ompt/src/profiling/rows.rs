@@ -1,7 +1,7 @@
-//! What a thread counts for each context: tasks or regions created, time in tasks' bodies, short taskwaits.
+//! Per-context counts of a thread: created tasks or regions, time in task bodies, short taskwaits.
 //!
-//! Sums that only grow, in memory that only their thread writes. Who collects takes what was added since the
-//! last time; so the thread pays plain additions.
+//! Sums that only grow, in memory that only their thread writes. The collector takes the increase since its
+//! last round; so the thread pays for plain additions only.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -12,21 +12,22 @@ const ROWS: usize = 256;
 /// One row per context, by its number.
 pub struct Rows {
     rows: [Row; ROWS],
-    /// What was collected of each.
+    /// Sums collected so far, per row.
     taken: Mutex<Box<[Sums; ROWS]>>,
 }
 
-/// Of one context.
+/// Counts of one context.
 #[derive(Default)]
 pub struct Row {
     created: AtomicU64,
     ns: AtomicU64,
-    /// Where the call returns to in which its tasks wait; 0 before the first. In another call they wait elsewhere.
+    /// Return address of the call in which its tasks wait; 0 before the first. Waits in another call are
+    /// counted elsewhere.
     wait_return: AtomicU64,
     waited: AtomicU64,
 }
 
-/// What was added to a row.
+/// Increase of a row.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Sums {
     /// Tasks, or regions, that were created.
@@ -43,13 +44,13 @@ fn add(sum: &AtomicU64, value: u64) {
 }
 
 impl Row {
-    /// One more was created.
+    /// Counts a creation.
     #[inline(always)]
     pub fn created(&self) {
         add(&self.created, 1);
     }
 
-    /// One ran for so long.
+    /// Counts the running time of a task.
     #[inline(always)]
     pub fn ran(&self, ns: u64) {
         add(&self.ns, ns);
@@ -65,7 +66,7 @@ impl Row {
         known == codeptr || known == 0
     }
 
-    /// One waited for so long, and nobody is to blame.
+    /// Counts an unattributed wait.
     #[inline(always)]
     pub fn waited(&self, ns: u64) {
         add(&self.waited, ns);
@@ -73,7 +74,7 @@ impl Row {
 }
 
 impl Rows {
-    /// Nothing is counted yet.
+    /// Creates empty rows.
     pub fn new() -> Rows {
         Rows {
             rows: core::array::from_fn(|_| Row::default()),
@@ -87,7 +88,7 @@ impl Rows {
         self.rows.get(context as usize)
     }
 
-    /// Hands out what was added since the last time: context, sums, the call of the waits.
+    /// Passes on the increase since the last collection: context, sums, the call of the waits.
     pub fn collect(&self, mut take: impl FnMut(u32, Sums, u64)) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         for (context, (row, taken)) in self.rows.iter().zip(taken.iter_mut()).enumerate() {

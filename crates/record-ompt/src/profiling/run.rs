@@ -1,7 +1,7 @@
-//! What belongs to the profile of one process: its threads, and what those that ended have left.
+//! Profile of one process: its threads, and the counts of ended threads.
 //!
-//! A forked child has a run of its own, which begins with its first thread: what it inherited is its
-//! parent's, and locks among that may be held for ever.
+//! A forked child has a run of its own, which begins with its first thread: inherited counts are its
+//! parent's, and inherited locks may be held for ever.
 
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 use std::path::PathBuf;
@@ -29,22 +29,22 @@ use crate::worker_count;
 /// Paths of a process; beyond, values count further out.
 const MOST_PATHS: usize = 1 << 20;
 
-/// What one thread counts.
+/// Counts of one thread.
 pub struct Counted {
-    /// Time by cause. In memory that is never given back, since others look at it.
+    /// Time by cause. In memory that is never freed, since other threads read it.
     pub account: &'static Account,
-    /// Of the handler.
+    /// Counts of the handler.
     pub samples: DoubleBuffer<SampleTree>,
-    /// Of callbacks.
+    /// Counts of callbacks.
     pub counts: DoubleBuffer<Counts>,
-    /// Of callbacks, by context.
+    /// Counts of callbacks, by context.
     pub rows: Rows,
 }
 
 impl Counted {
     /// A task was created in this context.
     pub fn created(&self, context: u32) {
-        // Where there are too many contexts, tasks have that of a region.
+        // When contexts run out, tasks have a region's context.
         match self.rows.of(context).filter(|_| body_of(context) != FrameKind::Region) {
             Some(row) => row.created(),
             None => self.counts.count(|counts| counts.add(context, Metric::TASKS, 1)),
@@ -74,7 +74,7 @@ impl Counted {
     }
 }
 
-/// All that threads have left.
+/// Counts of all threads, merged.
 pub struct Merged {
     pub tree: Tree,
     /// Threads seen.
@@ -99,7 +99,7 @@ pub struct Run {
     files: OnceLock<Files>,
     threads: Mutex<Vec<Arc<Counted>>>,
     merged: Mutex<Merged>,
-    /// Held by who collects and writes.
+    /// Held during collection and writing.
     pub writing: Mutex<()>,
     /// Its threads and workers.
     pub workers: Workers,
@@ -120,9 +120,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A sample of the calling thread comes: looks at its time without a CPU, and at times at that of all workers. `late_ns` is how
-/// late the sample is, if that is known. Returns the part of its work since the sample before which had no CPU.
-/// Async-signal-safe, while nothing of the thread changes.
+/// Reads the calling thread's time without a CPU at its sample, and at times that of all workers. `late_ns`
+/// is the delay of the sample, if known. Returns the part of its work without a CPU since the previous
+/// sample. Async-signal-safe, while no state of the thread changes.
 pub fn sample_no_cpu(counted: &Counted, late_ns: Option<u64>) -> Option<Share> {
     let run = current().filter(|run| run.no_cpu.is_wanted())?;
     let account = counted.account;
@@ -143,7 +143,7 @@ pub struct Totals {
     pub workers: u64,
     /// By cause, as a trace's ledger books it: each worker has a cause from the begin of the run on.
     pub sums: Sums,
-    /// What of it was taken from other causes, as it was without a CPU.
+    /// Time moved from other causes to causes without a CPU.
     pub moved: Moved,
     /// The part of it before workers began, by epoch.
     pub late: Vec<Late>,
@@ -197,13 +197,13 @@ impl Run {
         self.pid == std::process::id()
     }
 
-    /// Its files, whose names are chosen when the first of them is to be written.
+    /// Its files; names are chosen before the first write.
     pub fn files(&self) -> Option<&Files> {
         let (directory, name) = self.place.as_ref()?;
         Some(self.files.get_or_init(|| Files::choose(directory, name)))
     }
 
-    /// A thread counts from now on.
+    /// Begins a thread's counting.
     pub fn begin_thread(&self) -> Arc<Counted> {
         let samples = DoubleBuffer::new(SampleTree::without_memory(), SampleTree::without_memory());
         samples.count(SampleTree::prepare);
@@ -217,14 +217,14 @@ impl Run {
         counted
     }
 
-    /// The thread counts no more: what it has becomes the run's.
+    /// Ends a thread's counting: its counts are added to the run's.
     pub fn end_thread(&self, counted: &Arc<Counted>) {
         self.read_no_cpu(counted.account, true);
         let _writing = lock(&self.writing);
         lock(&self.threads).retain(|known| !Arc::ptr_eq(known, counted));
         // Until its account is free: `totals` finds the thread as one that lives or as one that has ended.
         let mut merged = lock(&self.merged);
-        // SAFETY: the thread is at its end, and its handler comes no more.
+        // SAFETY: the thread is at its end, and its handler does not run again.
         unsafe {
             counted.samples.both(|samples| samples.merge_into(&mut merged.tree));
             counted.counts.both(|counts| counts.merge_into(&mut merged.tree));
@@ -238,13 +238,13 @@ impl Run {
             add(&mut merged.ended, &reading.sums);
             book(&mut merged.ended, Cause::NotStarted, reading.began.saturating_sub(self.began));
             add(&mut merged.late, &self.workers.pool.late(reading.began));
-            // Grows with the run: what is missing to its end is added when that is known.
+            // Grows with the run: the rest up to the run's end is added when that is known.
             book(&mut merged.ended, Cause::Ended, now.saturating_sub(self.began).wrapping_neg());
         }
         self.workers.free_account(counted.account);
     }
 
-    /// Whether it is that of a worker. A process whose threads have done nothing of OpenMP's has one, its initial thread.
+    /// Whether an account belongs to a worker. A process without OpenMP activity has one, its initial thread.
     fn counts(&self, reading: &Reading) -> bool {
         match reading.standing {
             Standing::Worker => true,
@@ -261,7 +261,7 @@ impl Run {
         })
     }
 
-    /// Closes the window in which workers' time without a CPU is looked at together. Async-signal-safe.
+    /// Closes the window for workers' time without a CPU. Async-signal-safe.
     pub fn close_window(&self) {
         if !self.no_cpu.is_wanted() {
             return;
@@ -289,7 +289,7 @@ impl Run {
         moved
     }
 
-    /// What the workers' time went to until now.
+    /// Workers' time by cause until now.
     pub fn totals(&self) -> Totals {
         self.no_cpu.read_limit();
         self.close_window();
@@ -315,7 +315,7 @@ impl Run {
         Totals { wall, workers, sums, moved, late: self.workers.pool.all_late(&late, now) }
     }
 
-    /// Takes what the threads have counted; what one is just counting into stays for the next time.
+    /// Collects the threads' counts. A buffer that is being written is left for the next round.
     pub fn collect(&self) {
         let threads: Vec<Arc<Counted>> = lock(&self.threads).clone();
         for counted in &threads {
@@ -328,7 +328,7 @@ impl Run {
             counted.merge_rows(&mut merged.tree);
         }
         for counted in threads.iter().filter(|_| fenced) {
-            // Somebody inside for longer than this has lost its CPU; its buffer is drained the time after next.
+            // A thread inside for longer than this has lost its CPU; its buffer is drained in a later round.
             for _ in 0..20 {
                 if counted.samples.drain_inactive(|samples| samples.merge_into(&mut merged.tree)) {
                     break;
@@ -344,7 +344,7 @@ impl Run {
         }
     }
 
-    /// What was merged so far.
+    /// The counts merged so far.
     pub fn merged(&self) -> MutexGuard<'_, Merged> {
         lock(&self.merged)
     }

@@ -12,7 +12,7 @@ use crate::task_stacks::levels::Levels;
 /// Paths and values between two collections.
 const NODES: usize = 4096;
 const VALUES: usize = 12_288;
-/// Those whose memory is there before the handler comes: a page costs a microsecond, and most programs have no more. Beyond,
+/// Nodes touched in advance: a page fault costs a microsecond, and most programs need no more. Beyond this,
 /// one sample in many meets a page fault.
 const TOUCHED_NODES: usize = 512;
 const TOUCHED_VALUES: usize = 1024;
@@ -20,18 +20,18 @@ const TOUCHED_VALUES: usize = 1024;
 /// The handler's tree.
 pub struct SampleTree(Tree);
 
-/// What the handler knows of a sample.
+/// The handler's data on a sample.
 pub struct Sample<'a> {
     pub levels: &'a Levels,
     /// Context of the innermost level.
     pub context: u32,
     pub state: u32,
     pub weight: u64,
-    /// The part of the weight in which it had no CPU.
+    /// The part of the weight without a CPU.
     pub no_cpu_ns: u64,
     /// Whether frames of the innermost level may be missing.
     pub is_cut: bool,
-    /// Its part in the idleness of others.
+    /// Its share of others' idleness.
     pub idled: Option<Idled>,
 }
 
@@ -55,18 +55,18 @@ impl Sample<'_> {
 }
 
 impl SampleTree {
-    /// For nothing to be counted into before it is [prepared](Self::prepare).
+    /// Creates a tree without memory, before it is [prepared](Self::prepare).
     pub fn without_memory() -> Self {
         SampleTree(Tree::with_limit(0, 0))
     }
 
-    /// The handler may count into it from now on.
+    /// Allocates the memory for the handler.
     pub fn prepare(&mut self) {
         self.0 = Tree::with_limit(NODES, VALUES);
         self.0.touch(TOUCHED_NODES, TOUCHED_VALUES);
     }
 
-    /// All of it goes to the process's tree, and this one begins anew.
+    /// Moves all counts to the process's tree, and clears this one.
     pub fn merge_into(&mut self, merged: &mut Tree) {
         merged.absorb(&self.0, place_of_context);
         self.0.clear();
@@ -129,7 +129,7 @@ impl SampleTree {
     }
 }
 
-/// Where a step of a thread's tree belongs in the process's.
+/// Returns the place of a thread-tree step in the process's tree.
 pub fn place_of_context(tree: &mut Tree, parent: NodeId, frame: Frame) -> NodeId {
     match frame.kind {
         FrameKind::Pending => expand(tree, frame.offset as u32),

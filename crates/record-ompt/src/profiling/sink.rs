@@ -1,5 +1,5 @@
-//! Small tasks and worksharing constructs in a profile: [fast paths](crate::fast_path) of what is usual, where a context has been met
-//! and no part of a wait is long.
+//! Small tasks and worksharing constructs in a profile: [fast paths](crate::fast_path) of the usual cases,
+//! with a known context and no long part of a wait.
 
 use core::ffi::c_void;
 
@@ -148,7 +148,7 @@ impl Sink for Profile {
         let (frames, follower) = (&mut thread.frames, thread.profile.as_deref()?);
         let (top, cause) = frames.top_two()?;
         let is_it = matches!(top.open, Open::Work { kind: opened, .. } if opened == kind);
-        // No wait goes on that was interrupted, as by a task.
+        // An interrupted wait, for example by a task, is not running.
         let innermost = follower.waits.depth();
         if !is_it || innermost != NO_WAIT && innermost + 1 >= frames.depth() {
             return None;
@@ -184,7 +184,7 @@ impl Sink for Profile {
     fn end_taskwait(recorder: &mut FastRecording, thread: &mut Thread) -> Option<()> {
         let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
         let (top, cause) = frames.top_two()?;
-        // Nothing else has this cause.
+        // No other entry has this cause.
         if follower.waits.depth() != frames.depth() || top.cause != Cause::Taskwait {
             return None;
         }
@@ -282,7 +282,7 @@ unsafe fn create_otherwise(
 #[derive(Clone, Copy)]
 struct Call {
     codeptr: u64,
-    /// Of the task that creates.
+    /// Frame of the creating task.
     frame: Frame,
     sp: u64,
     is_undeferred: bool,

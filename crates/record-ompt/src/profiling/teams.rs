@@ -1,4 +1,4 @@
-//! Teams and their barriers: who arrived last, and what it had been doing.
+//! Teams and their barriers: the last member to arrive, and its activity before.
 //!
 //! ```text
 //!   member 0   ──────┤ waits          │             each member tells when it arrives, and where its
@@ -6,10 +6,10 @@
 //!   member 2   ────────────────────┤  │             the largest time names the last: the cause of all
 //!                            last ─┘  └ released    waiting until then
 //! ```
-//! Members charge their own waiting when it is over, so that what each takes it also gives. Two records
-//! serve the barriers inside a region in turn: nobody arrives at the next but one before all have left
-//! this one. The barrier at the region's end has a record of its own, as workers hear of its end late: a
-//! team is kept until its last member has left. Then it serves another region that the same thread forks ([`Own`]).
+//! Members charge their own waiting when it is over, so each gives as much as it takes. Two records alternate
+//! for the barriers inside a region: no member reaches the next but one before all have left this one. The
+//! barrier at the region's end has a record of its own, as workers learn late that it is over: a team is kept
+//! until its last member has left. Then the same thread reuses it for another region ([`Own`]).
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
@@ -17,13 +17,13 @@ use std::sync::Mutex;
 
 use super::recent::Recent;
 
-/// Teams at a time; of further ones nobody is to blame.
+/// Maximum number of teams at a time; waits in further ones have no blame.
 const TEAMS: usize = 1 << 14;
 /// Record of the barrier at the region's end.
 pub const JOIN: usize = 2;
 const MEMBER_BITS: u32 = 16;
 
-/// Where the time of a member went before it arrived.
+/// Use of a member's time before it arrived.
 #[derive(Default)]
 pub struct Arrival {
     /// Its context, and the path to the barrier in it.
@@ -83,16 +83,16 @@ pub struct Team {
     join: Barrier,
     /// The context of its region.
     context: AtomicU32,
-    /// Whether somebody has come to a barrier inside.
+    /// Whether a member has reached a barrier inside.
     has_inner: AtomicBool,
     inner: [Barrier; 2],
 }
 
-/// Of a team that a thread keeps for its next regions.
+/// Flag of a team that a thread keeps for its next regions.
 const OWNED: u32 = 1 << 31;
 
-// SAFETY: `members` changes only while nobody holds the team; an arrival is written by its member before
-// it arrives, and read by others after that barrier.
+// SAFETY: `members` changes only while the team has no holder; an arrival is written by its member before it
+// arrives, and read by others after that barrier.
 unsafe impl Sync for Team {}
 
 static ALL: [AtomicPtr<Team>; TEAMS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; TEAMS];
@@ -124,7 +124,7 @@ pub fn team(number: u32) -> Option<&'static Team> {
     unsafe { ALL.get(number as usize)?.load(Acquire).as_ref() }
 }
 
-/// A team for a region that begins, of so many threads at most: its number, 0 where there is none.
+/// Takes a team for a new region of at most this many threads; returns its number, 0 if there is none.
 pub fn begin(requested: u32, at: u64) -> u32 {
     let taken = with_free(|free| {
         free.numbers.pop().or_else(|| {
@@ -136,13 +136,13 @@ pub fn begin(requested: u32, at: u64) -> u32 {
     });
     let Some(number) = taken.flatten() else { return 0 };
     let Some(team) = team(number) else { return 0 };
-    // SAFETY: nobody holds it: it comes from the free ones.
+    // SAFETY: it has no holder: it comes from the free ones.
     unsafe { team.begin(requested, at) };
     team.holders.store(1, Release);
     number
 }
 
-/// Teams that a thread keeps, so that it need not ask for one at each region.
+/// Teams that a thread keeps, to avoid an allocation at each region.
 #[derive(Default)]
 pub struct Own {
     /// Their numbers, that of the one longest without a region first. Some members may not have left them yet.
@@ -162,7 +162,7 @@ impl Own {
                 && team.holders.load(Acquire) == OWNED
             {
                 self.numbers.remove(index);
-                // SAFETY: nobody holds it, and nobody but its owner can.
+                // SAFETY: it has no holder, and only its owner can hold it.
                 unsafe { team.begin(requested, at) };
                 team.holders.store(OWNED + 1, Release);
                 return number;
@@ -171,11 +171,11 @@ impl Own {
         begin(requested, at)
     }
 
-    /// The thread, which has begun a team, needs it no more, for the region at least.
+    /// Keeps a team that the thread has begun, until its next region.
     #[inline(always)]
     pub fn keep(&mut self, number: u32) {
         let Some(team) = team(number) else { return };
-        // It may have been this thread's already: in regions in each other there are more than are kept.
+        // It may be this thread's already: nested regions use more than are kept.
         if self.numbers.len() < KEPT && self.numbers.try_reserve(1).is_ok() {
             self.numbers.push(number);
             team.holders.fetch_or(OWNED, Relaxed);
@@ -208,7 +208,7 @@ pub fn while_held(number: u32, look: impl FnOnce(&'static Team)) {
     }
 }
 
-/// A thread needs it no more.
+/// Releases a thread's hold of the team.
 pub fn leave(number: u32) {
     if let Some(team) = team(number)
         && team.holders.fetch_sub(1, AcqRel) == 1
@@ -223,10 +223,10 @@ pub fn over_since(number: u32) -> Option<u64> {
 }
 
 impl Team {
-    /// A region of so many threads at most begins.
+    /// Begins a region of at most this many threads.
     ///
     /// # Safety
-    /// Nobody holds it.
+    /// The team has no holder.
     #[inline(always)]
     unsafe fn begin(&self, requested: u32, at: u64) {
         let wanted = (requested as usize).min(1 << MEMBER_BITS);
@@ -246,7 +246,7 @@ impl Team {
         }
     }
 
-    /// A thread needs it from now on; it must be held by another one meanwhile.
+    /// Adds a hold; another thread must hold the team meanwhile.
     pub fn hold(&self) {
         self.holders.fetch_add(1, Relaxed);
     }
@@ -265,18 +265,18 @@ impl Team {
         if barrier == JOIN { Some(&self.join) } else { self.inner.get(barrier) }
     }
 
-    /// Its region is over since then.
+    /// Time at which its region ended, if it has.
     pub fn over_since(&self) -> Option<u64> {
         let ended = self.ended.load(Acquire);
         (ended > 0).then_some(ended)
     }
 
-    /// Its region ends.
+    /// Ends its region.
     pub fn end(&self, at: u64) {
         self.ended.store(at, Release);
     }
 
-    /// It has so many members, as each of them knows.
+    /// Sets the number of members, which each of them knows.
     pub fn set_size(&self, size: u32) {
         if self.size.load(Relaxed) != size {
             self.size.store(size, Relaxed);
@@ -292,7 +292,7 @@ impl Team {
         // SAFETY: held, so that the list does not change.
         let members = unsafe { &*self.members.get() };
         if let Some(place) = members.get(member as usize).and_then(|member| member.arrivals.get(barrier)) {
-            // SAFETY: nobody reads it before this member has arrived.
+            // SAFETY: no other thread reads it before this member has arrived.
             arrival(unsafe { &mut *place.get() });
             let since = at.saturating_sub(self.began.load(Relaxed));
             record.last.fetch_max(since << MEMBER_BITS | u64::from(member), AcqRel);
@@ -314,7 +314,7 @@ impl Team {
         Some((last >> MEMBER_BITS) + self.began.load(Relaxed))
     }
 
-    /// What the last to arrive told. Only after the barrier, by a member that has been in it.
+    /// Data of the last member to arrive. Only after the barrier, by a member that has been in it.
     pub fn last_arrival(&self, barrier: usize) -> Option<&Arrival> {
         let last = self.record(barrier)?.last.load(Acquire);
         let member = (last & ((1 << MEMBER_BITS) - 1)) as usize;

@@ -18,7 +18,7 @@ fn of_process() -> &'static Run {
             return run;
         }
         let before = STARTING.load(Acquire);
-        // Who was starting in a parent starts here no more.
+        // Threads that were starting in the parent do not start here.
         if before != pid && STARTING.compare_exchange(before, pid, AcqRel, Relaxed).is_ok() {
             let run: &'static Run = Box::leak(Box::new(Run::new(pid)));
             run.make_current();
@@ -29,12 +29,12 @@ fn of_process() -> &'static Run {
     }
 }
 
-/// The calling thread counts from now on.
+/// Begins the calling thread's counting.
 pub fn begin() -> Arc<Counted> {
     of_process().begin_thread()
 }
 
-/// The thread counts no more: what it has becomes the run's.
+/// Ends a thread's counting: its counts are added to the run's.
 pub fn end(counted: &Arc<Counted>) {
     if let Some(run) = current() {
         run.end_thread(counted);

@@ -1,4 +1,4 @@
-//! What a thread waits for, and who is charged: for every wait but those for locks (`locks`).
+//! Waits of a thread, and their blame: all waits but those for locks (`locks`).
 //!
 //! ```text
 //!   wait    ├────────┤ task ├──────────┤       parts, between which the thread runs tasks
@@ -11,9 +11,9 @@
 //! | taskwait, taskgroup | the children that run when a part ends, in equal shares; else the one that ended last |
 //! | taskwait depend | the child that ended last; else those that run |
 //!
-//! Parts of a wait for tasks below two microseconds, and other waits below one, are nobody's, as is what none of
-//! that explains. All of a wait is charged by the thread that waited, when it knows: so what is given equals what is
-//! taken in every thread's counts at every moment.
+//! Parts of a wait for tasks below two microseconds, other waits below one, and the unexplained rest are
+//! unattributed. The waiting thread charges all of a wait, when its cause is known: so blame equals waiting
+//! in every thread's counts at all times.
 
 use taskscope_profile::Marker;
 
@@ -24,42 +24,42 @@ use super::recent::Recent;
 use super::teams::{self, Team};
 use super::workers::{self, Workers};
 
-/// Nor have parts of a wait for tasks below this: LLVM's runtime yields to the system after a task, which takes up to a
-/// microsecond with nobody to wait for.
+/// Shortest part of a wait for tasks that has blame, nanoseconds. LLVM's runtime yields to the system after a
+/// task, which takes up to a microsecond without any wait.
 pub const SHORTEST_PART_NS: u64 = 2_000;
 
-/// What [`Waits::depth`] says of none.
+/// Value of [`Waits::depth`] without a wait.
 pub const NO_WAIT: usize = u32::MAX as usize;
 
 /// [`Wait::since`] while a task runs inside: no time has passed since then.
 const INTERRUPTED: u64 = u64::MAX;
 
-/// A barrier: whose, and which.
+/// A barrier of a team.
 #[derive(Clone, Copy)]
 pub struct InTeam {
     pub team: u32,
-    /// Which of the team's records.
+    /// Number of the team's record.
     pub record: u32,
     /// The how manieth with that record.
     pub round: u32,
 }
 
-/// A wait that a thread is in. Small and plain, since a program of small tasks has one a task: whom it
-/// charges lies in [`Waits`].
+/// A wait of a thread. Small and plain, since a program of small tasks has one per task: its blame is in
+/// [`Waits`].
 #[derive(Clone, Copy)]
 pub struct Wait {
-    /// Since when the part that goes on does; [`INTERRUPTED`] where none goes on.
+    /// Start of the current part; [`INTERRUPTED`] if no part is running.
     since: u64,
     /// Waited so far.
     pub taken: u64,
-    /// Of that, for the last to arrive, who is not known yet.
+    /// The part of that for the last member to arrive, which is not known yet.
     pending: u64,
-    /// Where the waiting call returns to; 0 where that is not known.
+    /// Return address of the waiting call; 0 if unknown.
     pub codeptr: u64,
     pub barrier: Option<InTeam>,
     /// Context of the waiting task.
     pub context: u32,
-    /// Where its blame begins in that of all waits.
+    /// Index of its first entry in the blame of all waits.
     blame_from: u32,
     /// [`Waits::depth`] without it.
     outer: u32,
@@ -68,10 +68,10 @@ pub struct Wait {
     is_long: bool,
 }
 
-/// The waits that a thread is in, innermost last, and their blame: that of the innermost lies at the end.
+/// Open waits of a thread, innermost last, with their blame: that of the innermost is at the end.
 #[repr(C)]
 pub struct Waits {
-    /// The innermost's, which every callback of small tasks asks for.
+    /// Depth of the innermost, which every callback of small tasks reads.
     depth: u32,
     list: Vec<Wait>,
     blame: Vec<Blame>,
@@ -83,7 +83,7 @@ impl Default for Waits {
     }
 }
 
-/// What is to be charged when a wait is over. Its parts add up to what was waited.
+/// Charges of a completed wait. Its parts add up to the waiting time.
 pub struct Settled<'a> {
     pub nobody: u64,
     pub blame: &'a [Blame],
@@ -98,18 +98,18 @@ impl Waits {
         self.list.last_mut()
     }
 
-    /// How much the thread has open where the innermost is; [`NO_WAIT`] without one.
+    /// Depth of the open constructs at the innermost wait; [`NO_WAIT`] without one.
     #[inline(always)]
     pub fn depth(&self) -> usize {
         self.depth as usize
     }
 
-    /// Of the innermost so much is open from now on.
+    /// Sets the depth of the innermost wait.
     pub fn reach(&mut self, depth: usize) {
         self.depth = depth as u32;
     }
 
-    /// The innermost goes on, if it was interrupted.
+    /// Resumes the innermost wait, if it was interrupted.
     #[inline(always)]
     pub fn resume(&mut self, at: u64) {
         if let Some(wait) = self.list.last_mut()
@@ -189,7 +189,7 @@ impl Waits {
         Wait { since: at, taken, pending, codeptr, barrier, context, blame_from, outer, kind, is_long }
     }
 
-    /// [`pause`](Self::pause), if that charges nobody.
+    /// [`pause`](Self::pause), if that charges no blame.
     #[inline(always)]
     pub fn pause_shortly(&mut self, at: u64) -> bool {
         let Some(wait) = self.list.last_mut() else { return false };
@@ -201,7 +201,7 @@ impl Waits {
         is_short
     }
 
-    /// The part of the innermost that goes on ends at `at`.
+    /// Ends the running part of the innermost wait at `at`.
     #[inline(always)]
     pub fn pause(&mut self, at: u64, own: &Account) {
         let Some(wait) = self.list.last_mut() else { return };
@@ -219,8 +219,8 @@ impl Waits {
         }
     }
 
-    /// The innermost is over, if none of its parts may have a cause: where it was (kind, context, call), how
-    /// long it was, and whether it was one for a barrier.
+    /// Ends the innermost wait, if none of its parts may have a cause. Returns its place (kind, context,
+    /// call), its length, and whether it was for a barrier.
     #[inline(always)]
     pub fn end_short(&mut self) -> Option<((Marker, u32, u64), u64, bool)> {
         let Wait { kind, context, codeptr, taken, ref barrier, .. } = *self.short_so_far()?;
@@ -229,7 +229,7 @@ impl Waits {
         Some(((kind, context, codeptr), taken, is_barrier))
     }
 
-    /// The innermost is over: `settle` learns who is to blame.
+    /// Ends the innermost wait; `settle` receives its blame.
     pub fn end(&mut self, settle: impl FnOnce(&Wait, &Settled<'_>)) {
         let Some(mut wait) = self.pop() else { return };
         let for_work = wait.settle(&mut self.blame);
@@ -242,7 +242,7 @@ impl Waits {
 }
 
 impl Wait {
-    /// How long the part that goes on is.
+    /// Length of the running part.
     #[inline(always)]
     pub fn part(&self, at: u64) -> u64 {
         at.saturating_sub(self.since)
@@ -268,8 +268,8 @@ impl Wait {
         self.charge_tasks(rest, part, (workers, own), blame);
     }
 
-    /// Charges tasks of others: those that workers, else the one that ended last in this part. The other way round where the wait
-    /// may be over while others workers.
+    /// Charges the tasks of other threads: running ones, else the one that ended last in this part. The other
+    /// way round if the wait may be over while other threads work.
     fn charge_tasks(
         &self,
         ns: u64,
@@ -292,7 +292,7 @@ impl Wait {
         }
         let mut left = ns;
         if running > 0 {
-            // Tasks may have ended meanwhile: of those that are still met, each gets its part.
+            // Tasks may have ended meanwhile: each remaining one gets its part.
             for account in workers.accounts().filter(|account| !core::ptr::eq(*account, own)) {
                 let runs = account.tasks().0;
                 if left > 0 && running > 0 && of_mine(runs) {
@@ -306,7 +306,8 @@ impl Wait {
         }
     }
 
-    /// The wait is over: charges what was left for the last to arrive. Returns what its work is charged with.
+    /// Settles a completed wait: charges the part left for the last member to arrive. Returns the samples
+    /// that its work is charged with.
     fn settle(&mut self, blame: &mut Vec<Blame>) -> Option<(u64, &'static Recent)> {
         let pending = core::mem::take(&mut self.pending);
         let last = self.team().filter(|_| pending > 0);

@@ -14,9 +14,9 @@ const ACCOUNTS: usize = 1 << 14;
 /// The threads of a run.
 pub struct Workers {
     accounts: Box<[AtomicPtr<Account>]>,
-    /// One more than the largest place that was ever taken.
+    /// One more than the highest place used so far.
     used: AtomicUsize,
-    /// Those that work in teams.
+    /// Workers of teams.
     pub pool: Pool,
 }
 
@@ -29,7 +29,7 @@ pub fn current() -> Option<&'static Workers> {
 }
 
 impl Workers {
-    /// Those of a run that begins now.
+    /// Creates the workers of a run that begins now.
     pub fn new(began: u64) -> Workers {
         Workers {
             // SAFETY: null pointers are all zero. So the memory is there only as far as it is used.

@@ -1,4 +1,4 @@
-//! The file of a process's profile: at an interval while it runs, when the program asks, at its end.
+//! The file of a process's profile: written at an interval, at the program's request, and at its end.
 
 use std::collections::BTreeMap;
 
@@ -129,7 +129,7 @@ fn totals(all: &Totals, runnable_ns: Option<u64>) -> BTreeMap<String, u64> {
 
 const IDLE: [Cause; 3] = [Cause::Idle, Cause::NotStarted, Cause::Ended];
 
-/// Causes of waiting, and where their blame is.
+/// Causes of waiting, and the metric of their blame.
 const BLAMED: [(&[Cause], Metric); 10] = [
     (&[Cause::Barrier], Metric::given(Marker::Barrier)),
     (&[Cause::JoinBarrier], Metric::given(Marker::JoinBarrier)),
@@ -143,8 +143,8 @@ const BLAMED: [(&[Cause], Metric); 10] = [
     (&IDLE, Metric::shared(Marker::Idle)),
 ];
 
-/// Of waiting while those that could work had no CPU, nobody's code is to blame. When a wait has such parts is not known, so
-/// each that is charged has the same share.
+/// Moves waiting without available CPUs out of the blame. The times of such parts are unknown, so each
+/// charged path has the same share.
 fn move_blame(tree: &mut Tree, all: &Totals) {
     for (causes, metric) in BLAMED {
         let sum = |part: &dyn Fn(Cause) -> u64| causes.iter().map(|cause| part(*cause)).sum::<u64>();
@@ -161,7 +161,7 @@ fn move_blame(tree: &mut Tree, all: &Totals) {
     }
 }
 
-/// Complete or not at all: somebody may be reading the one before.
+/// Stores a profile completely or not at all, as the previous file may be in use by a reader.
 fn store(run: &Run, profile: &Profile, finished: bool) {
     if let Some(files) = run.files() {
         files.replace_profile(|out| profile.write(out), finished);

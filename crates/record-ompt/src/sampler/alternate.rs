@@ -1,10 +1,11 @@
 //! The alternate signal stack of a sampled thread.
 //!
-//! The kernel writes the frame of a handler where the thread is, unless the thread has an alternate stack. A program that switches to
-//! small stacks of its own (fibers, user-level threads) expects no signals on them, so each sampled thread gets an alternate
-//! stack: the program's if it has given one that holds a sample, else the recorder's. The recorder's is not visible through `sigaltstack`
-//! where the library is preloaded. Once the program has a handler with `SA_ONSTACK`, no further thread gets the recorder's in the place
-//! of none: that handler would run on it.
+//! The kernel writes a handler's frame to the current stack, unless the thread has an alternate stack. A
+//! program that switches to small stacks of its own (fibers, user-level threads) expects no signals on them,
+//! so each sampled thread gets an alternate stack: the program's if it has set one that holds a sample, else
+//! the recorder's. If the library is preloaded, `sigaltstack` does not show the recorder's. Once the program
+//! has a handler with `SA_ONSTACK`, no further thread without an alternate stack gets the recorder's: that
+//! handler would run on it.
 
 use core::cell::Cell;
 use core::ffi::c_int;
@@ -41,7 +42,7 @@ pub fn note(action: &libc::sigaction) {
     }
 }
 
-/// The recorder's stack of one thread, and what the program has asked for while that is in force.
+/// The recorder's stack of one thread, and the program's own setting while that is in force.
 pub struct Alternate {
     stack: OwnStack,
     asked: Cell<libc::stack_t>,
@@ -51,8 +52,8 @@ const NONE: libc::stack_t =
     libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
 
 impl Alternate {
-    /// Gives the calling thread the recorder's stack where its own alternate one is missing or too small. `None` where there is no
-    /// memory.
+    /// Sets the recorder's stack on the calling thread if its own alternate stack is missing or too small.
+    /// `None` without memory.
     pub fn new() -> Option<Alternate> {
         let own = Alternate { stack: OwnStack::new()?, asked: Cell::new(NONE) };
         let present = present()?;
@@ -86,7 +87,7 @@ impl Alternate {
         failed
     }
 
-    /// Does what `sigaltstack` does, as if the recorder's stack were not there.
+    /// Behaves as `sigaltstack` does without the recorder's stack.
     ///
     /// # Safety
     /// Called on the thread of this stack; the pointers are null or valid, as for `sigaltstack`.
@@ -114,7 +115,7 @@ impl Alternate {
     /// Takes the recorder's stack back from the calling thread, which has it.
     pub fn remove(&self) {
         if present().is_some_and(|present| self.is_own(&present)) {
-            // SAFETY: what the program has asked for, or none.
+            // SAFETY: the program's setting, or none.
             unsafe { sigaltstack(&self.asked.get(), core::ptr::null_mut()) };
         }
     }
@@ -123,7 +124,7 @@ impl Alternate {
 /// The alternate stack in force on the calling thread.
 fn present() -> Option<libc::stack_t> {
     let mut present = MaybeUninit::uninit();
-    // SAFETY: only queries; filled where that succeeds.
+    // SAFETY: only queries; initialised on success.
     unsafe { (sigaltstack(core::ptr::null(), present.as_mut_ptr()) == 0).then(|| present.assume_init()) }
 }
 
@@ -132,7 +133,7 @@ fn present() -> Option<libc::stack_t> {
 fn is_too_small(stack: &libc::stack_t) -> bool {
     /// `AT_MINSIGSTKSZ`: the largest frame of the kernel's on this processor.
     const AT_MINSIGSTKSZ: libc::c_ulong = 51;
-    // SAFETY: no preconditions; 0 on kernels that do not tell.
+    // SAFETY: no preconditions; 0 on kernels that do not report it.
     let frame = unsafe { libc::getauxval(AT_MINSIGSTKSZ) } as usize;
     let wanted = frame.max(libc::MINSIGSTKSZ) + HANDLER_BYTES;
     stack.ss_flags & libc::SS_DISABLE == 0 && (libc::MINSIGSTKSZ..wanted).contains(&stack.ss_size)

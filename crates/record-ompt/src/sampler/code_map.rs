@@ -1,8 +1,8 @@
-//! Which code lies where, for the unwinder and for telling the runtime's frames from the program's.
+//! Map of the loaded code, for the unwinder and to separate the runtime's frames from the program's.
 //!
-//! A map is built outside of the handler and published with one store; maps are never freed, since a
-//! handler on any thread may be reading one. What the unwinder reads of a module (`.eh_frame`) is
-//! copied, so that `dlclose` cannot take it away under a handler, unless the module stays for ever.
+//! A map is built outside of the handler and published with one store; maps are never freed, since a handler
+//! on any thread may be reading one. The unwind data of a module (`.eh_frame`) is copied, so that `dlclose`
+//! cannot remove it under a handler, unless the module is never unloaded.
 
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering::*};
 
@@ -25,16 +25,16 @@ struct Known {
     module: Module,
     unwind: UnwindModule<&'static [u8]>,
     prepared: Prepared,
-    /// Whose code it is.
+    /// Owner of the code.
     owner: Owner,
 }
 
-/// Whose code an address is.
+/// Owner of a code address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Of no known module.
+    /// No known module.
     Nobody,
-    /// The program's, or that of a library which anybody may call.
+    /// The program's, or that of a library with several callers.
     Anybody,
     /// The OpenMP runtime's.
     Runtime,
@@ -48,13 +48,13 @@ struct Range {
     end: u64,
     owner: Owner,
     is_program: bool,
-    /// Of the module in [`all_modules`].
+    /// Index of the module in [`all_modules`].
     number: u32,
     bias: u64,
     prepared: Prepared,
 }
 
-/// What [`Along::place`] says of an address in no module.
+/// Result of [`Along::place`] for an address in no module.
 pub const NO_PLACE: (u32, u64) = (u32::MAX, 0);
 
 /// Every module that was ever seen, by its number.
@@ -91,9 +91,9 @@ static CURRENT: AtomicPtr<CodeMap> = AtomicPtr::new(core::ptr::null_mut());
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// The loader's count of changes when the current map was built.
 static CHANGES: AtomicU64 = AtomicU64::new(u64::MAX);
-/// A handler met code of no module, or something was loaded: the map is to be looked at again.
+/// Whether the map must be checked: a handler met code of no module, or a module was loaded.
 static MAY_BE_STALE: AtomicBool = AtomicBool::new(false);
-/// The process that builds a map; 0 is nobody.
+/// Process id of the builder of a map; 0 for none.
 static BUILDER: AtomicI32 = AtomicI32::new(0);
 
 /// The current map, if there is one; for handlers too.
@@ -135,9 +135,9 @@ pub fn rebuild() {
 
 /// Brings the map up to date with all that was loaded before this call. Not for handlers.
 ///
-/// Whoever looks a function up may call it next, and nothing of ours may run before it returns: what was
-/// suspected before the loading may have been looked at by another thread before the loading, too, so the
-/// loader itself is asked. While another thread builds a map this waits, but not for ever.
+/// The caller of a lookup may call the function next, before any code of the recorder runs. Another thread
+/// may have handled an earlier suspicion before the loading, so the loader itself is queried. While another
+/// thread builds a map this waits, for a limited time.
 #[cfg_attr(
     any(test, not(target_arch = "x86_64")),
     allow(dead_code, reason = "only what is preloaded for x86-64 asks")
@@ -153,15 +153,15 @@ pub fn refresh_now() {
     suspect();
 }
 
-/// Builds and publishes a map of what is loaded now, unless nothing has changed.
+/// Builds and publishes a map of the loaded code, unless nothing has changed.
 pub fn refresh() {
-    // Another thread is at it: whoever needs more will come again.
+    // Another thread is building one: a caller that needs more will retry.
     if !try_refresh() {
         suspect();
     }
 }
 
-/// [`refresh`]; false where another thread is at it.
+/// [`refresh`]; false if another thread is building a map.
 fn try_refresh() -> bool {
     // SAFETY: no preconditions.
     let pid = unsafe { libc::getpid() };
@@ -187,7 +187,7 @@ impl CodeMap {
         let known: Vec<Known> = modules::all()
             .into_iter()
             .map(|module| {
-                // What records devices lies in a library of its own, as the runtime's part for devices does.
+                // The recorder of devices is a library of its own, as the runtime's part for devices is.
                 let is_named = |name: &[u8]| module.file_name().starts_with(name);
                 let records = module.contains(own) || is_named(b"libtaskscope_device.so");
                 let owner = if records && !module.is_program {
@@ -224,7 +224,7 @@ impl CodeMap {
         &self.modules
     }
 
-    /// Code of nobody but these: start, end, owner.
+    /// A map of these ranges only: start, end, owner.
     #[cfg(test)]
     pub fn of(ranges: &[(u64, u64, Owner)]) -> CodeMap {
         let range = |(start, end, owner)| Range {
@@ -241,7 +241,7 @@ impl CodeMap {
         CodeMap { unwinder: Unwinder::new(), ranges, modules: Vec::new(), knows_runtime }
     }
 
-    /// Whose code an address is.
+    /// Owner of an address.
     pub fn owner(&self, address: u64) -> Owner {
         self.range(address).map_or(Owner::Nobody, |range| range.owner_of(address))
     }
@@ -252,7 +252,7 @@ impl CodeMap {
         Along { map: self, index: 0 }
     }
 
-    /// The start of the function that an address lies in.
+    /// Start of the function that contains an address.
     pub fn function(&self, address: u64) -> Option<u64> {
         self.range(address)?.prepared.tables?.function(address)
     }
@@ -262,7 +262,7 @@ impl CodeMap {
         self.modules.iter().filter(|module| module.contains(address)).for_each(modules::has_constructs);
     }
 
-    /// Whether the runtime's code is told from the program's.
+    /// Whether the runtime's code is separate from the program's.
     pub fn knows_runtime(&self) -> bool {
         self.knows_runtime
     }
@@ -271,16 +271,16 @@ impl CodeMap {
         self.ranges.get(self.index(address)).filter(|range| range.contains(address))
     }
 
-    /// The index of the last range that starts before an address, or there; of one beyond all where there is none.
+    /// Index of the last range that starts at or before an address; out of bounds if there is none.
     fn index(&self, address: u64) -> usize {
         self.ranges.partition_point(|range| range.start <= address).wrapping_sub(1)
     }
 }
 
-/// Looks up one address after the other, most of which lie in the same module as the one before.
+/// Lookup of consecutive addresses, mostly in the same module as the previous one.
 pub struct Along<'a> {
     map: &'a CodeMap,
-    /// Of the range that was found last.
+    /// Index of the range found last.
     index: usize,
 }
 
@@ -294,7 +294,7 @@ impl<'a> Along<'a> {
         })
     }
 
-    /// Whose code an address is, and how its caller is found, if framehop does not know.
+    /// Owner of an address, and the rule that finds its caller, if framehop has none.
     #[inline(always)]
     pub fn owner_and_rule(&mut self, address: u64) -> (Owner, Option<&'static Rule>) {
         self.range(address).map_or((Owner::Nobody, None), |range| {
@@ -302,7 +302,7 @@ impl<'a> Along<'a> {
         })
     }
 
-    /// The number of the module that an address lies in, and the address in its file.
+    /// Number of the module that contains an address, and the address in its file.
     #[inline(always)]
     pub fn place(&mut self, address: u64) -> (u32, u64) {
         self.range(address).map_or(NO_PLACE, |range| (range.number, address.wrapping_sub(range.bias)))
@@ -314,25 +314,25 @@ impl Range {
         (self.start..self.end).contains(&address)
     }
 
-    /// Whose code an address in it is.
+    /// Owner of an address in the range.
     fn owner_of(&self, address: u64) -> Owner {
         let may_be_runtimes = self.is_program && self.owner == Owner::Anybody;
         if may_be_runtimes && runtime_inside::contains(address) { Owner::Runtime } else { self.owner }
     }
 }
 
-/// What is known of a module's code.
+/// Prepared data of a module's code.
 #[derive(Clone, Copy, Default)]
 struct Prepared {
-    /// Where its functions begin.
+    /// Its unwind tables.
     tables: Option<Tables>,
     /// The code of which framehop does not find the callers.
     unusual: &'static [Unusual],
 }
 
-/// What walks need of a module, which is made once per module of the process.
+/// Prepares a module for walks, once per module of the process.
 fn prepare(module: &Module) -> Prepared {
-    /// Start and end of a module, place of its tables' header, and what was made.
+    /// Start and end of a module, address of its tables' header, and the prepared data.
     type Copy = (u64, u64, u64, Prepared);
     static COPIES: std::sync::Mutex<Vec<Copy>> = std::sync::Mutex::new(Vec::new());
     let key = (module.start, module.end, module.unwind.map_or(0, |tables| tables.header));
@@ -341,7 +341,7 @@ fn prepare(module: &Module) -> Prepared {
     let known = copies.as_ref().and_then(|list| {
         list.iter().find(|(start, end, header, _)| (*start, *end, *header) == key).map(|(.., made)| *made)
     });
-    // The same place may hold another library after dlclose: what it says must still be the same.
+    // After dlclose another library may be at the same address: the content must still be equal.
     match known {
         Some(made) if made.tables.is_some_and(|tables| tables.is_still_at(module)) => made,
         _ => {
@@ -359,7 +359,7 @@ fn prepare(module: &Module) -> Prepared {
     }
 }
 
-/// What framehop is to know of a module.
+/// A module's data for framehop.
 fn unwind_module(module: &Module, tables: Option<Tables>) -> UnwindModule<&'static [u8]> {
     let svma = |address: u64| address.wrapping_sub(module.bias);
     let mut sections = ExplicitModuleSectionInfo { base_svma: 0, ..Default::default() };
@@ -375,8 +375,8 @@ fn unwind_module(module: &Module, tables: Option<Tables>) -> UnwindModule<&'stat
     UnwindModule::new(String::new(), module.start..module.end, module.bias, sections)
 }
 
-/// Whether a module is never unloaded: the program, the C library, the loader, the kernel's part, this library, and what
-/// was linked so, as LLVM's OpenMP runtime.
+/// Whether a module is never unloaded: the program, the C library, the loader, the vDSO, this library, and
+/// modules marked so at link time, as LLVM's OpenMP runtime is.
 fn stays(module: &Module) -> bool {
     let own = stays as fn(&Module) -> bool as usize as u64;
     let c_library =
@@ -395,8 +395,7 @@ mod tests {
 
     #[test]
     fn the_map_knows_this_program_and_nothing_at_null() {
-        // One that may go again.
-        // SAFETY: a library of functions alone.
+        // A library that may be unloaded again. SAFETY: a library of functions alone.
         assert!(!unsafe { libc::dlopen(c"libm.so.6".as_ptr(), libc::RTLD_NOW) }.is_null());
         refresh_now();
         let map = current().unwrap();

@@ -1,11 +1,12 @@
 //! Programs that restrict their own system calls (seccomp(2)).
 //!
-//! A filter that ends a process for a call ends it for the recorder's calls too: timers, handlers' returns, files. So a recording ends
-//! before the program installs such a filter: files and threads of the recorder's are closed, its signal is ignored, and from then
-//! on it makes no call of the system. A filter that only refuses calls is borne, as that of a container.
+//! A filter that ends a process for a call ends it for the recorder's calls too: timers, handlers' returns,
+//! files. So a recording ends before the program installs such a filter: files and threads of the recorder
+//! are closed, its signal is ignored, and from then on it makes no system call. A filter that only refuses
+//! calls is tolerated, such as a container's.
 //!
-//! Filters outlast `exec`, and of a filter in force it cannot be asked what it does. A program that begins with more filters than
-//! `taskscope record` has is not recorded.
+//! Filters survive `exec`, and a filter in force cannot be inspected. A program that begins with more filters
+//! than `taskscope record` has is not recorded.
 
 #![cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 
@@ -38,14 +39,14 @@ pub fn before_prctl(option: c_int, mode: usize, program: usize) {
     }
 }
 
-/// The program is about to install a filter by this operation of `seccomp`, where it is one that does.
+/// Called before the program installs a filter by this operation of `seccomp`; other operations are ignored.
 pub fn before_installing(operation: u32, program: usize) {
     if has_left() {
         return;
     }
     let ends = match operation {
         SET_STRICT => true,
-        // Without instructions it only asks which flags the kernel knows.
+        // Without instructions it only queries the flags that the kernel knows.
         SET_FILTER => instructions(program as u64).is_some_and(|all| may_end(&all)),
         _ => false,
     };
@@ -54,7 +55,7 @@ pub fn before_installing(operation: u32, program: usize) {
     }
 }
 
-/// The instructions of a `sock_fprog`, if there is one: without any where they cannot be read.
+/// The instructions of a `sock_fprog`, if there is one: empty if they cannot be read.
 fn instructions(program: u64) -> Option<Vec<u64>> {
     let count = read_anywhere(program).ok()? & 0xffff;
     let first = read_anywhere(program + 8).ok()?;
@@ -63,8 +64,9 @@ fn instructions(program: u64) -> Option<Vec<u64>> {
     Some(all.unwrap_or_default())
 }
 
-/// Whether a filter may end the process or a thread, stop it, or send it a signal: unless all its answers let a call pass or
-/// refuse it with an error, and a handler's return passes. Instructions are `sock_filter`s.
+/// Whether a filter may end the process or a thread, stop it, or send it a signal: unless all its results
+/// allow a call or refuse it with an error, and a handler's return is allowed. Instructions are
+/// `sock_filter`s.
 fn may_end(instructions: &[u64]) -> bool {
     let is_return = |instruction: &&u64| **instruction & class::ALL == class::RETURN;
     let is_borne = |instruction: &u64| {
@@ -95,7 +97,8 @@ mod class {
     pub const RETURN: u64 = 0x06;
 }
 
-/// What a filter answers to a call of this number, with arguments that are all 0. `None` where it is none that the kernel takes.
+/// Result of a filter for a call of this number, with arguments that are all 0. `None` for a filter that the
+/// kernel rejects.
 fn answer(instructions: &[u64], number: u32) -> Option<u32> {
     const ARCHITECTURE: u32 = if cfg!(target_arch = "aarch64") { 0xc000_00b7 } else { 0xc000_003e };
     /// Bytes of `seccomp_data`.
@@ -166,7 +169,7 @@ fn answer(instructions: &[u64], number: u32) -> Option<u32> {
 #[cold]
 fn leave() {
     if process::is_of_parent() {
-        // The child of a `vfork` has the memory of a program that goes on.
+        // The child of a `vfork` shares the memory of its running parent.
         if !process::was_forked() {
             return;
         }
@@ -203,10 +206,10 @@ mod tests {
     fn filters_that_only_refuse_are_borne() {
         let [allow, refuse] =
             [libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32].map(action);
-        // A list of what is refused, and one of what is allowed.
+        // A list of refused calls, and one of allowed calls.
         assert!(!may_end(&[LOAD_NUMBER, if_number(libc::SYS_mount), refuse, allow]));
         assert!(!may_end(&[LOAD_NUMBER, if_number(libc::SYS_rt_sigreturn), allow, refuse]));
-        // No handler returns.
+        // No handler could return.
         assert!(may_end(&[LOAD_NUMBER, if_number(libc::SYS_write), allow, refuse]));
         for other in [
             libc::SECCOMP_RET_KILL_PROCESS,
@@ -218,7 +221,7 @@ mod tests {
         ] {
             assert!(may_end(&[LOAD_NUMBER, if_number(libc::SYS_mount), action(other), allow]), "{other:x}");
         }
-        // The accumulator is the answer.
+        // The accumulator is the result.
         assert!(may_end(&[LOAD_NUMBER, if_number(libc::SYS_mount), 0x16, allow]));
         assert!(may_end(&[LOAD_NUMBER]) && may_end(&[]));
     }

@@ -28,8 +28,9 @@ pub unsafe extern "C" fn on_signal(number: c_int, info: *mut libc::siginfo_t, co
     }
 }
 
-/// On the stack that the handler is on, if that is the recorder's, or the thread's own with room for a sample. It may be an alternate one
-/// of the program's, of a few kilobytes; of others, which a program changes to by itself, nothing is known.
+/// Takes the sample on the handler's present stack, if that is the recorder's, or the thread's own with room
+/// for a sample. It may be an alternate stack of the program's, of a few kilobytes; the bounds of stacks that
+/// a program switches to itself are unknown.
 ///
 /// # Safety
 /// Called from the handler with its context.

@@ -1,4 +1,4 @@
-//! What a recorder provides to the sampler.
+//! Interface between the sampler and its recorder.
 
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
@@ -18,10 +18,10 @@ pub struct Host {
     /// Writes the modules that were loaded since, on a thread that records.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub write_modules: fn(),
-    /// Completes what has been recorded before the process ends by `_exit`. Async-signal-safe.
+    /// Completes the recording before the process ends by `_exit`. Async-signal-safe.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub before_exit: fn(),
-    /// Ends the recording while the program goes on.
+    /// Ends the recording while the program continues.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub finish: fn(),
 }

@@ -1,23 +1,23 @@
-//! What this library puts before the C library's functions when it is preloaded, which sampling needs:
+//! Functions of the C library that this library intercepts when it is preloaded, as sampling requires:
 //!
 //! - `pthread_create`: threads that OpenMP does not know are sampled too;
-//! - `dlopen`, `dlsym`: code that is loaded later is looked at before it is first called;
-//! - calls that a signal breaks off whatever `SA_RESTART` says (signal(7)): the timers' signal waits
-//!   until they are over, so that the program never sees an `EINTR` of ours. The sample that follows
-//!   has the whole call as its weight. Among them are those on sockets for which the program has set a timeout, and what waits in
-//!   the kernel without the C library's functions for it ([`other_calls`]);
+//! - `dlopen`, `dlsym`: code that is loaded later is mapped before its first call;
+//! - calls that a signal interrupts despite `SA_RESTART` (signal(7)): the timers' signal is deferred until
+//!   they return, so the program never gets an `EINTR` caused by the recorder. The weight of the next sample
+//!   covers the whole call. Among them are calls on sockets with a timeout, and waits in the kernel that
+//!   bypass the C library ([`other_calls`]);
 //! - calls that a signal cuts short when a part of the data has gone through (large writes, receiving
 //!   with `MSG_WAITALL`): the same;
 //! - `sigwait` and its kin: they never hand our signal to the program;
 //! - `sigprocmask`, `pthread_sigmask`, `signalfd`: a program that blocks all signals, or reads all, does not mean ours;
 //! - `sigaltstack`: an alternate stack of the recorder's is not visible to the program ([`alternate`]);
-//! - `pthread_create`, `fork`, `system`, `popen`, `posix_spawn`, `posix_spawnp`: where they fail for the limit of threads, those of the
-//!   recorder's own end, and they are tried again;
+//! - `pthread_create`, `fork`, `system`, `popen`, `posix_spawn`, `posix_spawnp`: if they fail because of a
+//!   limit of threads, the recorder's own threads end, and the call is repeated;
 //! - `_exit`, `_Exit`: a profile is complete then, too;
 //! - `prctl`, `syscall`: before a filter that may end the process for calls of the recorder's, the recording ends ([`filters`]).
 //!
-//! Where the library is not preloaded nothing of this is found by anybody. Every function passes its
-//! arguments to the C library's own, and with sampling off does nothing else.
+//! Without preloading none of these is found. Every function passes its arguments to the C library's own, and
+//! has no other effect while sampling is off.
 
 mod other_calls;
 
@@ -47,7 +47,8 @@ impl Next {
         self.address_by(next_in_order)
     }
 
-    /// The same for what is not found in the process's order alone.
+    /// [`address`](Self::address) with another lookup, for functions that the process's search order does not
+    /// find.
     #[inline]
     fn address_by(&self, look_up: impl FnOnce(&'static CStr) -> *mut c_void) -> usize {
         match self.found.load(Relaxed) {
@@ -58,7 +59,7 @@ impl Next {
 
     #[cold]
     fn keep(&self, found: *mut c_void) -> usize {
-        // Newer than this C library: nobody who was linked to it calls it, but somebody may look for it.
+        // Newer than this C library: programs linked to it do not call it, but may look it up.
         let found = if found.is_null() { missing as *const () as usize } else { found as usize };
         self.found.store(found, Relaxed);
         found
@@ -71,8 +72,7 @@ fn next_in_order(name: &'static CStr) -> *mut c_void {
     if name != c"dlsym" {
         return dlsym_of(libc::RTLD_NEXT, name);
     }
-    // Not by `dlsym`, which is ours.
-    // SAFETY: looks up C strings.
+    // Not by `dlsym`, which is ours. SAFETY: looks up C strings.
     let by_version =
         |version: &CStr| unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), version.as_ptr()) };
     let oldest = by_version(BASE_VERSION);
@@ -104,8 +104,7 @@ macro_rules! next_functions {
                 for next in [$(&$name),*] {
                     next.address();
                 }
-                // Those that are missing have left a message, which is not for the program.
-                // SAFETY: no preconditions.
+                // Failed lookups have left a message, which is not for the program. SAFETY: no preconditions.
                 unsafe { libc::dlerror() };
             }
         }
@@ -138,7 +137,7 @@ unsafe extern "C" fn missing() -> isize {
 /// The oldest version of the C library's symbols on this machine's architecture.
 const BASE_VERSION: &CStr = if cfg!(target_arch = "aarch64") { c"GLIBC_2.17" } else { c"GLIBC_2.2.5" };
 
-/// Keeps our signal from the calling thread; says whether that changed anything.
+/// Blocks our signal on the calling thread; returns whether that changed the mask.
 #[inline]
 fn hold() -> bool {
     let number = signal::number();
@@ -158,7 +157,7 @@ fn hold() -> bool {
     }
 }
 
-/// What the thread knows of its sampler, if it is sampled.
+/// Calls `change` with the thread's sampler, if it is sampled.
 fn with_sampler(change: impl FnOnce(&Sampler)) {
     if let Some(recording) = taskscope_record::enter() {
         // SAFETY: the recorder's own thread state, held open.
@@ -209,7 +208,7 @@ unsafe fn without_ours(set: *const sigset_t, copy: &mut MaybeUninit<sigset_t>) -
     copy.as_ptr()
 }
 
-/// The same, if all signals are meant.
+/// Returns the set without our signal, if it contains all signals.
 unsafe fn all_but_ours(set: *const sigset_t, copy: &mut MaybeUninit<sigset_t>) -> *const sigset_t {
     // SAFETY: the program's own set, by contract of the function that it called.
     unsafe { if set.is_null() || !signal::are_nearly_all(set) { set } else { without_ours(set, copy) } }
@@ -304,8 +303,8 @@ held! {
     if (RECEIVING.waits_for_all(flags)) fn recvmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: u32, flags: c_int, timeout: *mut timespec) -> c_int;
 }
 
-/// Whether calls of one direction on some socket time out. Those of all sockets and files are held then: to ask each time
-/// would be a call of the system, too.
+/// Whether calls of one direction time out on any socket. Then those on all sockets and files are deferred: a
+/// query per call would be a system call, too.
 struct Direction(AtomicBool);
 
 static SENDING: Direction = Direction(AtomicBool::new(false));
@@ -332,7 +331,7 @@ unsafe extern "C" fn setsockopt(
     bytes: libc::socklen_t,
 ) -> c_int {
     type Function = unsafe extern "C" fn(c_int, c_int, c_int, *const c_void, libc::socklen_t) -> c_int;
-    /// `SO_RCVTIMEO` and `SO_SNDTIMEO` for times of 64 bits, where those of the C library have fewer.
+    /// `SO_RCVTIMEO` and `SO_SNDTIMEO` for 64-bit times, if the C library's are shorter.
     const RECEIVE_64: c_int = 66;
     const SEND_64: c_int = 67;
     match (level, name) {
@@ -349,8 +348,7 @@ unsafe extern "C" fn setsockopt(
 /// So much goes into a pipe whole or not at all.
 const WHOLE: usize = libc::PIPE_BUF;
 
-/// The same for functions that put a mask of the program's in force, or wait for signals: that
-/// argument is replaced by a copy.
+/// Functions that apply a mask of the program's, or wait for signals: that argument is replaced by a copy.
 macro_rules! with_set {
     ($( fn $name:ident($($before:ident : $btype:ty),* ; $set:ident by $change:ident ; $($after:ident : $atype:ty),*) -> $result:ty; )*) => { $(
         #[unsafe(no_mangle)]
@@ -448,7 +446,7 @@ mod simple_handlers {
     }
 }
 
-/// `fn name;`: the C library's functions that end the process at once.
+/// `fn name;`: functions of the C library that end the process immediately.
 macro_rules! exits {
     ($( fn $name:ident; )*) => { $(
         #[unsafe(no_mangle)]
@@ -470,7 +468,7 @@ exits! {
 
 type Routine = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
-/// What a new thread is to do.
+/// Start arguments of a new thread.
 struct Start {
     routine: Routine,
     argument: *mut c_void,
@@ -520,8 +518,8 @@ unsafe extern "C-unwind" fn pthread_create(
     }
 }
 
-/// `fn name(arguments) -> result, fails condition;`: the C library's functions that make a process, tried again where one of the
-/// recorder's threads was in its place.
+/// `fn name(arguments) -> result, fails condition;`: process-creating functions of the C library, repeated if
+/// one of the recorder's threads used up the limit.
 macro_rules! tried_again {
     ($( fn $name:ident($($arg:ident : $type:ty),*) -> $result:ty, fails $fails:expr; )*) => { $(
         #[unsafe(no_mangle)]
@@ -543,12 +541,13 @@ tried_again! {
     fn posix_spawnp(pid: *mut libc::pid_t, file: *const libc::c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const libc::c_char, environment: *const *const libc::c_char) -> c_int, fails |failed| *failed == libc::EAGAIN;
 }
 
-/// With as many arguments as it has at most; those that a caller does not give are whatever lies there.
+/// Declared with its maximum of arguments; missing ones have arbitrary values.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
     type Function = unsafe extern "C" fn(c_int, usize, usize, usize, usize) -> c_int;
     filters::before_prctl(option, a, b);
-    // SAFETY: the C library's function takes its arguments where this type has them; they are the caller's.
+    // SAFETY: the C library's function takes its arguments in the positions of this type; they are the
+    // caller's.
     unsafe { core::mem::transmute::<usize, Function>(next::prctl.address())(option, a, b, c, d) }
 }
 
@@ -564,7 +563,7 @@ extern "C" fn before_dlopen() -> usize {
     next::dlopen.address()
 }
 
-/// Before the program looks something up, most often in what it has just loaded.
+/// Runs before the program's symbol lookups, most often in a newly loaded library.
 #[cfg(target_arch = "x86_64")]
 extern "C" fn before_dlsym() -> usize {
     if super::is_active() {
@@ -576,8 +575,8 @@ extern "C" fn before_dlsym() -> usize {
     next::dlsym.address()
 }
 
-/// `name before`: a function that calls `before`, and jumps to the address that it returns. The loader
-/// looks at who calls these functions, so the caller's return address stays in its place.
+/// `name before`: a function that calls `before`, and jumps to the address that it returns. The loader checks
+/// the caller of these functions, so the caller's return address stays in its place.
 #[cfg(target_arch = "x86_64")]
 macro_rules! jumps {
     ($( $name:ident $before:ident; )*) => { $(
@@ -613,8 +612,8 @@ jumps! {
     dlsym before_dlsym;
 }
 
-/// Whether the program's calls come here: the loader finds another function than the one behind ours. (The address of ours is of no
-/// use: it is what the loader finds.)
+/// Whether the program's calls are intercepted: the loader finds another function than the next one. (Our own
+/// address cannot decide: it is resolved by the loader too.)
 pub fn is_preloaded() -> bool {
     dlsym_of(libc::RTLD_DEFAULT, c"pthread_create") as usize != next::pthread_create.address()
 }

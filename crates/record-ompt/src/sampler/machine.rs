@@ -29,7 +29,7 @@ fn copy_from_anywhere(address: u64, to: &mut [u8]) -> usize {
     }
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: to.len() };
-    // SAFETY: the kernel checks the address; the result goes to where `to` is.
+    // SAFETY: the kernel checks the address; the result is stored in `to`.
     let read = unsafe {
         libc::syscall(libc::SYS_process_vm_readv, libc::getpid(), &local, 1usize, &remote, 1usize, 0usize)
     };
@@ -82,7 +82,7 @@ pub fn registers_here() -> (u64, Registers) {
 /// The registers that a signal interrupted.
 ///
 /// # Safety
-/// `context` is what the kernel passed to the handler.
+/// `context` is the kernel's argument to the handler.
 pub unsafe fn interrupted_registers(context: *const libc::ucontext_t) -> (u64, Registers) {
     // SAFETY: by contract.
     let Ok(found) = registers_in(context as u64, |address| unsafe {
@@ -91,13 +91,14 @@ pub unsafe fn interrupted_registers(context: *const libc::ucontext_t) -> (u64, R
     found
 }
 
-/// The same of a signal whose handler has returned, as it were: what the kernel has kept lies at the stack pointer.
+/// Registers interrupted by a signal that is about to return from its handler: the kernel has saved them at
+/// the stack pointer.
 pub fn kept_registers(sp: u64, read: &mut Read) -> Result<(u64, Registers), ()> {
     let before = if cfg!(target_arch = "aarch64") { size_of::<libc::siginfo_t>() } else { 0 };
     registers_in(sp.checked_add(before as u64).filter(|at| *at < 1 << 56).ok_or(())?, read)
 }
 
-/// The registers in a `ucontext_t`, and where they were taken.
+/// The registers in a `ucontext_t`, with the interrupted address.
 fn registers_in<E>(context: u64, mut read: impl FnMut(u64) -> Result<u64, E>) -> Result<(u64, Registers), E> {
     use core::mem::offset_of;
     let machine = context + offset_of!(libc::ucontext_t, uc_mcontext) as u64;
@@ -108,7 +109,7 @@ fn registers_in<E>(context: u64, mut read: impl FnMut(u64) -> Result<u64, E>) ->
         let mut of = |register: libc::c_int| read(all + register as u64 * 8);
         let pc = of(libc::REG_RIP)?;
         let mut registers = Registers::new(pc, of(libc::REG_RSP)?, of(libc::REG_RBP)?);
-        // Where functions keep their caller's stack pointer while they align their own.
+        // Functions keep their caller's stack pointer here while they align their own.
         registers.set(Reg::R10, of(libc::REG_R10)?);
         registers.set(Reg::RBX, of(libc::REG_RBX)?);
         Ok((pc, registers))

@@ -5,12 +5,13 @@
 //!   program ──▶ intercept: calls that signals must not break off, threads, loading of code
 //!   loader  ──▶ code_map: which code lies where, refreshed outside of the handler
 //! ```
-//! The sampler needs no OpenMP: what it asks of the recorder is a [`Host`].
+//! The sampler does not depend on OpenMP: it calls the recorder through a [`Host`].
 //!
-//! **Rules of the handler.** No allocation, no lock, `errno` kept; its memory was allocated, and touched as far as
-//! most need it, before its timer was armed; every pointer of the runtime is checked before use. It reads the
-//! thread's stack of open things only where it did not interrupt a callback. Of a stack that has no room, or of which that is not
-//! known, it takes nothing (`own_stack`); the kernel's frame is on an alternate stack (`alternate`).
+//! **Rules of the handler.** No allocation, no lock, `errno` kept; its memory was allocated, and its most
+//! used part touched, before its timer was armed; every pointer of the runtime is checked before use. It
+//! reads the thread's stack of open constructs only if it did not interrupt a callback. On a stack that is
+//! too small, or of unknown size, it uses the recorder's own (`own_stack`); the kernel's frame is on an
+//! alternate stack (`alternate`).
 
 pub mod alternate;
 pub mod code_map;
@@ -49,8 +50,8 @@ pub fn is_active() -> bool {
     signal::number() != 0
 }
 
-/// Installs the handler and looks at the loaded code, if samples are wanted, for the recorder `host`. Call when recording
-/// has started; again does nothing.
+/// Installs the handler and maps the loaded code, if samples are wanted, for the recorder `host`. Call after
+/// recording has started; repeated calls have no effect.
 pub fn start(host: &'static Host) {
     set_host(host);
     let Some(settings) = settings() else { return };

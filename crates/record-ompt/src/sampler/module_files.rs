@@ -1,9 +1,9 @@
-//! Keeps the files of modules that may be gone when names are looked up: removed or replaced ones, those that are in no
+//! Copies files of modules that may be gone when names are looked up: removed or replaced ones, those in no
 //! directory (`memfd_create`), and those in directories for temporary files.
 //!
-//! A file is copied to `modules/` in the trace directory under its build id, once per recording. A removed one is copied by
-//! its mapping, which needs privileges, else what lies in memory is kept: headers, exported symbols, code and unwind
-//! tables. Done when a module is met first, never in a handler.
+//! A file is copied to `modules/` in the trace directory under its build id, once per recording. A removed
+//! file is copied through its mapping, which needs privileges; otherwise its memory image is stored: headers,
+//! exported symbols, code and unwind tables. Done when a module is first met, never in a handler.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::ffi::CString;
@@ -23,11 +23,11 @@ use crate::sampler::modules::{self, Module};
 const DIRECTORY: &str = "modules";
 /// Larger files are not kept whole.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-/// What a process keeps in all.
+/// Maximum size of all copies of a process.
 const MAX_BYTES: u64 = 256 << 20;
-/// Headers of an ELF file lie in its first page.
+/// Bytes of an ELF file that contain its headers: its first page.
 const PAGE_BYTES: usize = 4096;
-/// Directories whose files come and go.
+/// Directories with short-lived files.
 const TEMPORARY: [&[u8]; 6] = [b"/tmp/", b"/var/tmp/", b"/dev/", b"/proc/", b"/run/", b"/memfd:"];
 
 static KEPT_BYTES: AtomicU64 = AtomicU64::new(0);
@@ -39,13 +39,13 @@ pub fn keep(module: &Module) {
         return;
     }
     if process::place().is_some() && is_new(module) {
-        // Without a file there are no names, which readers report.
+        // Without the file its names are missing, which readers report.
         let _ = try_keep(module);
     }
 }
 
-/// Keeps a list of the executable memory that belongs to no file, in the form of perf's maps: start and size in hexadecimal,
-/// and a name. Code that is generated at run time lies there, as far as it was not freed.
+/// Writes a list of the executable memory without a file, in the form of perf's maps: start and size in
+/// hexadecimal, and a name. Code generated at run time is there, unless it was freed.
 pub fn keep_generated_code() {
     let Some((trace, _)) = process::place() else { return };
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return };
@@ -55,7 +55,7 @@ pub fn keep_generated_code() {
         return;
     }
     let place = trace.join(DIRECTORY).join(format!("generated-{}.map", std::process::id()));
-    // Without it, such code is at an address in no known module.
+    // Without the list, such code is at an address in no known module.
     let _ = create_directory_below(&trace, DIRECTORY).and_then(|_| {
         store(&place, list.len() as u64, |mut part| io::Write::write_all(&mut part, list.as_bytes()))
     });
@@ -74,10 +74,10 @@ fn generated_code(line: &str, modules: &[Module]) -> Option<String> {
     (is_executable && has_no_file && !is_loaded).then(|| format!("{start:x} {:x} {name}\n", end - start))
 }
 
-/// Whether a module was not looked at before.
+/// Whether a module has not been checked before.
 fn is_new(module: &Module) -> bool {
     static SEEN: Mutex<Vec<(u64, CString, CString)>> = Mutex::new(Vec::new());
-    // A forked child may find it locked for ever; its parent has kept what there was.
+    // A forked child may find it locked for ever; its parent has stored the modules.
     let Ok(mut seen) = SEEN.try_lock() else { return false };
     let same = |(start, id, path): &(u64, CString, CString)| {
         (*start, id, path) == (module.start, &module.build_id, &module.path)
@@ -130,7 +130,7 @@ fn is_temporary(module: &Module) -> bool {
         || of_variable.is_some_and(|directory| path.starts_with(directory.as_bytes()))
 }
 
-/// Opens a regular file that is the one looked for. Never waits for another process.
+/// Opens a regular file that satisfies `is_it`. Never waits for another process.
 fn open_if(path: &Path, is_it: impl Fn(&File) -> bool) -> Option<File> {
     let file =
         OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
@@ -145,7 +145,7 @@ fn begins_with(file: &File, page: &[u8]) -> bool {
     begin.get(..read) == page.get(..read) && page.get(read..).is_some_and(|rest| rest.iter().all(|b| *b == 0))
 }
 
-/// Opens a removed file by what the system has of it: the program as such, and, with privileges, any mapping.
+/// Opens a removed file through `/proc`: the program itself, or, with privileges, any mapping.
 fn open_removed(module: &Module, page: &[u8]) -> Option<File> {
     let is_it = |file: &File| begins_with(file, page);
     if module.is_program {
@@ -169,8 +169,8 @@ fn store(place: &Path, bytes: u64, write: impl FnOnce(&mut NewFile) -> io::Resul
     file.commit()
 }
 
-/// What lies in memory of a file, at its offsets: all that is not written to, and the dynamic section as it was in the file.
-/// It has no section table.
+/// Builds a file image from memory, at the file's offsets: all read-only parts, and the dynamic section as it
+/// was in the file. It has no section table.
 fn image(module: &Module, memory: &File, page: &[u8]) -> Option<Vec<u8>> {
     let word = |at: usize| Some(u64::from_ne_bytes(*page.get(at..)?.first_chunk()?));
     let count = usize::from(u16::from_ne_bytes(*page.get(0x38..)?.first_chunk()?));
@@ -202,7 +202,7 @@ fn image(module: &Module, memory: &File, page: &[u8]) -> Option<Vec<u8>> {
     Some(image)
 }
 
-/// Takes back what the C library's loader adds to the addresses in a dynamic section.
+/// Subtracts the load bias that the C library's loader added to the addresses in a dynamic section.
 fn unrelocate(dynamic: &mut [u8], module: &Module) {
     for value in dynamic.as_chunks_mut::<8>().0.iter_mut().skip(1).step_by(2) {
         let address = u64::from_ne_bytes(*value);

@@ -1,4 +1,4 @@
-//! Which loaded file an address belongs to.
+//! Loaded file of an address.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
@@ -9,13 +9,14 @@ use std::ffi::CString;
 pub struct Module {
     /// Lowest loaded address.
     pub start: u64,
-    /// One past the highest.
+    /// One past the highest address.
     pub end: u64,
-    /// What the loader added to the addresses in the file.
+    /// Load bias: difference between addresses in memory and in the file.
     pub bias: u64,
-    /// The GNU build id in hexadecimal digits; where there is none, `~` and a fingerprint; empty where that is not known either.
+    /// The GNU build id in hexadecimal digits; without one, `~` and a fingerprint; empty if that is unknown
+    /// too.
     pub build_id: CString,
-    /// Its file.
+    /// Path of its file.
     pub path: CString,
     /// Whether it is the program itself rather than a library.
     pub is_program: bool,
@@ -26,7 +27,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Whether `address` lies in it.
+    /// Whether it contains `address`.
     pub fn contains(&self, address: u64) -> bool {
         (self.start..self.end).contains(&address)
     }
@@ -38,18 +39,18 @@ impl Module {
     }
 }
 
-/// Where a module's unwind tables lie in memory.
+/// Addresses of a module's unwind tables in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct UnwindTables {
     /// Start of `.eh_frame_hdr`.
     pub header: u64,
-    /// Its bytes.
+    /// Size of the header.
     pub header_bytes: u64,
     /// End of the loaded segment that holds it, and `.eh_frame`.
     pub segment_end: u64,
 }
 
-/// The module that `address` lies in.
+/// The module that contains `address`.
 pub fn find(address: u64) -> Option<Module> {
     all().into_iter().find(|module| module.contains(address))
 }
@@ -64,7 +65,7 @@ pub fn is_loaded(address: u64) -> bool {
     flags_at(address).is_some()
 }
 
-/// The flags of the loaded segment (`p_flags`) that holds an address. Allocates nothing.
+/// Flags of the loaded segment (`p_flags`) that contains an address. Does not allocate.
 fn flags_at(address: u64) -> Option<u32> {
     struct Search {
         address: u64,
@@ -86,15 +87,15 @@ fn flags_at(address: u64) -> Option<u32> {
         c_int::from(search.flags.is_some())
     }
     let mut search = Search { address, flags: None };
-    // SAFETY: `visit` takes what is passed here, and does not keep it.
+    // SAFETY: `visit` uses its argument, and does not keep it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.flags
 }
 
-/// All modules that are loaded now.
+/// All loaded modules.
 pub fn all() -> Vec<Module> {
     let mut found: Vec<Module> = Vec::new();
-    // SAFETY: `visit` takes what is passed here, and does not keep it.
+    // SAFETY: `visit` uses its argument, and does not keep it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
     for module in found.iter_mut().filter(|module| module.is_program) {
         module.path = path_of_program().to_owned();
@@ -133,7 +134,7 @@ fn mapping(line: &[u8]) -> Option<(u64, &[u8])> {
     Some((start, line.get(path..)?))
 }
 
-/// Whether OpenMP code was met in a module that may be unloaded: only then it is worth asking.
+/// Whether OpenMP code was met in a module that may be unloaded: otherwise changes do not matter.
 static MAY_UNLOAD: AtomicBool = AtomicBool::new(false);
 /// The loader's count of changes when modules were compared last.
 static KNOWN_CHANGES: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -158,7 +159,7 @@ pub fn has_constructs(module: &Module) {
     }
 }
 
-/// Whether modules were loaded or unloaded since this was asked last, where a module with OpenMP code may be gone.
+/// Whether modules were loaded or unloaded since the last call, if a module with OpenMP code may be gone.
 #[inline(always)]
 pub fn have_changed() -> bool {
     MAY_UNLOAD.load(Relaxed) && changes_are_new()
@@ -170,8 +171,8 @@ fn changes_are_new() -> bool {
     KNOWN_CHANGES.swap(changes, Relaxed) != changes
 }
 
-/// The program's file, as it was told first. The system marks one that was removed or replaced since it was started; who has the
-/// same build anywhere, mostly at the same place, still finds names in it.
+/// Path of the program's file, as first reported. The system marks a file that was removed or replaced since
+/// the start; a reader with the same build, mostly at the same path, can still find names in it.
 ///
 /// Not in a `OnceLock`, which a forked child may find half made for ever.
 pub fn path_of_program() -> &'static CStr {
@@ -207,7 +208,7 @@ pub fn changes() -> u64 {
         1
     }
     let mut sum = 0u64;
-    // SAFETY: `count` takes what is passed here, and does not keep it.
+    // SAFETY: `count` uses its argument, and does not keep it.
     unsafe { libc::dl_iterate_phdr(Some(count), (&raw mut sum).cast()) };
     sum
 }
@@ -270,7 +271,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *
 /// Whether a dynamic section has the flag of `-z nodelete`.
 ///
 /// # Safety
-/// Its entries, tag and value, end with one of null.
+/// The entries, tag and value, end with a null one.
 unsafe fn is_never_unloaded(mut entry: *const [u64; 2]) -> bool {
     const FLAGS: u64 = 0x6fff_fffb;
     const NODELETE: u64 = 8;
@@ -285,7 +286,7 @@ unsafe fn is_never_unloaded(mut entry: *const [u64; 2]) -> bool {
     }
 }
 
-/// Bytes of a file's start that stand for the whole where it has no build id; its headers are there.
+/// Bytes at a file's start that identify a file without a build id; they contain its headers.
 const FINGERPRINT_BYTES: usize = 4096;
 
 /// `~` and the FNV-1a hash of a file's first page. Readers compute the same (`taskscope_symbol`).

@@ -1,6 +1,6 @@
-//! A stack of the recorder's own, to walk on where the program's has no room, or may have none: a stack of a few kilobytes that the program
-//! has made itself (fibers, user-level threads), an alternate one for signals. What the kernel keeps for a signal's handler lies on the
-//! program's all the same.
+//! A stack of the recorder's own, used for walks if the program's is too small, or of unknown size: a stack
+//! of a few kilobytes that the program has made itself (fibers, user-level threads), an alternate one for
+//! signals. The kernel's frame of a handler is on the program's stack nevertheless.
 
 use core::arch::global_asm;
 use core::ffi::c_void;
@@ -10,7 +10,7 @@ use super::walk::ROOM;
 
 /// Bytes, of which a walk takes [`ROOM`] at most.
 const BYTES: usize = 2 * ROOM as usize;
-/// What is beneath is never touched.
+/// Unmapped bytes beneath the stack.
 const GUARD: usize = 64 << 10;
 
 /// A piece of memory to run on. Only one call at a time.
@@ -18,10 +18,10 @@ pub struct OwnStack {
     low: *mut c_void,
 }
 
-// SAFETY: memory is where it is for every thread.
+// SAFETY: memory is accessible from every thread.
 unsafe impl Send for OwnStack {}
 
-// fn(argument, function, end of the stack). Whoever walks over it finds the stack that it came from.
+// fn(argument, function, end of the stack). Unwinding through it reaches the calling stack.
 #[cfg(target_arch = "x86_64")]
 global_asm!(
     ".pushsection .text.taskscope_call_on_stack,\"ax\",@progbits",
@@ -83,7 +83,7 @@ unsafe extern "C" {
 }
 
 impl OwnStack {
-    /// `None` where there is no memory. Only addresses are taken until it is used.
+    /// Reserves the address space; `None` on failure. Memory is allocated on use.
     pub fn new() -> Option<OwnStack> {
         let (flags, access) = (
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
@@ -118,7 +118,7 @@ impl OwnStack {
             unsafe { ManuallyDrop::take(&mut *function.cast::<ManuallyDrop<F>>())() }
         }
         let mut function = ManuallyDrop::new(function);
-        // SAFETY: both belong together; the memory is there as long as this, and nobody else runs on it.
+        // SAFETY: both belong together; the memory lives as long as `self`, and has no other user.
         unsafe {
             let end = self.low.byte_add(GUARD + BYTES);
             taskscope_call_on_stack((&raw mut function).cast(), enter::<F>, end);
@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn what_is_called_runs_there_and_a_walk_finds_back() {
-        // framehop takes a caller whose stack lies lower for a mistake: one that lies lower than this one's is needed.
+        // framehop rejects a caller whose stack is lower: this test needs one that is lower than the
+        // thread's.
         let here = stack_pointer_here();
         let mut higher = Vec::new();
         let own = loop {

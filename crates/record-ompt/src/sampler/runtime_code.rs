@@ -1,15 +1,15 @@
-//! Where the code of the OpenMP runtime lies.
+//! Address ranges of the OpenMP runtime's code.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::{modules, runtime_inside};
 
-/// The address range of the OpenMP runtime, whose code pointers say nothing to a user.
+/// Address range of the OpenMP runtime. Its code pointers have no meaning for a user.
 static RUNTIME_START: AtomicUsize = AtomicUsize::new(0);
 static RUNTIME_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Tells where the runtime lies: in the module that holds `address`, or in functions of the program.
+/// Sets the runtime's range: the module that contains `address`, or functions of the program.
 pub fn set_runtime(address: usize) {
     let Some(module) = modules::find(address as u64) else { return };
     let range = match module.is_program {
@@ -27,8 +27,7 @@ pub fn set_runtime(address: usize) {
 /// region begins with. While it starts, the program's first fork is already in its code.
 pub fn expect_runtime() {
     if RUNTIME_BYTES.load(Relaxed) == 0 {
-        // Not by `dlsym`, which may be this library's own.
-        // SAFETY: looks up C strings.
+        // Not by `dlsym`, which may be this library's own. SAFETY: looks up C strings.
         let entry =
             unsafe { libc::dlvsym(libc::RTLD_DEFAULT, c"__kmpc_fork_call".as_ptr(), c"VERSION".as_ptr()) };
         if !entry.is_null() {
@@ -37,14 +36,15 @@ pub fn expect_runtime() {
     }
 }
 
-/// Whether a code pointer lies inside the runtime.
+/// Whether a code pointer is inside the runtime.
 #[inline(always)]
 pub fn is_in_runtime(codeptr: *const c_void) -> bool {
     (codeptr as usize).wrapping_sub(RUNTIME_START.load(Relaxed)) < RUNTIME_BYTES.load(Relaxed)
         && is_not_the_programs(codeptr)
 }
 
-/// Whether a code pointer lies in the library that starts kernels, whose regions are the kernels'. Looked for once an address.
+/// Whether a code pointer is in the library that starts kernels: its regions are the kernels'. Looked up once
+/// per address.
 pub fn is_of_kernels(codeptr: *const c_void) -> bool {
     static LAST: AtomicUsize = AtomicUsize::new(0);
     let address = codeptr as usize;
@@ -59,7 +59,8 @@ pub fn is_of_kernels(codeptr: *const c_void) -> bool {
     found
 }
 
-/// Of an address where the runtime lies: between functions of one that is linked into the program may be others.
+/// For an address in the runtime's range: a runtime that is linked into the program may have other functions
+/// between its own.
 #[cold]
 fn is_not_the_programs(codeptr: *const c_void) -> bool {
     !runtime_inside::is_known() || runtime_inside::contains(codeptr as u64)

@@ -1,15 +1,14 @@
-//! An OpenMP runtime that is linked into the program: which of the program's code is the runtime's, by the names of its
-//! functions. Of a program without names nothing is known.
+//! An OpenMP runtime that is linked into the program: its part of the program's code, by the names of its
+//! functions. Unknown for a program without names.
 
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Where the runtime's functions lie: start and end, sorted.
+/// The runtime's functions: start and end, sorted.
 static RANGES: AtomicPtr<Vec<(u64, u64)>> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Looks for the runtime's functions in the program, which lies in memory so much further on than in its file. Returns from
-/// where to where they lie.
+/// Finds the runtime's functions in the program, which is loaded with this bias. Returns their range.
 pub fn look(bias: u64) -> Option<(u64, u64)> {
     let ranges = functions_of("/proc/self/exe", bias)?;
     let all = (ranges.first()?.0, ranges.iter().map(|range| range.1).max()?);
@@ -51,7 +50,7 @@ fn functions_of(file: &str, bias: u64) -> Option<Vec<(u64, u64)>> {
 /// Whether a function of this name belongs to LLVM's runtime or Intel's.
 fn is_runtimes(name: &[u8]) -> bool {
     const OWN: [&str; 8] = ["__kmp", "kmp", "__ompt_", "ompt_", "ompc_", "ompx_", "GOMP_", "__GOMP_"];
-    /// What a program may call. It may have functions of its own that begin with `omp_`.
+    /// Suffixes of the API functions. A program may have functions of its own that begin with `omp_`.
     const CALLED: [&str; 10] =
         ["set_", "unset_", "get_", "test_", "init_", "destroy_", "in_", "is_", "control_", "fulfill_"];
     let starts = |text: &[u8], with: &[&str]| with.iter().any(|with| text.starts_with(with.as_bytes()));

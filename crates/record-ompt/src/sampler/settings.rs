@@ -1,4 +1,4 @@
-//! What to sample by: rate and clock.
+//! Sampling settings: rate and clock.
 
 use std::sync::OnceLock;
 
@@ -6,14 +6,14 @@ use taskscope_record::clock;
 
 use crate::mode;
 
-/// How often to sample, per second and thread; unset, nothing is sampled.
+/// Sampling rate, per second and thread; if unset, no samples are taken.
 pub const RATE_VARIABLE: &str = "TASKSCOPE_SAMPLE";
 /// `wall` (the default) or `cpu`.
 pub const CLOCK_VARIABLE: &str = "TASKSCOPE_SAMPLE_CLOCK";
 /// Rates above this are brought down to it.
 const MAX_RATE: f64 = 20_000.0;
 
-/// What the timers run by.
+/// Clock of the timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// Time that passes.
@@ -22,7 +22,7 @@ pub enum Clock {
     Cpu,
 }
 
-/// What was asked for.
+/// Requested settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Nanoseconds between two samples of a thread.
@@ -31,7 +31,7 @@ pub struct Settings {
     pub clock: Clock,
 }
 
-/// What the environment asks for; `None` when nothing is to be sampled.
+/// Settings from the environment; `None` if sampling is off.
 pub fn settings() -> Option<Settings> {
     static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
     *SETTINGS.get_or_init(|| {

@@ -1,11 +1,10 @@
 //! The signal that the timers send, and the handler for it.
 //!
-//! `SIGURG` where nobody handles it: its default is to be ignored, so a program that resets handlers,
-//! or is replaced by `exec` while one is pending, does not die of it. Else a real-time signal
-//! that nobody handles.
+//! `SIGURG` if the program has no handler for it: it is ignored by default, so a program that resets
+//! handlers, or is replaced by `exec` while one is pending, survives it. Else an unhandled real-time signal.
 //!
-//! A program that installs a handler for it later gets its own signals: preloaded, the library keeps what the program
-//! asked for, and passes on what no timer of ours sent.
+//! A program that installs a handler for it later gets its own signals: the preloaded library stores the
+//! program's setting, and forwards every signal that is not from its own timers.
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -40,7 +39,8 @@ pub fn install(handler: Handler) -> Option<c_int> {
     unsafe {
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
         action.sa_sigaction = handler as usize;
-        // The program may be on a stack of a few kilobytes; Go's runtime ends where a handler is on one of its own.
+        // The program may be on a stack of a few kilobytes; Go's runtime aborts if a handler runs on one of
+        // its own.
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
         libc::sigfillset(&mut action.sa_mask);
         if libc::sigaction(signal, &action, core::ptr::null_mut()) != 0 {
@@ -51,11 +51,11 @@ pub fn install(handler: Handler) -> Option<c_int> {
     Some(signal)
 }
 
-/// Gives the signal back for good: the action that the program asked for is in force, or the signal is dropped, which a timer may
-/// still send that could not be stopped.
+/// Releases the signal: restores the action that the program requested, or ignores the signal, as a timer
+/// that could not be stopped may still send it.
 #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 pub fn give_back() {
-    // First, as a function of ours before the C library's keeps what it is asked for this number.
+    // First, as an intercepted function only stores the requests for this number.
     let signal = NUMBER.swap(0, AcqRel);
     if signal == 0 {
         return;
@@ -74,7 +74,8 @@ pub fn give_back() {
     }
 }
 
-/// Whether a set is meant for all signals, but for some: who wants to block or read ours names it among a few.
+/// Whether a set contains all signals with few exceptions: a program that means to block or read ours names
+/// it among a few.
 ///
 /// # Safety
 /// The pointer is valid.
@@ -107,7 +108,7 @@ pub fn unblock() {
 }
 
 fn is_free(signal: c_int) -> bool {
-    // SAFETY: only asks for the action.
+    // SAFETY: only queries the action.
     unsafe {
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
         libc::sigaction(signal, core::ptr::null(), &mut action) == 0
@@ -116,8 +117,8 @@ fn is_free(signal: c_int) -> bool {
     }
 }
 
-/// What the program asked for: its handler (or `SIG_DFL`, `SIG_IGN`), the flags and the first 64 signals of the mask,
-/// which are all that there are.
+/// The program's setting: its handler (or `SIG_DFL`, `SIG_IGN`), the flags and the first 64 signals of the
+/// mask, which are all that exist.
 static HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static FLAGS: AtomicI32 = AtomicI32::new(0);
 static MASK: AtomicU64 = AtomicU64::new(0);
@@ -128,7 +129,7 @@ pub fn is_handled_by_program() -> bool {
     !matches!(HANDLER.load(Relaxed), libc::SIG_DFL | libc::SIG_IGN)
 }
 
-/// What `sigaction` does, for our signal.
+/// Emulates `sigaction` for our signal.
 ///
 /// # Safety
 /// The pointers are null or valid, as for `sigaction`.
@@ -150,7 +151,7 @@ pub unsafe fn exchange(new: *const libc::sigaction, old: *mut libc::sigaction) {
     }
 }
 
-/// Hands a signal that none of our timers sent to the program's handler, under the mask that it asked for.
+/// Passes a signal that is not from our timers to the program's handler, under its requested mask.
 ///
 /// # Safety
 /// Called from the handler with its arguments.
@@ -162,8 +163,8 @@ pub unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     if flags & libc::SA_RESETHAND != 0 {
         HANDLER.store(libc::SIG_DFL, Release);
     }
-    // SAFETY: the kernel's own context; the program gave the handler with these flags. The kernel puts the
-    // interrupted code's mask back afterwards.
+    // SAFETY: the kernel's own context; the program set the handler with these flags. The kernel restores the
+    // interrupted code's mask afterwards.
     unsafe {
         let mut mask = (*context.cast::<libc::ucontext_t>()).uc_sigmask;
         let word = (&raw mut mask).cast::<u64>();
@@ -183,13 +184,13 @@ pub unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
 /// Whether a signal is one that our timers sent.
 ///
 /// # Safety
-/// `info` is what the kernel passed to the handler.
+/// `info` is the kernel's argument to the handler.
 pub unsafe fn is_ours(info: *const libc::siginfo_t) -> bool {
     // SAFETY: by contract; a timer's signal carries the value that the timer was made with.
     unsafe { (*info).si_code == libc::SI_TIMER && (*info).si_value().sival_ptr == value() }
 }
 
-/// What our timers send along.
+/// Value that our timers pass with the signal.
 pub fn value() -> *mut c_void {
     NUMBER.as_ptr().cast()
 }

@@ -1,4 +1,4 @@
-//! What sampling keeps per thread. All of it is allocated and touched before the timer is armed.
+//! Per-thread state of sampling. All of it is allocated and touched before the timer is armed.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -16,7 +16,7 @@ pub struct Sampler {
     pub(crate) bounds: Bounds,
     /// For samples that have no room on the thread's.
     pub(crate) alternate: Option<Alternate>,
-    /// Its thread, by the system's number.
+    /// System id of its thread.
     os_tid: i32,
     /// The next sample comes from a call that was not to be interrupted.
     pub(crate) after_blocking: AtomicBool,
@@ -50,8 +50,8 @@ impl Memory {
 }
 
 impl Sampler {
-    /// The sampler of the calling thread, whose stack and id in the system are given; [`arm`](Self::arm) starts it. `None`
-    /// when nothing is to be sampled. Not for [small](Bounds::is_small) stacks.
+    /// Creates the sampler of the calling thread, with its stack bounds and system thread id;
+    /// [`arm`](Self::arm) starts it. `None` if sampling is off. Not for [small](Bounds::is_small) stacks.
     pub fn new(bounds: Bounds, os_tid: i32) -> Option<Sampler> {
         let settings = settings()?;
         Some(Sampler {
@@ -68,10 +68,11 @@ impl Sampler {
         })
     }
 
-    /// Arms the timer, when all memory of the handler is where it stays. Returns whether the system had one.
+    /// Arms the timer, after the handler's memory has reached its final place. Returns whether the system had
+    /// a timer left.
     #[inline(never)]
     pub fn arm(&mut self) -> bool {
-        // One walk touches the memory and fills the cache with the frames that every stack ends with.
+        // One walk touches the memory and caches the outermost frames of every stack.
         if let Some(map) = code_map::current() {
             let memory = self.memory.get_mut();
             memory.frames.walk(map, &mut memory.cache, registers_here(), self.bounds);
@@ -83,7 +84,7 @@ impl Sampler {
 }
 
 impl Sampler {
-    /// Samples come as often as the number of threads allows from now on. Async-signal-safe.
+    /// Adapts the period to the number of threads. Async-signal-safe.
     #[inline(always)]
     pub(crate) fn keep_pace(&self) {
         if let Some(timer) = &self.timer {
@@ -96,9 +97,9 @@ impl Sampler {
         self.timer.as_ref().and_then(Timer::late_ns)
     }
 
-    /// How much of the time before a sample at `time` it may stand for, if it is of a `called` function whose end it waited
-    /// for: all of the call, which is sampled whenever a period ends in it; of one that is shorter, a period. The time before
-    /// the call belongs to others. Async-signal-safe.
+    /// Maximum weight, nanoseconds, of a sample at `time`, if it hit a `called` function that delayed it: the
+    /// time since the call, and at least a period. A call longer than a period is always sampled; the time
+    /// before it belongs to other samples. Async-signal-safe.
     #[inline(always)]
     pub(crate) fn own_part(&self, time: u64, called: u64) -> u64 {
         if called == 0 {
@@ -113,7 +114,7 @@ impl Sampler {
         self.called.load(Relaxed) != 0 && self.call_is_sampled.swap(true, Relaxed)
     }
 
-    /// The time between two samples that was asked for.
+    /// Requested time between two samples, nanoseconds.
     #[inline(always)]
     pub fn asked_ns(&self) -> u64 {
         self.settings.period_ns
@@ -141,7 +142,7 @@ impl Drop for Sampler {
             if unsafe { libc::syscall(libc::SYS_gettid) } == libc::c_long::from(self.os_tid) {
                 alternate.remove();
             } else {
-                // Its thread may still have it.
+                // Its thread may still use it.
                 core::mem::forget(alternate);
             }
         }
@@ -163,7 +164,7 @@ impl Sampler {
         self.after_blocking.store(true, Relaxed);
     }
 
-    /// Its sample has been taken, if one was due.
+    /// Ends blocking: a due sample has been taken.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub fn end_blocking(&self) {
         self.called.store(0, Relaxed);

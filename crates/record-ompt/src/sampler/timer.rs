@@ -1,16 +1,16 @@
 //! Timers of each thread, which signal that thread alone.
 //!
-//! Where many threads share a CPU, the time between two samples of a thread grows, so that what handlers take
-//! of a CPU stays bounded: each CPU gets no more signals than [`THREADS_A_CPU`] threads ask for. Threads that
-//! wait are signalled, too. By CPU time, threads that wait are not, and nothing has to grow. A sample's
-//! weight is the time that has passed, whatever the period.
+//! If many threads share a CPU, the sampling period of a thread grows, which bounds the handlers' part of a
+//! CPU: each CPU gets no more signals than [`THREADS_A_CPU`] threads at the requested rate. Waiting threads
+//! are signalled too. With CPU-time timers they are not, and the period stays. A sample's weight is the
+//! elapsed time, whatever the period.
 //!
-//! Timers by the time that passes fire in all threads at once, at multiples of the period: threads that meet at
-//! barriers lose the longest of such interruptions, and would lose their sum if they came one after the other (Petrini,
-//! Kerbyson, Pakin: The Case of the Missing Supercomputer Performance, SC 2003). Where such a moment is also one of
-//! the kernel's ticks, which Linux keeps at multiples of their length, one interrupt does for both. Where only every
-//! second one would be, as of 100 Hz at 250 ticks a second, a thread has two timers in turns, of which the second is early
-//! by the half of a tick:
+//! Wall-time timers fire in all threads at once, at multiples of the period: threads that meet at barriers
+//! lose the longest of such interruptions, and would lose their sum if they came one after the other
+//! (Petrini, Kerbyson, Pakin: The Case of the Missing Supercomputer Performance, SC 2003). If such a moment
+//! is also a kernel tick, which Linux keeps at multiples of its length, one interrupt serves both. If only
+//! every second one is, as with 100 Hz at 250 ticks a second, a thread has two alternating timers, of which
+//! the second is early by half a tick:
 //!
 //! ```text
 //!   ticks       |   |   |   |   |   |   |   |   |   |   |      every 4 ms
@@ -24,7 +24,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use super::settings::{Clock, Settings, now};
 use super::signal;
 
-/// Threads per CPU that are sampled as often as was asked for.
+/// Threads per CPU that are sampled at the requested rate.
 pub const THREADS_A_CPU: u64 = 8;
 
 /// Timers of a thread, at most.
@@ -35,8 +35,8 @@ static RUNNING: AtomicU64 = AtomicU64::new(0);
 /// By how much periods are stretched now.
 static STRETCH: AtomicU32 = AtomicU32::new(1);
 
-/// By how much periods are to be stretched: a power of two, so that it changes seldom. To ask for the number of CPUs reads
-/// some files, which so few threads as one CPU has need not do.
+/// Factor of periods: a power of two, so that it changes seldom. The number of CPUs is read from files, which
+/// is skipped for as few threads as one CPU allows.
 fn stretch(threads: u64, cpus: impl FnOnce() -> u64) -> u32 {
     if threads <= THREADS_A_CPU {
         return 1;
@@ -56,25 +56,25 @@ fn count(change: i64) {
 
 /// The running timers of a thread.
 pub struct Timer {
-    /// One, or two in turns.
+    /// One timer, or two alternating ones.
     timers: Vec<libc::timer_t>,
     clock: Clock,
     period_ns: u64,
     stretch: AtomicU32,
     /// How long after multiples of its own period each fires.
     phases: [AtomicU64; MOST_TURNS],
-    /// Its thread, by the system's number.
+    /// System id of its thread.
     thread: i32,
 }
 
 impl Timer {
-    /// Arms a timer for the calling thread. `None` when the system has no more.
+    /// Arms a timer for the calling thread. `None` if the system has none left.
     pub fn arm(settings: Settings, thread: i32) -> Option<Timer> {
         let Settings { clock, period_ns } = settings;
         let turns = if clock == Clock::Wall { turns(period_ns, tick_ns()) } else { 1 };
         let mut timers = Vec::with_capacity(turns);
         timers.extend((0..turns).map_while(|_| create(clock, thread)));
-        // One alone fires as often as both.
+        // A single one fires as often as both.
         if timers.is_empty() {
             return None;
         }
@@ -164,7 +164,7 @@ fn delete(timer: libc::timer_t) {
     unsafe { libc::timer_delete(timer) };
 }
 
-/// The length of the kernel's tick; 0 where it does not tell.
+/// Length of the kernel's tick; 0 if unknown.
 fn tick_ns() -> u64 {
     let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `tick` is valid for writing.
@@ -172,18 +172,18 @@ fn tick_ns() -> u64 {
     tick.tv_sec as u64 * 1_000_000_000 + tick.tv_nsec as u64
 }
 
-/// How many timers take turns: two, where every second multiple of the period alone is one of the tick's.
+/// Number of alternating timers: two, if only every second multiple of the period is a tick.
 fn turns(period_ns: u64, tick_ns: u64) -> usize {
     let is_at_ticks = |ns: u64| tick_ns > 0 && ns.is_multiple_of(tick_ns);
     if !is_at_ticks(period_ns) && period_ns > tick_ns && is_at_ticks(2 * period_ns) { 2 } else { 1 }
 }
 
-/// How long after multiples of its own period a timer fires, which is one of so many that take turns. Where periods are
-/// stretched, threads have as many phases, so that not all that share a CPU want it at once.
+/// Phase of a timer, one of so many alternating ones: its delay after multiples of its own period. With
+/// stretched periods, threads get different phases, so that those that share a CPU do not fire at once.
 fn phase_ns(period_ns: u64, stretch: u32, thread: i32, (turn, turns): (u64, u64)) -> u64 {
     let slot = u64::from((thread as u32).wrapping_mul(0x9e37_79b1) >> 16) % u64::from(stretch);
     let phase_ns = slot * turns * period_ns + turn * period_ns * u64::from(stretch);
-    // Of two in turns, twice the period is a multiple of the tick, which has an even length then.
+    // With two alternating timers, twice the period is a multiple of the tick, which then has an even length.
     if turns == 2 && !phase_ns.is_multiple_of(2 * period_ns) { phase_ns - tick_ns() / 2 } else { phase_ns }
 }
 

@@ -1,8 +1,8 @@
 //! Frames of which framehop does not find the callers: of functions that align their stack, and of signal handlers; and the root
 //! that has no unwind tables.
 //!
-//! It takes what it does not understand for a function with a frame pointer. Such code is looked for where a module's tables
-//! are prepared, outside of the handler.
+//! framehop assumes a frame pointer in functions that it does not understand. Such code is located when a
+//! module's tables are prepared, outside of the handler.
 
 use std::sync::OnceLock;
 
@@ -20,10 +20,10 @@ pub struct Unusual {
 /// How the caller of a piece of code is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// It was interrupted by a signal, whose handler returns to this code: the kernel has kept its registers at the stack
-    /// pointer.
+    /// Interrupted by a signal; this code is the return address of its handler, and the kernel has saved the
+    /// registers at the stack pointer.
     Interrupted,
-    /// There is none: the process begins here, or what runs on a stack of the program's making.
+    /// No caller: the process begins here, or the first function on a stack that the program made.
     Root,
     /// By the rows of the module's tables.
     #[cfg(target_arch = "x86_64")]
@@ -44,7 +44,7 @@ pub fn rule(all: &'static [Unusual], address: u64) -> Option<&'static Rule> {
 /// A module's pieces.
 pub fn find(module: &Module, tables: Option<&Tables>) -> &'static [Unusual] {
     #[cfg(target_arch = "x86_64")]
-    // Rust's compiler makes no such code.
+    // Rust's compiler does not generate such code.
     let mut found = {
         let tables = tables.filter(|_| !module.contains(find as *const () as u64));
         tables.map(tables::find).unwrap_or_default()
@@ -60,7 +60,7 @@ pub fn find(module: &Module, tables: Option<&Tables>) -> &'static [Unusual] {
     if found.is_empty() { &[] } else { found.leak() }
 }
 
-/// Where the kernel starts a process, in the dynamic linker: what calls the constructors of libraries has no unwind tables.
+/// Process entry in the dynamic linker: the caller of library constructors has no unwind tables.
 fn start_of_process(module: &Module) -> Option<Unusual> {
     /// Two dozen instructions.
     const BYTES: u64 = 64;
@@ -75,7 +75,7 @@ fn start_of_process(module: &Module) -> Option<Unusual> {
     Some(Unusual { start, end: start + BYTES, rule: Rule::Root })
 }
 
-/// Where functions return to that the program gave to `makecontext`.
+/// Return address of functions that the program passed to `makecontext`.
 fn end_of_contexts(module: &Module) -> Option<Unusual> {
     static END: OnceLock<Option<u64>> = OnceLock::new();
     let end = (*END.get_or_init(end_of_a_context))?;
@@ -84,12 +84,13 @@ fn end_of_contexts(module: &Module) -> Option<Unusual> {
     Some(Unusual { start, end: end + 1, rule: Rule::Root })
 }
 
-/// Only the C library knows, and tells with each context.
+/// Reads it from a new context, as only the C library knows it.
 fn end_of_a_context() -> Option<u64> {
     extern "C" fn never_called() {}
     let mut stack = [0u64; 128];
     let mut context = core::mem::MaybeUninit::<libc::ucontext_t>::zeroed();
-    // SAFETY: the context is filled before it is changed, and never resumed; what it returns to lies where its registers say.
+    // SAFETY: the context is filled before it is changed, and never resumed; its registers point to its
+    // return address.
     unsafe {
         if libc::getcontext(context.as_mut_ptr()) != 0 {
             return None;
@@ -120,7 +121,7 @@ fn trampoline_of_kernel(module: &Module) -> Option<Unusual> {
         core::slice::from_raw_parts(module.start as *const u8, (module.end - module.start) as usize)
     };
     let at = (0..code.len()).step_by(4).find(|at| code.get(*at..*at + 8) == Some(&RETURN))? as u64;
-    // Where it returns to is looked up at the byte before.
+    // Return addresses are looked up at the byte before.
     let start = module.start + at - 1;
     Some(Unusual { start, end: start + 9, rule: Rule::Interrupted })
 }
@@ -140,14 +141,14 @@ mod tables {
     type Section<'a> = EhFrame<EndianSlice<'a, RunTimeEndian>>;
     type Entry<'a> = gimli::FrameDescriptionEntry<EndianSlice<'a, RunTimeEndian>>;
 
-    /// Where a caller's stack begins and its frame pointer is; the address it goes on at is the last word below the former.
+    /// Location of a caller's stack and frame pointer; its return address is the last word below the CFA.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Caller {
         cfa: Cfa,
         bp: FramePointer,
     }
 
-    /// An address: what a register holds, by its number in the tables, and an offset.
+    /// An address: the value of a register, by its number in the tables, and an offset.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     struct Place {
         register: u8,
@@ -225,7 +226,7 @@ mod tables {
             Ok(Some(address))
         }
 
-        /// Of a row that framehop has no rule for.
+        /// Converts a row that framehop has no rule for.
         fn of(
             row: &gimli::UnwindTableRow<usize>,
             section: &Section<'_>,
@@ -284,7 +285,7 @@ mod tables {
         iter.next().ok()?.is_none().then_some(found)
     }
 
-    /// The pieces of code that these tables tell of, sorted.
+    /// Returns the unusual code in these tables, sorted.
     pub fn find(tables: &Tables) -> Vec<Unusual> {
         let candidates = candidates(tables.frame);
         if candidates.is_empty() {
@@ -315,8 +316,8 @@ mod tables {
         found
     }
 
-    /// Code keeps the stack pointer in a register of its callers (the C library's, where a function is called for the first time,
-    /// in `rbx`): in its callees, the register is where they have saved it. So that is the rule at its calls.
+    /// Adds rules at calls for code that keeps the stack pointer in a callee-saved register (`rbx` in the C
+    /// library's lazy binding): during a call the callee has saved that register.
     fn follow_kept_registers(
         found: &mut Vec<Unusual>,
         tables: &Tables,
@@ -345,12 +346,12 @@ mod tables {
     /// `call` with a 32-bit displacement.
     const CALL: u8 = 0xe8;
     const CALL_BYTES: u64 = 5;
-    /// No code that keeps its stack pointer so is longer.
+    /// Maximum length of code that keeps its stack pointer in a register.
     const LONGEST_PIECE: u64 = 4 << 10;
 
-    /// A call, by code whose stack pointer is in a register that callees save.
+    /// A call by code that keeps its stack pointer in a callee-saved register.
     struct KeptInCall {
-        /// Which of the pieces it is in.
+        /// Index of the piece of code.
         piece: usize,
         at: u64,
         callee: u64,
@@ -378,8 +379,8 @@ mod tables {
         }
     }
 
-    /// Where the function that is called saves the register, from where its caller's stack ends. (What looks like a call and is
-    /// none leads to no function.)
+    /// Offset at which the callee saves the register, from the end of its caller's stack. (A byte sequence
+    /// that only looks like a call leads to no function.)
     fn saved_at(
         call: &KeptInCall,
         tables: &Tables,
@@ -400,8 +401,8 @@ mod tables {
         None
     }
 
-    /// Entries of functions that may be unusual. To read all of them would take a millisecond or two of each process's start; of
-    /// most, their bytes tell that they are not. Something else may follow the last one.
+    /// Entries of functions that may be unusual. Reading all of them would take one or two milliseconds of
+    /// each process's start; the bytes of most exclude them. The last entry may be followed by other data.
     fn candidates(frame: &[u8]) -> Vec<usize> {
         let number = |at: usize| {
             let bytes = frame.get(at..)?.first_chunk()?;
@@ -414,7 +415,7 @@ mod tables {
                 break;
             }
             if id == 0 {
-                // Its version, and a C string of what else it says.
+                // Its version, and its augmentation, a C string.
                 let content = frame.get(at + 8..end).unwrap_or_default();
                 let says = content.iter().skip(1).take_while(|byte| **byte != 0);
                 of_signals.extend(says.copied().any(|byte| byte == b'S').then_some(at));
@@ -446,17 +447,17 @@ mod tables {
         false
     }
 
-    /// Bytes that are looked at together.
+    /// Bytes per step of the search.
     const LANES: usize = 16;
 
-    /// For each of these bytes but the last a bit, from the lowest on: whether it, and the one after it as its operand, may be such an
-    /// instruction.
+    /// One bit for each of these bytes but the last, from the lowest on: whether it, with the next one as its
+    /// operand, may be such an instruction.
     #[inline(always)]
     fn unusual_among(bytes: &[u8; LANES + 1]) -> u32 {
         use core::arch::x86_64::*;
         const STACK: u8 = X86_64::RSP.0 as u8;
         const FRAME: u8 = X86_64::RBP.0 as u8;
-        // SAFETY: both lie within the bytes.
+        // SAFETY: both are within the bytes.
         let [instruction, operand] =
             [0, 1].map(|at| unsafe { _mm_loadu_si128(bytes.as_ptr().add(at).cast()) });
         // SAFETY: every processor of this kind has these instructions.
@@ -477,7 +478,8 @@ mod tables {
         }
     }
 
-    /// What signal handlers return to, as the C library has it: others may keep the registers elsewhere.
+    /// The return code of signal handlers as in the C library: other implementations may keep the registers
+    /// elsewhere.
     fn trampoline(entry: &Entry<'_>) -> Option<Unusual> {
         /// `mov $15, %rax; syscall`.
         const RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];

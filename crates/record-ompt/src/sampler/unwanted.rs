@@ -1,10 +1,10 @@
-//! Programs in which the recorder must not be, though it was loaded: a memory checker would report its accesses, or a filter ends the
-//! program for its system calls ([`filters`](super::filters)).
+//! Programs that the recorder must leave although it was loaded: a memory checker would report its accesses,
+//! or a filter ends the program for its system calls ([`filters`](super::filters)).
 //!
-//! `taskscope record` sees that of programs that its command names, and attaches nothing. What is started by others, in whatever
-//! way (a shell, system calls of Go's runtime, …), inherits the variables. Such a program is started anew without them when the
-//! library is loaded: before its `main`, with its arguments, descriptors and process id. Constructors of its libraries may run
-//! twice. Where that is not possible, the recorder does nothing.
+//! `taskscope record` recognises such programs in its command, and attaches nothing. A program started in
+//! another way (a shell, system calls of Go's runtime, …) inherits the variables. It is started anew without
+//! them when the library is loaded: before its `main`, with its arguments, descriptors and process id.
+//! Constructors of its libraries may run twice. If that is not possible, the recorder does nothing.
 
 #![cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 
@@ -63,22 +63,22 @@ pub fn has_left() -> bool {
     HAS_LEFT.load(Relaxed)
 }
 
-/// The recorder makes no calls from now on.
+/// Stops all system calls of the recorder.
 pub fn leave() {
     HAS_LEFT.store(true, Relaxed);
 }
 
-/// Has this process not recorded from now on.
+/// Excludes this process from recording.
 pub fn decline() {
     ANSWER.store(UNWANTED, Relaxed);
 }
 
-/// Starts the program anew without what `record` has added to its environment, if it has a checker. Returns otherwise, and where
-/// it cannot. `arguments` are the program's, as the loader passes them to constructors.
+/// Starts the program anew without the environment changes of `record`, if it has a checker. Otherwise, and
+/// on failure, returns. `arguments` are the program's, as the loader passes them to constructors.
 pub fn start_anew(arguments: *const *const c_char) {
     let Some(checker) = checker().filter(|_| !arguments.is_null()) else { return };
-    // A program that the loader was asked to run is not what the system has started.
-    // SAFETY: only reads what the system gave the process.
+    // A program that the loader was asked to run is not the one that the system started. SAFETY: only reads
+    // values that the system gave the process.
     if unsafe { libc::getauxval(libc::AT_BASE) } == 0 {
         return;
     }
@@ -101,7 +101,7 @@ fn entries() -> Vec<&'static CStr> {
         static environ: *const *const c_char;
     }
     let mut entries = Vec::new();
-    // SAFETY: a list of C strings that a null pointer ends; nobody changes it before the program begins.
+    // SAFETY: a null-terminated list of C strings; no other code changes it before the program begins.
     unsafe {
         let mut next = environ;
         while !next.is_null() && !(*next).is_null() {
@@ -112,7 +112,7 @@ fn entries() -> Vec<&'static CStr> {
     entries
 }
 
-/// The file of this program, by the path that was executed where that is no script: a process is named after it.
+/// File of this program, by the executed path unless that is a script: a process is named after it.
 fn program() -> Option<PathBuf> {
     const EXECUTED: &str = "/proc/self/exe";
     let identity = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));

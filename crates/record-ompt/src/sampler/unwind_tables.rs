@@ -2,16 +2,16 @@
 
 use super::modules::{Module, UnwindTables};
 
-/// A module's `.eh_frame_hdr` and `.eh_frame`, or copies of them, and where they lie.
+/// A module's `.eh_frame_hdr` and `.eh_frame`, or copies of them, with their addresses.
 #[derive(Clone, Copy)]
 pub struct Tables {
-    /// Where the header lies.
+    /// Address of the header.
     pub header_at: u64,
     /// The header.
     pub header: &'static [u8],
-    /// Where `.eh_frame` lies.
+    /// Address of `.eh_frame`.
     pub frame_at: u64,
-    /// It, and whatever follows it in its segment.
+    /// `.eh_frame`, and the bytes after it in its segment.
     pub frame: &'static [u8],
 }
 
@@ -21,7 +21,8 @@ const RELATIVE_TO_HERE: u8 = 0x1b;
 const SORTED_TABLE: u8 = 0x3b;
 
 impl Tables {
-    /// Of a module that stays. Its `.eh_frame` may be followed by something else, which the table does not point to.
+    /// Tables of a module that is never unloaded. Its `.eh_frame` may be followed by other data, which the
+    /// table does not point to.
     pub fn in_place(tables: UnwindTables) -> Option<Tables> {
         // SAFETY: mapped and readable as long as the process lives.
         let found = unsafe { Tables::find(tables)? };
@@ -36,7 +37,7 @@ impl Tables {
         Some(Tables { header: leak(found.header), frame: leak(frame), ..found })
     }
 
-    /// Where they lie, `.eh_frame` up to the end of its segment.
+    /// Locates them, `.eh_frame` up to the end of its segment.
     ///
     /// # Safety
     /// The module is loaded as long as the result is used.
@@ -51,12 +52,12 @@ impl Tables {
         let offset = i64::from(i32::from_le_bytes([a, b, c, d]));
         let frame_at = (tables.header + 4).wrapping_add_signed(offset);
         let room = tables.segment_end.checked_sub(frame_at).filter(|room| *room < 1 << 31)?;
-        // SAFETY: as above; `.eh_frame` lies in the same segment.
+        // SAFETY: as above; `.eh_frame` is in the same segment.
         let frame = unsafe { core::slice::from_raw_parts(frame_at as *const u8, room as usize) };
         Some(Tables { header_at: tables.header, header, frame_at, frame })
     }
 
-    /// What belongs to `.eh_frame`.
+    /// The bytes of `.eh_frame` proper.
     fn entries(&self) -> &'static [u8] {
         self.frame.get(..frame_bytes(self.frame)).unwrap_or_default()
     }
@@ -65,7 +66,7 @@ impl Tables {
         self.header.get(3) == Some(&SORTED_TABLE)
     }
 
-    /// The start of the function that an address lies in, or of the last one before it.
+    /// Start of the function that contains an address, or of the last one before it.
     pub fn function(&self, address: u64) -> Option<u64> {
         Some(self.row(address)?.0)
     }
@@ -77,7 +78,7 @@ impl Tables {
         usize::try_from(entry.checked_sub(self.frame_at)?).ok()
     }
 
-    /// Of the function that an address lies in, or of the last one before it: its start, and where its entry lies.
+    /// Start and entry of the function that contains an address, or of the last one before it.
     fn row(&self, address: u64) -> Option<(u64, u64)> {
         let rows = self.header.get(12..).filter(|_| self.header_has_table())?.as_chunks::<8>().0;
         let place = |bytes: [u8; 4]| self.header_at.wrapping_add_signed(i32::from_le_bytes(bytes).into());
@@ -98,7 +99,7 @@ impl Tables {
     }
 }
 
-/// Bytes of `.eh_frame`, up to its terminator or where it stops making sense.
+/// Length of `.eh_frame`, up to its terminator or the first invalid entry.
 fn frame_bytes(segment: &[u8]) -> usize {
     let word = |at: usize| Some(u32::from_le_bytes(segment.get(at..at + 4)?.try_into().ok()?));
     let mut at = 0;

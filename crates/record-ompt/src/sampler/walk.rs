@@ -6,14 +6,14 @@ use super::code_map::{CodeMap, Owner};
 use super::machine::{Read, Registers, kept_registers, read_anywhere, stack_pointer_here};
 use super::unusual::Rule;
 
-/// What the unwinder remembers between walks, and its working memory.
+/// The unwinder's cache between walks, and its working memory.
 pub type Cache = framehop::CacheNative<MustNotAllocateDuringUnwind>;
 /// Frames beyond this are cut off.
 pub const MAX_FRAMES: usize = 256;
 /// Signals that have interrupted each other on one stack, at most.
 const MAX_SIGNALS: u32 = 16;
 
-/// The stack of a thread: what lies beyond its end is not read directly.
+/// Bounds of a thread's stack: memory beyond its end is not read directly.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bounds {
     low: u64,
@@ -22,14 +22,13 @@ pub struct Bounds {
 
 /// Code that is not optimised takes more of a stack.
 pub const STACK_FACTOR: u64 = if cfg!(debug_assertions) { 4 } else { 1 };
-/// What a walk may take of a stack, with all around it: of a sample 14 KB were measured; a thread's first path
-/// takes 16 KB.
+/// Stack use of a walk and its callers, at most: a sample took 14 KB, a thread's first path 16 KB.
 pub const ROOM: u64 = (24 << 10) * STACK_FACTOR;
 /// Threads with smaller stacks are not sampled, in bytes.
 const SMALLEST: u64 = (64 << 10) * STACK_FACTOR;
 
 impl Bounds {
-    /// Of the calling thread. May allocate.
+    /// Bounds of the calling thread's stack. May allocate.
     pub fn of_this_thread() -> Bounds {
         // The C library reads a file for those of the first thread, which takes a tenth of a millisecond of each start.
         if let Some(bounds) = Bounds::of_first_thread().filter(|bounds| bounds.contains(stack_pointer_here()))
@@ -49,18 +48,18 @@ impl Bounds {
         Bounds { low: low as u64, high: low as u64 + bytes as u64 }
     }
 
-    /// Where the kernel has put the process's stack, as far as it may grow; `None` where that is not plain.
+    /// Bounds of the process's initial stack, up to its maximum size; `None` if uncertain.
     fn of_first_thread() -> Option<Bounds> {
         /// From programs with a limit no larger than this the kernel keeps other mappings so far away, at least.
         const LARGEST: u64 = 64 << 20;
-        // SAFETY: the kernel's own string, of the program's file; and asks for a limit.
+        // SAFETY: the kernel's own string, the path of the program's file; and queries a limit.
         unsafe {
             let mut limit = core::mem::MaybeUninit::<libc::rlimit>::uninit();
             if libc::getrlimit(libc::RLIMIT_STACK, limit.as_mut_ptr()) != 0 {
                 return None;
             }
             let bytes = Some(limit.assume_init().rlim_cur).filter(|bytes| *bytes <= LARGEST)?;
-            // It is what the kernel writes first, beneath a last word of zero.
+            // The kernel writes it first, beneath a last word of zero.
             let file = libc::getauxval(libc::AT_EXECFN);
             if file == 0 {
                 return None;
@@ -71,30 +70,31 @@ impl Bounds {
         }
     }
 
-    /// Of a piece of memory.
+    /// Bounds of a memory range.
     #[cfg(test)]
     pub fn of(memory: &[u64]) -> Bounds {
         let low = memory.as_ptr() as u64;
         Bounds { low, high: low + size_of_val(memory) as u64 }
     }
 
-    /// A stack on which everything lies.
+    /// Bounds that contain every address.
     #[cfg(test)]
     pub fn everything() -> Bounds {
         Bounds { low: 0, high: u64::MAX }
     }
 
-    /// Whether recording needs more than the program can spare of this stack: 29 KB were measured where a thread begins.
+    /// Whether recording needs more than the program can spare of this stack: 29 KB were measured at the
+    /// start of a thread.
     pub fn is_small(&self) -> bool {
         (1..SMALLEST).contains(&(self.high - self.low))
     }
 
-    /// Whether a walk from `sp` fits on this stack. Of others nothing is known.
+    /// Whether a walk from `sp` fits on this stack. `false` for other stacks.
     pub fn have_room_below(&self, sp: u64) -> bool {
         self.contains(sp) && sp - self.low >= ROOM
     }
 
-    /// Whether `address` lies on this stack, above `sp`.
+    /// Whether `address` is on this stack, above `sp`.
     pub fn is_above(&self, sp: u64, address: u64) -> bool {
         self.contains(sp) && address >= sp && address < self.high
     }
@@ -106,12 +106,12 @@ impl Bounds {
 
 /// The frames of a stack, innermost first.
 pub struct Frames {
-    /// The interrupted instruction, then return addresses. Of an instruction further out that was interrupted, by a signal of
-    /// the program, the address after it: what follows its first byte.
+    /// The interrupted instruction, then return addresses. For an outer instruction that a signal of the
+    /// program interrupted, the address after its first byte.
     addresses: [u64; MAX_FRAMES],
     /// The stack pointer in each frame; that of frame i + 1 is the CFA of frame i.
     stack_pointers: [u64; MAX_FRAMES + 1],
-    /// Whose code they are.
+    /// Owner of each address.
     owners: [Owner; MAX_FRAMES],
     count: usize,
     /// Whether the last frame is the stack's root.
@@ -157,7 +157,7 @@ impl Frames {
         self.addresses.get(..self.count).unwrap_or_default()
     }
 
-    /// Whose code frame `index` is.
+    /// Owner of frame `index`.
     pub fn owner(&self, index: usize) -> Option<Owner> {
         self.owners.get(..self.count)?.get(index).copied()
     }
@@ -173,7 +173,7 @@ impl Frames {
         if index + 1 < self.count || !self.reached_root { self.stack_pointer(index + 1) } else { u64::MAX }
     }
 
-    /// Walks from these registers. Safe in a signal handler: what the stack holds may be anything.
+    /// Walks from these registers. Safe in a signal handler: the stack may hold any values.
     pub fn walk(&mut self, map: &CodeMap, cache: &mut Cache, from: (u64, Registers), bounds: Bounds) {
         let (pc, mut registers) = from;
         (self.count, self.reached_root, self.is_cut, self.met_unknown_code) = (0, false, false, false);
@@ -181,8 +181,8 @@ impl Frames {
         let start = registers.sp();
         let mut read = |address: u64| {
             if address & 7 == 0 && bounds.is_above(start, address) && address <= bounds.high - 8 {
-                // SAFETY: in the thread's own stack, above its stack pointer, where everything is
-                // mapped; it may change under us only by our own doing.
+                // SAFETY: in the thread's own stack, above its stack pointer, which is mapped; only this
+                // thread changes it.
                 Ok(unsafe { (address as *const u64).read_volatile() })
             } else {
                 read_anywhere(address)
@@ -199,7 +199,7 @@ impl Frames {
             }
             let (mut here, sp) = (address.address(), registers.sp());
             if owner == Owner::Nobody {
-                // Compiled while the program runs, or not found: what has no unwind tables may name any number as its caller.
+                // JIT-compiled or not found: without unwind tables, the caller's address may be any number.
                 if self.count > 0 && (bounds.contains(here) || read_anywhere(here & !7).is_err()) {
                     return;
                 }
@@ -244,7 +244,7 @@ impl Frames {
         }
     }
 
-    /// Goes on from the handler of a signal to what it has interrupted. Where that cannot be, `None`.
+    /// Continues from a signal handler to the interrupted code; `None` if that is impossible.
     #[cold]
     fn leave_handler(&mut self, registers: &mut Registers, bounds: Bounds, read: &mut Read) -> Option<u64> {
         let sp = registers.sp();
@@ -258,7 +258,7 @@ impl Frames {
                 return None;
             }
             self.has_left_alternate = true;
-            // Wherever it lies, its frames are further in than those that were interrupted.
+            // On any stack, its frames are further in than the interrupted ones.
             self.stack_pointers.iter_mut().take(self.count).for_each(|place| *place = interrupted);
         }
         (self.signals <= MAX_SIGNALS).then_some(pc)
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
     use crate::sampler::code_map;
 
-    /// The map, once whoever builds it (perhaps another test, whose threads are intercepted too) is done.
+    /// The map, after any other builder (perhaps another test with intercepted threads) has finished.
     fn map() -> &'static code_map::CodeMap {
         loop {
             code_map::refresh();
@@ -293,7 +293,7 @@ mod tests {
         let stack = maps.lines().find(|line| line.ends_with("[stack]")).unwrap();
         let (low, high) = stack.split_once(' ').unwrap().0.split_once('-').unwrap();
         let [low, high] = [low, high].map(|digits| u64::from_str_radix(digits, 16).unwrap());
-        // Without one there is no limit for the stack, or a large one.
+        // Without a result, the stack has no limit, or a large one.
         if let Some(bounds) = Bounds::of_first_thread() {
             assert_eq!(bounds.high, high);
             assert!(bounds.low <= low);
@@ -360,7 +360,7 @@ mod tests {
         println!("{} frames: {cold} ns with an empty cache, {warm} ns with a full one", frames.count);
     }
 
-    /// A stack whose lower half is not there, on which a handler of the program runs.
+    /// A stack with an unmapped lower half, and a handler of the program on it.
     #[cfg(target_arch = "x86_64")]
     struct Interrupted {
         memory: *mut u64,
@@ -372,7 +372,7 @@ mod tests {
 
         fn new() -> Interrupted {
             let bytes = Self::WORDS * 8;
-            // SAFETY: new memory, the lower half of which nobody uses.
+            // SAFETY: new memory, the lower half of which is unused.
             let memory = unsafe {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
                 let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -394,7 +394,7 @@ mod tests {
             unsafe { self.memory.add(index).write(value) };
         }
 
-        /// Walks from the first instruction of a handler, whose frame is at `index` and which has interrupted this.
+        /// Walks from the first instruction of a handler at frame `index`, with these interrupted registers.
         fn walk(&mut self, index: usize, pc: u64, sp: u64) -> Vec<u64> {
             let handler = Self::walk as fn(&mut Self, usize, u64, u64) -> Vec<u64> as usize as u64;
             let registers = core::mem::offset_of!(libc::ucontext_t, uc_mcontext) / 8;
@@ -419,11 +419,11 @@ mod tests {
         }
     }
 
-    /// Where handlers return to.
+    /// Return address of signal handlers.
     #[cfg(target_arch = "x86_64")]
     fn trampoline() -> u64 {
         extern "C" fn handler(_: libc::c_int) {}
-        // SAFETY: a handler that does nothing, of a signal that nobody sends.
+        // SAFETY: an empty handler, for a signal that is never sent.
         unsafe {
             let mut action: libc::sigaction = core::mem::zeroed();
             action.sa_sigaction = handler as extern "C" fn(libc::c_int) as usize;
@@ -436,7 +436,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn what_a_signal_has_interrupted_is_no_call() {
-        // At their first instructions, which are looked up where they are.
+        // At their first instructions, which are looked up at their own addresses.
         let outer = trampoline as fn() -> u64 as usize as u64;
         let mut stack = Interrupted::new();
         let sp = stack.at(1500);
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(found[..2], [outer + 1, outer + 1]);
     }
 
-    /// What a handler finds on the stack may be anything: here, stack pointers of what it has interrupted.
+    /// The stack of a handler may hold any values: here, stack pointers of interrupted code.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn wild_stack_pointers_of_signals_are_not_followed() {
@@ -457,7 +457,7 @@ mod tests {
         let below = [stack.at(0), stack.at(100), stack.at(1023) + 4];
         for sp in [&outside[..], &below].concat() {
             assert_eq!(stack.walk(1100, code, sp), [code + 1], "{sp:x}");
-            // Nor where it has interrupted another handler's end, as it were.
+            // Nor if it has interrupted the end of another handler.
             assert_eq!(stack.walk(1100, trampoline(), sp), [0; 0], "{sp:x}");
         }
         // Itself, again and again.

@@ -1,7 +1,7 @@
 //! A cross-check of our own account of a thread's state with the runtime's.
 //!
-//! With `TASKSCOPE_CHECK_STATES` set, every sample asks the runtime too (`ompt_get_state`) and counts
-//! where it says the same and where something else. `stream.json` has the counts at the end.
+//! With `TASKSCOPE_CHECK_STATES` set, every sample queries the runtime too (`ompt_get_state`) and counts
+//! agreements and differences. `stream.json` has the counts at the end.
 
 use core::ffi::c_int;
 use core::mem::transmute;
@@ -14,7 +14,7 @@ use crate::abi::Lookup;
 
 /// Set to anything: states are compared.
 const VARIABLE: &str = "TASKSCOPE_CHECK_STATES";
-/// Different pairs of answers that are counted.
+/// Maximum number of distinct pairs of states.
 const PAIRS: usize = 128;
 
 static GET_STATE: AtomicUsize = AtomicUsize::new(0);
@@ -58,7 +58,7 @@ pub fn compare(ours: u32) {
     }
 }
 
-/// What the standard has for our own numbers.
+/// Standard state for our own numbers.
 fn standard(ours: u32) -> u32 {
     match ours {
         state::NEST_LOCK => state::LOCK,
@@ -67,7 +67,7 @@ fn standard(ours: u32) -> u32 {
     }
 }
 
-/// Puts the counts into the metadata that is written from now on.
+/// Stores the counts in the metadata, for later writes.
 pub fn tell() {
     let compared = COMPARED.load(Relaxed);
     if compared == 0 {

@@ -1,4 +1,4 @@
-//! Which frames of a stack are user code of which task: the frame rule of OMPT.
+//! Assigns frames of a stack to user code of tasks: the frame rule of OMPT.
 //!
 //! The runtime keeps, per task, the frame address at which it left to user code (`exit`) and the one
 //! at which that entered it again (`enter`). With `sp` the stack pointer of a frame and `end` that of
@@ -7,17 +7,18 @@
 //! ```text
 //!     sp > enter(l), or enter(l) = 0        end <= exit(l), or l is an initial task
 //! ```
-//! Runtimes leave `enter` at 0 in places (LLVM's in locks, criticals and ordered), or name a function that their
-//! entry for gcc's programs has called: everything up to the outermost frame in the runtime's own code is the
-//! runtime's too. Which other functions a frame belongs to is never asked: both sides call the same C library.
+//! Runtimes leave `enter` at 0 in places (LLVM's in locks, criticals and ordered), or name a function that
+//! their entry for gcc's programs has called: everything up to the outermost frame in the runtime's own code
+//! is the runtime's too. The owner of other functions does not matter: both sides call the same C library.
 //!
-//! Where clang makes a task's body a part of its creator's function (`if (0)`), `exit` is what the register for the frame
-//! pointer holds, and the creator's stack pointer is taken ([`undeferred`](super::undeferred)).
+//! If clang inlines a task's body into its creator's function (`if (0)`), `exit` is the value of the
+//! frame-pointer register, and the creator's stack pointer is used instead
+//! ([`undeferred`](super::undeferred)).
 //!
-//! **What is not asked.** LLVM's runtime follows a pointer from an explicit task to what it interrupted,
-//! which it sets only after it has told that the task begins: until then that points anywhere, and
-//! `ompt_get_task_info` crashes. And the tasks beneath those of this stack are other threads', which may
-//! free them meanwhile. So no more is asked than lies on this stack for certain.
+//! **Not queried.** LLVM's runtime follows a pointer from an explicit task to the interrupted one, which it
+//! sets only after it has reported the task's begin: until then the pointer is invalid, and
+//! `ompt_get_task_info` crashes. And the tasks beneath those of this stack belong to other threads, which may
+//! free them meanwhile. So only tasks that are certainly on this stack are queried.
 
 mod bodies;
 
@@ -34,12 +35,12 @@ use crate::sampler::code_map::{CodeMap, Owner};
 use crate::sampler::walk::{Bounds, Frames, MAX_FRAMES};
 use crate::tool_data::{EXPLICIT, LEAGUE, STARTED, TEAMS_BODY, ToolData};
 
-/// Among `ompt_frame_flag_t`: what is told of an exit is the program's frame (`ompt_frame_application`).
+/// A flag of `ompt_frame_flag_t`: the exit frame is the program's (`ompt_frame_application`).
 const EXIT_OF_PROGRAM: c_int = 1;
 
 /// Levels that are followed: eight nested regions with a task in each, and room to spare.
 const MAX_LEVELS: usize = 24;
-/// The outermost frames of a thread that this library has put a function around: that, and the C library's.
+/// Outermost frames of a thread started through this library: its own function, and the C library's.
 const STARTING: usize = 3;
 /// `ompt_task_initial`.
 const INITIAL: c_int = 1;
@@ -74,17 +75,18 @@ pub struct Level {
     is_initial: bool,
     /// Whether its code is the body of `teams`.
     is_teams_body: bool,
-    /// Its region; 0 outside any.
+    /// Its region; 0 outside of any.
     pub region: u32,
     /// The explicit task; 0 for an implicit or initial one.
     pub task: u32,
-    /// Its frames among those that are kept: first, and one past the last.
+    /// Its kept frames: first, and one past the last.
     pub frames: (u16, u16),
 }
 
 impl Level {
-    /// Whether the runtime has left in it where the task was created: further in than that lies what the task has
-    /// called by now. Where a task has really called the runtime, it is the runtime's function that lies there.
+    /// Whether its enter frame is stale: left from the task's creation, with frames of functions that the
+    /// task has called further in. If the task has really called the runtime, the runtime's function is
+    /// there.
     fn has_stale_enter(&self, frames: &Frames, first: usize) -> bool {
         if self.is_initial {
             return false;
@@ -101,26 +103,26 @@ impl Level {
     }
 }
 
-/// What is known of a stack without the runtime.
+/// The data on a stack that does not come from the runtime.
 pub struct Stack<'a> {
     /// Its frames.
     pub frames: &'a Frames,
-    /// Whose code they are.
+    /// Owners of code.
     pub map: &'a CodeMap,
-    /// Where it lies.
+    /// Bounds of the stack.
     pub bounds: Bounds,
-    /// Tasks of the runtime that lie on it, at most.
+    /// Maximum number of the runtime's tasks on it.
     pub most: u32,
     /// Whether a callback was interrupted.
     pub in_callback: bool,
-    /// The regions that this thread has forked, and where the calls return to that did.
+    /// The regions that this thread has forked, with the return addresses of the forks.
     pub forks: &'a [(u32, u64)],
-    /// Where this thread has created tasks that are not deferred.
+    /// Creation sites of this thread's undeferred tasks.
     pub undeferred: &'a Undeferred,
 }
 
 impl Stack<'_> {
-    /// The frame in which a stack address lies.
+    /// The frame that contains a stack address.
     fn frame_at(&self, address: u64) -> Option<usize> {
         let count = self.frames.addresses().len();
         (0..count)
@@ -128,14 +130,14 @@ impl Stack<'_> {
             .filter(|index| self.frames.stack_pointer(*index) <= address)
     }
 
-    /// Whose frame a stack address lies in.
+    /// Owner of the frame that contains a stack address.
     fn owner_at(&self, address: u64) -> Option<Owner> {
         self.frame_at(address).and_then(|index| self.frames.owner(index))
     }
 
-    /// Whether the body of the explicit task on top has begun. If there are frames beyond the runtime's
-    /// exit, the outermost of them tells: the body, or a callback that announces it. The body of an
-    /// undeferred task is a part of its creator's, and need not have frames of its own.
+    /// Whether the body of the explicit task on top has begun. Frames beyond the runtime's exit decide: the
+    /// outermost is the body, or the callback that announces it. The body of an undeferred task is inlined
+    /// into its creator's, and may have no frames.
     fn has_begun(&self, exit: u64, enter: u64, announced: bool) -> bool {
         let is_others = |index| matches!(self.frames.owner(index), Some(Owner::Anybody | Owner::Nobody));
         let frames = 0..self.frames.addresses().len();
@@ -145,7 +147,7 @@ impl Stack<'_> {
         }
     }
 
-    /// The same of a task without frames of its own.
+    /// Whether the body of a task without frames of its own has begun.
     fn is_in_body(&self, enter: u64, announced: bool) -> bool {
         let is_others = matches!(self.frames.owner(0), Some(Owner::Anybody | Owner::Nobody));
         announced && !self.in_callback && (enter != 0 || is_others)
@@ -200,12 +202,12 @@ impl Levels {
         bytes.get(..self.count * LEVEL_BYTES).unwrap_or_default()
     }
 
-    /// One level for a thread that knows no OpenMP.
+    /// Sets one level, for a thread unknown to OpenMP.
     pub fn set_outside(&mut self) {
         self.push(Level { is_initial: true, ..Level::default() });
     }
 
-    /// No level: everything is the runtime's.
+    /// Sets no level: all frames are the runtime's.
     pub fn clear(&mut self) {
         self.count = 0;
     }
@@ -217,8 +219,8 @@ impl Levels {
         true
     }
 
-    /// Asks the runtime which tasks lie on this stack. Async-signal-safe, as the standard demands of the
-    /// runtime's function. Returns whether that could be asked.
+    /// Queries the runtime for the tasks on this stack. Async-signal-safe, as the standard demands of the
+    /// runtime's function. Returns whether the query was possible.
     pub fn ask_runtime(&mut self, stack: &Stack<'_>) -> bool {
         self.count = 0;
         let entry = GET_TASK_INFO.load(Relaxed);
@@ -233,7 +235,7 @@ impl Levels {
     fn ask(&mut self, stack: &Stack<'_>, get: GetTaskInfo) {
         let (sp, bounds) = (stack.frames.stack_pointer(0), stack.bounds);
         let mut most = stack.most;
-        // Of the creator of a task whose body the program itself calls: where it has called the runtime.
+        // For the creator of a task whose body the program itself calls: its call of the runtime.
         let mut called_inside = None;
         let mut ancestor = 0;
         while ancestor < most.min(MAX_LEVELS as u32) {
@@ -259,7 +261,7 @@ impl Levels {
                 if !is_known && ancestor == 0 && !stack.is_in_body(enter, data.has(STARTED)) {
                     break;
                 }
-                // Its creator has not called the runtime: what is told of that is this exit.
+                // Its creator has not called the runtime: the reported enter frame is this exit.
                 called_inside = Some(if is_known { 0 } else { enter });
                 if !is_known {
                     ancestor += 1;
@@ -267,14 +269,14 @@ impl Levels {
                 }
                 exit = creator.unwrap_or(exit);
             }
-            // The task that created this team may lie on another thread's stack.
+            // The task that created this team may be on another thread's stack.
             let elsewhere = |address: u64| address != 0 && !bounds.is_above(sp, address);
             if ancestor > 0 && elsewhere(if exit != 0 { exit } else { enter }) {
                 break;
             }
-            // LLVM's runtime leaves the place of its creation in a task with dependences: on another
-            // stack, or above the task's own frames.
-            // Intel's runtime tells nothing of the body of `teams`, which therefore nobody has counted.
+            // LLVM's runtime leaves a stale creation frame in a task with dependences: on another stack, or
+            // above the task's own frames. Intel's runtime does not report the body of `teams`, so it is not
+            // counted.
             let is_untold = flags & IMPLICIT != 0 && data == ToolData(0);
             most += u32::from(is_untold);
             let is_teams_body = !explicit && (is_untold || data.has(TEAMS_BODY));
@@ -287,7 +289,7 @@ impl Levels {
             if !self.push(Level { exit, enter, is_initial, is_teams_body, region, task, frames: (0, 0) }) {
                 break;
             }
-            // Beneath an initial task lies nothing.
+            // There is no task beneath an initial one.
             let has_begun = ancestor > 0
                 || flags & IMPLICIT != 0
                 || stack.has_begun(exit, enter, data.has(EXPLICIT) && data.has(STARTED));
@@ -301,8 +303,8 @@ impl Levels {
         self.find_bodies_that_the_program_calls(stack);
     }
 
-    /// Keeps the function that was called through this library in the place of its frames, and of what they call.
-    /// Returns how many these are.
+    /// Keeps the function that was called through this library in place of its frames, and of the frames of
+    /// its callees. Returns the number of those.
     fn keep_called(&mut self, frames: &Frames, called: u64) -> usize {
         let is_ours = |index: &usize| frames.owner(*index) == Some(Owner::Recorder);
         let all = frames.addresses().len();
@@ -314,7 +316,7 @@ impl Levels {
         (ours..all).find(|index| !is_ours(index)).unwrap_or(all)
     }
 
-    /// Tells whose the frames are.
+    /// Assigns the frames to levels.
     pub fn assign(&mut self, frames: &Frames, entry: Entry) {
         let Entry { first_user, called, in_callback } = entry;
         self.kept_count = 0;
@@ -350,7 +352,7 @@ impl Levels {
             }
             let (first, past) = &mut known.frames;
             if owner == Some(Owner::Runtime) && has_runtime {
-                // What was met so far in this level was called by the runtime, whose entry it told for a
+                // The frames of this level so far were called by the runtime, which reported its entry for a
                 // function further in (`GOMP_taskwait` calls LLVM's own), or not at all.
                 (*first, *past) = (at + 1, at + 1);
             } else if first == past || level == 0 && known.enter == 0 && *address == first_user {
@@ -368,9 +370,9 @@ impl Levels {
         let is_programs = matches!(frames.owner(0), Some(Owner::Anybody | Owner::Nobody));
         self.in_runtime = self.list().first().is_none_or(|level| {
             let (first, past) = level.frames;
-            // Where the runtime has left to the body is over: the program itself calls the body of a region of one
-            // thread, or it is a part of the function that forks it.
-            // Of a task that is a part of its creator (`if(0)`) LLVM's runtime tells what was in the frame pointer's register.
+            // The body's exit frame has ended: the program itself calls the body of a region of one thread,
+            // or it is inlined into the forking function. For an inlined task (`if(0)`) LLVM's runtime
+            // reports the value of the frame-pointer register.
             let is_known = level.exit != 0 || level.task != 0;
             let has_left = is_known && !level.is_initial && level.exit <= frames.stack_pointer(0);
             first > 0 || first == past && !(has_left && is_programs)
@@ -378,10 +380,10 @@ impl Levels {
     }
 }
 
-/// How the program has left its own code, as far as the stack does not tell.
+/// The program's exit from its own code, as far as the stack does not show it.
 #[derive(Clone, Copy, Default)]
 pub struct Entry {
-    /// Where the call returns to by which user code entered the runtime (0: not known).
+    /// Return address of the call by which user code entered the runtime (0: unknown).
     pub first_user: u64,
     /// The function that was called through this library, which has just come back from it (0: none).
     pub called: u64,
@@ -389,12 +391,13 @@ pub struct Entry {
     pub in_callback: bool,
 }
 
-/// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot be known.
+/// Address at which the runtime entered the current task's user code; 0 for an initial task, and if it is
+/// unknown.
 pub fn exit_of_current(task: u32, undeferred: &Undeferred) -> u64 {
     task_info(0).map_or(0, |(_, frame)| exit_of(&frame, task, undeferred))
 }
 
-/// The same of a task with this number, of which the runtime tells `frame`.
+/// The exit address of a task with this number, for which the runtime reports `frame`.
 #[inline(always)]
 pub fn exit_of(frame: &Frame, task: u32, undeferred: &Undeferred) -> u64 {
     // SAFETY: all bit patterns are numbers.
@@ -405,10 +408,10 @@ pub fn exit_of(frame: &Frame, task: u32, undeferred: &Undeferred) -> u64 {
     }
 }
 
-/// [`exit_of`], if the runtime tells a frame of its own. Read as [`Frame::read`] does.
+/// [`exit_of`], if the runtime reports a frame of its own. Reads as [`Frame::read`] does.
 ///
 /// # Safety
-/// It is the runtime's frame of the current task.
+/// `frame` is the runtime's frame of the current task.
 #[inline(always)]
 pub unsafe fn exit_to_runtime(frame: *const Frame) -> Option<u64> {
     // SAFETY: by contract; all bit patterns are numbers.
@@ -418,13 +421,13 @@ pub unsafe fn exit_to_runtime(frame: *const Frame) -> Option<u64> {
     (flags & EXIT_OF_PROGRAM == 0).then_some(exit)
 }
 
-/// The data that the runtime keeps for the current task; null where there is none.
+/// The runtime's data of the current task; null if there is none.
 pub fn current_task() -> *mut Data {
     task_info(0).map_or(core::ptr::null_mut(), |(task, _)| known_data(task))
 }
 
-/// Where the runtime left to the code of the task that has forked the region which ends; 0 as above. Of a region of one thread the runtime has the task of
-/// that region still on top.
+/// Exit address of the task that forked the ending region; 0 as above. For a region of one thread the runtime
+/// still has that region's task on top.
 pub fn exit_of_forking(task: *mut Data, number: u32, undeferred: &Undeferred) -> u64 {
     let frame = match task_info(0) {
         Some((current, _)) if current != task => task_info(1).filter(|(beneath, _)| *beneath == task),
@@ -433,7 +436,7 @@ pub fn exit_of_forking(task: *mut Data, number: u32, undeferred: &Undeferred) ->
     frame.map_or(0, |(_, frame)| exit_of(&frame, number, undeferred))
 }
 
-/// What the runtime keeps for a task on this thread.
+/// The runtime's data and frames of a task on this thread.
 fn task_info(ancestor: c_int) -> Option<(*mut Data, Frame)> {
     let entry = GET_TASK_INFO.load(Relaxed);
     if entry == 0 {
@@ -469,7 +472,7 @@ fn load(data: *mut Data) -> ToolData {
 mod tests {
     use super::*;
 
-    /// Whose code the addresses of these stacks are: 1xx the program's and the C library's, 2xx the runtime's,
+    /// Owners of the addresses of these stacks: 1xx are the program's and the C library's, 2xx the runtime's,
     /// 3xx this library's.
     fn owner_of(address: u64) -> Owner {
         match address / 100 {

@@ -1,4 +1,4 @@
-//! Which tasks and regions the frames of a stack belong to.
+//! Tasks and regions of the frames of a stack.
 
 pub mod check;
 pub mod levels;

@@ -1,5 +1,4 @@
-//! Creation paths: what lies on the stack between the creation of a region or task and the start of
-//! the task which creates.
+//! Creation paths: the frames between the creation of a region or task and the start of the creating task.
 //!
 //! A path is unwound once and remembered together with the stack slots that hold its return
 //! addresses:
@@ -8,10 +7,10 @@
 //!   remembered: code pointer, depth ▸ [slot, return address] … ▸ number of the path
 //!   next time:  same code pointer and depth, and every slot holds what it held  ▸ same path
 //! ```
-//! The depth is that of the stack from the start of the task, and slots are counted from the innermost
-//! frame: wherever a task lies on the stack, the same return addresses in the same slots are the same
-//! calls. So a creation costs a few loads rather than a walk, and a program that creates a million tasks
-//! at a few places walks a few times.
+//! The depth is that of the stack from the start of the task, and slots are counted from the innermost frame:
+//! wherever a task is on the stack, the same return addresses in the same slots are the same calls. So a
+//! creation costs a few loads rather than a walk, and a program that creates a million tasks at a few places
+//! walks a few times.
 
 use core::ops::Range;
 
@@ -24,7 +23,7 @@ pub const REMEMBERED: usize = 64;
 pub const WAYS: usize = 4;
 pub const TYPES: usize = 64;
 
-/// What a thread remembers of paths.
+/// Per-thread cache of paths.
 #[derive(Default)]
 pub struct Cache(pub Option<Box<Content>>);
 
@@ -40,16 +39,16 @@ pub struct Content {
     pub frames: Frames,
     pub bounds: Bounds,
     pub remembered: [Remembered; REMEMBERED],
-    /// In a profile, what was created.
+    /// In a profile, the known creations.
     pub creations: [Creation; REMEMBERED],
     /// The way that was taken last.
     pub turn: usize,
     /// Per type, the path that was written last: type, path.
     pub told: [(u32, u32); TYPES],
-    /// The same per site of calls.
+    /// Newest recorded path per site of calls.
     pub told_of_calls: [(u32, u32); TYPES],
     pub addresses: Vec<u64>,
-    /// The number of the path without frames; 0 where it is not known.
+    /// Number of the path without frames; 0 if unknown.
     pub empty_path: u32,
 }
 
@@ -57,7 +56,7 @@ pub struct Content {
 pub struct Remembered {
     pub codeptr: u64,
     pub depth: u64,
-    /// Bytes from the innermost frame, and what lies there.
+    /// Byte offsets from the innermost frame, and the return address in each slot.
     pub slots: Vec<(u64, u64)>,
     pub path: u32,
 }
@@ -68,13 +67,13 @@ impl Remembered {
     pub fn is_here(&self, codeptr: u64, sp: u64, depth: u64) -> bool {
         self.path != 0
             && (self.codeptr, self.depth) == (codeptr, depth)
-            // SAFETY: the slots lie between `sp` and the start of the task, which is as far away as when
-            // they were read; of an initial task, `sp` itself is the same.
+            // SAFETY: the slots are between `sp` and the start of the task, which is as far away as when they
+            // were read; of an initial task, `sp` itself is the same.
             && self.slots.iter().all(|(slot, value)| unsafe { ((sp + *slot) as *const u64).read() } == *value)
     }
 }
 
-/// A path, where it is remembered, and the stack pointer that its slots are counted from.
+/// A path, with its cache slot if any, and the stack pointer that its slots are counted from.
 pub struct Found {
     pub path: u32,
     pub place: usize,
@@ -85,12 +84,12 @@ pub struct Found {
 #[derive(Default)]
 pub struct Creation {
     pub codeptr: u64,
-    /// 0, which no creation has: nothing is remembered here.
+    /// Depth of the stack; 0, which no creation has, for an empty entry.
     pub depth: u64,
     pub creator: u32,
-    /// Where it was created, and as what.
+    /// Creation site and kind.
     pub created: Created,
-    /// Bytes from the stack pointer that was given, and what lies there.
+    /// Byte offsets from the given stack pointer, and the return address in each slot.
     pub slots: Box<[(u64, u64)]>,
 }
 
@@ -105,30 +104,30 @@ impl Creation {
     }
 }
 
-/// The path of what was created, and its context.
+/// Path and context of a created task or region.
 #[derive(Clone, Copy, Default)]
 pub struct Created {
     /// From its creator on.
     pub path: u32,
-    /// Its own.
+    /// Context of the creation itself.
     pub context: u32,
 }
 
-/// What is created: by which call, in which task.
+/// A creation: its call, and its task.
 #[derive(Clone, Copy)]
 pub struct Creating {
-    /// Where the call returns to.
+    /// Return address of the call.
     pub codeptr: u64,
-    /// Where the runtime left to the creating task's code.
+    /// Address at which the runtime entered the creating task's code.
     pub exit: u64,
-    /// The stack pointer of who asks.
+    /// Stack pointer of the caller.
     pub sp: u64,
     /// The creator's context.
     pub creator: u32,
 }
 
 impl Creating {
-    /// Where it may be remembered.
+    /// Cache slots in which it may be stored.
     #[inline(always)]
     pub fn ways(self) -> Range<usize> {
         let key = self.codeptr ^ depth_of(self.sp, self.exit).rotate_left(20) ^ u64::from(self.creator) << 40;
@@ -137,8 +136,8 @@ impl Creating {
     }
 }
 
-/// How deep the stack is from the start of the task; of an initial task, whose start is not known, the
-/// stack pointer, which tells as much.
+/// Depth of the stack from the start of the task. The start of an initial task is unknown; its stack pointer
+/// serves the same purpose.
 #[inline(always)]
 pub fn depth_of(sp: u64, exit: u64) -> u64 {
     if exit > sp { exit - sp } else { sp }
@@ -161,7 +160,7 @@ impl Content {
         }))
     }
 
-    /// The slots that hold the return addresses of the frames from `first` to `end`; `None` where the machine
+    /// The slots that hold the return addresses of the frames from `first` to `end`; `None` if the machine
     /// keeps one elsewhere, or a frame was interrupted.
     pub fn slots(&self, first: usize, end: usize) -> Option<Vec<(u64, u64)>> {
         if !self.frames.are_calls() {
@@ -194,8 +193,8 @@ impl Content {
         let first = users(&|address| address == codeptr)
             .or_else(|| users(&|address| address != 0))
             .unwrap_or(addresses.len());
-        // LLVM's runtime knows no exit for the body of a region of one thread: that ends where the
-        // runtime begins.
+        // LLVM's runtime knows no exit for the body of a region of one thread: the first runtime frame ends
+        // it.
         let is_beyond = |index: &usize| match exit {
             0 => self.frames.owner(*index) == Some(Owner::Runtime),
             _ => self.frames.frame_end(*index) > exit,
@@ -206,7 +205,7 @@ impl Content {
 }
 
 impl Cache {
-    /// What is created now, if the same was created before by those who ask.
+    /// Returns a known creation by the same call path.
     #[inline(always)]
     pub fn known_creation(&self, creating: Creating) -> Option<Created> {
         for known in self.0.as_deref()?.creations.get(creating.ways())? {
@@ -217,7 +216,7 @@ impl Cache {
         None
     }
 
-    /// Paths of tasks and calls are to be told anew.
+    /// Clears the newest paths of tasks and calls, so that they are recorded again.
     pub fn forget_told(&mut self) {
         if let Some(content) = &mut self.0 {
             content.told = [(0, 0); TYPES];

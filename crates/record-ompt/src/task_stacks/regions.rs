@@ -1,4 +1,4 @@
-//! Which parallel regions are open, and whether somebody wants to know where they were created.
+//! The open parallel regions, with requests for their creation paths.
 //!
 //! One slot per open region, shared by all threads and by signal handlers:
 //!
@@ -19,7 +19,7 @@ const PROBES: usize = 8;
 const ASKED: u64 = 1 << 32;
 
 struct Slot {
-    /// The region, and whether somebody asked.
+    /// The region, and whether its path was requested.
     open: AtomicU64,
     /// Its context, in profile mode.
     context: AtomicU32,
@@ -28,8 +28,8 @@ struct Slot {
 static ALL: [Slot; SLOTS] = [const { Slot { open: AtomicU64::new(0), context: AtomicU32::new(0) } }; SLOTS];
 
 fn slots(region: u32) -> impl Iterator<Item = &'static Slot> {
-    // Ids come in blocks per thread, which a multiplication spreads. The regions that a thread forks one after the other are
-    // neighbours: what one has brought into the cache, the next may find there.
+    // Ids come in blocks per thread, which a multiplication spreads. Consecutive regions of a thread are
+    // neighbours, so they share cache lines.
     let (block, within) = (region / BLOCK, region % BLOCK);
     let first = (block.wrapping_mul(0x9e37_79b1) >> 16) as usize + within as usize;
     (0..PROBES).filter_map(move |probe| ALL.get((first + probe) % SLOTS))
@@ -39,7 +39,7 @@ fn slot_of(region: u32) -> Option<&'static Slot> {
     slots(region).find(|slot| slot.open.load(Acquire) as u32 == region)
 }
 
-/// The context of an open region; 0 where it is not known. For handlers too.
+/// Context of an open region; 0 if unknown. Usable in handlers.
 #[inline(never)]
 pub fn context(region: u32) -> u32 {
     if region == 0 {
@@ -52,7 +52,7 @@ pub fn context(region: u32) -> u32 {
 /// follows.
 pub fn begin(region: u32, context: u32) {
     for Slot { open, context: place } in slots(region) {
-        // Taken first by a number that no region has, so that nobody sees another one's context.
+        // Claimed first with a number that no region has, so that no reader sees another region's context.
         if open.load(Relaxed) == 0 && open.compare_exchange(0, ASKED, Relaxed, Relaxed).is_ok() {
             place.store(context, Relaxed);
             open.store(u64::from(region), Release);
@@ -61,7 +61,7 @@ pub fn begin(region: u32, context: u32) {
     }
 }
 
-/// A region ends: whether somebody asked for its path. One without a slot may have been asked for.
+/// Ends a region. Returns whether its path was requested, which may also be for one without a slot.
 pub fn end(region: u32) -> bool {
     slot_of(region).is_none_or(|slot| slot.open.swap(0, Relaxed) & ASKED != 0)
 }
@@ -71,7 +71,7 @@ pub fn is_open(region: u32) -> bool {
     slot_of(region).is_some()
 }
 
-/// Asks for a region's path. For handlers too. A region without a slot needs no asking.
+/// Requests a region's path. Usable in handlers. A region without a slot needs no request.
 pub fn ask(region: u32) {
     if region != 0
         && let Some(Slot { open, .. }) = slot_of(region)

@@ -16,7 +16,7 @@ use crate::sampler::{Clock, code_map};
 use crate::thread::{Kind, Thread};
 use crate::thread_sampler::ThreadSampler;
 
-/// Not part of the handler's own frame, which has to fit where this does not.
+/// Not inlined into the handler: its own frame must fit on stacks that are too small for this one.
 ///
 /// # Safety
 /// Called from the handler with its context.
@@ -29,7 +29,7 @@ pub unsafe fn take_sample(mut recording: InHandler, context: *const libc::uconte
     let Some(map) = code_map::current() else { return };
     // SAFETY: only the handler touches them, and the entry lock keeps a second one out.
     let (memory, walked) = unsafe { (&mut *sampler.memory.get(), &mut *sampler.core.memory.get()) };
-    // Where samples are counted, and before the timer changes.
+    // In profile mode, and before the timer changes.
     let late_ns = sampler.counted.as_ref().and_then(|_| sampler.late_ns());
     sampler.keep_pace();
     let time = if sampler.settings.clock == Clock::Wall { at } else { now(Clock::Cpu) };
@@ -44,9 +44,9 @@ pub unsafe fn take_sample(mut recording: InHandler, context: *const libc::uconte
     // SAFETY: a copy of a plain number.
     let kind = unsafe { (*thread).kind };
     let in_callback = recording.interrupted_an_event();
-    // SAFETY: no callback is being executed, so nothing of it is half changed.
+    // SAFETY: no callback is running, so its state is consistent.
     if kind == Kind::Helper && !in_callback && unsafe { (*thread).frames.is_empty() } {
-        // The runtime's own thread, which waits for a target task: nobody's time.
+        // The runtime's own thread, which waits for a target task: not charged.
         walked.last_ns = time;
         return;
     }
@@ -64,14 +64,14 @@ pub unsafe fn take_sample(mut recording: InHandler, context: *const libc::uconte
     if walked.frames.is_cut {
         flags |= flag::CUT;
     }
-    // Beneath a worker's or helper's tasks lies nothing, beneath those of other threads their initial task.
-    // SAFETY: a copy of a plain number.
+    // Workers and helpers have no task beneath their own, other threads their initial task. SAFETY: a copy of
+    // a plain number.
     let most = unsafe { (*thread).frames.tasks() } + u32::from(!matches!(kind, Kind::Worker | Kind::Helper));
     let bounds = sampler.bounds;
     let (mut state, object, entered_from) = if in_callback {
         (state::OVERHEAD, 0, 0)
     } else {
-        // SAFETY: no callback is being executed, so nothing of it is half changed.
+        // SAFETY: no callback is running, so its state is consistent.
         let thread = unsafe { &*thread };
         let state = thread.state();
         if thread.kind != Kind::Unknown {
@@ -83,7 +83,7 @@ pub unsafe fn take_sample(mut recording: InHandler, context: *const libc::uconte
     let (forks, undeferred) = if in_callback {
         (&[][..], &NONE)
     } else {
-        // SAFETY: no callback is being executed, so nobody changes them.
+        // SAFETY: no callback is running, so they do not change.
         unsafe { ((*thread).forks.as_slice(), &(*thread).undeferred) }
     };
     let waits_for_object = matches!(state, state::LOCK..=state::NEST_LOCK);
@@ -110,7 +110,7 @@ pub unsafe fn take_sample(mut recording: InHandler, context: *const libc::uconte
     let entry = Entry { first_user, called, in_callback };
     memory.levels.assign(&walked.frames, entry);
     let level = memory.levels.list().first().copied().unwrap_or_default();
-    // By events a call into the runtime that none tells of is work, for which others wait.
+    // Events count a call into the runtime without events as work, for which others wait.
     let of = match state {
         state::TARGET => SampleOf::Device,
         state if is_work(state) => SampleOf::Work,
@@ -128,22 +128,22 @@ pub unsafe fn take_sample(mut recording: InHandler, context: *const libc::uconte
     let since = time.saturating_sub(walked.last_ns);
     let own = sampler.own_part(time, called);
     let weight = since.min(own);
-    // What lies before the call is for the sample after it.
+    // The time before the call belongs to the next sample.
     walked.last_ns = time - (since - weight);
     if let Some(counted) = &sampler.counted {
-        // SAFETY: unless a callback is being executed, nothing of the thread is half changed.
+        // SAFETY: unless a callback is running, the thread's state is consistent.
         let follower = if in_callback { None } else { unsafe { (*thread).profile.as_deref() } };
         let of_region = || follower.and_then(|follower| follower.context_of(level.region));
         let context = match level.task {
             0 => of_region().unwrap_or_else(|| regions::context(level.region)),
             task => task,
         };
-        // Its level goes on to where the walk ended, which was not the root.
+        // Its level extends to the end of the walk, which was not the root.
         let goes_on = usize::from(level.frames.1) == memory.levels.addresses().len();
         let is_cut = goes_on && !walked.frames.reached_root;
         // The account of a thread in a callback may be half changed. A call that the signal was kept away from makes it late.
         let no_cpu = if in_callback { None } else { sample_no_cpu(counted, late_ns.filter(|_| called == 0)) };
-        // By CPU time, a sample stands for none without a CPU.
+        // With CPU-time timers, no sample represents time without a CPU.
         let no_cpu = no_cpu.filter(|_| is_work(state) && sampler.settings.clock == Clock::Wall);
         let no_cpu_ns = no_cpu.map_or(0, |share| share.part_of(weight));
         let idled = if in_callback {

@@ -1,7 +1,7 @@
-//! Tasks that are not deferred, of whose bodies clang makes a part of the function that creates them.
+//! Undeferred tasks, inlined by clang into the creating function.
 //!
-//! Where the runtime left to such a body it tells by what the register for the frame pointer held, which is anything in code
-//! that keeps no frame pointers. What is certain is where the creator called the runtime, which lies beside it:
+//! For such a body the runtime reports the frame-pointer register as the exit, which is arbitrary in code
+//! without frame pointers. The creator's call of the runtime is certain, and is next to it:
 //!
 //! ```text
 //!   creator's frame        ← its stack pointer: what the body calls lies below
@@ -18,10 +18,10 @@ use crate::sampler::walk::{Bounds, Cache, Frames};
 
 /// Tasks that are remembered. Of those further out the runtime's word is taken.
 const KEPT: usize = 64;
-/// Bytes in which the runtime's frames are looked for.
+/// Number of bytes searched for the runtime's frames.
 const FARTHEST: u64 = 4096;
 
-/// Where the newest ones were created.
+/// Creation sites of the newest ones.
 pub struct Undeferred {
     /// The task, and the stack pointer of its creator.
     tasks: [(u32, u64); KEPT],
@@ -29,17 +29,17 @@ pub struct Undeferred {
     places: [Place; PLACES],
 }
 
-/// Calls for which is remembered where they were found.
+/// Number of remembered calls.
 const PLACES: usize = 16;
 
-/// What is known of the calls that return to one place.
+/// Search results for the calls that return to one address.
 #[derive(Clone, Copy)]
 struct Place {
     codeptr: u64,
-    /// Bytes from the runtime's frames to what it has pushed. The same function of the runtime, called from the same place, pushes
-    /// as much.
+    /// Bytes from the runtime's frames to the pushed values. The same runtime function, called from the same
+    /// place, pushes the same amount.
     bytes: Option<u32>,
-    /// How often that was not found: tasks in teams of one are no part of their creators'.
+    /// Number of failed searches: tasks in teams of one are not inlined into their creators.
     misses: u32,
 }
 
@@ -66,7 +66,7 @@ impl Undeferred {
         }
     }
 
-    /// The stack pointer from which the runtime was called, whose frames begin at `runtime`.
+    /// Finds the stack pointer at the call of the runtime; the runtime's frames begin at `runtime`.
     fn find(&mut self, call: (u64, u64), runtime: u64, bounds: Bounds) -> Option<u64> {
         let codeptr = call.0;
         let index = (codeptr.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % PLACES;
@@ -77,7 +77,7 @@ impl Undeferred {
         // SAFETY: within the thread's own stack, above its stack pointer.
         let is_at = |slot: u64| bounds.is_above(runtime, slot + 15) && unsafe { is_call(call, slot) };
         let mut found = place.bytes.map(|bytes| runtime + u64::from(bytes)).filter(|slot| is_at(*slot));
-        // To look for it takes microseconds.
+        // The search takes microseconds.
         if found.is_none() && (place.misses == 0 || place.misses.is_power_of_two()) {
             found = (runtime..runtime + FARTHEST).step_by(8).find(|slot| is_at(*slot));
             place.bytes = found.map(|slot| (slot - runtime) as u32);
@@ -101,8 +101,8 @@ impl Undeferred {
     }
 }
 
-/// How far up the stack a callback's own frames go from where it asks for its stack pointer, which is the same at each call.
-/// They may hold copies of what the runtime has pushed, or anything that looks so.
+/// Size of a callback's own frames, from the point at which it reads its stack pointer, which is the same at
+/// each call. They may hold copies of values that the runtime has pushed, or similar values.
 pub struct OwnFrames(AtomicU64);
 
 impl OwnFrames {
@@ -111,7 +111,7 @@ impl OwnFrames {
         OwnFrames(AtomicU64::new(0))
     }
 
-    /// Bytes from `sp` to the runtime's frames, where they can be told.
+    /// Bytes from `sp` to the runtime's frames, if they can be determined.
     fn bytes(&self, sp: u64, bounds: Bounds) -> Option<u64> {
         match self.0.load(Relaxed) {
             0 => self.measure(sp, bounds),
@@ -166,7 +166,7 @@ mod tests {
         let mut found = |stack: &[u64; 40]| undeferred.find((70, 9), sp, Bounds::of(stack));
         stack[20..22].copy_from_slice(&[9, 70]);
         assert_eq!(found(&stack), Some(sp + 22 * 8));
-        // What lies further in is left from another one.
+        // Values further in are left from another call.
         stack[10..12].copy_from_slice(&[9, 70]);
         assert_eq!(found(&stack), Some(sp + 22 * 8));
         stack[20] = 0;

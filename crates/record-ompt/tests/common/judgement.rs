@@ -1,4 +1,4 @@
-//! What the emulator says of a trace: its strict judgement (`taskscope emulate -l`) must find nothing.
+//! The emulator's judgement of a trace: strict mode (`taskscope emulate -l`) must find nothing.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -11,7 +11,7 @@ use taskscope_trace::{OpenOptions, ReadOrder, Trace};
 
 /// Panics unless ovni's tools would accept the trace.
 pub fn assert_accepted(directory: &Path) {
-    // As the streams lie there, and without what ovni's tools do not see.
+    // In stored order, and without events that ovni's tools do not see.
     let options = OpenOptions { own_events: false, order: ReadOrder::Stored, ..OpenOptions::default() };
     let trace = Trace::open(directory, &options).unwrap();
     let (system, mut violations) = emulation::system_of(&trace);

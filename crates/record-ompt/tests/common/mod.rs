@@ -1,4 +1,4 @@
-//! Compiles a C program, runs it under the tool, decodes what it left, and checks it.
+//! Compiles a C program, runs it under the tool, decodes its trace, and checks it.
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use trace::Trace;
 
-/// Which compiler makes a program, and so which runtime interface it calls.
+/// Compiler of a program, which determines its runtime interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compiler {
     /// LLVM's, which calls `__kmpc_*`.
@@ -33,7 +33,7 @@ impl Compiler {
         }
     }
 
-    /// Whether the compiler and the runtime are installed; says so if not.
+    /// Whether the compiler and the runtime are installed; prints a message if not.
     pub fn is_installed(self) -> bool {
         let installed =
             Command::new(self.command()).arg("--version").output().is_ok() && Path::new(LIBOMP).exists();
@@ -49,12 +49,12 @@ pub fn compile(compiler: Compiler, name: &str, flags: &[&str]) -> PathBuf {
     try_compile(compiler, name, flags).unwrap_or_else(|| panic!("{name} does not compile"))
 }
 
-/// The same, where these flags may not be supported.
+/// [`compile`] with flags that may be unsupported.
 pub fn try_compile(compiler: Compiler, name: &str, flags: &[&str]) -> Option<PathBuf> {
     compile_to(&format!("{name}.{}{}", compiler.command(), flags.concat()), compiler, name, flags)
 }
 
-/// The same, to a file of this name.
+/// [`compile`] to a file of this name.
 pub fn compile_as(file_name: &str, compiler: Compiler, name: &str, flags: &[&str]) -> PathBuf {
     compile_to(file_name, compiler, name, flags).unwrap_or_else(|| panic!("{name} does not compile"))
 }
@@ -92,7 +92,7 @@ pub fn tool() -> PathBuf {
     path
 }
 
-/// What `LD_PRELOAD` has to be for a runtime that tells of barriers as LLVM's up to 16.
+/// Value of `LD_PRELOAD` for a runtime that reports barriers as LLVM's up to 16 do.
 pub fn tool_under_old_kinds() -> String {
     let between = compile(Compiler::Clang, "old_kinds", &["-shared", "-fPIC", "-fno-openmp", "-ldl"]);
     format!("{}:{}", between.display(), tool().display())
@@ -153,8 +153,8 @@ impl Run {
         self
     }
 
-    /// Runs it, whatever comes of it. A trace whose streams were all ended must be accepted by ovni's
-    /// rules, also where events were lost.
+    /// Runs it, with any outcome. If all streams were ended, the trace must satisfy ovni's rules, even if
+    /// events were lost.
     pub fn output(mut self) -> (Output, Trace) {
         let output = self.command.output().unwrap();
         let trace = Trace::read(&self.directory);
@@ -175,7 +175,7 @@ impl Run {
         trace
     }
 
-    /// Where the trace will lie.
+    /// Path of the future trace.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

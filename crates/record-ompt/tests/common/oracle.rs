@@ -1,6 +1,6 @@
-//! The rules of ovni's format and of its `ovni` and `openmp` models, as far as they concern what the
-//! tool writes, and those of taskscope's own models: a second opinion, written against the format's
-//! description and not against the tool.
+//! The rules of ovni's format and of its `ovni` and `openmp` models, as far as they concern the tool's
+//! events, and those of taskscope's own models: a second opinion, written against the format's description
+//! and not against the tool.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Runs under profiling, and what their profiles say by the names of functions.
+//! Runs under profiling, and their profiles by function name.
 
 use super::{Compiler, Run, compile, fresh_directory, tool};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 use taskscope_profile::{Metric, NodeId, Profile};
 use taskscope_symbol::{LoadedModule, Symbolizer};
 
-/// A program of `tests/programs`, and where its profile goes.
+/// A program of `tests/programs`, and the place of its profile.
 pub struct Profiled {
     pub command: Command,
     pub directory: PathBuf,
@@ -22,7 +22,7 @@ impl Profiled {
         Some(Profiled::of(&program, threads, rate, arguments))
     }
 
-    /// The same of a compiled one.
+    /// [`new`](Self::new) for a compiled program.
     pub fn of(program: &Path, threads: u32, rate: &str, arguments: &[&str]) -> Profiled {
         let directory = fresh_directory();
         let mut command = Run::program(Compiler::Clang, program)
@@ -30,7 +30,7 @@ impl Profiled {
             .env("TASKSCOPE_MODE", "profile")
             .env("TASKSCOPE_SAMPLE", rate)
             .env("TASKSCOPE_LIVE", "0.05")
-            // What belongs to whom does not depend on who has a CPU then.
+            // Attribution does not depend on which thread has a CPU.
             .env("TASKSCOPE_OS_TIME", "off")
             .env("OMP_NUM_THREADS", threads.to_string())
             .env("LD_PRELOAD", tool())
@@ -39,12 +39,13 @@ impl Profiled {
         Profiled { command, directory }
     }
 
-    /// The same in virtual time (`programs/virtual_time.h`): all that is measured is exact, whoever has the CPUs.
+    /// [`new`](Self::new) in virtual time (`programs/virtual_time.h`): all measures are exact, on a machine
+    /// of any load.
     pub fn in_virtual_time(program: &str, threads: u32, rate: &str, arguments: &[&str]) -> Option<Profiled> {
         Some(Profiled::new(program, threads, rate, arguments)?.with_virtual_time())
     }
 
-    /// Lets time pass only where the program says so.
+    /// Advances time only at the program's request.
     pub fn with_virtual_time(mut self) -> Profiled {
         let flags = ["-shared", "-fPIC", "-fno-openmp", "-pthread"];
         let library = compile(Compiler::Clang, "virtual_time", &flags);
@@ -66,7 +67,7 @@ impl Profiled {
         let output = self.command.output().unwrap();
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
         let files = self.files();
-        // Where the program is in a temporary directory, its file is kept.
+        // The file of a program in a temporary directory is kept.
         let may_be_there = |path: &PathBuf| !path.is_dir() || path.ends_with("modules");
         assert!(files.iter().all(may_be_there), "no trace beside it: {files:?}");
         self.profile().expect("a profile")
@@ -76,12 +77,12 @@ impl Profiled {
         std::fs::read_dir(&self.directory).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 
-    /// The profile that lies there, and its size.
+    /// The profile in the directory, and its size.
     pub fn profile(&self) -> Option<(Profile, u64)> {
         self.profiles().into_iter().next()
     }
 
-    /// All that lie there.
+    /// All profiles in the directory.
     pub fn profiles(&self) -> Vec<(Profile, u64)> {
         let is_profile = |path: &Path| path.extension().is_some_and(|extension| extension == "tsprof");
         let files = self.files().into_iter().filter(|path| is_profile(path));

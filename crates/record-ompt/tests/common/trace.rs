@@ -85,7 +85,7 @@ pub struct Stream {
     pub path: PathBuf,
     pub metadata: serde_json::Value,
     pub events: Vec<Event>,
-    /// What lies in `samples.obs`.
+    /// Events of `samples.obs`.
     pub samples: Vec<Event>,
     /// Bytes behind the last event, of both files.
     pub tail: Vec<u8>,
@@ -103,7 +103,7 @@ impl Stream {
                 assert!(own, "{} has no stream.obs", directory.display());
                 continue;
             };
-            // An unfinished stream goes on in its tail.
+            // An unfinished stream continues in its tail.
             if let Ok(file) = std::fs::read(path.with_extension("tail")) {
                 let (base, active) = taskscope_event::tail::active(&file).unwrap();
                 bytes.truncate(base as usize);
@@ -156,7 +156,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads all streams under a directory, in the order of their paths. None where it is missing.
+    /// Reads all streams under a directory, in the order of their paths; none if it is missing.
     pub fn read(directory: &Path) -> Trace {
         let mut streams = Vec::new();
         let mut directories = vec![directory.to_owned()];

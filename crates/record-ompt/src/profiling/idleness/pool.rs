@@ -13,10 +13,10 @@ pub(super) const SHORTEST_EPOCH_NS: u64 = 1_000_000;
 /// Time in each epoch, nanoseconds.
 pub type ByEpoch = [u64; EPOCHS];
 
-/// What workers that had not begun idled in an epoch.
+/// Idle time in an epoch of workers that had not begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// All of them together, nanoseconds.
+    /// Sum over all of them, nanoseconds.
     pub owed: u64,
     /// How long the epoch was.
     pub length: u64,
@@ -24,9 +24,9 @@ pub struct Late {
 
 /// The workers of a process.
 pub struct Pool {
-    /// Those that are there.
+    /// Present workers.
     workers: AtomicU32,
-    /// Of them, those that are not made by the runtime: they fork.
+    /// Those not created by the runtime: they fork.
     roots: AtomicU32,
     /// When a second one of these began; 0 while there was none.
     second_root: AtomicU64,
@@ -38,7 +38,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Of a process that begins now.
+    /// Creates the pool of a process that begins at `now`.
     pub fn new(now: u64) -> Pool {
         let starts = [const { AtomicU64::new(0) }; EPOCHS];
         if let Some(first) = starts.first() {
@@ -66,7 +66,7 @@ impl Pool {
         let epochs = self.epochs.load(Acquire);
         let start = |epoch: u32| self.starts.get(epoch as usize);
         let is_long = start(epochs - 1).is_some_and(|last| at >= last.load(Relaxed) + SHORTEST_EPOCH_NS);
-        // Of several that begin at once, one begins the epoch; its start is known before it counts.
+        // Of several that begin at once, one begins the epoch; its start is stored before it counts.
         if let Some(next) = start(epochs).filter(|_| is_long)
             && next.compare_exchange(0, at, Relaxed, Relaxed).is_ok()
         {
@@ -81,7 +81,7 @@ impl Pool {
         self.ended.fetch_add(u32::from(has_ended), Relaxed);
     }
 
-    /// The recording of one is paused, or goes on.
+    /// Pauses or resumes one worker.
     pub(super) fn pause(&self, paused: bool) {
         if paused {
             self.workers.fetch_sub(1, Relaxed);
@@ -119,13 +119,14 @@ impl Pool {
         })
     }
 
-    /// The same of all workers (`owed`, of the epochs until now), with the lengths of the epochs.
+    /// Idle time of late workers, of all present ones (`owed`, by epochs until now), with the lengths of the
+    /// epochs.
     pub fn all_late(&self, owed: &ByEpoch, now: u64) -> Vec<Late> {
         let lengths = self.late(now);
         owed.iter().zip(lengths).map(|(owed, length)| Late { owed: *owed, length }).collect()
     }
 
-    /// What workers do now. Async-signal-safe.
+    /// Returns the current states of all workers. Async-signal-safe.
     pub(super) fn look(&self, accounts: impl Iterator<Item = &'static Account>, at: u64) -> Seen {
         let mut seen = Seen { idle: self.ended.load(Relaxed), ..Seen::default() };
         let mut is_root = false;

@@ -1,4 +1,4 @@
-//! What a thread is charged with, for its work beside those that idle.
+//! Charges of a thread for its work beside idle workers.
 
 use core::cell::Cell;
 
@@ -14,7 +14,7 @@ use crate::profiling::recent::{Recent, Sampled};
 use crate::profiling::workers::{self, Workers};
 use crate::profiling::{contexts, teams};
 
-/// Looks at all workers in a sampling period, at most: of handlers, and where threads leave what they did.
+/// Looks at all workers per sampling period, at most: by handlers, and by threads that leave their work.
 const LOOKS: u64 = 8;
 const LOOKS_BETWEEN: u64 = 32;
 /// Periods. Threads that have lost their CPUs have samples when they come back.
@@ -23,35 +23,36 @@ const LONG_WITHOUT_SAMPLE: u64 = 8;
 /// A thread's place among the workers.
 #[derive(Default)]
 pub struct Role {
-    /// Of which run it is a worker, if of any. A forked child's is another one.
+    /// The run in which it is a worker, if any. A forked child has another one.
     workers: Option<&'static Workers>,
     is_root: bool,
-    /// It does not count, as its recording is paused.
+    /// Whether recording is paused: it does not count.
     is_paused: bool,
     stretch: Stretch,
 }
 
-/// What a root does outside of its regions. Its handler changes that, too, but not while a callback runs.
+/// Interval of a root outside of its regions. The handler changes it too, but not during a callback.
 #[derive(Default)]
 struct Stretch {
-    /// When its time was looked at last, or its last region was over, and what it had spent then. (Of time that a device worked,
-    /// [`Role::device_worked`] is told.)
+    /// Time of the last look, or end of its last region, and the time spent until then. (Time that a device
+    /// worked is passed to [`Role::device_worked`].)
     since: Cell<u64>,
     before: Cell<Spent>,
     /// Work that is not charged to any path yet.
     owed: Cell<Owed>,
-    /// Where it forked last.
+    /// Place of its last fork.
     fork: Place,
 }
 
-/// What a sample is of.
+/// Kind of code that a sample hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleOf {
     /// The program's own work.
     Work,
     /// Waiting for a device, which works.
     Device,
-    /// Outside of any region, waiting for a lock. Beside nobody who works it is a free one, and taking it is work.
+    /// Outside of any region, waiting for a lock. If no other worker works, the lock is free, and taking it
+    /// is work.
     Mutex,
     /// Something else.
     Other,
@@ -121,12 +122,13 @@ impl Stretch {
         account.serial.look(at)
     }
 
-    /// What the time since the look before weighs, while one thread alone forks: of work, and of waits. Async-signal-safe.
+    /// Returns the weights of work and waits since the previous look, while one thread alone forks.
+    /// Async-signal-safe.
     fn look(&self, pool: &Pool, account: &Account, at: u64) -> [Owed; 2] {
         let spent = account.spent(at);
         let (since, before) = (self.since.get(), self.before.get());
         let charged = self.begin(account, at, spent);
-        // Beside another root, samples tell.
+        // Beside another root, samples decide.
         let known = pool.has_one_root_until().saturating_sub(since);
         let work = spent.work.saturating_sub(before.work).saturating_sub(charged).min(known);
         let waits = spent.waits.saturating_sub(before.waits).min(known - work);
@@ -134,7 +136,7 @@ impl Stretch {
         [work, waits].map(|ns| Owed { epoch, weights: Weights::of(ns, others) })
     }
 
-    /// Puts some more off. Returns what was put off before, if an epoch has ended since.
+    /// Defers more weight. Returns the weight deferred before, if an epoch has ended since.
     fn put_off(&self, more: Owed) -> Owed {
         let owed = self.owed.get();
         if owed.epoch == more.epoch {
@@ -145,8 +147,8 @@ impl Stretch {
         owed
     }
 
-    /// A sample of work: what it is charged with, of what was put off and of the `work` since, of which `longest` at most is
-    /// its own. The rest waits for the next one. Async-signal-safe.
+    /// Returns the charge of a sample of work: the deferred weight and the `work` since, of which `longest`
+    /// at most is its own. The rest is deferred. Async-signal-safe.
     fn sampled(&self, mut work: Owed, longest: u64, others: u64) -> [Owed; 2] {
         let own = work.weights.turn.min(longest);
         let before = Weights::of(work.weights.turn - own, others);
@@ -156,7 +158,7 @@ impl Stretch {
 }
 
 impl Role {
-    /// The thread is of this kind from now on. Says whether it is a root, and was none.
+    /// Sets the thread's kind. Returns whether it has become a root.
     pub fn set(&mut self, account: &Account, is_worker: bool, is_root: bool, at: u64) -> bool {
         if (is_worker, is_root) == (self.workers.is_some(), self.is_root) {
             return false;
@@ -179,7 +181,7 @@ impl Role {
         is_root && self.workers.is_some()
     }
 
-    /// Its recording is paused, or goes on.
+    /// Pauses or resumes its recording.
     pub fn pause(&mut self, paused: bool) {
         if let Some(workers) = self.workers.filter(|_| paused != self.is_paused) {
             workers.pool.pause(paused);
@@ -196,8 +198,8 @@ impl Role {
         *self = Role::default();
     }
 
-    /// The thread, in no team, has forked at `fork`: charges what others idled meanwhile, of which samples were not charged.
-    /// Of a program that ends, or is looked at (`None`), all goes to what it was sampled in since its last region, `samples`.
+    /// Charges others' idleness that samples have not charged, when the thread, in no team, forks at `fork`.
+    /// At the program's end or a snapshot (`None`), all goes to the samples since its last region, `samples`.
     pub fn charge(
         &mut self,
         account: &Account,
@@ -225,22 +227,22 @@ impl Role {
         stretch.fork = fork;
         account.serial.pause();
         if work.weights.turn >= period_ns {
-            // It should have had a sample.
+            // A period has passed without a sample.
             return give(Charge::known(work, To::first(samples, fork)));
         }
         give(Charge::known(stretch.put_off(work), last));
     }
 
-    /// The thread, in no team, has waited so long for a device, which worked for the construct at `place`: what others idled
-    /// meanwhile. Beside another root, samples tell.
+    /// Returns others' idleness while the thread, in no team, waited for a device, which worked for the
+    /// construct at `place`. Beside another root, samples decide.
     pub fn device_worked(&self, waited: u64, at: u64, place: Place) -> Option<Charge<'static>> {
         let pool = &self.workers.filter(|_| self.is_root)?.pool;
         let owed = Owed { epoch: pool.epoch(), weights: Weights::of(waited, pool.others()) };
         (pool.has_one_root_until() > at).then_some(Charge::known(owed, To::Place(place)))
     }
 
-    /// A region that the thread forked outside of any team is over, or a pause: what was put off before workers began that are
-    /// there now is charged to the fork.
+    /// Ends a region that the thread forked outside of any team, or a pause: charges weights that were
+    /// deferred before workers began, which are present now, to the fork.
     pub fn joined(&mut self, account: &Account, at: u64, give: impl FnOnce(Charge<'_>)) {
         let Some(Workers { pool, .. }) = self.workers.filter(|_| self.is_root) else { return };
         self.stretch.begin(account, at, account.spent(at));
@@ -250,8 +252,8 @@ impl Role {
         }
     }
 
-    /// The thread leaves what it did, its team or serial code: what others have idled beside that since its sample before, where
-    /// samples tell, belongs to what it was sampled in there, or to `place`. Not where that is little.
+    /// Ends the thread's work in a team or serial code: charges others' idleness since the last sample, if
+    /// samples decide, to the samples there, or to `place`. Small amounts are not charged.
     pub fn leaves(
         &self,
         account: &Account,
@@ -287,15 +289,15 @@ impl Role {
         }
     }
 
-    /// Whether what others idle beside it is known without samples.
+    /// Whether others' idleness beside it is known without samples.
     fn is_known(&self, is_in_team: bool, at: u64) -> bool {
         self.is_root
             && !is_in_team
             && self.workers.is_some_and(|Workers { pool, .. }| pool.has_one_root_until() > at)
     }
 
-    /// The thread was sampled at `at`, and was in what is sampled for `longest` at most: its part in the idleness of others.
-    /// Async-signal-safe.
+    /// Returns a sample's share of others' idleness. The thread was sampled at `at`, and was in the sampled
+    /// code for `longest` at most. Async-signal-safe.
     pub fn share(
         &self,
         account: &Account,
@@ -325,8 +327,8 @@ impl Role {
     }
 }
 
-/// What a sample is charged with that stands for the `ns` before `at` and comes in a callback of serial code, where the thread cannot
-/// be looked at. Async-signal-safe.
+/// Returns the charge of a sample in a callback of serial code, when the account cannot be read. It
+/// represents the `ns` before `at`. Async-signal-safe.
 pub fn share_in_callback(account: &Account, at: u64, ns: u64) -> Option<Idled> {
     let pool = &workers::current()?.pool;
     if pool.has_one_root_until() <= at {
@@ -337,7 +339,7 @@ pub fn share_in_callback(account: &Account, at: u64, ns: u64) -> Option<Idled> {
     Some(Idled { known: [Owed::default(), owed], ..Idled::default() })
 }
 
-/// Its part in what was sampled since it had that before. Async-signal-safe.
+/// Takes its share of the sampled integrals since the last one. Async-signal-safe.
 fn take(pool: &Pool, account: &Account, epoch: usize, at: u64) -> Share {
     let mut taken = account.taken.get();
     let share = pool.sampled.take(&mut taken, epoch);
@@ -345,8 +347,8 @@ fn take(pool: &Pool, account: &Account, epoch: usize, at: u64) -> Share {
     share
 }
 
-/// What threads will be charged with that work for much longer than a period without a sample, in a call that is not
-/// interrupted: at their tasks, or, outside of any, at no path that is known.
+/// Adds the future charges of threads that work for much longer than a period without a sample, in a call
+/// that is not interrupted: at their tasks, or, outside of tasks, at an unknown path.
 pub fn add_unsampled(tree: &mut Tree, workers: &Workers, now: u64, period_ns: u64) {
     let (pool, epoch) = (&workers.pool, workers.pool.epoch());
     pool.sampled.advance(now, period_ns / LOOKS, epoch, || pool.look(workers.accounts(), now));
@@ -394,7 +396,7 @@ mod tests {
         let [work, waits] = stretch.look(&pool, &account, 210);
         assert_eq!((work, waits), (of(90, 30), of(90, 30)));
         assert_eq!(stretch.put_off(work), of(0, 0));
-        // After its region, at 300, it calls at 340 what is over at 400.
+        // After its region, at 300, it begins a call at 340 that ends at 400.
         stretch.begin(&account, 300, account.spent(300));
         let [work, _] = stretch.look(&pool, &account, 400);
         assert_eq!(stretch.sampled(work, 60, 3), [of(90, 30), of(180, 60)]);
@@ -404,7 +406,7 @@ mod tests {
         let [work, _] = stretch.look(&pool, &account, 401);
         assert_eq!(stretch.put_off(work), of(120, 40), "of the epoch before");
         assert_eq!(stretch.owed.get(), Owed { epoch: 1, weights: Weights::of(1, 4) });
-        // Samples in callbacks have charged a part of it: no more than has passed since the look before.
+        // Samples in callbacks have charged a part of it: at most the time since the previous look.
         assert_eq!(
             [(411, 1000), (421, 5)].map(|(at, ns)| account.serial.sampled_in_callback(at, ns)),
             [10, 5]
@@ -412,7 +414,7 @@ mod tests {
         assert_eq!(stretch.look(&pool, &account, 431)[0], Owed { epoch: 1, weights: Weights::of(15, 4) });
         account.serial.pause();
         assert_eq!(account.serial.sampled_in_callback(440, 5), 0, "in a region");
-        // From when another one forks, samples tell.
+        // From the fork of another root on, samples decide.
         pool.begin(true, 450);
         assert_eq!(stretch.look(&pool, &account, 500)[0].weights.turn, 19);
         assert_eq!(stretch.look(&pool, &account, 600)[0].weights.turn, 0);

@@ -63,11 +63,11 @@ impl Weights {
     }
 }
 
-/// What a sample is charged with.
+/// Charge of a sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Idled {
     pub(super) sampled: Option<Share>,
-    /// Of the epoch before, and of this one.
+    /// Weights of the previous epoch, and of this one.
     pub(super) known: [Owed; 2],
     pub(super) nobodys: Owed,
 }
@@ -113,7 +113,7 @@ pub fn settle(tree: &mut Tree, pool: &Pool, idle: u64, late: &[Late]) {
     let all_late: u64 = late.iter().map(|late| late.owed).sum();
     divide(tree, idle.saturating_sub(all_late), |tree, kind| weights(tree, kind.present, (1, 1)));
     let begun = pool.epoch();
-    // No weight is of an epoch that has not begun.
+    // No weight belongs to an epoch that has not begun.
     for (epoch, Late { owed, length }) in
         late.iter().enumerate().filter(|(epoch, late)| *epoch <= begun || late.length > 0)
     {
@@ -121,7 +121,8 @@ pub fn settle(tree: &mut Tree, pool: &Pool, idle: u64, late: &[Late]) {
     }
 }
 
-/// Gives the known weights what they are, and the sampled ones the rest; what no sample is there for is nobody's.
+/// Divides `owed`: known weights get their exact value, sampled ones the rest; time without samples is
+/// unattributed.
 fn divide(tree: &mut Tree, owed: u64, mut weights: impl FnMut(&mut Tree, Kind) -> Vec<(NodeId, u128)>) {
     let (known, sampled) = (weights(tree, KNOWN), weights(tree, SAMPLED));
     if owed == 0 {
@@ -149,7 +150,7 @@ mod tests {
             // An epoch of 40: all of it known.
             (one, KNOWN.turn(0), 30),
             (two, KNOWN.turn(0), 10),
-            // One of 10, of which 4 are known, and samples stand for a little more than the rest.
+            // One of 10, of which 4 are known; samples represent slightly more than the rest.
             (one, KNOWN.turn(1), 4),
             (one, SAMPLED.turn(1), 3),
             (two, SAMPLED.turn(1), 5),

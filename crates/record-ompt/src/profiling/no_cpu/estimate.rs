@@ -1,18 +1,18 @@
-//! What follows from sums: pure functions of times by cause.
+//! Estimates from sums: pure functions of times by cause.
 
 use crate::profiling::cause::{CAUSES, Cause, Sums};
 
 /// Time by cause that is not that cause's, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// Work without a CPU, and waiting while all that could work had none.
+    /// Work without a CPU, and waiting while all threads with work had none.
     pub out_of_cpu: Sums,
-    /// Waiting for which there was no CPU, as other workers had all.
+    /// Waiting without an available CPU, as other workers had all of them.
     pub oversubscribed: Sums,
 }
 
 impl Moved {
-    /// Nothing.
+    /// No time moved.
     pub const NONE: Moved = Moved { out_of_cpu: [0; CAUSES], oversubscribed: [0; CAUSES] };
 
     /// Adds `more`.
@@ -50,12 +50,12 @@ pub(super) fn add(sums: &mut Sums, more: &Sums) {
     sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
 }
 
-/// Whether a thread in it does what others may wait for.
+/// Whether other threads may wait for a thread in this cause.
 fn is_busy(cause: Cause) -> bool {
     cause.is_useful() || matches!(cause, Cause::TaskCreation | Cause::ForkJoin)
 }
 
-/// Whether it is waiting of which somebody in this process is the cause.
+/// Whether it is a wait caused inside this process.
 fn is_waiting(cause: Cause) -> bool {
     use Cause::*;
     cause.is_mutex() || matches!(cause, Barrier | JoinBarrier | Taskwait | TaskwaitDepend | Taskgroup | Idle)
@@ -66,15 +66,15 @@ fn may_sleep(cause: Cause) -> bool {
     is_waiting(cause) || matches!(cause, Cause::Communication | Cause::TargetWait | Cause::Unknown)
 }
 
-/// Divides the run delay of a thread's interval among the causes of that interval. `sleep` is the part of it that the thread
-/// was neither on a CPU nor, by then, known to be runnable; `late` how likely a thread in a cause has no CPU, by cause. Returns
-/// the delay by cause, and the part of `sleep` for which there was no wait.
+/// Divides the run delay of a thread's interval among the causes of that interval. `sleep` is the time in it
+/// that the thread was neither on a CPU nor, by then, known to be runnable; `late` is the probability, by
+/// cause, that a thread has no CPU. Returns the delay by cause, and the part of `sleep` without a wait.
 pub(super) fn divide(delay: u64, sleep: u64, spent: &Sums, late: &[f64; CAUSES]) -> (Sums, u64) {
     let mut room = *spent;
     let slept_in_work = sleep - take_proportionally(&mut room, sleep, may_sleep);
     take_proportionally(&mut room, slept_in_work, |_| true);
     let (mut off, mut left) = ([0; CAUSES], delay);
-    // What a cause has no room for goes to the others.
+    // Delay that exceeds a cause's time goes to the others.
     for _ in 0..3 {
         let weight = |index: usize, room: u64| room as f64 * late.get(index).copied().unwrap_or(0.0);
         let all: f64 = room.iter().enumerate().map(|(index, room)| weight(index, *room)).sum();
@@ -95,7 +95,8 @@ pub(super) fn divide(delay: u64, sleep: u64, spent: &Sums, late: &[f64; CAUSES])
     (off, slept_in_work)
 }
 
-/// Takes `ns`, or all there is, from causes in proportion to what they have. Returns how much it has taken, which may be a little less.
+/// Takes `ns`, or all there is, from causes in proportion to their time. Returns the amount taken, which may
+/// be slightly less.
 fn take_proportionally(sums: &mut Sums, ns: u64, takes: impl Fn(Cause) -> bool) -> u64 {
     let all: u64 = Cause::ALL.iter().zip(&*sums).filter(|(cause, _)| takes(**cause)).map(|(_, ns)| ns).sum();
     let (ns, mut taken) = (ns.min(all), 0);
@@ -113,13 +114,15 @@ pub(super) fn part_of(of: u64, part: u64, all: u64) -> u64 {
     if all == 0 { 0 } else { (u128::from(of) * u128::from(part.min(all)) / u128::from(all)) as u64 }
 }
 
-/// Times by cause of all workers in a window of `wall` nanoseconds, on `cpus` CPUs: `spent`, of which `off` without a CPU.
-/// `most_workers` have been there at a time. Returns what of waiting is not for too little work.
+/// Estimates waiting that too little work does not explain, from the times by cause of all workers in a
+/// window of `wall` nanoseconds, on `cpus` CPUs: `spent`, of which `off` without a CPU. `most_workers` is the
+/// maximum number of workers at a time.
 ///
-/// Of n threads on average that do what others may wait for, each without a CPU for a part f of its time, none has a CPU
-/// for a part fⁿ of the time: independent of each other where others took the CPUs, and no less than all that their time on
-/// CPUs leaves. While nobody has anything to do, waiting is the system's as far as those that wait have no CPU. With more
-/// workers than CPUs, what remains is lost to too little work only as far as CPUs stand free.
+/// If n threads on average do work that others may wait for, each without a CPU for a fraction f of its time,
+/// none has a CPU for a fraction fⁿ: independently of each other if other processes took the CPUs, and at
+/// least the remainder that their time on CPUs leaves. While no thread has work, waiting is charged to the
+/// system as far as the waiting threads have no CPU. With more workers than CPUs, the remainder is lost to
+/// too little work only as far as CPUs are free.
 pub(super) fn estimate(wall: u64, (most_workers, cpus): (u64, u64), spent: &Sums, off: &Sums) -> Moved {
     let mut moved = Moved::NONE;
     let sum = |sums: &Sums, counts: fn(Cause) -> bool| -> f64 {
@@ -168,7 +171,7 @@ fn power(base: f64, exponent: f64) -> f64 {
     if left >= 1.0 { 0.0 } else { value * (1.0 - left * (1.0 - base)) }
 }
 
-/// What causes of busy threads were without a CPU.
+/// Delays of busy threads by cause.
 pub(super) fn own_delays(off: &Sums) -> Sums {
     let mut own = [0; CAUSES];
     for ((cause, ns), own) in Cause::ALL.iter().zip(off).zip(&mut own) {
@@ -211,11 +214,11 @@ mod tests {
             (0, 0),
             "whatever it has itself"
         );
-        // It has one for a quarter of the time.
+        // The working one has a CPU for a quarter of the time.
         assert_eq!(percent(2, &[(Task, 100), (Barrier, 100)], &[(Task, 75)]), (75, 0));
-        // One of two that work has one always.
+        // One of two working threads always has a CPU.
         assert_eq!(percent(4, &[(Task, 200), (CriticalWait, 100)], &[(Task, 100)]), (25, 0));
-        // Nobody works, and who was woken has no CPU for half of the time.
+        // No thread works, and the woken one has no CPU for half of the time.
         assert_eq!(percent(2, &[(Barrier, 200)], &[(Barrier, 100)]), (50, 0));
         assert_eq!(percent(2, &[(Barrier, 200)], &[]), (0, 0));
     }
@@ -230,7 +233,7 @@ mod tests {
         assert_eq!(percent(2, &[(Serial, 100), (Idle, 700)], &[]), (0, 86), "as when they sleep");
         // One CPU for four.
         assert_eq!(percent(1, &[(Task, 100), (Idle, 300)], &[(Idle, 300)]), (0, 100));
-        // As many as CPUs: who waits, waits for work.
+        // As many workers as CPUs: the waiting ones lack work.
         assert_eq!(percent(8, &[(Task, 100), (Barrier, 700)], &[]), (0, 0));
     }
 
@@ -247,7 +250,7 @@ mod tests {
         // More than has room there.
         let (off, _) = divide(5 * MS, 0, &spent, &late);
         assert_eq!((off[Task as usize], off[Barrier as usize]), (MS, 4 * MS));
-        // Who waits sleeps, rather than who works.
+        // Waiting threads sleep rather than working ones.
         let (off, slept_in_work) = divide(4 * MS, 3 * MS, &spent, &[0.5; CAUSES]);
         assert_eq!(slept_in_work, 0);
         assert_eq!(off.iter().sum::<u64>(), 4 * MS);

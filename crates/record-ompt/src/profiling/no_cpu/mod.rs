@@ -4,10 +4,11 @@
 //!   thread    ·─── interval ───·──────────·    its run delay between two readings, divided among its causes
 //!   workers   ├────── window ───────────────┤  work on a CPU and without one, beside the waiting of others
 //! ```
-//! The kernel sums up how long a thread was runnable without a CPU (`schedstat`), not when. A thread's handler reads
-//! that sum at each sample, and whoever closes a window or writes a profile reads those of all threads. Which causes an
-//! interval's delay belongs to is estimated from samples: a signal that arrives late found its thread without a CPU.
-//! Waiting is divided in each window ([`estimate`]), so sums by cause stay exact, and parts of them are estimates.
+//! The kernel sums a thread's time runnable without a CPU (`schedstat`), without its times of day. A thread's
+//! handler reads that sum at each sample, and the thread that closes a window or writes a profile reads those
+//! of all threads. The causes of an interval's delay are estimated from samples: a signal that arrives late
+//! found its thread without a CPU. Waiting is divided in each window ([`estimate`]), so sums by cause stay
+//! exact, and parts of them are estimates.
 
 mod estimate;
 mod watch;

@@ -7,26 +7,26 @@ use taskscope_record::thread_sums::ThreadSums;
 
 use crate::profiling::cause::{Cause, Sums};
 
-/// What was read of a thread. That of a thread that is not watched reads nothing.
+/// Last reading of a thread. An unwatched thread reads nothing.
 #[derive(Default)]
 pub struct Watch {
     pub(super) os_tid: i32,
-    /// Somebody reads: the thread's handler, that of another thread, or who writes a profile.
+    /// Set during a reading, by the thread's handler, another thread's handler, or the writer of a profile.
     busy: AtomicBool,
     last: UnsafeCell<Last>,
 }
 
-/// The reading before, and what the thread had spent by then.
+/// The previous reading, and the time that the thread had spent by then.
 #[derive(Default)]
 pub(super) struct Last {
     pub(super) stat: ThreadSums,
     pub(super) sums: Sums,
     pub(super) is_known: bool,
-    /// Time in a cause that is taken for a delay which had not ended when another thread read.
+    /// Time in a cause that counts as a delay not finished at another thread's reading.
     pub(super) pending: (u64, Option<Cause>),
 }
 
-// SAFETY: only who has set `busy` touches `last`.
+// SAFETY: only the thread that has set `busy` accesses `last`.
 unsafe impl Sync for Watch {}
 
 impl Watch {

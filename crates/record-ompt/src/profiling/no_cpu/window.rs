@@ -16,7 +16,7 @@ use crate::profiling::cause::{CAUSES, Cause, Sums, book};
 const SHORTEST_NS: u64 = 100_000_000;
 const THREADS: u64 = 8;
 
-/// The part of some work that had no CPU.
+/// The part of some work without a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     off: u64,
@@ -24,16 +24,16 @@ pub struct Share {
 }
 
 impl Share {
-    /// Its part of `ns`.
+    /// The corresponding part of `ns`.
     pub fn part_of(self, ns: u64) -> u64 {
         super::estimate::part_of(ns, self.off, self.of)
     }
 }
 
-/// Reads the thread's sums and adds its time since the reading before to those of the workers, if it `counts` as one. Returns
-/// the part of its work in that time which had no CPU. `None` where nothing could be read, or somebody else reads. `is_own`
-/// says that the thread itself reads, which has a CPU then. Async-signal-safe; on the thread itself not while its account
-/// changes.
+/// Reads the thread's sums and adds its time since the previous reading to the workers' time, if it `counts`
+/// as one. Returns the part of its work in that time without a CPU; `None` if reading failed, or another
+/// thread is reading. `is_own` means that the thread itself reads, which has a CPU then. Async-signal-safe;
+/// on the thread itself not while its account changes.
 pub fn read(
     is_own: bool,
     account: &Account,
@@ -75,7 +75,7 @@ fn read_since(
     let on_cpu = stat.on_cpu.saturating_sub(last.stat.on_cpu).min(wall - delay);
     let (mut off, slept_in_work) = divide(delay, wall - delay - on_cpu, &spent, &workers.late());
     if let Some(cause) = account.cause() {
-        // Of a delay that began before the reading before, all is in one cause.
+        // A delay that began before the previous reading belongs to one cause.
         book(&mut off, cause, all_delay - delay);
         if !is_own && cause.is_useful() && of.is_none_or(|of| of == cause) {
             book(&mut off, cause, slept_in_work);
@@ -90,11 +90,11 @@ fn read_since(
     Some(Share { off: useful(&off), of: useful(&spent) })
 }
 
-/// What was read of all workers of a process.
+/// Readings of all workers of a process.
 pub struct Observed {
     /// Whether threads are watched at all.
     is_wanted: bool,
-    /// CPUs that the process may use: those of its mask, and no more than its limit from when that is known.
+    /// CPUs that the process may use: those of its mask, limited by its quota once that is known.
     cpus: AtomicU64,
     limit: OnceLock<Limit>,
     /// Time of workers by cause, and the part of it without a CPU.
@@ -105,7 +105,7 @@ pub struct Observed {
     late: [AtomicU64; CAUSES],
     /// Whether anything was read.
     is_known: AtomicBool,
-    /// Somebody closes a window, or looks at them.
+    /// Set while a thread closes a window, or reads them.
     busy: AtomicBool,
     /// When the last window was closed.
     closed: AtomicU64,
@@ -115,7 +115,7 @@ pub struct Observed {
 /// The limits of the process's control groups.
 struct Limit {
     cgroups: Cgroups,
-    /// What they had cost when they were read first.
+    /// Cost of the limits at their first reading.
     before: Option<Throttled>,
 }
 
@@ -126,7 +126,7 @@ struct Windows {
     waiting: Moved,
 }
 
-// SAFETY: only who has set `busy` touches `windows`.
+// SAFETY: only the thread that has set `busy` accesses `windows`.
 unsafe impl Sync for Observed {}
 
 fn load(sums: &[AtomicU64; CAUSES]) -> Sums {
@@ -140,7 +140,8 @@ fn add(sums: &[AtomicU64; CAUSES], more: &Sums) {
 }
 
 impl Observed {
-    /// Of a process that begins now. Before its runtime binds its threads, so that the CPUs are those of the process.
+    /// Creates the state for a process that begins at `now`. Before its runtime binds its threads, so that
+    /// the CPUs are those of the process.
     pub fn new(now: u64, is_wanted: bool) -> Observed {
         let zeros = || [const { AtomicU64::new(0) }; CAUSES];
         Observed {
@@ -163,8 +164,8 @@ impl Observed {
         self.is_wanted
     }
 
-    /// Reads the limit of the process's control groups, if nobody has. It is in several files, which a program's start need
-    /// not wait for. A part of a CPU counts as one.
+    /// Reads the limit of the process's control groups, unless already read. It is in several files, which
+    /// must not delay a program's start. A fraction of a CPU is rounded up.
     pub fn read_limit(&self) {
         self.limit();
     }
@@ -181,7 +182,8 @@ impl Observed {
         })
     }
 
-    /// The lowest limit of the control groups in thousandths of a CPU, and what limits have cost since they were read first.
+    /// Returns the lowest limit of the control groups in thousandths of a CPU, and the cost of limits since
+    /// their first reading.
     pub fn quota(&self) -> Option<(u64, Throttled)> {
         let Limit { cgroups, before } = self.limit();
         let quota = cgroups.quota().filter(|quota| quota.millicpus > 0)?;
@@ -193,7 +195,7 @@ impl Observed {
         Some((quota.millicpus, cost))
     }
 
-    /// How long workers could run and had no CPU, nanoseconds, whatever they were in. `None` where it is not known.
+    /// Run delay of workers in any cause, nanoseconds; `None` if unknown.
     pub fn runnable_ns(&self) -> Option<u64> {
         self.is_known().then(|| load(&self.off).iter().sum())
     }
@@ -249,7 +251,8 @@ impl Observed {
         now.saturating_sub(self.closed.load(Relaxed)) >= shortest
     }
 
-    /// Closes the window, after all threads were `read`, unless somebody else does. Async-signal-safe.
+    /// Closes the window, after all threads were `read`, unless another thread is closing it.
+    /// Async-signal-safe.
     pub fn close(&self, most_workers: u64, now: impl Fn() -> u64, read: impl FnOnce()) -> bool {
         if self.busy.swap(true, Acquire) {
             return false;
@@ -277,7 +280,7 @@ impl Observed {
         true
     }
 
-    /// What is not the causes' that it was booked to, until the last window was closed.
+    /// Time moved out of the causes that it was counted for, until the last closed window.
     pub fn moved(&self) -> Moved {
         // Held for microseconds, but in a handler that may have lost its CPU.
         for _ in 0..1000 {

@@ -1,8 +1,9 @@
-//! Calls that wait in the kernel beside the C library's functions for it, and that a signal would break off: those of libaio and
-//! liburing, and system calls by number. As in the C library's ([`super`]), the timers' signal waits until they are over.
+//! Calls that wait in the kernel outside of the C library's functions, and that a signal would interrupt:
+//! those of libaio and liburing, and system calls by number. As for the C library's ([`super`]), the timers'
+//! signal is deferred until they return.
 //!
-//! Such a library may be one that only a part of the program sees (`RTLD_LOCAL`): the loader finds our function first for that
-//! part, too, but nothing behind it. Then the library's is looked for in all that is loaded.
+//! Such a library may be visible to a part of the program only (`RTLD_LOCAL`): the loader finds our function
+//! first for that part, too, but no next one. Then all loaded libraries are searched.
 
 use core::ffi::{CStr, c_int, c_long, c_uint, c_void};
 use core::mem::{MaybeUninit, transmute};
@@ -12,7 +13,7 @@ use libc::{sigset_t, timespec};
 use super::{Next, dlsym_of, hold, masked, next, next_in_order, next_of, release};
 use crate::sampler::{filters, modules};
 
-/// Where another library's function is, which may be loaded at any time; `ours` stands for it here.
+/// Finds another library's function, which may be loaded at any time, after `ours`.
 #[cold]
 #[inline(never)]
 fn look_up(name: &'static CStr, ours: *const ()) -> *mut c_void {
@@ -27,7 +28,7 @@ fn look_up(name: &'static CStr, ours: *const ()) -> *mut c_void {
 /// The library is not closed again: the address is kept.
 fn in_what_is_loaded(name: &CStr, ours: *const ()) -> *mut c_void {
     let search = |module: modules::Module| {
-        // SAFETY: a C string; nothing is loaded by this.
+        // SAFETY: a C string; this loads nothing.
         let handle = unsafe { libc::dlopen(module.path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
         if handle.is_null() {
             return None;
@@ -43,8 +44,8 @@ fn in_what_is_loaded(name: &CStr, ours: *const ()) -> *mut c_void {
     modules::all().into_iter().find_map(search).unwrap_or(core::ptr::null_mut())
 }
 
-/// `fn name(arguments; mask);`: the function of another library, with our signal held; of the mask that it puts in force, if
-/// it has one, a copy with our signal in it.
+/// `fn name(arguments; mask);`: another library's function, with our signal deferred; a mask that it applies
+/// is replaced by a copy with our signal in it.
 macro_rules! held_elsewhere {
     ($( fn $name:ident($($arg:ident : $type:ty),* $(; $mask:ident)?); )*) => { $(
         #[unsafe(no_mangle)]
@@ -75,7 +76,7 @@ held_elsewhere! {
     fn io_pgetevents(context: Pointer, least: c_long, most: c_long, events: Pointer, timeout: *const timespec; mask);
 }
 
-// liburing: what its header calls, and what it offers to be called.
+// liburing: functions that its header calls, and its public functions.
 held_elsewhere! {
     fn __io_uring_get_cqe(ring: Pointer, entry: Pointer, submit: c_uint, least: c_uint; mask);
     fn __io_uring_sqring_wait(ring: Pointer);
@@ -86,12 +87,13 @@ held_elsewhere! {
     fn io_uring_submit_and_wait_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer; mask);
     fn io_uring_submit_and_wait_min_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer, most: c_uint; mask);
     fn io_uring_submit_and_wait_reg(ring: Pointer, entry: Pointer, least: c_uint, index: c_int);
-    // Programs have functions of this name without the last argument: it is not looked at.
+    // Programs have functions of this name without the last argument, which is not read.
     fn io_uring_enter(ring: c_uint, submit: c_uint, least: c_uint, flags: c_uint, mask: Pointer);
     fn io_uring_enter2(ring: c_uint, submit: c_uint, least: c_uint, flags: c_uint, argument: Pointer, bytes: usize);
 }
 
-/// Whether a signal breaks this call off whatever `SA_RESTART` says. Sets of signals that such a call puts in force by itself stay as they are.
+/// Whether a signal interrupts this call despite `SA_RESTART`. Signal sets that such a call applies itself
+/// are unchanged.
 #[inline]
 fn is_broken_off(number: c_long) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -112,7 +114,7 @@ fn is_broken_off(number: c_long) -> bool {
     )
 }
 
-/// With as many arguments as a system call has at most; those that a caller does not give are whatever lies there.
+/// Declared with a system call's maximum of arguments; missing ones have arbitrary values.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn syscall(
     number: c_long,
@@ -131,7 +133,8 @@ unsafe extern "C-unwind" fn syscall(
         _ => {}
     }
     let held = is_broken_off(number) && hold();
-    // SAFETY: the C library's function takes its arguments where this type has them; they are the caller's.
+    // SAFETY: the C library's function takes its arguments in the positions of this type; they are the
+    // caller's.
     let result = unsafe { transmute::<usize, Function>(address)(number, a, b, c, d, e, f) };
     release(held, address);
     result

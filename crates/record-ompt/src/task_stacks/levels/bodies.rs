@@ -1,10 +1,10 @@
-//! Bodies of regions and tasks of which the runtime does not tell where it left to them.
+//! Bodies of regions and tasks for which the runtime reports no exit.
 
 use super::{Levels, Stack};
 use crate::sampler::code_map::Owner;
 
 impl Stack<'_> {
-    /// Where the function begins in which frame `index` is.
+    /// Start of the function of frame `index`.
     fn function_of_frame(&self, index: usize) -> Option<u64> {
         let address = self.frames.addresses().get(index)?;
         self.map.function(address.wrapping_sub(u64::from(index > 0)))
@@ -16,9 +16,9 @@ impl Stack<'_> {
         (from..self.frames.addresses().len()).find(|index| self.function_of_frame(*index) == Some(function))
     }
 
-    /// Whether the frame pointer of one of the program's functions is this. Where clang has the program itself call a
-    /// task's body (`if (0)`), the runtime tells what the register for it holds, whether or not the program keeps
-    /// frame pointers.
+    /// Whether this is the frame pointer of one of the program's functions. If clang makes the program itself
+    /// call a task's body (`if (0)`), the runtime reports the value of that register, even if the program
+    /// keeps no frame pointers.
     pub(super) fn is_frame_pointer(&self, address: u64) -> bool {
         let is_programs = |index| matches!(self.frames.owner(index), Some(Owner::Anybody | Owner::Nobody));
         // Below the return address and the caller's frame pointer; on aarch64 at the frame's other end, and always kept.
@@ -30,7 +30,7 @@ impl Stack<'_> {
         frame.is_some_and(is_programs)
     }
 
-    /// The stack pointer of the frame that has created an undeferred task, which goes on there.
+    /// Stack pointer of the frame that created an undeferred task, which runs in it.
     pub(super) fn creator_of(&self, task: u32) -> Option<u64> {
         let frames = 0..self.frames.addresses().len();
         let is_here = |sp: &u64| frames.clone().any(|index| self.frames.stack_pointer(index) == *sp);
@@ -39,8 +39,8 @@ impl Stack<'_> {
 }
 
 impl Levels {
-    /// The innermost level is one that nobody told of: in a league's member it is the body of `teams`, and of the
-    /// league's region. Else it is about to be told.
+    /// Settles an innermost level that was never reported: in a member of a league it is the body of `teams`,
+    /// and of the league's region. Otherwise it is about to be reported.
     pub(super) fn settle_untold(&mut self, outer: u32, in_league: bool) {
         let last = self.count.checked_sub(1).and_then(|last| self.list.get_mut(last));
         if let Some(body) = last.filter(|level| level.is_teams_body && level.region == 0) {
@@ -48,13 +48,13 @@ impl Levels {
         }
     }
 
-    /// LLVM's runtime forks a region from the body of `teams` without a task of its own, and writes where it left to that
-    /// region's body in the place of where it left to the body of `teams`; after the region nothing is left there.
-    /// What is lost is where the runtime's frames around the body begin.
+    /// Finds the frames of a `teams` body. LLVM's runtime forks a region from it without a task of its own,
+    /// and overwrites the exit of the `teams` body with that of the region's body; after the region the field
+    /// is empty. So the end of the runtime's frames around the body is lost.
     pub(super) fn find_body_of_teams(&mut self, stack: &Stack<'_>) {
         let levels = self.list.get_mut(..self.count).unwrap_or_default();
         let Some(at) = levels.iter().position(|level| level.is_teams_body) else { return };
-        // The league's member has no code; who made the league lies further out.
+        // The league's member has no code; the creator of the league is further out.
         let limit = levels.get(at + 2).map_or(0, |level| level.enter);
         let (inner, body) = levels.split_at_mut(at);
         let Some(body) = body.first_mut() else { return };
@@ -72,8 +72,9 @@ impl Levels {
             .map_or(0, |index| frames.stack_pointer(index));
     }
 
-    /// Of a region of one thread that clang compiles (`if (0)`), the runtime names a function of its own that has returned
-    /// by now: the program itself calls the body, which is all that the function calls which forked the region.
+    /// Finds bodies that the program calls itself. For a region of one thread compiled by clang (`if (0)`),
+    /// the runtime names a function of its own that has already returned: the body is the only function that
+    /// the forking function calls.
     pub(super) fn find_bodies_that_the_program_calls(&mut self, stack: &Stack<'_>) {
         if !stack.map.knows_runtime() {
             return;
@@ -106,7 +107,7 @@ mod tests {
     type Known = (c_int, Data, Frame);
 
     thread_local! {
-        /// What the runtime knows of the tasks on the stack, innermost first.
+        /// The runtime's tasks on the stack, innermost first.
         static TASKS: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -131,8 +132,8 @@ mod tests {
         (kind, at(word.0), Frame { exit: at(exit), enter: at(enter), exit_flags: 0, enter_flags: 0 })
     }
 
-    /// Each level's region and user frames, of a stack whose frames have the stack pointers 16, 32, … : 1xx are the
-    /// program's, 2xx the runtime's.
+    /// Region and user frames of each level, for a stack of frames with the stack pointers 16, 32, … : 1xx
+    /// are the program's, 2xx the runtime's.
     fn levels(addresses: &[u64], most: u32, tasks: Vec<Known>) -> Vec<(u32, Vec<u64>)> {
         let map = CodeMap::of(&[(100, 200, Owner::Anybody), (200, 300, Owner::Runtime)]);
         let frames = Frames::of(addresses, |address| map.owner(address));
@@ -154,7 +155,7 @@ mod tests {
         levels.list().iter().map(|level| (level.region, of(level.frames))).collect()
     }
 
-    /// As Intel's runtime has it: only the league's member is told, by whom the body is not counted.
+    /// As with Intel's runtime: only the league's member is reported, which does not count the body.
     #[test]
     fn a_body_of_teams_that_the_runtime_does_not_tell_is_of_the_league() {
         let league = ToolData::new(7, 0, LEAGUE);
@@ -163,7 +164,7 @@ mod tests {
         // In the body, of a worker.
         let stack = [110, 120, 210, 220];
         assert_eq!(levels(&stack, 1, vec![body(48, 0), member])[0], (7, vec![110, 120]));
-        // In a region of one thread in the body of the master, which has overwritten where the body is left to.
+        // In a region of one thread in the master's body, which has overwritten that body's exit.
         let inner = task(IMPLICIT, ToolData::new(8, 0, 0), 0, 0);
         let stack = [110, 210, 220, 120, 130, 230, 240, 140];
         let all = levels(&stack, 3, vec![inner, body(32, 48), member, initial]);
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!(all, [(0, vec![]), (7, vec![120, 130])]);
     }
 
-    /// clang's region of one thread: the runtime has left nothing on the stack.
+    /// clang's region of one thread: the runtime has no frame on the stack.
     #[test]
     fn a_body_that_the_program_calls_has_its_frames() {
         let inner = task(IMPLICIT, ToolData::new(8, 0, 0), 40, 0);
