@@ -4,6 +4,7 @@ use crate::messages::Failure;
 use crate::verbs::is_being_recorded;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
+use taskscope_event::layout;
 use taskscope_session::RunFile;
 use taskscope_view::format::counted;
 
@@ -94,13 +95,14 @@ pub fn is_trace(path: &Path) -> bool {
     let belongs_to_trace = |entry: std::fs::DirEntry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        name == taskscope_session::RUN_FILE
-            || name == "graph" && entry.path().join("taskscope.json").exists()
+        name == layout::RUN_FILE
             || name.ends_with(".tsprof")
-            || ["loom.", "devices."].iter().any(|prefix| name.starts_with(prefix))
-            || name.starts_with("thread.") && entry.path().join("stream.json").exists()
+            || [layout::LOOM_PREFIX, layout::DEVICES_PREFIX].iter().any(|prefix| name.starts_with(prefix))
+            || name.starts_with(layout::THREAD_PREFIX) && entry.path().join(layout::STREAM_METADATA).exists()
     };
-    path.is_dir() && std::fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(belongs_to_trace))
+    path.join(layout::GRAPH_METADATA).exists()
+        || path.is_dir()
+            && std::fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(belongs_to_trace))
 }
 
 #[cfg(test)]

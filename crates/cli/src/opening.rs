@@ -11,6 +11,7 @@ use crate::watch::Watch;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use taskscope_event::layout;
 use taskscope_execution::filter::{Filter, TimeRange};
 use taskscope_execution::view::ViewObserver;
 use taskscope_model::Machine;
@@ -235,7 +236,7 @@ fn with_events(
     opened: Result<Session, OpenError>,
 ) -> anyhow::Result<Session> {
     let session = opened.map_err(|error| cannot_open(trace, error))?;
-    if session.events == 0 && trace.join("graph/taskscope.json").exists() {
+    if session.events == 0 && trace.join(layout::GRAPH_METADATA).exists() {
         return Err(Failure::new(format!("{} tells nothing but a task graph", trace.display()))
             .why("it was imported; no threads with events are in it")
             .remedy(format!("taskscope report {}", shell_word(trace)))

@@ -219,7 +219,7 @@ pub fn problem_lines(trace: &Trace) -> Vec<ProblemLine<'_>> {
         lines.push(ProblemLine {
             kind: problem.kind.name(),
             stream: &problem.stream,
-            file: problem.file.map(taskscope_trace::File::name),
+            file: problem.file.map(taskscope_event::StreamFile::name),
             byte_offset: problem.offset,
             clock_ns: problem.clock_ns,
             count: problem.count,

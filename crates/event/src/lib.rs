@@ -3,8 +3,8 @@
 //! Every event of every model is declared exactly once, in [`models`]. Recorders take codes from
 //! there by name, readers take field types, sentences and effects. Codes are spelt nowhere else.
 //!
-//! The framing of events in a stream file is in [`framing`], the form of an unfinished one in [`tail`], the sign of life of a process
-//! in [`alive`]. This crate does no I/O, allocates
+//! Names of files are in [`layout`], the framing of events in a stream file in [`framing`], the form of an unfinished one in [`tail`],
+//! the sign of life of a process in [`alive`]. This crate does no I/O, allocates
 //! nothing, and depends on nothing, so that it can be part of a traced program.
 #![forbid(unsafe_code)]
 #![no_std]
@@ -18,6 +18,7 @@ mod code_map;
 mod counted;
 pub mod decode;
 pub mod framing;
+pub mod layout;
 pub mod models;
 pub mod spec;
 pub mod tail;
@@ -25,3 +26,4 @@ pub mod tail;
 pub use code::Code;
 pub use code_map::CodeMap;
 pub use counted::{Count, Counted};
+pub use layout::StreamFile;

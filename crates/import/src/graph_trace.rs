@@ -4,9 +4,9 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
-use taskscope_event::Code;
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, size_code};
 use taskscope_event::models::graph as codes;
+use taskscope_event::{Code, StreamFile, layout};
 use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{ActivityKind, NONE, Role, TaskGraph};
 use taskscope_files::write_file;
@@ -173,7 +173,7 @@ impl Events {
         fs::create_dir_all(directory)?;
         // Stable: events of one instant stay in the order in which they were told.
         self.order.sort_by_key(|event| event.0);
-        write_file(&directory.join("taskscope.obs"), |file| {
+        write_file(&directory.join(StreamFile::Own.name()), |file| {
             file.write_all(&file_header())?;
             self.order
                 .iter()
@@ -185,6 +185,6 @@ impl Events {
             "require": {"taskscope-graph": codes::VERSION},
             "finished": 1,
         });
-        write_file(&directory.join("taskscope.json"), |file| writeln!(file, "{metadata:#}"))
+        write_file(&directory.join(layout::LOCATION_METADATA), |file| writeln!(file, "{metadata:#}"))
     }
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use support::*;
-use taskscope_event::Code;
-use taskscope_trace::{Event, File};
+use taskscope_event::{Code, StreamFile};
+use taskscope_trace::Event;
 
 #[test]
 fn every_function_is_exported_and_nothing_else() {
@@ -99,7 +99,7 @@ fn check_trace(root: &std::path::Path) {
     );
     assert_eq!(raw["taskscope"]["lost_events"], 0);
 
-    let events: Vec<Event<'_>> = stream.events_of(File::Standard).collect();
+    let events: Vec<Event<'_>> = stream.events_of(StreamFile::Standard).collect();
     let codes: Vec<String> = events.iter().map(|event| event.code.to_string()).collect();
     let bursts = ["OB."; 15];
     let expected: Vec<&str> = ["OHx", "VYc", "VTc"]
@@ -145,7 +145,7 @@ fn misuse_is_told_and_ends_the_program_only_on_demand() {
         assert!(said.contains(line), "{line:?} is not in {said}");
     }
     let opened = open(&trace);
-    let codes: Vec<Code> = opened.streams()[0].events_of(File::Standard).map(|e| e.code).collect();
+    let codes: Vec<Code> = opened.streams()[0].events_of(StreamFile::Standard).map(|e| e.code).collect();
     assert_eq!(codes.len(), 2);
     let aborted = command(&program, &directory, &trace).env("TASKSCOPE_OVNI_ABORT", "1").output().unwrap();
     use std::os::unix::process::ExitStatusExt;
@@ -164,7 +164,7 @@ fn a_forked_child_has_a_process_of_its_own() {
         .streams()
         .iter()
         .map(|stream| {
-            let events: Vec<_> = stream.events_of(File::Standard).collect();
+            let events: Vec<_> = stream.events_of(StreamFile::Standard).collect();
             assert!(stream.is_finished());
             assert!(events.is_sorted_by_key(|event| event.clock_ns));
             assert_eq!(events[0].code.to_string(), "OHx");
@@ -192,7 +192,7 @@ fn a_process_may_begin_again_and_exit_without_freeing() {
     assert_eq!(trace.streams().iter().filter(|stream| stream.metadata.finished).count(), 1);
     for stream in trace.streams() {
         assert!(stream.is_finished(), "{}", stream.relative_path);
-        assert_eq!(stream.events_of(File::Standard).count(), 2);
+        assert_eq!(stream.events_of(StreamFile::Standard).count(), 2);
     }
     std::fs::remove_dir_all(directory).unwrap();
 }
@@ -247,7 +247,7 @@ fn threads_that_come_while_others_go_are_all_recorded() {
     assert_eq!(trace.streams().len(), 4 * 100);
     for stream in trace.streams() {
         assert!(stream.is_finished(), "{}", stream.relative_path);
-        assert_eq!(stream.events_of(File::Standard).count(), 2);
+        assert_eq!(stream.events_of(StreamFile::Standard).count(), 2);
     }
     std::fs::remove_dir_all(directory).unwrap();
 }
@@ -263,7 +263,7 @@ fn what_a_signal_handler_emits_is_recorded_whatever_it_interrupts() {
     let (emitted, handled) = told.trim().split_once(' ').unwrap();
     let trace = open(&trace);
     let numbers: Vec<u64> = trace.streams()[0]
-        .events_of(File::Standard)
+        .events_of(StreamFile::Standard)
         .filter(|event| event.code == Code(*b"OB."))
         .map(|event| u64::from_le_bytes(event.payload.try_into().unwrap()))
         .collect();
@@ -284,7 +284,7 @@ fn events_that_the_filter_leaves_out_are_not_recorded() {
     let letters = |filter: &str| -> BTreeSet<u8> {
         let trace = directory.join(format!("trace-{filter}"));
         succeeded(command(&program, &directory, &trace).env("TASKSCOPE_FILTER", filter).output().unwrap());
-        open(&trace).streams()[0].events_of(File::Standard).map(|event| event.code.model()).collect()
+        open(&trace).streams()[0].events_of(StreamFile::Standard).map(|event| event.code.model()).collect()
     };
     assert_eq!(letters(""), BTreeSet::from(*b"OV"));
     assert_eq!(letters("ovni"), BTreeSet::from(*b"O"));
@@ -326,7 +326,7 @@ fn on_a_full_disk_every_begin_that_is_kept_has_its_end() {
         let output = command(&program, &directory, &small.join("trace")).output().unwrap();
         let trace = open(&small.join("trace"));
         let codes: Vec<String> =
-            trace.streams()[0].events_of(File::Standard).map(|event| event.code.to_string()).collect();
+            trace.streams()[0].events_of(StreamFile::Standard).map(|event| event.code.to_string()).collect();
         drop(trace);
         assert!(Command::new("umount").arg(&small).status().unwrap().success());
         assert_eq!(output.stdout, b"done\n");
@@ -423,7 +423,7 @@ fn assert_whole_metadata(trace: &Path, of: usize) {
         assert_eq!(cpus.count(), if is_first { of } else { 0 });
         let rank = is_first.then_some((3, 8));
         assert_eq!(stream.metadata.rank.zip(stream.metadata.nranks), rank);
-        let events = stream.events_of(File::Standard).count();
+        let events = stream.events_of(StreamFile::Standard).count();
         assert_eq!(events, if is_first { 2 } else { 1 });
     }
 }
@@ -438,7 +438,7 @@ fn a_flush_that_nothing_follows_leaves_no_events() {
     let codes = |tid: i64| -> Vec<String> {
         let stream = trace.streams().iter().find(|stream| stream.metadata.tid == Some(tid)).unwrap();
         assert!(stream.is_finished());
-        stream.events_of(File::Standard).map(|event| event.code.to_string()).collect()
+        stream.events_of(StreamFile::Standard).map(|event| event.code.to_string()).collect()
     };
     assert_eq!(codes(1), ["OHx", "OHe"]);
     assert_eq!(codes(2), ["OHx", "OF[", "OF]", "OHe"]);

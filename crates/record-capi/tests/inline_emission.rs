@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use taskscope_event::StreamFile;
 use taskscope_event::models::{nosv, ovni};
-use taskscope_trace::{File, OpenOptions, ReadOrder, Trace};
+use taskscope_trace::{OpenOptions, ReadOrder, Trace};
 
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -65,7 +66,7 @@ fn check(root: &Path) {
         let labels: Vec<_> = marks[0].labels.iter().collect();
         assert_eq!(labels, [("1", Some("sweep")), ("2", Some("inner"))]);
         assert_eq!(marks[1].title.as_deref(), Some("residual"));
-        let events: Vec<_> = stream.events_of(File::Standard).collect();
+        let events: Vec<_> = stream.events_of(StreamFile::Standard).collect();
         assert!(events.is_sorted_by_key(|event| event.clock_ns));
         assert_eq!(events[0].code, ovni::THREAD_EXECUTES);
         assert_eq!(events.last().unwrap().code, ovni::THREAD_ENDS);

@@ -16,10 +16,11 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 
+use taskscope_event::StreamFile;
 use taskscope_event::models::ovni;
 use taskscope_record::drain::{DRAINER_VARIABLE, Drainer};
 use taskscope_record::{TAIL_DIRECTORY_VARIABLE, enter, process, thread};
-use taskscope_trace::{File, OpenOptions, ProblemKind, Trace};
+use taskscope_trace::{OpenOptions, ProblemKind, Trace};
 
 const THREADS: usize = 4;
 /// Different sizes of events, so that regions end at all offsets.
@@ -205,7 +206,7 @@ fn check(directory: &Path, told: &Told, totals: &mut Totals) {
             continue;
         };
         let mut expected = 1;
-        for event in stream.events_of(File::Standard) {
+        for event in stream.events_of(StreamFile::Standard) {
             let number = event.payload.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
             if number != expected || event.payload[8..].iter().any(|byte| *byte != 0xa5) {
                 totals.failures.push(format!("thread {tid}: event {number} where {expected} should be"));

@@ -10,6 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 
+use taskscope_event::layout;
+
 use crate::clock;
 use crate::metadata::{self, Json};
 
@@ -43,7 +45,7 @@ pub(crate) fn offer(directory: &Path) {
     if let Ok(mut place) = PLACE.try_lock()
         && place.is_none()
     {
-        *place = find(&directory.join("stream.json"));
+        *place = find(&directory.join(layout::STREAM_METADATA));
     }
 }
 

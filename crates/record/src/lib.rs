@@ -81,7 +81,7 @@ mod unpaired;
 pub use in_handler::{InHandler, enter_in_handler};
 pub use location::LocationStream;
 pub use metadata::{About, Describe, Json};
-pub use stream::{Nesting, StreamFile, copy_payload};
+pub use stream::{Nesting, copy_payload};
 pub use sync::heavy_fence as fence_all_threads;
 pub use tail_place::{SHARE_VARIABLE, TAIL_DIRECTORY_VARIABLE, place_for as tail_place_for};
 pub use thread::{FastRecording, Recording, ThreadRecorder, enter, enter_fast, enter_for};

@@ -2,10 +2,10 @@
 //! and a `taskscope.json`. It is written by one thread at a time, which need not be attached.
 
 use crate::metadata::{Json, replace_file};
-use crate::stream::{Stream, StreamFile};
+use crate::stream::Stream;
 use std::io;
 use std::path::{Path, PathBuf};
-use taskscope_event::Code;
+use taskscope_event::{Code, StreamFile, layout};
 
 /// A location's stream. Events that were put survive a `kill -9`, as a thread's do.
 pub struct LocationStream {
@@ -48,7 +48,7 @@ impl LocationStream {
     /// # Errors
     /// Those of the system; the earlier file stays.
     pub fn write_metadata(&self, metadata: &Json) -> io::Result<()> {
-        replace_file(metadata.as_str(), &self.directory.join("taskscope.json"))
+        replace_file(metadata.as_str(), &self.directory.join(layout::LOCATION_METADATA))
     }
 
     /// Ends the stream; `metadata` must mark it as finished. On failure the stream stays unfinished, and

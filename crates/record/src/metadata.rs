@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use taskscope_event::{StreamFile, layout};
 use taskscope_files::{NewFile, create_directory_below, open_regular, overwrite_regular};
 
 use crate::limits::check_file_size;
@@ -62,8 +63,8 @@ impl ThreadIdentity {
         let Some(place) = &self.final_place else { return };
         let copied = create_directory_below(&place.trace, &place.below).and_then(|to| {
             // The metadata goes last: it says that the stream is complete.
-            for name in ["stream.obs", "taskscope.obs", "samples.obs", "stream.json"] {
-                let may_lack = matches!(name, "taskscope.obs" | "samples.obs");
+            let files = StreamFile::ALL.map(|file| (file.name(), file != StreamFile::Standard));
+            for (name, may_lack) in files.into_iter().chain([(layout::STREAM_METADATA, false)]) {
                 match copy(&self.directory.join(name), &to.join(name)) {
                     Err(why) if may_lack && why.kind() == io::ErrorKind::NotFound => {}
                     other => other?,
@@ -96,7 +97,7 @@ pub(crate) const LOSS_DIGITS: usize = 20;
 
 /// Replaces the count of lost events in a `stream.json`, in place: it works on a full disk.
 pub(crate) fn store_loss(directory: &Path, lost: u64) {
-    let path = directory.join("stream.json");
+    let path = directory.join(layout::STREAM_METADATA);
     let Ok(text) = std::fs::read_to_string(&path) else { return };
     // The recorder's own member comes before everything that the program has named.
     let Some(found) = text.find(LOSS_KEY) else { return };
@@ -206,7 +207,7 @@ pub(crate) fn replace_end(directory: &Path, at: u64, text: &str) -> io::Result<(
     if at / PAGE_BYTES as u64 != end.saturating_sub(1) / PAGE_BYTES as u64 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let file = overwrite_regular(&directory.join("stream.json"))?;
+    let file = overwrite_regular(&directory.join(layout::STREAM_METADATA))?;
     check_and(end as usize, || file.write_all_at(text.as_bytes(), at))
 }
 
@@ -230,7 +231,7 @@ mod tests {
     fn links_in_the_place_of_a_file_keep_their_content() {
         let directory = std::env::temp_dir().join(format!("taskscope-metadata-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
-        let (victim, json) = (directory.join("victim"), directory.join("stream.json"));
+        let (victim, json) = (directory.join("victim"), directory.join(layout::STREAM_METADATA));
         let text = r#"{"taskscope":{"lost_events":                    0}}"#;
         std::fs::write(&victim, text).unwrap();
         let unchanged = || assert_eq!(std::fs::read_to_string(&victim).unwrap(), text);

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use taskscope_event::layout::{LOOM_PREFIX, PROCESS_PREFIX, STREAM_METADATA, THREAD_PREFIX};
 use taskscope_files::create_directory_below;
 
 use crate::clock::{self, Source};
@@ -281,10 +282,11 @@ impl Process {
         let root = temporary.map_or_else(|| trace.clone(), absolute);
         let (loom, pid, directory) = match &identity {
             Some(named) => {
-                let name = format!("loom.{}", named.loom);
+                let name = format!("{LOOM_PREFIX}{}", named.loom);
                 let loom_directory = create_directory_below(&root, &name)
                     .map_err(|why| StartError::Directory(root.join(&name), why))?;
-                let (directory, copy) = new_directory(&loom_directory, &format!("proc.{}", named.pid))?;
+                let (directory, copy) =
+                    new_directory(&loom_directory, &format!("{PROCESS_PREFIX}{}", named.pid))?;
                 (named.loom.clone(), unique_id(named.pid, copy), directory)
             }
             // A process id comes again after `exec`, and in containers: the loom's name stays unique.
@@ -295,9 +297,9 @@ impl Process {
             None => {
                 let (host, pid) = (host_name(), own_pid());
                 make_all(&root)?;
-                let (loom_directory, copy) = new_directory(&root, &format!("loom.{host}.{pid}"))?;
+                let (loom_directory, copy) = new_directory(&root, &format!("{LOOM_PREFIX}{host}.{pid}"))?;
                 let loom = if copy == 1 { format!("{host}.{pid}") } else { format!("{host}.{pid}-{copy}") };
-                let (directory, _) = new_directory(&loom_directory, &format!("proc.{pid}"))?;
+                let (directory, _) = new_directory(&loom_directory, &format!("{PROCESS_PREFIX}{pid}"))?;
                 (loom, i64::from(pid), directory)
             }
         };
@@ -374,7 +376,7 @@ impl Process {
                 describe,
             });
         }
-        let (directory, copy) = new_directory(&self.directory, &format!("thread.{tid}")).ok()?;
+        let (directory, copy) = new_directory(&self.directory, &format!("{THREAD_PREFIX}{tid}")).ok()?;
         let final_place = self.final_place.as_ref().and_then(|process| {
             let below = process.below.join(directory.file_name()?);
             Some(FinalPlace { below, ..process.clone() })
@@ -398,7 +400,7 @@ impl Process {
             }
             None => self.stream_json(thread, finished, own),
         };
-        metadata::replace_file(&text, &thread.directory.join("stream.json")).is_ok()
+        metadata::replace_file(&text, &thread.directory.join(STREAM_METADATA)).is_ok()
     }
 
     fn own_members(&self, thread: &ThreadIdentity, finished_with_losses: Option<u64>) -> Json {

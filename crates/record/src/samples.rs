@@ -9,10 +9,11 @@
 //! calls (`open`, `fallocate`, `pwrite`, `close`), which handlers may make.
 
 use std::path::{Path, PathBuf};
+use taskscope_event::StreamFile;
 
 use crate::clock::ThreadClock;
 use crate::entry_lock::EntryLock;
-use crate::stream::{Stream, StreamFile};
+use crate::stream::Stream;
 
 /// A thread's sample stream, its entry lock, and a clock for the handler alone.
 pub(crate) struct Samples {
@@ -36,7 +37,7 @@ impl Samples {
     /// Creates `samples.obs`.
     pub(crate) fn create(directory: &Path) -> Option<Self> {
         let stream = Stream::create(directory, StreamFile::Samples).ok()?;
-        let path = directory.join(StreamFile::Samples.file_name());
+        let path = directory.join(StreamFile::Samples.name());
         Some(Samples { stream: Some(stream), path, ..Samples::none() })
     }
 

@@ -12,36 +12,14 @@ use core::ptr;
 use core::sync::atomic::{Ordering::*, compiler_fence, fence};
 use std::path::{Path, PathBuf};
 
-use taskscope_event::Code;
 use taskscope_event::framing::*;
 use taskscope_event::models::recorder;
+use taskscope_event::{Code, StreamFile};
 
 use crate::clock::ThreadClock;
 use crate::disk_file::NoRoom;
 use crate::limits;
 use crate::tailed_file::TailedFile;
-
-/// The files of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamFile {
-    /// `stream.obs`: ovni's models.
-    Standard,
-    /// `taskscope.obs`: taskscope's own models.
-    Own,
-    /// `samples.obs`, written only by a signal handler.
-    Samples,
-}
-
-impl StreamFile {
-    /// Name of the file.
-    pub const fn file_name(self) -> &'static str {
-        match self {
-            StreamFile::Standard => "stream.obs",
-            StreamFile::Own => "taskscope.obs",
-            StreamFile::Samples => "samples.obs",
-        }
-    }
-}
 
 /// Unpaired events that were dropped, and are not over.
 #[derive(Clone, Copy, Default)]
@@ -105,14 +83,14 @@ impl Stream {
     /// Creates the file with its header.
     pub fn create(directory: &Path, file: StreamFile) -> Result<Self, NoRoom> {
         let mut stream = Self::in_memory(ptr::null_mut(), 0);
-        stream.start_file(&directory.join(file.file_name()), file)?;
+        stream.start_file(&directory.join(file.name()), file)?;
         Ok(stream)
     }
 
     /// Creates the file when the first event comes.
     pub fn planned(directory: &Path, file: StreamFile) -> Self {
         let mut stream = Self::in_memory(ptr::null_mut(), 0);
-        stream.planned = Some(directory.join(file.file_name()));
+        stream.planned = Some(directory.join(file.name()));
         stream
     }
 

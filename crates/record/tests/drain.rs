@@ -9,10 +9,11 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use support::*;
+use taskscope_event::StreamFile;
 use taskscope_event::models::ovni;
 use taskscope_record::drain::{DRAINER_VARIABLE, Drainer};
 use taskscope_record::{TAIL_DIRECTORY_VARIABLE, process, thread};
-use taskscope_trace::{File, OpenOptions, Trace};
+use taskscope_trace::{OpenOptions, Trace};
 
 /// Bytes of one numbered event.
 const EVENT_BYTES: u64 = 24;
@@ -69,7 +70,7 @@ fn numbers_read(trace: &Path) -> u64 {
     let trace = Trace::open(trace, &OpenOptions::default()).unwrap();
     let mut expected = 1;
     let numbered = |event: &taskscope_trace::Event| event.code == ovni::THREAD_CREATES;
-    for event in trace.streams()[0].events_of(File::Standard).filter(numbered) {
+    for event in trace.streams()[0].events_of(StreamFile::Standard).filter(numbered) {
         assert_eq!(event.payload[4..12], u64::to_le_bytes(expected));
         expected += 1;
     }

@@ -3,9 +3,10 @@
 mod support;
 
 use support::*;
+use taskscope_event::StreamFile;
 use taskscope_event::models::{nosv, ovni, recorder};
 use taskscope_record::{enter, enter_for, event_filter, process, thread};
-use taskscope_trace::{File, OpenOptions, ReadOrder, Trace};
+use taskscope_trace::{OpenOptions, ReadOrder, Trace};
 
 const EVENTS: u64 = 400_000;
 
@@ -29,18 +30,18 @@ fn check_ring(directory: &std::path::Path, finished: bool) {
     let trace = open(directory);
     let stream = &trace.streams()[0];
     assert_eq!(stream.is_finished(), finished);
-    let codes: Vec<_> = stream.events_of(File::Standard).map(|event| event.code).collect();
+    let codes: Vec<_> = stream.events_of(StreamFile::Standard).map(|event| event.code).collect();
     let open = [nosv::TYPE_CREATE, nosv::TASK_CREATE, nosv::TASK_EXECUTE, nosv::SCHEDULER_SERVING_BEGIN];
     assert_eq!(codes[..4], open);
     let numbers: Vec<u64> = stream
-        .events_of(File::Standard)
+        .events_of(StreamFile::Standard)
         .filter(|event| event.code == ovni::THREAD_CREATES)
         .map(|event| u64::from_le_bytes(event.payload[4..12].try_into().unwrap()))
         .collect();
     // A MiB is 43 690 events of 24 bytes; a single append is a quarter of it.
     assert!((43_000..80_000).contains(&numbers.len()), "{} events", numbers.len());
     assert!(numbers.iter().copied().eq(EVENTS - numbers.len() as u64 + 1..=EVENTS));
-    assert!(stream.events_of(File::Standard).is_sorted_by_key(|event| event.clock_ns));
+    assert!(stream.events_of(StreamFile::Standard).is_sorted_by_key(|event| event.clock_ns));
 }
 
 #[test]
@@ -143,8 +144,12 @@ fn switch_and_filter_are_respected_by_those_who_ask() {
     command.env("TASKSCOPE_SWITCH", "off").env("TASKSCOPE_FILTER", "-nosv.S");
     assert!(command.status().unwrap().success());
     let trace = open(&directory);
-    let codes: Vec<_> =
-        trace.streams().iter().flat_map(|s| s.events_of(File::Standard)).map(|event| event.code).collect();
+    let codes: Vec<_> = trace
+        .streams()
+        .iter()
+        .flat_map(|s| s.events_of(StreamFile::Standard))
+        .map(|event| event.code)
+        .collect();
     let allocating = codes.iter().filter(|code| **code == nosv::MEMORY_ALLOCATING_BEGIN).count();
     assert_eq!(allocating, 1, "{codes:?}");
     assert!(!codes.contains(&nosv::SCHEDULER_HUNGRY_BEGIN));
@@ -179,7 +184,7 @@ fn a_tail_in_another_place_survives_and_goes_away() {
     run(true);
     assert_eq!(std::fs::read_dir(&place).unwrap().count(), 2);
     let trace = open(&directory.join("trace"));
-    assert_eq!(trace.streams()[0].events_of(File::Standard).count(), 10_000);
+    assert_eq!(trace.streams()[0].events_of(StreamFile::Standard).count(), 10_000);
     std::fs::remove_dir_all(&directory).unwrap();
     std::fs::create_dir_all(&place).unwrap();
     run(false);

@@ -24,6 +24,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use taskscope_event::layout;
 use taskscope_execution::SharedBytes;
 use taskscope_files::{NewFile, open_regular, write_file};
 use taskscope_trace::UnchangingFile;
@@ -45,7 +46,8 @@ impl Key {
         let mut files = Vec::new();
         list(root, &mut files).ok()?;
         files.sort();
-        let unfinished = files.iter().any(|file| file.extension().is_some_and(|ending| ending == "tail"));
+        let unfinished =
+            files.iter().any(|file| file.extension().is_some_and(|ending| ending == layout::TAIL_EXTENSION));
         if files.is_empty() || unfinished {
             return None;
         }

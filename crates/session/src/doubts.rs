@@ -1,7 +1,8 @@
 //! Where what is shown of a thread need not be what was, as its stream says.
 
+use taskscope_event::StreamFile;
 use taskscope_execution::{Doubt, Execution, Thread, ThreadIndex, Uncertain};
-use taskscope_trace::{File, Stream, Trace};
+use taskscope_trace::{Stream, Trace};
 
 /// Of each stream: where it ends before its thread, and where its clock goes back.
 pub(crate) fn of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &Execution) -> Vec<Uncertain> {
@@ -23,7 +24,7 @@ pub(crate) fn of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &Exe
 /// Corrected clock, nanoseconds, until which it is known what a thread was in: its last event, or, where no events are
 /// missing, its last sample or the last sign of life of its process.
 pub(crate) fn known_until(stream: &Stream) -> Option<i64> {
-    let later = stream.last_clock_of(File::Samples).max(stream.alive_until_ns());
+    let later = stream.last_clock_of(StreamFile::Samples).max(stream.alive_until_ns());
     stream.last_clock_ns().max(later.filter(|_| stream.cut_at_ns().is_none()))
 }
 
@@ -34,7 +35,9 @@ fn end_of(stream: &Stream, row: &Thread) -> Option<(u64, u64)> {
         Some(cut) => cut,
         None if row.ended => return None,
         // It ended, and `stream.obs` is where it said so.
-        None if stream.is_finished() => stream.last_clock_of(File::Standard).or(stream.last_clock_ns())?,
+        None if stream.is_finished() => {
+            stream.last_clock_of(StreamFile::Standard).or(stream.last_clock_ns())?
+        }
         None => known_until(stream)?,
     };
     let (start, end) = (ends.max(0) as u64, row.track.end());

@@ -4,12 +4,12 @@ use rustc_hash::FxHashSet;
 use std::ops::ControlFlow;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, JUMBO_HEADER_BYTES};
 use taskscope_event::models::ovni;
-use taskscope_event::{Code, Counted};
+use taskscope_event::{Code, Counted, StreamFile};
 use taskscope_execution::view::ViewObserver;
 use taskscope_model::{
     InputEvent, Machine, MarkDescription, System, ThreadDescription, Violation, ViolationCode,
 };
-use taskscope_trace::{Event, File, MergedEvent, Problem, ProblemKind, Stream, Trace};
+use taskscope_trace::{Event, MergedEvent, Problem, ProblemKind, Stream, Trace};
 
 /// Events between two looks at the clock, at violations and at interruptions.
 const EVENTS_PER_ROUND: u64 = 1 << 14;
@@ -157,7 +157,7 @@ pub fn duration_ns(trace: &Trace) -> i64 {
 /// Nanoseconds from the first event to the last one, or to a later sample or sign of life: the length of the trace, to which
 /// ranges refer.
 pub fn length_ns(trace: &Trace) -> i64 {
-    let later = |stream: &Stream| stream.last_clock_of(File::Samples).max(stream.alive_until_ns());
+    let later = |stream: &Stream| stream.last_clock_of(StreamFile::Samples).max(stream.alive_until_ns());
     let last = trace.streams().iter().filter_map(later).max();
     duration_ns(trace)
         .max(first_clock_ns(trace).zip(last).map_or(0, |(first, last)| last.saturating_sub(first)))
@@ -168,10 +168,10 @@ fn ends_in_doubt(trace: &Trace) -> Vec<Option<u64>> {
     let damaged: FxHashSet<&str> =
         trace.problems().iter().filter(|p| crate::is_damage(p.kind)).map(|p| p.stream.as_str()).collect();
     let is_doubtful = |stream: &Stream| {
-        let ends = stream.file(File::Standard).is_none_or(|file| file.ends_with(ovni::THREAD_ENDS));
+        let ends = stream.file(StreamFile::Standard).is_none_or(|file| file.ends_with(ovni::THREAD_ENDS));
         !stream.is_finished() || !ends || damaged.contains(stream.relative_path.as_str())
     };
-    let end = |stream: &Stream| Some(stream.file(File::Standard)?.used_bytes());
+    let end = |stream: &Stream| Some(stream.file(StreamFile::Standard)?.used_bytes());
     trace.streams().iter().map(|stream| end(stream).filter(|_| is_doubtful(stream))).collect()
 }
 
@@ -234,12 +234,12 @@ pub fn play_part<'t, O: ViewObserver>(
         };
         if plays(&merged) {
             match merged.file {
-                File::Standard => machine.play(input),
-                File::Own | File::Samples => machine.play_own(input),
+                StreamFile::Standard => machine.play(input),
+                StreamFile::Own | StreamFile::Samples => machine.play_own(input),
             }
         }
         if any_in_doubt
-            && merged.file == File::Standard
+            && merged.file == StreamFile::Standard
             && ends.get(merged.stream) == Some(&Some(end_of(&event)))
         {
             machine.stream_ends(merged.stream, time_ns);

@@ -36,7 +36,7 @@ pub use call_tree::name_call_paths;
 pub use device_work::{CallWait, call_waits};
 pub use places::Places;
 pub use profiles::{MAX_PROFILE_BYTES, MergedProfiles, ProfileProblem, merge_profiles, profile_files};
-pub use run_file::{NotRecorded, Notice, RUN_FILE, RunFile};
+pub use run_file::{NotRecorded, Notice, RunFile};
 pub use taskscope_symbol::KeptModules;
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 
@@ -46,11 +46,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use selection::{Part, Selected, Selection};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use taskscope_event::StreamFile;
 use taskscope_event::models::{MODELS, samples};
 use taskscope_execution::filter::TimeRange;
 use taskscope_execution::{Doubt, Execution, ExecutionBuilder, ProcessIndex, ThreadIndex, ThreadKind};
 use taskscope_model::semantic::{Interpreter, LoomNumber};
-use taskscope_trace::{ClockOffsets, File, OpenOptions, Stream, Trace};
+use taskscope_trace::{ClockOffsets, OpenOptions, Stream, Trace};
 use track_file::TrackFile;
 
 /// A thread's stream, as far as a reader of the report needs it.
@@ -233,7 +234,7 @@ impl Session {
         // A killed thread may have been in one section for long: it lives on to its last sample, or to the last sign of life of
         // its process.
         for (stream, thread) in trace.streams().iter().zip(&threads) {
-            let later = stream.last_clock_of(File::Samples).max(stream.alive_until_ns());
+            let later = stream.last_clock_of(StreamFile::Samples).max(stream.alive_until_ns());
             if let Some(last) = later {
                 let at = (last.max(0) as u64).min(latest.unwrap_or(u64::MAX));
                 builder.lives_at(*thread, at);
@@ -356,7 +357,7 @@ fn read_samples(
     latest: Option<u64>,
 ) -> u64 {
     let mut unreadable = 0;
-    for event in stream.events_of(File::Samples).filter(|event| event.code == samples::SAMPLE) {
+    for event in stream.events_of(StreamFile::Samples).filter(|event| event.code == samples::SAMPLE) {
         let at = (event.clock_ns.max(0) as u64).min(latest.unwrap_or(u64::MAX));
         unreadable += u64::from(!interpreter.sample(thread, at, event.payload, out));
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use taskscope_event::layout;
 use taskscope_files::{open_regular, read_regular};
 use taskscope_profile::{Profile, ReadError, form};
 
@@ -84,7 +85,7 @@ fn collect(directory: &Path, depth: usize, files: &mut Vec<PathBuf>, has_streams
             collect(&path, depth - 1, files, has_streams);
         } else if path.extension().is_some_and(|extension| extension == form::EXTENSION) {
             files.push(path);
-        } else if entry.file_name() == "stream.json" {
+        } else if entry.file_name() == layout::STREAM_METADATA {
             *has_streams = true;
         }
     }
@@ -137,7 +138,7 @@ mod tests {
         assert_eq!((merged.files, merged.problems.len()), (3, 1));
         assert_eq!((merged.profile.tree.len(), merged.profile.tree.total(Metric::TIME)), (5, 30));
         assert!(profile_files(&here.path().join("other.txt")).is_empty());
-        std::fs::write(here.path().join("stream.json"), b"{}").unwrap();
+        std::fs::write(here.path().join(layout::STREAM_METADATA), b"{}").unwrap();
         assert!(profile_files(here.path()).is_empty(), "a trace is no profile");
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 use std::path::Path;
+use taskscope_event::layout::{self, RUN_FILE};
 use taskscope_files::read_regular;
-pub use taskscope_trace::RUN_FILE;
 
 /// Larger ones are no run files.
 const MOST_BYTES: u64 = 8 << 20;
@@ -101,7 +101,8 @@ impl RunFile {
 fn further_ranks(directory: &Path) -> Vec<RunFile> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let is_rank = |name: &str| {
-        let rank = name.strip_prefix("taskscope-run.").and_then(|rest| rest.strip_suffix(".json"));
+        let (begin, end) = layout::RUN_FILE_OF_RANK;
+        let rank = name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
         rank.is_some_and(|rank| !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let mut paths: Vec<_> = (entries.flatten())

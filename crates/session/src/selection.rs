@@ -8,11 +8,11 @@
 //! What explains (reports) plays the streams whole of which no event can pass, beside those that it is about: else nobody could
 //! be found who made these wait.
 
-use taskscope_event::Code;
 use taskscope_event::decode::FieldValue;
 use taskscope_event::models::{self, dictionary, instrument, nanos6, nosv, omp, openmp, ovni, recorder};
+use taskscope_event::{Code, StreamFile};
 use taskscope_execution::filter::{Fields, Filter, Kind, Numbers, Record, SIGNED, TimeRange, Value, nearest};
-use taskscope_trace::{File, MergedEvent, Trace};
+use taskscope_trace::{MergedEvent, Trace};
 
 use crate::emulation;
 
@@ -192,7 +192,7 @@ fn kind_of_field(name: &str) -> Option<Kind> {
         "model" => return Some(Kind::Words(models::MODELS.iter().map(|model| model.name).collect())),
         "event" => return Some(Kind::Checked(check_code)),
         "name" => return Some(Kind::Checked(check_name)),
-        "file" => return Some(Kind::Words(vec![File::Standard.name(), File::Own.name()])),
+        "file" => return Some(Kind::Words(vec![StreamFile::Standard.name(), StreamFile::Own.name()])),
         _ if EVENT_FIELDS.contains(&name) => return Some(Kind::Text),
         _ => {}
     }

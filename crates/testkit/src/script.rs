@@ -6,7 +6,7 @@
 
 use std::path::Path;
 use taskscope_event::models::{MODELS, dictionary, model_of, omp, openmp, ovni, wait};
-use taskscope_event::{Code, framing};
+use taskscope_event::{Code, StreamFile, framing, layout};
 use taskscope_execution::samples::NewSample;
 use taskscope_execution::{Execution, ExecutionBuilder, Observer};
 use taskscope_model::semantic::Interpreter;
@@ -231,13 +231,13 @@ impl Script {
                  \"lib\": {{ \"version\": \"1.14.0\", \"commit\": \"unknown\" }} }} }}\n",
                 models.join(", ")
             );
-            std::fs::write(directory.join("stream.json"), metadata)?;
+            std::fs::write(directory.join(layout::STREAM_METADATA), metadata)?;
             if !self.finished {
                 // As the recorder leaves them: room for more events, zeros so far.
                 files.iter_mut().for_each(|file| file.resize(file.len() + 4096, 0));
             }
-            std::fs::write(directory.join("stream.obs"), &files[0])?;
-            std::fs::write(directory.join("taskscope.obs"), &files[1])?;
+            std::fs::write(directory.join(StreamFile::Standard.name()), &files[0])?;
+            std::fs::write(directory.join(StreamFile::Own.name()), &files[1])?;
         }
         Ok(())
     }

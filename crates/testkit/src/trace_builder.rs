@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use taskscope_event::Code;
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code};
 use taskscope_event::models::{MODELS, nosv, ovni};
+use taskscope_event::{Code, StreamFile, layout};
 
 /// A stream under construction: metadata and the bytes of its files.
 #[derive(Clone, Debug)]
@@ -145,10 +145,10 @@ impl StreamBuilder {
     pub fn write(&self, root: &Path) -> io::Result<PathBuf> {
         let directory = root.join(&self.path);
         fs::create_dir_all(&directory)?;
-        fs::write(directory.join("stream.json"), self.metadata.to_string())?;
-        fs::write(directory.join("stream.obs"), &self.standard)?;
+        fs::write(directory.join(layout::STREAM_METADATA), self.metadata.to_string())?;
+        fs::write(directory.join(StreamFile::Standard.name()), &self.standard)?;
         if let Some(own) = &self.own {
-            fs::write(directory.join("taskscope.obs"), own)?;
+            fs::write(directory.join(StreamFile::Own.name()), own)?;
         }
         Ok(directory)
     }

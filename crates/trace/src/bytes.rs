@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Deref;
 use std::path::Path;
 use taskscope_event::framing::FILE_HEADER_BYTES;
-use taskscope_event::tail;
+use taskscope_event::{layout, tail};
 use taskscope_files::{open_regular, read_open, read_regular};
 
 /// Files below this size are read: a mapping costs more than the copy, and thousands of small
@@ -34,7 +34,7 @@ pub(crate) struct Unfinished {
 /// Loads an unfinished stream file with its tail (form: [`taskscope_event::tail`]). Takes memory for its events alone,
 /// whatever length the file has.
 pub(crate) fn load_unfinished(path: &Path) -> io::Result<Unfinished> {
-    let checkpoint_path = path.with_extension("checkpoint");
+    let checkpoint_path = path.with_extension(layout::CHECKPOINT_EXTENSION);
     let load_checkpoint = || read_regular(&checkpoint_path, MAX_CHECKPOINT_BYTES).ok();
     let mut checkpoint = load_checkpoint();
     loop {
@@ -61,7 +61,7 @@ fn load_with(path: &Path, checkpoint: Option<&[u8]>) -> io::Result<Unfinished> {
     // Offsets of the stream before the checkpoint is put into its place.
     let gone = kept_from - header;
     let mut unfinished = Unfinished { bytes: FileBytes::Read(Vec::new()), missing: 0, unusable_tail: None };
-    match read_regular(&path.with_extension("tail"), tail::FILE_BYTES) {
+    match read_regular(&path.with_extension(layout::TAIL_EXTENSION), tail::FILE_BYTES) {
         Ok(tail) => {
             let missing = append_tail(&mut bytes, &tail, gone);
             // Else there is damage before, where reading ends anyway.

@@ -9,9 +9,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 use taskscope_files::read_regular;
 
-/// The file's name in a trace's root.
-pub const DRIFT_FILE: &str = "clock-drift.txt";
-
 /// No clock that keeps time is further off than a thousandth.
 const MOST_DRIFT: i64 = 1_000_000_000;
 

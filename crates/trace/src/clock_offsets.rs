@@ -8,9 +8,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 use taskscope_files::read_regular;
 
-/// Its name, in the trace's root.
-pub const FILE: &str = "clock-offsets.txt";
-
 /// No two clocks are further apart: 73 years. With more, times would be beyond what 63 bits hold.
 const MOST_OFFSET_NS: f64 = (1_u64 << 61) as f64;
 

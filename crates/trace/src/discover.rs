@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use taskscope_event::{StreamFile, layout};
 
 /// A directory that holds a stream.
 pub(crate) struct Found {
@@ -74,13 +75,13 @@ pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> (Vec<Fou
                 }
                 below.extend_from_slice(name.as_encoded_bytes());
                 pending.push((entry.path(), below));
-            } else if name == "stream.obs" {
+            } else if name == StreamFile::Standard.name() {
                 has_events = true;
-            } else if name == "stream.json" {
+            } else if name == layout::STREAM_METADATA {
                 has_metadata = true;
                 let found_here = Found { directory: directory.clone(), relative_path: shown.clone() };
                 found.push((relative.clone(), found_here));
-            } else if name == "taskscope.json" {
+            } else if name == layout::LOCATION_METADATA {
                 let found_here = Found { directory: directory.clone(), relative_path: shown.clone() };
                 locations.push((relative.clone(), found_here));
             }

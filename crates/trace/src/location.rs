@@ -7,9 +7,10 @@ use crate::clock_drift::ClockCorrection;
 use crate::decode::{Decoder, Event};
 use crate::metadata::MAX_METADATA_BYTES;
 use crate::problem::{Problem, ProblemKind};
-use crate::stream::{File, ReadOrder, StreamFile};
+use crate::stream::{ReadOrder, SurveyedFile};
 use serde_json::Value;
 use std::path::PathBuf;
+use taskscope_event::{StreamFile, layout};
 use taskscope_files::read_regular;
 
 /// A location that is no thread, with its stream.
@@ -20,13 +21,13 @@ pub struct Location {
     pub directory: PathBuf,
     /// What `taskscope.json` says; null where it cannot be read.
     pub metadata: Value,
-    own: Option<StreamFile>,
+    own: Option<SurveyedFile>,
 }
 
 impl Location {
     pub(crate) fn load(directory: PathBuf, relative_path: String, problems: &mut Vec<Problem>) -> Location {
         let mut report = |kind, text: String| problems.push(Problem::of_stream(kind, &relative_path, text));
-        let path = directory.join("taskscope.json");
+        let path = directory.join(layout::LOCATION_METADATA);
         let metadata = match read_regular(&path, MAX_METADATA_BYTES) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
                 report(ProblemKind::BadMetadata, format!("taskscope.json is no valid JSON: {error}"));
@@ -44,11 +45,11 @@ impl Location {
                 "taskscope.json does not say that the stream is finished".to_owned(),
             );
         }
-        let own = match StreamFile::load(&directory.join(File::Own.name()), !finished, None) {
+        let own = match SurveyedFile::load(&directory.join(StreamFile::Own.name()), !finished, None) {
             Ok(file) => {
                 for finding in file.findings().filter(|f| f.kind != ProblemKind::UnfinishedStream) {
                     let mut problem = Problem::of_stream(finding.kind, &relative_path, finding.text.clone());
-                    problem.file = Some(File::Own);
+                    problem.file = Some(StreamFile::Own);
                     problem.offset = Some(finding.offset as u64);
                     problem.clock_ns = finding.clock;
                     problem.count = finding.count;
@@ -73,6 +74,6 @@ impl Location {
 
     /// Number of whole events.
     pub fn event_count(&self) -> u64 {
-        self.own.as_ref().map_or(0, StreamFile::event_count)
+        self.own.as_ref().map_or(0, SurveyedFile::event_count)
     }
 }

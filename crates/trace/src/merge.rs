@@ -9,9 +9,10 @@
 //! Who needs the order of few events only takes [`Turns`](crate::Turns).
 
 use crate::decode::Event;
-use crate::stream::{File, Stream, ThreadEvents};
+use crate::stream::{Stream, ThreadEvents};
 use std::hint::select_unpredictable;
 use std::ops::{BitAnd, BitOr, Not};
+use taskscope_event::StreamFile;
 
 /// An event with its place in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct MergedEvent<'a> {
     /// Index of the stream in [`Trace::streams`](crate::Trace::streams).
     pub stream: usize,
     /// Which of its files.
-    pub file: File,
+    pub file: StreamFile,
     /// The event.
     pub event: Event<'a>,
 }

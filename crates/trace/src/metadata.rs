@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use taskscope_event::layout;
 use taskscope_files::read_regular;
 
 /// Larger metadata files are refused: a JSON tree takes many times the room of its text. That of a loom
@@ -210,7 +211,8 @@ fn mark(mark_type: String, value: &RawValue, shared: &SharedLabels) -> serde_jso
 
 /// The whole document of the stream in a directory; null if there is none.
 pub(crate) fn read_whole(directory: &Path) -> Value {
-    let bytes = read_regular(&directory.join("stream.json"), MAX_METADATA_BYTES).unwrap_or_default();
+    let bytes =
+        read_regular(&directory.join(layout::STREAM_METADATA), MAX_METADATA_BYTES).unwrap_or_default();
     serde_json::from_str(&without_comments(&String::from_utf8_lossy(&bytes))).unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
 //! What is wrong with a trace, as facts with a place: nothing is lost silently.
 
-use crate::File;
 use std::fmt;
+use taskscope_event::StreamFile;
 
 /// The kinds of damage and oddity that reading a trace can meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -87,7 +87,7 @@ pub struct Problem {
     /// Relative path of the stream's directory; empty for the trace as a whole.
     pub stream: String,
     /// Which of the stream's files, where it is about one.
-    pub file: Option<File>,
+    pub file: Option<StreamFile>,
     /// Byte offset in that file.
     pub offset: Option<u64>,
     /// Corrected clock, nanoseconds, where known.

@@ -1,11 +1,12 @@
 //! Stream files written anew: always a new file first, which then takes the old one's name, so that
 //! a crash leaves either the old or the new content.
 
-use crate::stream::{File, Stream};
+use crate::stream::Stream;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
+use taskscope_event::StreamFile;
 use taskscope_event::framing::{FILE_HEADER_BYTES, file_header};
 use taskscope_files::{NewFile, write_file};
 
@@ -44,7 +45,7 @@ impl Stream {
     ///
     /// # Errors
     /// Those of the file system; the file is then as it was.
-    pub fn sort_file(&self, which: File) -> io::Result<bool> {
+    pub fn sort_file(&self, which: StreamFile) -> io::Result<bool> {
         let Some(file) = self.file(which).filter(|file| file.needs_sorting()) else { return Ok(false) };
         let bytes = file.bytes();
         replace_file(&self.directory.join(which.name()).canonicalize()?, |out| {

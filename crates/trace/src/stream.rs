@@ -14,30 +14,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, FILE_HEADER_BYTES};
-use taskscope_event::{Code, alive};
+use taskscope_event::{Code, StreamFile, alive, layout};
 use taskscope_files::read_regular;
-
-/// Which of a stream's files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum File {
-    /// `stream.obs`: ovni's models.
-    Standard,
-    /// `taskscope.obs`: taskscope's own models.
-    Own,
-    /// `samples.obs`: call-stack samples, which are not merged with the events of the other two.
-    Samples,
-}
-
-impl File {
-    /// The file's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            File::Standard => "stream.obs",
-            File::Own => "taskscope.obs",
-            File::Samples => "samples.obs",
-        }
-    }
-}
 
 /// In which order the events of a file are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,17 +28,17 @@ pub enum ReadOrder {
 }
 
 /// One file of a stream, with what the survey found in it.
-pub struct StreamFile {
+pub struct SurveyedFile {
     bytes: FileBytes,
     survey: Survey,
 }
 
-impl StreamFile {
+impl SurveyedFile {
     pub(crate) fn load(
         path: &Path,
         unfinished: bool,
         orderless: Option<&Arc<OrderlessCodes>>,
-    ) -> std::io::Result<StreamFile> {
+    ) -> std::io::Result<SurveyedFile> {
         let loaded = match unfinished {
             true => load_unfinished(path)?,
             false => Unfinished { bytes: FileBytes::load(path)?, missing: 0, unusable_tail: None },
@@ -87,7 +65,7 @@ impl StreamFile {
                 ),
             });
         }
-        Ok(StreamFile { bytes, survey })
+        Ok(SurveyedFile { bytes, survey })
     }
 
     /// The clocks of its turns, if they were asked for with these codes, and no clock falls.
@@ -167,9 +145,9 @@ pub struct Stream {
     pub metadata: Metadata,
     /// What is added to its clocks.
     pub clock: ClockCorrection,
-    pub(crate) standard: Option<StreamFile>,
-    pub(crate) own: Option<StreamFile>,
-    pub(crate) samples: Option<StreamFile>,
+    pub(crate) standard: Option<SurveyedFile>,
+    pub(crate) own: Option<SurveyedFile>,
+    pub(crate) samples: Option<SurveyedFile>,
     pub(crate) order: ReadOrder,
     alive: Option<Alive>,
 }
@@ -193,7 +171,7 @@ impl Stream {
         labels: &SharedLabels,
     ) -> (Stream, Vec<Problem>) {
         let mut problems = Vec::new();
-        let metadata = match read_regular(&directory.join("stream.json"), MAX_METADATA_BYTES) {
+        let metadata = match read_regular(&directory.join(layout::STREAM_METADATA), MAX_METADATA_BYTES) {
             Ok(bytes) => Metadata::parse(&bytes, &relative_path, labels, &mut problems),
             Err(error) => {
                 let text = format!("cannot read stream.json: {error}");
@@ -219,10 +197,10 @@ impl Stream {
             );
             problems.push(Problem::of_stream(ProblemKind::UnfinishedStream, &stream.relative_path, text));
         }
-        stream.standard = stream.load_file(File::Standard, options.orderless.as_ref(), &mut problems);
+        stream.standard = stream.load_file(StreamFile::Standard, options.orderless.as_ref(), &mut problems);
         if options.own_events {
-            stream.own = stream.load_file(File::Own, options.orderless.as_ref(), &mut problems);
-            stream.samples = stream.load_file(File::Samples, None, &mut problems);
+            stream.own = stream.load_file(StreamFile::Own, options.orderless.as_ref(), &mut problems);
+            stream.samples = stream.load_file(StreamFile::Samples, None, &mut problems);
             stream.alive = stream.load_alive();
         }
         (stream, problems)
@@ -248,17 +226,17 @@ impl Stream {
 
     /// The thread's id; where the metadata lacks it, as the directory's name has it.
     pub fn tid(&self) -> Option<i64> {
-        self.metadata.tid.or_else(|| self.named("thread.")?.parse().ok())
+        self.metadata.tid.or_else(|| self.named(layout::THREAD_PREFIX)?.parse().ok())
     }
 
     /// The process's id, likewise.
     pub fn pid(&self) -> Option<i64> {
-        self.metadata.pid.or_else(|| self.named("proc.")?.parse().ok())
+        self.metadata.pid.or_else(|| self.named(layout::PROCESS_PREFIX)?.parse().ok())
     }
 
     /// The loom's name, likewise.
     pub fn loom(&self) -> Option<&str> {
-        self.metadata.loom.as_deref().or_else(|| self.named("loom."))
+        self.metadata.loom.as_deref().or_else(|| self.named(layout::LOOM_PREFIX))
     }
 
     /// The rest of the innermost part of the path that starts with `prefix`.
@@ -268,20 +246,20 @@ impl Stream {
 
     fn load_file(
         &self,
-        file: File,
+        file: StreamFile,
         orderless: Option<&Arc<OrderlessCodes>>,
         problems: &mut Vec<Problem>,
-    ) -> Option<StreamFile> {
+    ) -> Option<SurveyedFile> {
         let report = |kind, text: String| {
             let mut problem = Problem::of_stream(kind, &self.relative_path, text);
             problem.file = Some(file);
             problem
         };
         let path = self.directory.join(file.name());
-        let loaded = match StreamFile::load(&path, !self.is_finished(), orderless) {
+        let loaded = match SurveyedFile::load(&path, !self.is_finished(), orderless) {
             Ok(loaded) => loaded,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                if file == File::Standard {
+                if file == StreamFile::Standard {
                     problems.push(report(ProblemKind::MissingStream, "there is no stream.obs".to_owned()));
                 }
                 return None;
@@ -301,7 +279,7 @@ impl Stream {
             problem.count = finding.count;
             problems.push(problem);
         }
-        if loaded.survey.events == 0 && loaded.survey.findings.is_empty() && file != File::Samples {
+        if loaded.survey.events == 0 && loaded.survey.findings.is_empty() && file != StreamFile::Samples {
             problems.push(report(ProblemKind::EmptyStream, "the stream has zero events".to_owned()));
         }
         Some(loaded)
@@ -313,17 +291,17 @@ impl Stream {
     }
 
     /// One of its files, if it is there. Without taskscope's own models there is only the standard one.
-    pub fn file(&self, file: File) -> Option<&StreamFile> {
+    pub fn file(&self, file: StreamFile) -> Option<&SurveyedFile> {
         match file {
-            File::Standard => self.standard.as_ref(),
-            File::Own => self.own.as_ref(),
-            File::Samples => self.samples.as_ref(),
+            StreamFile::Standard => self.standard.as_ref(),
+            StreamFile::Own => self.own.as_ref(),
+            StreamFile::Samples => self.samples.as_ref(),
         }
     }
 
     /// Events of both files that [`Stream::events`] merges.
     pub fn event_count(&self) -> u64 {
-        [&self.standard, &self.own].into_iter().flatten().map(StreamFile::event_count).sum()
+        [&self.standard, &self.own].into_iter().flatten().map(SurveyedFile::event_count).sum()
     }
 
     /// Corrected clock of the first event in the order of reading, nanoseconds.
@@ -333,11 +311,11 @@ impl Stream {
 
     /// The highest corrected clock, nanoseconds.
     pub fn last_clock_ns(&self) -> Option<i64> {
-        [File::Standard, File::Own].into_iter().filter_map(|file| self.last_clock_of(file)).max()
+        [StreamFile::Standard, StreamFile::Own].into_iter().filter_map(|file| self.last_clock_of(file)).max()
     }
 
     /// Corrected clock of the last event of one file alone, nanoseconds.
-    pub fn last_clock_of(&self, file: File) -> Option<i64> {
+    pub fn last_clock_of(&self, file: StreamFile) -> Option<i64> {
         let file = self.file(file).filter(|file| file.survey.events > 0)?;
         Some(self.clock.apply(file.survey.highest_clock))
     }
@@ -355,9 +333,9 @@ impl Stream {
 
     /// Corrected clock, nanoseconds, after which events are missing because a file is cut there; the other may go on.
     pub fn cut_at_ns(&self) -> Option<i64> {
-        [File::Standard, File::Own]
+        [StreamFile::Standard, StreamFile::Own]
             .into_iter()
-            .filter(|which| self.file(*which).is_some_and(StreamFile::is_cut))
+            .filter(|which| self.file(*which).is_some_and(SurveyedFile::is_cut))
             .filter_map(|which| self.last_clock_of(which).or_else(|| self.first_clock_ns()))
             .min()
     }
@@ -371,7 +349,7 @@ impl Stream {
     }
 
     /// The events of one file alone; none if it is absent.
-    pub fn events_of(&self, file: File) -> impl Iterator<Item = Event<'_>> + Clone {
+    pub fn events_of(&self, file: StreamFile) -> impl Iterator<Item = Event<'_>> + Clone {
         let decoder = self.file(file).map(|file| file.decoder(self.clock, self.order));
         decoder.into_iter().flatten()
     }
@@ -523,15 +501,15 @@ impl<T, F: Fn(Code) -> Option<T>> Iterator for FoundEvents<'_, '_, F> {
 }
 
 impl<'a> Iterator for ThreadEvents<'a> {
-    type Item = (File, Event<'a>);
+    type Item = (StreamFile, Event<'a>);
 
     #[inline(always)]
-    fn next(&mut self) -> Option<(File, Event<'a>)> {
+    fn next(&mut self) -> Option<(StreamFile, Event<'a>)> {
         if let Some(own) = &self.own
             && self.is_own_next(own)
         {
-            return self.own.as_mut()?.next().map(|event| (File::Own, event));
+            return self.own.as_mut()?.next().map(|event| (StreamFile::Own, event));
         }
-        self.standard.next().map(|event| (File::Standard, event))
+        self.standard.next().map(|event| (StreamFile::Standard, event))
     }
 }

@@ -1,7 +1,7 @@
 //! A trace directory as a whole.
 
-use crate::clock_drift::{ClockCorrection, ClockDrift, DRIFT_FILE, load_drifts};
-use crate::clock_offsets::{self, ClockOffsets};
+use crate::clock_drift::{ClockCorrection, ClockDrift, load_drifts};
+use crate::clock_offsets::ClockOffsets;
 use crate::discover::find_streams;
 use crate::labels::SharedLabels;
 use crate::location::Location;
@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use taskscope_event::layout;
 
 /// First events further apart than this show that the clocks of the hosts differ.
 const CLOCK_GATE_NS: i64 = 3600 * 1_000_000_000;
@@ -185,7 +186,7 @@ impl Trace {
                 Some(ClockOffsets::load(path).map_err(|text| OpenError::ClockOffsets { text })?)
             }
             ClockSource::Beside => {
-                let path = self.root.join(clock_offsets::FILE);
+                let path = self.root.join(layout::CLOCK_OFFSETS);
                 match path.exists().then(|| ClockOffsets::load(&path)) {
                     Some(Ok(offsets)) => Some(offsets),
                     Some(Err(text)) => {
@@ -245,7 +246,7 @@ impl Trace {
 
     /// The drifts beside the offsets of the trace itself.
     fn drifts(&mut self, source: &ClockSource) -> Vec<ClockDrift> {
-        let path = self.root.join(DRIFT_FILE);
+        let path = self.root.join(layout::CLOCK_DRIFTS);
         if !matches!(source, ClockSource::Beside) || !path.exists() {
             return Vec::new();
         }

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use taskscope_event::Code;
 use taskscope_event::framing::{file_header, head_word};
 use taskscope_event::models::{kernel, ovni};
-use taskscope_trace::{File, OpenError, OpenOptions, ProblemKind, Trace};
+use taskscope_event::{Code, StreamFile};
+use taskscope_trace::{OpenError, OpenOptions, ProblemKind, Trace};
 
 fn event(code: Code, clock: u64) -> Vec<u8> {
     let mut bytes = head_word(0, code).to_le_bytes().to_vec();
@@ -125,8 +125,11 @@ fn own_events_come_after_standard_ones_of_the_same_clock() {
     let own = stream(&[event(ovni::BURST, 5), event(ovni::BURST, 10)]);
     fs::write(root.path().join("loom.n.1/proc.1/thread.1/taskscope.obs"), own).unwrap();
     let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
-    let order: Vec<(File, i64)> = trace.merge().map(|m| (m.file, m.event.clock_ns)).collect();
-    assert_eq!(order, [(File::Own, 5), (File::Standard, 10), (File::Own, 10), (File::Standard, 20)]);
+    let order: Vec<(StreamFile, i64)> = trace.merge().map(|m| (m.file, m.event.clock_ns)).collect();
+    assert_eq!(
+        order,
+        [(StreamFile::Own, 5), (StreamFile::Standard, 10), (StreamFile::Own, 10), (StreamFile::Standard, 20)]
+    );
 }
 
 #[test]

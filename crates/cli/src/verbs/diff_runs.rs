@@ -9,6 +9,7 @@ use anyhow::Context;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use taskscope_event::layout;
 use taskscope_session::graph::read_graph;
 use taskscope_view::{CallPaths, RunNumbers, compare_runs};
 
@@ -60,7 +61,7 @@ fn runs_of(path: &Path) -> anyhow::Result<Vec<RunNumbers>> {
 }
 
 fn numbers_of(trace: &Path) -> anyhow::Result<RunNumbers> {
-    if trace.join("graph/taskscope.json").exists()
+    if trace.join(layout::GRAPH_METADATA).exists()
         && let Ok(Some(graph)) = read_graph(trace)
     {
         return Ok(RunNumbers::of_graph(&graph.graph));

@@ -13,6 +13,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use taskscope_event::StreamFile;
 use taskscope_execution::filter::{Filter, Literal, TimeRange};
 use taskscope_execution::view::{NoViews, View};
 use taskscope_export::RangeObserver;
@@ -21,7 +22,7 @@ use taskscope_model::{Machine, MachineOptions, System, Violation};
 use taskscope_session::emulation;
 use taskscope_session::instrumentation::Behaviour;
 use taskscope_session::judgement::{Judge, Verdict};
-use taskscope_trace::{File, MergedEvent};
+use taskscope_trace::MergedEvent;
 use taskscope_view::format::shell_word;
 
 /// Write Paraver views of a trace: what threads and CPUs did, beside the trace or elsewhere.
@@ -255,7 +256,7 @@ pub fn emulate(
 fn range_of_views(part: &TracePart) -> anyhow::Result<(i64, i64)> {
     let (trace, selection) = (&part.trace, &part.selection);
     let in_views = part.selected();
-    let has_own = trace.streams().iter().any(|stream| stream.directory.join(File::Own.name()).exists());
+    let has_own = trace.streams().iter().any(|stream| stream.directory.join(StreamFile::Own.name()).exists());
     if selection.range == TimeRange::default() || !has_own {
         return Ok((in_views.begin_ns, in_views.end_ns));
     }

@@ -6,6 +6,7 @@ use nix::libc::SIGBUS;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use taskscope_event::layout;
 use taskscope_session::RunFile;
 use taskscope_view::format::shell_word;
 
@@ -16,7 +17,7 @@ const ROOM_FOR_A_STREAM: u64 = 64 << 10;
 pub fn why(trace: &Path) -> Failure {
     let shown = trace.display();
     // `record` writes its run file even for a program that never starts OpenMP.
-    if trace.join(taskscope_session::RUN_FILE).exists() {
+    if trace.join(layout::RUN_FILE).exists() {
         let free = nix::sys::statvfs::statvfs(trace)
             .map_or(u64::MAX, |stat| stat.blocks_available().saturating_mul(stat.fragment_size()));
         if free < ROOM_FOR_A_STREAM {
@@ -68,9 +69,11 @@ pub fn is_being_recorded(run: &RunFile) -> bool {
 /// Ids of the processes that the recorder was attached to: it makes their directories first of all.
 fn attached_processes(trace: &Path) -> Vec<u32> {
     let of = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten();
-    let looms = of(trace).filter(|entry| entry.file_name().to_string_lossy().starts_with("loom."));
+    let looms =
+        of(trace).filter(|entry| entry.file_name().to_string_lossy().starts_with(layout::LOOM_PREFIX));
     let processes = looms.flat_map(|loom| of(&loom.path()).collect::<Vec<_>>());
-    let id = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_prefix("proc.")?.parse().ok();
+    let id =
+        |entry: fs::DirEntry| entry.file_name().to_str()?.strip_prefix(layout::PROCESS_PREFIX)?.parse().ok();
     processes.filter_map(id).collect()
 }
 

@@ -5,11 +5,12 @@ use crate::opening::TraceArgs;
 use crate::reading::{Interruption, Progress, print_problems};
 use std::path::Path;
 use std::process::ExitCode;
-use taskscope_trace::{File, ProblemKind, Stream};
+use taskscope_event::StreamFile;
+use taskscope_trace::{ProblemKind, Stream};
 use taskscope_view::format::counted;
 
 /// What may be unsorted of a stream.
-const FILES: [File; 3] = [File::Standard, File::Own, File::Samples];
+const FILES: [StreamFile; 3] = StreamFile::ALL;
 
 /// Sort the regions that were recorded unsorted, so that tools that want sorted streams read them.
 ///
@@ -27,7 +28,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.trace.require_named("sort")?;
     let trace = args.trace.open(true)?;
-    let unsorted = |file: File| {
+    let unsorted = |file: StreamFile| {
         trace
             .streams()
             .iter()
@@ -36,7 +37,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     print_problems(&trace);
     let interruption = Interruption::watch()?;
     let bytes_of =
-        |which: File, stream: &Stream| stream.file(which).map_or(0, |file| file.bytes().len() as u64);
+        |which: StreamFile, stream: &Stream| stream.file(which).map_or(0, |file| file.bytes().len() as u64);
     let total =
         FILES.into_iter().flat_map(|which| unsorted(which).map(move |stream| bytes_of(which, stream))).sum();
     let mut progress = Progress::new("bytes", total);

@@ -8,10 +8,10 @@ use anyhow::Context;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::ExitCode;
+use taskscope_event::layout;
 use taskscope_event::models::messages;
 use taskscope_trace::{
-    ClockDrift, ClockOffset, ClockOffsets, ClockSource, DRIFT_FILE, OpenOptions, Trace, drifts_to_text,
-    replace_file,
+    ClockDrift, ClockOffset, ClockOffsets, ClockSource, OpenOptions, Trace, drifts_to_text, replace_file,
 };
 
 /// Put the offsets between the clocks of hosts into a trace: those of a file, or those that the recorder of an MPI
@@ -30,7 +30,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let trace =
         open_trace(&args.trace.trace, &OpenOptions { clocks: ClockSource::None, ..OpenOptions::default() })?;
     let hosts: BTreeSet<&str> = trace.streams().iter().map(|stream| stream.metadata.host()).collect();
-    let inside = trace.root().join("clock-offsets.txt");
+    let inside = trace.root().join(layout::CLOCK_OFFSETS);
     let (offsets, drifts, is_new) = match &args.trace.clock_offsets {
         Some(file) => (ClockOffsets::load(file).map_err(Failure::new)?, Vec::new(), true),
         None if inside.exists() => (ClockOffsets::load(&inside).map_err(Failure::new)?, Vec::new(), false),
@@ -59,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         replace_file(&inside, |file| file.write_all(offsets.to_text().as_bytes()))
             .with_context(|| format!("cannot write {}", inside.display()))?;
         eprintln!("written to {}", taskscope_view::format::path(&inside));
-        let beside = trace.root().join(DRIFT_FILE);
+        let beside = trace.root().join(layout::CLOCK_DRIFTS);
         if !drifts.is_empty() {
             let text = drifts_to_text(&drifts);
             replace_file(&beside, |file| file.write_all(text.as_bytes()))

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word};
-use taskscope_event::{Code, models::device};
+use taskscope_event::{Code, StreamFile, layout, models::device};
 use taskscope_files::{append_regular, write_file};
 use taskscope_reorder::clock::ClockFit;
 use taskscope_reorder::{Anomalies, Output, QueueOrder, Released, Reorder};
@@ -169,7 +169,7 @@ impl<'a> Locations<'a> {
                 "columns": columns,
                 "import_problems": if q == 0 { &self.table.problems[..] } else { &[] },
             });
-            let path = location.directory.join("taskscope.json");
+            let path = location.directory.join(layout::LOCATION_METADATA);
             write_file(&path, |file| writeln!(file, "{metadata:#}"))
                 .map_err(|source| Error::Write { path, source })?;
             let mut anomalies: Vec<(&'static str, u64)> = location.by_anomaly.drain().collect();
@@ -230,7 +230,7 @@ impl Location {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        let path = self.directory.join("taskscope.obs");
+        let path = self.directory.join(StreamFile::Own.name());
         append_regular(&path)
             .and_then(|mut file| file.write_all(&self.buffer))
             .map_err(|source| Error::Write { path, source })?;

@@ -7,8 +7,8 @@ use crate::limits;
 use crate::metadata::{Json, replace_file};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use taskscope_event::Code;
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code};
+use taskscope_event::{Code, StreamFile, layout};
 use taskscope_files::append_regular;
 
 /// A location's directory with its stream.
@@ -66,7 +66,7 @@ impl SideFile {
         check_size_limit(self.stored + bytes).map_err(no_room)?;
         limits::charge(bytes).map_err(no_room)?;
         // Opened each time: a descriptor that is held could be closed by the program.
-        let path = self.directory.join("taskscope.obs");
+        let path = self.directory.join(StreamFile::Own.name());
         let file = append_regular(&path);
         let appended = file.and_then(|mut file| {
             let whole = file.write_all(&self.round);
@@ -86,6 +86,6 @@ impl SideFile {
 
     pub fn write_metadata(&self, metadata: &Json) {
         // On failure the stream stays unfinished, and readable as such.
-        let _ = replace_file(metadata.as_str(), &self.directory.join("taskscope.json"));
+        let _ = replace_file(metadata.as_str(), &self.directory.join(layout::LOCATION_METADATA));
     }
 }

@@ -4,6 +4,7 @@ use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
+use taskscope_event::StreamFile;
 
 use super::{Closer, SINK_BYTES, ThreadRecorder};
 use crate::clock::ThreadClock;
@@ -11,7 +12,7 @@ use crate::entry_lock::EntryLock;
 use crate::fork_word::wiped_on_fork;
 use crate::metadata::{Describe, FinalPlace, ThreadIdentity};
 use crate::samples::Samples;
-use crate::stream::{Stream, StreamFile};
+use crate::stream::Stream;
 use crate::sync::heavy_fence;
 use crate::{event_filter, late_events, nested_recorder, process, tls, turns};
 
@@ -176,7 +177,7 @@ impl ThreadRecorder {
         let own_is_empty = self.own.is_empty();
         let tails = (self.standard.finish(), self.own.finish(), self.samples.finish());
         if own_is_empty {
-            let _ = std::fs::remove_file(self.identity.directory.join(StreamFile::Own.file_name()));
+            let _ = std::fs::remove_file(self.identity.directory.join(StreamFile::Own.name()));
         }
         // The tails go last: until the metadata is complete they belong to the stream.
         if let (Some(standard), Some(own), Some(samples)) = tails

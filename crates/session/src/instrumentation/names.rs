@@ -57,7 +57,7 @@ impl Names {
         }
         let mut names = Names { processes, by_number: FxHashMap::default() };
         for (stream, process) in trace.streams().iter().zip(names.processes.clone()) {
-            for event in stream.events_of(taskscope_trace::File::Own) {
+            for event in stream.events_of(taskscope_event::StreamFile::Own) {
                 if event.code.0[..2] == *b"IK" {
                     names.take(process, event.code, event.payload);
                 }

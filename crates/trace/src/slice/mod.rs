@@ -24,14 +24,13 @@ mod waits;
 
 use self::bytes::{events_in, place_clocks, push};
 use self::instrument::Instrumented;
-pub use self::run_file::RUN_FILE;
 
 use self::metadata::Declared;
 use self::thread_state::{Life, ThreadState, is_task_step};
 use self::waits::Waits;
-use crate::clock_offsets::{ClockOffset, ClockOffsets, FILE};
+use crate::clock_offsets::{ClockOffset, ClockOffsets};
 use crate::rewrite::replace_file;
-use crate::stream::{File, Stream};
+use crate::stream::Stream;
 use crate::trace::Trace;
 use crate::{Event, MergedEvent};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -40,11 +39,11 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
-use taskscope_event::Code;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{
     self, dictionary, kernel, model_of, nanos6, nosv, omp, openmp, ovni, recorder, samples,
 };
+use taskscope_event::{Code, StreamFile, layout};
 use taskscope_files::{create_directory_below, write_file};
 
 /// The CPU of a thread that is bound to none, as events name it.
@@ -194,7 +193,7 @@ impl<'a> Slicer<'a> {
         let mut sliced = Sliced::default();
         let mut opened = false;
         let used = self.used_tasks(begin, end);
-        let mut foreign: Vec<(usize, File, Event<'a>)> = Vec::new();
+        let mut foreign: Vec<(usize, StreamFile, Event<'a>)> = Vec::new();
         for merged in self.trace.merge() {
             go_on(1)?;
             let MergedEvent { stream, file, event } = merged;
@@ -206,7 +205,7 @@ impl<'a> Slicer<'a> {
                 self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
                 // What no living thread of its process could create yet.
                 let creations = self.creations.drain(..);
-                foreign.extend(creations.map(|(stream, event)| (stream, File::Standard, event)));
+                foreign.extend(creations.map(|(stream, event)| (stream, StreamFile::Standard, event)));
             }
             let in_range = event.clock_ns >= begin;
             let is_needed_by_others =
@@ -215,13 +214,13 @@ impl<'a> Slicer<'a> {
                 if in_range {
                     foreign.push((stream, file, event));
                 } else {
-                    let heir = if file == File::Own { self.heir(stream) } else { None };
+                    let heir = if file == StreamFile::Own { self.heir(stream) } else { None };
                     self.remember(heir.unwrap_or(stream), file, event);
                 }
             }
             if !self.selected[stream] || !self.keeps_model(event.code) || !keeps(&merged) {
                 // A remote move still changes where another thread is.
-                if file == File::Standard && event.code == ovni::REMOTE_AFFINITY {
+                if file == StreamFile::Standard && event.code == ovni::REMOTE_AFFINITY {
                     self.follow(stream, &event);
                     let moved = self.moved(stream, &event);
                     if let Some(moved) = moved.filter(|moved| in_range && self.lives(*moved)) {
@@ -232,7 +231,7 @@ impl<'a> Slicer<'a> {
                         }
                     }
                 }
-                if !in_range && file == File::Own && self.keeps_model(event.code) {
+                if !in_range && file == StreamFile::Own && self.keeps_model(event.code) {
                     self.instrumented.follow(stream, &event);
                 }
                 continue;
@@ -249,13 +248,14 @@ impl<'a> Slicer<'a> {
                         && self.may_create(stream, created.code.model());
                     let key = (pid, created.code.model(), first_u32(created.payload));
                     if is_told && (is_name(*file, created) || created.is_jumbo || used.contains(&key)) {
-                        let bytes = if *file == File::Own { &mut own[stream] } else { &mut standard[stream] };
+                        let bytes =
+                            if *file == StreamFile::Own { &mut own[stream] } else { &mut standard[stream] };
                         push(bytes, event.clock_ns, created.code, created.is_jumbo, created.payload);
                     }
                     !is_told
                 });
             }
-            if file == File::Standard {
+            if file == StreamFile::Standard {
                 self.follow(stream, &event);
             } else {
                 self.instrumented.follow(stream, &event);
@@ -274,7 +274,7 @@ impl<'a> Slicer<'a> {
                 continue;
             }
             // Threads that are not there cannot be moved.
-            if file == File::Standard
+            if file == StreamFile::Standard
                 && event.code == ovni::REMOTE_AFFINITY
                 && self.moved(stream, &event).is_some_and(|moved| !self.selected[moved])
             {
@@ -282,7 +282,7 @@ impl<'a> Slicer<'a> {
             }
             touched[stream] = true;
             sliced.events += 1;
-            let bytes = if file == File::Standard { &mut standard[stream] } else { &mut own[stream] };
+            let bytes = if file == StreamFile::Standard { &mut standard[stream] } else { &mut own[stream] };
             let (cpu, rest) = event.payload.split_at(event.payload.len().min(4));
             let executes = event.code == ovni::THREAD_EXECUTES;
             if !self.moves.is_empty() && executes && cpu != VIRTUAL_CPU {
@@ -359,7 +359,7 @@ impl<'a> Slicer<'a> {
             ..ClockOffset::default()
         };
         let table = ClockOffsets { entries: (0..).zip(listed).map(entry).collect() };
-        write_file(&output.join(FILE), |out| out.write_all(table.to_text().as_bytes()))
+        write_file(&output.join(layout::CLOCK_OFFSETS), |out| out.write_all(table.to_text().as_bytes()))
     }
 
     /// Tasks that events of the range name, by process, model, and the lower half of their numbers.
@@ -367,13 +367,13 @@ impl<'a> Slicer<'a> {
         let mut used = FxHashSet::default();
         for (_, stream) in self.trace.streams().iter().enumerate().filter(|(index, _)| self.selected[*index])
         {
-            for event in stream.events_of(File::Standard) {
+            for event in stream.events_of(StreamFile::Standard) {
                 let in_range = begin <= event.clock_ns && !is_after(event.clock_ns, end);
                 if in_range && is_task_step(event.code) {
                     used.insert((stream.pid().unwrap_or(0), event.code.model(), first_u32(event.payload)));
                 }
             }
-            for event in stream.events_of(File::Own) {
+            for event in stream.events_of(StreamFile::Own) {
                 if (begin..end).contains(&event.clock_ns)
                     && let Some(task) = instrument::task_taken_up(&event)
                 {
@@ -385,7 +385,7 @@ impl<'a> Slicer<'a> {
     }
 
     /// Keeps what may be needed later from before the range.
-    fn remember(&mut self, stream: usize, file: File, event: Event<'a>) {
+    fn remember(&mut self, stream: usize, file: StreamFile, event: Event<'a>) {
         match event.code {
             code if is_creation(code) => self.creations.push((stream, event)),
             _ if is_name(file, &event) => self.dictionary.push((stream, event)),
@@ -511,23 +511,23 @@ impl<'a> Slicer<'a> {
             replace_file(&directory.join(name), |out| out.write_all(bytes))
                 .map_err(|error| named(name, error))
         };
-        write(File::Standard.name(), standard)?;
+        write(StreamFile::Standard.name(), standard)?;
         if own.len() > file_header().len() {
-            write(File::Own.name(), own)?;
+            write(StreamFile::Own.name(), own)?;
         }
         let mut sampled = self.samples_of(stream);
         place_clocks(&mut sampled, shift);
         if sampled.len() > file_header().len() {
-            write(File::Samples.name(), &sampled)?;
+            write(StreamFile::Samples.name(), &sampled)?;
         }
-        write("stream.json", format!("{metadata:#}\n").as_bytes())
+        write(layout::STREAM_METADATA, format!("{metadata:#}\n").as_bytes())
     }
 
     /// The samples of the range.
     fn samples_of(&self, stream: &Stream) -> Vec<u8> {
         let mut bytes = file_header().to_vec();
         let (begin, end) = self.slice.clocks.unwrap_or((i64::MIN, i64::MAX));
-        for event in stream.events_of(File::Samples) {
+        for event in stream.events_of(StreamFile::Samples) {
             let in_range = begin <= event.clock_ns && !is_after(event.clock_ns, end);
             if in_range && self.keeps_model(event.code) {
                 push(&mut bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
@@ -538,9 +538,9 @@ impl<'a> Slicer<'a> {
 }
 
 /// Whether an event gives a meaning to numbers that later events of its process use.
-fn is_name(file: File, event: &Event<'_>) -> bool {
+fn is_name(file: StreamFile, event: &Event<'_>) -> bool {
     let code = event.code;
-    file == File::Own
+    file == StreamFile::Own
         && (code.model() == dictionary::LETTER
             || matches!(code, samples::PATH | samples::TASK_PATH)
             || models::instrument::NAMES.contains(&code))

@@ -4,10 +4,9 @@ use crate::trace::Trace;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
+use taskscope_event::layout;
 use taskscope_files::{read_regular, write_file};
 
-/// Name of the file in a trace's directory that describes its run.
-pub const RUN_FILE: &str = "taskscope-run.json";
 /// Larger ones are not run files.
 const MAX_BYTES: u64 = 8 << 20;
 /// Fields that hold for each part of a run.
@@ -29,7 +28,7 @@ impl Trace {
 /// Writes the run file of a slice of `trace` into `output`. Times and the exit status are those of the whole run, and
 /// left out.
 pub(super) fn write_run_file(trace: &Trace, output: &Path) -> io::Result<()> {
-    let bytes = read_regular(&trace.root().join(RUN_FILE), MAX_BYTES).unwrap_or_default();
+    let bytes = read_regular(&trace.root().join(layout::RUN_FILE), MAX_BYTES).unwrap_or_default();
     let whole: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let mut run = json!({});
     for key in KEPT {
@@ -50,5 +49,5 @@ pub(super) fn write_run_file(trace: &Trace, output: &Path) -> io::Result<()> {
         notices.retain(|notice| notice["name"] != "slice");
         notices.push(json!({ "name": "slice", "text": text }));
     }
-    write_file(&output.join(RUN_FILE), |out| out.write_all(format!("{run:#}\n").as_bytes()))
+    write_file(&output.join(layout::RUN_FILE), |out| out.write_all(format!("{run:#}\n").as_bytes()))
 }

@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use taskscope_event::layout;
 use taskscope_session::RunFile;
 use taskscope_view::format::shell_word;
 
@@ -80,8 +81,11 @@ fn take_numbered(
 ) -> io::Result<TraceDirectory> {
     let wanted = std::path::absolute(wanted)?;
     let run_file_name = match rank {
-        Some(Rank { rank: 1.., .. }) => format!("taskscope-run.{}.json", rank.map_or(0, |rank| rank.rank)),
-        _ => "taskscope-run.json".to_owned(),
+        Some(Rank { rank: 1.., .. }) => {
+            let (begin, end) = layout::RUN_FILE_OF_RANK;
+            format!("{begin}{}{end}", rank.map_or(0, |rank| rank.rank))
+        }
+        _ => layout::RUN_FILE.to_owned(),
     };
     for number in 1u32.. {
         let path = if number == 1 { wanted.clone() } else { numbered(&wanted, number) };
@@ -139,7 +143,7 @@ fn take_over(path: &Path) -> Option<File> {
     rustix::fs::flock(&directory, rustix::fs::FlockOperation::NonBlockingLockExclusive).ok()?;
     let mut entries = fs::read_dir(path).ok()?;
     let only = entries.next()?.ok()?.file_name();
-    let is_alone = entries.next().is_none() && only == taskscope_session::RUN_FILE;
+    let is_alone = entries.next().is_none() && only == layout::RUN_FILE;
     if is_alone && RunFile::load(path).ok()??.not_recorded.is_some() {
         fs::remove_file(path.join(only)).ok()?;
     }
@@ -164,7 +168,7 @@ impl TraceDirectory {
     pub fn has_streams(&self) -> bool {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let mut names = entries.into_iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.any(|name| name.starts_with("loom.") || name.starts_with("devices."))
+        names.any(|name| name.starts_with(layout::LOOM_PREFIX) || name.starts_with(layout::DEVICES_PREFIX))
     }
 
     /// The profiles that processes have left in it.

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use taskscope_event::alive;
+use taskscope_event::{StreamFile, alive, layout};
 use taskscope_files::write_file;
 
 /// Stores the end of the program where its streams in `trace` are unfinished. What cannot be written leaves the last sign of
@@ -24,7 +24,7 @@ pub fn store(trace: &Path, outcome: &Outcome) {
 
 /// The directory of the process with this id; of several, which `exec` makes, the last one.
 fn newest_process(trace: &Path, pid: u32) -> Option<PathBuf> {
-    let name = format!("proc.{pid}");
+    let name = format!("{}{pid}", layout::PROCESS_PREFIX);
     let is_it = |path: &PathBuf| {
         let rest = path.file_name().and_then(|file| file.to_str()?.strip_prefix(&name));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
@@ -38,7 +38,8 @@ fn newest_process(trace: &Path, pid: u32) -> Option<PathBuf> {
 
 /// A stream that has ended properly has no tail.
 fn has_unfinished_stream(process: &Path) -> bool {
-    directories(process).any(|thread| thread.join("stream.tail").symlink_metadata().is_ok())
+    directories(process)
+        .any(|thread| thread.join(StreamFile::Standard.tail_name()).symlink_metadata().is_ok())
 }
 
 fn directories(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {

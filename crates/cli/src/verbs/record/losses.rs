@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use taskscope_event::layout;
 use taskscope_files::read_regular;
 use taskscope_view::format::counted;
 
@@ -28,7 +29,7 @@ impl Losses {
                 losses.events += inner.events;
                 // Every stream tells the threads of its process so far.
                 losses.threads = losses.threads.max(inner.threads);
-            } else if entry.file_name() == "stream.json" {
+            } else if entry.file_name() == layout::STREAM_METADATA {
                 let own = read_regular(&entry.path(), MAX_METADATA_BYTES)
                     .ok()
                     .and_then(|text| serde_json::from_slice(&text).ok());

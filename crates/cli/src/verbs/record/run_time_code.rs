@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::SystemTime;
+use taskscope_event::layout;
 use taskscope_session::KeptModules;
 
 /// Where compilers write them.
@@ -39,7 +40,7 @@ fn find_processes(directory: &Path, depth: usize, found: &mut Vec<u32>) {
 
 fn process_of(entry: &DirEntry) -> Option<u32> {
     let name = entry.file_name().into_string().ok()?;
-    if let Some(number) = name.strip_prefix("proc.") {
+    if let Some(number) = name.strip_prefix(layout::PROCESS_PREFIX) {
         return number.parse().ok();
     }
     let number = name.strip_suffix(".tsprof")?.rsplit('.').next()?;

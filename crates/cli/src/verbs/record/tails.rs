@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use std::fs;
 use std::io;
 use std::path::Path;
+use taskscope_event::layout;
 use taskscope_files::{NewFile, open_regular};
 use taskscope_record::drain::{DRAINER_VARIABLE, Drainer, Refused};
 use taskscope_record::{TAIL_DIRECTORY_VARIABLE, tail_place_for};
@@ -48,7 +49,9 @@ pub fn bring_home(directory: &Path) -> Option<(u64, io::Error)> {
         let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
         let failure = if kind.is_dir() {
             bring_home(&path)
-        } else if kind.is_symlink() && path.extension().is_some_and(|extension| extension == "tail") {
+        } else if kind.is_symlink()
+            && path.extension().is_some_and(|extension| extension == layout::TAIL_EXTENSION)
+        {
             bring(&path).err().map(|why| (1, why))
         } else {
             None

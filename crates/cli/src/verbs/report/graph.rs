@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use taskscope_analysis::slo::Mode;
+use taskscope_event::layout;
 use taskscope_execution::filter::TimeRange;
 use taskscope_execution::graph::{GraphError, TaskGraph};
 use taskscope_session::graph::{GraphTrace, GraphTraceError, read_graph};
@@ -80,7 +81,7 @@ fn clocks_of(range: TimeRange, (first, last): (u64, u64)) -> (u64, u64) {
 /// If the graph cannot be read or the report not be written.
 pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     let mut sections = request.graph_sections();
-    let is_graph_alone = request.trace.join("graph/taskscope.json").exists();
+    let is_graph_alone = request.trace.join(layout::GRAPH_METADATA).exists();
     // Windows and changes ask for the sections that have them; of a graph alone all sections are shown.
     for (is_asked, section) in [
         (!request.graph.window.is_empty(), Section::Idle),
