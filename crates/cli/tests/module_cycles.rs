@@ -20,7 +20,6 @@ const NOT_YET_LAYERED: &[&str] = &[
     "record-device",
     "session",
     "symbol",
-    "trace",
     "view",
 ];
 

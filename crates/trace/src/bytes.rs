@@ -1,7 +1,7 @@
 //! The bytes of a stream file: mapped when nobody writes it any more, else read into memory.
 #![allow(unsafe_code)]
 
-use crate::decode::EventHead;
+use crate::event_head::EventHead;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Deref;

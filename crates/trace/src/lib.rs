@@ -13,7 +13,18 @@
 //! and time; what can be read is read. No input makes this crate panic, hang, or use memory beyond
 //! a small multiple of the input's size. [`OpenError`] is left for traces with nothing to read.
 //!
-//! **Not for** what events mean: that is `taskscope-model`'s.
+//! **Not for** the meaning of events: that is `taskscope-model`'s.
+//!
+//! **Modules**, each importing only those named before it:
+//!
+//! | modules | content |
+//! | --- | --- |
+//! | `event_head`, `unsorted`, `bytes`, `decode` | from the bytes of a file to events |
+//! | `problem`, `finding`, `occurrences`, `falls`, `turn_clocks`, `survey` | one pass over a file before it is read |
+//! | `labels`, `metadata`, `clock_offsets`, `clock_drift` | files beside the events |
+//! | `options`, `stream`, `location`, `discover` | a directory of a thread or another location |
+//! | `merge`, `turns` | order among streams |
+//! | `trace`, `rewrite`, `slice` | the whole trace; files written anew |
 //!
 //! A file that shrinks while it is mapped kills the reader with SIGBUS; therefore only streams
 //! whose metadata says `ovni.finished` or `taskscope.closed` are mapped.
@@ -24,12 +35,15 @@ mod clock_drift;
 mod clock_offsets;
 mod decode;
 mod discover;
+mod event_head;
 mod falls;
+mod finding;
 mod labels;
 mod location;
 mod merge;
 mod metadata;
 mod occurrences;
+mod options;
 mod problem;
 mod rewrite;
 mod slice;
@@ -38,6 +52,7 @@ mod survey;
 mod trace;
 mod turn_clocks;
 mod turns;
+mod unsorted;
 
 pub use bytes::UnchangingFile;
 pub use clock_drift::{ClockCorrection, ClockDrift, drifts_to_text, load_drifts};
@@ -47,10 +62,11 @@ pub use labels::Labels;
 pub use location::Location;
 pub use merge::{Merged, MergedEvent};
 pub use metadata::{CpuEntry, MarkDeclaration, Metadata};
+pub use options::{ClockSource, OpenOptions, ReadOrder};
 pub use problem::{Problem, ProblemKind};
 pub use rewrite::replace_file;
 pub use slice::{Slice, Sliced};
-pub use stream::{FoundEvents, ReadOrder, Stream, SurveyedFile, ThreadEvents};
-pub use trace::{ClockSource, OpenError, OpenOptions, Trace};
+pub use stream::{FoundEvents, Stream, SurveyedFile, ThreadEvents};
+pub use trace::{OpenError, Trace};
 pub use turn_clocks::OrderlessCodes;
 pub use turns::Turns;

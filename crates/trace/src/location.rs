@@ -6,8 +6,9 @@
 use crate::clock_drift::ClockCorrection;
 use crate::decode::{Decoder, Event};
 use crate::metadata::MAX_METADATA_BYTES;
+use crate::options::ReadOrder;
 use crate::problem::{Problem, ProblemKind};
-use crate::stream::{ReadOrder, SurveyedFile};
+use crate::stream::SurveyedFile;
 use serde_json::Value;
 use std::path::PathBuf;
 use taskscope_event::{StreamFile, layout};

@@ -1,20 +1,20 @@
 //! What occurs often in one file. It is told once for each clock at which it does, so that a range finds what lies in
 //! it; beyond a limit it is only counted.
 
+use crate::finding::Finding;
 use crate::problem::ProblemKind;
-use crate::survey::Finding;
 
 /// A file with more places than this has no readable list of them anyway.
 const MOST_PLACES: usize = 1000;
 
 #[derive(Default)]
 pub(crate) struct Occurrences {
-    places: Vec<Place>,
+    places: Vec<Occurrence>,
     /// Those without a place of their own; its clock is that of the first of them.
-    others: Option<Place>,
+    others: Option<Occurrence>,
 }
 
-struct Place {
+struct Occurrence {
     offset: usize,
     clock: i64,
     count: u64,
@@ -25,21 +25,23 @@ impl Occurrences {
         let is_full = self.places.len() == MOST_PLACES;
         match self.places.last_mut() {
             Some(last) if last.clock == clock => last.count += 1,
-            Some(_) if is_full => self.others.get_or_insert(Place { offset, clock, count: 0 }).count += 1,
-            _ => self.places.push(Place { offset, clock, count: 1 }),
+            Some(_) if is_full => {
+                self.others.get_or_insert(Occurrence { offset, clock, count: 0 }).count += 1
+            }
+            _ => self.places.push(Occurrence { offset, clock, count: 1 }),
         }
     }
 
     /// A finding for each place. That of the others has no clock, so it is in every range.
     pub(crate) fn report(self, kind: ProblemKind, text: &str, findings: &mut Vec<Finding>) {
-        findings.extend(self.places.into_iter().map(|Place { offset, clock, count }| Finding {
+        findings.extend(self.places.into_iter().map(|Occurrence { offset, clock, count }| Finding {
             kind,
             offset,
             clock: Some(clock),
             count,
             text: text.to_owned(),
         }));
-        findings.extend(self.others.map(|Place { offset, count, .. }| Finding {
+        findings.extend(self.others.map(|Occurrence { offset, count, .. }| Finding {
             kind,
             offset,
             clock: None,

@@ -2,13 +2,15 @@
 
 use crate::bytes::{FileBytes, Unfinished, load_unfinished};
 use crate::clock_drift::ClockCorrection;
-use crate::decode::{Decoder, Event, EventHead, PlainEvents};
+use crate::decode::{Decoder, Event, PlainEvents};
+use crate::event_head::EventHead;
 use crate::falls::Falls;
+use crate::finding::Finding;
 use crate::labels::SharedLabels;
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
+use crate::options::{OpenOptions, ReadOrder};
 use crate::problem::{Problem, ProblemKind};
-use crate::survey::{Finding, Survey, survey};
-use crate::trace::OpenOptions;
+use crate::survey::{Survey, survey};
 use crate::turn_clocks::{OrderlessCodes, TurnClocks};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,16 +18,6 @@ use std::sync::Arc;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, FILE_HEADER_BYTES};
 use taskscope_event::{Code, StreamFile, alive, layout};
 use taskscope_files::read_regular;
-
-/// In which order the events of a file are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReadOrder {
-    /// Unsorted regions sorted, clocks that go back raised: clocks never decrease.
-    #[default]
-    Repaired,
-    /// As they lie in the file, with the clocks that they have.
-    Stored,
-}
 
 /// One file of a stream, with what the survey found in it.
 pub struct SurveyedFile {

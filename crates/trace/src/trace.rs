@@ -6,8 +6,9 @@ use crate::discover::find_streams;
 use crate::labels::SharedLabels;
 use crate::location::Location;
 use crate::merge::Merged;
+use crate::options::{ClockSource, OpenOptions};
 use crate::problem::{Problem, ProblemKind};
-use crate::stream::{ReadOrder, Stream};
+use crate::stream::Stream;
 use crate::turn_clocks::OrderlessCodes;
 use crate::turns::Turns;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -19,42 +20,6 @@ use taskscope_event::layout;
 
 /// First events further apart than this show that the clocks of the hosts differ.
 const CLOCK_GATE_NS: i64 = 3600 * 1_000_000_000;
-
-/// Where the offsets between the clocks of hosts come from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ClockSource {
-    /// `clock-offsets.txt` in the trace's root, where there is one.
-    #[default]
-    Beside,
-    /// This file.
-    File(PathBuf),
-    /// No correction.
-    None,
-}
-
-/// How to open a trace.
-#[derive(Clone, Debug)]
-pub struct OpenOptions {
-    /// Offsets between hosts.
-    pub clocks: ClockSource,
-    /// Whether to read `taskscope.obs` too.
-    pub own_events: bool,
-    /// In which order events are read.
-    pub order: ReadOrder,
-    /// Events that need no order among streams, for who will ask for [`Trace::turns`].
-    pub orderless: Option<Arc<OrderlessCodes>>,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        OpenOptions {
-            clocks: ClockSource::Beside,
-            own_events: true,
-            order: ReadOrder::Repaired,
-            orderless: None,
-        }
-    }
-}
 
 /// Why there is nothing to read.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Events as bytes, in the form of a stream file.
 
-use crate::decode::EventHead;
+use crate::event_head::EventHead;
 use taskscope_event::Code;
 use taskscope_event::framing::{
     FILE_HEADER_BYTES, JUMBO_FLAG, JUMBO_SIZE_CODE, MAX_PAYLOAD_BYTES, head_word, size_code,
@@ -43,4 +43,9 @@ pub(super) fn push(bytes: &mut Vec<u8>, clock_ns: i64, code: Code, is_jumbo: boo
     }
     bytes.extend(payload);
     bytes.extend(filling);
+}
+
+/// The first field of a payload; 0 if it is too short.
+pub(super) fn first_u32(payload: &[u8]) -> u32 {
+    payload.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }

@@ -1,6 +1,6 @@
 //! The metadata of a slice's streams, with what streams that are not in it may have told for them.
 
-use super::{Process, Slice};
+use super::request::{Process, Slice};
 use crate::metadata::read_whole;
 use crate::stream::Stream;
 use rustc_hash::FxHashMap;

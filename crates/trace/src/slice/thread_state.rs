@@ -1,6 +1,6 @@
 //! What a thread is in at a time: whether it runs and where, and what is open on it.
 
-use super::first_u32;
+use super::bytes::first_u32;
 use crate::Event;
 use taskscope_event::Code;
 use taskscope_event::models::{self, kernel, model_of, nanos6, nosv, openmp, ovni};

@@ -1,18 +1,12 @@
 //! The borders of a slice: what is open when the range begins is opened in the nanoseconds before it, and what is open
 //! when it ends is closed after it.
 
-use super::Slicer;
-use super::bytes::push;
-use super::first_u32;
-use super::instrument::push_all;
-use super::thread_state::{Key, Life, Open};
+use super::{Slicer, opening_ns};
+use crate::slice::bytes::{first_u32, push};
+use crate::slice::instrument::push_all;
+use crate::slice::thread_state::{Key, Life, Open};
 use rustc_hash::FxHashSet;
 use taskscope_event::models::{omp, ovni, recorder};
-
-/// Nanoseconds before the range in which `threads` are brought to where they were.
-pub(super) fn opening_ns(threads: usize) -> i64 {
-    2 * threads as i64
-}
 
 impl Slicer<'_> {
     /// Brings every thread to where it was when the range begins.

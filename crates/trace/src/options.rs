@@ -1,0 +1,51 @@
+//! How a trace is opened.
+
+use crate::turn_clocks::OrderlessCodes;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// In which order the events of a file are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadOrder {
+    /// Unsorted regions sorted, clocks that go back raised: clocks never decrease.
+    #[default]
+    Repaired,
+    /// As they lie in the file, with the clocks that they have.
+    Stored,
+}
+
+/// Where the offsets between the clocks of hosts come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClockSource {
+    /// `clock-offsets.txt` in the trace's root, where there is one.
+    #[default]
+    Beside,
+    /// This file.
+    File(PathBuf),
+    /// No correction.
+    None,
+}
+
+/// How to open a trace.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Offsets between hosts.
+    pub clocks: ClockSource,
+    /// Whether to read `taskscope.obs` too.
+    pub own_events: bool,
+    /// In which order events are read.
+    pub order: ReadOrder,
+    /// Events that need no order among streams, for who will ask for [`Trace::turns`].
+    pub orderless: Option<Arc<OrderlessCodes>>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            clocks: ClockSource::Beside,
+            own_events: true,
+            order: ReadOrder::Repaired,
+            orderless: None,
+        }
+    }
+}

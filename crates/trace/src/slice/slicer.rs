@@ -1,0 +1,527 @@
+//! Writes a slice.
+
+mod borders;
+
+use super::bytes::{events_in, first_u32, place_clocks, push};
+use super::instrument::{self, Instrumented};
+use super::metadata::Declared;
+use super::request::{Process, Slice, Sliced};
+use super::run_file;
+use super::thread_state::{Life, ThreadState, is_task_step};
+use super::waits::Waits;
+use crate::clock_offsets::{ClockOffset, ClockOffsets};
+use crate::rewrite::replace_file;
+use crate::stream::Stream;
+use crate::trace::Trace;
+use crate::{Event, MergedEvent};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use taskscope_event::framing::file_header;
+use taskscope_event::models::{
+    self, dictionary, kernel, model_of, nanos6, nosv, omp, openmp, ovni, recorder, samples,
+};
+use taskscope_event::{Code, StreamFile, layout};
+use taskscope_files::{create_directory_below, write_file};
+
+/// The CPU of a thread that is bound to none, as events name it.
+const VIRTUAL_CPU: [u8; 4] = (-1_i32).to_le_bytes();
+
+/// Events between two looks at whether to stop.
+const EVENTS_PER_ROUND: u64 = 1 << 14;
+
+impl Trace {
+    /// Writes the slice as a trace into `output`, which must not exist or be empty.
+    ///
+    /// # Errors
+    /// Those of the file system; then nothing is left of what was written.
+    pub fn write_slice(&self, slice: &Slice, output: &Path) -> io::Result<Sliced> {
+        self.write_part(slice, output, |_| true, |_| ControlFlow::Continue(()))
+    }
+
+    /// Writes the slice as a trace into `output`, which must not exist or be empty: the events that `slice`
+    /// tells and `keeps` holds for. `between` hears now and then how many events were read, and may stop the
+    /// work; then, as after an error, nothing is left of what was written.
+    ///
+    /// # Errors
+    /// Those of the file system; [`io::ErrorKind::Interrupted`] where it was stopped.
+    pub fn write_part<'a>(
+        &'a self,
+        slice: &'a Slice,
+        output: &Path,
+        keeps: impl Fn(&MergedEvent<'a>) -> bool,
+        mut between: impl FnMut(u64) -> ControlFlow<()>,
+    ) -> io::Result<Sliced> {
+        let existed = output.exists();
+        let result = Slicer::new(self, slice).write(output, keeps, &mut between);
+        if result.is_err() {
+            // The first error matters more than what happens to the remains. All of them are ours: the
+            // directory was empty. It may be a link to another one, which stays.
+            let _ = if existed { remove_contents(output) } else { std::fs::remove_dir_all(output) };
+        }
+        result
+    }
+}
+
+fn remove_contents(directory: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        let is_directory = path.symlink_metadata()?.is_dir();
+        if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }?;
+    }
+    Ok(())
+}
+
+struct Slicer<'a> {
+    trace: &'a Trace,
+    slice: &'a Slice,
+    selected: Vec<bool>,
+    states: Vec<ThreadState>,
+    streams_of_tid: FxHashMap<i64, Vec<usize>>,
+    /// Type and task creations before the range: process key, event.
+    creations: Vec<(usize, Event<'a>)>,
+    dictionary: Vec<(usize, Event<'a>)>,
+    instrumented: Instrumented,
+    /// Of each stream, at the begin of the range.
+    waits: Vec<Waits<'a>>,
+    /// Moves by threads that are left out, of threads that the kernel has taken off their CPUs, while there is no
+    /// other thread of the process that could tell: which is moved, and how.
+    moves: Vec<(usize, Event<'a>)>,
+    /// CPUs on which threads of the slice have run, by loom and index: where nobody does, they rest.
+    used_cpus: BTreeSet<(Option<&'a str>, i32)>,
+}
+
+impl<'a> Slicer<'a> {
+    fn new(trace: &'a Trace, slice: &'a Slice) -> Self {
+        let mut streams_of_tid: FxHashMap<i64, Vec<usize>> = FxHashMap::default();
+        for (index, stream) in trace.streams().iter().enumerate() {
+            if let Some(tid) = stream.tid() {
+                streams_of_tid.entry(tid).or_default().push(index);
+            }
+        }
+        let wanted = |stream: &Stream| {
+            slice.threads.is_empty() || stream.tid().is_some_and(|tid| slice.threads.contains(&tid))
+        };
+        Slicer {
+            trace,
+            slice,
+            selected: trace.streams().iter().map(wanted).collect(),
+            states: vec![ThreadState::new(); trace.streams().len()],
+            streams_of_tid,
+            creations: Vec::new(),
+            dictionary: Vec::new(),
+            instrumented: Instrumented::new(trace.streams()),
+            waits: vec![Waits::default(); trace.streams().len()],
+            moves: Vec::new(),
+            used_cpus: BTreeSet::new(),
+        }
+    }
+
+    fn keeps_model(&self, code: Code) -> bool {
+        let models = &self.slice.models;
+        models.is_empty()
+            || code.model() == ovni::LETTER
+            || model_of(code.model()).is_some_and(|model| models.iter().any(|name| name == model.name))
+    }
+
+    fn write(
+        mut self,
+        output: &Path,
+        keeps: impl Fn(&MergedEvent<'a>) -> bool,
+        between: &mut impl FnMut(u64) -> ControlFlow<()>,
+    ) -> io::Result<Sliced> {
+        let mut read = 0;
+        let mut go_on = |more: u64| {
+            read += more;
+            // Without an event it is a whole file that comes next.
+            let asks = more == 0 || read.is_multiple_of(EVENTS_PER_ROUND);
+            let stops = asks && between(read).is_break();
+            if stops { Err(io::Error::from(io::ErrorKind::Interrupted)) } else { Ok(()) }
+        };
+        let count = self.trace.streams().len();
+        let (begin, end) = self.slice.clocks.unwrap_or((i64::MIN, i64::MAX));
+        let mut standard = vec![file_header().to_vec(); count];
+        let mut own = vec![file_header().to_vec(); count];
+        let mut touched = vec![false; count];
+        let mut sliced = Sliced::default();
+        let mut opened = false;
+        let used = self.used_tasks(begin, end);
+        let mut foreign: Vec<(usize, StreamFile, Event<'a>)> = Vec::new();
+        for merged in self.trace.merge() {
+            go_on(1)?;
+            let MergedEvent { stream, file, event } = merged;
+            if is_after(event.clock_ns, end) {
+                break;
+            }
+            if event.clock_ns >= begin && !std::mem::replace(&mut opened, true) && self.slice.clocks.is_some()
+            {
+                self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
+                // What no living thread of its process could create yet.
+                let creations = self.creations.drain(..);
+                foreign.extend(creations.map(|(stream, event)| (stream, StreamFile::Standard, event)));
+            }
+            let in_range = event.clock_ns >= begin;
+            let is_needed_by_others =
+                is_name(file, &event) || is_creation(event.code) || instrument::is_creation(&event);
+            if !self.selected[stream] && is_needed_by_others && self.keeps_model(event.code) {
+                if in_range {
+                    foreign.push((stream, file, event));
+                } else {
+                    let heir = if file == StreamFile::Own { self.heir(stream) } else { None };
+                    self.remember(heir.unwrap_or(stream), file, event);
+                }
+            }
+            if !self.selected[stream] || !self.keeps_model(event.code) || !keeps(&merged) {
+                // A remote move still changes where another thread is.
+                if file == StreamFile::Standard && event.code == ovni::REMOTE_AFFINITY {
+                    self.follow(stream, &event);
+                    let moved = self.moved(stream, &event);
+                    if let Some(moved) = moved.filter(|moved| in_range && self.lives(*moved)) {
+                        self.moves.push((moved, event));
+                        if let Some(speaker) = self.speaker(moved) {
+                            self.write_moves(speaker, event.clock_ns, &mut standard[speaker]);
+                            touched[speaker] = true;
+                        }
+                    }
+                }
+                if !in_range && file == StreamFile::Own && self.keeps_model(event.code) {
+                    self.instrumented.follow(stream, &event);
+                }
+                continue;
+            }
+            if in_range && !self.moves.is_empty() {
+                self.write_moves(stream, event.clock_ns, &mut standard[stream]);
+            }
+            // What other threads of the process created and named, a thread of the slice creates and names, as soon as
+            // it may: it uses nothing of a model before it may create it.
+            if in_range && !foreign.is_empty() {
+                let pid = self.trace.streams()[stream].pid().unwrap_or(0);
+                foreign.retain(|(creator, file, created)| {
+                    let is_told = self.process_of(*creator) == self.process_of(stream)
+                        && self.may_create(stream, created.code.model());
+                    let key = (pid, created.code.model(), first_u32(created.payload));
+                    if is_told && (is_name(*file, created) || created.is_jumbo || used.contains(&key)) {
+                        let bytes =
+                            if *file == StreamFile::Own { &mut own[stream] } else { &mut standard[stream] };
+                        push(bytes, event.clock_ns, created.code, created.is_jumbo, created.payload);
+                    }
+                    !is_told
+                });
+            }
+            if file == StreamFile::Standard {
+                self.follow(stream, &event);
+            } else {
+                self.instrumented.follow(stream, &event);
+                if !in_range {
+                    self.waits[stream].follow(&event);
+                }
+                match event.code {
+                    recorder::PAUSE_BEGIN => self.states[stream].is_paused = true,
+                    recorder::PAUSE_END => self.states[stream].is_paused = false,
+                    omp::THREAD_TYPE => self.states[stream].openmp_type = Some(first_u32(event.payload)),
+                    _ => {}
+                }
+            }
+            if event.clock_ns < begin {
+                self.remember(stream, file, event);
+                continue;
+            }
+            // Threads that are not there cannot be moved.
+            if file == StreamFile::Standard
+                && event.code == ovni::REMOTE_AFFINITY
+                && self.moved(stream, &event).is_some_and(|moved| !self.selected[moved])
+            {
+                continue;
+            }
+            touched[stream] = true;
+            sliced.events += 1;
+            let bytes = if file == StreamFile::Standard { &mut standard[stream] } else { &mut own[stream] };
+            let (cpu, rest) = event.payload.split_at(event.payload.len().min(4));
+            let executes = event.code == ovni::THREAD_EXECUTES;
+            if !self.moves.is_empty() && executes && cpu != VIRTUAL_CPU {
+                // Its CPU may be one that a thread which must be moved first still has.
+                push(
+                    bytes,
+                    event.clock_ns,
+                    event.code,
+                    event.is_jumbo,
+                    &[VIRTUAL_CPU.as_slice(), rest].concat(),
+                );
+                self.write_moves(stream, event.clock_ns, bytes);
+                push(bytes, event.clock_ns, ovni::SET_AFFINITY, false, cpu);
+                continue;
+            }
+            push(bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
+            if !self.moves.is_empty() && (executes || event.code == kernel::BACK_ON_CPU) {
+                self.write_moves(stream, event.clock_ns, bytes);
+            }
+        }
+        if !opened && self.slice.clocks.is_some() {
+            self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
+        }
+        self.close_states(end, &mut standard, &mut own);
+        // Clocks that were corrected to before 0 are so in the slice, too.
+        let first = self.trace.streams().iter().filter_map(Stream::first_clock_ns).min().unwrap_or(0);
+        let shift = first.max(begin).min(0).saturating_neg();
+        // What is open is opened two nanoseconds earlier for each thread, after the names.
+        let may_be_negative = first.max(begin) <= opening_ns(count);
+        let shift = may_be_negative.then_some(shift);
+        for bytes in standard.iter_mut().chain(&mut own) {
+            place_clocks(bytes, shift);
+        }
+        let mut declared = Declared::by(self.trace.streams());
+        for (index, stream) in self.trace.streams().iter().enumerate() {
+            if touched[index] {
+                go_on(0)?;
+                sliced.streams += 1;
+                sliced.added += events_in(&standard[index]) + events_in(&own[index]);
+                let metadata = declared.metadata_of(stream, self.slice);
+                self.write_stream(stream, output, &standard[index], &own[index], &metadata, shift)?;
+            }
+        }
+        self.write_clock_offsets(output, &touched, shift.unwrap_or(0))?;
+        if sliced.streams > 0 {
+            run_file::write_run_file(self.trace, output)?;
+        }
+        sliced.added -= sliced.events;
+        Ok(sliced)
+    }
+
+    /// Clocks are corrected in the slice, but for `shift`. Where several hosts are left, a table says so of those whose
+    /// offsets are known. If some are not, all clocks stay shifted: a line for these would pass for what is known.
+    fn write_clock_offsets(&self, output: &Path, touched: &[bool], shift: i64) -> io::Result<()> {
+        let streams = self.trace.streams().iter().zip(touched).filter(|(_, touched)| **touched);
+        let hosts: BTreeSet<&str> = streams.map(|(stream, _)| stream.metadata.host()).collect();
+        let is_known =
+            |host: &&str| self.trace.clock_offsets().is_some_and(|table| table.offset_ns(host).is_some());
+        let known: BTreeSet<&str> = hosts.iter().copied().filter(is_known).collect();
+        let (listed, shift) = match hosts.len() {
+            0 | 1 if shift == 0 => return Ok(()),
+            0 | 1 => (hosts, shift),
+            of if known.len() < of => (known, 0),
+            _ => (known, shift),
+        };
+        if listed.is_empty() {
+            return Ok(());
+        }
+        let median_ns = 0.0 - shift as f64;
+        let entry = |(rank, host): (i64, &str)| ClockOffset {
+            rank,
+            host: host.to_owned(),
+            median_ns,
+            ..ClockOffset::default()
+        };
+        let table = ClockOffsets { entries: (0..).zip(listed).map(entry).collect() };
+        write_file(&output.join(layout::CLOCK_OFFSETS), |out| out.write_all(table.to_text().as_bytes()))
+    }
+
+    /// Tasks that events of the range name, by process, model, and the lower half of their numbers.
+    fn used_tasks(&self, begin: i64, end: i64) -> FxHashSet<(i64, u8, u32)> {
+        let mut used = FxHashSet::default();
+        for (_, stream) in self.trace.streams().iter().enumerate().filter(|(index, _)| self.selected[*index])
+        {
+            for event in stream.events_of(StreamFile::Standard) {
+                let in_range = begin <= event.clock_ns && !is_after(event.clock_ns, end);
+                if in_range && is_task_step(event.code) {
+                    used.insert((stream.pid().unwrap_or(0), event.code.model(), first_u32(event.payload)));
+                }
+            }
+            for event in stream.events_of(StreamFile::Own) {
+                if (begin..end).contains(&event.clock_ns)
+                    && let Some(task) = instrument::task_taken_up(&event)
+                {
+                    used.insert((stream.pid().unwrap_or(0), event.code.model(), task as u32));
+                }
+            }
+        }
+        used
+    }
+
+    /// Keeps what may be needed later from before the range.
+    fn remember(&mut self, stream: usize, file: StreamFile, event: Event<'a>) {
+        match event.code {
+            code if is_creation(code) => self.creations.push((stream, event)),
+            _ if is_name(file, &event) => self.dictionary.push((stream, event)),
+            _ => {}
+        }
+    }
+
+    /// Applies an event to the state of its thread.
+    fn follow(&mut self, stream: usize, event: &Event<'a>) {
+        self.states[stream].follow(event);
+        match event.code {
+            ovni::THREAD_ENDS => self.instrumented.thread_ends(stream, event.clock_ns),
+            ovni::THREAD_EXECUTES | ovni::THREAD_RESUMES | ovni::SET_AFFINITY => self.uses_cpu(stream),
+            ovni::REMOTE_AFFINITY => {
+                if let Some(moved) = self.moved(stream, event) {
+                    self.states[moved].cpu = first_u32(event.payload) as i32;
+                    self.uses_cpu(moved);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The thread has come to a CPU, or runs there again.
+    fn uses_cpu(&mut self, stream: usize) {
+        let state = &self.states[stream];
+        if self.selected[stream] && state.running == Life::Running && state.cpu >= 0 {
+            self.used_cpus.insert((self.trace.streams()[stream].loom(), state.cpu));
+        }
+    }
+
+    /// Writes what was kept back of the moves of threads of a process, if this thread of it can tell now.
+    fn write_moves(&mut self, stream: usize, clock_ns: i64, bytes: &mut Vec<u8>) {
+        if self.can_tell(stream) {
+            let mut moves = std::mem::take(&mut self.moves);
+            let is_of_process = |moved: usize| self.process_of(moved) == self.process_of(stream);
+            for (_, event) in moves.extract_if(.., |(moved, _)| is_of_process(*moved)) {
+                push(bytes, clock_ns, event.code, event.is_jumbo, event.payload);
+            }
+            self.moves = moves;
+        }
+    }
+
+    /// Who tells of a move: the thread itself, or where the kernel keeps it, another one of its process.
+    fn speaker(&self, moved: usize) -> Option<usize> {
+        let others =
+            (0..self.selected.len()).filter(|other| self.process_of(*other) == self.process_of(moved));
+        std::iter::once(moved).chain(others).find(|stream| self.can_tell(*stream))
+    }
+
+    fn can_tell(&self, stream: usize) -> bool {
+        self.lives(stream) && !self.is_off_cpu(stream)
+    }
+
+    /// Whether a model lets a thread create types and tasks in the state that it is in.
+    fn may_create(&self, stream: usize, model: u8) -> bool {
+        let life = self.states[stream].running;
+        let is_active = matches!(life, Life::Running | Life::Warming | Life::Cooling);
+        match model {
+            nanos6::LETTER => is_active,
+            openmp::LETTER => life == Life::Running,
+            _ => is_active && !self.is_off_cpu(stream),
+        }
+    }
+
+    fn is_off_cpu(&self, stream: usize) -> bool {
+        self.states[stream].is_off_cpu()
+    }
+
+    /// The thread that a remote move concerns.
+    fn moved(&self, from: usize, event: &Event<'_>) -> Option<usize> {
+        let tid = i64::from(event.payload.get(4..8).map_or(0, first_u32) as i32);
+        let streams = self.trace.streams();
+        let candidates = self.streams_of_tid.get(&tid)?;
+        let same_process = candidates.iter().find(|other| {
+            streams[**other].pid() == streams[from].pid() && streams[**other].loom() == streams[from].loom()
+        });
+        let same_loom = || candidates.iter().find(|other| streams[**other].loom() == streams[from].loom());
+        same_process.or_else(same_loom).copied()
+    }
+
+    /// The stream that takes over what another one of its process named.
+    fn heir(&self, stream: usize) -> Option<usize> {
+        let process = self.process_of(stream);
+        (0..self.selected.len()).find(|other| self.selected[*other] && self.process_of(*other) == process)
+    }
+
+    fn process_of(&self, stream: usize) -> Process<'_> {
+        let stream = &self.trace.streams()[stream];
+        (stream.loom(), stream.pid())
+    }
+
+    /// Whether a thread of the slice lives.
+    fn lives(&self, stream: usize) -> bool {
+        self.selected[stream] && !matches!(self.states[stream].running, Life::NotStarted | Life::Ended)
+    }
+
+    /// Threads that live, those that do not run first.
+    fn living(&self) -> Vec<usize> {
+        let mut living: Vec<usize> = (0..self.states.len()).filter(|stream| self.lives(*stream)).collect();
+        living.sort_by_key(|stream| self.states[*stream].running == Life::Running);
+        living
+    }
+
+    fn write_stream(
+        &self,
+        stream: &Stream,
+        output: &Path,
+        standard: &[u8],
+        own: &[u8],
+        metadata: &Value,
+        shift: Option<i64>,
+    ) -> io::Result<()> {
+        // Names that are no UTF-8 as they are: as they are shown, two may be one.
+        let below = stream.directory.strip_prefix(self.trace.root());
+        let directory = output.join(below.unwrap_or(Path::new(&stream.relative_path)));
+        let named = |name: &str, error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", directory.join(name).display()))
+        };
+        let below = directory.strip_prefix(output).unwrap_or(&directory);
+        create_directory_below(output, below).map_err(|error| named("", error))?;
+        let write = |name: &str, bytes: &[u8]| {
+            replace_file(&directory.join(name), |out| out.write_all(bytes))
+                .map_err(|error| named(name, error))
+        };
+        write(StreamFile::Standard.name(), standard)?;
+        if own.len() > file_header().len() {
+            write(StreamFile::Own.name(), own)?;
+        }
+        let mut sampled = self.samples_of(stream);
+        place_clocks(&mut sampled, shift);
+        if sampled.len() > file_header().len() {
+            write(StreamFile::Samples.name(), &sampled)?;
+        }
+        write(layout::STREAM_METADATA, format!("{metadata:#}\n").as_bytes())
+    }
+
+    /// The samples of the range.
+    fn samples_of(&self, stream: &Stream) -> Vec<u8> {
+        let mut bytes = file_header().to_vec();
+        let (begin, end) = self.slice.clocks.unwrap_or((i64::MIN, i64::MAX));
+        for event in stream.events_of(StreamFile::Samples) {
+            let in_range = begin <= event.clock_ns && !is_after(event.clock_ns, end);
+            if in_range && self.keeps_model(event.code) {
+                push(&mut bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
+            }
+        }
+        bytes
+    }
+}
+
+/// Whether an event gives a meaning to numbers that later events of its process use.
+fn is_name(file: StreamFile, event: &Event<'_>) -> bool {
+    let code = event.code;
+    file == StreamFile::Own
+        && (code.model() == dictionary::LETTER
+            || matches!(code, samples::PATH | samples::TASK_PATH)
+            || models::instrument::NAMES.contains(&code))
+}
+
+/// Whether an event creates a task type or a task.
+fn is_creation(code: Code) -> bool {
+    matches!(
+        code,
+        nanos6::TYPE_CREATE
+            | nosv::TYPE_CREATE
+            | openmp::TYPE_CREATE
+            | nanos6::TASK_CREATE
+            | nosv::TASK_CREATE
+            | nosv::PARALLEL_TASK_CREATE
+            | openmp::TASK_CREATE
+    )
+}
+
+/// Whether a clock lies after a range that ends at `end`; one without an end goes on for ever.
+fn is_after(clock_ns: i64, end: i64) -> bool {
+    clock_ns >= end && end != i64::MAX
+}
+
+/// Nanoseconds before the range in which `threads` are brought to where they were.
+fn opening_ns(threads: usize) -> i64 {
+    2 * threads as i64
+}
