@@ -3,7 +3,7 @@
 //! With `-gsplit-dwarf` the program has a skeleton of each unit, with addresses and lines. The rest is in a `.dwo` file of its
 //! own, or all of them in one `.dwp` file beside the program (DWARF 5, sections 7.3.2 and 7.3.5; GNU's extension of DWARF 4).
 
-use crate::file::{Dwarf, Reader, dwarf_of, read_whole};
+use crate::object_file::{Dwarf, Reader, dwarf_of, read_whole, section};
 use addr2line::{LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{DwarfFileType, DwoId, EndianRcSlice, Reader as _, RunTimeEndian};
 use rustc_hash::FxHashMap;
@@ -119,11 +119,7 @@ impl Debug {
             let bytes = read_whole(Path::new(&path)).ok()?;
             let file = object::File::parse(&*bytes).ok()?;
             let nothing = EndianRcSlice::new(Rc::from(&[][..]), RunTimeEndian::Little);
-            Package::load(
-                |section| Ok::<_, gimli::Error>(crate::file::section(&file, section.dwo_name())),
-                nothing,
-            )
-            .ok()
+            Package::load(|id| Ok::<_, gimli::Error>(section(&file, id.dwo_name())), nothing).ok()
         });
         package.as_ref()?.find_cu(id, own).ok()?
     }

@@ -2,7 +2,7 @@
 //! (flang), and the main program as `MAIN__` or `_QQmain`; the author's names are in the debug information.
 
 use crate::debug::{Debug, Unit};
-use crate::file::{Function, Reader};
+use crate::object_file::{Function, Reader};
 use gimli::AttributeValue::Language;
 use rustc_hash::FxHashMap;
 

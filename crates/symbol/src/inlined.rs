@@ -5,16 +5,16 @@
 //! were cut out of it for OpenMP, which debug information has within it.
 
 use crate::debug::{Debug, Unit};
-use crate::file::{Function, Reader};
+use crate::object_file::{Function, Reader};
 use gimli::AttributeValue;
 use rustc_hash::FxHashMap;
 
 /// Linkage names, by where debug information describes the function.
 #[derive(Default)]
-pub(crate) struct InlinedNames(FxHashMap<Place, String>);
+pub(crate) struct InlinedNames(FxHashMap<EntryOffset, String>);
 
 /// An offset in the file's debug information, or in that which the unit of this id has outside of it.
-type Place = (Option<u64>, usize);
+type EntryOffset = (Option<u64>, usize);
 
 impl InlinedNames {
     /// Those that can be told by the symbols of `functions`, which are in order. A damaged unit gives what was read of it.
@@ -29,7 +29,7 @@ impl InlinedNames {
     fn add_unit(&mut self, of: &Unit<'_>, functions: &[Function]) -> Result<(), gimli::Error> {
         let (dwarf, unit) = (of.dwarf, of.unit);
         // Functions around, with their depths.
-        let mut around: Vec<(isize, Place)> = Vec::new();
+        let mut around: Vec<(isize, EntryOffset)> = Vec::new();
         let mut entries = unit.entries();
         while let Some(entry) = entries.next_dfs()? {
             let depth = entry.depth();
@@ -74,7 +74,10 @@ impl InlinedNames {
 }
 
 /// Where the function is described that an entry is an instance of.
-fn origin(unit: &gimli::Unit<Reader>, entry: &gimli::DebuggingInformationEntry<Reader>) -> Option<Place> {
+fn origin(
+    unit: &gimli::Unit<Reader>,
+    entry: &gimli::DebuggingInformationEntry<Reader>,
+) -> Option<EntryOffset> {
     match entry.attr_value(gimli::DW_AT_abstract_origin)? {
         AttributeValue::UnitRef(offset) => in_section(unit, offset),
         AttributeValue::DebugInfoRef(offset) => Some((of_unit(unit), offset.0)),
@@ -82,7 +85,7 @@ fn origin(unit: &gimli::Unit<Reader>, entry: &gimli::DebuggingInformationEntry<R
     }
 }
 
-fn in_section(unit: &gimli::Unit<Reader>, offset: gimli::UnitOffset) -> Option<Place> {
+fn in_section(unit: &gimli::Unit<Reader>, offset: gimli::UnitOffset) -> Option<EntryOffset> {
     Some((of_unit(unit), offset.to_debug_info_offset(&unit.header)?.0))
 }
 

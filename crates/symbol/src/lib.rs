@@ -7,382 +7,45 @@
 //!
 //! Files are read from the local disk only; nothing is fetched. Damaged files give no names, and no
 //! panic.
+//!
+//! **Modules**, each importing only those named before it:
+//!
+//! | modules | content |
+//! | --- | --- |
+//! | `code_place`, `name` | results; names as users write them |
+//! | `image`, `object_file`, `separate`, `unwind_entries`, `handlers`, `unwound` | an ELF file and its tables |
+//! | `debug`, `declarations`, `fortran`, `inlined`, `variable` | debug information |
+//! | `plt`, `tail_call`, `loops` | machine code |
+//! | `kept`, `module_file` | all of one file |
+//! | `run_time_code`, `symbolizer` | all of a process |
 #![forbid(unsafe_code)]
 
-mod calls;
-mod construct;
+mod code_place;
 mod debug;
-mod file;
+mod declarations;
 mod fortran;
 mod handlers;
 mod image;
 mod inlined;
 mod kept;
 mod loops;
+mod module_file;
 mod name;
+mod object_file;
 mod plt;
 mod run_time_code;
 mod separate;
+mod symbolizer;
 mod tail_call;
 mod unwind_entries;
 mod unwound;
 mod variable;
 
-pub use construct::Location;
+pub use code_place::{CodePlace, Frame, LoopCode, Missing, RUN_TIME_CODE, UNKNOWN_CODE};
 pub use kept::KeptModules;
 pub use name::{
     abbreviated, acquires_for_its_caller, are_of_one_template, demangle, is_outlined, is_stub, user_function,
     without_parameters,
 };
-
+pub use symbolizer::{LoadedModule, Location, Symbolizer};
 pub use variable::VariablePlace;
-
-use file::ModuleFile;
-use run_time_code::CodeNames;
-use rustc_hash::FxHashMap;
-
-/// Name of code that no loaded file holds, in executable memory of its own.
-pub const RUN_TIME_CODE: &str = "[code generated at run time]";
-/// Name of an address that no loaded file holds, of which nothing is known.
-pub const UNKNOWN_CODE: &str = "<address in no known module>";
-
-/// Why an address has no function or no line.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
-pub enum Missing {
-    /// No recorded file holds the address.
-    #[error("no recorded module holds the address")]
-    NoModule,
-    /// No file holds the code, and no map names it.
-    #[error(
-        "code that no loaded file holds has no names: it was generated at run time (JIT), and has none in /tmp/perf-PID.map \
-         (compilers write that with an option: perf-basic-prof of Node.js, perf support of Python)"
-    )]
-    RunTimeCode,
-    /// The file is not there any more, or cannot be read.
-    #[error("{path} cannot be read on this machine")]
-    FileGone {
-        /// Path at run time.
-        path: String,
-    },
-    /// The file has another build id, or without one other headers, than when it was recorded.
-    #[error("{path} is not the file that was recorded: it has been replaced or built again")]
-    Changed {
-        /// Path at run time.
-        path: String,
-    },
-    /// The file was removed or replaced while the program ran.
-    #[error(
-        "{path} was removed or replaced before it could be read: only the functions that it exports have names"
-    )]
-    OnlyExported {
-        /// Path at run time.
-        path: String,
-    },
-    /// The file is no executable or library.
-    #[error("{path} is no executable or library that can be read")]
-    NotReadable {
-        /// Path at run time.
-        path: String,
-    },
-    /// The file has no debug information for the address.
-    #[error(
-        "{path} has no debug information (compile with -g; of the system's libraries, install the debug symbols)"
-    )]
-    NoDebugInformation {
-        /// Path at run time.
-        path: String,
-    },
-    /// Debug information for the address was left outside of the file (`-gsplit-dwarf`), and is not there.
-    #[error(
-        "{path} has its debug information in .dwo files that are not where they were compiled (keep them, or pack them into \
-         {path}.dwp): functions in line have no names"
-    )]
-    SplitGone {
-        /// Path at run time.
-        path: String,
-    },
-    /// The file has neither debug information nor symbols.
-    #[error("{path} is stripped (no debug information and no symbols)")]
-    Stripped {
-        /// Path at run time.
-        path: String,
-    },
-}
-
-/// A file that was loaded into a process.
-#[derive(Clone, Debug)]
-pub struct LoadedModule {
-    /// Since when it is known to be loaded, in any unit: later modules take the place of earlier ones.
-    pub since: u64,
-    /// First address.
-    pub start: u64,
-    /// First address after it.
-    pub end: u64,
-    /// Address minus bias is an address of the file.
-    pub bias: u64,
-    /// Build id in hexadecimal, or `~` and the fingerprint of a file without one; empty: not checked.
-    pub build_id: String,
-    /// Path at run time.
-    pub path: String,
-}
-
-/// A function, inlined or not, with the line in it.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Frame {
-    /// Its demangled name, as its author wrote it.
-    pub function: Option<String>,
-    /// Source file as the compiler recorded it.
-    pub file: Option<String>,
-    /// Line.
-    pub line: Option<u32>,
-    /// Whether it is the body of a construct that a compiler cut out of the function.
-    pub cut_out: bool,
-    /// Line of that construct, where the compiler tells it.
-    pub construct_line: Option<u32>,
-    /// Whether its body is called by a wrapper, which the compiler cut out, too.
-    pub is_wrapped: bool,
-    /// Whether it was split off the function of this name, which calls it.
-    pub is_split_off: bool,
-    /// Whether a cut-out body's own name does not tell the function. Its lines do (of a template, it may be that of other
-    /// arguments), or nothing does, and that name stands for it.
-    pub is_nameless: bool,
-}
-
-/// What is known of an address.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct CodePlace {
-    /// The innermost function, with file and line.
-    pub frame: Frame,
-    /// Functions that this one was inlined into, inner ones first.
-    pub inlined_into: Vec<Frame>,
-    /// File name of the module, and address in it: what remains where there is no name.
-    pub module: Option<(String, u64)>,
-    /// Offset from the start of the function, where only the symbol table names it.
-    pub offset: Option<u64>,
-    /// Where the function begins, in its file, if it has no name.
-    pub unnamed: Option<u64>,
-    /// Why there is no line, or no name either.
-    pub missing: Option<Missing>,
-    /// Whether this is not the place of the call in question, but that of the call of the function that has it, which is not
-    /// known.
-    pub is_caller: bool,
-}
-
-/// Machine code of a loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoopCode {
-    /// Addresses in its file that belong to its statement: its first instruction, unless it has the line of code
-    /// before the loop, and the branches that leave it or return to its entry. Not empty.
-    pub statement: Vec<u64>,
-}
-
-/// Resolves addresses of one process.
-#[derive(Default)]
-pub struct Symbolizer {
-    /// Latest first.
-    modules: Vec<LoadedModule>,
-    /// The time that addresses are of.
-    time: u64,
-    /// Files of the process that no address leads to: path and build id.
-    others: Vec<(String, String)>,
-    kept: KeptModules,
-    files: FxHashMap<(String, String), Result<ModuleFile, Missing>>,
-    /// Names of code that was generated at run time, one for each process; read at the first question.
-    run_time_code: Option<Vec<CodeNames>>,
-    /// Memory that held such code when its process ended; read at the first question.
-    generated: Option<Vec<CodeNames>>,
-}
-
-impl Symbolizer {
-    /// A symbolizer for a process with these modules.
-    pub fn new(modules: Vec<LoadedModule>) -> Symbolizer {
-        let mut modules = modules;
-        modules.sort_by_key(|module| std::cmp::Reverse(module.since));
-        Symbolizer { modules, time: u64::MAX, ..Symbolizer::default() }
-    }
-
-    /// The same, with files that were kept of modules that are gone.
-    pub fn with_kept(self, kept: KeptModules) -> Symbolizer {
-        Symbolizer { kept, ..self }
-    }
-
-    /// The same, with more files of the process, in which functions are looked up by name: paths with build ids.
-    pub fn with_files(self, others: Vec<(String, String)>) -> Symbolizer {
-        Symbolizer { others, ..self }
-    }
-
-    /// Sets the time that addresses are of from now on, in the unit of [`LoadedModule::since`]: several modules may have
-    /// been at one address, one after the other. Without it, the last one counts.
-    pub fn set_time(&mut self, time: u64) {
-        self.time = time;
-    }
-
-    /// Where the call lies that returns to `return_address`.
-    pub fn call_place(&mut self, return_address: u64) -> CodePlace {
-        self.place(return_address, false)
-    }
-
-    /// [`Symbolizer::call_place`] of a call into an OpenMP runtime: where a function ends with it and
-    /// the compiler made it a jump, the place of that jump; and not in a library's inlined function that has no
-    /// construct, to which optimised code's line table may assign the call.
-    pub fn runtime_call_place(&mut self, return_address: u64) -> CodePlace {
-        self.place(return_address, true)
-    }
-
-    fn place(&mut self, return_address: u64, runtime_call: bool) -> CodePlace {
-        // The return address may be the first of the next line, function or file.
-        let address = return_address.wrapping_sub(1);
-        let Some((module, in_file)) = self.in_file(address) else {
-            return CodePlace { missing: Some(Missing::NoModule), ..CodePlace::default() };
-        };
-        let (path, build_id) = (module.path.clone(), module.build_id.clone());
-        match runtime_call {
-            true => self.place_of_call(&path, &build_id, in_file.wrapping_add(1)),
-            false => self.describe(&path, &build_id, in_file, false),
-        }
-    }
-
-    /// The module that holds an address of the process, and the address in its file.
-    fn in_file(&self, address: u64) -> Option<(&LoadedModule, u64)> {
-        let mut there = self.modules.iter().filter(|module| (module.start..module.end).contains(&address));
-        let mut module = there.next()?;
-        // Before any is known to be there, it is the first.
-        while module.since > self.time
-            && let Some(earlier) = there.next()
-        {
-            module = earlier;
-        }
-        Some((module, address.wrapping_sub(module.bias)))
-    }
-
-    /// The file at a path, with a build id, if it can be read.
-    fn file(&mut self, path: &str, build_id: &str) -> Option<&mut ModuleFile> {
-        self.try_file(path, build_id).as_mut().ok()
-    }
-
-    fn try_file(&mut self, path: &str, build_id: &str) -> &mut Result<ModuleFile, Missing> {
-        let (key, kept) = ((path.to_string(), build_id.to_string()), &self.kept);
-        self.files.entry(key).or_insert_with(|| ModuleFile::open(path, build_id, kept))
-    }
-
-    /// What lies at an address of a file, inside an instruction. The file is the one at `path`, if its
-    /// build id is `build_id` (empty: any).
-    pub fn place_in_file(&mut self, path: &str, build_id: &str, in_file: u64) -> CodePlace {
-        self.describe(path, build_id, in_file, false)
-    }
-
-    /// Of a call into an OpenMP runtime at an address of a file: the place of the jump by which a function
-    /// ended with it, if its compiler made the call a jump. That function has no frame on the stack.
-    pub fn place_behind_tail_call(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<CodePlace> {
-        let returns_to = in_file.wrapping_add(1);
-        let call = self.find_call(path, build_id, returns_to);
-        let is_jump = matches!(call, calls::Call::Jump(_) | calls::Call::OneOf(_));
-        is_jump.then(|| self.place_of_call(path, build_id, returns_to))
-    }
-
-    /// Names an address that no loaded file holds by the kept maps of code that was generated at run time. Where the maps of
-    /// several processes have it under different names, it has none. Only what lies in executable memory without a file is
-    /// [`Missing::RunTimeCode`].
-    pub fn place_of_run_time_code(&mut self, address: u64) -> CodePlace {
-        let parse = |text: Vec<u8>| CodeNames::parse(&String::from_utf8_lossy(&text));
-        let maps = self.run_time_code.get_or_insert_with(|| self.kept.code_maps().map(parse).collect());
-        let mut names: Vec<&str> = maps.iter().filter_map(|map| map.find(address)).collect();
-        names.dedup();
-        if let [name] = names[..] {
-            let frame = Frame { function: Some(name.to_string()), ..Frame::default() };
-            return CodePlace { frame, ..CodePlace::default() };
-        }
-        let generated = self.generated.get_or_insert_with(|| self.kept.generated_code().map(parse).collect());
-        let is_generated = !names.is_empty() || generated.iter().any(|ranges| ranges.find(address).is_some());
-        let missing = if is_generated { Missing::RunTimeCode } else { Missing::NoModule };
-        CodePlace { missing: Some(missing), ..CodePlace::default() }
-    }
-
-    /// The loops around an address of a file, outer ones before inner ones. Empty where the code is not at hand, or
-    /// for another processor than x86-64.
-    pub fn loops_around(&mut self, path: &str, build_id: &str, in_file: u64) -> Vec<LoopCode> {
-        self.file(path, build_id).map_or_else(Vec::new, |file| file.loops_around(in_file))
-    }
-
-    /// The static variable that lies at an address, and where in it that is.
-    pub fn variable(&mut self, address: u64) -> Option<VariablePlace> {
-        let (module, _) = self.in_file(address)?;
-        let (path, build_id, bias) = (module.path.clone(), module.build_id.clone(), module.bias);
-        self.file(&path, &build_id)?.variable(address.wrapping_sub(bias))
-    }
-
-    fn describe(&mut self, path: &str, build_id: &str, in_file: u64, runtime_call: bool) -> CodePlace {
-        let short = path.rsplit('/').next().unwrap_or_default().to_string();
-        let mut place = CodePlace { module: Some((short, in_file)), ..CodePlace::default() };
-        let file = match self.try_file(path, build_id) {
-            Ok(file) => file,
-            Err(missing) => {
-                place.missing = Some(missing.clone());
-                return place;
-            }
-        };
-        let mut found = file.find(in_file);
-        if runtime_call {
-            file.leave_library_frames(&mut found);
-        }
-        if found.lacks_debug_information {
-            place.missing = Some(Missing::SplitGone { path: path.to_string() });
-        }
-        let mut frames: Vec<Frame> = Vec::new();
-        for (linkage, source, line) in found.frames {
-            let by_name = linkage.as_deref().and_then(name::user_function);
-            let is_nameless = by_name.is_none();
-            let function = by_name.or_else(|| file.function_around(source.as_deref()?, line?));
-            let cut_out = linkage.as_deref().is_some_and(name::is_outlined);
-            let is_wrapped = linkage.as_deref().is_some_and(name::is_wrapped);
-            // A cut-out body and the wrapper around it are one function to its author.
-            match frames.last_mut().filter(|last| last.cut_out && cut_out && last.function == function) {
-                Some(body) => body.construct_line = line,
-                None => frames.push(Frame {
-                    function,
-                    file: source,
-                    line,
-                    cut_out,
-                    construct_line: None,
-                    is_wrapped,
-                    is_split_off: false,
-                    is_nameless,
-                }),
-            }
-        }
-        let mut frames = frames.into_iter();
-        if let Some(inner) = frames.next() {
-            place.frame = inner;
-            place.inlined_into = frames.collect();
-        }
-        // Debug information has the function that it was split off.
-        let is_split_off = found.symbol.as_ref().is_some_and(|(symbol, _)| name::is_split_off(symbol));
-        place.inlined_into.last_mut().unwrap_or(&mut place.frame).is_split_off = is_split_off;
-        if place.frame.function.is_none()
-            && let Some((symbol, offset)) = found.symbol
-        {
-            place.frame.cut_out = name::is_outlined(&symbol);
-            place.frame.is_wrapped = name::is_wrapped(&symbol);
-            let by_name = name::user_function(&symbol);
-            place.frame.is_nameless = by_name.is_none();
-            place.frame.function = by_name.or(Some(symbol));
-            place.offset = place.frame.line.is_none().then_some(offset);
-        }
-        if place.frame.function.is_none() {
-            place.unnamed = file.start_of_function(in_file);
-        }
-        // Beside all functions of a file that has debug information lies what the linker makes.
-        let is_stub = found.is_stub || place.frame.function.is_none() && file.has_debug_information();
-        if place.frame.line.is_none() && !is_stub {
-            let path = path.to_string();
-            place.missing = Some(if file.is_image() {
-                Missing::OnlyExported { path }
-            } else if file.has_debug_information() || file.has_symbols() {
-                Missing::NoDebugInformation { path }
-            } else {
-                Missing::Stripped { path }
-            });
-        }
-        place
-    }
-}

@@ -3,8 +3,8 @@
 //! A stub is `jmp *slot(%rip)`, often behind `endbr64` and with a `bnd` prefix; the loader fills the slot with the address of
 //! the function that the slot's relocation names.
 
-use crate::file::Function;
 use crate::name::{STUB, demangle};
+use crate::object_file::Function;
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use rustc_hash::FxHashMap;
 

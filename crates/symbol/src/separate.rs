@@ -1,7 +1,7 @@
 //! Where debug information lies that was stripped from a file: under its build id, as distributions keep it, or where the file
 //! itself links to (`objcopy --add-gnu-debuglink`; GDB manual, "Debugging Information in Separate Files").
 
-use crate::file::{hexadecimal, read_whole};
+use crate::object_file::{hexadecimal, read_whole};
 use object::Object;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,6 +1,6 @@
 //! Where functions begin and end that have no names: from the tables by which stacks are unwound, which stripping leaves.
 
-use crate::file::read_with_sections;
+use crate::object_file::read_with_sections;
 use crate::unwind_entries::each_entry;
 
 /// Begin and end of the functions that have entries there.

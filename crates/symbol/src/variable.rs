@@ -3,8 +3,8 @@
 //! Names come from debug information, which also tells the dimensions of arrays, else from the symbol table.
 
 use crate::debug::{Debug, Unit};
-use crate::file::{Reader, data_symbols};
 use crate::name;
+use crate::object_file::{Reader, data_symbols};
 use gimli::{AttributeValue, Operation, UnitOffset};
 
 /// A variable at a fixed address of a file.

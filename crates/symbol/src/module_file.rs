@@ -1,62 +1,28 @@
 //! One executable or library on disk: its symbols and its debug information.
 
-use crate::debug::{Debug, Unit, lacks_rest};
+use crate::code_place::{LoopCode, Missing};
+use crate::debug::{Debug, lacks_rest};
+use crate::declarations::{Declaration, declarations_of};
 use crate::fortran::{self, FortranNames};
 use crate::handlers::{Handler, handlers_of};
-use crate::image::{is_image, with_sections};
+use crate::image::is_image;
 use crate::inlined::InlinedNames;
 use crate::kept::{KeptModules, fingerprint};
 use crate::loops::{Loop, loops_of};
 use crate::name;
+use crate::object_file::{
+    Function, Reader, VDSO, dwarf_of, exports_of, functions_of, hexadecimal, own_vdso, read_whole,
+    read_with_sections, with_all_sections,
+};
 use crate::plt;
 use crate::separate::debug_file_of;
 use crate::tail_call::{Callee, Exits, TailCalls};
 use crate::unwound::unwound_functions;
 use crate::variable::{Variable, VariablePlace, variables};
-use crate::{LoopCode, Missing};
 use addr2line::Context;
-use gimli::{EndianRcSlice, RunTimeEndian};
-use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
-use std::os::unix::fs::FileExt;
+use object::{Object, ObjectSection};
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
-
-pub(crate) type Reader = EndianRcSlice<RunTimeEndian>;
-pub(crate) type Dwarf = gimli::Dwarf<Reader>;
-
-/// Files larger than this are not read for names.
-const MOST_BYTES: u64 = 4 << 30;
-
-/// The part of the kernel that lies in every process, and in no file.
-const VDSO: &str = "linux-vdso.so.1";
-
-/// That of this process, which is the recorded one as long as the kernel is.
-fn own_vdso() -> Option<Vec<u8>> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let range = maps.lines().find(|line| line.ends_with("[vdso]"))?.split(' ').next()?;
-    let (start, end) = range.split_once('-')?;
-    let [start, end] = [start, end].map(|address| u64::from_str_radix(address, 16));
-    let (start, end) = (start.ok()?, end.ok()?);
-    let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
-    std::fs::File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
-    Some(bytes)
-}
-
-/// A function of the symbol table.
-pub struct Function {
-    pub start: u64,
-    pub end: u64,
-    pub name: String,
-}
-
-/// A function's declaration in debug information, to find what a cut-out body was written in.
-struct Declaration {
-    file: String,
-    line: u64,
-    column: Option<u64>,
-    name: String,
-}
 
 /// A file that names can be looked up in.
 pub struct ModuleFile {
@@ -480,22 +446,6 @@ impl ModuleFile {
     }
 }
 
-/// Start, end and name of the variables in the symbol table.
-pub(crate) fn data_symbols(path: &str) -> Vec<(u64, u64, String)> {
-    let read = || {
-        let bytes = read_with_sections(path)?;
-        let file = object::File::parse(&*bytes).ok()?;
-        let table = if file.symbol_table().is_some() { file.symbols() } else { file.dynamic_symbols() };
-        let data = table.filter(|s| s.kind() == SymbolKind::Data && s.is_definition());
-        let named = data.filter_map(|s| {
-            let name = s.name().ok().filter(|name| !name.is_empty())?;
-            Some((s.address(), s.address().saturating_add(s.size()), name.to_string()))
-        });
-        Some(named.collect())
-    };
-    read().unwrap_or_default()
-}
-
 /// Whether the line of a loop's first instruction is its own. Instructions there may have the line of code before the
 /// loop, even that of the function at `function`.
 fn has_own_line(context: Option<&Context<Reader>>, function: u64, one: &Loop) -> bool {
@@ -519,107 +469,6 @@ fn code_of(path: &str) -> Option<Code> {
     let code = file.sections().filter(|section| section.kind() == object::SectionKind::Text);
     let sections = code.filter_map(|section| Some((section.address(), section.data().ok()?.to_vec())));
     Some(Code { sections: sections.collect(), handlers: handlers_of(&file) })
-}
-
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A regular file that is not too large.
-pub(crate) fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
-    taskscope_files::read_regular(path, MOST_BYTES)
-}
-
-/// A file's content, with the section table that an image does not have.
-pub(crate) fn read_with_sections(path: &str) -> Option<Vec<u8>> {
-    with_all_sections(read_whole(Path::new(path)).ok()?)
-}
-
-fn with_all_sections(bytes: Vec<u8>) -> Option<Vec<u8>> {
-    if is_image(&bytes) { with_sections(&bytes) } else { Some(bytes) }
-}
-
-/// What the file has itself of debug information, or, if `outside` a program, for that.
-pub(crate) fn dwarf_of(file: &object::File<'_>, outside: bool) -> Option<Dwarf> {
-    let name = |id: gimli::SectionId| if outside { id.dwo_name() } else { Some(id.name()) };
-    let has = |name| file.section_by_name(name).is_some();
-    let is_there = if outside { has(".debug_info.dwo") } else { has(".debug_info") || has(".zdebug_info") };
-    is_there.then(|| gimli::Dwarf::load(|id| Ok::<_, gimli::Error>(section(file, name(id)))).ok())?
-}
-
-/// A section's content; empty where there is none.
-pub(crate) fn section(file: &object::File<'_>, name: Option<&str>) -> Reader {
-    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let section = name.and_then(|name| file.section_by_name(name));
-    let data = section.and_then(|s| s.uncompressed_data().ok()).unwrap_or_default();
-    EndianRcSlice::new(Rc::from(&*data), endian)
-}
-
-/// Names and addresses of the functions that a file exports.
-fn exports_of(path: &str) -> Option<rustc_hash::FxHashMap<String, u64>> {
-    let bytes = read_with_sections(path)?;
-    let file = object::File::parse(&*bytes).ok()?;
-    let exported = file.dynamic_symbols().filter(|s| s.kind() == SymbolKind::Text && s.is_definition());
-    Some(exported.filter_map(|s| Some((s.name().ok()?.to_string(), s.address()))).collect())
-}
-
-fn functions_of(file: &object::File<'_>) -> Vec<Function> {
-    let table = if file.symbol_table().is_some() { file.symbols() } else { file.dynamic_symbols() };
-    let mut functions: Vec<Function> = table
-        .filter(|s| s.kind() == SymbolKind::Text && s.is_definition())
-        .filter_map(|s| {
-            let name = s.name().ok().filter(|name| !name.is_empty())?;
-            let start = s.address();
-            Some(Function { start, end: start.saturating_add(s.size().max(1)), name: name.to_string() })
-        })
-        .collect();
-    functions.sort_by(|a, b| (a.start, &a.name).cmp(&(b.start, &b.name)));
-    functions.dedup_by_key(|f| f.start);
-    functions
-}
-
-fn declarations_of(debug: &Debug) -> Vec<Declaration> {
-    let mut all = Vec::new();
-    debug.for_each_unit(|unit| declarations_of_unit(unit, &mut all));
-    all
-}
-
-fn declarations_of_unit(of: &Unit<'_>, all: &mut Vec<Declaration>) -> Result<(), gimli::Error> {
-    let unit = of.unit;
-    let text = |value| of.text(value);
-    let mut entries = unit.entries();
-    while let Some(entry) = entries.next_dfs()? {
-        if entry.tag() != gimli::DW_TAG_subprogram {
-            continue;
-        }
-        // A member function says where its class declares it, and that has the rest.
-        let declared = match entry.attr_value(gimli::DW_AT_specification) {
-            Some(gimli::AttributeValue::UnitRef(offset)) => unit.entry(offset).ok(),
-            _ => None,
-        };
-        let attribute = |name| {
-            entry
-                .attr_value(name)
-                .or_else(|| declared.as_ref().and_then(|declared| declared.attr_value(name)))
-        };
-        let line = attribute(gimli::DW_AT_decl_line).and_then(|v| v.udata_value());
-        let column = attribute(gimli::DW_AT_decl_column).and_then(|v| v.udata_value());
-        let file = match attribute(gimli::DW_AT_decl_file) {
-            Some(gimli::AttributeValue::FileIndex(index)) => Some(index),
-            other => other.and_then(|value| value.udata_value()),
-        };
-        let linkage = attribute(gimli::DW_AT_linkage_name).and_then(text);
-        let name = linkage.or_else(|| attribute(gimli::DW_AT_name).and_then(text));
-        let (Some(line), Some(file), Some(name)) = (line, file, name) else { continue };
-        let is_declaration = entry.attr_value(gimli::DW_AT_declaration).is_some();
-        if is_declaration || name::is_made(&name) || name::user_function(&name).is_none() {
-            continue;
-        }
-        if let Some(file) = of.source(file) {
-            all.push(Declaration { file, line, column, name });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]

@@ -3,9 +3,10 @@
 //! The return address alone may be that of any caller: compilers make calls at the ends of functions jumps. The body is
 //! the construct's own. Where both name the same function, they describe the same call, and the more precise name is taken.
 
-use crate::calls::Call;
-use crate::name::own_name;
-use crate::{CodePlace, Frame, Symbolizer, are_of_one_template};
+use super::Symbolizer;
+use super::calls::Call;
+use crate::code_place::{CodePlace, Frame};
+use crate::name::{are_of_one_template, own_name};
 
 /// A construct's location as clang writes it: `;file;function;line;column;;`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

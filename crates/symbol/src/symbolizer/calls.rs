@@ -1,7 +1,8 @@
 //! Where calls into an OpenMP runtime are, across the files of a process.
 
+use super::Symbolizer;
+use crate::code_place::{CodePlace, Frame};
 use crate::tail_call::Callee;
-use crate::{CodePlace, Frame, Symbolizer};
 
 /// Functions of other files that are followed behind one call.
 const MAX_IMPORTED: usize = 8;
@@ -25,6 +26,15 @@ pub(crate) enum Call {
 }
 
 impl Symbolizer {
+    /// Of a call into an OpenMP runtime at an address of a file: the place of the jump by which a function
+    /// ended with it, if its compiler made the call a jump. That function has no frame on the stack.
+    pub fn place_behind_tail_call(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<CodePlace> {
+        let returns_to = in_file.wrapping_add(1);
+        let call = self.find_call(path, build_id, returns_to);
+        let is_jump = matches!(call, Call::Jump(_) | Call::OneOf(_));
+        is_jump.then(|| self.place_of_call(path, build_id, returns_to))
+    }
+
     /// Finds the call into an OpenMP runtime that returns to an address of a file.
     pub(crate) fn find_call(&mut self, path: &str, build_id: &str, returns_to: u64) -> Call {
         let Some(file) = self.file(path, build_id) else { return Call::Unknown };

@@ -1,0 +1,119 @@
+//! What is known of an address, and why more is not.
+
+/// Name of code that no loaded file holds, in executable memory of its own.
+pub const RUN_TIME_CODE: &str = "[code generated at run time]";
+/// Name of an address that no loaded file holds, of which nothing is known.
+pub const UNKNOWN_CODE: &str = "<address in no known module>";
+
+/// Why an address has no function or no line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
+pub enum Missing {
+    /// No recorded file holds the address.
+    #[error("no recorded module holds the address")]
+    NoModule,
+    /// No file holds the code, and no map names it.
+    #[error(
+        "code that no loaded file holds has no names: it was generated at run time (JIT), and has none in /tmp/perf-PID.map \
+         (compilers write that with an option: perf-basic-prof of Node.js, perf support of Python)"
+    )]
+    RunTimeCode,
+    /// The file is not there any more, or cannot be read.
+    #[error("{path} cannot be read on this machine")]
+    FileGone {
+        /// Path at run time.
+        path: String,
+    },
+    /// The file has another build id, or without one other headers, than when it was recorded.
+    #[error("{path} is not the file that was recorded: it has been replaced or built again")]
+    Changed {
+        /// Path at run time.
+        path: String,
+    },
+    /// The file was removed or replaced while the program ran.
+    #[error(
+        "{path} was removed or replaced before it could be read: only the functions that it exports have names"
+    )]
+    OnlyExported {
+        /// Path at run time.
+        path: String,
+    },
+    /// The file is no executable or library.
+    #[error("{path} is no executable or library that can be read")]
+    NotReadable {
+        /// Path at run time.
+        path: String,
+    },
+    /// The file has no debug information for the address.
+    #[error(
+        "{path} has no debug information (compile with -g; of the system's libraries, install the debug symbols)"
+    )]
+    NoDebugInformation {
+        /// Path at run time.
+        path: String,
+    },
+    /// Debug information for the address was left outside of the file (`-gsplit-dwarf`), and is not there.
+    #[error(
+        "{path} has its debug information in .dwo files that are not where they were compiled (keep them, or pack them into \
+         {path}.dwp): functions in line have no names"
+    )]
+    SplitGone {
+        /// Path at run time.
+        path: String,
+    },
+    /// The file has neither debug information nor symbols.
+    #[error("{path} is stripped (no debug information and no symbols)")]
+    Stripped {
+        /// Path at run time.
+        path: String,
+    },
+}
+
+/// A function, inlined or not, with the line in it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Frame {
+    /// Its demangled name, as its author wrote it.
+    pub function: Option<String>,
+    /// Source file as the compiler recorded it.
+    pub file: Option<String>,
+    /// Line.
+    pub line: Option<u32>,
+    /// Whether it is the body of a construct that a compiler cut out of the function.
+    pub cut_out: bool,
+    /// Line of that construct, where the compiler tells it.
+    pub construct_line: Option<u32>,
+    /// Whether its body is called by a wrapper, which the compiler cut out, too.
+    pub is_wrapped: bool,
+    /// Whether it was split off the function of this name, which calls it.
+    pub is_split_off: bool,
+    /// Whether a cut-out body's own name does not tell the function. Its lines do (of a template, it may be that of other
+    /// arguments), or nothing does, and that name stands for it.
+    pub is_nameless: bool,
+}
+
+/// What is known of an address.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CodePlace {
+    /// The innermost function, with file and line.
+    pub frame: Frame,
+    /// Functions that this one was inlined into, inner ones first.
+    pub inlined_into: Vec<Frame>,
+    /// File name of the module, and address in it: what remains where there is no name.
+    pub module: Option<(String, u64)>,
+    /// Offset from the start of the function, where only the symbol table names it.
+    pub offset: Option<u64>,
+    /// Where the function begins, in its file, if it has no name.
+    pub unnamed: Option<u64>,
+    /// Why there is no line, or no name either.
+    pub missing: Option<Missing>,
+    /// Whether this is not the place of the call in question, but that of the call of the function that has it, which is not
+    /// known.
+    pub is_caller: bool,
+}
+
+/// Machine code of a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopCode {
+    /// Addresses in its file that belong to its statement: its first instruction, unless it has the line of code
+    /// before the loop, and the branches that leave it or return to its entry. Not empty.
+    pub statement: Vec<u64>,
+}
