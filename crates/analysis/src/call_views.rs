@@ -177,8 +177,9 @@ pub fn rows(tree: &Tree, choice: &Choice<'_>) -> Vec<Row> {
     let beside: Vec<Vec<u64>> = choice.beside.iter().map(|column| inclusive(tree, *column)).collect();
     let children = children(tree);
     let hot: FxHashSet<NodeId> = hot_path(&sums, &children).into_iter().collect();
-    let share = |sums: &[u64], node: NodeId| sums[node.0 as usize] as f64 / sums[0].max(1) as f64;
-    // Never more than what is around it, so that no row is shown without those.
+    // A column with a small total has no more weight than the time it stands for.
+    let share = |of: &[u64], node: NodeId| of[node.0 as usize] as f64 / of[0].max(sums[0]).max(1) as f64;
+    // Never more than the size of the caller, so that no row is shown without its callers.
     let sizes: Vec<(f64, f64)> = std::iter::once(ROOT)
         .chain(tree.ids())
         .map(|node| {
@@ -618,17 +619,39 @@ mod tests {
 
     #[test]
     fn what_lies_in_a_column_beside_alone_is_a_row() {
-        let tree = tree();
-        let shown = |is_asked, most| -> Vec<u64> {
+        let mut tree = tree();
+        let shown = |tree: &Tree, is_asked, most| -> Vec<u64> {
             let choice =
                 Choice { sort: Column::Time, beside: &[Column::Blame], is_asked, floor: 0.001, most };
-            rows(&tree, &choice).iter().map(|row| tree.frame(row.node).offset).collect()
+            rows(tree, &choice).iter().map(|row| tree.frame(row.node).offset).collect()
         };
         let nobody = Marker::Nobody as u64;
-        assert_eq!(shown(false, 10), [1, 2, nobody]);
-        assert_eq!(shown(false, 2), [1, nobody], "all of the blame is more than 40 % of the time");
-        assert_eq!(shown(true, 2), [1, 2], "time was asked for");
-        assert_eq!(shown(true, 10), [1, 2, nobody]);
+        assert_eq!(shown(&tree, false, 10), [1, 2, nobody]);
+        assert_eq!(shown(&tree, false, 2), [1, 2], "40 % of the time is more than blame for 5 %");
+        assert_eq!(shown(&tree, true, 2), [1, 2], "time was asked for");
+        assert_eq!(shown(&tree, true, 10), [1, 2, nobody]);
+        let row = tree.child(ROOT, Frame::state(Marker::Nobody));
+        tree.add(row, Metric::given(Marker::Lock), 45);
+        assert_eq!(shown(&tree, false, 2), [1, nobody], "blame for 50 % is more than 40 % of the time");
+    }
+
+    #[test]
+    fn a_small_column_displaces_no_larger_time() {
+        let mut tree = Tree::growing();
+        let main = tree.child(ROOT, Frame::user(0, 100));
+        tree.add(main, Metric::TIME, 67);
+        let innermost = tree.descend(ROOT, (0..8).map(|offset| Frame::user(0, offset)));
+        tree.add(innermost, Metric::TIME, 33);
+        tree.add(innermost, Metric::OUT_OF_CPU, 30);
+        let choice = Choice {
+            sort: Column::Time,
+            beside: &[Column::OutOfCpu],
+            is_asked: false,
+            floor: 0.001,
+            most: 4,
+        };
+        let shown: Vec<u64> = rows(&tree, &choice).iter().map(|row| tree.frame(row.node).offset).collect();
+        assert_eq!(shown, [100, 0, 1, 2]);
     }
 
     #[test]
