@@ -1,4 +1,4 @@
-//! Gives the library the name that programs linked to it look for.
+//! Sets the library name that programs linked to it look for.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! Gives the library the name by which `taskscope_name_data` of `taskscope.h` asks for it.
+//! Sets the library name that `taskscope_name_data` of `taskscope.h` looks for.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

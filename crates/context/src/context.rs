@@ -25,7 +25,7 @@ pub(crate) enum Deferred {
 /// Hidden states: the ones shown meanwhile, and the changes.
 #[derive(Clone, Debug, Default)]
 struct Mask {
-    /// How often hiding was asked for.
+    /// Nesting depth of hide requests.
     depth: u32,
     /// The states that were open when it began; they stay shown.
     shown: Vec<u32>,
@@ -64,7 +64,7 @@ impl Context {
         &self.bursts
     }
 
-    /// How often hiding the states was asked for.
+    /// Nesting depth of hide requests.
     pub fn hidden_times(&self) -> u32 {
         self.mask.as_deref().map_or(0, |mask| mask.depth)
     }
@@ -225,7 +225,7 @@ impl Context {
         newest
     }
 
-    /// Ends everything that is shown, as when a thread puts the task down.
+    /// Ends all shown items, as when a thread puts the task down.
     pub fn end_shown(&self, behaviour: Behaviour, show: Show) {
         self.end_substates(behaviour, show);
         let all = if behaviour.stacks_states() { usize::MAX } else { 1 };

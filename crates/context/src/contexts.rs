@@ -1,4 +1,4 @@
-//! All contexts of a run, and which thread each is on.
+//! All contexts of a run, and their threads.
 
 use crate::context::{Burst, Context, DEEPEST, Deferred};
 use crate::ended::Ended;
@@ -25,7 +25,7 @@ const LOOKS: u32 = 1000;
 pub struct Contexts {
     behaviour: Behaviour,
     pub(crate) threads: Vec<Thread>,
-    /// Those that live.
+    /// The existing tasks.
     pub(crate) tasks: HashMap<(u32, u64), Task>,
     ended: Ended,
     looks: u32,
@@ -36,7 +36,7 @@ pub(crate) struct Thread {
     pub own: Context,
     /// Tasks on the thread, innermost last.
     pub frames: Vec<Frame>,
-    /// It has taken up a task.
+    /// A task taken up by the thread.
     pub runs_tasks: bool,
 }
 
@@ -61,13 +61,13 @@ pub(crate) struct Task {
     pub context: Context,
     /// The thread that it is on, innermost or not.
     pub on: Option<u32>,
-    /// It is on no thread and can run.
+    /// Whether it is on no thread and can run.
     pub is_ready: bool,
-    /// It was innermost from here on, if it is.
+    /// Start of its time as the innermost, if it is.
     since: Option<u64>,
-    /// How long it had run before.
+    /// Its running time before.
     ran_ns: u64,
-    /// It ends when its thread puts it down.
+    /// Whether it ends when its thread puts it down.
     ending: bool,
 }
 
@@ -78,7 +78,7 @@ impl Task {
 }
 
 impl Contexts {
-    /// No thread and no task yet.
+    /// Neither a thread nor a task.
     pub fn new(behaviour: Behaviour) -> Contexts {
         Contexts { behaviour, threads: Vec::new(), tasks: HashMap::new(), ended: Ended::default(), looks: 0 }
     }
@@ -159,7 +159,7 @@ impl Contexts {
         }
     }
 
-    /// The thread ends: nothing may be open on it.
+    /// Ends a thread: nothing may be open on it.
     pub fn thread_ends(&mut self, thread: u32, at: u64, out: &mut impl Out) {
         if thread as usize >= self.threads.len() {
             return;
@@ -329,7 +329,7 @@ impl Contexts {
         self.threads[thread as usize].frames.iter().any(|frame| frame.task() == task)
     }
 
-    /// One task leaves the thread, or another comes, or both at once.
+    /// Switches tasks: one leaves the thread, another comes, or both.
     fn turn(
         &mut self,
         thread: u32,
@@ -371,7 +371,7 @@ impl Contexts {
         self.resume(thread, at, out);
     }
 
-    /// The innermost context of the thread stands still from now on.
+    /// Suspends the innermost context of the thread.
     fn suspend(&mut self, thread: u32, at: u64, last: bool, out: &mut impl Out) {
         let Contexts { behaviour, threads, tasks, .. } = self;
         let Thread { process, own, frames, .. } = &mut threads[thread as usize];
@@ -417,7 +417,7 @@ impl Contexts {
         }
     }
 
-    /// The innermost context of the thread goes on.
+    /// Resumes the innermost context of the thread.
     fn resume(&mut self, thread: u32, at: u64, out: &mut impl Out) {
         let Contexts { behaviour, threads, tasks, .. } = self;
         let Thread { process, own, frames, .. } = &mut threads[thread as usize];
@@ -500,7 +500,7 @@ impl Contexts {
     fn end(&mut self, thread: u32, at: u64, task: u64, out: &mut impl Out) {
         let here = self.threads[thread as usize].frames.iter().rfind(|frame| frame.task() == task);
         match here {
-            // The end of the wrong one says nothing of the task itself.
+            // The end of the wrong task does not affect the task itself.
             Some(Frame::Apart(..)) => self.turn(thread, at, Some(task), None, false, out),
             Some(Frame::Task(_)) => self.turn(thread, at, Some(task), None, true, out),
             None => {

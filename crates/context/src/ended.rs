@@ -1,5 +1,5 @@
-//! Which tasks have ended: as ranges of their numbers, since those are given out one after another and most
-//! tasks end, so that memory does not grow with the number of tasks.
+//! Ended tasks, as ranges of their numbers: numbers are assigned consecutively and most tasks end, so memory
+//! does not grow with the number of tasks.
 
 use std::collections::BTreeMap;
 

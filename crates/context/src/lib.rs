@@ -19,8 +19,8 @@
 //! **Invariants, for any input.**
 //! - On a thread, the stacked states begin and end last in, first out, and so do the bursts of one switch.
 //! - After every event a thread shows exactly the open state of its task.
-//! - On a task, begins and ends pair up, wherever its threads' events came from, and its own time
-//!   stands still while it is on no thread.
+//! - On a task, begins and ends are paired, for events of any threads, and its own time is suspended while it
+//!   is on no thread.
 //! - A mistake of the program is a [`Problem`] with thread and time; the context continues with the most
 //!   plausible meaning. Nothing panics.
 //!

@@ -27,7 +27,7 @@ impl Contexts {
         events
     }
 
-    /// Takes up, opens and puts down the tasks of a process that are on no thread of those that stay.
+    /// Takes up, opens and puts down the tasks of a process that are on no remaining thread.
     pub fn put_aside(&self, process: u32, stays: impl Fn(u32) -> bool) -> Vec<Raw<'static>> {
         let mut events = Vec::new();
         for (number, task) in self.tasks_of(process) {
@@ -89,7 +89,7 @@ impl Contexts {
 }
 
 impl Task {
-    /// A task that was created can run and has nothing open.
+    /// A created task can run and has no open state.
     fn must_be_taken_up(&self) -> bool {
         let context = &self.context;
         !self.is_ready || context.open_states() + context.open_bursts() > 0 || context.hidden_times() > 0

@@ -13,14 +13,14 @@ pub enum What {
     Bursts(u32),
 }
 
-/// A number that a lane shows no longer, one that it shows from now on, or both: states, or values of bursts.
+/// A number that a lane stops or starts showing, or both: states, or values of bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The changed part.
     pub what: What,
     /// Shown until now.
     pub ended: Option<u64>,
-    /// Shown from now on.
+    /// The number shown from now on.
     pub began: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ pub struct Showing {
 }
 
 impl Showing {
-    /// A lane that shows nothing yet, of contexts that are played through this behaviour.
+    /// An empty lane, for contexts that are played with this behaviour.
     pub const fn new(behaviour: Behaviour) -> Showing {
         Showing { behaviour, stacks: Vec::new() }
     }

@@ -21,7 +21,7 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    /// All of them.
+    /// All behaviours.
     pub const ALL: [Behaviour; 5] = [
         Behaviour::Plain,
         Behaviour::StackedStates,
@@ -123,9 +123,9 @@ pub struct Item<'a> {
     pub lane: Lane,
     /// The thread of the event.
     pub thread: u32,
-    /// When, as the event said.
+    /// Time of the event.
     pub at: u64,
-    /// On tasks: nanoseconds that it had run by then.
+    /// For tasks: running time until then, nanoseconds.
     pub own_ns: u64,
     /// The item.
     pub shown: Shown<'a>,

@@ -122,7 +122,7 @@ fn sorted(mut bursts: Vec<(u32, u64)>) -> Vec<(u32, u64)> {
     bursts
 }
 
-/// One step that a correct program may take.
+/// One step of a correct program.
 fn correct_step(dice: &mut Dice, naive: &mut Naive, thread: u32) -> Option<Raw<'static>> {
     let current = naive.context(thread);
     let free: Vec<u64> = (1..=TASKS).filter(|task| !naive.is_on_a_thread(*task)).collect();

@@ -123,7 +123,7 @@ fn what_is_restored_goes_on_as_the_whole() {
     assert!(shown > 10_000);
 }
 
-/// The same as [`what_is_restored_goes_on_as_the_whole`] restores, only to choose steps by.
+/// The contexts of [`what_is_restored_goes_on_as_the_whole`], only to choose steps by.
 fn copy_into(whole: &Contexts, copy: &mut Contexts) {
     for raw in whole.created(7).into_iter().chain(whole.put_aside(7, |_| true)) {
         copy.event(0, 1000, &raw, &mut Nothing);

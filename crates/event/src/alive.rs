@@ -1,9 +1,9 @@
 //! Form of `alive.tail`: a page that a recorded process keeps up to date while it lives.
 //!
-//! A killed, aborted or hung process cannot record its end. Its recorder stores the time into this mapped page every few
-//! tens of milliseconds, so a reader knows that no event was recorded until then. The page also lists the threads that
-//! have used no CPU lately. It lies in the process's directory, or a link of its name leads to it, as with the tails of
-//! streams ([`crate::tail`]); a process that ends properly removes it.
+//! A killed, aborted or hung process cannot record its end. Its recorder stores the time into this mapped
+//! page every few tens of milliseconds, so a reader knows that no event was recorded until then. The page
+//! also lists the threads that have used no CPU lately. It is in the process's directory, or a link of its
+//! name leads to it, as with the tails of streams ([`crate::tail`]); a process that ends properly removes it.
 //!
 //! ```text
 //!   0    64 bytes, zero
@@ -28,7 +28,7 @@ pub const TABLE_OFFSET: u64 = 80;
 /// Rows of a table.
 pub const MAX_ROWS: u64 = 123;
 
-/// Offset of a table, which begins with the time of the look.
+/// Offset of a table, which begins with the time of the check.
 pub const fn look(table: u64) -> u64 {
     128 + table * 16 * (1 + MAX_ROWS)
 }
@@ -43,13 +43,14 @@ pub const fn table(number: u64, rows: u64) -> u64 {
     number << 32 | rows
 }
 
-/// The time until which the process lived, nanoseconds; `None` if these bytes are not such a page, or it has no time yet.
+/// The last time at which the process was alive, nanoseconds; `None` if these bytes are not such a page, or
+/// it has no time yet.
 pub fn until(page: &[u8]) -> Option<u64> {
     let is_page = word(page, MARK.0)? == MARK.1;
     word(page, UNTIL_OFFSET).filter(|until| is_page && *until > 0)
 }
 
-/// Time of the last look for threads that sleep, nanoseconds; `None` before the first one.
+/// Time of the last check for sleeping threads, nanoseconds; `None` before the first one.
 pub fn looked(page: &[u8]) -> Option<u64> {
     word(page, look(valid_table(page).0)).filter(|at| *at > 0)
 }
@@ -59,7 +60,7 @@ fn valid_table(page: &[u8]) -> (u64, u64) {
     (valid >> 32 & 1, (valid & 0xffff_ffff).min(MAX_ROWS))
 }
 
-/// Threads that slept at the time of that look: thread id, and since when, nanoseconds.
+/// Threads asleep at the time of that check: thread id, and start of the sleep, nanoseconds.
 pub fn asleep(page: &[u8]) -> impl Iterator<Item = (u64, u64)> + '_ {
     let (table, rows) = valid_table(page);
     (0..rows).filter_map(move |number| {

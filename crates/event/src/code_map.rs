@@ -1,6 +1,6 @@
 use crate::Code;
 
-/// A power of two, far more than there are codes, so that a search ends at once.
+/// A power of two, far more than there are codes, so that a search is short.
 const SLOTS: usize = 2048;
 /// No code has so many bits.
 const EMPTY: u32 = u32::MAX;
@@ -8,7 +8,7 @@ const EMPTY: u32 = u32::MAX;
 /// Values of some codes, looked up for every event.
 #[derive(Clone, Debug)]
 pub struct CodeMap<T> {
-    /// A code lies in the slot that its number hashes to, or in the first free one after it.
+    /// A code is in the slot of its number's hash, or in the first free one after it.
     slots: [Slot<T>; SLOTS],
 }
 
@@ -19,7 +19,8 @@ struct Slot<T> {
 }
 
 impl<T: Copy> CodeMap<T> {
-    /// These codes with their values; of a code that comes twice the later one. `blank` is not asked for.
+    /// Creates the map of these codes and values; for a repeated code the later value counts. `blank` fills
+    /// unused slots.
     ///
     /// # Panics
     /// If there are more than a thousand.

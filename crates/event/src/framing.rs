@@ -1,4 +1,4 @@
-//! How events lie in a stream file (ovni stream version 1; `stream.obs` and `taskscope.obs` alike).
+//! Layout of events in a stream file (ovni stream version 1; `stream.obs` and `taskscope.obs` alike).
 //!
 //! ```text
 //! file     8 bytes: "ovni", u32 stream version = 1; then events back to back, little endian

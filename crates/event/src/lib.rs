@@ -1,11 +1,11 @@
 //! Events of a traced program: codes, fields, meanings and effects.
 //!
-//! Every event of every model is declared exactly once, in [`models`]. Recorders take codes from
-//! there by name, readers take field types, sentences and effects. Codes are spelt nowhere else.
+//! Every event of every model is declared exactly once, in [`models`]. Recorders take codes from there by
+//! name, readers take field types, sentences and effects. Codes are written nowhere else.
 //!
-//! Names of files are in [`layout`], the framing of events in a stream file in [`framing`], the form of an unfinished one in [`tail`],
-//! the sign of life of a process in [`alive`]. This crate does no I/O, allocates
-//! nothing, and depends on nothing, so that it can be part of a traced program.
+//! Names of files are in [`layout`], the framing of events in a stream file in [`framing`], the form of an
+//! unfinished one in [`tail`], the sign of life of a process in [`alive`]. This crate does no I/O, does not
+//! allocate, and has no dependencies, so that it can be part of a traced program.
 #![forbid(unsafe_code)]
 #![no_std]
 

@@ -107,7 +107,7 @@ pub enum Effect {
     Pop(Channel, i64, &'static str),
     /// Sets a single-valued channel.
     Set(Channel, i64, &'static str),
-    /// Changes nothing.
+    /// No effect.
     Ignore,
     /// The effect is written as code in the model.
     Rule,

@@ -1,10 +1,10 @@
 //! The end of an unfinished stream.
 //!
-//! While a stream `NAME.obs` is being written, its newest events are in `NAME.tail`, a small file
-//! that the program has mapped. Its first page holds the words below; four pairs of regions follow,
-//! each pair larger than the one before. One region is active; when it is full, it is *sealed*: the
-//! page says which part of the stream it holds, and one store into the header makes another region,
-//! all zeros then, active. A sealed region's bytes are *stored* when they are in `NAME.obs`.
+//! While a stream `NAME.obs` is being written, its newest events are in `NAME.tail`, a small file that the
+//! program has mapped. Its first page holds the words below; four pairs of regions follow, each pair larger
+//! than the one before. One region is active; when it is full, it is *sealed*: the page records its part of
+//! the stream, and one store into the header activates another region, which is all zeros then. A sealed
+//! region's bytes are *stored* when they are in `NAME.obs`.
 //!
 //! ```text
 //!   NAME.obs   │ ovni…events…events… │ (perhaps copies of what follows, to be ignored)
@@ -21,8 +21,8 @@
 //!              parts    = of each region: start and end, as offsets of the stream, of what it held
 //! ```
 //!
-//! **Storing.** On an ordinary file system the thread stores a sealed region at once. If writing may stall,
-//! another process (`taskscope record`, the *drainer*) does:
+//! **Storing.** On an ordinary file system the thread stores a sealed region immediately. If writing may
+//! stall, another process (`taskscope record`, the *drainer*) does:
 //!
 //! 1. The thread seals a region (its part, then the header) and continues in a region with a stored part,
 //!    which it clears first. If there is none, it stores the oldest itself.
@@ -56,7 +56,7 @@ pub const REGIONS: usize = 2 * PAIR_REGION_BYTES.len();
 
 /// Offset of `stored`, the length of the complete part of the stream file.
 pub const STORED_OFFSET: u64 = 8;
-/// Offset of the word that says which process stores sealed regions.
+/// Offset of the id of the process that stores sealed regions.
 pub const DRAINER_OFFSET: u64 = 16;
 /// Offset of four words that identify the stream file among others of its name.
 pub const IDENTITY_OFFSET: u64 = 24;
@@ -102,8 +102,8 @@ pub const fn header(base: u64, region: u8) -> u64 {
     base << 3 | region as u64
 }
 
-/// From the content of a tail file: the offset in the stream file at which the tail continues it,
-/// and the bytes of the active region that are there. `None` if the file is too short to say.
+/// Parses a tail file: the offset in the stream file at which the tail continues it, and the present bytes of
+/// the active region. `None` if the file is too short.
 pub fn active(tail: &[u8]) -> Option<(u64, &[u8])> {
     let header = word(tail, 0)?;
     let Region { offset, bytes } = region((header & 7) as u8);

@@ -177,8 +177,8 @@ pub fn write_file(
     out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
 }
 
-/// Writes an output that the user named: as [`write_file`], but pipes and devices are written as they are, and so are the
-/// standard streams (`/dev/stdout`, `/dev/fd/3`). `begun` hears the temporary name.
+/// Writes an output that the user named: as [`write_file`], but pipes and devices are written directly, and
+/// so are the standard streams (`/dev/stdout`, `/dev/fd/3`). `begun` receives the temporary name.
 ///
 /// # Errors
 /// Those of the system and of `write`.
@@ -244,7 +244,7 @@ pub fn file_without_name(target: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes a regular file, whatever its other names; anything else stays.
+/// Removes a regular file, with any other names; other files stay.
 pub fn remove_regular(path: &Path) {
     if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
         // A remaining file is reported when it is written.

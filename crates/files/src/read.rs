@@ -13,7 +13,7 @@ pub fn open_regular(path: &Path) -> io::Result<(File, u64)> {
     // A terminal must not become the one that controls this process.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = match File::options().read(true).custom_flags(flags).open(path) {
-        // That is how sockets cannot be opened.
+        // Sockets cannot be opened, with this error.
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Err(not_regular()),
         opened => opened?,
     };
@@ -38,8 +38,8 @@ const BLOCK_BYTES: u64 = 512;
 /// Reads a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// Those of [`open_regular`] and of reading; [`io::ErrorKind::InvalidInput`] for longer files, and for large ones that
-/// are holes for the most part.
+/// Those of [`open_regular`] and of reading; [`io::ErrorKind::InvalidInput`] for longer files, and for large
+/// ones that consist mostly of holes.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (file, length) = open_regular(path)?;
     let too_long = || io::Error::new(io::ErrorKind::InvalidInput, format!("it has more than {most} bytes"));

@@ -39,7 +39,7 @@ struct Open {
 }
 
 impl GraphReader {
-    /// A reader that has seen nothing.
+    /// A reader without events so far.
     pub fn new() -> Self {
         Self::default()
     }

@@ -41,7 +41,7 @@ pub struct ThreadDescription<'t> {
     pub library_commit: Option<String>,
     /// Whether the stream was ended properly.
     pub finished: bool,
-    /// `taskscope.closed`: the stream is whole, whatever its thread did.
+    /// `taskscope.closed`: the stream is complete, whether or not its thread has ended.
     pub closed: bool,
     /// User marks: type, title, channel type, labels.
     pub marks: Vec<MarkDescription<'t>>,
@@ -155,7 +155,7 @@ pub struct System {
     pub hardware_counters: Vec<String>,
     /// How many threads recorded enough for nOS-V's breakdown, of how many that use nOS-V.
     pub nosv_breakdown: (usize, usize),
-    /// Index of a stream that uses nOS-V and does not say whether it recorded enough.
+    /// Index of a stream that uses nOS-V and does not state whether it recorded enough.
     pub nosv_breakdown_untold: Option<usize>,
 }
 

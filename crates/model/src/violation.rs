@@ -156,7 +156,7 @@ violation_codes! {
 /// One broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which rule.
+    /// The broken rule.
     pub code: ViolationCode,
     /// Relative path of the stream; empty for the trace as a whole.
     pub stream: String,

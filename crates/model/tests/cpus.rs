@@ -69,7 +69,7 @@ fn a_cpu_shows_who_runs_on_it_and_is_idle_where_none_does() {
         .event(1, 180, nanos6::IDLE_RESTING, &[])
         .event(1, 190, nanos6::IDLE_PROGRESSING, &[])
         .event(1, 190, ovni::THREAD_ENDS, &[])
-        // It comes back in the part that it was in.
+        // It resumes in the subsystem in which it was suspended.
         .event(0, 190, ovni::THREAD_RESUMES, &[])
         .event(0, 200, nanos6::BLOCKING_TASKWAIT_END, &[])
         .event(0, 210, ovni::THREAD_ENDS, &[]);

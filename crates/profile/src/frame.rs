@@ -2,7 +2,7 @@
 
 use taskscope_cause::{Blamed, Group, State, Text};
 
-/// The module of a frame that lies in none; its offset is then an address as it was.
+/// Module of a frame outside of all modules; its offset is then an unchanged address.
 pub const NO_MODULE: u32 = u32::MAX;
 
 /// Kind of a step of a call path.
@@ -74,14 +74,14 @@ pub enum Marker {
     Runtime = 13,
     /// Waiting while no thread worked, or for a lock without a holder.
     Nobody = 14,
-    /// Waited for while all that could work had no CPU.
+    /// Waiting while all threads with work had no CPU.
     OutOfCpu = 15,
     /// Waited for while all CPUs worked, as there are more workers than CPUs.
     Oversubscribed = 16,
 }
 
 impl Marker {
-    /// All, in the order of their numbers.
+    /// All markers, by number.
     pub const ALL: [Marker; 16] = [
         Marker::Barrier,
         Marker::JoinBarrier,
@@ -191,7 +191,7 @@ impl Frame {
         Frame { kind: FrameKind::State, module: NO_MODULE, offset: marker as u64 }
     }
 
-    /// The creation path of a region or task, to be put here when it is known.
+    /// Placeholder for the creation path of a region or task, replaced when it is known.
     pub const fn pending(number: u64) -> Frame {
         Frame { kind: FrameKind::Pending, module: NO_MODULE, offset: number }
     }

@@ -29,22 +29,22 @@ pub enum Unit {
 impl Metric {
     /// Samples taken.
     pub const SAMPLES: Metric = Metric(1);
-    /// Time of the samples, in whatever state: each stands for the time since the one before it.
+    /// Time of the samples, in any state: each represents the time since the previous one.
     pub const TIME: Metric = Metric(2);
     /// The part of it in user code, without [`BLOCKED`](Metric::BLOCKED) and
     /// [`OUT_OF_CPU`](Metric::OUT_OF_CPU) time if that is known.
     pub const WORK: Metric = Metric(3);
-    /// That part of it in which the runtime worked (not: waited).
+    /// The part of it in which the runtime worked (not: waited).
     pub const RUNTIME: Metric = Metric(4);
-    /// That part of it in which the thread waited or idled.
+    /// The part of it in which the thread waited or idled.
     pub const WAITING: Metric = Metric(5);
-    /// That part of it in which user code had no CPU though it could run; an estimate.
+    /// The part of it in which user code was runnable without a CPU; an estimate.
     pub const OUT_OF_CPU: Metric = Metric(6);
     /// Parallel regions begun at this path.
     pub const REGIONS: Metric = Metric(8);
     /// Explicit tasks created at this path.
     pub const TASKS: Metric = Metric(9);
-    /// Time in the bodies of those tasks, wherever they ran; nested tasks not included.
+    /// Time in the bodies of those tasks, on any thread; nested tasks not included.
     pub const TASK_TIME: Metric = Metric(10);
     /// Times that a lock, critical or ordered construct was entered at this path.
     pub const ACQUISITIONS: Metric = Metric(11);
@@ -67,7 +67,7 @@ impl Metric {
         (Metric::BLOCKED, Cause::Blocked.name(), Unit::Nanoseconds),
     ];
 
-    /// Waiting of this kind, at the path of those that waited: the symptom.
+    /// Waiting of this kind, at the path of the waiting threads: the symptom.
     pub const fn taken(wait: Marker) -> Metric {
         Metric(TAKEN | wait.metric() as u16)
     }
@@ -77,7 +77,7 @@ impl Metric {
         Metric(GIVEN | wait.metric() as u16)
     }
 
-    /// Waiting of this kind, shared by the paths of those that worked meanwhile.
+    /// Waiting of this kind, shared by the paths of the threads that worked meanwhile.
     pub const fn shared(wait: Marker) -> Metric {
         Metric(SHARED | wait.metric() as u16)
     }
@@ -101,7 +101,7 @@ impl Metric {
         }
     }
 
-    /// Whether it is waiting at the path of those that waited.
+    /// Whether it is waiting at the path of the waiting threads.
     pub fn is_taken(self) -> bool {
         self.0 & 0xff00 == TAKEN && self.wait().is_some()
     }

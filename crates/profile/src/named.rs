@@ -155,7 +155,7 @@ impl CallTree {
         })
     }
 
-    /// The same with the runtime's frames.
+    /// All steps, with the runtime's frames.
     pub fn functions_and_runtime(&self) -> CallTree {
         self.kept(|_, label| !label.is_some_and(|label| matches!(label.what, What::Line | What::Loop)))
     }
@@ -168,7 +168,7 @@ impl CallTree {
         })
     }
 
-    /// The same steps without the runtime's frames: lines and loops are the program's.
+    /// The steps without the runtime's frames: lines and loops are the program's.
     pub fn without_runtime(&self) -> CallTree {
         self.kept(|frame, _| frame.kind != FrameKind::Runtime)
     }

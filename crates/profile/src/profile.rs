@@ -111,7 +111,7 @@ impl Profile {
         self.modules.extend(new);
         self.tree.absorb(&other.tree, |tree, parent, frame| {
             let module = here.get(frame.module as usize).copied().unwrap_or(NO_MODULE);
-            // Numbers of regions mean nothing outside their process.
+            // Numbers of regions are meaningless outside their process.
             let offset = if frame.kind == FrameKind::Pending { 0 } else { frame.offset };
             tree.child(parent, Frame { module, offset, ..frame })
         });
@@ -119,7 +119,7 @@ impl Profile {
         self.processes.extend(other.processes.iter().cloned());
     }
 
-    /// A number that a process says of itself.
+    /// A number in a process's metadata.
     pub fn number(process: &Process, key: &str) -> Option<u64> {
         process.get(key)?.parse().ok()
     }
@@ -134,7 +134,7 @@ fn identity(module: &Module) -> (&str, &str) {
 pub struct Balance {
     /// Which.
     pub wait: Marker,
-    /// Waited, at the paths of those that waited.
+    /// Waiting time, at the paths of the waiting threads.
     pub taken: u64,
     /// Charged to the one that was waited for.
     pub given: u64,

@@ -1,5 +1,5 @@
-//! Reads a profile from bytes that anybody may have made: never panics, and takes no more memory than
-//! a small multiple of the bytes.
+//! Reads a profile from untrusted bytes: never panics, and takes no more memory than a small multiple of
+//! their size.
 
 use crate::form::{FNV_START, MAGIC, VERSION, fnv, tag};
 use crate::frame::FrameKind;

@@ -17,7 +17,7 @@ pub const ROOT: NodeId = NodeId(0);
 const NONE: u32 = u32::MAX;
 /// A slot of no node.
 const FREE: u32 = ROOT.0;
-/// Room for one value of every metric at the root, which is kept free so that nothing is ever lost.
+/// Room for one value of every metric at the root, which is reserved so that no value is ever lost.
 const RESERVE: usize = 64;
 /// Slots that are a kilobyte: no page has fewer.
 const SLOTS_TOUCHED: usize = 256;
@@ -102,7 +102,7 @@ impl Tree {
         let value = Cell { metric: Metric(0), next: 1, value: 1 };
         self.cells.resize(values.min(self.cells.capacity()), value);
         for value in [NONE, FREE] {
-            // One of a page is enough.
+            // One access per page is enough.
             self.slots.iter_mut().step_by(SLOTS_TOUCHED).for_each(|slot| *slot = value);
             // Reads the memory, or the compiler would omit the stores.
             std::hint::black_box(&mut *self);
@@ -172,7 +172,8 @@ impl Tree {
         if !self.limited && self.nodes.len() * 2 >= self.slots.len() {
             self.grow();
         }
-        // A path that is new is made at once, so that most nodes have a child right after them, in the same cache line.
+        // A new path is created in one go, so that most nodes have a child right after them, in the same
+        // cache line.
         let after = NodeId(parent.0.wrapping_add(1));
         if self.is_child(after, parent, frame) {
             return after;
@@ -232,7 +233,7 @@ impl Tree {
         }
     }
 
-    /// Adds to a metric of `node`. Sums stop at the largest number. Zero adds nothing.
+    /// Adds to a metric of `node`; saturates. Adding zero has no effect.
     pub fn add(&mut self, node: NodeId, metric: Metric, value: u64) {
         if value == 0 {
             return;
@@ -344,7 +345,7 @@ mod tests {
         assert_eq!(tree.descend(ROOT, path), first);
         assert_eq!(tree.len(), 4);
         assert!(tree.path(first).eq([Frame::runtime(1, 3), Frame::user(0, 2), Frame::user(0, 1)]));
-        // The same offset as another kind, or elsewhere, is another path.
+        // The same offset with another kind or module is another path.
         assert_ne!(tree.descend(ROOT, [Frame::runtime(0, 1)]), tree.descend(ROOT, [Frame::user(0, 1)]));
         assert_eq!(tree.find(ROOT, Frame::user(0, 9)), None);
     }

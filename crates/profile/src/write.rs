@@ -22,7 +22,7 @@ impl Profile {
             for (key, value) in process {
                 sections.text(key);
                 sections.text(value);
-                // A process is one section, whatever its size.
+                // A process is one section of any size.
                 sections.count += 1;
             }
         }

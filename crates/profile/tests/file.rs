@@ -72,7 +72,7 @@ fn what_was_written_comes_back() {
         assert_eq!(read.modules, profile.modules);
         assert_eq!(read.totals, profile.totals);
         assert_eq!(rows(&read.tree), rows(&profile.tree));
-        // A process that says nothing is not written.
+        // A process without metadata is not written.
         assert_eq!(read.processes, profile.processes[..1]);
         assert!(bytes_of(&read) == bytes, "the same profile is the same file");
     }

@@ -15,7 +15,7 @@ use crate::nesting;
 /// The largest event that the original takes, in bytes.
 const LARGEST_EVENT_BYTES: usize = 2 << 20;
 
-/// `struct ovni_ev`: header and payload, as they lie in a stream.
+/// `struct ovni_ev`: header and payload, in the form of a stream.
 #[repr(C, packed)]
 pub struct Event {
     /// Flags and the three letters, in the order of their bytes. All functions read and write them as one word: a load that

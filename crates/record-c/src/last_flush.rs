@@ -25,8 +25,8 @@ pub(crate) fn keep(flush: Flush) {
     LAST_FLUSH.set(flush);
 }
 
-/// Takes back the events of a flush after which the thread has emitted nothing. The original keeps them in a buffer that
-/// the next flush would write.
+/// Removes the events of a flush that no event of the thread followed. The original keeps them in a buffer
+/// that the next flush would write.
 pub(crate) fn take_back() {
     let Flush { start, begin, end } = LAST_FLUSH.take();
     if let Some(mut recorder) = enter() {

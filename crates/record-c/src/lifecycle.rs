@@ -291,7 +291,7 @@ pub unsafe extern "C" fn ovni_version_check_str(version: *const c_char) {
     }
 }
 
-/// The version of ovni that this library stands for, and its commit; strings that last.
+/// The emulated version of ovni, and its commit; static strings.
 ///
 /// # Safety
 /// Both pointers may be written.

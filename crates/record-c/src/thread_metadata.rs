@@ -32,7 +32,7 @@ pub struct ThreadMetadata {
 #[derive(Clone, Default)]
 struct Inner {
     tree: Map<String, Value>,
-    /// Strings that were handed out to C, by key; they last until another is asked for.
+    /// Strings returned to C, by key; valid until the next request for another value.
     handed_out: HashMap<String, CString>,
     /// `ovni_thread_free` was called.
     is_freed: bool,
@@ -150,7 +150,7 @@ impl ThreadMetadata {
         }
     }
 
-    /// Keeps `text` alive for C, until the value of `key` is asked for again and has changed.
+    /// Keeps `text` alive for C, until the value of `key` is requested again after a change.
     pub fn hand_out(&self, key: &str, text: &str) -> *const std::ffi::c_char {
         let text = CString::new(text.split('\0').next().unwrap_or_default()).unwrap_or_default();
         let mut inner = self.lock();
@@ -327,7 +327,8 @@ impl Describe for ThreadMetadata {
         if !about.finished {
             return inner.growing_text(&tree, own.as_str());
         }
-        // As in the original, a thread that ends otherwise has none; taskscope's own member says that nothing is missing.
+        // As in the original, a thread that ends otherwise has none; taskscope's own member states that no
+        // event is missing.
         if inner.is_freed {
             put("ovni.finished", 1.into());
         }

@@ -44,7 +44,7 @@ fn a_program_that_calls_everything_leaves_the_trace_that_it_should() {
         let said = succeeded(command(&program, &directory, &trace).output().unwrap());
         assert_eq!(said, "");
         check_trace(&trace);
-        // Once more with a temporary directory: the same, and nothing left behind.
+        // Again with a temporary directory: the same result, with nothing left behind.
         let (trace, temporary) = (directory.join("trace2"), directory.join("tmp"));
         let mut command = command(&program, &directory, &trace);
         succeeded(command.env("OVNI_TMPDIR", &temporary).output().unwrap());

@@ -46,7 +46,8 @@ pub unsafe extern "C" fn taskscope_key_of(
     instrument::named::key_of(name, description, level, unit, stacked != 0).unwrap_or(0)
 }
 
-/// The number of a key that is registered elsewhere, asked for at this line; 0 while it is not, or off.
+/// Returns the number of a key that is registered elsewhere, for this line; 0 while it is unregistered or
+/// off.
 ///
 /// # Safety
 /// The texts are NUL-terminated, or null.
@@ -57,7 +58,7 @@ pub unsafe extern "C" fn taskscope_find_key_(name: *const c_char, file: *const c
     instrument::named::find_key(name, file, line).unwrap_or(0)
 }
 
-/// A value of `key` that stands for `name`.
+/// A named value of `key`.
 ///
 /// # Safety
 /// The texts are NUL-terminated, or null.

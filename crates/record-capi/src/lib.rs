@@ -47,13 +47,13 @@ pub unsafe extern "C" fn taskscope_start(directory: *const c_char) -> c_int {
     }
 }
 
-/// Ends recording; the end of the program does so by itself.
+/// Ends recording; the end of the program does so implicitly.
 #[unsafe(no_mangle)]
 pub extern "C" fn taskscope_finish() {
     instrument::finish();
 }
 
-/// Ends recording on the calling thread; its end does so by itself.
+/// Ends recording on the calling thread; the thread's end does so implicitly.
 #[unsafe(no_mangle)]
 pub extern "C" fn taskscope_thread_end() {
     instrument::detach();

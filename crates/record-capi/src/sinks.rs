@@ -1,4 +1,4 @@
-//! Sinks in C: functions of the program that hear events while it runs.
+//! Sinks in C: functions of the program that receive events while it runs.
 
 use core::ffi::{c_char, c_int, c_void};
 use std::mem::size_of;
@@ -59,8 +59,8 @@ enum What {
 /// Loads a sink. Returns 0, or -1 if the struct is invalid.
 ///
 /// # Safety
-/// `sink` is null, or points to a struct of the size that it says; its functions may be called on any
-/// thread, one at a time, until `finish` has been.
+/// `sink` is null, or points to a struct of the size in its first field; its functions may be called on any
+/// thread, one at a time, until `finish` has returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn taskscope_add_sink(sink: *const CSink) -> c_int {
     // SAFETY: by contract; the size comes first.
@@ -127,7 +127,7 @@ fn c_shown(event: &LiveEvent<'_>) -> CShown {
         Shown::BurstEnd { key, value } => ((c.key, c.value) = (key, value), What::BurstEnds).1,
         Shown::Point { key, value } => ((c.key, c.value) = (key, value), What::Point).1,
         Shown::Composite(pairs) => {
-            // A pair lies in the record as it does in C: four bytes, then eight, packed.
+            // A pair has C's layout in the record: four bytes, then eight, packed.
             let bytes = pairs.0;
             c.pairs = bytes.as_ptr().cast();
             c.pair_count = (bytes.len() / size_of::<Pair>()) as u32;

@@ -69,7 +69,7 @@ pub struct Session(Mutex<Inner>);
 struct Inner {
     reorder: Reorder,
     queues: Vec<Queue>,
-    /// Threads in the order in which they were heard of: the core numbers them by 24 bits.
+    /// Threads in the order of their first event: the core numbers them by 24 bits.
     threads: Vec<u64>,
     thread_numbers: FxHashMap<u64, u32>,
     buffers: Buffers,
@@ -212,10 +212,10 @@ impl Inner {
     }
 }
 
-/// The session behind a pointer; nothing is done for a null one.
+/// The session behind a pointer; null is ignored.
 ///
 /// # Safety
-/// As the header says: made by `ts_device_create`, not destroyed.
+/// As documented in the header: made by `ts_device_create`, not destroyed.
 unsafe fn with<T>(session: *mut Session, work: impl FnOnce(&mut Inner) -> T) -> Option<T> {
     // SAFETY: by contract.
     let session = unsafe { session.as_ref() }?;
@@ -230,18 +230,18 @@ fn known(inner: &Inner, queue: u64) -> Option<QueueIndex> {
 /// `ts_device_create`.
 ///
 /// # Safety
-/// As the header says.
+/// As documented in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_device_create(config: *const Config) -> *mut Session {
     if config.is_null() {
         return std::ptr::null_mut();
     }
-    // SAFETY: by contract, the size is readable, and as many bytes as it says.
+    // SAFETY: by contract, the size is readable, and as many bytes as it states.
     let size = unsafe { config.cast::<u32>().read_unaligned() } as usize;
     if size < FIRST_CONFIG {
         return std::ptr::null_mut();
     }
-    // SAFETY: no more is copied than either has; all zeros are a valid `Config`.
+    // SAFETY: copies no more than either has; all zeros are a valid `Config`.
     let config = unsafe {
         let mut known = MaybeUninit::<Config>::zeroed();
         let bytes = size.min(size_of::<Config>());
@@ -290,7 +290,7 @@ pub unsafe extern "C" fn ts_device_create(config: *const Config) -> *mut Session
 /// `ts_device_add_queue`.
 ///
 /// # Safety
-/// As the header says.
+/// As documented in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_device_add_queue(
     session: *mut Session,
@@ -310,7 +310,7 @@ pub unsafe extern "C" fn ts_device_add_queue(
 /// `ts_device_append`.
 ///
 /// # Safety
-/// As the header says.
+/// As documented in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_device_append(
     session: *mut Session,
@@ -341,7 +341,7 @@ macro_rules! on_queue {
         #[doc = concat!("`", stringify!($name), "`.")]
         ///
         /// # Safety
-        /// As the header says.
+        /// As documented in the header.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(session: *mut Session, queue: u64 $(, $argument: u64)*) {
             let work = |inner: &mut Inner| {
@@ -372,7 +372,7 @@ on_queue!(ts_device_declare_lost(before), |reorder, queue, out| {
 /// `ts_device_flush`.
 ///
 /// # Safety
-/// As the header says.
+/// As documented in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_device_flush(session: *mut Session) {
     // SAFETY: by contract.
@@ -382,7 +382,7 @@ pub unsafe extern "C" fn ts_device_flush(session: *mut Session) {
 /// `ts_device_is_full`.
 ///
 /// # Safety
-/// As the header says.
+/// As documented in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_device_is_full(session: *mut Session) -> i32 {
     // SAFETY: by contract.
@@ -392,7 +392,7 @@ pub unsafe extern "C" fn ts_device_is_full(session: *mut Session) -> i32 {
 /// `ts_device_dropped`.
 ///
 /// # Safety
-/// As the header says.
+/// As documented in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_device_dropped(session: *mut Session) -> u64 {
     // SAFETY: by contract.
@@ -402,7 +402,7 @@ pub unsafe extern "C" fn ts_device_dropped(session: *mut Session) -> u64 {
 /// `ts_device_count`.
 ///
 /// # Safety
-/// As the header says.
+/// As documented in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_device_count(session: *mut Session, queue: u64, counts: *mut Counts) -> i32 {
     let account = |inner: &mut Inner| known(inner, queue).map(|queue| *inner.reorder.account(queue));
@@ -433,7 +433,7 @@ pub unsafe extern "C" fn ts_device_count(session: *mut Session, queue: u64, coun
 /// `ts_device_finish`.
 ///
 /// # Safety
-/// As the header says.
+/// As documented in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_device_finish(session: *mut Session) {
     let work = |inner: &mut Inner| {
@@ -447,7 +447,7 @@ pub unsafe extern "C" fn ts_device_finish(session: *mut Session) {
 /// `ts_device_destroy`.
 ///
 /// # Safety
-/// As the header says.
+/// As documented in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_device_destroy(session: *mut Session) {
     if !session.is_null() {

@@ -49,8 +49,8 @@ pub enum DeviceClock {
 }
 
 impl DeviceClock {
-    /// From the stamps of an operation that began after `before` and had ended by `after`. No two
-    /// clocks agree to a microsecond by chance.
+    /// From the stamps of an operation that began after `before` and had ended by `after`. Two clocks do not
+    /// agree to a microsecond by chance.
     pub fn found(start: u64, end: u64, before: &Reading, after: &Reading) -> Self {
         const ERROR_NS: u64 = 1000;
         for (index, (clock, name)) in CANDIDATES.into_iter().enumerate() {
@@ -125,7 +125,7 @@ impl LiveClock {
         }
     }
 
-    /// A device time that is surely not after a time of the host; 0 while nothing is known.
+    /// A device time that is surely not after a time of the host; 0 while unknown.
     pub fn earliest_ticks(&self, host: u64) -> u64 {
         let Some(offset) = self.offset else { return 0 };
         let nanos = (i128::from(host.saturating_sub(MARGIN_NS)) - offset).max(0);

@@ -1,4 +1,4 @@
-//! The one thread that puts records in order and writes them.
+//! The one thread that orders records and writes them.
 
 use crate::clocks::{self, LiveClock};
 use crate::hub::{Call, Floor, Hub, Message, Poll, Queue, What, lock};
@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
 use taskscope_reorder::{Detail, Limits, Output, QueueIndex, QueueOrder, Reorder, WithoutId};
 
-/// How long to sleep when nothing comes.
+/// Sleep of the collector when nothing arrives.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Drivers are asked no more often, and about so few operations of a queue at a time.
+/// Minimum interval between queries to drivers, and number of operations of a queue per query.
 const POLL_EVERY_NS: u64 = 100_000;
 const MOST_POLLED: usize = 64;
 
@@ -120,8 +120,8 @@ impl Collector {
         }
     }
 
-    /// Asks drivers about the operations that hold others back: one that has not started now starts
-    /// later, whenever it was submitted.
+    /// Queries drivers about the operations that hold others back: one that has not started now starts later,
+    /// whenever it was submitted.
     fn poll(&mut self) {
         for index in 0..self.places.len() {
             let Place::Queue { device, poll: Some(poll), .. } = self.places[index] else { continue };
@@ -299,7 +299,7 @@ fn write(locations: &mut Locations, places: &[Place], devices: &mut [LiveClock],
 
 /// Calls `work` with all signals blocked, so that a thread that it starts never takes the program's.
 pub(crate) fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: both sets are valid for writing; the mask is put back as it was.
+    // SAFETY: both sets are valid for writing; the mask is restored.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         let mut before: libc::sigset_t = std::mem::zeroed();

@@ -38,7 +38,7 @@ pub(crate) struct About {
     pub tid: u32,
 }
 
-/// All that one interface has announced.
+/// All announcements of one interface.
 pub(crate) struct Correlator {
     interface: &'static str,
     describe: fn(&QueueKey) -> String,
@@ -121,7 +121,7 @@ fn is_copy((last_start, last_end, _): (u64, u64, Operation), start: u64, end: u6
 }
 
 impl Correlator {
-    /// For an interface of this name; queues are shown as `describe` says.
+    /// For an interface of this name; queues are shown as `describe` returns.
     pub const fn new(
         interface: &'static str,
         describe: fn(&QueueKey) -> String,
@@ -331,8 +331,7 @@ impl Correlator {
         });
     }
 
-    /// No record will come any more of operations of the queue below `before`; their ids may be used
-    /// for others.
+    /// Declares that operations of the queue below `before` will have no record; their ids may be reused.
     pub fn lost(&self, hub: &Hub, queue: QueueIndex, before: u64) {
         self.with(|state| {
             state.lost_before.insert(queue, before);

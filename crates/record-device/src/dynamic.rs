@@ -1,4 +1,4 @@
-//! Libraries of vendors, found when the program runs: nothing is needed to build.
+//! Libraries of vendors, looked up at run time: none is needed to build.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -12,7 +12,7 @@ unsafe impl Send for Library {}
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Loads the library at a path, or of a name that the loader looks for.
+    /// Loads the library at a path, or of a name in the loader's search path.
     pub fn load(name: &str) -> Option<Library> {
         Library::open(name, libc::RTLD_NOW | libc::RTLD_LOCAL)
     }
@@ -49,8 +49,8 @@ pub(crate) unsafe fn text(pointer: *const c_char) -> String {
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
 }
 
-/// Declares a table of functions that are looked up by name: `needed` ones, without which the library
-/// is of no use, and those that `may` be missing.
+/// Declares a table of functions that are looked up by name: `needed` ones, without which the library is
+/// unusable, and those that `may` be missing.
 macro_rules! functions {
     (
         $(#[$about:meta])*

@@ -29,9 +29,9 @@ pub struct Hub {
     name_numbers: RwLock<FxHashMap<String, u32>>,
     /// Operations that were announced and have not ended, as the collector knows it.
     pub(crate) open: AtomicU64,
-    /// How often the collector has looked.
+    /// Number of the collector's passes.
     pub(crate) passes: AtomicU64,
-    /// Records that vendors' interfaces said to have dropped.
+    /// Number of records that vendors' interfaces have dropped.
     dropped: AtomicU64,
     sources: Mutex<Vec<Source>>,
     stop: AtomicBool,
@@ -44,8 +44,7 @@ thread_local! {
     static PRODUCER: RefCell<Option<Producer<Message>>> = const { RefCell::new(None) };
 }
 
-/// The hub of this process; `None` when nothing is to be recorded, in a forked child, and after the
-/// end.
+/// The hub of this process; `None` if recording is off, in a forked child, and after the end.
 pub fn hub() -> Option<&'static Hub> {
     let hub = HUB.get_or_init(Hub::start).as_ref()?;
     // SAFETY: no preconditions.
@@ -211,7 +210,7 @@ impl Hub {
         self.put(Message::Complete(Completion { queue, seq, submit, start, end }, observed));
     }
 
-    /// A record came of an operation that had ended: a duplicate, unless it was declared lost.
+    /// Takes a record of an ended operation: a duplicate, unless it was declared lost.
     pub fn complete_again(&self, queue: QueueIndex, seq: u64, submit: u64, start: u64, end: u64) {
         self.put(Message::CompleteAgain(Completion { queue, seq, submit, start, end }, clocks::now()));
     }
@@ -233,7 +232,7 @@ impl Hub {
         self.put(Message::HostRecord(call));
     }
 
-    /// The vendor's interface says that it dropped so many records.
+    /// Counts records that the vendor's interface has dropped.
     pub fn dropped(&self, records: u64) {
         self.dropped.fetch_add(records, Relaxed);
     }
@@ -293,7 +292,7 @@ impl Hub {
     pub fn finish(&'static self) {
         let sources = lock(&self.sources).clone();
         sources.iter().for_each(|source| (source.flush)());
-        // Records get a second to come, as long as some come; the driver is not asked any more.
+        // Records get a second to arrive, as long as some arrive; the driver is not queried any more.
         self.wait_for_records(1000, 200);
         sources.iter().for_each(|source| (source.force)());
         self.stop.store(true, Release);
@@ -303,13 +302,13 @@ impl Hub {
                 collector.thread().unpark();
                 let _ = collector.join();
             }
-            // No thread could be had.
+            // No thread could be created.
             None if self.directory.get().is_some_and(Option::is_some) => Collector::new(self).run(),
             None => {}
         }
     }
 
-    /// Waits until nothing is under way, so long at most, and so long after the last record.
+    /// Waits until no operation is in flight, at most this long, and this long after the last record.
     pub(crate) fn wait_for_records(&self, most_ms: u32, most_quiet_ms: u32) {
         let pause = || std::thread::sleep(std::time::Duration::from_millis(1));
         // After two more passes the collector has all earlier messages.

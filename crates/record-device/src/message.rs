@@ -79,7 +79,7 @@ pub struct Queue {
     pub device: u32,
     /// Its guaranteed order.
     pub order: QueueOrder,
-    /// Which interface it belongs to.
+    /// Its interface.
     pub interface: &'static str,
     /// Lower bound for operations that are not announced yet.
     pub floor: Floor,
@@ -92,7 +92,7 @@ pub struct Queue {
 pub struct Poll {
     /// Whether an operation has surely not started.
     pub not_started: fn(QueueIndex, u64) -> bool,
-    /// Called now and then by the thread that asks.
+    /// Called at times by the querying thread.
     pub look: fn(),
 }
 
@@ -101,7 +101,7 @@ pub struct Poll {
 pub enum Floor {
     /// Each is announced before it is submitted: unknown ones start later than now.
     Now,
-    /// They become known with their records: nothing, until the end.
+    /// They become known with their records: no bound, until the end.
     Unknown,
 }
 
@@ -110,6 +110,6 @@ pub enum Floor {
 pub struct Source {
     /// Hands over all complete records.
     pub flush: fn(),
-    /// Hands over the others too; nothing comes after that.
+    /// Passes on the others too; the last call.
     pub force: fn(),
 }

@@ -7,8 +7,8 @@ use crate::hub::hub;
 /// Set by `record` if a program of the command uses Level Zero.
 const LEVEL_ZERO: &str = "TASKSCOPE_LEVEL_ZERO";
 
-/// Libraries of which a program that uses Level Zero is linked with one. Others, such as a shell that
-/// starts it, are left alone.
+/// Libraries that programs with Level Zero are linked with. Other programs, such as a shell that starts one,
+/// are skipped.
 const SIGNS: [&str; 9] = [
     "libze_loader.so.1",
     "libpti_view.so.1",

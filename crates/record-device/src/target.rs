@@ -41,7 +41,7 @@ mod told {
     pub const TO_DEVICE: u32 = 1;
     pub const FROM_DEVICE: u32 = 2;
     pub const FILL: u32 = 3;
-    /// Calls of the host; nothing runs on the device.
+    /// Calls of the host without an operation of the device.
     pub const ALLOCATE: u32 = 4;
     pub const FREE: u32 = 5;
     pub const REGION: u32 = 6;

@@ -53,7 +53,7 @@ fn two_threads_share_three_queues() {
         in_order(queue);
         assert_eq!(queue.clock.violated, 0, "{:?}", queue.clock);
         assert!(queue.clock.source.contains("found by comparison"), "{}", queue.clock.source);
-        // As few lanes as operations run at once, at most.
+        // At most as many lanes as operations run in parallel.
         let mut edges: Vec<(u64, i32)> =
             queue.operations.iter().flat_map(|o| [(o.raw.0, 1), (o.raw.1, -1)]).collect();
         edges.sort_unstable();
@@ -143,7 +143,7 @@ fn contexts_user_events_and_released_queues_are_kept_apart() {
     assert_eq!(output.stdout, b"two contexts\n", "{}", String::from_utf8_lossy(&output.stderr));
     let (devices, problems) = taskscope_session::devices::open_devices(&trace).unwrap();
     assert!(problems.is_empty(), "{problems:?}");
-    // In each context: one in-order queue, one out of order, three that are released at once.
+    // In each context: one in-order queue, one out of order, three that are released together.
     assert_eq!(devices.queues.len(), 10);
     for queue in &devices.queues {
         adds_up(queue);
@@ -175,7 +175,7 @@ fn asking_the_driver_lets_records_go_that_wait_for_submissions() {
     let text = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/opencl_program.c"),
     );
-    // Far more operations pass the gated ones, slowly enough to be asked about.
+    // Far more operations pass the gated ones, slowly enough for queries.
     let text = text.unwrap().replace(
         "for (int round = 0; round < 5; round++) CHECK(clEnqueueNDRangeKernel(second, kernel, 1, NULL, &global, NULL, 0, NULL, round == 4 ? &last : NULL));",
         "for (int round = 0; round < 100; round++) { struct timespec pause = {0, 2000000}; nanosleep(&pause, NULL); CHECK(clEnqueueNDRangeKernel(second, kernel, 1, NULL, &global, NULL, 0, NULL, &last)); CHECK(clWaitForEvents(1, &last)); if (round < 99) clReleaseEvent(last); }",
@@ -194,7 +194,7 @@ fn asking_the_driver_lets_records_go_that_wait_for_submissions() {
     for queue in devices.queues.iter().filter(|queue| !queue.in_order) {
         in_order(queue);
         assert_eq!(queue.count("delivered"), 105);
-        // Without asking, all 100 would have waited for the five before them.
+        // Without queries, all 100 would have waited for the five before them.
         assert!(queue.count("held_peak") < 90, "{} were held", queue.count("held_peak"));
     }
 }

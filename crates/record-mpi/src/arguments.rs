@@ -114,7 +114,7 @@ impl Arguments {
     /// A handle that the caller gives by value in C.
     ///
     /// # Safety
-    /// The argument is such a handle.
+    /// The argument is a handle of this kind.
     pub unsafe fn handle(&self, library: &Library, at: u8, kind: Kind) -> usize {
         match self.language {
             Language::C => library.handle(self.word(at), kind),

@@ -105,7 +105,7 @@ unsafe fn wrapped(
             begin(moment, row, call, caller);
             world = effects::begin_end_of_job(library, row.number, moment);
         });
-        // All ranks meet here: until the last one has come, the time is not that of ending MPI.
+        // All ranks meet here: the wait for the last one is not time of ending MPI.
         clocks::measure(library);
         record(|moment| effects::all_have_come(world, moment));
         clocks::part(library);
@@ -226,7 +226,7 @@ fn look_up(row: &Row) -> Call {
     }
 }
 
-/// Whether this process records; asked once, at its first call of MPI.
+/// Whether this process records; determined once, at its first call of MPI.
 fn is_recording() -> bool {
     const UNASKED: u32 = 0;
     const YES: u32 = 1;

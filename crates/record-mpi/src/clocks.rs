@@ -1,8 +1,8 @@
 //! The job's number and the offsets between the clocks of its nodes, at `MPI_Init` and `MPI_Finalize`.
 //!
-//! Processes of one host share a clock. The lowest rank of every other host asks rank 0 for its time
-//! some times; the fastest answer has the smallest error, half the time that question and answer took
-//! (Cristian, "Probabilistic clock synchronization", 1989). Two measurements give the drift.
+//! Processes of one host share a clock. The lowest rank of every other host queries rank 0 for its time
+//! repeatedly; the fastest answer has the smallest error, half its round-trip time (Cristian, "Probabilistic
+//! clock synchronization", 1989). Two measurements give the drift.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -13,7 +13,7 @@ use taskscope_record::clock;
 use crate::communicators::Hash;
 use crate::library::Library;
 
-/// Questions asked; the first ones set up connections.
+/// Number of queries; the first ones set up connections.
 const QUESTIONS: u32 = 100;
 
 /// Our own communicator; 0 before `MPI_Init`.
@@ -117,7 +117,7 @@ mod tests {
         let mut round = 0;
         let (offset, error) = ask(|| {
             round += 1;
-            // All answers but one are late on one of the two ways.
+            // All answers but one are late in one of the two directions.
             if round != 40 {
                 std::thread::sleep(std::time::Duration::from_micros(200));
             }

@@ -20,7 +20,7 @@ pub struct Communicator {
     /// The number in this process's events.
     pub number: u32,
     id: u64,
-    /// Ranks in the job of those whom messages go to and come from.
+    /// Ranks in the job of the peers of messages.
     peers: Vec<u32>,
     /// Collective operations so far.
     operations: AtomicU64,

@@ -135,7 +135,7 @@ impl Operation {
                     self.provide_statuses(arguments, status, 1, flight);
                 }
                 Does::FreeRequest(request) => self.take_requests(arguments, request, 1, flight),
-                // Most probes of a loop find nothing: their communicator is looked up afterwards.
+                // Most probes of a loop find no message: their communicator is looked up afterwards.
                 Does::Probe(comm, _, status) => {
                     if !self.row.polls {
                         let comm = self.communicator(arguments, comm, moment);
@@ -205,7 +205,7 @@ impl Operation {
         }
     }
 
-    /// After the call; `good` says whether it succeeded.
+    /// Effects after the call; `good` is whether it succeeded.
     ///
     /// # Safety
     /// As [`Operation::before`], with its result.
@@ -290,7 +290,7 @@ impl Operation {
                     );
                 }
                 Does::FreeRequest(_) => {
-                    // A message that was asked for still comes, unseen by the program.
+                    // A requested message still arrives, unseen by the program.
                     for (_, _, pending) in flight.taken {
                         if let Pending::Receive(receive) = pending {
                             tell_received(&receive, messages::NO_RANK, 0, UNKNOWN_BYTES, moment);
@@ -774,7 +774,7 @@ impl Operation {
     }
 }
 
-/// Records that the process has come to the end of the job; the members of the world, for
+/// Records that the process has reached the end of the job. Returns the members of the world, for
 /// [`all_have_come`].
 pub fn begin_end_of_job(
     library: &Library,
@@ -790,7 +790,7 @@ pub fn begin_end_of_job(
     Some((world, sequence))
 }
 
-/// Records that all ranks have come to the end of the job.
+/// Records that all ranks have reached the end of the job.
 pub fn all_have_come(world: Option<(Arc<Communicator>, u64)>, moment: &mut Moment<'_>) {
     if let Some((world, sequence)) = world {
         tell_completed(sequence, world.number, moment);

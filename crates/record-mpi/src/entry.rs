@@ -1,4 +1,4 @@
-//! The symbols that programs call in the place of those of their MPI library.
+//! The symbols that programs call in place of those of their MPI library.
 //!
 //! Each is two instructions: its number, and a jump to the common part, which lays the arguments out
 //! as words in memory and calls [`crate::call::handle`]. No argument is interpreted here, so that one entry fits

@@ -23,7 +23,7 @@ pub enum Amount {
     Unknown,
     /// Count and datatype, which follows.
     Count(u8),
-    /// The same, unless the buffer at 0 is "in place": then the second count.
+    /// A count; if the buffer at 0 is "in place", the second one.
     CountOr(u8, u8),
     /// An array of counts, one per member, and the position of the datatype.
     Counts(u8, u8),
@@ -122,7 +122,7 @@ pub enum Does {
     Group(u8, u8),
 }
 
-/// No such argument.
+/// Position of an absent argument.
 pub const ABSENT: u8 = 255;
 /// Symbols that a function can have.
 pub const VARIANTS: usize = 8;
@@ -143,7 +143,7 @@ pub struct Row {
     pub does: Does,
     /// In `messages::FUNCTIONS`.
     pub number: u32,
-    /// Whether it returns at once, whatever has completed.
+    /// Whether it returns immediately, without waiting for a completion.
     pub polls: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use core::ffi::CStr;
 
-/// Which table a Fortran handle belongs to.
+/// Table of a Fortran handle.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     Communicator,

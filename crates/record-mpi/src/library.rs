@@ -210,7 +210,7 @@ impl Library {
         if self.family == Family::OpenMpi { 24 } else { 20 }
     }
 
-    /// Whether this argument says that no status is wanted.
+    /// Whether this argument means that no status is wanted.
     pub fn ignores_status(&self, argument: usize, language: Language) -> bool {
         match language {
             Language::C if self.family == Family::OpenMpi => argument == 0,
@@ -228,7 +228,7 @@ impl Library {
     }
 
     /// # Safety
-    /// A status lies at `address`.
+    /// A status is at `address`.
     pub unsafe fn status_at(&self, address: usize) -> Status {
         let field = |at: usize| {
             // SAFETY: by contract; a status is made of 32-bit fields.
@@ -267,7 +267,7 @@ impl Library {
         (results == [0, 0]).then_some((u32::try_from(rank).ok()?, u32::try_from(size).ok()?))
     }
 
-    /// The ranks in the job of a communicator's own members and, for an intercommunicator, of those of
+    /// The ranks in the job of a communicator's own members and, for an intercommunicator, of the members of
     /// the other side.
     pub fn members(&self, comm: usize) -> Option<(Vec<u32>, Option<Vec<u32>>)> {
         let mut is_inter = 0;
@@ -424,7 +424,7 @@ pub fn version() -> String {
     // Longer than any library's limit for this text.
     let mut text = vec![0u8; 64 * 1024];
     let mut length = 0;
-    // SAFETY: there is room for the text, which may be asked for at any time.
+    // SAFETY: there is room for the text, which may be queried at any time.
     unsafe { get(text.as_mut_ptr().cast(), &mut length) };
     CStr::from_bytes_until_nul(&text).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -475,7 +475,7 @@ fn symbol(name: &CStr) -> Option<usize> {
     })
 }
 
-/// Loaded files that look like MPI libraries.
+/// Loaded files with the names of MPI libraries.
 fn loaded_libraries() -> Vec<CString> {
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, list: *mut c_void) -> c_int {
         // SAFETY: the loader's own record; `list` is the one below.
@@ -492,7 +492,7 @@ fn loaded_libraries() -> Vec<CString> {
         0
     }
     let mut list: Vec<CString> = Vec::new();
-    // SAFETY: `visit` keeps to the protocol, and gets the list.
+    // SAFETY: `visit` has the required signature, and receives the list.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
     list
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::communicators::Communicator;
 
-/// A receive that was asked for.
+/// A posted receive.
 #[derive(Clone)]
 pub struct Receive {
     pub post: u64,
@@ -79,7 +79,7 @@ static MESSAGES: [Shard; SHARDS] = [const { Mutex::new(None) }; SHARDS];
 /// Split collective operations, by the handles of their files.
 static SPLIT: [Shard; SHARDS] = [const { Mutex::new(None) }; SHARDS];
 
-/// Which of the tables.
+/// The table.
 #[derive(Clone, Copy)]
 pub enum Table {
     Requests,

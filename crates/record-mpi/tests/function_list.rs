@@ -41,8 +41,8 @@ fn functions() -> Vec<Function> {
     lines.map(parse).collect()
 }
 
-/// Local functions that return at once: inquiries, handles and their attributes, the tools interface. A call of them
-/// would cost less than its record.
+/// Local functions that return immediately: inquiries, handles and their attributes, the tools interface. A
+/// call of them would cost less than its record.
 fn is_inquiry(name: &str) -> bool {
     const PREFIXES: &[&str] = &[
         "T_",

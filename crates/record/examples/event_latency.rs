@@ -1,5 +1,5 @@
-//! How long single events take, with the stalls when a buffer is written: percentiles, beside the way
-//! of writers that collect 2 MiB in memory and write them at once (which lose them when they die).
+//! Durations of single events, with the stalls when a buffer is written: percentiles, compared with writers
+//! that collect 2 MiB in memory and write them in one piece (which lose them when they die).
 //!
 //! `cargo run --release -p taskscope-record --example event_latency [DIRECTORY]`
 

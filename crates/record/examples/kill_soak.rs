@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p taskscope-record --example kill_soak [KILLS [DIRECTORY]]`
 //!
-//! With `TASKSCOPE_TAIL_DIR` set, the tails lie there, and a process that drains them is killed, too, in
+//! With `TASKSCOPE_TAIL_DIR` set, the tails are there, and a process that drains them is killed, too, in
 //! turns: the program alone, the drainer some time before the program, the program some time before the
-//! drainer, both at once.
+//! drainer, both together.
 //!
 //! The program has four threads, which number their events, and store the number of the last completed one in
 //! a shared page. After `kill -9`, every stream must hold all numbers up to that one, and must be readable

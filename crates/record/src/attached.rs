@@ -55,12 +55,12 @@ fn value<'a>(entry: &'a [u8], name: &str) -> Option<&'a [u8]> {
 pub enum Checker {
     /// It reports the recorder's memory accesses as races, as it cannot see their order.
     Thread,
-    /// It takes all memory that the recorder writes for uninitialized.
+    /// It reports all memory that the recorder writes as uninitialised.
     Memory,
 }
 
 impl Checker {
-    /// All of them.
+    /// All checkers.
     pub const ALL: [Checker; 2] = [Checker::Thread, Checker::Memory];
 
     /// A function of its run-time library.
@@ -130,7 +130,7 @@ pub fn left_alone_file(trace: &Path, pid: u32) -> PathBuf {
     trace.join(format!("{LEFT_ALONE}{pid}"))
 }
 
-/// The beginning of the names of such files.
+/// Prefix of the names of such files.
 pub const LEFT_ALONE: &str = "left-alone.";
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ const BATCHES: usize = 25;
 /// Pairs of a begin and an end in a batch. All together about 2.5 MiB and some milliseconds.
 const PAIRS: u32 = 4_000;
 
-/// Nanoseconds an event, clock reading and page faults included, on the file system of `trace`.
-/// `None` when nothing could be recorded there (a full disk). Works once in a process, which can
-/// record nothing else: it is for a command that reports on recordings of other processes.
+/// Nanoseconds per event, including the clock reading and page faults, on the file system of `trace`. `None`
+/// if recording there is impossible (a full disk). Works once in a process, which can record nothing else: it
+/// is for a command that reports on recordings of other processes.
 pub fn nanos_per_event(trace: &Path) -> Option<f64> {
     let directory = trace.join(format!(".calibration.{}", std::process::id()));
     // An existing directory is not ours to remove, a link least of all.

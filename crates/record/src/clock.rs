@@ -28,7 +28,7 @@ const MAX_SPAN_NS: u64 = 100_000_000;
 /// guaranteed error: a line that starts ahead of the kernel's clock, to keep time monotonic, has both lines'
 /// errors.
 const LARGEST_ERROR_NS: u64 = 100;
-/// How long the rate is measured before the first anchor; readings ask the kernel meanwhile.
+/// Time over which the rate is measured before the first anchor; readings use the kernel's clock meanwhile.
 const FIRST_MEASUREMENT_NS: u64 = 1_000_000;
 
 /// `kernel`: every reading is the kernel's, even if the counter is usable.
@@ -43,8 +43,8 @@ pub enum Source {
     Kernel,
 }
 
-/// A line from counter ticks to nanoseconds. All zero: no line, ask the kernel. `taskscope.h` knows
-/// the order of the fields.
+/// A line from counter ticks to nanoseconds. All zero: no line, use the kernel's clock. `taskscope.h` depends
+/// on the order of the fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Anchor {
@@ -157,7 +157,7 @@ impl ThreadClock {
         })
     }
 
-    /// Readings are not below `least` from now on.
+    /// Sets a lower bound for later readings.
     pub fn raise(&mut self, least: u64) {
         self.last_ns = self.last_ns.max(least);
     }
@@ -312,7 +312,7 @@ pub(crate) fn start() {
     HAS_ORDERED_COUNTER.store(has_ordered_counter(), Relaxed);
     let sample = Sample::take();
     TABLE.measure_from(sample);
-    // An anchor without a span: until the rate can be measured, readings ask the kernel.
+    // An anchor without a span: until the rate can be measured, readings use the kernel's clock.
     TABLE.store(Anchor { tsc0: sample.tsc, ns0: sample.ns, rate: 0, span: 0 });
     TABLE.source.store(1, Release);
 }
@@ -407,8 +407,8 @@ fn has_ordered_counter() -> bool {
     __cpuid(0x8000_0000).eax >= 0x8000_0001 && __cpuid(0x8000_0001).edx & (1 << 27) != 0
 }
 
-/// The processor says that the counter ticks evenly in every power state, and the kernel itself
-/// keeps time by it (it watches the counters of all processors and leaves a bad one).
+/// Whether the processor guarantees a constant rate of the counter in every power state, and the kernel
+/// itself keeps time by it (it monitors the counters of all processors and drops an unreliable one).
 #[cfg(target_arch = "x86_64")]
 fn counter_is_invariant() -> bool {
     use core::arch::x86_64::__cpuid;
@@ -470,7 +470,7 @@ mod tests {
                 }
             }
         }
-        // 150 ticks are 112 ns: the thread lost its CPU, and better is to be had.
+        // 150 ticks are 112 ns: the thread lost its CPU, and a better sample is possible.
         assert!(Anchor::default().next(sampled(1 << 40, 5, 0), sampled(1 << 41, 150, 0)).is_none());
         // A kernel's clock that always takes 2 µs.
         assert!(Anchor::default().next(sampled(1 << 40, 1500, 0), sampled(1 << 41, 1500, 0)).is_some());

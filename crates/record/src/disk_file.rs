@@ -1,8 +1,8 @@
 //! A file that is opened for each use, with blocks reserved before they are written.
 //!
-//! No descriptor is held between uses: a program with thousands of threads keeps its descriptors,
-//! and one that closes all descriptors (a daemon, a launcher) can never make us write into a file of
-//! its own that got the number of ours. Opening costs 2 µs once per region of up to 256 KiB.
+//! No descriptor is held between uses: a program with thousands of threads keeps its descriptors, and one
+//! that closes all descriptors (a daemon, a launcher) can never make us write into its own file with a reused
+//! number. Opening costs 2 µs once per region of up to 256 KiB.
 
 use core::ptr;
 use std::ffi::{CStr, CString};
@@ -91,7 +91,7 @@ pub fn close(file: OwnedFd) -> std::io::Result<()> {
     if closed == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Device, inode and time of birth: the inode's number alone is given to the next file at once.
+/// Device, inode and time of birth: the inode's number alone is reused for the next file.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Identity(pub [u64; 4]);
 
@@ -139,7 +139,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and nothing points into it any more.
+        // SAFETY: mapped by `new`, and no pointer into it is left.
         unsafe { libc::munmap(self.base.cast(), self.bytes) };
     }
 }
@@ -178,8 +178,8 @@ pub fn check_size_limit(bytes: u64) -> Result<(), NoRoom> {
     if passed { Err(NoRoom::FileSizeLimit) } else { Ok(()) }
 }
 
-/// Makes sure that the blocks exist; new ones read as zeros. On failure blocks of the range may have
-/// been given back, so none of it may be in use.
+/// Allocates the blocks; new ones read as zeros. On failure, blocks of the range may have been freed, so none
+/// of it may be in use.
 pub fn reserve(file: &OwnedFd, offset: u64, bytes: u64) -> Result<(), NoRoom> {
     check_size_limit(offset + bytes)?;
     let reserved = allocate(file, offset, bytes);

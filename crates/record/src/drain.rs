@@ -39,7 +39,7 @@ pub const DRAINER_VARIABLE: &str = "TASKSCOPE_DRAINER";
 
 /// How long the drainer sleeps: after a round that stored something, and at most.
 const PERIODS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(40)];
-/// New tails are looked for this often; they have room for much longer.
+/// Interval of the search for new tails; they have room for much longer.
 const SCAN_PERIOD: Duration = Duration::from_millis(20);
 /// Scans after which a tail that names no drainer will not name one any more.
 const LOOKS: u32 = 250;
@@ -98,7 +98,7 @@ fn start_time(pid: u64) -> Option<u64> {
 /// Data that the drainer could not store.
 #[derive(Debug, Default)]
 pub struct Refused {
-    /// Streams that were left to their threads from then on.
+    /// Number of streams left to their threads from then on.
     pub streams: u64,
     /// The first reason.
     pub why: Option<io::Error>,
@@ -130,7 +130,7 @@ impl Drainer {
         Ok((Drainer { stop, thread }, format!("{pid}:{started}")))
     }
 
-    /// Stops it; programs that still run store themselves from now on.
+    /// Stops it; running programs store their regions themselves from now on.
     pub fn stop(self) -> Refused {
         self.stop.store(true, Release);
         self.thread.thread().unpark();
@@ -142,7 +142,7 @@ impl Drainer {
 /// The drainer's state of a file in the place.
 enum Known {
     Ours(Tail),
-    /// It names no drainer yet, and was looked at this often.
+    /// It names no drainer yet, after this many checks.
     Undecided(u32),
     Others,
 }
@@ -267,7 +267,7 @@ impl Tail {
             if !self.copy(region, buffer) {
                 return Ok(round > 0);
             }
-            // The copy is whole if the region was not used anew: then `stored` had moved before.
+            // The copy is complete if the region was not reused: `stored` would have moved before.
             fence(Acquire);
             if self.page.stored() != stored {
                 continue;

@@ -20,7 +20,7 @@ const CLOSED: u32 = 2;
 /// Result of an attempt to enter.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It is theirs, until [`EntryLock::leave`].
+    /// The caller may write, until [`EntryLock::leave`].
     Open,
     /// The caller interrupted code of the same thread that is inside.
     Busy,
@@ -62,7 +62,7 @@ impl EntryLock {
         self.busy.store(0, Release);
     }
 
-    /// Keeps signal handlers out, whatever the state; on the recorder's thread only.
+    /// Keeps signal handlers out, in any state; on the recorder's thread only.
     pub fn hold(&self) {
         self.busy.store(1, Relaxed);
         light_fence();

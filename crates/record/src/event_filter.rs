@@ -1,7 +1,7 @@
 //! The switch and the filter: which events are wanted at all.
 //!
-//! Every recorder holds a word of its own, so that asking costs one relaxed load of a cache line that
-//! the event needs anyway.
+//! Every recorder has a word of its own, so a check costs one relaxed load of a cache line that the event
+//! needs anyway.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub(crate) const ALL: u32 = 0;
 pub(crate) const OFF: u32 = 1;
 /// The filter selects events.
 pub(crate) const FILTERED: u32 = 2;
-/// Sinks want to hear of it, too.
+/// Sinks receive events too.
 pub(crate) const LIVE: u32 = 4;
 
 pub(crate) static CURRENT: AtomicU32 = AtomicU32::new(ALL);

@@ -1,5 +1,5 @@
-//! Memory that a forked child finds wiped: the only way to notice a fork that costs the event path
-//! nothing, and that `_Fork` and a raw `clone` cannot get around.
+//! Memory that is wiped in a forked child: the only way to detect a fork at no cost on the event path, and
+//! that `_Fork` and a raw `clone` cannot bypass.
 //!
 //! A child made by `vfork` shares its parent's memory, which is not wiped then: until it calls `exec`
 //! it is the parent.

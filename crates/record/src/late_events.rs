@@ -51,7 +51,7 @@ pub(crate) fn offer(directory: &Path) {
 
 fn find(stream_json: &Path) -> Option<Place> {
     let text = std::fs::read_to_string(stream_json).ok()?;
-    // Some serializers put a blank behind the colon.
+    // Some serializers put a blank after the colon.
     let value = |key: &str| {
         let key = format!("\"{key}\":");
         let at = text.rfind(&key)? + key.len();

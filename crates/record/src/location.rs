@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use taskscope_event::{Code, StreamFile, layout};
 
-/// A location's stream. Events that were put survive a `kill -9`, as a thread's do.
+/// A location's stream. Stored events survive a `kill -9`, as a thread's do.
 pub struct LocationStream {
     stream: Stream,
     directory: PathBuf,

@@ -62,7 +62,7 @@ impl ThreadIdentity {
     pub fn move_to_final_directory(&self) {
         let Some(place) = &self.final_place else { return };
         let copied = create_directory_below(&place.trace, &place.below).and_then(|to| {
-            // The metadata goes last: it says that the stream is complete.
+            // The metadata is written last: it marks the stream as complete.
             let files = StreamFile::ALL.map(|file| (file.name(), file != StreamFile::Standard));
             for (name, may_lack) in files.into_iter().chain([(layout::STREAM_METADATA, false)]) {
                 match copy(&self.directory.join(name), &to.join(name)) {
@@ -175,7 +175,7 @@ impl Json {
     }
 }
 
-/// A write within one page is there as a whole or not at all, whenever the process is killed.
+/// A write within one page is atomic, whenever the process is killed.
 const PAGE_BYTES: usize = 4096;
 
 /// Puts `text` (one JSON value and a line end) into `path`: a process that is killed leaves the old

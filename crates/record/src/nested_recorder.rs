@@ -84,7 +84,7 @@ pub(crate) fn drain(recorder: &mut ThreadRecorder) {
         return;
     }
     recorder.pending.store(0, Relaxed);
-    // SAFETY: the nested recorder lies in memory of its own, and holding its entry lock keeps handlers out.
+    // SAFETY: the nested recorder has memory of its own, and holding its entry lock keeps handlers out.
     let nested = unsafe { &mut *recorder.nested };
     nested.entry_lock.hold();
     let latest = recorder.clock.last_ns();

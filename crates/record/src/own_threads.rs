@@ -20,12 +20,12 @@ std::thread_local! {
 
 /// The process that started threads of the recorder's own.
 static STARTED_IN: AtomicU32 = AtomicU32::new(0);
-/// The process that ended them for the program's, or had no room for them.
+/// The process that ended its own threads in favour of the program's, or had no room for them.
 static GAVE_WAY_IN: AtomicU32 = AtomicU32::new(0);
 /// Functions of type [`End`], or 0.
 static ENDS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 
-/// Has a thread of the recorder's own end soon, if it lives; returns it.
+/// Requests the end of a thread of the recorder's own, if it is alive; returns it.
 pub type End = fn() -> Option<JoinHandle<()>>;
 
 /// Below these limits of a user's tasks, or of a control group's room, no thread is started: programs come
@@ -41,7 +41,7 @@ pub fn may_start() -> bool {
     }
     let may = has_room();
     if !may {
-        // Once is enough: threads ask as they attach.
+        // One check is enough: threads check as they attach.
         GAVE_WAY_IN.store(pid, Relaxed);
     }
     may
@@ -148,8 +148,8 @@ pub fn start<T>(spawn: impl FnOnce() -> T) -> T {
 /// Waits until a thread of the recorder's own has ended, for at most `limit`: if the program's threads leave
 /// it no CPU, it may never end.
 ///
-/// The last thread of a process gives its memory back, and one that wakes up for nothing else does so
-/// slowly: 3 ms more for 50 MiB.
+/// The last thread of a process frees its memory, and one without other work does so slowly: 3 ms more for 50
+/// MiB.
 pub fn wait_for_end(thread: JoinHandle<()>, limit: Duration) {
     let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + limit;
     let until = libc::timespec {
@@ -171,7 +171,7 @@ static INITIAL_LEAVES: AtomicBool = AtomicBool::new(false);
 /// Threads of the recorders' own: process and thread, as a forked child has none of its parent's.
 static OWN: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
-/// How often to look for the program's last thread.
+/// Interval of the checks for the program's last thread.
 const LOOK: Duration = Duration::from_millis(20);
 
 fn entry(tid: i32) -> u64 {
@@ -185,7 +185,7 @@ pub(crate) fn leaves(os_tid: i32) -> bool {
     is_initial
 }
 
-/// Whether the initial thread is at its end, after which own threads are to look more often.
+/// Whether the initial thread is at its end, after which own threads check more often.
 pub fn initial_leaves() -> bool {
     INITIAL_LEAVES.load(Acquire)
 }

@@ -16,7 +16,7 @@ use crate::os_thread::thread_name;
 use crate::os_time::OsTime;
 use crate::{event_filter, late_events, limits, own_threads, sync};
 
-/// The environment variable that names the trace directory; unset, nothing is recorded.
+/// The environment variable that names the trace directory; if unset, nothing is recorded.
 pub const TRACE_DIRECTORY_VARIABLE: &str = "TASKSCOPE_TRACE_DIR";
 
 /// The libovni version with the written stream form.
@@ -71,11 +71,11 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// The recorded process. Never freed, since threads may look at it to the very end.
+/// The recorded process. Never freed, since threads may read it to the very end.
 pub(crate) struct Process {
     /// One, and zero in a forked child.
     alive: *const AtomicU32,
-    /// Its id in the system.
+    /// System id of the process.
     os_pid: i32,
     pid: i64,
     loom: String,
@@ -159,13 +159,12 @@ pub(crate) fn has_finished() -> bool {
     unsafe { PROCESS.load(Acquire).as_ref() }.is_some_and(|process| process.finished.load(Acquire) != 0)
 }
 
-/// A number that stands for the recording that runs now; 0 for none.
+/// Number of the present recording; 0 for none.
 pub(crate) fn number() -> usize {
     current().map_or(0, |process| core::ptr::from_ref(process) as usize)
 }
 
-/// Adds ovni's models, with versions, that are in `stream.obs` too: in the metadata that is written
-/// from now on.
+/// Adds ovni's models, with versions, that `stream.obs` contains too, to metadata written from now on.
 pub fn require(models: &[(&'static str, &'static str)]) {
     if let Some(process) = current() {
         let mut config = lock(&process.config);
@@ -177,7 +176,7 @@ pub fn require(models: &[(&'static str, &'static str)]) {
     }
 }
 
-/// Adds or replaces a member of the `taskscope` object in the metadata that is written from now on.
+/// Adds or replaces a member of the `taskscope` object in metadata written from now on.
 pub fn set_attribute(key: &str, value: Json) {
     if let Some(process) = current() {
         let mut config = lock(&process.config);
@@ -186,7 +185,7 @@ pub fn set_attribute(key: &str, value: Json) {
     }
 }
 
-/// Adds or replaces a member of the `ovni` object in the metadata that is written from now on.
+/// Adds or replaces a member of the `ovni` object in metadata written from now on.
 pub fn set_ovni_member(key: &'static str, value: Json) {
     if let Some(process) = current() {
         let mut members = lock(&process.ovni_members);
@@ -197,7 +196,7 @@ pub fn set_ovni_member(key: &'static str, value: Json) {
 
 pub use crate::ending::finish;
 
-/// Removes the temporary directories that nothing is left in.
+/// Removes empty temporary directories.
 pub fn remove_empty_temporary_directories() {
     // SAFETY: set to a leaked box, or null.
     let Some(process) = (unsafe { PROCESS.load(Acquire).as_ref() }) else { return };
@@ -233,7 +232,7 @@ pub fn is_of_parent() -> bool {
     unsafe { PROCESS.load(Acquire).as_ref() }.is_some_and(|process| process.os_pid != own_pid())
 }
 
-/// Has a forked child not start its own recording.
+/// Prevents a forked child from starting its own recording.
 pub fn decline_in_child() {
     // SAFETY: as in `current`.
     if let Some(parent) = unsafe { PROCESS.load(Acquire).as_ref() }
@@ -499,9 +498,9 @@ fn unique_id(id: i32, copy: i64) -> i64 {
     i64::from(id) + ((copy - 1) << 22)
 }
 
-/// The same for all recorders in this process, and another after `fork` or `exec`: by it readers know that several
-/// wrote of one process. From the id and the random bytes that the kernel gives to each program that it starts;
-/// those are mixed, as the C library keeps secrets made of them.
+/// An id that all recorders of this process share, and that changes after `fork` or `exec`: readers use it to
+/// merge several recorders of one process. Computed from the process id and the random bytes that the kernel
+/// gives to each new program; those are mixed, as the C library derives secrets from them.
 fn process_image() -> String {
     // SAFETY: no preconditions; 0 or the address of 16 bytes that stay.
     let random = unsafe {

@@ -24,7 +24,7 @@ static WAITING: StateName =
     StateName::new("SYNCHRONIZATION", "for what was forked").counts_as(Class::Synchronisation);
 
 thread_local! {
-    /// Kinds by the place of the call, and when they were asked for; the oldest first.
+    /// Kinds by the place of the call, with the state of names at their lookup; the oldest first.
     static KINDS: RefCell<Vec<(usize, u32, Option<u32>)>> = const { RefCell::new(Vec::new()) };
 }
 /// Places that a thread remembers.

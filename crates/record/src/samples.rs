@@ -24,7 +24,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// No stream: nothing can be sampled.
+    /// No stream: sampling is off.
     pub(crate) fn none() -> Self {
         Samples {
             entry_lock: EntryLock::open(),

@@ -61,7 +61,7 @@ pub(crate) struct Stream {
     dropped_depth: u32,
     /// State of [`crate::unpaired`] after a dropped event.
     pub(crate) dropped: Dropped,
-    /// No further growth is tried.
+    /// Reason for not growing any more.
     pub(crate) full: Option<NoRoom>,
     pub lost_events: u64,
     /// Separate, so that `taskscope.h` does not depend on the fields of a file.
@@ -207,7 +207,7 @@ impl Stream {
     /// Whether a begin reserved so much for its end.
     #[inline(always)]
     fn is_reserved(&self, bytes: usize) -> bool {
-        // It moved `end` down by as much; an end that has no begin finds the region's end.
+        // A begin moved `end` down by as much; an end without a begin is stopped by the region's end.
         !self.end.is_null() && self.region_end as usize - self.end as usize >= bytes
     }
 
@@ -344,7 +344,8 @@ impl Stream {
                 // SAFETY: the side area holds `bytes` bytes of whole events, and there is room.
                 unsafe { self.copy_side(area, bytes, latest) };
             }
-            // SAFETY: the area is ours; its first word goes first, so that a reader sees all or nothing.
+            // SAFETY: this thread owns the area; its first word is written first, so that a reader sees all
+            // or nothing.
             unsafe {
                 commit_word(area, 0);
                 ptr::write_bytes(area, 0, bytes);
@@ -355,14 +356,14 @@ impl Stream {
         }
         self.lost_events += core::mem::take(&mut side.lost_events);
         side.pos = area;
-        // It was sealed for those events alone.
+        // It was sealed for those events only.
         if side.full.take().is_some() {
             (side.end, side.dropped) = (side.region_end, Dropped::default());
         }
     }
 
     /// # Safety
-    /// `bytes` bytes of whole events lie at `area`, and there is room for them.
+    /// `bytes` bytes of whole events are at `area`, and there is room for them.
     unsafe fn copy_side(&mut self, area: *const u8, bytes: usize, latest: u64) {
         let Some(file) = &self.file else { return };
         file.set_side_target(file.offset_of(self.pos));
@@ -421,7 +422,7 @@ impl Stream {
     }
 
     /// # Safety
-    /// `EVENT_HEADER_BYTES + N` bytes at `pos` lie in the region.
+    /// `EVENT_HEADER_BYTES + N` bytes at `pos` are in the region.
     #[inline(always)]
     pub(crate) unsafe fn put<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
         let start = self.pos;
@@ -457,7 +458,8 @@ impl Stream {
         false
     }
 
-    /// The room of an end for which nothing is reserved: its begin was dropped, or there was none.
+    /// Returns whether there is room for an end without a reservation: its begin was dropped, or there was
+    /// none.
     #[cold]
     #[inline(never)]
     fn room_of_end(&mut self, bytes: usize) -> bool {
@@ -502,7 +504,7 @@ impl Stream {
                 self.end = unsafe { self.region_end.sub(reserved) };
                 true
             }
-            // It gets another try when the next event comes.
+            // The next event retries.
             Err(NoRoom::Descriptors) => false,
             Err(why) => {
                 self.full = Some(why);
@@ -523,11 +525,10 @@ impl Stream {
         self.end = unsafe { self.end.sub(LOSS_RECORD_BYTES + ROOM_FOR_ENDS) };
     }
 
-    /// Writes the loss record into its room, whatever the state, and returns the file offset of its
-    /// count.
+    /// Writes the loss record into its reserved room, in any state, and returns the file offset of its count.
     pub fn put_loss_record(&mut self, at: u64, events: u64, reason: u32) -> Option<u64> {
         let file = self.file.as_mut()?;
-        // Its count is replaced later on.
+        // Its count is replaced later.
         file.store_from_now_on();
         let offset = file.offset_of(self.pos) + EVENT_HEADER_BYTES as u64;
         let end = if self.dropped_depth > 0 { &mut self.resume_end } else { &mut self.end };
@@ -551,8 +552,7 @@ impl Stream {
     }
 
     /// Cuts the file at its last event and closes it. Returns the tail's paths, to be removed when the
-    /// metadata says that the stream is finished; nothing if that failed, and the stream stays
-    /// unfinished.
+    /// metadata marks the stream as finished; `None` on failure, and the stream stays unfinished.
     pub fn finish(&mut self) -> Option<Vec<PathBuf>> {
         let (file, pos) = (self.file.take(), self.pos);
         self.close();
@@ -575,7 +575,7 @@ impl Stream {
         self.file.is_some()
     }
 
-    /// No event is taken any more.
+    /// Drops all later events.
     fn close(&mut self) {
         (self.end, self.resume_end, self.dropped_depth) = (ptr::null_mut(), ptr::null_mut(), 0);
         self.full = Some(NoRoom::Other);
@@ -602,7 +602,7 @@ unsafe fn commit(start: *mut u8, flags: u8, code: Code) {
     unsafe { commit_word(start, head_word(flags, code).to_le()) }
 }
 
-/// [`commit`] with the word as it is to lie in memory.
+/// [`commit`] with the word in memory order.
 ///
 /// # Safety
 /// Four bytes at `start` are ours to write.

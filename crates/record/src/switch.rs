@@ -12,7 +12,7 @@ pub fn switch_on() {
     set(on | SINKS.load(Relaxed));
 }
 
-/// Sinks are loaded from now on, or are not.
+/// Sets whether sinks are loaded.
 #[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only sinks need it"))]
 pub(crate) fn set_sinks(loaded: bool) {
     SINKS.store(if loaded { LIVE } else { 0 }, Relaxed);

@@ -33,7 +33,7 @@ impl TailPage {
         (header >> 3, (header & 7) as u8)
     }
 
-    /// Makes `region`, which is cleared, the active one; the stream goes on there at `base`.
+    /// Activates `region`, which is cleared; the stream continues there at `base`.
     pub fn activate(&self, base: u64, region: u8) {
         self.word(0).store(tail::header(base, region).to_le(), Release);
     }

@@ -1,9 +1,9 @@
 //! Place of tails: beside their streams, unless the file system there cannot be mapped safely.
 //!
-//! A mapped page of a network file system can vanish with its server (SIGBUS), and on file systems
-//! that cannot reserve blocks a full disk shows only when the page is written back (SIGBUS again).
-//! There, the tail lies in memory (`/dev/shm`), and a symbolic link of its name beside the stream
-//! leads to it: it still survives the process, and readers on the same host find it.
+//! A mapped page of a network file system can vanish with its server (SIGBUS), and on file systems that
+//! cannot reserve blocks a full disk shows only when the page is written back (SIGBUS again). There, the tail
+//! is in memory (`/dev/shm`), with a symbolic link of its name beside the stream: it still survives the
+//! process, and readers on the same host find it.
 
 use crate::disk_file::{DiskFile, NoRoom};
 use std::ffi::CString;
@@ -39,7 +39,8 @@ const UNSAFE_TO_MAP: [i64; 13] = [
     0x9123_683e, // btrfs: copy on write needs new blocks for every page written back
 ];
 
-/// The directory for the tails of streams in `directory`, when they must not lie there. `None`: they may.
+/// The directory for the tails of streams in `directory`, if they must be elsewhere; `None` if they may be
+/// there.
 pub fn place_for(directory: &Path) -> Option<PathBuf> {
     match std::env::var_os(TAIL_DIRECTORY_VARIABLE) {
         Some(chosen) if !chosen.is_empty() => std::path::absolute(chosen).ok(),
@@ -47,15 +48,15 @@ pub fn place_for(directory: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Creates the file of a tail: `linked`, which lies in a directory of all users, readable by its owner alone unless
-/// [`SHARE_VARIABLE`] says otherwise; else `tail_path`, readable as the whole trace is.
+/// Creates the file of a tail: `linked`, which is in a directory of all users, readable only by its owner
+/// unless [`SHARE_VARIABLE`] is set; else `tail_path`, readable as the whole trace is.
 pub(crate) fn create(tail_path: &Path, linked: Option<&Path>) -> Result<(DiskFile, OwnedFd), NoRoom> {
     let Some(linked) = linked else { return DiskFile::create(tail_path) };
     let is_shared = std::env::var_os(SHARE_VARIABLE).is_some_and(|value| value == "1");
     DiskFile::with_mode(linked, if is_shared { 0o644 } else { 0o600 })
 }
 
-/// Links `tail_path` to a new place when the tail must not lie there. `None`: it may.
+/// Links `tail_path` to a new place if the tail must be elsewhere; `None` if it may be there.
 pub(crate) fn link(tail_path: &Path) -> Option<PathBuf> {
     let place = place_for(tail_path.parent()?)?;
     static COUNT: AtomicU32 = AtomicU32::new(0);

@@ -29,7 +29,7 @@ use crate::tail_page::TailPage;
 const FLUSHES_BEFORE_NEXT_PAIR: u32 = 64;
 /// The pair that long streams use; larger ones serve single large events.
 const LARGEST_USUAL_PAIR: usize = 2;
-/// A stream of this length asks for as many blocks ahead, again and again.
+/// From this length on a stream repeatedly reserves as many blocks ahead.
 const AHEAD_BYTES: u64 = 4 << 20;
 /// The first page and the first pair, which every stream has.
 const HEAD_BYTES: u64 = tail::FIRST_REGION_OFFSET + 2 * tail::PAIR_REGION_BYTES[0];
@@ -269,7 +269,7 @@ impl TailedFile {
         }
     }
 
-    /// Gets the room for a stream of up to `end` bytes that goes on in a region of `pair`.
+    /// Reserves the room for a stream of up to `end` bytes that continues in a region of `pair`.
     fn prepare(&mut self, end: u64, pair: usize) -> Result<(), NoRoom> {
         check_size_limit(end)?;
         self.map_pair(pair)?;
@@ -312,7 +312,7 @@ impl TailedFile {
         Ok(())
     }
 
-    /// Overwrites bytes of the stream that were written earlier, wherever they lie now.
+    /// Overwrites earlier bytes of the stream, in the tail or the file.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) {
         let (in_region, length) = (offset.wrapping_sub(self.base), bytes.len());
         if offset >= self.base && in_region as usize + length <= self.region_bytes() {

@@ -72,12 +72,12 @@ impl ThreadRecorder {
         self.clock.last_ns()
     }
 
-    /// Readings of the clock are not below `least` from now on.
+    /// Sets a lower bound for later readings of the clock.
     pub(crate) fn raise_clock(&mut self, least: u64) {
         self.clock.raise(least);
     }
 
-    /// From here on events go nowhere, as if they were kept, until [`undivert`](Self::undivert).
+    /// Discards later events as if they were kept, until [`undivert`](Self::undivert).
     #[cold]
     pub fn divert(&mut self) {
         let sink = self.sink.get_or_insert_with(|| Box::new([0; SINK_BYTES]));

@@ -22,7 +22,7 @@ impl ThreadSums {
         let on_cpu = cpu_time(os_tid);
         let mut text = [0_u8; 96];
         let read = read_file(path.as_c_str()?, &mut text)?;
-        // Time on a CPU, which may be a tick behind, run delay, times put on a CPU.
+        // Time on a CPU, which may be a tick behind; run delay; number of times put on a CPU.
         let [on_file, delay] = [0, 1].map(|index| number_at(text.get(..read).unwrap_or_default(), index));
         Some(ThreadSums { on_cpu: on_cpu.or(on_file)?, delay: delay? })
     }

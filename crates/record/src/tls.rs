@@ -1,8 +1,8 @@
-//! One thread-local pointer, reached without a call.
+//! One thread-local pointer, accessed without a call.
 //!
-//! Stable Rust compiles `thread_local!` in a shared library to a call of `__tls_get_addr`, which
-//! may allocate at first touch. The recorder's pointer is 8 bytes in the initial-exec model: glibc
-//! keeps room for such small blocks in libraries that are loaded late.
+//! Stable Rust compiles `thread_local!` in a shared library to a call of `__tls_get_addr`, which may allocate
+//! at first touch. The recorder's pointer is 8 bytes in the initial-exec model: glibc reserves room for such
+//! small blocks in libraries that are loaded late.
 
 use core::arch::{asm, global_asm};
 

@@ -24,7 +24,7 @@ static LOOKING: StateName =
         .counts_as(Class::Scheduling);
 static IDLE: StateName = StateName::new("IDLE", "parked").counts_as(Class::Idle);
 
-/// Has the runtime's threads say when they start, park and stop. It takes the builder's hooks for these.
+/// Records when the runtime's threads start, park and stop. Uses the builder's hooks for these.
 pub fn observe(builder: &mut Builder) -> &mut Builder {
     builder
         .on_thread_start(|| LOOKING.push())

@@ -9,9 +9,9 @@
 //! which records into the directory that `TASKSCOPE_TRACE_DIR` names until the value is dropped. A program that
 //! has layers already adds [`layer`] to them, and starts recording itself ([`crate::instrument::start`]).
 //!
-//! - A **span** is a task, of a kind with the span's name and place. Entering it takes the task up, leaving puts it
-//!   down: a future with a span (`.instrument(span)`, `#[instrument]`) is followed over all threads that
-//!   poll it, and each poll is a piece. Its time is its own: not that of spans entered within it.
+//! - A **span** is a task, of a kind with the span's name and place. Entering it takes the task up, leaving
+//!   puts it down: a future with a span (`.instrument(span)`, `#[instrument]`) is followed over all threads
+//!   that poll it, and each poll is a piece. Its time excludes spans entered within it.
 //! - A span that is entered while it is entered already, here or on another thread, is another task
 //!   of the same kind there.
 //! - **Fields** become keys with their names: numbers as they are (the first 256 different negative ones of a field
@@ -42,7 +42,7 @@ const MOST_TEXTS: usize = 256;
 /// Their first number: a field of the same name may be a number elsewhere. Exact in a double, which Paraver uses.
 const FIRST_TEXT: u64 = 1 << 48;
 
-/// The layer. It keeps nothing itself: spans carry their tasks.
+/// The layer. It has no state: spans carry their tasks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Layer(());
 
@@ -89,9 +89,9 @@ struct SpanTask {
 }
 
 thread_local! {
-    /// Tasks that stand in for a span which is entered elsewhere too.
+    /// Tasks that represent a span which is entered elsewhere too.
     static APART: RefCell<Vec<(u64, TaskContext)>> = const { RefCell::new(Vec::new()) };
-    /// Kinds by the address of a span's metadata, and when they were asked for.
+    /// Kinds by the address of a span's metadata, with the state of names at their lookup.
     static KINDS: RefCell<HashMap<usize, (u32, Option<u32>)>> = RefCell::new(HashMap::new());
     /// Keys by the address of a field's name.
     static KEYS: RefCell<HashMap<usize, FieldKey>> = RefCell::new(HashMap::new());

@@ -110,7 +110,7 @@ impl Stream {
         room
     }
 
-    /// [`Stream::put`] of a payload of any of the sizes that the instrument model has.
+    /// [`Stream::put`] for a payload of any size in the instrument model.
     fn store(&mut self, at: u64, code: Code, payload: &[u8]) {
         // SAFETY: the callers have checked the room.
         unsafe {

@@ -138,7 +138,7 @@ fn a_span_follows_its_future_from_thread_to_thread() {
             .unwrap();
         }
         drop(future);
-        // One span, on two threads at once and twice on one.
+        // One span, on two threads in parallel and twice on one.
         let shared = tracing::info_span!("shared");
         let here = shared.enter();
         std::thread::scope(|scope| {

@@ -77,7 +77,7 @@ fn numbers_read(trace: &Path) -> u64 {
     expected - 1
 }
 
-/// Waits for the program to say that it has come to a point.
+/// Waits for the program to report that it has reached a point.
 fn wait_for(program: &mut Child, word: &str) {
     let mut said = vec![];
     let output = program.stdout.as_mut().unwrap();
@@ -136,7 +136,7 @@ fn a_thread_whose_drainer_stops_writes_when_its_regions_are_full() {
         }
         leave(7);
     }
-    // This process lives, and drains nothing: as one that was stopped, or waits for its server.
+    // This process is alive, and drains nothing: like a stopped one, or one that waits for its server.
     let name = name_of(std::process::id());
     for crash in [false, true] {
         let places = places("stopped");
@@ -206,7 +206,7 @@ fn a_drainer_that_is_killed_is_not_waited_for() {
     let mut command = program(NAME, &places, &name);
     let mut recorded = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
     wait_for(&mut recorded, "half;");
-    // It is not even waited for: the process is a zombie then.
+    // It is not reaped: the process is a zombie then.
     drainer.kill().unwrap();
     std::io::Write::write_all(recorded.stdin.as_mut().unwrap(), b"!").unwrap();
     wait_for(&mut recorded, "all;");
@@ -214,7 +214,7 @@ fn a_drainer_that_is_killed_is_not_waited_for() {
     recorded.wait().unwrap();
     drainer.wait().unwrap();
     assert_eq!(numbers_read(&places.0), EVENTS);
-    // Without a drainer the thread stored whatever it sealed.
+    // Without a drainer the thread stored all its sealed regions.
     assert!(stored_bytes(&places.0) > (EVENTS - EVENTS_IN_ACTIVE) * EVENT_BYTES);
     remove(&places);
 }
@@ -266,7 +266,8 @@ fn a_full_disk_stops_a_drained_stream_only() {
     );
 }
 
-/// A file system that can be stalled: none of its files can be written, or opened for it, until it goes on.
+/// A file system that can be stalled: none of its files can be written, or opened for writing, until it
+/// resumes.
 struct Stallable {
     mounted_at: PathBuf,
 }
@@ -327,7 +328,7 @@ fn a_thread_runs_on_while_the_file_system_stalls() {
         wait_for(&mut recorded, "ready;");
         file_system.stall(true);
         std::io::Write::write_all(&mut go_on, b"!").unwrap();
-        // With a drainer it is done while the file system stalls; without, only when it goes on.
+        // With a drainer it is done while the file system stalls; without, only when it resumes.
         let waits = std::thread::spawn(move || {
             wait_for(&mut recorded, "done;");
             recorded

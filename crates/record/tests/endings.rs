@@ -1,5 +1,5 @@
-//! The ways in which a program ends: whatever it does, its streams hold every completed event, and the
-//! metadata says whether the stream was finished.
+//! Program ends of all kinds: the streams hold every completed event, and the metadata states whether the
+//! stream was finished.
 
 mod support;
 

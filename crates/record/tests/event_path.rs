@@ -1,4 +1,4 @@
-//! The event path allocates nothing, from a stream's first event on, whatever regions are left behind.
+//! The event path does not allocate, from a stream's first event on, for any regions.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -56,7 +56,7 @@ fn no_allocation_on_the_event_path() {
         r.own_point(at, ovni::BURST, []);
         r.end(at, ovni::FLUSH_END, []);
         let flags = taskscope_event::framing::size_code(8);
-        // SAFETY: the array is as long as the flags say.
+        // SAFETY: the array has the length in the flags.
         unsafe { r.raw(at, flags, ovni::BURST, [1; 8].as_ptr(), taskscope_record::Nesting::Point) };
     }
     let allocations = ALLOCATIONS.get() - before;
@@ -65,7 +65,7 @@ fn no_allocation_on_the_event_path() {
     let streams = streams_below(&directory);
     std::fs::remove_dir_all(directory).unwrap();
     assert_eq!(allocations, 0);
-    // Blocks that were asked for ahead of a long stream are given back.
+    // Blocks reserved ahead of a long stream are freed.
     assert!(streams.iter().any(|stream| stream.len() > 16 << 20), "{streams:?}");
     for stream in streams {
         let (on_disk, block) = (stream.blocks() * 512, stream.blksize());

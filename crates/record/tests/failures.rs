@@ -95,7 +95,7 @@ fn a_forked_child_writes_streams_of_its_own() {
             // SAFETY: waits for our own child.
             unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
         }
-        // SAFETY: ends this helper process at once, as the test harness must not run in the child.
+        // SAFETY: ends this helper process immediately, as the test harness must not run in the child.
         unsafe { libc::_exit(0) };
     }
     let directory = temporary("fork");
@@ -234,7 +234,7 @@ fn the_end_of_what_was_begun_has_its_room() {
         let mut r = enter().unwrap();
         let at = r.now();
         r.begin(at, ovni::FLUSH_BEGIN, [], 0);
-        // As small as an event can be, so that nothing is left for the end by chance.
+        // As small as an event can be, so that no room for the end is left by chance.
         while r.point(at, ovni::BURST, []) {}
         r.end(at, ovni::FLUSH_END, []);
         drop(r);

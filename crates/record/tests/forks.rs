@@ -77,8 +77,8 @@ fn what_a_vfork_child_emits_stays_in_order_and_the_parent_goes_on() {
         start(&directory);
         assert!(attach());
         emit(1..=100);
-        // The child shares the memory, and the parent stands still: until `_exit` it is the parent.
-        // SAFETY: the child emits events, which touches our memory as the parent would, and leaves.
+        // The child shares the memory, and the parent is suspended: until `_exit` it is the parent. SAFETY:
+        // the child emits events, which accesses our memory as the parent would, and exits.
         #[expect(deprecated, reason = "its danger is what is tested")]
         let pid = unsafe { libc::vfork() };
         if pid == 0 {

@@ -12,7 +12,7 @@ use taskscope_record::{enter, process, thread};
 
 const EVENTS: u64 = 300_000;
 
-/// Emits events and ends as the program wants, whatever happens to the recording.
+/// Emits events and ends normally, for any state of the recording.
 fn program(directory: &Path) -> ! {
     let started = process::start(process::Config {
         trace_directory: directory.to_owned(),
@@ -132,7 +132,7 @@ fn no_file_size_limit_sends_a_signal() {
         unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
         program(&directory);
     }
-    // From nothing at all over half the metadata to a part of the stream.
+    // From no room at all, over half the metadata, to a part of the stream.
     for bytes in [0, 100, 5000, 40_000, 100_000, 1_000_000] {
         let directory = temporary("fsize");
         std::fs::create_dir_all(&directory).unwrap();

@@ -1,4 +1,4 @@
-//! Ring, size cap, switch, filter, and tails that lie elsewhere.
+//! Ring, size cap, switch, filter, and tails in another directory.
 
 mod support;
 
@@ -81,7 +81,7 @@ fn the_size_cap_stops_all_threads_and_is_told() {
     const NAME: &str = "the_size_cap_stops_all_threads_and_is_told";
     if let Some(directory) = role() {
         start(&directory);
-        // One that comes when the cap is reached is not recorded at all.
+        // A thread that starts after the cap is reached is not recorded at all.
         let all_attached = std::sync::Barrier::new(3);
         let body = || {
             assert!(attach());

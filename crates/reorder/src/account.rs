@@ -23,7 +23,7 @@ pub struct Account {
     pub refused: u64,
     /// Records that arrived after a record that comes after them.
     pub out_of_place: u64,
-    /// The most that such a record was late: from its start to the latest end that arrived before.
+    /// Maximum lateness of such a record: from its start to the latest end that arrived before.
     pub worst_late: u64,
     /// Arrivals that start before the arrival just before them.
     pub inversions: u64,

@@ -10,11 +10,11 @@
 //!       │ _/‾  ·  · append ≤ map(start)
 //!       └──────────────── device ticks
 //! ```
-//! No operation gets an anchor of its own: neighbours cannot be moved against each other.
+//! No operation gets an anchor of its own: neighbours cannot be shifted against each other.
 
 use std::collections::BTreeMap;
 
-/// Which side of the map a pair of readings bounds.
+/// Side of the map that a pair of readings bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     /// The map is not below.
@@ -68,13 +68,13 @@ pub struct Knot {
 /// The map, and how well it satisfies its bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClockMap {
-    /// At least one. Before the first and after the last, the map goes on at `nanos_per_tick`.
+    /// At least one. Before the first and after the last, the map continues at `nanos_per_tick`.
     pub knots: Vec<Knot>,
     /// The nominal rate.
     pub nanos_per_tick: f64,
     /// Bounds that were given.
     pub bounds: u64,
-    /// The tightest bounds that the map violates, of those that were kept.
+    /// The tightest bounds that the map violates, among the stored ones.
     pub violated: u64,
     /// The worst violation, nanoseconds.
     pub worst_violation: u64,
@@ -100,8 +100,8 @@ impl ClockFit {
         }
     }
 
-    /// For stamps that are said to be nanoseconds of the host's clock plus `offset`: that is kept as
-    /// long as no bound contradicts it.
+    /// For stamps declared as nanoseconds of the host's clock plus `offset`, which is kept as long as no
+    /// bound contradicts it.
     pub fn of_host_clock(offset: i64) -> Self {
         ClockFit { assumed_offset: Some(offset), ..ClockFit::new(1.0) }
     }
@@ -180,7 +180,7 @@ impl ClockFit {
                 let knot = Knot { ticks: offset_ticks(origin_ticks, x), nanos };
                 match knots.last() {
                     Some(last) if knot.ticks <= last.ticks => {}
-                    // The device's clock went ahead: the map stands still rather than going back.
+                    // The device's clock jumped ahead: the map is constant rather than going back.
                     Some(last) if knot.nanos < last.nanos => knots.push(Knot { nanos: last.nanos, ..knot }),
                     _ => knots.push(knot),
                 }

@@ -38,7 +38,7 @@ pub struct Identities {
 const GENERATION: usize = 1 << 16;
 
 impl Identities {
-    /// From now on the id stands for this operation too, after those that it stands for already.
+    /// Adds an operation to an id, after those that it stands for already.
     pub fn submitted(&mut self, key: VendorKey, operation: Operation) {
         self.open.entry(key).or_default().push_back(operation);
     }

@@ -1,4 +1,4 @@
-//! Which sequence numbers were declared lost: ranges, since losses come in runs.
+//! Lost sequence numbers: ranges, since losses come in runs.
 
 use std::collections::BTreeMap;
 

@@ -24,9 +24,9 @@ pub(crate) const MAX_AHEAD: u64 = if cfg!(test) { 1 << 12 } else { 1 << 26 };
 
 /// States of a slot, as bits.
 pub(crate) mod state {
-    /// Its notice came.
+    /// Its notice has arrived.
     pub const NOTICED: u8 = 1;
-    /// Its record came.
+    /// Its record has arrived.
     pub const ARRIVED: u8 = 2;
     /// Its submission failed.
     pub const CANCELLED: u8 = 4;
@@ -34,7 +34,7 @@ pub(crate) mod state {
     pub const LOST: u8 = 8;
     /// Its record was released, or waits in a run on disk.
     pub const PASSED_ON: u8 = 16;
-    /// Its record started before it could have.
+    /// Its record started before its bound.
     pub const TOO_EARLY: u8 = 32;
     /// Its earliest start is kept in the queue's heap of bounds.
     pub const BOUND_IN_HEAP: u8 = 64;
@@ -218,8 +218,8 @@ impl Pages {
         }
     }
 
-    /// The slot of `seq`, which is not below the first page. A page that cannot be read back comes
-    /// as if all of its operations had been announced and lost.
+    /// The slot of `seq`, which is not below the first page. An unreadable page is returned as if all of its
+    /// operations had been announced and lost.
     #[inline]
     pub fn slot(&mut self, seq: u64, store: &mut PageStore) -> Result<&mut Slot, Unreadable> {
         if self.here(seq).is_none() {
@@ -297,7 +297,7 @@ impl Pages {
         }
     }
 
-    /// Frees the pages in which nothing is waited for. Returns whether there were any.
+    /// Frees the pages without outstanding operations. Returns whether there were any.
     pub fn forget_over(&mut self, store: &mut PageStore) -> bool {
         let before = self.resident;
         for page in &mut self.pages {
@@ -312,9 +312,9 @@ impl Pages {
         self.resident < before
     }
 
-    /// Puts pages on disk until at most `keep` are in memory, those with the highest sequences
-    /// first, but never the one of `current`. Pages in which nothing is waited for are forgotten.
-    /// Returns how many records went to disk; `None` if the disk refuses.
+    /// Writes pages to disk until at most `keep` are in memory, those with the highest sequences first, but
+    /// never the one of `current`. Pages without outstanding operations are dropped. Returns the number of
+    /// records written; `None` if the disk refuses.
     pub fn put_on_disk(&mut self, keep: usize, current: u64, store: &mut PageStore) -> Option<u64> {
         let current = (current.saturating_sub(self.first) / PAGE) as usize;
         let mut records = 0;

@@ -1,4 +1,4 @@
-//! One queue: which of its operations are over, and which record may be released next.
+//! One queue: its ended operations, and the next record to release.
 
 use crate::account::Account;
 use crate::lanes::Lanes;
@@ -15,7 +15,7 @@ pub(crate) struct Queue {
     order: QueueOrder,
     /// Nothing is outstanding below it.
     head: u64,
-    /// One past the highest sequence heard of.
+    /// One past the highest known sequence.
     tail: u64,
     pub pages: Pages,
     lanes: Lanes,
@@ -31,7 +31,7 @@ pub(crate) struct Queue {
     /// Records of concurrent submissions, and those behind them, by start: all operations below `over_until` are over.
     ready: BinaryHeap<Reverse<(u64, u64)>>,
     over_until: u64,
-    /// Highest start that was put there: the place of records without times.
+    /// Highest start in it: the place of records without times.
     latest_ready: u64,
     /// Highest start and end of released records.
     released: (u64, u64),
@@ -104,7 +104,7 @@ impl Queue {
         self.order == QueueOrder::InOrder
     }
 
-    /// One past the highest sequence heard of.
+    /// One past the highest known sequence.
     pub fn next_seq(&self) -> u64 {
         self.tail.max(self.pages.lost_ahead.end())
     }
@@ -136,7 +136,7 @@ impl Queue {
         if seq < self.head {
             return self.append_after_skip(notice, out);
         }
-        // Nearly always the page is in memory: one look is enough.
+        // Nearly always the page is in memory: one lookup is enough.
         let slot = match self.pages.here(seq) {
             Some(slot) => slot,
             None => {
@@ -381,8 +381,7 @@ impl Queue {
 
     pub fn release_by_start(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         let Some(first) = self.sorter.peek() else { return self.pass_over_head(store) };
-        // The floor alone often says that nothing can be released. Without times a record has no
-        // place to wait for.
+        // Often the floor alone prevents any release. Without times a record has no place to wait for.
         let watermark = if first < self.bounds.floor { self.watermark(store).max(1) } else { 1 };
         while self.sorter.peek().is_some_and(|start| start < watermark) {
             self.release_next_by_start(store, out);
@@ -470,7 +469,7 @@ impl Queue {
         lowest
     }
 
-    /// The operation to ask the driver about.
+    /// The operation to query the driver for.
     pub fn holding_back(&mut self, store: &mut PageStore) -> Option<u64> {
         let waiting = self.sorter.peek()?;
         if self.in_order() || waiting >= self.bounds.floor {
@@ -563,7 +562,7 @@ impl Queue {
         self.pages.resident < before
     }
 
-    /// No record will come any more of this operation.
+    /// Declares that this operation will have no record.
     fn lose(&mut self, seq: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         if let Ok(slot) = self.pages.slot(seq, store)
             && slot.is_open()
@@ -591,8 +590,7 @@ impl Queue {
         None
     }
 
-    /// No record will come any more of operations below `before`; those that were never announced
-    /// are passed over.
+    /// Declares that operations below `before` will have no record; unannounced ones are skipped.
     pub fn declare_lost(&mut self, before: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         let before = before.min(self.tail);
         let mut seq = self.head;

@@ -35,9 +35,9 @@ pub struct Notice {
     pub seq: u64,
     /// The submitting thread.
     pub thread: u32,
-    /// When it was submitted, in the host's clock; given back, not looked at.
+    /// Time of its submission, in the host's clock; returned unchanged.
     pub append: u64,
-    /// A time in the clock of the stamps before which it cannot start; 0 if nothing is known.
+    /// Lower bound of its start, in the clock of the stamps; 0 if unknown.
     pub earliest_start: u64,
     /// Given back at release.
     pub detail: Detail,
@@ -67,20 +67,20 @@ impl Anomalies {
     pub const NONE: Anomalies = Anomalies(0);
     /// A start or end of zero: unknown to the vendor.
     pub const UNTIMED: Anomalies = Anomalies(1);
-    /// The end lies before the start.
+    /// The end is before the start.
     pub const END_BEFORE_START: Anomalies = Anomalies(2);
     /// On an in-order queue: it starts before an earlier operation ends. Sorting cannot repair this;
     /// it is an error of the clock or its mapping.
     pub const OVERLAP: Anomalies = Anomalies(4);
-    /// It starts before, or exactly when, it was submitted.
+    /// It starts at or before its submission.
     pub const START_NOT_AFTER_SUBMIT: Anomalies = Anomalies(8);
-    /// It starts before the time that it cannot start before.
+    /// It starts before its lower bound.
     pub const START_BEFORE_APPEND: Anomalies = Anomalies(16);
     /// It starts before a record that was released earlier.
     pub const START_GOES_BACK: Anomalies = Anomalies(32);
     /// It was never appended.
     pub const UNANNOUNCED: Anomalies = Anomalies(64);
-    /// It came after it had been declared lost.
+    /// It arrived after it had been declared lost.
     pub const AFTER_LOST: Anomalies = Anomalies(128);
 
     const NAMES: [(Anomalies, &'static str); 8] = [
@@ -144,8 +144,8 @@ pub struct Released {
     pub detail: Detail,
     /// Its anomalies.
     pub anomalies: Anomalies,
-    /// How long before the end of a record that had arrived earlier, and comes after it, it
-    /// started; 0 for a record that arrived in its place.
+    /// Its start's distance before the end of an earlier arrival that comes after it; 0 for a record in its
+    /// place.
     pub late_by: u64,
 }
 

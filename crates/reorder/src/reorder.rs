@@ -74,7 +74,7 @@ impl Reorder {
         Reorder { queues: Vec::new(), store, most_pages, when_full: limits.when_full }
     }
 
-    /// Adds a queue. Queues are never removed, since records may come to the very end.
+    /// Adds a queue. Queues are never removed, since records may arrive to the very end.
     pub fn add_queue(&mut self, order: QueueOrder) -> QueueIndex {
         let index = QueueIndex(self.queues.len() as u32);
         self.queues.push(Queue::new(index, order));
@@ -105,9 +105,9 @@ impl Reorder {
         self.relieve_if_full(completion.queue, completion.seq, out);
     }
 
-    /// A record without an id, such as a call of the host or the vendor's own overhead: it is
-    /// ordered by start time among those of its location, an out-of-order queue of its own, once
-    /// [`Reorder::no_append_before`] says that none comes any more that starts earlier.
+    /// Takes a record without an id, such as a call of the host or the vendor's own overhead: it is ordered
+    /// by start time among those of its location, an out-of-order queue of its own, once
+    /// [`Reorder::no_append_before`] excludes earlier starts.
     pub fn put_without_id(&mut self, record: &WithoutId, out: &mut impl FnMut(Output)) {
         let WithoutId { location, thread, start, end, detail } = *record;
         let Some(queue) = self.queues.get(location.0 as usize) else { return };
@@ -124,7 +124,7 @@ impl Reorder {
         self.relieve_if_full(queue, seq, out);
     }
 
-    /// The operation had not started at `time`, by the clock of its stamps.
+    /// Declares that the operation had not started at `time`, by the clock of the stamps.
     pub fn not_started_before(
         &mut self,
         queue: QueueIndex,

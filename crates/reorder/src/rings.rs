@@ -1,13 +1,12 @@
-//! One single-producer ring per host thread, and the one collector that empties them.
+//! One single-producer ring per host thread, and one collector that empties them.
 //!
-//! A thread that finds its ring full goes on in a new one and never waits; its messages stay in order.
-//! A completion may overtake its notice on another thread's ring: the ordering core takes them in any
-//! order.
+//! A thread with a full ring continues in a new one and never waits; its messages stay in order. A completion
+//! may overtake its notice on another thread's ring: the ordering core takes them in any order.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// All rings, seen from the collector.
+/// All rings, as the collector sees them.
 #[derive(Debug)]
 pub struct Rings<M> {
     capacity: usize,
@@ -47,14 +46,14 @@ impl<M> Rings<M> {
         ring
     }
 
-    /// Takes everything that was put before the call, and perhaps more. Returns how many messages.
+    /// Takes all messages put before the call, and perhaps more. Returns their number.
     ///
     /// A time read before the call is therefore a lower bound for the starts of all operations without a
     /// notice: a notice is put before the operation is submitted.
     pub fn drain(&self, mut take: impl FnMut(M)) -> usize {
         let mut count = 0;
         let mut known = lock(&self.known);
-        // A ring that a thread has left stands before the one in which it went on.
+        // A ring that a thread has left precedes the one in which it continued.
         known.append(&mut lock(&self.fresh));
         known.retain_mut(|consumer| {
             let abandoned = consumer.is_abandoned();

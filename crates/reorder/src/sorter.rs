@@ -119,7 +119,7 @@ impl Sorter {
         keys.into_iter().rev().map(|Reverse(key)| key as u64).collect()
     }
 
-    /// Writes so many records, which are in order, as a run of `level`. On failure, nothing has changed.
+    /// Writes these sorted records as a run of `level`. On failure, nothing has changed.
     pub fn add_run(
         &mut self,
         level: u8,

@@ -89,7 +89,7 @@ impl Walk {
                     &mut out,
                 );
                 progress.noticed[thread] += 1;
-                // All that is not announced yet starts later than this.
+                // All unannounced operations start later than this.
                 let next = (0..2).map(|t| 2 * progress.noticed[t] + t as u64).filter(|seq| *seq < OPERATIONS);
                 let floor = next.flat_map(|seq| (seq..OPERATIONS).map(|s| start(self.order, s) - 15)).min();
                 reorder.no_append_before(queue, floor.unwrap_or(u64::MAX), &mut out);
@@ -221,8 +221,8 @@ fn check_so_far(order: QueueOrder, outputs: &[Output]) {
 
 #[test]
 fn every_interleaving_releases_each_operation_once_and_in_order() {
-    // Queues share nothing but memory (tested in `pressure`), so each is walked by itself with both
-    // threads; the product of their walks is the program.
+    // Queues share only memory (tested in `pressure`), so each is explored alone with both threads; the
+    // product of the explorations is the program.
     for queue in 0..2 {
         for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
             let mut walk = Walk { queue, order, seen: HashSet::new(), ends: 0 };

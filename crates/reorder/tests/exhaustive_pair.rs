@@ -156,7 +156,7 @@ fn check(outputs: &[Output]) {
     }
 }
 
-/// Every operation has ended once, whatever happened before.
+/// Every operation has ended once, in any execution.
 fn check_end(reorder: &Reorder, outputs: &[Output], progress: &Progress) {
     check(outputs);
     for queue in 0..QUEUES {

@@ -1,4 +1,4 @@
-//! The dump of PTI's issue 54 as the core sees it: both orders of delivery give one answer.
+//! The dump of PTI's issue 54 as input of the core: both orders of delivery yield one result.
 
 use taskscope_reorder::*;
 

@@ -16,7 +16,7 @@ enum Fault {
     EndZero,
     /// The device's pool of stamps was exhausted.
     BothZero,
-    /// The end lies before the start.
+    /// The end is before the start.
     Inverted,
     NeverArrives,
     /// Its notice is lost, as when a thread dies between counting and announcing.
@@ -58,7 +58,7 @@ enum Happening {
     Notice(Notice),
     Arrival(Completion),
     Cancel(QueueIndex, u64),
-    /// Time has come so far: nothing that starts before it is still to be announced.
+    /// Declares the current time: unannounced operations start later.
     Time,
 }
 
@@ -147,7 +147,7 @@ fn check(orders: &[QueueOrder], plan: &[Planned], limits: Limits) {
                 _ => None,
             })
             .collect();
-        // Exactly once, and nothing that did not arrive.
+        // Exactly once, and only arrived ones.
         let mut seqs: Vec<u64> = released.iter().map(|record| record.seq).collect();
         let in_release_order = seqs.clone();
         seqs.sort_unstable();
@@ -335,7 +335,7 @@ enum Wait {
     FirstRunsLong,
 }
 
-/// As many records as may be are held, nothing that still comes is given up, and all is counted.
+/// The maximum number of records is held, no outstanding operation is given up, and all are counted.
 #[test]
 fn without_a_disk_the_cap_holds_whatever_records_wait_for() {
     use QueueOrder::*;

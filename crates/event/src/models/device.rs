@@ -7,7 +7,7 @@
 //! previous event's if stamps go back. `append` and the times of calls are on the host's clock. Zero means an
 //! unknown time.
 //!
-//! A thread's calls stand in a location of kind `device-calls`.
+//! A thread's calls are in a location of kind `device-calls`.
 
 use super::prelude::*;
 
@@ -55,19 +55,19 @@ pub mod kind {
 pub mod anomaly {
     /// A start or end of zero.
     pub const UNTIMED: u32 = 1;
-    /// The end lies before the start.
+    /// The end is before the start.
     pub const END_BEFORE_START: u32 = 2;
     /// On an in-order queue: it starts before an earlier operation ends.
     pub const OVERLAP: u32 = 4;
-    /// It starts before, or exactly when, it was submitted.
+    /// It starts at or before its submission.
     pub const START_NOT_AFTER_SUBMIT: u32 = 8;
-    /// It starts before the time that it cannot start before.
+    /// It starts before its lower bound.
     pub const START_BEFORE_APPEND: u32 = 16;
     /// It starts before a record that was released earlier.
     pub const START_GOES_BACK: u32 = 32;
     /// It was never appended.
     pub const UNANNOUNCED: u32 = 64;
-    /// It came after it had been declared lost.
+    /// It arrived after it had been declared lost.
     pub const AFTER_LOST: u32 = 128;
 
     /// Each bit's stable name.

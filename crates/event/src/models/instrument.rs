@@ -20,9 +20,9 @@ pub const VERSION: &str = "1.0.0";
 pub const NO_PARTNER: u32 = u32::MAX;
 /// Bytes of one pair in [`COMPOSITE`]: u32 key, u64 value.
 pub const PAIR_BYTES: usize = 12;
-/// States that programs register have numbers from here; below lie [`STATES`].
+/// First number of states that programs register; lower ones are [`STATES`].
 pub const FIRST_OWN_STATE: u32 = 32;
-/// Domains that programs register have numbers from here; below lie [`DOMAINS`].
+/// First number of domains that programs register; lower ones are [`DOMAINS`].
 pub const FIRST_OWN_DOMAIN: u32 = 16;
 /// The domain of a task's way from thread to thread; ids are task numbers.
 pub const DOMAIN_TASK: u32 = 0;
@@ -31,7 +31,7 @@ pub const DOMAIN_TASK: u32 = 0;
 pub mod level {
     /// Always on.
     pub const ENABLED: u32 = 0;
-    /// The choice "nothing".
+    /// The level "none".
     pub const NONE: u32 = 1;
     /// For users of the runtime.
     pub const USER: u32 = 2;
@@ -85,7 +85,7 @@ pub mod problem {
     pub const TOO_MANY_NAMES: u32 = 3;
     /// The dictionary was locked, by a signal handler's victim or a forked parent.
     pub const DICTIONARY_BUSY: u32 = 4;
-    /// A word of the environment means nothing.
+    /// A word of the environment is invalid.
     pub const BAD_SETTING: u32 = 5;
     /// A sink failed, or was called from within itself.
     pub const SINK: u32 = 6;

@@ -39,7 +39,7 @@ pub fn begins_operation(name: &str) -> bool {
     base.ends_with("_begin") || base.ends_with("_init") || immediate && !blocking.contains(&base)
 }
 
-/// Whether this function asks for the state of something and returns at once. `name` is without `MPI_`.
+/// Whether this function queries a state and returns immediately. `name` is without `MPI_`.
 pub const fn polls(name: &str) -> bool {
     const POLLS: [&str; 12] = [
         "Test",
@@ -68,7 +68,7 @@ pub const fn polls(name: &str) -> bool {
 /// The number of an MPI function, by its name without `MPI_`.
 ///
 /// # Panics
-/// Without such a function.
+/// If there is no such function.
 pub const fn function_number(name: &str) -> u32 {
     let mut number = 0;
     while number < FUNCTIONS.len() {

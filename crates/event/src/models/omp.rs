@@ -16,7 +16,7 @@ pub const VERSION: &str = "1.1.0";
 /// that is not deferred, which LLVM's runtime waits for before it creates the task.
 pub const DEPENDENCE_BYTES: usize = 9;
 
-/// Among the flags of a region, beside OMPT's: no construct of the program. The runtime has forked it by itself, to run the
+/// A flag of a region beside OMPT's: not a construct of the program. The runtime has forked it, to run the
 /// body of `teams` in it for a member of the league.
 pub const RUNTIMES_OWN: u32 = 1 << 29;
 

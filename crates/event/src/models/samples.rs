@@ -38,11 +38,11 @@
 //! - `TASK_PATH` comes right after the creation that it describes, and is sticky: it holds for the newest
 //!   task of that type created by the same thread, and for all later ones, until the next `TASK_PATH` of the
 //!   type. Without any, the creation path is unknown.
-//! - `REGION_PATH` comes at a region's end, from the thread that forked it, if any sample was taken in
-//!   it by then. A worker's sample says so by a flag, at no cost; the region's master resolves the
-//!   path when its region ends, when its stack is as it was at the fork. For a region that has not
-//!   ended when its process does, level 1 of any sample of its master (index 0) in it is the path.
-//!   `path` 0 is none. A region that is the runtime's own (`omp::RUNTIMES_OWN`) has no path.
+//! - `REGION_PATH` comes at a region's end, from the thread that forked it, if any sample was taken in it by
+//!   then. A worker's sample requests it by a flag, at no cost; the region's master resolves the path when
+//!   its region ends, when its stack is as it was at the fork. For a region that has not ended when its
+//!   process does, level 1 of any sample of its master (index 0) in it is the path. `path` 0 is none. A
+//!   region that is the runtime's own (`omp::RUNTIMES_OWN`) has no path.
 //! - `CALL_PATH` comes before a recorded wait, or hold of a lock, at that site, if the path from the call to
 //!   the start of the task has changed since the same thread called there last. It holds for all waits that
 //!   begin from then on, until the next one for the site.

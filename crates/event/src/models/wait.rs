@@ -1,10 +1,10 @@
 //! Waits with their object and place, and holders of objects.
 //!
-//! `WAIT_OBJECT` and `WAIT_SITE` describe the wait that the same thread enters with the standard
-//! event of the same clock. They are *sticky*: an entry stands for every later wait of that kind on
-//! that thread until the next one, so a loop that waits at one place costs one entry in all. The kinds
-//! `CRITICAL` to `ATOMIC` are entered by one and the same standard event and therefore share one
-//! entry: a lock between two waits for one critical construct needs the critical's entry again.
+//! `WAIT_OBJECT` and `WAIT_SITE` describe the wait that the same thread enters with the standard event of the
+//! same clock. They are *sticky*: an entry applies to every later wait of that kind on that thread until the
+//! next one, so a loop that waits at one place costs one entry in all. The kinds `CRITICAL` to `ATOMIC` are
+//! entered by one and the same standard event and therefore share one entry: a lock between two waits for one
+//! critical construct needs the critical's entry again.
 
 use super::prelude::*;
 

@@ -60,8 +60,8 @@ impl Channel {
         }
     }
 
-    /// Pops `value`. If another is on top, everything above the innermost `value` goes with it; if
-    /// there is none, nothing happens.
+    /// Pops `value`. If another is on top, everything above the innermost `value` is removed with it; if
+    /// there is none, nothing changes.
     #[inline]
     pub(crate) fn pop(&mut self, value: i64) -> Result<(), ChannelError> {
         match self.stack.last() {

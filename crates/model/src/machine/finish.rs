@@ -7,7 +7,7 @@ use taskscope_event::models::{kernel, model_of, mpi, ovni};
 use taskscope_execution::view::ViewObserver;
 
 impl<O: ViewObserver> Machine<'_, O> {
-    /// Checks the state after the last event. Views need nothing more.
+    /// Checks the state after the last event. Views need no further step.
     pub fn finish(&mut self) {
         self.settle_contested();
         self.current = Current::default();

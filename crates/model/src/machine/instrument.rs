@@ -117,7 +117,7 @@ impl Checker {
         }
     }
 
-    /// Takes a name; says how it contradicts another process.
+    /// Takes a name; returns its contradiction to another process.
     fn name(&mut self, process: u32, code: Code, payload: &[u8]) -> Option<String> {
         let (space, name_at) = match code {
             i::KEY => (Space::Key, 12),
@@ -206,7 +206,7 @@ impl<O: ViewObserver> Machine<'_, O> {
         }
     }
 
-    /// A thread has ended: nothing of its own may be open.
+    /// Ends a thread: nothing of its own may be open.
     pub(super) fn check_end_of_thread(&mut self, thread: u32) {
         let time = self.current.time_ns.max(0) as u64;
         let Checker { contexts, problems, .. } = &mut self.instrumentation;

@@ -40,7 +40,7 @@ pub use thread::ThreadState;
 /// How to play a trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MachineOptions {
-    /// Enable all models, whatever the streams require.
+    /// Enables all models, whatever the streams require.
     pub all_models: bool,
     /// Make the breakdown views.
     pub breakdown: bool,
@@ -53,9 +53,9 @@ pub struct InputEvent<'a> {
     pub stream: usize,
     /// Nanoseconds since the first event of the trace; never lower than that of the event before.
     pub time_ns: i64,
-    /// Which event.
+    /// The event.
     pub code: Code,
-    /// Its payload; of a jumbo event the data without the size word.
+    /// Its payload; for a jumbo event, the data without the size word.
     pub payload: &'a [u8],
     /// Whether it is jumbo.
     pub is_jumbo: bool,
@@ -312,8 +312,8 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         }
     }
 
-    /// Reports a payload that is not as declared, if the event's rule has not (there were `violations` before it):
-    /// ovniemu looks at the payloads of few events.
+    /// Reports an undeclared payload, if the event's rule has not (there were `violations` before it):
+    /// ovniemu checks the payloads of few events.
     #[cold]
     fn check_payload(&mut self, event: InputEvent<'_>, spec: &'static EventSpec, violations: usize) {
         if event.is_jumbo && !spec.jumbo {

@@ -62,8 +62,8 @@ impl<O: ViewObserver> Machine<'_, O> {
         self.report(ViolationCode::ModelNotEnabled, text);
     }
 
-    /// Remarks that a thread does something after its end; once per kind is enough, but each event
-    /// stands for itself in a list of violations.
+    /// Notes activity of a thread after its end; one note per kind is enough, but each event is an own entry
+    /// in a list of violations.
     fn after_end(&mut self, thread: u32) {
         if self.threads[thread as usize].state == ThreadState::Dead {
             let text = format!("thread {} has ended and goes on", self.tid(thread));

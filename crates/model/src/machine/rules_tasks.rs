@@ -361,7 +361,7 @@ impl<O: ViewObserver> Machine<'_, O> {
 
     fn set_channel(&mut self, thread: u32, index: usize, value: Option<i64>) {
         let Some(slot) = self.slot_of.channel(index) else { return };
-        // Repeated values of tasks are errors of the task's state, which is reported as such.
+        // Repeated values of tasks are errors of the task's state, which is reported instead.
         let result = self.threads[thread as usize].channels[slot as usize].set(value, true);
         self.wrote(thread, slot, 0, result);
     }

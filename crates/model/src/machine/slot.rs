@@ -24,7 +24,7 @@ pub(crate) struct Slot<'s> {
     pub(crate) labels: Cow<'s, [(i64, String)]>,
     pub(crate) is_mark: bool,
     pub(crate) is_stack: bool,
-    /// Whether ovni's lint looks whether it is empty at the end.
+    /// Whether ovni's lint checks that it is empty at the end.
     pub(crate) is_linted: bool,
 }
 

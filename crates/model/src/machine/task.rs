@@ -33,7 +33,7 @@ pub(crate) struct TaskRules {
     pub(crate) relaxed_nesting: bool,
 }
 
-/// A body as it lies on a thread's stack.
+/// A body on a thread's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Body {
     pub(crate) task: u32,
@@ -59,7 +59,7 @@ struct Cell {
 
 const EMPTY: Cell = Cell { task_type: 0, exists: false, parallel: false, state: BodyState::Created };
 
-/// Cells lie together in pages, as ids come in blocks; small pages keep scattered ids cheap.
+/// Cells are grouped in pages, as ids come in blocks; small pages keep scattered ids cheap.
 const PAGE_TASKS: usize = 32;
 type Page = [Cell; PAGE_TASKS];
 /// No page.
@@ -81,7 +81,7 @@ impl Pages {
     fn page(&self, number: u32) -> Option<u32> {
         match self.near.get(number as usize) {
             Some(&page) if page != NO_PAGE => Some(page),
-            // Those that were far when they came stay there.
+            // Ids that were far at their creation stay there.
             _ if self.far.is_empty() => None,
             _ => self.far.get(&number).copied(),
         }
@@ -170,7 +170,7 @@ impl TaskTable {
         self.cell(id).is_some_and(|cell| cell.parallel)
     }
 
-    /// The value in views of a task's type; nothing for unknown types.
+    /// The value in views of a task's type; `None` for unknown types.
     #[inline]
     pub(crate) fn type_value(&self, task: u32) -> Option<i64> {
         let task_type = self.cell(task)?.task_type;
@@ -208,8 +208,8 @@ impl TaskTable {
     }
 }
 
-/// The value that stands for a label in views: Bob Jenkins' hash as ovni uses it (`lookup2`, 1996,
-/// with uthash's seed), made positive and kept clear of the small values of sections.
+/// The value of a label in views: Bob Jenkins' hash as ovni uses it (`lookup2`, 1996, with uthash's seed),
+/// made positive and distinct from the small values of sections.
 pub(crate) fn label_value(label: &[u8]) -> u32 {
     let value = jenkins(label).wrapping_add(666) & 0x7fff_ffff;
     if value < 1000 { value + 1000 } else { value }

@@ -6,18 +6,18 @@ use super::channel::Channel;
 /// State of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadState {
-    /// It has not executed yet.
+    /// Before its execution.
     #[default]
     Unknown,
-    /// It runs on its CPU.
+    /// Running on its CPU.
     Running,
-    /// It is blocked.
+    /// Blocked.
     Paused,
-    /// It has ended.
+    /// Ended.
     Dead,
-    /// It is about to be blocked.
+    /// About to be blocked.
     Cooling,
-    /// It is about to run.
+    /// About to run.
     Warming,
 }
 

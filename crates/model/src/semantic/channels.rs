@@ -17,13 +17,13 @@ pub enum Step {
     Enter { value: i16, state: State },
     /// Leaves it.
     Leave { value: i16 },
-    /// The worker has nothing to do (the state in which it is then), or has again.
+    /// The worker becomes idle (with the idle state), or active again.
     Rest(Option<State>),
 }
 
 /// The value of the idle channel of a worker that has something to do.
 const PROGRESSING: i64 = 100;
-/// That of a CPU that is left free for the noise of the system.
+/// State of a CPU that is left free for the noise of the system.
 const ABSORBING_NOISE: i64 = 102;
 
 /// Returns the step of an event of this model with this effect, if it belongs to one of these runtimes.

@@ -32,7 +32,7 @@ pub struct LoomCpus {
     is_shared: bool,
 }
 
-/// Which CPU a thread is on.
+/// The CPU of a thread.
 #[derive(Clone, Copy, Default)]
 pub struct OnCpu {
     pub loom: Option<LoomNumber>,
@@ -86,8 +86,8 @@ impl Interpreter {
         }
     }
 
-    /// Ends the time of all CPUs, and says of which tasks it is not known whether they ran, and which numbers tasks and
-    /// regions have. Call after the last event.
+    /// Ends the time of all CPUs. Returns the tasks with unknown execution, and the numbers of tasks and
+    /// regions. Call after the last event.
     pub fn finish<O: Observer>(&mut self, out: &mut O) {
         self.leave_task_fors(out);
         out.numbers(Numbers { tasks: self.tasks.take_numbers(), regions: self.region_numbers() });

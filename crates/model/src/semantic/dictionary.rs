@@ -56,7 +56,7 @@ impl Names {
         ty
     }
 
-    /// Whether it is such a type.
+    /// Whether it is a type of this kind.
     pub fn is_task_for(&self, ty: TypeIndex) -> bool {
         self.task_fors.values().any(|known| *known == ty)
     }

@@ -66,7 +66,7 @@ impl Interpreter {
         }
     }
 
-    /// Takes any other event of such a thread.
+    /// Takes any other event of a thread that has begun and not ended.
     pub(super) fn dispatch<O: Observer>(
         &mut self,
         thread: ThreadIndex,

@@ -31,11 +31,11 @@ impl Opener {
         use Opener::*;
         match (self, outer) {
             (Paused | NotRecorded | OutOfCpu, _) | (_, Paused | NotRecorded | OutOfCpu) => false,
-            // A task may pause in a call that ends before it goes on.
+            // A task may pause in a call that ends before it resumes.
             (TaskPaused(_), Part(..)) => false,
             (Part(own, _), Part(other, _)) => own == other,
             (Subsystem(_), Task(_) | Work(_)) => false,
-            // In the body of a region lies all that is begun there.
+            // The body of a region encloses all sections begun there.
             (Task(_) | Work(_), Subsystem(around)) => around == self::Subsystem::UserMicrotask,
             _ => true,
         }
@@ -70,11 +70,12 @@ pub struct Frames {
 /// How an end matched.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Closed {
-    /// It closed the innermost section, or the innermost of its kind.
+    /// The event closed the innermost section, or the innermost of its kind.
     Innermost,
-    /// It closed a section with others open inside, which should have ended before it and were closed, too.
+    /// The event closed a section with open ones inside, which should have ended before it and were closed,
+    /// too.
     WithInner,
-    /// No such section is open.
+    /// No section of this kind is open.
     Nothing,
 }
 
@@ -141,13 +142,12 @@ impl Frames {
         self.open.iter().rfind(|frame| frame.opener == opener)
     }
 
-    /// The same, to change it.
+    /// Mutable access to the innermost section.
     pub fn find_mut(&mut self, opener: Opener) -> Option<&mut Frame> {
         self.open.iter_mut().rfind(|frame| frame.opener == opener)
     }
 
-    /// The implicit task in this region that the thread has begun, if any, and whether nothing is
-    /// open in it.
+    /// The open implicit task of the thread in this region, if any, and whether it has no open sections.
     pub fn implicit_task_mut(&mut self, region: RegionIndex) -> Option<(&mut Frame, bool)> {
         let opener = Opener::Subsystem(Subsystem::UserMicrotask);
         let row = self.open.iter().rposition(|f| f.opener == opener && f.section.region == region)?;

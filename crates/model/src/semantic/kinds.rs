@@ -20,11 +20,11 @@ pub(super) enum Kind {
     OfTeam(Subsystem),
     /// Opens a section that is shown as this state, without further data.
     Plain(Subsystem, State),
-    /// Enters or leaves a part of another runtime, or has nothing to do.
+    /// Enters or leaves a subsystem of another runtime, or becomes idle.
     Step(Step),
     /// The system takes the thread off its CPU.
     OutOfCpu,
-    /// The system puts it back.
+    /// The system schedules it again.
     BackOnCpu,
     /// Something of a task.
     Task(TaskStep),

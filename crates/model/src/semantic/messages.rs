@@ -89,7 +89,7 @@ impl Interpreter {
         place
     }
 
-    /// Leaves the section of a call; of one that polls and has found nothing, not before something else happens.
+    /// Leaves the section of a call. A polling call without a result is left only at another event.
     pub(super) fn call_ends<O: Observer>(
         &mut self,
         thread: ThreadIndex,
@@ -109,8 +109,8 @@ impl Interpreter {
         self.tell(thread, at, MessageChange::CallEnds, out);
     }
 
-    /// A thread has the next event after a call that polls, or in it. Whether that is the begin of the same call again,
-    /// with nothing in between: then it is one section.
+    /// Takes the next event after a polling call, or in it. Returns whether it begins the same call again,
+    /// without an event in between: then both are one section.
     #[cold]
     pub(super) fn poll_continues<O: Observer>(
         &mut self,

@@ -5,7 +5,7 @@
 //! changes go to an [`Observer`]. Traces of ovni's own OpenMP-V runtime, which have none of taskscope's
 //! events, work too: the data of those events (regions, holders of locks, places) stays unknown.
 //!
-//! Never fails: an event that does not fit is reported as an [`Anomaly`], and the interpreter goes on.
+//! Never fails: an event that does not fit is reported as an [`Anomaly`], and the interpreter continues.
 
 mod channels;
 mod cpus;
@@ -92,8 +92,8 @@ impl Interpreter {
         self.add_thread_of(process, process)
     }
 
-    /// The same, of which `recorder` writes, one of several in its process. A recorder's numbers of sites, types and
-    /// tasks are its own: definitions name it in the place of the process.
+    /// Adds a thread with events of `recorder`, one of several in its process. A recorder's numbers of sites,
+    /// types and tasks are its own: definitions name it instead of the process.
     pub fn add_thread_of(&mut self, recorder: ProcessIndex, process: ProcessIndex) -> ThreadIndex {
         self.instrumented.contexts.add_thread(process.0);
         self.threads.push(ThreadState::of(recorder));
@@ -194,8 +194,8 @@ impl Interpreter {
         self.threads[thread.index()].poll.is_some()
     }
 
-    /// To take events of `thread` that need no order, after its first. After the last one say when it was
-    /// ([`Interpreter::extend_to`]).
+    /// Returns the track for events of `thread` that need no order, after its first. After the last one set
+    /// its time ([`Interpreter::extend_to`]).
     #[inline(always)]
     pub fn own_events<'i, O: Observer>(&'i mut self, thread: ThreadIndex, out: &'i mut O) -> OwnEvents<'i> {
         self.end_poll(thread, out);

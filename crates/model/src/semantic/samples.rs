@@ -16,7 +16,7 @@ use taskscope_execution::{
 pub struct PathNumbers {
     paths: FxHashMap<(ProcessIndex, u32), PathIndex>,
     count: usize,
-    /// The path by which a thread creates tasks of a type from now on.
+    /// The creation path of a thread's later tasks of a type.
     sticky: FxHashMap<(ThreadIndex, TypeIndex), PathIndex>,
 }
 
@@ -103,8 +103,8 @@ impl Interpreter {
         self.regions_by_id.get(&(process, id)).copied().filter(|_| id != 0).unwrap_or(RegionIndex::NONE)
     }
 
-    /// Takes a sample of `thread`, after all events: regions and tasks are known by then. `false` if it
-    /// is shorter than it says.
+    /// Takes a sample of `thread`, after all events: regions and tasks are known by then. `false` if its
+    /// payload is too short.
     pub fn sample<O: Observer>(&self, thread: ThreadIndex, at: u64, payload: &[u8], out: &mut O) -> bool {
         self.try_sample(thread, at, payload, out).is_some()
     }

@@ -22,7 +22,7 @@ const BLOCK: usize = 32;
 pub struct TaskNumbers {
     /// By id, in blocks of ids that follow each other, as recorders give them out.
     blocks: Vec<[TaskIndex; BLOCK]>,
-    /// Which block it is, by process and id.
+    /// Index of the block, by process and id.
     numbers: FxHashMap<(ProcessIndex, u32), u32>,
     types: Vec<TypeIndex>,
     /// The numbers that runtimes gave to them; [`NO_NUMBER`] for none.
@@ -33,16 +33,16 @@ pub struct TaskNumbers {
     early: FxHashMap<TaskIndex, u64>,
 }
 
-/// The block in which a thread looked last: mostly it looks there again.
+/// The block of a thread's last lookup, which is mostly that of the next one.
 #[derive(Clone, Copy)]
 pub struct LastBlock {
     process: ProcessIndex,
     block: u32,
-    /// Its place.
+    /// Index of the block.
     at: u32,
 }
 
-/// The task that a thread named last: it often names it again, and then nothing need be looked up.
+/// The task that a thread named last: it often names it again, without a lookup.
 #[derive(Clone, Copy)]
 pub struct LastTask {
     process: ProcessIndex,
@@ -248,9 +248,9 @@ impl Interpreter {
         Ok(())
     }
 
-    /// A thread executes chunks of a task-for. The event names neither the task nor its type, and the task has no other
-    /// events than that of its creation. So each such body is a task of its own, of the type of all task-fors.
-    /// Directly in the body of a known task it is that body.
+    /// Executes chunks of a task-for on a thread. The event names neither the task nor its type, and the task
+    /// has no other events than that of its creation. So each such body is a task of its own, of the type of
+    /// all task-fors. Directly in the body of a known task it is that body.
     fn task_for_starts<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
         let state = &self.threads[thread.index()];
         let (process, around) = (state.process, state.now());
@@ -283,8 +283,8 @@ impl Interpreter {
         }
     }
 
-    /// Which tasks of a process were task-fors is not recorded: of those that never start, it is not known whether they
-    /// were executed.
+    /// The trace does not record the task-fors of a process: for those that never start, execution is
+    /// unknown.
     pub(super) fn leave_task_fors<O: Observer>(&mut self, out: &mut O) {
         let processes = self.names.processes_with_task_fors();
         let ends: FxHashMap<ProcessIndex, (ThreadIndex, u64)> = (self.threads.iter().enumerate())
@@ -322,7 +322,7 @@ impl Interpreter {
     ) -> Result<(), Short> {
         let task = self.known_task(thread, at, payload, out)?;
         out.change(thread, at, Change::TaskSuspends { task });
-        // In a call of the runtime the thread goes on with that.
+        // In a call of the runtime the thread continues with that.
         let around = self.threads[thread.index()].frames.top();
         let call = around.filter(|frame| matches!(frame.opener, Opener::Part(..)));
         let section = call.map_or(Section::of(State::Paused), |frame| frame.section);

@@ -19,7 +19,7 @@ pub(super) struct Poll {
     pub opener: Opener,
     /// The polled request is complete.
     pub found: bool,
-    /// The end of the last call, while its section stays open: another one may follow at once.
+    /// The end of the last call, while its section stays open: another one may follow immediately.
     pub ended: Option<u64>,
     /// The end of the call before, and the begin of the one that continues it.
     pub continued: Option<(u64, u64)>,
@@ -52,12 +52,12 @@ pub(super) struct ThreadState {
     pub last_block: Option<tasks::LastBlock>,
     /// The wait for a lock that ended last, and when.
     pub last_lock_wait: Option<(u64, Section)>,
-    /// The runtime's idle state of the worker, whatever part of it it is in; none while it progresses.
+    /// The runtime's idle state of the worker, in any of its subsystems; `None` while it progresses.
     pub idle: Option<State>,
     pub on_cpu: cpus::OnCpu,
     /// The worker that its last call of a communication library was recorded for.
     pub calls_as: Option<ThreadIndex>,
-    /// Its last call polls for something, and has not found it yet.
+    /// Its last call polls for a request that is not complete.
     pub poll: Option<Poll>,
     /// Its runtime records sections: time outside of them is meaningful.
     pub has_subsystems: bool,

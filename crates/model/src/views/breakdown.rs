@@ -1,9 +1,8 @@
 //! The breakdown: activity of the CPUs, as a histogram that is stacked anew at every change.
 //!
-//! Each physical CPU contributes one value: the type of the task that it runs, else the section
-//! that it is in, or, when it makes no progress, its idle state. The view's rows are not CPUs: row
-//! *i* shows the *i*-th smallest of these values, so equal values lie together and their thickness
-//! is their number.
+//! Each physical CPU contributes one value: the type of the task that it runs, else the section that it is
+//! in, or, when it makes no progress, its idle state. The view's rows are not CPUs: row *i* shows the *i*-th
+//! smallest of these values, so equal values are adjacent and their thickness is their number.
 
 use taskscope_execution::view::View;
 
@@ -12,7 +11,7 @@ use taskscope_execution::view::View;
 pub(crate) struct BreakdownRules {
     pub(crate) view: View,
     pub(crate) view_type: u32,
-    /// Channels (slots of the machine) that it looks at.
+    /// Channels (slots of the machine) that determine it.
     pub(crate) subsystem: u16,
     pub(crate) task: u16,
     /// OpenMP's has no idle state.
@@ -58,7 +57,7 @@ pub(crate) struct Breakdown {
     values: Vec<i64>,
     /// Value of each row.
     sorted: Vec<i64>,
-    /// The same by value: how many rows have it, in ascending order.
+    /// Rows per value, in ascending order.
     groups: Vec<Group>,
     shown: Vec<Option<i64>>,
     touched: Vec<u32>,
@@ -66,7 +65,7 @@ pub(crate) struct Breakdown {
 }
 
 impl Breakdown {
-    /// `physical` says for each CPU whether it takes part.
+    /// `physical` states for each CPU whether it takes part.
     pub(crate) fn new(rules: BreakdownRules, physical: &[bool]) -> Self {
         let mut count = 0;
         let position = physical

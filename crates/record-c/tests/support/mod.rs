@@ -20,7 +20,7 @@ pub fn temporary(name: &str) -> PathBuf {
     directory
 }
 
-/// A directory in which our library has the names that the linker and the loader look for.
+/// A directory that has our library under the names that the linker and the loader look for.
 pub fn library_directory(within: &Path) -> PathBuf {
     // Cargo builds the library beside this test.
     let built = std::env::current_exe().unwrap().parent().unwrap().join("libovni.so");

@@ -32,11 +32,11 @@ enum Stream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Submit(u32, Stream),
-    /// A copy or fill, as [`Does::Submit`]; its size is at [`SIZE_OF_MOVE`]. One of nothing runs nothing.
+    /// A copy or fill, as [`Does::Submit`]; its size is at [`SIZE_OF_MOVE`]. A size of 0 submits nothing.
     Move(u32, Stream),
     WaitForAll,
     Wait,
-    /// A stream waits for an event: nothing of the host does.
+    /// A stream waits for an event, which does not block the host.
     StreamWait,
     RecordEvent,
     BeginCapture,
@@ -64,7 +64,7 @@ const FILL: u32 = kind::FILL;
 const KERNEL: u32 = kind::KERNEL;
 
 /// Calls of driver and runtime by name without version. Offsets follow from the declarations of the
-/// functions: every argument stands at the next multiple of its size.
+/// functions: every argument is at the next multiple of its size.
 const CALLS: &[(&str, Does)] = {
     use Does::*;
     use Stream::*;

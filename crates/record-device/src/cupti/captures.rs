@@ -1,4 +1,4 @@
-//! Which streams are being captured into a graph: their calls run nothing.
+//! Streams that are being captured into a graph: their calls execute nothing.
 //!
 //! A capture begins on one stream. Another stream joins when it waits for an event that was recorded on
 //! a stream of the capture; the end on the first stream ends it for all.
@@ -17,7 +17,7 @@ pub(super) struct Captures(Mutex<Option<State>>);
 struct State {
     /// Streams by the stream on which their capture began.
     streams: FxHashMap<Stream, Stream>,
-    /// Events that stand for captured work, likewise.
+    /// Events of captured work.
     events: FxHashMap<usize, Stream>,
 }
 
@@ -86,7 +86,7 @@ mod tests {
         );
         captures.end(first);
         assert!([first, second, third].into_iter().all(|stream| !captures.has(stream)));
-        // Its events stand for nothing any more.
+        // Its events have no meaning any more.
         captures.waits(other, 0xe2);
         assert!(!captures.has(other));
     }

@@ -31,7 +31,7 @@ pub(super) mod domain {
     pub const RUNTIME: u32 = 2;
 }
 
-/// Handles of streams that stand for the default streams.
+/// Handles of the default streams.
 pub(super) const STREAM_PER_THREAD: usize = 2;
 
 /// Arguments of a callback about a call.

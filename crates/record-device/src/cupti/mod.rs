@@ -40,7 +40,7 @@ struct Barrier {
     start: u64,
 }
 
-/// How often complete records are asked for.
+/// Interval of requests for complete records.
 const FLUSH_EVERY: Duration = Duration::from_millis(50);
 
 fn cupti() -> Option<&'static Cupti> {
@@ -78,7 +78,7 @@ fn stream_key(cupti: &Cupti, context: *mut c_void, stream: usize, per_thread: bo
     Some(QueueKey { device: device.into(), context: context_number.into(), queue: number.into() })
 }
 
-/// Called by CUDA's driver when it is loaded. The program goes on whatever happens here.
+/// Called by CUDA's driver when it is loaded. A failure here does not affect the program.
 #[unsafe(no_mangle)]
 pub extern "C" fn InitializeInjection() -> i32 {
     if let Some(hub) = hub() {
@@ -187,7 +187,7 @@ fn count_dropped(hub: &Hub, cupti: &Cupti) {
     let mut dropped = 0usize;
     // SAFETY: no context is the global count; the place is ours.
     if unsafe { (cupti.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) } == SUCCESS && dropped > 0 {
-        // CUPTI counts since the last time that it was asked.
+        // CUPTI counts since the last query.
         hub.dropped(dropped as u64);
     }
 }
@@ -209,8 +209,8 @@ fn flush_now_and_then() {
         let barrier = lock(&BARRIER).take();
         flush(0);
         let (Some(Barrier { context, announced, start }), Some(hub)) = (barrier, hub()) else { continue };
-        // CUPTI keeps a buffer in which anything is unfinished: only if nothing was submitted since, and
-        // nothing is open elsewhere, is it sure that all were handed over.
+        // CUPTI keeps a buffer with unfinished records: all are certainly handed over only if nothing was
+        // submitted since, and no operation is open elsewhere.
         let now = CORRELATOR.announced();
         let counts = |all: &[Announced]| all.iter().map(|one| one.count).collect::<Vec<_>>();
         let elsewhere = now.iter().any(|one| one.context != context && one.open > 0);

@@ -52,7 +52,7 @@ impl Events {
         free.pop().unwrap_or(0)
     }
 
-    /// The event was read, and may stand for another operation.
+    /// Returns a read event for reuse.
     pub fn give_back(&mut self, ze: &LevelZero, context: usize, event: usize) {
         // SAFETY: the event is ours.
         if unsafe { (ze.event_reset)(event) } == SUCCESS {

@@ -65,14 +65,14 @@ struct Pending {
     queue: QueueKey,
     context: usize,
     event: usize,
-    /// Whether the event is given back when it was read: it is ours, and of an immediate list.
+    /// Whether the event is returned after reading: it is ours, and of an immediate list.
     give_back: bool,
     operation: Operation,
     what: What,
     bytes: u64,
 }
 
-/// How often events are looked at, and clocks compared.
+/// Interval of reading events, and of comparing clocks.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 const ANCHOR_EVERY: u32 = 100;
 
@@ -254,7 +254,7 @@ unsafe extern "C" fn before_event_end(
     }
 }
 
-/// The program's pools carry times too, and can be asked by the host.
+/// Adds timestamps and host access to the program's pools.
 unsafe extern "C" fn before_pool(arguments: *const *mut usize, _: i32, _: *mut c_void, _: *mut *mut c_void) {
     if is_own() {
         return;
@@ -543,7 +543,7 @@ after_wait! {
     after_event_wait: "zeEventHostSynchronize", WAITING_CALL;
     after_fence_wait: "zeFenceHostSynchronize", WAITING_CALL;
     after_list_wait: "zeCommandListHostSynchronize", WAITING_CALL;
-    // It is the device that waits.
+    // The device waits, not the host.
     after_wait_on_events: "zeCommandListAppendWaitOnEvents", OTHER_CALL;
 }
 

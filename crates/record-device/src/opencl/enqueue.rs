@@ -1,4 +1,4 @@
-//! Every call that puts an operation into a queue.
+//! Calls that put an operation into a queue.
 
 use super::queues::known;
 use super::{ENTRIES, SUCCESS, call_below, number, slot, text};
@@ -86,8 +86,8 @@ fn open_events() -> MutexGuard<'static, BTreeMap<(QueueIndex, u64), usize>> {
     hub::lock(&OPEN_EVENTS)
 }
 
-/// Events that have ended, but may be asked for at this moment: the collector, which asks, gives them
-/// back. No lock is held while the library is asked, since it may hold its own around a callback.
+/// Ended events that the collector may be querying at this moment: it releases them. No lock is held during a
+/// query, since the library may hold its own around a callback.
 static ENDED_EVENTS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 /// Queues that were waited for: operations still in flight there may have failed without a callback.
@@ -95,8 +95,8 @@ static WAITED_FOR: Mutex<BTreeSet<QueueIndex>> = Mutex::new(BTreeSet::new());
 
 pub(super) const POLL: Poll = Poll { not_started, look };
 
-/// Held by the collector while it calls functions below the layer. The library's callbacks never take it, whatever
-/// locks the library holds around them.
+/// Held by the collector while it calls functions below the layer. The library's callbacks never take it, for
+/// any locks that the library holds around them.
 static ASKING: Mutex<()> = Mutex::new(());
 
 /// Waits until the collector has left the functions below; it stays outside as long as the result lives.
@@ -175,7 +175,7 @@ fn look() {
     }
 }
 
-/// Has the stamps read when the operation has ended. The event's reference is ours to give back.
+/// Registers the reading of the stamps at the operation's end. Our reference to the event is released later.
 fn watch(hub: &Hub, event: usize, queue: QueueIndex, seq: u64) {
     open_events().insert((queue, seq), event);
     let pending = Box::into_raw(Box::new(Pending { queue, seq }));
@@ -213,8 +213,8 @@ extern "C" fn completed(event: usize, status: i32, pending: *mut c_void) {
     }
 }
 
-/// Defines a function of OpenCL's with this number of words before the event, a queue first, and
-/// puts it into the table.
+/// Defines a function of OpenCL's with this number of words before the event, a queue first, and puts it into
+/// the table.
 macro_rules! enqueues {
     ($($place:literal $name:ident($($argument:ident),*) $kind:ident, bytes $bytes:expr, blocks $blocks:expr, kernel $kernel:expr;)*) => {
         $(

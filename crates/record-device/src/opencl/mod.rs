@@ -151,7 +151,7 @@ pub extern "C" fn clDeinitLayer() -> i32 {
         enqueue::waited_for_all();
         hub.wait_for_records(MOST_WAIT_MS, MOST_QUIET_MS);
     }
-    // The collector may be asking at this moment.
+    // The collector may be querying at this moment.
     let leaving = enqueue::asking_stopped();
     if crate::hub::hub().is_some() {
         enqueue::give_up();
@@ -183,7 +183,7 @@ unsafe fn stand_between(
     // SAFETY: by contract.
     unsafe { std::ptr::copy_nonoverlapping(target, table.as_mut_ptr(), count) };
     BELOW.store(Box::leak(Box::new(table)), Release);
-    // Without a hub there is nothing to record: the table stays as it is.
+    // Without a hub there is nothing to record: the table is unchanged.
     if let Some(hub) = crate::hub::hub() {
         static KNOWN_TO_HUB: AtomicBool = AtomicBool::new(false);
         if !KNOWN_TO_HUB.swap(true, Relaxed) {

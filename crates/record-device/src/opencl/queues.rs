@@ -27,7 +27,7 @@ const PROFILING_END: u32 = 0x1283;
 pub(super) struct KnownQueue {
     pub index: QueueIndex,
     pub numbers: Mutex<Numbers>,
-    /// Whether the program itself asked for profiling.
+    /// Whether the program itself requested profiling.
     profiled: AtomicBool,
     /// Held over a submission that does not block, so that the driver's order is that of the sequence.
     pub submission: Mutex<()>,
@@ -98,8 +98,8 @@ fn learn(handle: usize, hub: &'static Hub) -> Arc<KnownQueue> {
     Arc::clone(queue)
 }
 
-/// Which clock the device's stamps are of, from a marker of our own between two readings: OpenCL says
-/// nothing about it, and not every library can relate its clock to the host's.
+/// Determines the clock of the device's stamps, from a marker of our own between two readings: OpenCL does
+/// not specify it, and not every library can relate its clock to the host's.
 fn clock_of(queue: usize) -> DeviceClock {
     let before = Reading::take();
     let mut event = 0usize;
@@ -155,7 +155,7 @@ fn create_below(slot: usize, context: usize, device: usize, properties: usize, e
     unsafe { function(context, device, properties, error) }
 }
 
-/// A queue was created; `profiled` as the program asked for it.
+/// Registers a new queue; `profiled` as the program requested it.
 fn made(queue: usize, profiled: bool) -> usize {
     if queue != 0
         && let Some(hub) = hub()

@@ -27,7 +27,7 @@ static CORRELATOR: Correlator = Correlator::new("Level Zero by PTI", describe, n
 
 /// Margin of the error of PTI's clock map, nanoseconds.
 const MARGIN_NS: u64 = 1_000_000;
-/// How often records are asked for.
+/// Interval of requests for records.
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
 
 fn describe(key: &QueueKey) -> String {
@@ -93,7 +93,7 @@ extern "C" fn trace_clock() -> u64 {
     clocks::now()
 }
 
-/// Which of the host's clocks PTI's stamps are of.
+/// Clock of the host that PTI's stamps use.
 fn find_clock(pti: &Pti) -> DeviceClock {
     let before = Reading::take();
     let Some(timestamp) = pti.timestamp else { return DeviceClock::Own { nanos_per_tick: 1.0, bits: 64 } };

@@ -20,7 +20,7 @@ pub struct Quota {
 pub struct Throttled {
     /// Enforcement periods in which a limit was reached.
     pub periods: u64,
-    /// Time without CPUs, in nanoseconds, summed over the CPUs on which the groups had something to run.
+    /// Time without CPUs, nanoseconds, summed over the CPUs on which the groups had runnable threads.
     pub ns: u64,
 }
 

@@ -3,8 +3,8 @@
 use super::Mask;
 use std::fs;
 
-/// Sums since boot of a set of CPUs, and of the process since its start. Other processes had the difference of the first
-/// and the last, between two readings.
+/// Sums since boot of a set of CPUs, and of the process since its start. Between two readings, the growth of
+/// the difference is the time of other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuTime {
     /// Nanoseconds in which the CPUs ran something, interrupts included. The kernel counts in ticks, mostly of 10 ms.
@@ -56,11 +56,11 @@ fn sums(stat: &str, mask: &Mask) -> Option<(u64, u64)> {
 
 /// The number of CPUs that are online on the node; 0 if unknown.
 pub fn online() -> u32 {
-    // Not of `sysconf`, which some C libraries answer from the calling thread's mask.
+    // Not by `sysconf`, which some C libraries answer from the calling thread's mask.
     fs::read_to_string("/sys/devices/system/cpu/online").ok().and_then(|list| count(&list)).unwrap_or(0)
 }
 
-/// How many CPUs a list such as `0-3,8` has.
+/// Number of CPUs in a list such as `0-3,8`.
 fn count(list: &str) -> Option<u32> {
     let mut sum = 0_u32;
     for range in list.trim().split(',') {

@@ -34,21 +34,21 @@ pub fn start(trace_directory: impl AsRef<Path>) -> Result<(), StartError> {
         // Not the CPUs, as with nOS-V itself: they are unknown.
         attributes: vec![("workers".to_owned(), Json::string("threads"))],
     });
-    // Sites that were used before have learnt that nothing records.
+    // Sites used before have cached that recording is off.
     site::forget_all();
     started
 }
 
-/// Enables all names that begin with `prefix`, whatever their level, or disables them; of several
-/// prefixes that fit, the longest decides. States count as `state.NAME`, message domains as `ptp.NAME`, kinds
-/// of tasks as `task.NAME`.
+/// Enables or disables all names that begin with `prefix`, of any level; of several matching prefixes, the
+/// longest decides. States count as `state.NAME`, message domains as `ptp.NAME`, kinds of tasks as
+/// `task.NAME`.
 pub fn set_enabled(prefix: &str, enabled: bool) {
     dictionary::with(|names| names.set_prefix(prefix, enabled));
     site::forget_all();
 }
 
-/// [`start`] in the directory that `TASKSCOPE_TRACE_DIR` names, with the sinks of `TASKSCOPE_SINKS`. Sinks need
-/// no directory. Returns whether anybody hears of events now.
+/// [`start`] in the directory that `TASKSCOPE_TRACE_DIR` names, with the sinks of `TASKSCOPE_SINKS`. Sinks
+/// need no directory. Returns whether events have a receiver now.
 pub fn start_from_environment() -> bool {
     start_as_told().unwrap_or(false)
 }
@@ -88,8 +88,7 @@ fn attach_and_enter(code: Code) -> Option<Recording> {
     attach().then(|| enter_for(code)).flatten()
 }
 
-/// Has the calling thread recorded from now on, if it is not, and the process records. An event does
-/// so by itself.
+/// Starts recording the calling thread, if the process records. Events do so implicitly.
 pub fn attach() -> bool {
     attach_as(true)
 }
@@ -112,7 +111,7 @@ pub fn name_memory(address: u64, bytes: u64, name: &[u8]) {
     }
 }
 
-/// Ends recording on the calling thread; its end does so by itself.
+/// Ends recording on the calling thread; the thread's end does so implicitly.
 pub fn detach() {
     thread::detach();
 }
@@ -188,7 +187,7 @@ impl Value {
         Value { title, mark_type: AtomicU32::new(0) }
     }
 
-    /// The value is `value` from now on. 0, which stands for "no value", is not recorded.
+    /// Records a new value. 0, which stands for "no value", is not recorded.
     #[inline(always)]
     pub fn set(&'static self, value: i64) {
         if value == 0 {
@@ -241,7 +240,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Its number in the trace; 0 when it is not recorded.
+    /// Its number in the trace; 0 if it is not recorded.
     pub fn id(&self) -> u32 {
         self.id
     }

@@ -1,16 +1,18 @@
-//! Threads that instrument themselves and come to be recorded.
+//! Attaching of threads that instrument themselves.
 
 use taskscope_event::models::ovni;
 
 use crate::process;
 use crate::thread::{self, enter};
 
-/// Has the calling thread recorded, with a stream for the instrument model from the start: a signal handler may use it.
+/// Starts recording the calling thread, with a stream for the instrument model from the start: a signal
+/// handler may use it.
 pub(super) fn attach_with_own_stream() -> bool {
     attach_as(false)
 }
 
-/// Has the calling thread recorded; its stream for the instrument model may wait for the first event.
+/// Starts recording the calling thread; its stream for the instrument model may be created at the first
+/// event.
 pub(super) fn attach_as(own_stream_on_demand: bool) -> bool {
     if thread::is_attached() {
         return true;

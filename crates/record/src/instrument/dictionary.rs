@@ -199,7 +199,7 @@ impl Dictionary {
         Some((number, self.insert(meaning, number)))
     }
 
-    /// Has the next name of the space be given this number.
+    /// Sets the number of the space's next name.
     pub fn go_on_with(&mut self, space: Space, number: u64) {
         self.next.insert(space, number);
     }

@@ -9,7 +9,7 @@ use std::task::Wake;
 use super::task_context::{TaskContext, TaskKind};
 
 impl TaskKind {
-    /// A future that is a task of this kind from its creation to its end, on whatever threads it is polled.
+    /// A future that is a task of this kind from its creation to its end, on any threads that poll it.
     pub fn follow<F: Future>(&'static self, future: F) -> Followed<F> {
         Followed { task: self.create(), wake: None, over: false, future }
     }
@@ -26,7 +26,7 @@ pub struct Followed<F> {
 
 struct WakeOfTask {
     task: TaskContext,
-    /// It was woken since its last poll began.
+    /// Whether it was woken since its last poll began.
     woken: AtomicBool,
     inner: Mutex<Waker>,
 }
@@ -80,7 +80,7 @@ impl<F: Future> Future for Followed<F> {
                 this.over = true;
                 on.end();
             }
-            // It gave way, or was woken meanwhile.
+            // It yielded, or was woken meanwhile.
             Poll::Pending if wake.woken.load(Acquire) => on.yield_now(),
             Poll::Pending => drop(on),
         }

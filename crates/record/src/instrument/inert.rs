@@ -1,4 +1,4 @@
-//! The interface, when the feature `instrument` is off: every call is nothing.
+//! The interface without the feature `instrument`: no call has an effect.
 
 use std::path::Path;
 
@@ -6,44 +6,44 @@ use super::{Class, Level};
 
 pub use crate::process::StartError;
 
-/// Does nothing.
+/// Has no effect.
 pub fn start(_trace_directory: impl AsRef<Path>) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Does nothing.
+/// Has no effect.
 pub fn start_from_environment() -> bool {
     false
 }
 
-/// Does nothing.
+/// Has no effect.
 pub fn finish() -> usize {
     0
 }
 
-/// Does nothing.
+/// Has no effect.
 pub fn attach() -> bool {
     false
 }
 
-/// Does nothing.
+/// Has no effect.
 pub fn detach() {}
 
-/// Does nothing.
+/// Has no effect.
 pub fn name_data<T: ?Sized>(_data: &T, _name: &str) {}
 
-/// Does nothing.
+/// Has no effect.
 #[doc(hidden)]
 pub fn name_memory(_address: u64, _bytes: u64, _name: &[u8]) {}
 
-/// Does nothing.
+/// Has no effect.
 #[inline(always)]
 pub fn point() {}
 
-/// Does nothing.
+/// Has no effect.
 pub fn switch_on() {}
 
-/// Does nothing.
+/// Has no effect.
 pub fn switch_off() {}
 
 /// Never.
@@ -60,7 +60,7 @@ impl SpanName {
         SpanName
     }
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn enter(&'static self) -> Span {
         Span
@@ -85,7 +85,7 @@ impl Value {
         Value
     }
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn set(&'static self, _value: i64) {}
 }
@@ -99,7 +99,7 @@ impl TaskType {
         TaskType
     }
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn create(&'static self) -> Task {
         Task
@@ -122,7 +122,7 @@ impl Task {
         body()
     }
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn begin(self) -> RunningTask {
         RunningTask
@@ -138,7 +138,7 @@ impl Drop for RunningTask {
     fn drop(&mut self) {}
 }
 
-/// Does nothing.
+/// Has no effect.
 pub fn set_enabled(_prefix: &str, _enabled: bool) {}
 
 /// Inert: no bursts or points are recorded.
@@ -182,19 +182,19 @@ impl Key {
         false
     }
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn point(&'static self, _value: u64) {}
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn open(&'static self, _value: u64) {}
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn close(&'static self, _value: u64) {}
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn burst(&'static self, _value: u64) -> Burst {
         Burst
@@ -205,7 +205,7 @@ impl Key {
         0
     }
 
-    /// Does nothing.
+    /// Has no effect.
     pub fn name_value(&'static self, _value: u64, _name: &str, _description: &str) {}
 }
 
@@ -227,11 +227,11 @@ pub fn find_key(_name: &str) -> Result<u32, UnknownName> {
     Err(UnknownName)
 }
 
-/// Does nothing.
+/// Has no effect.
 #[inline(always)]
 pub fn composite(_pairs: &[(&'static Key, u64)]) {}
 
-/// Does nothing.
+/// Has no effect.
 #[inline(always)]
 pub fn hide_states() -> StatesHidden {
     StatesHidden
@@ -257,21 +257,21 @@ impl StateName {
         None
     }
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn push(&'static self) {}
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn pop(&'static self) {}
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn enter(&'static self) -> InState {
         InState
     }
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn enter_with(&'static self, _key: &'static Key, _value: u64) -> InStateAndBurst {
         InStateAndBurst
@@ -279,7 +279,7 @@ impl StateName {
 }
 
 impl InState {
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn change_to(&mut self, _state: &'static StateName) {}
 }
@@ -330,16 +330,16 @@ impl Domain {
         0
     }
 
-    /// Does nothing.
+    /// Has no effect.
     pub fn send(&'static self, _id: u64, _content: Content) {}
 
-    /// Does nothing.
+    /// Has no effect.
     pub fn receive(&'static self, _id: u64, _content: Content) {}
 
-    /// Does nothing.
+    /// Has no effect.
     pub fn send_from(&'static self, _task: TaskContext, _id: u64, _content: Content) {}
 
-    /// Does nothing.
+    /// Has no effect.
     pub fn receive_in(&'static self, _task: TaskContext, _id: u64, _content: Content) {}
 }
 
@@ -357,7 +357,7 @@ impl TaskKind {
         TaskKind
     }
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn create(&'static self) -> TaskContext {
         TaskContext
@@ -397,46 +397,46 @@ impl TaskContext {
         0
     }
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn enter(self) -> OnThread {
         OnThread
     }
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn enter_now(self) {}
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn leave_now(self) {}
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn yield_now(self) {}
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn switch_to(self, _next: TaskContext) {}
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn ready(self) {}
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn end(self) {}
 
-    /// Does nothing.
+    /// Has no effect.
     pub fn point_later(self, _key: &'static Key, _value: u64) {}
 }
 
 impl OnThread {
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn end(self) {}
 
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn yield_now(self) {}
 }

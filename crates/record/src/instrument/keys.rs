@@ -124,7 +124,7 @@ impl Key {
         Burst { payload: payload.filter(|payload| put(i::BURST_OPEN, *payload)) }
     }
 
-    /// The value that stands for this name, which is given a number of its own. Ask once.
+    /// The value with this name, which gets a number of its own. To be looked up once.
     pub fn value(&'static self, name: &str, description: &str) -> u64 {
         let Some(key) = self.number() else { return 0 };
         let number = dictionary::with(|names| {
@@ -150,7 +150,7 @@ impl Key {
     }
 }
 
-/// A name that a program finds only while it runs: registered, or looked up when it has been.
+/// Returns the number of a registered key by its name, for names that are known at run time only.
 ///
 /// # Errors
 /// [`UnknownName`] if the name is not registered; the trace counts that, too.
@@ -360,8 +360,8 @@ impl Drop for InStateAndBurst {
     }
 }
 
-/// State changes of the task on the thread are hidden from now on, and are its sub-states; when the guard is
-/// dropped, the state that it is in then is shown.
+/// Hides state changes of the task on the thread, which become its sub-states; dropping the guard shows the
+/// state at that time.
 #[inline(always)]
 pub fn hide_states() -> StatesHidden {
     StatesHidden { hidden: put(i::STATES_HIDE, []), of_this_thread: PhantomData }

@@ -49,8 +49,8 @@
 //!
 //! - A guard ends its section, whatever the switch's state ([`switch_off`]) then; sections opened and closed
 //!   by plain calls while it is off are not recorded.
-//! - Mistakes (a close without an open, a task on two threads, a name with two meanings, …) change
-//!   nothing in the program: they are in the trace, and `taskscope check` lists them.
+//! - Mistakes (a close without an open, a task on two threads, a name with two meanings, …) do not affect the
+//!   program: they are in the trace, and `taskscope check` lists them.
 //! - Events after [`finish`] are counted in the metadata; those of destructors of thread-local data are
 //!   recorded. A signal handler may raise events with names that the program has used before: a first use
 //!   allocates.

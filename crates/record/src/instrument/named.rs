@@ -47,7 +47,7 @@ pub fn task_kind(name: &[u8], file: &[u8], line: u32) -> Option<u32> {
     number(Meaning { space: Space::TaskKind, name, more: file, number: line, ..BLANK })
 }
 
-/// A value of a key that stands for a name.
+/// A named value of a key.
 pub fn value(key: u32, name: &[u8], description: &[u8]) -> u64 {
     let meaning = Meaning { space: Space::ValueOf(key), name, description, ..BLANK };
     dictionary::with(|names| names.register(&meaning)).flatten().map_or(0, |(number, _)| number)
@@ -66,7 +66,7 @@ pub fn name_value(key: u32, value: u64, name: &[u8], description: &[u8]) {
     dictionary::with(|names| names.register_value(key, value, name, description));
 }
 
-/// Has the next name of a space be given this number, so that a test reaches the last one.
+/// Sets the number of a space's next name, so that a test reaches the last one.
 pub fn go_on_with(space: Space, number: u64) {
     dictionary::with(|names| names.go_on_with(space, number));
 }

@@ -67,8 +67,8 @@ fn marks(names: &Names) -> Json {
     Json::object(std::iter::once((SPANS.to_string(), Json::object(spans))).chain(values))
 }
 
-/// Takes a number for a name at its first use, and writes the metadata that says so: it has to be there
-/// when the program dies later.
+/// Assigns a number to a name at its first use, and writes its metadata, which must be present if the program
+/// dies later.
 #[cold]
 #[inline(never)]
 pub(crate) fn register(to: &AtomicU32, number: impl FnOnce() -> u32, recorder: &mut ThreadRecorder) -> u32 {

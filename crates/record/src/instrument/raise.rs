@@ -86,7 +86,7 @@ fn is_wanted(code: Code, is_end: bool) -> bool {
     attach() || sinks::are_loaded()
 }
 
-/// Has the calling thread recorded, if the process is. Returns whether it is now.
+/// Starts recording the calling thread, if the process records. Returns whether it records now.
 pub(super) fn attach() -> bool {
     if thread::is_attached() {
         return true;

@@ -5,7 +5,7 @@ use super::sinks;
 use super::site::Answer;
 use crate::process;
 
-/// Whether anybody hears of an event; after the end of recording it is counted.
+/// Whether events have a receiver; events after the end of recording are counted.
 pub fn somebody_listens() -> bool {
     process::is_recording() || process::has_finished() || sinks::are_loaded()
 }
@@ -17,7 +17,7 @@ pub(super) fn register(meaning: &Meaning<'_>) -> Answer {
     ask(meaning)
 }
 
-/// [`register`] whether or not anybody listens.
+/// [`register`] with or without a receiver.
 pub(super) fn ask(meaning: &Meaning<'_>) -> Answer {
     match dictionary::with(|names| names.register(meaning)) {
         Some(Some((number, true))) => Answer::On(number as u32),

@@ -1,4 +1,4 @@
-//! Which names are on: the level, and prefixes that are enabled or disabled.
+//! Names that are on: the level, and enabled or disabled prefixes.
 //!
 //! - `TASKSCOPE_LEVEL`: `none`, `user`, `developer`, `default`, `advanced` or `all`. A key is on if its own
 //!   level is at most this one. Default is `default`: users' and developers' keys.
@@ -20,7 +20,7 @@ pub(super) struct Settings {
     level: u32,
     /// Prefixes, and whether they enable.
     prefixes: Vec<(String, bool)>,
-    /// Words of the environment that mean nothing.
+    /// Invalid words of the environment.
     pub unknown: Vec<String>,
 }
 

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, fence};
 /// Recording is off for this name.
 const OFF: u32 = u32::MAX;
 
-/// One per `static`. All zeros is a site that has not asked; `taskscope.h` declares the same.
+/// One per `static`. All zeros is a site without a lookup; `taskscope.h` declares the same.
 #[repr(C)]
 pub struct Site {
     state: AtomicU32,
@@ -22,9 +22,9 @@ pub struct Site {
     next: AtomicPtr<Site>,
 }
 
-/// All sites that have asked, so that they can be made to ask again.
+/// All sites with a cached lookup, so that it can be invalidated.
 static RESOLVED: AtomicPtr<Site> = AtomicPtr::new(ptr::null_mut());
-/// How often all were made to ask again: an answer of before must not be kept.
+/// Number of invalidations: an earlier result must not be cached.
 static FORGOTTEN: AtomicU32 = AtomicU32::new(0);
 
 impl Site {
@@ -72,7 +72,7 @@ impl Site {
         }
     }
 
-    /// Has the site asked again whenever names may have changed. Returns whether that is new.
+    /// Lists the site for invalidation when names change. Returns whether that is new.
     pub fn list(&'static self) -> bool {
         if self.listed.swap(1, Relaxed) != 0 {
             return false;
@@ -105,7 +105,7 @@ pub fn asked() -> u32 {
     FORGOTTEN.load(SeqCst)
 }
 
-/// The number in an answer that is kept together with when it was [`asked`] for.
+/// The number in a result that is cached together with its [`asked`] value.
 pub(super) fn told(answer: Answer) -> Option<u32> {
     match answer {
         Answer::On(number) => Some(number),
@@ -117,7 +117,7 @@ pub(super) fn told(answer: Answer) -> Option<u32> {
     }
 }
 
-/// Every site asks anew at its next use.
+/// Invalidates all sites: each repeats its lookup at its next use.
 pub(super) fn forget_all() {
     FORGOTTEN.fetch_add(1, SeqCst);
     fence(SeqCst);

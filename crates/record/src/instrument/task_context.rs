@@ -12,7 +12,7 @@ use super::register::register;
 use super::site::Site;
 use super::words::{long, long_and_word, two_longs};
 
-/// A kind of tasks, such as a function that they run. Made once, as a `static`.
+/// A kind of tasks, such as a function that they run. Created once, as a `static`.
 pub struct TaskKind {
     name: &'static str,
     file: &'static str,
@@ -33,7 +33,7 @@ impl TaskKind {
         TaskKind { name, file, line, site: Site::new() }
     }
 
-    /// A task, which can run from now on, on any thread. Its maker is the task that is on this one.
+    /// Creates a task, which can run from now on, on any thread. Its creator is the task on this one.
     #[inline(always)]
     pub fn create(&'static self) -> TaskContext {
         match self.site.number(|| register(&meaning(self.name, self.file, self.line))) {
@@ -107,7 +107,7 @@ impl TaskContext {
         }
     }
 
-    /// This thread puts the task down, which waits for something.
+    /// Puts the task down on this thread, as it waits.
     #[inline(always)]
     pub fn leave_now(self) {
         if self.0 != 0 {
@@ -115,7 +115,7 @@ impl TaskContext {
         }
     }
 
-    /// This thread puts the task down, which could run on.
+    /// Puts the task down on this thread, although it could continue.
     #[inline(always)]
     pub fn yield_now(self) {
         if self.0 != 0 {
@@ -123,7 +123,7 @@ impl TaskContext {
         }
     }
 
-    /// This thread puts the task down and takes `next` up.
+    /// Puts the task down on this thread and takes `next` up.
     #[inline(always)]
     pub fn switch_to(self, next: TaskContext) {
         if self.0 != 0 || next.0 != 0 {
@@ -139,7 +139,7 @@ impl TaskContext {
         }
     }
 
-    /// The task has ended. If this thread has it, it puts it down.
+    /// Ends the task. If it is on this thread, puts it down.
     #[inline(always)]
     pub fn end(self) {
         if self.0 != 0 {
@@ -157,7 +157,7 @@ pub struct OnThread {
 }
 
 impl OnThread {
-    /// The task has ended; the thread puts it down for good.
+    /// Ends the task, and puts it down for good.
     #[inline(always)]
     pub fn end(mut self) {
         let task = core::mem::take(&mut self.task);
@@ -168,7 +168,7 @@ impl OnThread {
 }
 
 impl OnThread {
-    /// The thread puts the task down, which could run on.
+    /// Puts the task down, although it could continue.
     #[inline(always)]
     pub fn yield_now(mut self) {
         let task = core::mem::take(&mut self.task);

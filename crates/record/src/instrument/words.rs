@@ -6,7 +6,7 @@ use taskscope_event::models::instrument::{class, level};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Level {
-    /// Everybody: on whatever is chosen.
+    /// All users: on at any level.
     Enabled = level::ENABLED,
     /// Users of a program or runtime.
     User = level::USER,

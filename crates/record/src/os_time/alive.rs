@@ -1,6 +1,6 @@
 //! The sign of life of a process that cannot record its own end: a mapped page with the time, kept up to date.
 //!
-//! Form and purpose: [`taskscope_event::alive`]. One store per beat; the program's threads do nothing for it.
+//! Form and purpose: [`taskscope_event::alive`]. One store per beat; the program's threads are not involved.
 
 use super::schedstat::Schedstat;
 use crate::clock;
@@ -13,7 +13,7 @@ use taskscope_event::alive;
 
 /// Between two stores of the time.
 pub(super) const BEAT: Duration = Duration::from_millis(40);
-/// Between two looks for threads that sleep.
+/// Interval of checks for sleeping threads.
 const LOOK: Duration = Duration::from_millis(200);
 /// Looks may take this part of the time.
 const LARGEST_SHARE: u32 = 200;
@@ -23,13 +23,13 @@ struct Watched {
     os_tid: i32,
     tid: i64,
     times: Schedstat,
-    /// Time on a CPU at the last look, nanoseconds.
+    /// Time on a CPU at the last check, nanoseconds.
     cpu_ns: Option<u64>,
     /// When that time was first seen.
     since: u64,
 }
 
-/// The page, and the threads that are looked at.
+/// The page, and the checked threads.
 #[derive(Default)]
 pub(super) struct Alive {
     page: Option<Page>,
@@ -39,7 +39,7 @@ pub(super) struct Alive {
 }
 
 impl Alive {
-    /// Adds a thread to those that are looked at.
+    /// Adds a thread to the checked ones.
     pub fn watch(&mut self, os_tid: i32, tid: i64) {
         let times = Schedstat::of(os_tid);
         self.threads.push(Watched { os_tid, tid, times, cpu_ns: None, since: clock::kernel_ns() });
@@ -100,7 +100,7 @@ impl Alive {
     }
 }
 
-/// CPU time of the calling thread: that of others does not make looks rarer.
+/// CPU time of the calling thread: other threads' time does not make checks rarer.
 fn own_cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing; the clock exists on every Linux.
@@ -116,7 +116,7 @@ struct Page {
     linked: Option<PathBuf>,
 }
 
-// SAFETY: the mapping belongs to the value, wherever that goes.
+// SAFETY: the mapping belongs to the value, and moves with it.
 unsafe impl Send for Page {}
 
 impl Page {
@@ -177,7 +177,7 @@ mod tests {
         if Schedstat::of(crate::os_thread::os_tid()).read().is_none() {
             println!("skipped: this kernel has no schedstat (CONFIG_SCHED_INFO)");
         } else {
-            // The sleeper may still be on its way to sleep at the first look.
+            // The sleeping thread may not be asleep yet at the first check.
             let slept = (0..1000).any(|_| {
                 std::thread::sleep(Duration::from_millis(1));
                 all.look();

@@ -15,7 +15,7 @@ const PERIOD: Duration = Duration::from_millis(200);
 pub(super) struct CpuWatch {
     /// The CPUs that the process may use.
     mask: Option<Mask>,
-    /// Known from the first look on.
+    /// Known from the first check on.
     cgroups: Option<Cgroups>,
     quota: Option<Quota>,
     /// As it was at a time.
@@ -34,8 +34,8 @@ struct ThreadMask {
     mask: Mask,
     /// When it was read so first.
     at: u64,
-    /// Whether it has been stored. It is, once it was read twice: runtimes bind threads to one CPU after another while
-    /// they look at the machine.
+    /// Whether it has been stored, which happens after two equal readings: runtimes bind threads to one CPU
+    /// after another while they inspect the machine.
     stored: bool,
 }
 

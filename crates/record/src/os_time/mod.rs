@@ -15,8 +15,8 @@
 //! kernel). The delay between wake-up and return is in the sums of `schedstat`, not in the switches, so these
 //! are read beside them ([`switches`]).
 //!
-//! The same thread keeps a page with the time up to date ([`alive`]), as a killed process cannot record its end, and records when
-//! it was itself kept from running ([`stops`]).
+//! The same thread keeps a page with the time up to date ([`alive`]), as a killed process cannot record its
+//! end, and records the times in which it was stopped itself ([`stops`]).
 //!
 //! A round takes a CPU from a worker if all are busy: rings, which have the time of every switch, are read as
 //! rarely as they stay nearly empty. The rounds take no more than 1 % of one CPU: with many threads they
@@ -49,7 +49,7 @@ use stops::Stops;
 use switches::Switches;
 use taskscope_event::models::system;
 
-/// The environment variable that says how: `auto` (the default), `switches`, `schedstat` or `off`.
+/// The environment variable with the method: `auto` (the default), `switches`, `schedstat` or `off`.
 pub const OS_TIME_VARIABLE: &str = "TASKSCOPE_OS_TIME";
 
 /// Whether the environment leaves times off the CPU on.
@@ -148,7 +148,7 @@ impl Watched {
                 periods.read_last(&mut self.coming);
                 self.totals[1] = Some(periods.sums());
             }
-            // It ends before the housekeeping thread has come to it.
+            // It ends before the housekeeping thread has reached it.
             None => {
                 let Some(mut periods) = Periods::of(self.os_tid, self.attached) else { return };
                 periods.read_last(&mut self.coming);
@@ -159,7 +159,7 @@ impl Watched {
         self.source = Some(Source::Left { summed });
     }
 
-    /// Whether nothing of it is to be written any more.
+    /// Whether all of it has been written.
     fn is_done(&self) -> bool {
         self.has_left() && self.coming.is_empty()
     }
@@ -177,7 +177,7 @@ impl Watched {
         matches!(self.source, Some(Source::Periods(_) | Source::Left { summed: true }))
     }
 
-    /// Thousandths of its ring that the last look found in use.
+    /// Thousandths of its ring in use at the last reading.
     fn filled(&self) -> u32 {
         match &self.source {
             Some(Source::Switches(switches)) => switches.filled,
@@ -255,7 +255,7 @@ impl OsTime {
         }
     }
 
-    /// Has the calling thread watched, as soon as the housekeeping thread comes to it.
+    /// Registers the calling thread; the housekeeping thread watches it from its next round on.
     pub fn watch(&'static self, os_tid: i32, tid: i64) {
         if self.mode == Mode::Off {
             return;
@@ -265,7 +265,7 @@ impl OsTime {
             return;
         }
         state.alive.watch(os_tid, tid);
-        // It may have ended before the housekeeping thread comes to it.
+        // It may have ended before the housekeeping thread reaches it.
         state.cpus.look_at_threads([(os_tid, tid)].into_iter());
         state.watched.push(Watched::new(os_tid, tid));
         // Without one, the growth of the thread's sums is read when it ends.
@@ -539,7 +539,7 @@ impl OsTime {
     }
 }
 
-/// Rings are to be a few per cent full when they are looked at: a burst finds room.
+/// Rings should be a few per cent full when they are read: a burst finds room.
 fn next_look(pause: Duration, filled: u32) -> Duration {
     match filled {
         0..=60 => (pause * 2).min(RAREST_LOOK),

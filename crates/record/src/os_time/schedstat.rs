@@ -12,7 +12,7 @@ pub(super) struct Sums {
     pub at: u64,
     /// On a CPU.
     pub on_cpu: u64,
-    /// Runnable without a CPU, up to the last time that the thread was put on one.
+    /// Time runnable without a CPU, up to the last time that the thread was put on one.
     pub run_delay: u64,
 }
 
@@ -62,7 +62,7 @@ impl Schedstat {
 pub(super) enum Standing {
     /// It is on a CPU.
     Running,
-    /// It could run, and has no CPU.
+    /// Runnable without a CPU.
     Waits,
     /// It sleeps, waits in the kernel, or is stopped.
     Blocked,
@@ -101,7 +101,7 @@ impl Periods {
         }
     }
 
-    /// The same at the end of the recording, also while the thread waits for a CPU.
+    /// [`read`](Self::read) at the end of the recording, even if the thread waits for a CPU.
     pub fn read_last(&mut self, off: &mut Vec<OffCpu>) {
         let Some(mut sums) = self.schedstat.read() else { return };
         if self.schedstat.standing(sums.on_cpu) == Some(Standing::Waits) {

@@ -50,7 +50,7 @@ impl SideFile {
         parts.iter().for_each(|part| self.round.extend(*part));
     }
 
-    /// Appends the round's events. Returns whether all that was ever put is stored.
+    /// Appends the round's events. Returns whether all events so far are stored.
     pub fn store(&mut self) -> bool {
         if !self.full && !self.round.is_empty() {
             self.full = self.append().is_err();
@@ -71,7 +71,7 @@ impl SideFile {
         let appended = file.and_then(|mut file| {
             let whole = file.write_all(&self.round);
             if whole.is_err() {
-                // No half of an event stays behind, and no file without a header.
+                // No partial event is left, and no file without a header.
                 let _ =
                     if self.stored == 0 { std::fs::remove_file(&path) } else { file.set_len(self.stored) };
             }

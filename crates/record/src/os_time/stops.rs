@@ -1,7 +1,7 @@
 //! Times in which the whole process was stopped: by SIGSTOP (`cpulimit`, Ctrl-Z), a debugger, or a frozen control group.
 //!
-//! No record of the kernel has the reason of a blocked interval. The housekeeping thread is stopped with the others, though, and
-//! knows how long it meant to sleep:
+//! No record of the kernel has the reason of a blocked interval. The housekeeping thread is stopped with the
+//! others, though, and knows the requested length of its sleep:
 //!
 //! ```text
 //!  nap ─────────┐ woken to be stopped               ┌ continued: the rest of the nap, or nothing if it is over
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// Shorter ones are not recorded.
 const LEAST_NS: u64 = 1_000_000;
-/// The same without switches: readings of three clocks are apart, and timers late.
+/// Without switches: readings of three clocks have gaps, and timers are late.
 const LEAST_SUMMED_NS: u64 = 5_000_000;
 
 /// Watches the calling thread, which is the housekeeping thread.
@@ -56,7 +56,7 @@ impl Stops {
         self.nap = Some(Nap { start, until: start.saturating_add(nap.as_nanos() as u64), sums });
     }
 
-    /// The nap is over. Appends start and end of each time in which the thread was kept from going on.
+    /// Ends the nap. Appends start and end of each time in which the thread was stopped.
     pub fn nap_ends(&mut self, found: &mut Vec<[u64; 2]>) {
         let (Some(nap), end) = (self.nap.take(), clock::kernel_ns()) else { return };
         if let Some(switches) = &mut self.switches {

@@ -1,8 +1,8 @@
 //! A thread's context switches, from the kernel's ring of them.
 //!
-//! A software event of `perf_event_open` that counts nothing, with a record at each switch: the time, whether
-//! the thread goes or comes, and whether it was taken off although it could run (preempted) or not (blocked). The rule
-//! `perf_event_paranoid` ≤ 2 lets every program see its own.
+//! A software event of `perf_event_open` that counts nothing, with a record at each switch: the time, its
+//! direction, and whether the thread was taken off although it could run (preempted) or not (blocked). With
+//! `perf_event_paranoid` ≤ 2 every program may see its own.
 //!
 //! A thread that was blocked is runnable from its wake-up until it gets a CPU, and no record has the wake-up.
 //! The sum of these delays is the growth of `run_delay` in `schedstat` beyond the preempted intervals; it is
@@ -19,7 +19,7 @@ use super::schedstat::{LEAST_BLOCKED_NS, Schedstat, Standing, Sums};
 use crate::clock;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-/// Room for 2047 switches between two looks.
+/// Room for 2047 switches between two readings.
 const RING_BYTES: usize = 32 << 10;
 
 /// `PERF_COUNT_SW_DUMMY`.
@@ -62,7 +62,7 @@ struct Attributes {
 
 /// Blocked intervals shorter than this are summed up.
 const BRIEF_NS: u64 = 20_000;
-/// Blocked intervals of one look that are stored by themselves, the longest ones.
+/// Blocked intervals of one reading that are stored individually, the longest ones.
 const MAX_SINGLE: usize = 256;
 /// A thread that has been blocked for longer than this is reported while it still is.
 const LONG_NS: u64 = 20_000_000;
@@ -95,7 +95,7 @@ pub(super) struct Switches {
     owed_ns: i64,
     /// Blocked intervals that are in sums only.
     pub coalesced: u64,
-    /// Thousandths of the ring that the last look found in use.
+    /// Thousandths of the ring in use at the last reading.
     pub filled: u32,
 }
 
@@ -205,8 +205,8 @@ impl Switches {
         self.sums
     }
 
-    /// Appends the intervals off the CPU that have ended since the last call, in their order, and a blocked one that has
-    /// not ended by `now` once. Returns how many records the kernel had no room for.
+    /// Appends the intervals off the CPU that have ended since the last call, in their order, and once a
+    /// blocked one that has not ended by `now`. Returns the number of records dropped by the kernel.
     pub fn read(&mut self, now: u64, off: &mut Vec<OffCpu>) -> u64 {
         let first = off.len();
         let mut untold = 0;
@@ -233,7 +233,7 @@ impl Switches {
         untold
     }
 
-    /// The same at the end of the recording: an interval that has not ended ends now.
+    /// [`read`](Self::read) at the end of the recording: an open interval ends now.
     pub fn read_last(&mut self, off: &mut Vec<OffCpu>) -> u64 {
         let untold = self.read(0, off);
         if let Some(since) = self.unseen_since {
@@ -257,7 +257,8 @@ impl Switches {
         self.unseen_since.get_or_insert(since);
     }
 
-    /// Ends a stretch without records now, unless the thread waits for a CPU and this is not the `last` look.
+    /// Ends a stretch without records now, unless the thread waits for a CPU and this is not the `last`
+    /// reading.
     fn end_unseen(&mut self, since: u64, last: bool, off: &mut Vec<OffCpu>, first: usize) {
         let sums = self.schedstat.read();
         let standing = sums.and_then(|sums| self.schedstat.standing(sums.on_cpu));
@@ -441,7 +442,7 @@ fn coalesce(off: &mut Vec<OffCpu>, first: usize) -> u64 {
 
 impl Drop for Switches {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length, and nothing refers to it any more.
+        // SAFETY: mapped with this length, and without other references.
         unsafe { libc::munmap(self.base.cast(), self.page + RING_BYTES) };
     }
 }
@@ -468,7 +469,7 @@ mod tests {
     #[test]
     fn brief_waits_are_summed_and_counted() {
         let blocked = |start, end, delay_ns| OffCpu { start, end, kind: Kind::Blocked { delay_ns } };
-        // One of an earlier look, which stays.
+        // One of an earlier reading, which stays.
         let mut off = vec![blocked(0, 5, 0)];
         off.extend((0..100).map(|n| blocked(10 + n * 10, 14 + n * 10, 1)));
         off.push(OffCpu { start: 1_100, end: 1_105, kind: Kind::Preempted });

@@ -1,4 +1,4 @@
-//! How a thread comes to have a recorder, and how that is closed.
+//! Creation and end of a thread's recorder.
 
 use core::cell::Cell;
 use core::ptr;
@@ -31,11 +31,11 @@ pub struct Options {
     pub samples: bool,
 }
 
-/// Starts recording on the calling thread. Does nothing if it is attached already. `user` is kept
-/// for the caller; `closer` writes the closing events.
+/// Starts recording on the calling thread. Has no effect if it is attached already. `user` is kept for the
+/// caller; `closer` writes the closing events.
 ///
-/// Returns whether the thread records from now on. When the files cannot be made, the thread is
-/// counted as unrecorded and the program runs on.
+/// Returns whether the thread records from now on. If the files cannot be created, the thread is counted as
+/// unrecorded and the program continues.
 pub fn attach(user: *mut (), closer: Closer) -> bool {
     attach_with(user, closer, Options::default())
 }
@@ -128,7 +128,7 @@ fn prepare(
     };
     let made = streams();
     if made.is_none() {
-        // Files without a recorder would only look like a stream that lost everything.
+        // Files without a recorder would look like a stream that lost everything.
         let _ = std::fs::remove_dir_all(directory);
     }
     let (standard, own, samples, memory) = made?;
@@ -221,12 +221,12 @@ pub fn is_attached() -> bool {
 
 pub use crate::os_thread::os_tid;
 
-/// A number that stands for the calling thread's recorder, attached or forked away; 0 without one.
+/// A number that identifies the calling thread's recorder, attached or forked away; 0 without one.
 pub fn address() -> usize {
     tls::get() as usize
 }
 
-/// Has [`detach`] called when this thread ends without having called it.
+/// Calls [`detach`] when this thread ends without having called it.
 pub(crate) fn call_detach_at_thread_end() {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     extern "C" fn at_end(_: *mut libc::c_void) {
@@ -239,7 +239,7 @@ pub(crate) fn call_detach_at_thread_end() {
         (unsafe { libc::pthread_key_create(&mut key, Some(at_end)) } == 0).then_some(key)
     });
     if let Some(key) = key {
-        // SAFETY: the key was created; any value but null asks for the call.
+        // SAFETY: the key was created; any value but null requests the call.
         unsafe { libc::pthread_setspecific(*key, ptr::dangling()) };
     }
 }
@@ -280,13 +280,13 @@ pub fn detach() {
 const LEAVING_STEPS: u32 = 20_000;
 const LEAVING_STEP_US: u32 = 50;
 
-/// Closes another thread's recorder, at the end of the process. Returns whether the thread was out
-/// of its event path in time; if not, its stream stays unfinished, and readable as such.
+/// Closes another thread's recorder, at the end of the process. Returns whether the thread left its event
+/// path in time; if not, its stream stays unfinished, and readable as such.
 ///
 /// # Safety
 /// `recorder` was registered by `attach`, and was unregistered by the caller.
 pub(crate) unsafe fn close_from_outside(recorder: *mut ThreadRecorder, process: &process::Process) -> bool {
-    // SAFETY: by contract; the memory is never unmapped, the thread may still look at it.
+    // SAFETY: by contract; the memory is never unmapped, and the thread may still read it.
     unsafe {
         (*recorder).entry_lock.close();
         (*recorder).samples.entry_lock.close();

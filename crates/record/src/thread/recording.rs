@@ -154,15 +154,15 @@ impl FastRecording {
         unsafe { (*self.0).user }
     }
 
-    /// [`ThreadRecorder::now`], if the kernel's clock need not be asked.
+    /// [`ThreadRecorder::now`], if it does not need the kernel's clock.
     #[inline(always)]
     pub fn now(&mut self) -> Option<u64> {
         // SAFETY: as above.
         unsafe { (*self.0).clock.now_of_anchor() }
     }
 
-    /// [`ThreadRecorder::point`] at the time that it is, if there is room and the kernel's clock need not be asked; else
-    /// nothing has happened.
+    /// [`ThreadRecorder::point`] at the current time, if there is room and the kernel's clock is not needed;
+    /// otherwise has no effect.
     #[inline(always)]
     pub fn point<const N: usize>(&mut self, code: Code, payload: [u8; N]) -> Option<()> {
         self.put(code, payload, Nesting::Point)

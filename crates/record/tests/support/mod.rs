@@ -108,7 +108,7 @@ pub fn emit(numbers: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// Whether the metadata of the stream in `directory` says that it has ended.
+/// Whether the metadata of the stream in `directory` marks it as finished.
 pub fn is_finished(directory: &Path) -> bool {
     std::fs::read_to_string(directory.join("stream.json")).unwrap().contains("\"finished\":1")
 }
@@ -118,7 +118,7 @@ pub fn numbers(directory: &Path) -> Vec<u64> {
     sequence_numbers(&decode(&directory.join("stream.obs")).0)
 }
 
-/// Ends this process at once: nothing of the test harness runs in it.
+/// Ends this process immediately: no code of the test harness runs in it.
 pub fn leave(code: i32) -> ! {
     // SAFETY: no preconditions.
     unsafe { libc::_exit(code) }

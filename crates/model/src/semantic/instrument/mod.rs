@@ -169,7 +169,7 @@ impl Interpreter {
         let task = self.threads[thread.index()].frames.task();
         let state = state_of(class_number, task.is_some());
         let ty = match self.running(process, thread) {
-            // A task's own work is that of its kind, whatever it calls it.
+            // A task's own work is that of its kind, for any state name.
             Some((_, ty)) if state == State::Task => ty,
             _ => {
                 let ty = self.named_type(process, Named::State(number), out);

@@ -73,7 +73,7 @@ impl Interpreter {
         }
     }
 
-    /// A thread that runs tasks is a worker, and has nothing to do between them.
+    /// A thread that runs tasks is a worker, and is idle between them.
     fn takes_up_tasks<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
         self.works(thread, at, out);
         let state = &mut self.threads[thread.index()];

@@ -39,7 +39,7 @@ static ARE_LOADED: AtomicBool = AtomicBool::new(false);
 /// The process that loaded them: a forked child does not have their files and threads.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 thread_local! {
-    /// The thread holds the lock, or waits for it. It has no destructor, so it can be asked at any time.
+    /// Whether the thread holds the lock, or waits for it. It has no destructor, so it is always accessible.
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 /// Events raised by sinks, or by signal handlers that interrupted them.
@@ -129,8 +129,8 @@ pub fn remove_all() {
     }
 }
 
-/// Has an event recorded by `record`, which is given the least time that it may have, and shows it to the
-/// sinks. Returns whether anybody had it.
+/// Records an event by `record`, which receives its least time, and passes it to the sinks. Returns whether
+/// it had a receiver.
 pub(in super::super) fn pass(code: Code, payload: &[u8], record: impl FnOnce(u64) -> Option<u64>) -> bool {
     if !are_loaded() {
         return record(0).is_some();

@@ -68,15 +68,15 @@ pub use sink::{LiveEvent, Names, Nothing, SINKS_VARIABLE, Sink};
 pub use taskscope_context::{Behaviour, Shown};
 pub use text::LiveText;
 
-/// Without the feature `instrument`, no sink hears anything.
+/// Without the feature `instrument`, sinks receive no events.
 #[cfg(not(feature = "instrument"))]
 mod inert {
     use super::Sink;
 
-    /// Does nothing.
+    /// Has no effect.
     pub fn add(_sink: impl Sink + 'static) {}
 
-    /// Does nothing.
+    /// Has no effect.
     pub fn remove_all() {}
 }
 #[cfg(not(feature = "instrument"))]

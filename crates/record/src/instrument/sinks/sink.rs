@@ -21,7 +21,7 @@ pub struct LiveEvent<'a> {
     pub names: Names,
 }
 
-/// Names of keys, states and tasks, to be asked while a sink hears of them.
+/// Names of keys, states and tasks, for sinks during a call.
 #[derive(Clone, Copy)]
 pub struct Names(pub(super) ());
 
@@ -75,7 +75,7 @@ enum Space {
 
 /// A receiver of events.
 pub trait Sink: Send {
-    /// How it wants switches of tasks to look. Asked once.
+    /// Its representation of task switches. Called once.
     fn behaviour(&self) -> Behaviour {
         Behaviour::Raw
     }
