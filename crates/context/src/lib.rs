@@ -1,8 +1,8 @@
 //! State that belongs to a task and moves with it from thread to thread, and its appearance.
 //!
 //! ```text
-//!  raw events of all threads          Contexts                     what is shown
-//!  push, pop, open, close,  ──▶  a context per task and   ──▶  on each thread: with what a switch ends and
+//!  raw events of all threads          Contexts                     visible state
+//!  push, pop, open, close,  ──▶  a context per task and   ──▶  on each thread: with the items that a switch ends and
 //!  enter, leave, switch …        one per thread of its own     begins again, in one of four behaviours;
 //!                                                              on each task: as if it had never moved
 //! ```

@@ -7,7 +7,7 @@
 //! region's bytes are *stored* when they are in `NAME.obs`.
 //!
 //! ```text
-//!   NAME.obs   │ ovni…events…events… │ (perhaps copies of what follows, to be ignored)
+//!   NAME.obs   │ ovni…events…events… │ (perhaps copies of the tail, to be ignored)
 //!                                    ▲ stored
 //!   regions                          │ sealed, older │ sealed, newer │ active, up to the first zero model byte
 //!                                                                    ▲ base

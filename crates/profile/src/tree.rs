@@ -22,7 +22,7 @@ const RESERVE: usize = 64;
 /// Slots that are a kilobyte: no page has fewer.
 const SLOTS_TOUCHED: usize = 256;
 /// Nodes of a tree without limit; beyond, an index could mean "none".
-const MOST_NODES: usize = 1 << 31;
+const MAX_NODES: usize = 1 << 31;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
@@ -47,8 +47,8 @@ pub struct Tree {
     /// the root, which is never looked up: fresh memory is all free slots.
     slots: Vec<u32>,
     cells: Vec<Cell>,
-    most_nodes: usize,
-    most_cells: usize,
+    max_nodes: usize,
+    max_cells: usize,
     limited: bool,
     unfit: u64,
 }
@@ -62,12 +62,12 @@ impl Default for Tree {
 impl Tree {
     /// A tree that grows as it must.
     pub fn growing() -> Tree {
-        Tree::make(MOST_NODES, MOST_NODES, false, 64)
+        Tree::make(MAX_NODES, MAX_NODES, false, 64)
     }
 
     /// A tree that grows to this many paths at most.
     pub fn growing_to(nodes: usize) -> Tree {
-        Tree::make(nodes.clamp(1, MOST_NODES), MOST_NODES, false, 64)
+        Tree::make(nodes.clamp(1, MAX_NODES), MAX_NODES, false, 64)
     }
 
     /// Takes everything away; the memory stays.
@@ -86,11 +86,11 @@ impl Tree {
     /// A tree that holds `nodes` paths and `values` numbers, and never takes more memory: about
     /// 40 bytes a path and 16 a number, all of it taken here.
     pub fn with_limit(nodes: usize, values: usize) -> Tree {
-        let nodes = nodes.clamp(1, MOST_NODES);
+        let nodes = nodes.clamp(1, MAX_NODES);
         let slots = (nodes * 2).next_power_of_two();
-        let mut tree = Tree::make(nodes, values.min(MOST_NODES), true, slots);
+        let mut tree = Tree::make(nodes, values.min(MAX_NODES), true, slots);
         tree.nodes.reserve_exact(nodes - 1);
-        tree.cells.reserve_exact(tree.most_cells + RESERVE);
+        tree.cells.reserve_exact(tree.max_cells + RESERVE);
         tree
     }
 
@@ -111,14 +111,14 @@ impl Tree {
         self.cells.clear();
     }
 
-    fn make(most_nodes: usize, most_cells: usize, limited: bool, slots: usize) -> Tree {
+    fn make(max_nodes: usize, max_cells: usize, limited: bool, slots: usize) -> Tree {
         let frame = Frame { kind: FrameKind::State, module: NO_MODULE, offset: 0 };
         Tree {
             nodes: vec![Node { parent: ROOT, frame, first: NONE }],
             slots: vec![FREE; slots],
             cells: Vec::new(),
-            most_nodes,
-            most_cells,
+            max_nodes,
+            max_cells,
             limited,
             unfit: 0,
         }
@@ -186,7 +186,7 @@ impl Tree {
             }
             slot = (slot + 1) & mask;
         }
-        if self.nodes.len() >= self.most_nodes {
+        if self.nodes.len() >= self.max_nodes {
             self.unfit += 1;
             return parent;
         }
@@ -245,7 +245,7 @@ impl Tree {
                 return;
             }
             let reserve = if at == ROOT { RESERVE } else { 0 };
-            if self.cells.len() < self.most_cells + reserve {
+            if self.cells.len() < self.max_cells + reserve {
                 let cell = self.cells.len() as u32;
                 let Some(node) = self.nodes.get_mut(at.0 as usize) else { return };
                 self.cells.push(Cell { metric, next: node.first, value });

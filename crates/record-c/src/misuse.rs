@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 pub const ABORT_VARIABLE: &str = "TASKSCOPE_OVNI_ABORT";
 
 /// A program that does it once may do it for every event.
-const MOST_MESSAGES: u32 = 20;
+const MAX_MESSAGES: u32 = 20;
 
 /// Whether misuse ends the program.
 pub fn aborts() -> bool {
@@ -22,8 +22,8 @@ pub fn report(function: &str, what: std::fmt::Arguments<'_>) {
     let abort = aborts();
     match COUNT.fetch_add(1, Relaxed) {
         _ if abort => eprintln!("taskscope: {function}: {what}"),
-        count if count < MOST_MESSAGES => eprintln!("taskscope: {function}: {what}; the call is ignored"),
-        MOST_MESSAGES => eprintln!("taskscope: further messages about misuse of libovni are left out"),
+        count if count < MAX_MESSAGES => eprintln!("taskscope: {function}: {what}; the call is ignored"),
+        MAX_MESSAGES => eprintln!("taskscope: further messages about misuse of libovni are left out"),
         _ => {}
     }
     if abort {

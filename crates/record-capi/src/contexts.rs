@@ -137,7 +137,7 @@ pub unsafe extern "C" fn taskscope_site_asks_(site: *const Site) -> u64 {
         keep_module_of(site);
     }
     let asked = named::asked();
-    if !named::somebody_listens() {
+    if !named::has_receivers() {
         site.keep(asked, None);
         return 0;
     }

@@ -31,7 +31,7 @@ use taskscope_record::{Recording, ThreadRecorder, clock, enter, enter_for, instr
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn taskscope_start(directory: *const c_char) -> c_int {
     let started = if directory.is_null() {
-        instrument::start_as_told()
+        instrument::start_configured()
     } else {
         // SAFETY: by contract.
         let bytes = unsafe { CStr::from_ptr(directory) }.to_bytes();

@@ -12,7 +12,7 @@ use taskscope_reorder::{Detail, Limits, Output, QueueIndex, QueueOrder, Reorder,
 const PAUSE: Duration = Duration::from_millis(1);
 /// Minimum interval between queries to drivers, and number of operations of a queue per query.
 const POLL_EVERY_NS: u64 = 100_000;
-const MOST_POLLED: usize = 64;
+const MAX_POLLED: usize = 64;
 
 pub(crate) struct Collector {
     hub: &'static Hub,
@@ -126,7 +126,7 @@ impl Collector {
         for index in 0..self.places.len() {
             let Place::Queue { device, poll: Some(poll), .. } = self.places[index] else { continue };
             let queue = QueueIndex(index as u32);
-            for _ in 0..MOST_POLLED {
+            for _ in 0..MAX_POLLED {
                 let Some(seq) = self.reorder.holding_back(queue) else { break };
                 let asked = clocks::now();
                 let number = self.queues.iter().position(|known| *known == queue).unwrap_or(0);

@@ -309,19 +309,19 @@ impl Hub {
     }
 
     /// Waits until no operation is in flight, at most this long, and this long after the last record.
-    pub(crate) fn wait_for_records(&self, most_ms: u32, most_quiet_ms: u32) {
+    pub(crate) fn wait_for_records(&self, max_ms: u32, max_quiet_ms: u32) {
         let pause = || std::thread::sleep(std::time::Duration::from_millis(1));
         // After two more passes the collector has all earlier messages.
         let known_by = self.passes.load(Acquire) + 2;
-        for _ in 0..most_ms {
+        for _ in 0..max_ms {
             if self.passes.load(Acquire) >= known_by || lock(&self.collector).is_none() {
                 break;
             }
             pause();
         }
         let (mut open, mut quiet_ms) = (self.open.load(Relaxed), 0);
-        for _ in 0..most_ms {
-            if open == 0 || quiet_ms > most_quiet_ms {
+        for _ in 0..max_ms {
+            if open == 0 || quiet_ms > max_quiet_ms {
                 break;
             }
             pause();

@@ -36,7 +36,7 @@ thread_local! {
 }
 
 /// Kinds that `taskscope_target_begin` receives.
-mod told {
+mod host_operation {
     pub const KERNEL: u32 = 0;
     pub const TO_DEVICE: u32 = 1;
     pub const FROM_DEVICE: u32 = 2;
@@ -52,20 +52,22 @@ mod told {
 pub extern "C" fn taskscope_target_begin(device: i32, what: u32, bytes: u64) {
     let Some(hub) = hub() else { return };
     let (operation, name, call) = match what {
-        told::KERNEL => (Some(kind::KERNEL), "target kernel", "omp target: launch"),
-        told::TO_DEVICE => (Some(kind::COPY_IN), "target copy to device", "omp target: copy to device"),
-        told::FROM_DEVICE => {
+        host_operation::KERNEL => (Some(kind::KERNEL), "target kernel", "omp target: launch"),
+        host_operation::TO_DEVICE => {
+            (Some(kind::COPY_IN), "target copy to device", "omp target: copy to device")
+        }
+        host_operation::FROM_DEVICE => {
             (Some(kind::COPY_OUT), "target copy from device", "omp target: copy from device")
         }
-        told::FILL => (Some(kind::FILL), "target fill", "omp target: fill"),
-        told::ALLOCATE => (None, "", "omp target: allocate"),
-        told::FREE => (None, "", "omp target: free"),
-        told::REGION => (None, "", "omp target"),
+        host_operation::FILL => (Some(kind::FILL), "target fill", "omp target: fill"),
+        host_operation::ALLOCATE => (None, "", "omp target: allocate"),
+        host_operation::FREE => (None, "", "omp target: free"),
+        host_operation::REGION => (None, "", "omp target"),
         _ => return,
     };
     let call_kind = match (operation, what) {
         (Some(_), _) => kind::SUBMITTING_CALL,
-        (None, told::REGION) => kind::WAITING_CALL,
+        (None, host_operation::REGION) => kind::WAITING_CALL,
         _ => kind::OTHER_CALL,
     };
     let call = What::new(call_kind, hub.name(call));

@@ -151,7 +151,7 @@ fn begin(moment: &mut Moment<'_>, row: &Row, call: Call, caller: *const c_void) 
         if sites.0 != thread {
             *sites = (thread, vec![0; messages::FUNCTIONS.len()]);
         }
-        sites.1.get_mut(row.number as usize).is_some_and(|told| core::mem::replace(told, site) != site)
+        sites.1.get_mut(row.number as usize).is_some_and(|last| core::mem::replace(last, site) != site)
     });
     if is_new.unwrap_or(false) {
         let mut payload = [0; 8];
@@ -165,7 +165,7 @@ fn begin(moment: &mut Moment<'_>, row: &Row, call: Call, caller: *const c_void) 
 /// After `MPI_Init`: records rank and clock.
 fn begin_job(library: &'static library::Library) {
     let Some(job) = clocks::meet(library) else { return };
-    tell_job(job);
+    record_job(job);
     record(|moment| drop(communicators::find(library, library.comm_world, None, moment)));
     clocks::measure(library);
 }
@@ -178,12 +178,12 @@ fn begin_session(library: &'static library::Library, session: usize) {
         return;
     }
     if let Some((rank, ranks)) = library.meet_in_session(session) {
-        tell_job(clocks::Job { number: 0, rank, ranks });
+        record_job(clocks::Job { number: 0, rank, ranks });
     }
 }
 
 /// Records the rank and the library.
-fn tell_job(job: clocks::Job) {
+fn record_job(job: clocks::Job) {
     communicators::set_job(job.number);
     process::set_ovni_member("rank", Json::integer(job.rank));
     process::set_ovni_member("nranks", Json::integer(job.ranks));

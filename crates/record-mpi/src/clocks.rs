@@ -53,7 +53,7 @@ pub fn measure(library: &Library) {
     for leader in leaders {
         if leader == 0 {
             if rank == 0 {
-                record(|moment| tell(moment, 0, 0));
+                record(|moment| record_offset(moment, 0, 0));
             }
         } else if rank == 0 {
             for _ in 0..QUESTIONS {
@@ -65,7 +65,7 @@ pub fn measure(library: &Library) {
                 library.send_word(0, 0, comm);
                 library.receive_word(0, comm)
             });
-            record(|moment| tell(moment, offset, error));
+            record(|moment| record_offset(moment, offset, error));
         }
     }
 }
@@ -92,7 +92,7 @@ fn ask(mut answer: impl FnMut() -> u64) -> (i64, u64) {
     best
 }
 
-fn tell(moment: &mut Moment<'_>, offset: i64, error: u64) {
+fn record_offset(moment: &mut Moment<'_>, offset: i64, error: u64) {
     moment.recorder.own_jumbo(
         moment.at,
         messages::CLOCK,

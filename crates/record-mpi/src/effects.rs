@@ -181,7 +181,7 @@ impl Operation {
                     let name = arguments.first_string(port);
                     if !name.is_empty() {
                         let port = communicators::port(name, moment);
-                        tell_concerns(0, &port, messages::NO_RANK, moment);
+                        record_access(0, &port, messages::NO_RANK, moment);
                     }
                     self.collective(arguments, On::Comm(comm), (ABSENT, Amount::None), flight, moment);
                 }
@@ -189,14 +189,14 @@ impl Operation {
                     if let Some(comm) = self.members(arguments, on, moment) {
                         let peer =
                             if peer == ABSENT { messages::NO_RANK } else { comm.peer(arguments.int(peer)) };
-                        tell_concerns(self.amount(arguments, amount, &comm), &comm, peer, moment);
+                        record_access(self.amount(arguments, amount, &comm), &comm, peer, moment);
                     }
                 }
                 Does::Group(window, group) => {
                     let comm = self.members(arguments, On::Window(window), moment);
                     let group = arguments.handle(self.library, group, Kind::Group);
                     if let (Some(comm), Some(ranks)) = (comm, self.library.ranks_of_group(group)) {
-                        ranks.into_iter().for_each(|rank| tell_concerns(0, &comm, rank, moment));
+                        ranks.into_iter().for_each(|rank| record_access(0, &comm, rank, moment));
                     }
                 }
                 Does::Nothing | Does::Init | Does::Finalize | Does::StartSession(_) | Does::MeetOnNew(..) => {
@@ -293,7 +293,7 @@ impl Operation {
                     // A requested message still arrives, unseen by the program.
                     for (_, _, pending) in flight.taken {
                         if let Pending::Receive(receive) = pending {
-                            tell_received(&receive, messages::NO_RANK, 0, UNKNOWN_BYTES, moment);
+                            record_received(&receive, messages::NO_RANK, 0, UNKNOWN_BYTES, moment);
                         }
                     }
                 }
@@ -361,7 +361,7 @@ impl Operation {
                     {
                         flight.sequence = comm.next_operation();
                         let root = messages::NO_RANK;
-                        tell_part(&comm, flight.sequence, root, 0, self.row.number, moment);
+                        record_collective(&comm, flight.sequence, root, 0, self.row.number, moment);
                     }
                 }
                 _ => {}
@@ -404,7 +404,7 @@ impl Operation {
             if peer != self.library.proc_null() {
                 let bytes = self.bytes(arguments, message.count, message.datatype);
                 let post = next_post();
-                tell_send(post, &comm, peer, arguments.int(message.tag), bytes, moment);
+                record_send(post, &comm, peer, arguments.int(message.tag), bytes, moment);
                 flight.send = Some(post);
             }
         }
@@ -437,14 +437,14 @@ impl Operation {
                     let post = (send.peer != self.library.proc_null()).then(next_post);
                     send.missing = send.partitions;
                     if let Some(post) = post.filter(|_| send.partitions == 0) {
-                        tell_send(post, &send.comm, send.peer, send.tag, send.bytes, moment);
+                        record_send(post, &send.comm, send.peer, send.tag, send.bytes, moment);
                     }
                     Pending::PreparedSend(send, post)
                 }
                 Some(Pending::PreparedCollective(prepared, _)) => {
                     let sequence = prepared.comm.next_operation();
                     let PreparedCollective { comm, root, bytes, number } = &prepared;
-                    tell_part(comm, sequence, *root, *bytes, *number, moment);
+                    record_collective(comm, sequence, *root, *bytes, *number, moment);
                     Pending::PreparedCollective(prepared, Some(sequence))
                 }
                 Some(Pending::PreparedReceive(prepared, _)) => {
@@ -579,14 +579,14 @@ impl Operation {
             // SAFETY: a completed request has a status if one was requested.
             let status = || unsafe { self.status(&flight, status) };
             match pending {
-                Pending::Send { post } => tell_sent(post, moment),
+                Pending::Send { post } => record_sent(post, moment),
                 Pending::Receive(receive) => received(&receive, status(), self.library, moment),
                 Pending::Exchange { post, receive } => {
-                    tell_sent(post, moment);
+                    record_sent(post, moment);
                     received(&receive, status(), self.library, moment);
                 }
                 Pending::Collective { sequence, comm, makes } => {
-                    tell_completed(sequence, comm, moment);
+                    record_completed(sequence, comm, moment);
                     if let Some(Making { parent, place }) = makes {
                         let mut words = [0; WORDS];
                         words[0] = place;
@@ -598,12 +598,12 @@ impl Operation {
                 }
                 Pending::PreparedCollective(prepared, active) => {
                     if let Some(sequence) = active {
-                        tell_completed(sequence, prepared.comm.number, moment);
+                        record_completed(sequence, prepared.comm.number, moment);
                     }
                     put(Table::Requests, handle, Pending::PreparedCollective(prepared, None));
                 }
                 Pending::PreparedSend(send, active) => {
-                    active.into_iter().for_each(|post| tell_sent(post, moment));
+                    active.into_iter().for_each(|post| record_sent(post, moment));
                     put(Table::Requests, handle, Pending::PreparedSend(send, None));
                 }
                 Pending::PreparedReceive(prepared, active) => {
@@ -690,7 +690,7 @@ impl Operation {
             let Some(comm) = self.members(arguments, on, moment) else { return };
             let (root, bytes) = (self.root(arguments, root, &comm), self.amount(arguments, amount, &comm));
             flight.sequence = comm.next_operation();
-            tell_part(&comm, flight.sequence, root, bytes, self.row.number, moment);
+            record_collective(&comm, flight.sequence, root, bytes, self.row.number, moment);
             match on {
                 On::CommFreed(at) => communicators::forget(
                     Kind::Communicator,
@@ -767,7 +767,7 @@ impl Operation {
         {
             send.missing = send.missing.saturating_sub(count);
             if send.missing == 0 {
-                tell_send(*post, &send.comm, send.peer, send.tag, send.bytes, moment);
+                record_send(*post, &send.comm, send.peer, send.tag, send.bytes, moment);
             }
         }
         put(Table::Requests, handle, pending);
@@ -786,14 +786,14 @@ pub fn begin_end_of_job(
     }
     let world = communicators::find(library, library.comm_world, None, moment)?;
     let sequence = world.next_operation();
-    tell_part(&world, sequence, messages::NO_RANK, 0, number, moment);
+    record_collective(&world, sequence, messages::NO_RANK, 0, number, moment);
     Some((world, sequence))
 }
 
 /// Records that all ranks have reached the end of the job.
 pub fn all_have_come(world: Option<(Arc<Communicator>, u64)>, moment: &mut Moment<'_>) {
     if let Some((world, sequence)) = world {
-        tell_completed(sequence, world.number, moment);
+        record_completed(sequence, world.number, moment);
     }
 }
 
@@ -805,7 +805,7 @@ fn next_post() -> u64 {
     POSTS.fetch_add(1, Relaxed)
 }
 
-fn tell_part(
+fn record_collective(
     comm: &Communicator,
     sequence: u64,
     root: u32,
@@ -826,7 +826,7 @@ fn tell_part(
     );
 }
 
-fn tell_completed(sequence: u64, comm: u32, moment: &mut Moment<'_>) {
+fn record_completed(sequence: u64, comm: u32, moment: &mut Moment<'_>) {
     let mut payload = [0; 12];
     payload[..8].copy_from_slice(&sequence.to_le_bytes());
     payload[8..].copy_from_slice(&comm.to_le_bytes());
@@ -857,7 +857,7 @@ fn record_awaited_operation(sequence: u64, comm: u32, moment: &mut Moment<'_>) {
     moment.recorder.own_point(moment.at, messages::AWAITS_OPERATION, payload);
 }
 
-fn tell_concerns(bytes: u64, comm: &Communicator, peer: u32, moment: &mut Moment<'_>) {
+fn record_access(bytes: u64, comm: &Communicator, peer: u32, moment: &mut Moment<'_>) {
     let mut payload = [0; 16];
     payload[..8].copy_from_slice(&bytes.to_le_bytes());
     payload[8..12].copy_from_slice(&comm.number.to_le_bytes());
@@ -875,7 +875,7 @@ fn probed(comm: &Communicator, status: Status, library: &Library, moment: &mut M
     }
 }
 
-fn tell_send(post: u64, comm: &Communicator, peer: i32, tag: i32, bytes: u64, moment: &mut Moment<'_>) {
+fn record_send(post: u64, comm: &Communicator, peer: i32, tag: i32, bytes: u64, moment: &mut Moment<'_>) {
     moment.recorder.own_jumbo(
         moment.at,
         messages::SEND,
@@ -889,17 +889,17 @@ fn tell_send(post: u64, comm: &Communicator, peer: i32, tag: i32, bytes: u64, mo
     );
 }
 
-fn tell_sent(post: u64, moment: &mut Moment<'_>) {
+fn record_sent(post: u64, moment: &mut Moment<'_>) {
     moment.recorder.own_point(moment.at, messages::SENT, post.to_le_bytes());
 }
 
 fn received(receive: &Receive, status: Status, library: &Library, moment: &mut Moment<'_>) {
     if !status.cancelled && status.source != library.proc_null() {
-        tell_received(receive, receive.comm.peer(status.source), status.tag, status.bytes, moment);
+        record_received(receive, receive.comm.peer(status.source), status.tag, status.bytes, moment);
     }
 }
 
-fn tell_received(receive: &Receive, peer: u32, tag: i32, bytes: u64, moment: &mut Moment<'_>) {
+fn record_received(receive: &Receive, peer: u32, tag: i32, bytes: u64, moment: &mut Moment<'_>) {
     moment.recorder.own_jumbo(
         moment.at,
         messages::RECEIVED,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  program ── MPI_Send ──▶ entry ──▶ call ──▶ PMPI_Send of the MPI library, found at run time
-//!  (C, Fortran)                       │ begin, what it does (functions), end
+//!  (C, Fortran)                       │ begin, effects (functions), end
 //!                                     ▼
 //!                     record-ompt::shared ──▶ record: stream.obs, taskscope.obs
 //! ```

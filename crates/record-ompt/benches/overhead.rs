@@ -7,17 +7,17 @@
 //!
 //! | variant | |
 //! | --- | --- |
-//! | declined | another tool, a function that declines at once: what the runtime takes for looking for one |
+//! | declined | another tool, a function that declines: the runtime's cost of the lookup |
 //! | idle | the tool is attached and disabled |
-//! | callbacks | another tool, whose callbacks return at once: what the runtime takes for calling anybody |
+//! | callbacks | another tool, with empty callbacks: the runtime's cost of the calls |
 //! | least | another tool, which reads the counter and writes as many bytes for each task: a trace could not do less |
 //! | trace | everything is recorded |
 //! | sampled-trace | and sampled at 100 Hz |
-//! | least-profile | another tool, which reads the counter and adds where tasks begin, end and wait, and timers of 100 Hz with a handler that does nothing: a profile could not do less |
+//! | least-profile | another tool, which reads the counter and adds at begin, end and wait of tasks, and timers of 100 Hz with an empty handler: the minimum of a profile |
 //! | profile | `--mode profile`, with its 100 Hz |
 //! | timers | no tool, but timers of 1 kHz with a handler that does nothing |
 //! | profile-timers | `--mode profile` without samples, and the timers of `timers`; its ratio is that to `timers` |
-//! | 1kHz | sampled at 1 kHz in profile mode; its ratio is that to `profile-timers`: what samples cost |
+//! | 1kHz | sampled at 1 kHz in profile mode; its ratio is that to `profile-timers`: the cost of samples |
 //!
 //! Each run gets its own directory below one that is removed at the very end; until then its files are only
 //! truncated. ext4 releases the inodes of removed files later and scans them when it creates a file, so

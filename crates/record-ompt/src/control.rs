@@ -1,8 +1,8 @@
 //! Switches recording on and off: by `omp_control_tool`, by the environment, or by a signal from outside.
 //!
 //! ```text
-//!   pause:    every thread, at its next event, ends what it shows; then its events go nowhere
-//!   start:    every thread, from its next event on, shows what begins
+//!   pause:    every thread, at its next event, ends its shown sections; then its events are discarded
+//!   start:    every thread, from its next event on, shows new sections
 //! ```
 //! Open constructs are still followed during a pause, so a trace is consistent on both sides of the gap.
 //! Sections that are open when a pause begins or ends are not shown beyond it: a thread is marked as not
@@ -36,27 +36,27 @@ pub unsafe extern "C" fn control_tool(
     let mut payload = [0; 16];
     payload[..8].copy_from_slice(&command.to_le_bytes());
     payload[8..].copy_from_slice(&modifier.to_le_bytes());
-    let tell = || record(|moment| moment.recorder.own_point(moment.at, omp::CONTROL, payload));
+    let record_control = || record(|moment| moment.recorder.own_point(moment.at, omp::CONTROL, payload));
     match command {
         command::START => {
             pause::set(false);
-            tell();
+            record_control();
         }
         command::PAUSE => {
-            tell();
+            record_control();
             pause::set(true);
             // Not at the next event, which may be far.
             record(|_| {});
         }
         command::FLUSH => {
-            tell();
+            record_control();
             record(|moment| moment.recorder.flush());
             if profiling::is_on() {
                 profiling::write_so_far();
             }
         }
         command::END => {
-            tell();
+            record_control();
             profiling::charge_so_far();
             process::finish();
             if profiling::is_on() {
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn control_tool(
         }
         // `omp_control_tool_max` and beyond belong to tools: the program may speak to another one.
         _ => {
-            tell();
+            record_control();
             return if command >= 64 { 1 } else { -1 };
         }
     }
@@ -84,28 +84,28 @@ impl Moment<'_> {
             self.follow_pause(paused);
         } else if paused {
             self.end_all_shown();
-            self.tell_pause();
+            self.record_pause();
         } else {
             // Sites that are written once may have been written during the pause.
             self.thread.wait_sites = Default::default();
             self.thread.wait_object = Default::default();
-            self.thread.paths.forget_told();
+            self.thread.paths.forget_last();
         }
         self.thread.is_paused = paused;
-        self.tell_end_of_pause();
+        self.record_end_of_pause();
     }
 
     /// Records the begin of a pause of this thread.
-    pub fn tell_pause(&mut self) {
-        if self.thread.has_begun && !core::mem::replace(&mut self.thread.is_told_paused, true) {
+    pub fn record_pause(&mut self) {
+        if self.thread.has_begun && !core::mem::replace(&mut self.thread.is_pause_recorded, true) {
             self.recorder.own_begin(self.at, recorder::PAUSE_BEGIN, [], 0);
         }
     }
 
     /// Records the end of the pause, once all sections that were opened during the pause have closed.
-    pub fn tell_end_of_pause(&mut self) {
-        if self.thread.is_told_paused && !self.thread.is_paused && self.thread.frames.is_empty() {
-            self.thread.is_told_paused = false;
+    pub fn record_end_of_pause(&mut self) {
+        if self.thread.is_pause_recorded && !self.thread.is_paused && self.thread.frames.is_empty() {
+            self.thread.is_pause_recorded = false;
             self.recorder.own_end(self.at, recorder::PAUSE_END, []);
         }
     }

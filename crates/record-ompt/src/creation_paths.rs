@@ -119,15 +119,15 @@ impl Moment<'_> {
 
     /// Records the creation path of a task type, unless it equals that of the previous task.
     #[inline(never)]
-    pub fn tell_task_path(&mut self, typeid: u32, exit: u64, codeptr: *const c_void) {
+    pub fn record_task_path(&mut self, typeid: u32, exit: u64, codeptr: *const c_void) {
         let path = self.path_here(codeptr, exit);
-        self.tell_path_of_type(typeid, path);
+        self.record_path_of_type(typeid, path);
     }
 
     /// Records an empty creation path: no frames of the program are between the running task and the
     /// creation.
     #[inline(never)]
-    pub fn tell_empty_path(&mut self, typeid: u32) {
+    pub fn record_empty_path(&mut self, typeid: u32) {
         let mut path = self.thread.paths.0.as_deref().map_or(0, |content| content.empty_path);
         if path == 0 {
             path = self.path_number(&[], flag::REACHED_ROOT);
@@ -138,14 +138,14 @@ impl Moment<'_> {
                 content.empty_path = path;
             }
         }
-        self.tell_path_of_type(typeid, path);
+        self.record_path_of_type(typeid, path);
     }
 
-    fn tell_path_of_type(&mut self, typeid: u32, path: u32) {
+    fn record_path_of_type(&mut self, typeid: u32, path: u32) {
         let Some(content) = &mut self.thread.paths.0 else { return };
-        let Some(told) = content.told.get_mut(typeid as usize % TYPES) else { return };
-        if path != 0 && *told != (typeid, path) {
-            *told = (typeid, path);
+        let Some(last) = content.last_of_types.get_mut(typeid as usize % TYPES) else { return };
+        if path != 0 && *last != (typeid, path) {
+            *last = (typeid, path);
             self.recorder.own_point(self.at, samples::TASK_PATH, two(typeid, path));
         }
     }
@@ -153,19 +153,19 @@ impl Moment<'_> {
     /// Records the call path of a wait or a lock acquisition at `site`, which returns to `codeptr`, unless it
     /// equals the previous one.
     #[inline(always)]
-    pub fn tell_call_path(&mut self, site: u32, codeptr: *const c_void) {
+    pub fn record_call_path(&mut self, site: u32, codeptr: *const c_void) {
         if is_active() && site != 0 && !codeptr.is_null() && self.thread.profile.is_none() {
-            self.tell_path_of_call(site, codeptr);
+            self.record_path_of_call(site, codeptr);
         }
     }
 
     #[inline(never)]
-    fn tell_path_of_call(&mut self, site: u32, codeptr: *const c_void) {
+    fn record_path_of_call(&mut self, site: u32, codeptr: *const c_void) {
         let path = self.path_here(codeptr, self.thread.exit_here());
         let Some(content) = &mut self.thread.paths.0 else { return };
-        let Some(told) = content.told_of_calls.get_mut(site as usize % TYPES) else { return };
-        if path != 0 && *told != (site, path) {
-            *told = (site, path);
+        let Some(last) = content.last_of_calls.get_mut(site as usize % TYPES) else { return };
+        if path != 0 && *last != (site, path) {
+            *last = (site, path);
             self.recorder.own_point(self.at, samples::CALL_PATH, two(site, path));
         }
     }

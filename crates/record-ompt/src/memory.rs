@@ -49,7 +49,7 @@ pub unsafe extern "C" fn lock_init(
     object: u64,
     codeptr: *const c_void,
 ) {
-    tell_lock(omp::LOCK_INIT, kind, object, codeptr);
+    record_lock(omp::LOCK_INIT, kind, object, codeptr);
 }
 
 /// `ompt_callback_lock_destroy`.
@@ -57,10 +57,10 @@ pub unsafe extern "C" fn lock_destroy(kind: c_int, object: u64, codeptr: *const 
     if crate::profiling::is_on() {
         crate::profiling::destroyed(object);
     }
-    tell_lock(omp::LOCK_DESTROY, kind, object, codeptr);
+    record_lock(omp::LOCK_DESTROY, kind, object, codeptr);
 }
 
-fn tell_lock(code: taskscope_event::Code, kind: c_int, object: u64, codeptr: *const c_void) {
+fn record_lock(code: taskscope_event::Code, kind: c_int, object: u64, codeptr: *const c_void) {
     record(|moment| {
         let mut payload = [0; 16];
         payload[..8].copy_from_slice(&object.to_le_bytes());

@@ -28,8 +28,8 @@ pub unsafe extern "C" fn mutex_acquire(
             moment.follow_acquire(object);
         }
         let site = moment.site(codeptr);
-        moment.tell_call_path(site, codeptr);
-        moment.tell_wait_object(wait_kind(mutex_kind), object, site);
+        moment.record_call_path(site, codeptr);
+        moment.record_wait_object(wait_kind(mutex_kind), object, site);
         let state = wait_state(mutex_kind);
         moment.thread.wait_return = codeptr as u64;
         moment.open(Open::Section { codes: sections::ACQUIRING, state }, site);
@@ -45,12 +45,12 @@ pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, codeptr:
         if matches!(mutex_kind, mutex::TEST_LOCK | mutex::TEST_NEST_LOCK) {
             // A holder records the path here, as a waiter records its own.
             let site = moment.site(codeptr);
-            moment.tell_call_path(site, codeptr);
-            moment.tell_wait_object(wait_kind(mutex_kind), object, site);
+            moment.record_call_path(site, codeptr);
+            moment.record_wait_object(wait_kind(mutex_kind), object, site);
         } else {
             moment.end_acquiring();
         }
-        moment.tell_held(wait::ACQUIRED, object, mutex_kind);
+        moment.record_holder(wait::ACQUIRED, object, mutex_kind);
         if mutex_kind == mutex::CRITICAL {
             moment.open(Open::Section { codes: sections::CRITICAL, state: state::WORK_PARALLEL }, 0);
         }
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn mutex_released(mutex_kind: c_int, object: u64, _codeptr
         if mutex_kind == mutex::CRITICAL {
             moment.close_section(sections::CRITICAL);
         }
-        moment.tell_held(wait::RELEASED, object, mutex_kind);
+        moment.record_holder(wait::RELEASED, object, mutex_kind);
     });
 }
 
@@ -87,10 +87,10 @@ pub unsafe extern "C" fn nest_lock(scope: c_int, _object: u64, _codeptr: *const 
 impl Moment<'_> {
     /// Records the object and site of this thread's wait of this kind, unless they are recorded already.
     #[inline(always)]
-    fn tell_wait_object(&mut self, kind: u32, object: u64, site: u32) {
-        let told = &mut self.thread.wait_object;
-        if *told != (kind, object, site) {
-            *told = (kind, object, site);
+    fn record_wait_object(&mut self, kind: u32, object: u64, site: u32) {
+        let last = &mut self.thread.wait_object;
+        if *last != (kind, object, site) {
+            *last = (kind, object, site);
             let mut payload = [0; 16];
             payload[..8].copy_from_slice(&object.to_le_bytes());
             payload[8..12].copy_from_slice(&site.to_le_bytes());
@@ -100,7 +100,7 @@ impl Moment<'_> {
     }
 
     #[inline(always)]
-    fn tell_held(&mut self, code: taskscope_event::Code, object: u64, mutex_kind: c_int) {
+    fn record_holder(&mut self, code: taskscope_event::Code, object: u64, mutex_kind: c_int) {
         let mut payload = [0; 12];
         payload[..8].copy_from_slice(&object.to_le_bytes());
         payload[8..].copy_from_slice(&wait_kind(mutex_kind).to_le_bytes());

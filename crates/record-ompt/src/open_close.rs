@@ -70,8 +70,8 @@ impl Moment<'_> {
         if self.thread.frames.stack.len() >= DEEPEST_SHOWN {
             self.show_top();
         }
-        if self.thread.is_told_paused {
-            self.tell_end_of_pause();
+        if self.thread.is_pause_recorded {
+            self.record_end_of_pause();
         }
     }
 
@@ -80,7 +80,7 @@ impl Moment<'_> {
         match open {
             Open::Task { id } => {
                 if let Some(status) = suspended {
-                    self.tell_suspended(id, status);
+                    self.record_suspended(id, status);
                 }
             }
             Open::Region { region } => self.recorder.own_end(self.at, omp::REGION_END, region.to_le_bytes()),
@@ -97,7 +97,7 @@ impl Moment<'_> {
         }
     }
 
-    fn tell_suspended(&mut self, task: u32, status: u32) {
+    fn record_suspended(&mut self, task: u32, status: u32) {
         self.recorder.own_point(self.at, omp::TASK_SUSPENDED, two(task, status));
     }
 
@@ -258,7 +258,7 @@ impl Moment<'_> {
         let Some(&Frame { open, shown: true, .. }) = self.thread.frames.stack.last() else { return };
         self.hide(open);
         if let Open::Task { id } = open {
-            self.tell_suspended(id, status::SWITCH as u32);
+            self.record_suspended(id, status::SWITCH as u32);
         }
     }
 }

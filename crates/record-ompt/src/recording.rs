@@ -96,7 +96,7 @@ extern "C" fn finish(_: *mut c_void) {
     static FINISHED: AtomicBool = AtomicBool::new(false);
     // Else no call of the system is made: the process may have a filter of them.
     if HAS_STARTED.load(Relaxed) && !FINISHED.swap(true, Relaxed) {
-        check::tell();
+        check::store_counts();
         if sampler::is_active() {
             module_files::keep_generated_code();
         }

@@ -95,13 +95,13 @@ unsafe extern "C" fn wait_slowly(
             sync::BARRIER_IMPLICIT if !begins && moment.is_joining() => moment.end_join(),
             sync::TASKWAIT if begins => {
                 let site = moment.wait_site(codeptr);
-                moment.tell_call_path(site, codeptr);
+                moment.record_call_path(site, codeptr);
                 moment.begin_wait(kind::TASKWAIT, sections::TASKWAIT, state::TASKWAIT, site);
             }
             sync::TASKWAIT => moment.close_section(sections::TASKWAIT),
             sync::TASKGROUP if begins => {
                 let site = moment.wait_site(codeptr);
-                moment.tell_call_path(site, codeptr);
+                moment.record_call_path(site, codeptr);
                 moment.begin_wait(kind::TASKGROUP, sections::TASKGROUP, state::TASKGROUP, site);
             }
             sync::TASKGROUP => moment.close_section(sections::TASKGROUP),
@@ -122,10 +122,10 @@ fn join(scope: c_int, codeptr: *const c_void) {
 impl Moment<'_> {
     /// Records the site of this thread's wait of this kind, unless it is recorded already.
     #[inline(always)]
-    pub fn tell_wait_site(&mut self, kind: u32, site: u32) {
-        let Some(told) = self.thread.wait_sites.get_mut(kind as usize) else { return };
-        if *told != site {
-            *told = site;
+    pub fn record_wait_site(&mut self, kind: u32, site: u32) {
+        let Some(last) = self.thread.wait_sites.get_mut(kind as usize) else { return };
+        if *last != site {
+            *last = site;
             self.recorder.own_point(self.at, wait::WAIT_SITE, two(kind, site));
         }
     }
@@ -139,7 +139,7 @@ impl Moment<'_> {
 
     #[inline(always)]
     fn begin_wait(&mut self, kind: u32, codes: SectionCodes, state: u32, site: u32) {
-        self.tell_wait_site(kind, site);
+        self.record_wait_site(kind, site);
         self.open(Open::Section { codes, state }, site);
     }
 
@@ -150,7 +150,7 @@ impl Moment<'_> {
         }
         self.thread.wait_return = codeptr as u64;
         let mut site = self.known_site(codeptr);
-        self.tell_call_path(site, codeptr);
+        self.record_call_path(site, codeptr);
         if site == 0 && sync_kind != sync::BARRIER_EXPLICIT {
             site = self.thread.last_work_site;
         }
@@ -179,7 +179,7 @@ impl Moment<'_> {
         // The return address need not be the region's site, and a worker has none.
         self.thread.wait_return = codeptr as u64;
         let site = self.site(core::ptr::null());
-        self.tell_wait_site(kind::JOIN_BARRIER, site);
+        self.record_wait_site(kind::JOIN_BARRIER, site);
         self.set_phase(Phase::Joining { league });
     }
 

@@ -71,7 +71,7 @@ fn own_path() -> Option<PathBuf> {
     Path::new(OsStr::from_bytes(name.to_bytes())).canonicalize().ok()
 }
 
-fn tell(scope: c_int, device: c_int, what: u32, bytes: u64) {
+fn forward(scope: c_int, device: c_int, what: u32, bytes: u64) {
     let Some(recorder) = recorder() else { return };
     // SAFETY: the device recorder's functions have no preconditions.
     unsafe {
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn target(
     _codeptr: *const c_void,
 ) {
     let _ = DEVICE.try_with(|known| known.set(device));
-    tell(scope, device, 6, 0);
+    forward(scope, device, 6, 0);
 }
 
 /// `ompt_callback_target_data_op_emi`. The runtime numbers operations, and asynchronous ones 16 higher.
@@ -128,10 +128,10 @@ pub unsafe extern "C" fn data_op(
         // Associations of memory have no effect.
         _ => return,
     };
-    tell(scope, device, what, bytes as u64);
+    forward(scope, device, what, bytes as u64);
 }
 
 /// `ompt_callback_target_submit_emi`.
 pub unsafe extern "C" fn submit(scope: c_int, _target: *mut Data, _operation: *mut u64, _teams: c_uint) {
-    tell(scope, DEVICE.try_with(Cell::get).unwrap_or(0), 0, 0);
+    forward(scope, DEVICE.try_with(Cell::get).unwrap_or(0), 0, 0);
 }

@@ -72,9 +72,9 @@ pub unsafe fn create_slowly(
                 // SAFETY: as above.
                 let exit = unsafe { exit_of(frame, moment.thread) };
                 if is_part_of_running(moment.thread, creator) {
-                    moment.tell_empty_path(typeid);
+                    moment.record_empty_path(typeid);
                 } else {
-                    moment.tell_task_path(typeid, exit, codeptr);
+                    moment.record_task_path(typeid, exit, codeptr);
                 }
                 // SAFETY: as above.
                 unsafe { note_undeferred(moment.thread, flags, frame, (new_task, codeptr)) };
@@ -82,10 +82,10 @@ pub unsafe fn create_slowly(
         } else if flags & task_flag::TASKWAIT != 0 {
             moment.thread.wait_return = codeptr as u64;
             let site = moment.site(codeptr);
-            moment.tell_call_path(site, codeptr);
+            moment.record_call_path(site, codeptr);
             let id = moment.thread.tasks.take();
             ToolData::new(id, site, WAIT).store(new_task);
-            moment.tell_wait_site(taskscope_event::models::wait::kind::TASKWAIT_DEPEND, site);
+            moment.record_wait_site(taskscope_event::models::wait::kind::TASKWAIT_DEPEND, site);
             moment.open(Open::Section { codes: sections::DEPEND_WAIT, state: state::TASKWAIT_DEPEND }, site);
         } else {
             ToolData::new(0, 0, UNRECORDED).store(new_task);
@@ -233,7 +233,7 @@ impl Moment<'_> {
             self.close_task(id, status::SWITCH as u32);
         }
         if prior_status != status::COMPLETE {
-            self.tell_unusual_end(id, prior_status);
+            self.record_unusual_end(id, prior_status);
         }
     }
 
@@ -254,7 +254,7 @@ impl Moment<'_> {
 
     #[cold]
     #[inline(never)]
-    fn tell_unusual_end(&mut self, id: u32, prior_status: c_int) {
+    fn record_unusual_end(&mut self, id: u32, prior_status: c_int) {
         let code = if prior_status == status::CANCEL { omp::TASK_CANCELLED } else { omp::TASK_DETACHED };
         self.recorder.own_point(self.at, code, id.to_le_bytes());
     }

@@ -52,7 +52,7 @@ pub struct Thread {
     pub has_begun: bool,
     /// Whether the trace marks the thread as not recorded: during a pause, and until constructs opened in it
     /// have closed.
-    pub is_told_paused: bool,
+    pub is_pause_recorded: bool,
     /// The thread's OpenMP kind.
     pub kind: Kind,
     /// Whether the trace contains that kind.
@@ -314,7 +314,7 @@ pub fn attach_outside_openmp() {
         if moment.thread.is_paused && moment.thread.profile.is_some() {
             moment.follow_pause(true);
         } else if moment.thread.is_paused {
-            moment.write_anyway(|moment| moment.tell_pause());
+            moment.write_anyway(|moment| moment.record_pause());
         }
         if sampler::is_active() {
             moment.catch_up();

@@ -4,12 +4,12 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Threads that run parallel regions, now and at most.
 static WORKERS: AtomicU64 = AtomicU64::new(0);
-static MOST_WORKERS: AtomicU64 = AtomicU64::new(0);
+static MAX_WORKERS: AtomicU64 = AtomicU64::new(0);
 
 /// A worker begins or ends.
 pub fn count(begins: bool) {
     if begins {
-        MOST_WORKERS.fetch_max(WORKERS.fetch_add(1, Relaxed) + 1, Relaxed);
+        MAX_WORKERS.fetch_max(WORKERS.fetch_add(1, Relaxed) + 1, Relaxed);
     } else {
         WORKERS.fetch_sub(1, Relaxed);
     }
@@ -17,5 +17,5 @@ pub fn count(begins: bool) {
 
 /// The largest number of workers at a time.
 pub fn most() -> u64 {
-    MOST_WORKERS.load(Relaxed)
+    MAX_WORKERS.load(Relaxed)
 }

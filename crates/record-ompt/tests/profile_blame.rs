@@ -72,7 +72,7 @@ fn assert_conserved(profile: &Profile) {
 }
 
 /// Unattributed value of a metric.
-fn nobodys(profile: &Profile, metric: Metric) -> u64 {
+fn unattributed(profile: &Profile, metric: Metric) -> u64 {
     let nobody = profile.tree.find(ROOT, taskscope_profile::Frame::state(Marker::Nobody));
     nobody.map_or(0, |node| profile.tree.value(node, metric))
 }
@@ -240,7 +240,7 @@ fn idleness_beside_serial_code_that_takes_free_locks_is_that_codes() {
     assert_conserved(&profile);
     let metric = Metric::shared(Marker::Idle);
     assert_eq!(sum(&profile, metric, "take_free_locks"), 2 * took[0]);
-    assert_eq!(nobodys(&profile, metric), 0);
+    assert_eq!(unattributed(&profile, metric), 0);
 }
 
 /// As in a trace (`the_talks_master_is_to_blame` of the command's tests), wherever the lock is released.

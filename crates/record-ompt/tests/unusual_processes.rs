@@ -40,7 +40,7 @@ fn silent(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Of many samples at least 99 % reach the root; of few, all but three.
+/// At least 99 % of many samples reach the root; of few, all but three.
 fn assert_rooted(trace: &Trace) {
     let taken = all(trace).count();
     let rooted = all(trace).filter(|s| s.number("flags") as u32 & flag::REACHED_ROOT != 0).count();

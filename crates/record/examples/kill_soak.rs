@@ -27,23 +27,24 @@ const THREADS: usize = 4;
 const PAYLOAD_BYTES: [usize; 4] = [8, 10, 12, 16];
 
 /// Shared values of the threads: thread id and last completed number, of each.
-type Told = [[AtomicU64; 2]; THREADS];
+type Progress = [[AtomicU64; 2]; THREADS];
 
-fn map_told(path: &Path) -> &'static Told {
+fn map_progress(path: &Path) -> &'static Progress {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     use std::os::fd::AsRawFd;
     // SAFETY: a new shared mapping of a file of sufficient size, never unmapped while it is used.
     unsafe {
         let (protection, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-        let base = libc::mmap(std::ptr::null_mut(), size_of::<Told>(), protection, kind, file.as_raw_fd(), 0);
+        let base =
+            libc::mmap(std::ptr::null_mut(), size_of::<Progress>(), protection, kind, file.as_raw_fd(), 0);
         assert_ne!(base, libc::MAP_FAILED);
-        &*base.cast::<Told>()
+        &*base.cast::<Progress>()
     }
 }
 
 /// The program that is killed.
 fn program(directory: &Path) -> ! {
-    let told = map_told(&directory.join("told"));
+    let progress = map_progress(&directory.join("progress"));
     process::start(process::Config {
         trace_directory: directory.join("trace"),
         app_id: 1,
@@ -57,7 +58,7 @@ fn program(directory: &Path) -> ! {
             std::thread::spawn(move || {
                 assert!(thread::attach(std::ptr::null_mut(), Box::new(|_, _| {})));
                 let tid = enter().unwrap().os_tid() as u64;
-                told[i][0].store(tid, Release);
+                progress[i][0].store(tid, Release);
                 for number in 1u64.. {
                     let mut r = enter().unwrap();
                     let at = r.now();
@@ -70,7 +71,7 @@ fn program(directory: &Path) -> ! {
                         _ => r.point(at, ovni::BURST, payload),
                     };
                     drop(r);
-                    told[i][1].store(number, Release);
+                    progress[i][1].store(number, Release);
                     // A long-lived pace: many kills are to hit young streams too.
                     if number.is_multiple_of(4096) {
                         std::thread::yield_now();
@@ -118,8 +119,8 @@ struct Totals {
 fn kill_once(directory: &Path, after: Duration, draining: &mut Option<Draining>, totals: &mut Totals) {
     let _ = std::fs::remove_dir_all(directory);
     std::fs::create_dir_all(directory).unwrap();
-    std::fs::write(directory.join("told"), [0; size_of::<Told>()]).unwrap();
-    let told = map_told(&directory.join("told"));
+    std::fs::write(directory.join("progress"), [0; size_of::<Progress>()]).unwrap();
+    let progress = map_progress(&directory.join("progress"));
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.arg("--program").arg(directory).stderr(Stdio::null());
     if let Some(draining) = draining {
@@ -145,7 +146,7 @@ fn kill_once(directory: &Path, after: Duration, draining: &mut Option<Draining>,
         }
     }
     totals.kills += 1;
-    check(directory, told, totals);
+    check(directory, progress, totals);
     if let Some(draining) = draining {
         draining.remove_tails();
         if draining.process.try_wait().unwrap().is_some() {
@@ -153,7 +154,7 @@ fn kill_once(directory: &Path, after: Duration, draining: &mut Option<Draining>,
         }
     }
     // SAFETY: mapped in this function, and not used any more.
-    unsafe { libc::munmap((told as *const Told).cast_mut().cast(), size_of::<Told>()) };
+    unsafe { libc::munmap((progress as *const Progress).cast_mut().cast(), size_of::<Progress>()) };
 }
 
 /// A process that drains, and the place of the tails.
@@ -179,9 +180,9 @@ impl Draining {
     }
 }
 
-fn check(directory: &Path, told: &Told, totals: &mut Totals) {
+fn check(directory: &Path, progress: &Progress, totals: &mut Totals) {
     let completed: Vec<_> =
-        told.iter().map(|[tid, number]| (tid.load(Acquire), number.load(Acquire))).collect();
+        progress.iter().map(|[tid, number]| (tid.load(Acquire), number.load(Acquire))).collect();
     let Ok(trace) = Trace::open(directory.join("trace"), &OpenOptions::default()) else {
         if completed.iter().any(|(_, number)| *number > 0) {
             totals.failures.push("no trace, but completed events".to_owned());

@@ -7,7 +7,7 @@
 //! ```text
 //!   ns │            ┌─ valid until ─┐
 //!      │        ___/                 a new anchor starts at max(kernel's clock, end of the old line):
-//!      │    ___/                     nobody has used the old line beyond its span, so no thread
+//!      │    ___/                     no thread has used the old line beyond its span, so none
 //!      │___/                         ever sees time go back, and the error stays that of one span
 //!      └──────────────────── tsc
 //! ```

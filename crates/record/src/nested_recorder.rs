@@ -1,8 +1,8 @@
 //! Events of a signal handler that interrupts the recorder of its own thread.
 //!
 //! ```text
-//!   thread   enter ──── half an event … ┊ … the rest ──── leave, and copy what waits
-//!   handler                             ┊ enter: a nested recorder, whose streams lie in the side areas
+//!   thread   enter ──── half an event … ┊ … the rest ──── leave, and copy the side events
+//!   handler                             ┊ enter: a nested recorder, with its streams in the side areas
 //! ```
 //! The side areas are part of the mapped tails ([`taskscope_event::tail`]), so they survive the
 //! process as the streams do. Handlers that interrupt anything else find the entry lock free, and write the

@@ -3,7 +3,7 @@
 //! ```text
 //!  NAME.obs         │ header │ hole (blocks given back) │ events … │      + NAME.tail
 //!                                                       ▲ kept_from
-//!  NAME.checkpoint  kept_from, then events: what was defined, and what was open at `kept_from`
+//!  NAME.checkpoint  kept_from, then events: definitions, and open sections at `kept_from`
 //! ```
 //! The checkpoint is replaced by renaming before the hole grows, so that at every moment checkpoint
 //! and stream give a readable whole. When the stream ends, both become an ordinary stream file.

@@ -114,7 +114,7 @@ impl ThreadRecorder {
     pub fn point<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
         let kept = self.standard.point(at, code, payload);
         if !kept {
-            self.tell_loss(at);
+            self.record_loss(at);
         }
         kept
     }
@@ -125,7 +125,7 @@ impl ThreadRecorder {
     pub fn begin<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N], end_payload_bytes: usize) {
         let end_bytes = taskscope_event::framing::EVENT_HEADER_BYTES + end_payload_bytes;
         if !self.standard.begin(at, code, payload, end_bytes) {
-            self.tell_loss(at);
+            self.record_loss(at);
         }
     }
 
@@ -133,7 +133,7 @@ impl ThreadRecorder {
     #[inline(always)]
     pub fn end<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
         if !self.standard.end(at, code, payload) {
-            self.tell_loss(at);
+            self.record_loss(at);
         }
     }
 
@@ -142,7 +142,7 @@ impl ThreadRecorder {
     pub fn jumbo(&mut self, at: u64, code: Code, parts: &[&[u8]]) -> bool {
         let kept = self.standard.jumbo(at, code, parts);
         if !kept {
-            self.tell_loss(at);
+            self.record_loss(at);
         }
         kept
     }
@@ -156,7 +156,7 @@ impl ThreadRecorder {
     pub unsafe fn raw(&mut self, at: u64, flags: u8, code: Code, payload: *const u8, nesting: Nesting) {
         // SAFETY: by contract.
         if !unsafe { self.standard.raw(at, flags, code, payload, nesting) } {
-            self.tell_loss(0);
+            self.record_loss(0);
         }
     }
 
@@ -180,7 +180,7 @@ impl ThreadRecorder {
     #[inline(always)]
     pub fn own_point<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
         if !self.own.point(at, code, payload) {
-            self.tell_loss(at);
+            self.record_loss(at);
         }
     }
 
@@ -189,7 +189,7 @@ impl ThreadRecorder {
     #[inline(always)]
     pub(crate) fn own_unpaired<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
         if !self.own.unpaired(at, code, payload) {
-            self.tell_loss(at);
+            self.record_loss(at);
         }
     }
 
@@ -204,7 +204,7 @@ impl ThreadRecorder {
     ) {
         let end_bytes = taskscope_event::framing::EVENT_HEADER_BYTES + end_payload_bytes;
         if !self.own.begin(at, code, payload, end_bytes) {
-            self.tell_loss(at);
+            self.record_loss(at);
         }
     }
 
@@ -212,14 +212,14 @@ impl ThreadRecorder {
     #[inline(always)]
     pub fn own_end<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
         if !self.own.end(at, code, payload) {
-            self.tell_loss(at);
+            self.record_loss(at);
         }
     }
 
     /// [`ThreadRecorder::jumbo`] in the own stream.
     pub fn own_jumbo(&mut self, at: u64, code: Code, parts: &[&[u8]]) {
         if !self.own.jumbo(at, code, parts) {
-            self.tell_loss(at);
+            self.record_loss(at);
         }
     }
 
@@ -227,7 +227,7 @@ impl ThreadRecorder {
     #[cold]
     pub fn lose(&mut self, at: u64, events: u64) {
         self.standard.lost_events += events;
-        self.tell_loss(at);
+        self.record_loss(at);
     }
 
     /// Events that could not be kept so far.
@@ -247,7 +247,7 @@ impl ThreadRecorder {
     /// else in the metadata.
     #[cold]
     #[inline(never)]
-    fn tell_loss(&mut self, at: u64) {
+    fn record_loss(&mut self, at: u64) {
         if self.diverted.is_some() {
             return;
         }

@@ -38,7 +38,7 @@ use crate::instrument::{self, TaskContext, named};
 use crate::tls;
 
 /// Different texts of a field that have numbers of their own.
-const MOST_TEXTS: usize = 256;
+const MAX_TEXTS: usize = 256;
 /// Their first number: a field of the same name may be a number elsewhere. Exact in a double, which Paraver uses.
 const FIRST_TEXT: u64 = 1 << 48;
 
@@ -236,7 +236,7 @@ fn value_of(field: &Field, key: u32, text: &str) -> u64 {
         if let Some(value) = known.texts.get(text) {
             return *value;
         }
-        if known.texts.len() >= MOST_TEXTS {
+        if known.texts.len() >= MAX_TEXTS {
             return 0;
         }
         let value = named::value_from(key, text.as_bytes(), FIRST_TEXT);
@@ -249,7 +249,7 @@ fn value_of(field: &Field, key: u32, text: &str) -> u64 {
 /// Values have no sign: a negative number becomes a named value.
 fn name_negative(field: &Field, key: u32, value: i64) {
     with_key(field.name(), |known| {
-        if known.negatives.len() < MOST_TEXTS && known.negatives.insert(value) {
+        if known.negatives.len() < MAX_TEXTS && known.negatives.insert(value) {
             named::name_value(key, value as u64, value.to_string().as_bytes(), b"");
         }
     });
@@ -366,9 +366,9 @@ where
         let value = with_key(EVENT, |known| {
             known.texts.get(&text).copied().or_else(|| {
                 // Messages that are never the same twice would fill the dictionary: they go by their place.
-                let full = known.texts.len() >= MOST_TEXTS;
+                let full = known.texts.len() >= MAX_TEXTS;
                 let text = if full { place() } else { text.clone() };
-                if full && known.texts.len() >= 4 * MOST_TEXTS {
+                if full && known.texts.len() >= 4 * MAX_TEXTS {
                     return Some(0);
                 }
                 let value = named::value(key, text.as_bytes(), b"");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 const AT_ONCE: u32 = 32;
 /// Maximum number of pauses; a thread that is still in the queue then continues without a turn.
 static PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-const MOST_PAUSES: u32 = 100;
+const MAX_PAUSES: u32 = 100;
 
 /// The process, and in the low half the number of its threads inside; a forked child's inherited value is
 /// another process's.
@@ -25,7 +25,7 @@ pub(crate) struct Turn {
 pub(crate) fn wait() -> Turn {
     let process = std::process::id();
     let mut pauses = 0;
-    while pauses < MOST_PAUSES {
+    while pauses < MAX_PAUSES {
         let seen = AT_IT.load(SeqCst);
         let others = if (seen >> 32) as u32 == process { seen as u32 } else { 0 };
         let with_me = u64::from(process) << 32 | u64::from(others + 1);

@@ -258,11 +258,11 @@ fn a_full_disk_stops_a_drained_stream_only() {
     // The regions' events stay in the tail; the rest is counted, there or in the metadata.
     assert!(read * EVENT_BYTES > 1_000_000 && read < EVENTS, "{read}");
     let lost = own.iter().find(|(code, ..)| *code == taskscope_event::models::recorder::LOST);
-    let told = lost.map(|(.., payload)| u64::from_le_bytes(payload[..8].try_into().unwrap()));
+    let reported = lost.map(|(.., payload)| u64::from_le_bytes(payload[..8].try_into().unwrap()));
     let emitted = (1..EVENTS).step_by(100_000).count() as u64 * 100_000;
     assert!(
-        told.is_some_and(|told| (emitted..emitted + 10).contains(&(told + read))),
-        "{told:?} {read} {emitted} {text}"
+        reported.is_some_and(|reported| (emitted..emitted + 10).contains(&(reported + read))),
+        "{reported:?} {read} {emitted} {text}"
     );
 }
 

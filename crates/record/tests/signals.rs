@@ -28,8 +28,8 @@ extern "C" fn handler(_: i32) {
 fn what_a_handler_emits_is_in_the_stream_it_interrupted() {
     const NAME: &str = "what_a_handler_emits_is_in_the_stream_it_interrupted";
     const ROUND: u64 = 1_000_000;
-    const FEWEST_ROUNDS: u64 = 6;
-    const FEWEST_SIGNALS: u64 = 500;
+    const MIN_ROUNDS: u64 = 6;
+    const MIN_SIGNALS: u64 = 500;
     if let Some(directory) = role() {
         start(&directory);
         assert!(attach());
@@ -52,7 +52,7 @@ fn what_a_handler_emits_is_in_the_stream_it_interrupted() {
         });
         // If the sender has a CPU only now and then, signals are delayed.
         let mut events = 0;
-        while events < FEWEST_ROUNDS * ROUND || EMITTED.load(Relaxed) < FEWEST_SIGNALS {
+        while events < MIN_ROUNDS * ROUND || EMITTED.load(Relaxed) < MIN_SIGNALS {
             emit(events + 1..=events + ROUND);
             events += ROUND;
         }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  host │        ×  ×/ ×   × observed ≥ map(end)
-//!       │     × _/‾‾   the map lies between; where one line cannot, another goes on,
+//!       │     × _/‾‾   the map is between; if one line cannot be, another continues,
 //!       │    _/‾  ·    and a short steep piece joins them: never a step, never backwards
 //!       │ _/‾  ·  · append ≤ map(start)
 //!       └──────────────── device ticks
@@ -24,7 +24,7 @@ enum Side {
 }
 
 /// Cells in which the tightest bounds are kept.
-const MOST_CELLS: usize = 4096;
+const MAX_CELLS: usize = 4096;
 
 /// Collects bounds, in memory that does not grow with their number, and fits a map through them.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ impl ClockFit {
             host.saturating_sub(origin_nanos) as f64 - self.ticks_since_origin(ticks) * self.nanos_per_tick;
         let cell = self.cells.entry(ticks / self.cell_ticks).or_default();
         cell.take(ticks, y, side);
-        if self.cells.len() > MOST_CELLS {
+        if self.cells.len() > MAX_CELLS {
             self.widen_cells();
         }
     }
@@ -139,7 +139,7 @@ impl ClockFit {
     }
 
     fn widen_cells(&mut self) {
-        while self.cells.len() > MOST_CELLS / 2 {
+        while self.cells.len() > MAX_CELLS / 2 {
             self.cell_ticks = self.cell_ticks.saturating_mul(2);
             for cell in std::mem::take(&mut self.cells).into_values() {
                 let sides = [(cell.lower, Side::Lower), (cell.upper, Side::Upper)];

@@ -162,7 +162,7 @@ enum Page {
 pub(crate) struct PageStore {
     pub spill: SpillFile,
     pub resident: usize,
-    pub most_resident: usize,
+    pub max_resident: usize,
     /// Maximum pages in memory, if the disk takes the rest.
     pub cap: Option<usize>,
     spare: Vec<Slots>,
@@ -170,12 +170,12 @@ pub(crate) struct PageStore {
 
 impl PageStore {
     pub fn new(spill: SpillFile) -> Self {
-        PageStore { spill, resident: 0, most_resident: 0, cap: None, spare: Vec::new() }
+        PageStore { spill, resident: 0, max_resident: 0, cap: None, spare: Vec::new() }
     }
 
     fn fresh(&mut self) -> Slots {
         self.resident += 1;
-        self.most_resident = self.most_resident.max(self.resident);
+        self.max_resident = self.max_resident.max(self.resident);
         match self.spare.pop() {
             Some(mut slots) => {
                 slots.fill(Slot::default());

@@ -526,7 +526,7 @@ impl Queue {
         }
     }
 
-    /// Reduces the pages in memory to `target`: gives up what the first waiting record waits for. That is an
+    /// Reduces the pages in memory to `target`: gives up the operation that the first waiting record waits for. That is an
     /// operation, which is lost; on an out-of-order queue also later announcements, and then the record is
     /// released without them. Returns whether that made room.
     pub fn stop_waiting(

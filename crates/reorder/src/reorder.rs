@@ -61,17 +61,17 @@ pub struct WithoutId {
 pub struct Reorder {
     queues: Vec<Queue>,
     store: PageStore,
-    most_pages: usize,
+    max_pages: usize,
     when_full: WhenFull,
 }
 
 impl Reorder {
     /// Without queues.
     pub fn new(limits: Limits) -> Self {
-        let most_pages = (limits.held_records / PAGE as usize).max(2);
+        let max_pages = (limits.held_records / PAGE as usize).max(2);
         let mut store = PageStore::new(SpillFile::in_directory(limits.spill_directory));
-        store.cap = (limits.when_full == WhenFull::Spill).then_some(most_pages);
-        Reorder { queues: Vec::new(), store, most_pages, when_full: limits.when_full }
+        store.cap = (limits.when_full == WhenFull::Spill).then_some(max_pages);
+        Reorder { queues: Vec::new(), store, max_pages, when_full: limits.when_full }
     }
 
     /// Adds a queue. Queues are never removed, since records may arrive to the very end.
@@ -201,7 +201,7 @@ impl Reorder {
     /// Counts of all queues together.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals {
-            held_in_memory_peak: (self.store.most_resident as u64) * PAGE,
+            held_in_memory_peak: (self.store.max_resident as u64) * PAGE,
             spill_failures: self.store.spill.failures,
             ..Totals::default()
         };
@@ -216,13 +216,13 @@ impl Reorder {
 
     /// Whether as much is held as may be.
     pub fn is_full(&self) -> bool {
-        self.store.resident >= self.most_pages
+        self.store.resident >= self.max_pages
     }
 
     #[inline]
     fn relieve_if_full(&mut self, queue: QueueIndex, seq: u64, out: &mut impl FnMut(Output)) {
         // There is room for the page that the next step may need.
-        if self.store.resident >= self.most_pages && self.when_full != WhenFull::Block {
+        if self.store.resident >= self.max_pages && self.when_full != WhenFull::Block {
             self.relieve(queue, seq, out);
         }
     }
@@ -231,7 +231,7 @@ impl Reorder {
     #[cold]
     #[inline(never)]
     fn relieve(&mut self, current: QueueIndex, seq: u64, out: &mut impl FnMut(Output)) {
-        let target = (self.most_pages / 2).max(1);
+        let target = (self.max_pages / 2).max(1);
         while self.store.resident > target {
             let before = self.store.resident;
             let Some(fattest) = (0..self.queues.len()).max_by_key(|index| self.queues[*index].pages.resident)

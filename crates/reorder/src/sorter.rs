@@ -21,7 +21,7 @@ const RECORD_BYTES: usize = 8 + SLOT_BYTES;
 const READ_AHEAD: u64 = 64;
 /// More runs than this of a level are merged into one of the next, so that a record is written again
 /// once a level: the logarithm of how many there are.
-const MOST_RUNS: usize = 64;
+const MAX_RUNS: usize = 64;
 
 /// A sorted run on disk, and its next records.
 #[derive(Clone, Debug)]
@@ -160,7 +160,7 @@ impl Sorter {
     pub fn join_runs(&mut self, spill: &mut SpillFile) {
         let mut level = 0;
         while self.runs.iter().any(|run| run.level >= level) {
-            if self.runs.iter().filter(|run| run.level == level).count() > MOST_RUNS {
+            if self.runs.iter().filter(|run| run.level == level).count() > MAX_RUNS {
                 self.join_level(level, spill);
             }
             level += 1;
@@ -218,7 +218,7 @@ mod tests {
     fn many_runs_are_written_again_a_few_times_only() {
         let (mut spill, mut sorter) = (SpillFile::default(), Sorter::default());
         spilled(&mut spill, 0..RUNS, &mut sorter);
-        assert!(sorter.runs.len() <= 3 * MOST_RUNS, "{}", sorter.runs.len());
+        assert!(sorter.runs.len() <= 3 * MAX_RUNS, "{}", sorter.runs.len());
         let once = RUNS * RECORDS * RECORD_BYTES as u64;
         let written = spill.reserve_run(0);
         assert!(written <= 3 * once, "{written} bytes for {once}");
@@ -228,14 +228,14 @@ mod tests {
     #[test]
     fn a_disk_that_refuses_to_join_runs_loses_none() {
         let (mut spill, mut sorter) = (SpillFile::default(), Sorter::default());
-        spilled(&mut spill, 0..MOST_RUNS as u64, &mut sorter);
+        spilled(&mut spill, 0..MAX_RUNS as u64, &mut sorter);
         sorter.take_run(sorter.runs[0].clone(), &mut spill);
         spill.make_read_only();
         sorter.join_runs(&mut spill);
         assert!(spill.failures > 0);
         let mut twice: Vec<u64> = all(&mut sorter, &mut spill);
         twice.dedup();
-        assert_eq!(twice.len() as u64, MOST_RUNS as u64 * RECORDS);
+        assert_eq!(twice.len() as u64, MAX_RUNS as u64 * RECORDS);
         assert!(twice.is_sorted());
     }
 }

@@ -14,7 +14,7 @@ pub(crate) enum ChannelError {
 }
 
 /// More values than this on a stack are an error of the runtime.
-const MOST_STACKED: usize = 512;
+const MAX_STACKED: usize = 512;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ impl Channel {
     #[inline]
     pub(crate) fn push(&mut self, value: i64, may_repeat: bool) -> Result<(), ChannelError> {
         let same = !may_repeat && self.stack.last() == Some(&value);
-        let full = self.stack.len() == MOST_STACKED;
+        let full = self.stack.len() == MAX_STACKED;
         self.stack.push(value);
         match (full, same) {
             (true, _) => Err(ChannelError::Full),
@@ -73,7 +73,7 @@ impl Channel {
             Some(&top) => {
                 // A damaged trace may pop wrongly again and again; looking no deeper than a regular
                 // stack keeps that linear.
-                let reach = self.stack.len().saturating_sub(MOST_STACKED);
+                let reach = self.stack.len().saturating_sub(MAX_STACKED);
                 if let Some(position) = self.stack[reach..].iter().rposition(|other| *other == value) {
                     self.stack.truncate(reach + position);
                 }

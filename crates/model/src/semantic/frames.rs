@@ -80,14 +80,14 @@ pub enum Closed {
 }
 
 /// Maximum number of open sections of a thread: more are in damaged traces only.
-const MOST_OPEN: usize = 1 << 16;
+const MAX_OPEN: usize = 1 << 16;
 
 impl Frames {
     /// Opens a section. Beyond the limit the oldest are forgotten, so memory stays bounded.
     #[inline(always)]
     pub fn push(&mut self, frame: Frame) {
-        if self.open.len() == MOST_OPEN {
-            self.open.drain(..MOST_OPEN / 2);
+        if self.open.len() == MAX_OPEN {
+            self.open.drain(..MAX_OPEN / 2);
         }
         self.open.push(frame);
     }

@@ -246,7 +246,7 @@ fn remember_wait(correlation: u32) {
 }
 
 /// Whether a callback has recorded the waiting call with this id.
-pub(super) fn told_of_wait(correlation: u32) -> bool {
+pub(super) fn is_recorded_wait(correlation: u32) -> bool {
     lock(&WAITS).as_ref().is_some_and(|halves| halves.iter().any(|half| half.contains(&correlation)))
 }
 

@@ -136,7 +136,7 @@ const SYNCHRONISATION_SIZE: usize = 40;
 
 /// Records a wait without a callback: CUPTI has one subscriber, which may be another tool.
 fn synchronisation(hub: &'static Hub, record: Record<'_>) {
-    if record.0.len() < SYNCHRONISATION_SIZE || super::calls::told_of_wait(record.u32(24)) {
+    if record.0.len() < SYNCHRONISATION_SIZE || super::calls::is_recorded_wait(record.u32(24)) {
         return;
     }
     let [start, end] = [8, 16].map(|offset| record.u64(offset));

@@ -58,7 +58,7 @@ pub(super) struct DeviceProperties {
     pub flags: u32,
     pub subdevice: u32,
     pub clock_rate: u32,
-    pub most_memory: u64,
+    pub max_memory: u64,
     pub counts: [u32; 7],
     pub nanos_per_tick: u64,
     pub clock_bits: u32,

@@ -149,7 +149,7 @@ pub extern "C" fn clDeinitLayer() -> i32 {
     if let Some(hub) = crate::hub::hub() {
         queues::flush_all();
         enqueue::waited_for_all();
-        hub.wait_for_records(MOST_WAIT_MS, MOST_QUIET_MS);
+        hub.wait_for_records(MAX_WAIT_MS, MAX_QUIET_MS);
     }
     // The collector may be querying at this moment.
     let leaving = enqueue::asking_stopped();
@@ -164,8 +164,8 @@ pub extern "C" fn clDeinitLayer() -> i32 {
 
 /// How long an unloading loader waits for records in all, and after the last one: threads of the driver that need the
 /// dynamic loader, as PoCL's for a new kernel, cannot go on meanwhile.
-const MOST_WAIT_MS: u32 = 1000;
-const MOST_QUIET_MS: u32 = 200;
+const MAX_WAIT_MS: u32 = 1000;
+const MAX_QUIET_MS: u32 = 200;
 
 /// # Safety
 /// As for [`clInitLayer`].

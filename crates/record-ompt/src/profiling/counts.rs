@@ -91,7 +91,7 @@ impl Counts {
             self.tree.add(node, Metric::taken(kind), ns);
         }
         self.blame(kind, settled.blame);
-        self.give_to_nobody(kind, settled.nobody);
+        self.give_unattributed(kind, settled.nobody);
         if let Some((owed, work)) = settled.for_work {
             let mut left = owed;
             for (sample, part) in work.parts() {
@@ -109,12 +109,12 @@ impl Counts {
                     let node = self.node_of((place, None));
                     self.tree.add(node, Metric::given(kind), part.ns);
                 }
-                None => self.give_to_nobody(kind, part.ns),
+                None => self.give_unattributed(kind, part.ns),
             }
         }
     }
 
-    fn give_to_nobody(&mut self, kind: Marker, ns: u64) {
+    fn give_unattributed(&mut self, kind: Marker, ns: u64) {
         if ns > 0 {
             let node = *self.nobody.get_or_insert_with(|| nobody(&mut self.tree));
             self.tree.add(node, Metric::given(kind), ns);

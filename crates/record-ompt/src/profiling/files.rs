@@ -11,7 +11,7 @@ use taskscope_profile::form;
 use taskscope_record::limits::check_file_size;
 
 /// More processes than this do not have the same number in one run.
-const MOST_COPIES: u32 = 1 << 20;
+const MAX_COPIES: u32 = 1 << 20;
 /// Size of one write.
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -44,7 +44,7 @@ impl Files {
     /// Chooses the first name that no process has, and claims it by creating [`part`](Self::part). If no file
     /// can be created now, later ones are tried under the first name.
     pub fn choose(directory: &Path, name: &str) -> Files {
-        let all = (1..MOST_COPIES).map(|copy| Files::named(directory, name, copy));
+        let all = (1..MAX_COPIES).map(|copy| Files::named(directory, name, copy));
         let own = all.into_iter().find(|files| match File::create_new(&files.part) {
             Ok(_) if [&files.profile, &files.lines].iter().any(|path| path.symlink_metadata().is_ok()) => {
                 let _ = std::fs::remove_file(&files.part);

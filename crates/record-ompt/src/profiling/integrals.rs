@@ -1,9 +1,9 @@
 //! Integrals over all workers, kept by handlers: idle workers per working worker.
 //!
 //! ```text
-//!   samples of all threads   · ·  ·   · ·   ·     a handler looks at all accounts, if nobody has just done so,
+//!   samples of all threads   · ·  ·   · ·   ·     a handler reads all accounts, unless another has just done so,
 //!   I/W and 1/W              ▁▁▁▃▃▃▃▃▆▆▆▆▁▁▁▁     and adds them for the time since the look before
-//!   samples of one thread    ·──────────·────·    have what was added between them, however long a call took
+//!   samples of one thread    ·──────────·────·    have the increase between them, however long a call took
 //! ```
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
@@ -162,7 +162,7 @@ impl Integrals {
     }
 
     /// Unattributed time, nanoseconds: for present workers, and for each worker that had not begun, by epoch.
-    pub fn nobodys(&self) -> (u64, impl Iterator<Item = u64> + '_) {
+    pub fn unattributed(&self) -> (u64, impl Iterator<Item = u64> + '_) {
         let turns = self.nobody.turns.iter().map(|turn| turn.load(Relaxed) / PARTS);
         (self.nobody.present.load(Relaxed) / PARTS, turns)
     }
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(share.turns[..3], [(0, 1000), (1, 1000), (2, 500)]);
         assert_eq!(sum, share);
         assert_eq!(integrals.take(&mut rarely, 2).present, 0, "once");
-        let (present, turns) = integrals.nobodys();
+        let (present, turns) = integrals.unattributed();
         assert_eq!((present, turns.take(3).collect::<Vec<_>>()), (7000, vec![0, 0, 1000]));
         // Over more epochs than a share has room for: the last ones are together.
         for epoch in 3..9 {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   holder n      ├──────────────┤
-//!   holder n + 1                 ├───────┤           a holder's time ends where the next one's begins
+//!   holder n + 1                 ├───────┤           a holder's time ends when the next one's begins
 //!   waiter              ├────────┼───────┤ acquired  the wait, cut at the hand-overs: so much for n,
 //!                          to n    to n+1            so much for n + 1
 //! ```

@@ -27,7 +27,7 @@ use super::workers::Workers;
 use crate::worker_count;
 
 /// Paths of a process; beyond, values count further out.
-const MOST_PATHS: usize = 1 << 20;
+const MAX_PATHS: usize = 1 << 20;
 
 /// Counts of one thread.
 pub struct Counted {
@@ -172,7 +172,7 @@ impl Run {
             files: OnceLock::new(),
             threads: Mutex::default(),
             merged: Mutex::new(Merged {
-                tree: Tree::growing_to(MOST_PATHS),
+                tree: Tree::growing_to(MAX_PATHS),
                 threads: 0,
                 ended: [0; CAUSES],
                 late: [0; EPOCHS],

@@ -6,7 +6,7 @@
 //! ```
 //! | wait | charged is |
 //! | --- | --- |
-//! | barrier | until the last arrives, that one: what it was sampled in since its last synchronisation, else its path to the barrier; then the team's tasks that run |
+//! | barrier | until the last arrives, that one: its samples since its last synchronisation, else its path to the barrier; then the team's running tasks |
 //! | device construct | itself: the device works for it |
 //! | taskwait, taskgroup | the children that run when a part ends, in equal shares; else the one that ended last |
 //! | taskwait depend | the child that ended last; else those that run |

@@ -28,7 +28,7 @@ use super::signal;
 pub const THREADS_A_CPU: u64 = 8;
 
 /// Timers of a thread, at most.
-const MOST_TURNS: usize = 2;
+const MAX_TURNS: usize = 2;
 
 /// Timers that run by the time that passes.
 static RUNNING: AtomicU64 = AtomicU64::new(0);
@@ -62,7 +62,7 @@ pub struct Timer {
     period_ns: u64,
     stretch: AtomicU32,
     /// How long after multiples of its own period each fires.
-    phases: [AtomicU64; MOST_TURNS],
+    phases: [AtomicU64; MAX_TURNS],
     /// System id of its thread.
     thread: i32,
 }

@@ -68,7 +68,7 @@ fn standard(ours: u32) -> u32 {
 }
 
 /// Stores the counts in the metadata, for later writes.
-pub fn tell() {
+pub fn store_counts() {
     let compared = COMPARED.load(Relaxed);
     if compared == 0 {
         return;

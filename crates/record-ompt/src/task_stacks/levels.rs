@@ -277,13 +277,13 @@ impl Levels {
             // LLVM's runtime leaves a stale creation frame in a task with dependences: on another stack, or
             // above the task's own frames. Intel's runtime does not report the body of `teams`, so it is not
             // counted.
-            let is_untold = flags & IMPLICIT != 0 && data == ToolData(0);
-            most += u32::from(is_untold);
-            let is_teams_body = !explicit && (is_untold || data.has(TEAMS_BODY));
+            let is_unreported = flags & IMPLICIT != 0 && data == ToolData(0);
+            most += u32::from(is_unreported);
+            let is_teams_body = !explicit && (is_unreported || data.has(TEAMS_BODY));
             let is_left = exit != 0 && enter > exit && !is_teams_body;
             let enter = if elsewhere(enter) || is_left { 0 } else { enter };
             let region = if explicit { load(region).id() } else { data.id() };
-            self.settle_untold(region, data.has(LEAGUE));
+            self.settle_unreported(region, data.has(LEAGUE));
             let is_initial = flags & INITIAL != 0;
             let task = if explicit { data.id() } else { 0 };
             if !self.push(Level { exit, enter, is_initial, is_teams_body, region, task, frames: (0, 0) }) {
@@ -298,7 +298,7 @@ impl Levels {
             }
             ancestor += 1;
         }
-        self.settle_untold(0, false);
+        self.settle_unreported(0, false);
         self.find_body_of_teams(stack);
         self.find_bodies_that_the_program_calls(stack);
     }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   remembered: code pointer, depth ▸ [slot, return address] … ▸ number of the path
-//!   next time:  same code pointer and depth, and every slot holds what it held  ▸ same path
+//!   next time:  same code pointer and depth, and every slot is unchanged  ▸ same path
 //! ```
 //! The depth is that of the stack from the start of the task, and slots are counted from the innermost frame:
 //! wherever a task is on the stack, the same return addresses in the same slots are the same calls. So a
@@ -44,9 +44,9 @@ pub struct Content {
     /// The way that was taken last.
     pub turn: usize,
     /// Per type, the path that was written last: type, path.
-    pub told: [(u32, u32); TYPES],
+    pub last_of_types: [(u32, u32); TYPES],
     /// Newest recorded path per site of calls.
-    pub told_of_calls: [(u32, u32); TYPES],
+    pub last_of_calls: [(u32, u32); TYPES],
     pub addresses: Vec<u64>,
     /// Number of the path without frames; 0 if unknown.
     pub empty_path: u32,
@@ -153,8 +153,8 @@ impl Content {
             remembered: core::array::from_fn(|_| Remembered::default()),
             creations: core::array::from_fn(|_| Creation::default()),
             turn: 0,
-            told: [(0, 0); TYPES],
-            told_of_calls: [(0, 0); TYPES],
+            last_of_types: [(0, 0); TYPES],
+            last_of_calls: [(0, 0); TYPES],
             addresses: Vec::new(),
             empty_path: 0,
         }))
@@ -217,10 +217,10 @@ impl Cache {
     }
 
     /// Clears the newest paths of tasks and calls, so that they are recorded again.
-    pub fn forget_told(&mut self) {
+    pub fn forget_last(&mut self) {
         if let Some(content) = &mut self.0 {
-            content.told = [(0, 0); TYPES];
-            content.told_of_calls = [(0, 0); TYPES];
+            content.last_of_types = [(0, 0); TYPES];
+            content.last_of_calls = [(0, 0); TYPES];
         }
     }
 }

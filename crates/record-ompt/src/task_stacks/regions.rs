@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   master, at the fork    slot = id                 a worker's sample      slot |= ASKED
-//!   master, at the end     slot = 0, and says whether somebody asked
+//!   master, at the end     slot = 0; returns whether it was requested
 //! ```
 //! A worker needs no pointer into the runtime for it, so there is none that could dangle: a region
 //! that has ended is in no slot.

@@ -4,9 +4,9 @@
 //! without frame pointers. The creator's call of the runtime is certain, and is next to it:
 //!
 //! ```text
-//!   creator's frame        ← its stack pointer: what the body calls lies below
+//!   creator's frame        ← its stack pointer: callees of the body are below
 //!   return address           the code pointer of the creation
-//!   frame pointer            as the runtime tells it
+//!   frame pointer            as the runtime reports it
 //!   runtime's frames …
 //! ```
 

@@ -50,12 +50,12 @@ pub fn set_enabled(prefix: &str, enabled: bool) {
 /// [`start`] in the directory that `TASKSCOPE_TRACE_DIR` names, with the sinks of `TASKSCOPE_SINKS`. Sinks
 /// need no directory. Returns whether events have a receiver now.
 pub fn start_from_environment() -> bool {
-    start_as_told().unwrap_or(false)
+    start_configured().unwrap_or(false)
 }
 
 /// [`start_from_environment`], with the reason why it did not work.
 #[doc(hidden)]
-pub fn start_as_told() -> Result<bool, StartError> {
+pub fn start_configured() -> Result<bool, StartError> {
     if let Some(directory) = std::env::var_os(process::TRACE_DIRECTORY_VARIABLE) {
         return start(Path::new(&directory)).map(|()| true);
     }

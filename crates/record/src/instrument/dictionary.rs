@@ -103,7 +103,7 @@ pub(super) struct Dictionary {
 }
 
 /// Different texts of mistakes that are kept apart.
-const MOST_PROBLEMS: usize = 1000;
+const MAX_PROBLEMS: usize = 1000;
 /// Maximum length of a text in the trace: an entry is one event, which must fit into a stream's region.
 const LONGEST_TEXT: usize = 32 << 10;
 
@@ -291,7 +291,7 @@ impl Dictionary {
     /// recording.
     pub fn problem(&mut self, kind: u32, text: &[u8]) {
         let mut text = without_nul(&text[..text.len().min(1000)]);
-        if self.problems.len() >= MOST_PROBLEMS && !self.problems.contains_key(&(kind, text.clone())) {
+        if self.problems.len() >= MAX_PROBLEMS && !self.problems.contains_key(&(kind, text.clone())) {
             text = b"(and others)".to_vec();
         }
         let count = self.problems.entry((kind, text.clone())).or_insert(0);
@@ -303,7 +303,7 @@ impl Dictionary {
     }
 
     /// Writes the total counts of mistakes.
-    fn tell_totals(&mut self) {
+    fn report_totals(&mut self) {
         for ((kind, text), count) in &self.problems {
             if !count.is_power_of_two() {
                 let data = [&kind.to_le_bytes()[..], &count.to_le_bytes(), text, b"\0"].concat();
@@ -405,12 +405,12 @@ pub(super) fn write_what_is_new() {
 
 /// Ends recording: writes the final count of mistakes made more often than the trace states.
 pub(super) fn write_totals() {
-    let untold = |dictionary: &Dictionary| {
+    let has_unwritten = |dictionary: &Dictionary| {
         let counts = &mut dictionary.problems.values();
         counts.any(|count| !count.is_power_of_two()).then_some(())
     };
-    if process::is_recording() && look(untold).is_some() {
-        with(Dictionary::tell_totals);
+    if process::is_recording() && look(has_unwritten).is_some() {
+        with(Dictionary::report_totals);
     }
 }
 

@@ -10,7 +10,7 @@ use taskscope_event::models::instrument::{self as i, problem};
 use super::Level;
 use super::dictionary::{self, Meaning, Space};
 use super::raise::{put, put_data, put_end};
-use super::register::{register, somebody_listens};
+use super::register::{has_receivers, register};
 use super::site::{Answer, Site};
 use super::words::{Class, triple, word, word_and_long};
 
@@ -180,7 +180,7 @@ fn in_rust(name: &str) -> String {
 
 #[cold]
 pub(super) fn find(name: &str, written_at: &dyn Display, remedy: &str) -> Answer {
-    if !somebody_listens() {
+    if !has_receivers() {
         return Answer::Off;
     }
     let found = dictionary::with(|names| names.find(Space::Key, name.as_bytes()));

@@ -4,12 +4,12 @@
 pub use super::dictionary::Space;
 use super::dictionary::{self, Meaning};
 use super::register::ask;
-pub use super::register::somebody_listens;
-use super::site::told;
+pub use super::register::has_receivers;
+use super::site::number_if_on;
 pub use super::site::{Site, asked};
 
 fn number(meaning: Meaning<'_>) -> Option<u32> {
-    told(ask(&meaning))
+    number_if_on(ask(&meaning))
 }
 
 const BLANK: Meaning<'static> =
@@ -29,7 +29,7 @@ pub fn key_of(name: &[u8], description: &[u8], level: u32, unit: &[u8], stacked:
 pub fn find_key(name: &[u8], file: &[u8], line: u32) -> Option<u32> {
     let (name, file) = (String::from_utf8_lossy(name), String::from_utf8_lossy(file));
     let remedy = format!("taskscope_key(\"{name}\", \"what it means\", TASKSCOPE_USER)");
-    told(super::keys::find(&name, &format_args!("{file}:{line}"), &remedy))
+    number_if_on(super::keys::find(&name, &format_args!("{file}:{line}"), &remedy))
 }
 
 /// A state.

@@ -6,12 +6,12 @@ use super::site::Answer;
 use crate::process;
 
 /// Whether events have a receiver; events after the end of recording are counted.
-pub fn somebody_listens() -> bool {
+pub fn has_receivers() -> bool {
     process::is_recording() || process::has_finished() || sinks::are_loaded()
 }
 
 pub(super) fn register(meaning: &Meaning<'_>) -> Answer {
-    if !somebody_listens() {
+    if !has_receivers() {
         return Answer::Off;
     }
     ask(meaning)

@@ -106,7 +106,7 @@ pub fn asked() -> u32 {
 }
 
 /// The number in a result that is cached together with its [`asked`] value.
-pub(super) fn told(answer: Answer) -> Option<u32> {
+pub(super) fn number_if_on(answer: Answer) -> Option<u32> {
     match answer {
         Answer::On(number) => Some(number),
         Answer::Off => None,

@@ -57,7 +57,7 @@ fn meaning<'a>(name: &'a str, file: &'a str, line: u32) -> Meaning<'a> {
 /// The number of a kind that is known only while the program runs, for [`TaskContext::of_kind`]; `None`
 /// while it is off.
 pub fn task_kind(name: &str, file: &str, line: u32) -> Option<u32> {
-    super::site::told(register(&meaning(name, file, line)))
+    super::site::number_if_on(register(&meaning(name, file, line)))
 }
 
 /// Numbers of tasks; unique in the process.

@@ -163,13 +163,13 @@ mod tests {
         std::fs::create_dir_all(&root).unwrap();
         let before = clock::kernel_ns();
         let (end, ends) = mpsc::channel::<()>();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let sleeper = std::thread::spawn(move || {
-            tell.send(crate::os_thread::os_tid()).unwrap();
+            sender.send(crate::os_thread::os_tid()).unwrap();
             let _ = ends.recv();
         });
         let mut all = Alive::default();
-        all.watch(told.recv().unwrap(), 7);
+        all.watch(receiver.recv().unwrap(), 7);
         all.watch(crate::os_thread::os_tid(), 8);
         all.begin(&root);
         let page = || std::fs::read(root.join(alive::FILE)).unwrap();

@@ -94,7 +94,7 @@ struct Watched {
     /// Intervals that ended after the round's begin, to be written next.
     coming: Vec<OffCpu>,
     /// Missing records, not written yet.
-    untold: u64,
+    missing: u64,
     /// Sums at the begin and the end.
     totals: [Option<Sums>; 2],
     /// Blocked intervals that are in sums only.
@@ -110,7 +110,7 @@ impl Watched {
             attached: Schedstat::of(os_tid).read(),
             source: None,
             coming: Vec::new(),
-            untold: 0,
+            missing: 0,
             totals: [None; 2],
             coalesced: 0,
         }
@@ -133,15 +133,15 @@ impl Watched {
     fn begin(&mut self, source: Source) {
         self.totals[0] = self.attached;
         self.source = Some(source);
-        self.untold += self.read(0);
+        self.missing += self.read(0);
     }
 
     /// Reads for the last time, and closes the source.
     fn leave(&mut self) {
-        let summed = self.tells_sums();
+        let summed = self.has_sums();
         match &mut self.source {
             Some(Source::Switches(switches)) => {
-                self.untold += switches.read_last(&mut self.coming);
+                self.missing += switches.read_last(&mut self.coming);
                 (self.totals[1], self.coalesced) = (switches.sums(), switches.coalesced);
             }
             Some(Source::Periods(periods)) => {
@@ -173,7 +173,7 @@ impl Watched {
         matches!(self.source, Some(Source::Left { .. }))
     }
 
-    fn tells_sums(&self) -> bool {
+    fn has_sums(&self) -> bool {
         matches!(self.source, Some(Source::Periods(_) | Source::Left { summed: true }))
     }
 
@@ -398,7 +398,7 @@ impl OsTime {
             if state.ended || state.gives_way {
                 return;
             }
-            let sums = state.watched.iter().any(|watched| watched.tells_sums() && !watched.has_left());
+            let sums = state.watched.iter().any(|watched| watched.has_sums() && !watched.has_left());
             let wait = if sums { pause.min(PERIOD) } else { pause };
             if let Some(left) = wait.checked_sub(last.elapsed()).filter(|left| !left.is_zero()) {
                 let nap = own.sleep(left.min(BEAT));
@@ -415,7 +415,7 @@ impl OsTime {
             let mut watched = std::mem::take(&mut state.watched);
             self.round(&mut state, &mut watched, clock::kernel_ns());
             let fullest = watched.iter().map(Watched::filled).max();
-            state.summed |= watched.iter().any(Watched::tells_sums);
+            state.summed |= watched.iter().any(Watched::has_sums);
             watched.retain(|watched| !watched.is_done());
             state.watched = watched;
             pause = next_look(pause, fullest.unwrap_or(0)).max(last.elapsed() * LARGEST_SHARE);
@@ -442,9 +442,9 @@ impl OsTime {
                 write_totals(stream, now, watched.totals[0], number);
                 number
             });
-            let untold = watched.read(until) + std::mem::take(&mut watched.untold);
-            if untold > 0 {
-                stream.point(now, system::UNTOLD, pair(untold, number));
+            let missing = watched.read(until) + std::mem::take(&mut watched.missing);
+            if missing > 0 {
+                stream.point(now, system::UNTOLD, pair(missing, number));
             }
             let ended = watched.coming.partition_point(|off| off.end <= until);
             ready.extend(watched.coming.drain(..ended).map(|off| (off, number)));
@@ -519,7 +519,7 @@ impl OsTime {
         finished: bool,
         names: &BTreeMap<i64, String>,
     ) -> Json {
-        let summed = summed || matches!(self.mode, Mode::Periods) || watched.iter().any(Watched::tells_sums);
+        let summed = summed || matches!(self.mode, Mode::Periods) || watched.iter().any(Watched::has_sums);
         let mut members = vec![
             ("version", Json::integer(1)),
             ("require", Json::object([("taskscope-system", Json::string(system::VERSION))])),
@@ -608,9 +608,9 @@ mod tests {
         os_time.state().watched.push(Watched { source, ..watched(1, vec![off(5, 100)]) });
         os_time.leave(1);
         os_time.finish();
-        let told = stored(&os_time.directory);
+        let written = stored(&os_time.directory);
         let of = |number| -> Vec<(u64, u64)> {
-            told.iter().filter(|(thread, ..)| *thread == number).map(|(_, end, ns)| (*end, *ns)).collect()
+            written.iter().filter(|(thread, ..)| *thread == number).map(|(_, end, ns)| (*end, *ns)).collect()
         };
         assert_eq!((of(0), of(1)), (vec![(20, 10), (30, 5)], vec![(100, 95)]));
         std::fs::remove_dir_all(root).unwrap();

@@ -75,7 +75,7 @@ pub(super) struct Periods {
 }
 
 /// Less blocked time than this in a period is not stored: readings of the three clocks are apart.
-pub(super) const LEAST_BLOCKED_NS: u64 = 20_000;
+pub(super) const MIN_BLOCKED_NS: u64 = 20_000;
 
 impl Periods {
     /// Creates the periods of a thread with these sums at its attach (`attached`); `None` if the kernel keeps
@@ -123,7 +123,7 @@ impl Periods {
             let start = before.at.min(end.saturating_sub(delay));
             off.push(OffCpu { start, end, kind: Kind::RunDelay { ns: delay } });
         }
-        if blocked >= LEAST_BLOCKED_NS {
+        if blocked >= MIN_BLOCKED_NS {
             off.push(OffCpu { start: before.at, end, kind: Kind::BlockedSum { ns: blocked } });
         }
     }

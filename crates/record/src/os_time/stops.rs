@@ -19,9 +19,9 @@ use crate::clock;
 use std::time::Duration;
 
 /// Shorter ones are not recorded.
-const LEAST_NS: u64 = 1_000_000;
+const MIN_NS: u64 = 1_000_000;
 /// Without switches: readings of three clocks have gaps, and timers are late.
-const LEAST_SUMMED_NS: u64 = 5_000_000;
+const MIN_SUMMED_NS: u64 = 5_000_000;
 
 /// Watches the calling thread, which is the housekeeping thread.
 pub(super) struct Stops {
@@ -68,7 +68,7 @@ impl Stops {
         let Some((before, after)) = nap.sums.zip(self.schedstat.read()) else { return };
         let delay = after.run_delay.saturating_sub(before.run_delay);
         let end = end.saturating_sub(delay);
-        if end.saturating_sub(nap.until) >= LEAST_SUMMED_NS {
+        if end.saturating_sub(nap.until) >= MIN_SUMMED_NS {
             found.push([nap.until, end]);
         }
     }
@@ -80,7 +80,7 @@ fn imposed(seen: &[OffCpu], nap: u64) -> impl Iterator<Item = [u64; 2]> {
         Kind::Blocked { delay_ns } if off.start >= nap => Some([off.start, off.end - delay_ns]),
         _ => None,
     });
-    blocked.skip(1).step_by(2).filter(|[start, end]| end - start >= LEAST_NS)
+    blocked.skip(1).step_by(2).filter(|[start, end]| end - start >= MIN_NS)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 //! waiting for a CPU, as that wait enters the sums when it is over.
 
 use super::off_cpu::{Kind, OffCpu};
-use super::schedstat::{LEAST_BLOCKED_NS, Schedstat, Standing, Sums};
+use super::schedstat::{MIN_BLOCKED_NS, Schedstat, Standing, Sums};
 use crate::clock;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -69,7 +69,7 @@ const LONG_NS: u64 = 20_000_000;
 /// Readings of sums in which the thread was not switched meanwhile.
 const MAX_TRIES: usize = 3;
 /// A ring with less room has lost records, or is about to: one of a switch, and one of a loss before it.
-const LEAST_ROOM: u64 = 64;
+const MIN_ROOM: u64 = 64;
 
 /// Byte offsets of `data_head` and `data_tail` in the first page of the mapping.
 const HEAD: usize = 1024;
@@ -209,12 +209,12 @@ impl Switches {
     /// blocked one that has not ended by `now`. Returns the number of records dropped by the kernel.
     pub fn read(&mut self, now: u64, off: &mut Vec<OffCpu>) -> u64 {
         let first = off.len();
-        let mut untold = 0;
+        let mut missing = 0;
         if self.head() != self.tail().load(Relaxed) || self.unseen_since.is_some() {
             let (sums, head) = self.read_sums();
             let room = (RING_BYTES as u64).saturating_sub(head.wrapping_sub(self.tail().load(Relaxed)));
-            untold = self.drain(head, off);
-            if room < LEAST_ROOM {
+            missing = self.drain(head, off);
+            if room < MIN_ROOM {
                 self.lose();
             }
             match self.unseen_since {
@@ -230,12 +230,12 @@ impl Switches {
             off.push(OffCpu { start: out.since, end: now, kind: Kind::StillBlocked });
             off[first..].sort_by_key(|off| off.end);
         }
-        untold
+        missing
     }
 
     /// [`read`](Self::read) at the end of the recording: an open interval ends now.
     pub fn read_last(&mut self, off: &mut Vec<OffCpu>) -> u64 {
-        let untold = self.read(0, off);
+        let missing = self.read(0, off);
         if let Some(since) = self.unseen_since {
             let first = off.len();
             self.end_unseen(since, true, off, first);
@@ -247,7 +247,7 @@ impl Switches {
             let kind = if out.is_blocked { Kind::Blocked { delay_ns: 0 } } else { Kind::Preempted };
             off.push(OffCpu { start: out.since, end, kind });
         }
-        untold
+        missing
     }
 
     /// Begins a stretch without records at the newest one.
@@ -304,14 +304,14 @@ impl Switches {
     fn drain(&mut self, to: u64, off: &mut Vec<OffCpu>) -> u64 {
         let mut at = self.tail().load(Relaxed);
         self.filled = (to.wrapping_sub(at).min(RING_BYTES as u64) * 1000 / RING_BYTES as u64) as u32;
-        let mut untold = 0;
+        let mut missing = 0;
         while to.wrapping_sub(at) >= 8 && to.wrapping_sub(at) <= RING_BYTES as u64 {
             let header = self.word(at);
             let (kind, misc, size) = (header as u32, (header >> 32) as u16, header >> 48);
             match kind {
                 RECORD_SWITCH if size >= 16 => self.switch(misc, self.word(at + 8), off),
                 RECORD_LOST => {
-                    untold += self.word(at + 16);
+                    missing += self.word(at + 16);
                     // A full ring was seen, and the sums have covered it.
                     if self.last_record > self.known_from {
                         self.lose();
@@ -327,7 +327,7 @@ impl Switches {
             at += size;
         }
         self.tail().store(at.min(to), Release);
-        untold
+        missing
     }
 
     fn switch(&mut self, misc: u16, at: u64, off: &mut Vec<OffCpu>) {
@@ -373,7 +373,7 @@ impl Switches {
             if delay > 0 {
                 off.push(OffCpu { start, end, kind: Kind::RunDelay { ns: delay } });
             }
-            if blocked >= LEAST_BLOCKED_NS {
+            if blocked >= MIN_BLOCKED_NS {
                 off.push(OffCpu { start, end, kind: Kind::BlockedSum { ns: blocked } });
             }
         }
@@ -513,14 +513,14 @@ mod tests {
             let end = crate::clock::kernel_ns();
             rival.join().ok()?;
             let mut off = Vec::new();
-            let untold = switches.read(0, &mut off);
-            Some((off, untold, start, end))
+            let missing = switches.read(0, &mut off);
+            Some((off, missing, start, end))
         });
-        let Some((off, untold, start, end)) = watched.join().unwrap() else {
+        let Some((off, missing, start, end)) = watched.join().unwrap() else {
             println!("skipped: no perf_event_open here; /proc/sys/kernel/perf_event_paranoid = 2 would do");
             return;
         };
-        assert_eq!(untold, 0);
+        assert_eq!(missing, 0);
         assert!(off.iter().all(|off| off.start < off.end));
         let preempted = off.iter().filter(|off| matches!(off.kind, Kind::Preempted));
         let inside = preempted.filter(|off| off.start >= start && off.end <= end);

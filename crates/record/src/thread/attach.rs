@@ -171,7 +171,7 @@ impl ThreadRecorder {
         if lost > 0 && self.own.has_file() {
             match self.loss_count_offset {
                 Some(offset) => self.own.replace_loss(offset, lost, self.loss_reason()),
-                None => self.tell_loss(at),
+                None => self.record_loss(at),
             }
         }
         let own_is_empty = self.own.is_empty();

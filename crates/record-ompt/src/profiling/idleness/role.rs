@@ -5,7 +5,7 @@ use core::cell::Cell;
 use taskscope_profile::{NodeId, Tree};
 
 use super::pool::Pool;
-use super::weights::{Idled, KNOWN, Kind, Owed, SAMPLED, Weights, add_sample, add_to_nobody};
+use super::weights::{Idled, KNOWN, Kind, Owed, SAMPLED, Weights, add_sample, add_unattributed};
 use crate::profiling::account::{Account, Spent};
 use crate::profiling::cause::Cause;
 use crate::profiling::integrals::Share;
@@ -96,7 +96,7 @@ impl Charge<'_> {
                 let node = node_of_place(tree, place);
                 weights.add_to(tree, node, of);
             }
-            To::Nobody => add_to_nobody(tree, self.owed),
+            To::Nobody => add_unattributed(tree, self.owed),
         }
     }
 }
@@ -211,13 +211,13 @@ impl Role {
     ) {
         let Some(Workers { pool, .. }) = self.workers.filter(|_| self.is_root) else { return };
         let stretch = &mut self.stretch;
-        let [work, nobodys] = stretch.look(pool, account, at);
+        let [work, unattributed] = stretch.look(pool, account, at);
         let mut give = |charge: Charge<'_>| {
             if charge.owed.weights != Weights::default() {
                 give(charge);
             }
         };
-        give(Charge::known(nobodys, To::Nobody));
+        give(Charge::known(unattributed, To::Nobody));
         let last = To::Place(stretch.fork);
         let Some(fork) = fork else {
             let [ended, owed] = [stretch.put_off(work), stretch.owed.take()];
@@ -314,8 +314,8 @@ impl Role {
         let sampled = Some(share).filter(|_| is_charged && !self.is_known(is_in_team, at));
         let mut idled = Idled { sampled, ..Idled::default() };
         if self.is_root && !is_in_team {
-            let [work, nobodys] = self.stretch.look(pool, account, at);
-            idled.nobodys = nobodys;
+            let [work, unattributed] = self.stretch.look(pool, account, at);
+            idled.unattributed = unattributed;
             match of {
                 SampleOf::Work | SampleOf::Mutex => {
                     idled.known = self.stretch.sampled(work, longest, pool.others())

@@ -69,10 +69,10 @@ pub struct Idled {
     pub(super) sampled: Option<Share>,
     /// Weights of the previous epoch, and of this one.
     pub(super) known: [Owed; 2],
-    pub(super) nobodys: Owed,
+    pub(super) unattributed: Owed,
 }
 
-pub(super) fn add_to_nobody(tree: &mut Tree, owed: Owed) {
+pub(super) fn add_unattributed(tree: &mut Tree, owed: Owed) {
     if owed.weights.turn > 0 {
         let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
         owed.add_to(tree, nobody);
@@ -89,14 +89,14 @@ pub fn add_sample(tree: &mut Tree, code: NodeId, idled: &Idled) {
         }
     }
     idled.known.into_iter().for_each(|owed| owed.add_to(tree, code));
-    add_to_nobody(tree, idled.nobodys);
+    add_unattributed(tree, idled.unattributed);
 }
 
 /// Divides the idleness of all workers among the paths, in proportion to their weights: `idle` in all, of which `late`
 /// before they began.
 pub fn settle(tree: &mut Tree, pool: &Pool, idle: u64, late: &[Late]) {
     let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
-    let (present, turns) = pool.sampled.nobodys();
+    let (present, turns) = pool.sampled.unattributed();
     Weights { present, turn: 0 }.add_to(tree, nobody, (SAMPLED, 0));
     for (epoch, turn) in turns.enumerate() {
         Weights { present: 0, turn }.add_to(tree, nobody, (SAMPLED, epoch));

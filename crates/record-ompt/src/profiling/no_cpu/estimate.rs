@@ -115,7 +115,7 @@ pub(super) fn part_of(of: u64, part: u64, all: u64) -> u64 {
 }
 
 /// Estimates waiting that too little work does not explain, from the times by cause of all workers in a
-/// window of `wall` nanoseconds, on `cpus` CPUs: `spent`, of which `off` without a CPU. `most_workers` is the
+/// window of `wall` nanoseconds, on `cpus` CPUs: `spent`, of which `off` without a CPU. `max_workers` is the
 /// maximum number of workers at a time.
 ///
 /// If n threads on average do work that others may wait for, each without a CPU for a fraction f of its time,
@@ -123,7 +123,7 @@ pub(super) fn part_of(of: u64, part: u64, all: u64) -> u64 {
 /// least the remainder that their time on CPUs leaves. While no thread has work, waiting is charged to the
 /// system as far as the waiting threads have no CPU. With more workers than CPUs, the remainder is lost to
 /// too little work only as far as CPUs are free.
-pub(super) fn estimate(wall: u64, (most_workers, cpus): (u64, u64), spent: &Sums, off: &Sums) -> Moved {
+pub(super) fn estimate(wall: u64, (max_workers, cpus): (u64, u64), spent: &Sums, off: &Sums) -> Moved {
     let mut moved = Moved::NONE;
     let sum = |sums: &Sums, counts: fn(Cause) -> bool| -> f64 {
         let counted = Cause::ALL.iter().zip(sums).filter(|(cause, _)| counts(**cause));
@@ -146,7 +146,7 @@ pub(super) fn estimate(wall: u64, (most_workers, cpus): (u64, u64), spent: &Sums
     let rest = waiting * (1.0 - nobody);
     let workers = Cause::ALL.iter().zip(spent).map(|(_, ns)| *ns as f64).sum::<f64>() / wall;
     // Workers begin and end within a window, and some of its time may be read in the next one.
-    let over = if most_workers > cpus && workers > cpus as f64 + 0.1 {
+    let over = if max_workers > cpus && workers > cpus as f64 + 0.1 {
         let free = cpus as f64 * wall * (1.0 - nobody) - on_cpu;
         let lost = rest.min(free.max(0.0)).min(waiting - waiting_off);
         (rest - lost) / waiting

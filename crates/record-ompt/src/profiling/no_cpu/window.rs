@@ -253,7 +253,7 @@ impl Observed {
 
     /// Closes the window, after all threads were `read`, unless another thread is closing it.
     /// Async-signal-safe.
-    pub fn close(&self, most_workers: u64, now: impl Fn() -> u64, read: impl FnOnce()) -> bool {
+    pub fn close(&self, max_workers: u64, now: impl Fn() -> u64, read: impl FnOnce()) -> bool {
         if self.busy.swap(true, Acquire) {
             return false;
         }
@@ -270,7 +270,7 @@ impl Observed {
         };
         let waiting = estimate(
             wall,
-            (most_workers, self.cpus()),
+            (max_workers, self.cpus()),
             &since(&spent, &windows.spent),
             &since(&off, &windows.off),
         );

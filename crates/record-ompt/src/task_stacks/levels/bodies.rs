@@ -41,7 +41,7 @@ impl Stack<'_> {
 impl Levels {
     /// Settles an innermost level that was never reported: in a member of a league it is the body of `teams`,
     /// and of the league's region. Otherwise it is about to be reported.
-    pub(super) fn settle_untold(&mut self, outer: u32, in_league: bool) {
+    pub(super) fn settle_unreported(&mut self, outer: u32, in_league: bool) {
         let last = self.count.checked_sub(1).and_then(|last| self.list.get_mut(last));
         if let Some(body) = last.filter(|level| level.is_teams_body && level.region == 0) {
             (body.is_teams_body, body.region) = if in_league { (true, outer) } else { (false, 0) };
