@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  raw events of all threads          Contexts                     visible state
-//!  push, pop, open, close,  ──▶  a context per task and   ──▶  on each thread: with the items that a switch ends and
+//!  push, pop, open, close,  ──▶  a context per task and   ──▶  on each thread: with items that a switch ends and
 //!  enter, leave, switch …        one per thread of its own     begins again, in one of four behaviours;
 //!                                                              on each task: as if it had never moved
 //! ```

@@ -2,11 +2,11 @@
 //! close all open state.
 //!
 //! ```text
-//!  created      every task that lives, on any thread of its process
-//!  put_aside    what tasks on no thread have open, on a thread that has run tasks: taken up, opened, put down
-//!  taken_up     what a thread and the tasks on it have open, on that thread
+//!  created      every existing task, on any thread of its process
+//!  put_aside    open state of tasks on no thread, on a thread that has run tasks: taken up, opened, put down
+//!  taken_up     open state of a thread and the tasks on it, on that thread
 //!  … the cut …
-//!  closing      puts down what is on a thread, and closes what the thread itself has open
+//!  closing      puts down the tasks on a thread, and closes the thread's own open state
 //! ```
 //! Not restored: creators of tasks, and mistakes (a task on two threads at once).
 

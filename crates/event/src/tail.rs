@@ -18,7 +18,7 @@
 //!              stored   = offset of the stream up to which NAME.obs is complete
 //!              drainer  = id of the process that stores sealed regions; 0: the writing thread does
 //!              identity, path = of the stream file, for that process
-//!              parts    = of each region: start and end, as offsets of the stream, of what it held
+//!              parts    = of each region: start and end of its content, as offsets of the stream
 //! ```
 //!
 //! **Storing.** On an ordinary file system the thread stores a sealed region immediately. If writing may

@@ -5,8 +5,8 @@
 //!
 //! ```text
 //!   Region ▸ Member ▸ Work ▸ Wait ▸ Task ▸ Wait        one thread's stack, innermost last
-//!   └───────────┴────────────────────┴── contexts: what is in one context never closes what is
-//!                                        beneath it
+//!   └───────────┴────────────────────┴── contexts: an end in one context never closes an entry
+//!                                        of the one beneath
 //! ```
 
 use core::cell::Cell;

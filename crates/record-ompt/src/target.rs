@@ -1,7 +1,7 @@
 //! Target constructs: forwards host operations on devices to the recorder of device queues,
 //! `libtaskscope_device.so` beside this library, which is loaded at the first one.
 //!
-//! | `what` | |
+//! | kind | |
 //! | --- | --- |
 //! | 0 | a kernel |
 //! | 1, 2 | a copy to, from the device |
@@ -71,13 +71,13 @@ fn own_path() -> Option<PathBuf> {
     Path::new(OsStr::from_bytes(name.to_bytes())).canonicalize().ok()
 }
 
-fn forward(scope: c_int, device: c_int, what: u32, bytes: u64) {
+fn forward(scope: c_int, device: c_int, kind: u32, bytes: u64) {
     let Some(recorder) = recorder() else { return };
     // SAFETY: the device recorder's functions have no preconditions.
     unsafe {
         // 3 is begin and end in one call.
         if scope & endpoint::BEGIN != 0 {
-            (recorder.begin)(device, what, bytes);
+            (recorder.begin)(device, kind, bytes);
         }
         if scope & endpoint::END != 0 {
             (recorder.end)();
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn data_op(
     bytes: usize,
     _codeptr: *const c_void,
 ) {
-    let (device, what) = match kind {
+    let (device, kind) = match kind {
         1 | 17 => (destination_device, 4),
         2 | 18 => (destination_device, 1),
         3 | 19 => (source_device, 2),
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn data_op(
         // Associations of memory have no effect.
         _ => return,
     };
-    forward(scope, device, what, bytes as u64);
+    forward(scope, device, kind, bytes as u64);
 }
 
 /// `ompt_callback_target_submit_emi`.

@@ -1,9 +1,9 @@
 //! Teams and their barriers: the last member to arrive, and its activity before.
 //!
 //! ```text
-//!   member 0   ──────┤ waits          │             each member tells when it arrives, and where its
-//!   member 1   ──────────────┤ waits  │             time went since its last synchronisation
-//!   member 2   ────────────────────┤  │             the largest time names the last: the cause of all
+//!   member 0   ──────┤ waits          │             each member stores its arrival time, and the use of
+//!   member 1   ──────────────┤ waits  │             its time since its last synchronisation
+//!   member 2   ────────────────────┤  │             the latest arrival is the last: the cause of all
 //!                            last ─┘  └ released    waiting until then
 //! ```
 //! Members charge their own waiting when it is over, so each gives as much as it takes. Two records alternate

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  kernel ── context switches of thread n ──▶ its ring ──┐ before it is full          os-time/
-//!  /proc/self/task/n/schedstat ───── every 10 ms, where ─┴─▶ housekeeping thread ──▶ taskscope.obs
-//!                                    there is no ring
+//!  /proc/self/task/n/schedstat ───── every 10 ms, ───────┴─▶ housekeeping thread ──▶ taskscope.obs
+//!                                    without a ring
 //! ```
 //!
 //! Recorded threads pay a wake-up of the housekeeping thread when they attach, and nothing afterwards: the
