@@ -153,7 +153,7 @@ fn try_ovniemu(options: Ovniemu) -> anyhow::Result<ExitCode> {
 
 /// ovni's events with the clocks and in the order in which they are stored.
 fn as_stored() -> OpenOptions {
-    OpenOptions { clocks: ClockSource::None, own_events: false, order: ReadOrder::Stored, orderless: None }
+    OpenOptions { clocks: ClockSource::None, own_events: false, order: ReadOrder::Stored, turns: false }
 }
 
 /// Prints the events of a trace.

@@ -113,6 +113,34 @@ pub enum Effect {
     Rule,
 }
 
+/// What an event affects, which decides the order in which readers replay it. Recorders do not read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Its own thread alone, independent of what other threads' events change: it is replayed after the thread's event
+    /// before it, in any order relative to other threads.
+    Thread,
+    /// Other threads too, or what other threads' events change: it is replayed in the order of the whole trace.
+    Trace,
+}
+
+impl Scope {
+    /// The scope of an event: as declared with it, else with its table, else by its effect. A stack of parts of the runtime
+    /// and the idle state are the thread's own.
+    pub(crate) const fn of(declared: &[Scope], table: Option<Scope>, effect: Effect) -> Scope {
+        if let [scope, ..] = declared {
+            return *scope;
+        }
+        if let Some(scope) = table {
+            return scope;
+        }
+        match effect {
+            Effect::Push(Channel::ThreadType, ..) | Effect::Pop(Channel::ThreadType, ..) => Scope::Trace,
+            Effect::Push(..) | Effect::Pop(..) | Effect::Set(..) => Scope::Thread,
+            Effect::Ignore | Effect::Rule => Scope::Trace,
+        }
+    }
+}
+
 /// The declaration of one event.
 #[derive(Clone, Copy, Debug)]
 pub struct EventSpec {
@@ -126,6 +154,8 @@ pub struct EventSpec {
     pub fields: &'static [Field],
     /// Effect on the thread that emitted it.
     pub effect: Effect,
+    /// What it affects.
+    pub scope: Scope,
     /// A sentence with the thread as its subject; `{field}` stands for a value.
     pub meaning: &'static str,
 }
@@ -188,9 +218,13 @@ macro_rules! is_jumbo {
 pub(crate) use is_jumbo;
 
 /// `NAME = b"MCV" plain|jumbo (field: type, …) Effect, "meaning";` for each event: declares a
-/// constant `NAME: Code` and a row of the table `EVENTS`.
+/// constant `NAME: Code` and a row of the table `EVENTS`. A [`Scope`] that differs from that of the effect follows the
+/// meaning, or, for all events of a table, precedes the first: `all Trace;`.
 macro_rules! events {
-    ($( $name:ident = $code:literal $kind:ident ($($field:ident : $ty:ident),*) $effect:expr, $meaning:literal; )*) => {
+    (all $scope:ident; $($rows:tt)*) => {
+        $crate::spec::events! { @table (Some($crate::spec::Scope::$scope)) $($rows)* }
+    };
+    (@table $all:tt $( $name:ident = $code:literal $kind:ident ($($field:ident : $ty:ident),*) $effect:expr, $meaning:literal $(, $scope:ident)?; )*) => {
         $(
             #[doc = concat!("The thread ", $meaning, ".")]
             pub const $name: $crate::Code = $crate::Code::new($code);
@@ -206,9 +240,13 @@ macro_rules! events {
                     ty: $crate::spec::field_type!($ty),
                 } ),*],
                 effect: $effect,
+                scope: $crate::spec::Scope::of(&[$($crate::spec::Scope::$scope)?], $all, $effect),
                 meaning: $meaning,
             },
         )*];
+    };
+    ($($rows:tt)*) => {
+        $crate::spec::events! { @table (None) $($rows)* }
     };
 }
 pub(crate) use events;

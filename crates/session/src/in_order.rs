@@ -5,12 +5,11 @@
 //! Before an event changes what other threads are in, these are played up to it.
 
 use crate::selection::{Part, Selected};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use taskscope_event::Code;
-use taskscope_model::semantic::{Kinds, OwnKind, orderless_codes};
-use taskscope_trace::{Event, MergedEvent, OrderlessCodes, Stream, ThreadEvents, Trace};
+use taskscope_model::semantic::{Kinds, OwnKind};
+use taskscope_trace::{Event, MergedEvent, Stream, ThreadEvents, Trace};
 
 /// No trace is longer (26 days): a clock beyond is damage. It keeps sums over thousands of workers
 /// within 64 bits.
@@ -108,22 +107,14 @@ impl<'r, 'a> OwnEvents<'r, 'a> {
 /// Which events need the order of all streams.
 pub struct NeedsOrder {
     kinds: Kinds,
-    /// Those that do not; for [`OpenOptions`](taskscope_trace::OpenOptions) too.
-    pub orderless: Arc<OrderlessCodes>,
     /// Streams of which all events do.
     streams: Vec<bool>,
 }
 
 impl NeedsOrder {
-    /// As the model says.
-    pub fn of_model() -> NeedsOrder {
-        let orderless = Arc::new(OrderlessCodes::new(orderless_codes()));
-        NeedsOrder { kinds: Kinds::default(), orderless, streams: Vec::new() }
-    }
-
-    /// All events of these streams do too.
-    pub fn and_of(self, streams: Vec<bool>) -> NeedsOrder {
-        NeedsOrder { streams, ..self }
+    /// The events of the scope of the trace, and all events of these streams.
+    pub fn with_all_of(streams: Vec<bool>) -> NeedsOrder {
+        NeedsOrder { kinds: Kinds::default(), streams }
     }
 
     /// Whether all events of a stream do.
@@ -155,7 +146,7 @@ pub fn play<'a>(
         needs_order,
         player,
     };
-    let turns = trace.turns(&needs_order.orderless, |stream| needs_order.of_all(stream as u32));
+    let turns = trace.turns(|stream| needs_order.of_all(stream as u32));
     if trace.event_count() < FEW {
         turns.for_each(|stream| reading.turn(stream));
     } else {

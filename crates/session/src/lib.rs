@@ -187,10 +187,9 @@ impl Session {
         progress: &ReadProgress,
         is_waited_for: bool,
     ) -> Result<Session, OpenError> {
-        let needs_order = in_order::NeedsOrder::of_model();
         // Of a part of the trace all events are played in order.
-        let orderless = selection.is_everything().then(|| needs_order.orderless.clone());
-        let trace = Trace::open(root, &OpenOptions { orderless, ..OpenOptions::default() })?;
+        let trace =
+            Trace::open(root, &OpenOptions { turns: selection.is_everything(), ..OpenOptions::default() })?;
         let (run, run_file_problem) = match RunFile::load(root) {
             Ok(run) => (run, None),
             Err(problem) => (None, Some(problem)),
@@ -220,7 +219,7 @@ impl Session {
             true => all.shared(),
             false => vec![true; all.threads.len()],
         };
-        let needs_order = needs_order.and_of(in_order);
+        let needs_order = in_order::NeedsOrder::with_all_of(in_order);
         let mut playing = Playing::new(&mut builder, &mut interpreter, &all);
         let latest = in_order::play(&trace, selected, &parts, &needs_order, progress, &mut playing);
         let events_of_streams = playing.finish();

@@ -68,5 +68,4 @@ pub use rewrite::replace_file;
 pub use slice::{Slice, Sliced};
 pub use stream::{FoundEvents, Stream, SurveyedFile, ThreadEvents};
 pub use trace::{OpenError, Trace};
-pub use turn_clocks::OrderlessCodes;
 pub use turns::Turns;

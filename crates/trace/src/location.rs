@@ -46,7 +46,7 @@ impl Location {
                 "taskscope.json does not say that the stream is finished".to_owned(),
             );
         }
-        let own = match SurveyedFile::load(&directory.join(StreamFile::Own.name()), !finished, None) {
+        let own = match SurveyedFile::load(&directory.join(StreamFile::Own.name()), !finished, false) {
             Ok(file) => {
                 for finding in file.findings().filter(|f| f.kind != ProblemKind::UnfinishedStream) {
                     let mut problem = Problem::of_stream(finding.kind, &relative_path, finding.text.clone());

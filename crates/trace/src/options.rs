@@ -1,8 +1,6 @@
 //! How a trace is opened.
 
-use crate::turn_clocks::OrderlessCodes;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// In which order the events of a file are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,8 +33,8 @@ pub struct OpenOptions {
     pub own_events: bool,
     /// In which order events are read.
     pub order: ReadOrder,
-    /// Events that need no order among streams, for who will ask for [`Trace::turns`].
-    pub orderless: Option<Arc<OrderlessCodes>>,
+    /// Whether to keep the clocks of turns while streams are surveyed, for a caller of [`Trace::turns`](crate::Trace::turns).
+    pub turns: bool,
 }
 
 impl Default for OpenOptions {
@@ -45,7 +43,7 @@ impl Default for OpenOptions {
             clocks: ClockSource::Beside,
             own_events: true,
             order: ReadOrder::Repaired,
-            orderless: None,
+            turns: false,
         }
     }
 }

@@ -11,10 +11,9 @@ use crate::metadata::{MAX_METADATA_BYTES, Metadata};
 use crate::options::{OpenOptions, ReadOrder};
 use crate::problem::{Problem, ProblemKind};
 use crate::survey::{Survey, survey};
-use crate::turn_clocks::{OrderlessCodes, TurnClocks};
+use crate::turn_clocks::TurnClocks;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, FILE_HEADER_BYTES};
 use taskscope_event::{Code, StreamFile, alive, layout};
 use taskscope_files::read_regular;
@@ -26,17 +25,13 @@ pub struct SurveyedFile {
 }
 
 impl SurveyedFile {
-    pub(crate) fn load(
-        path: &Path,
-        unfinished: bool,
-        orderless: Option<&Arc<OrderlessCodes>>,
-    ) -> std::io::Result<SurveyedFile> {
+    pub(crate) fn load(path: &Path, unfinished: bool, turns: bool) -> std::io::Result<SurveyedFile> {
         let loaded = match unfinished {
             true => load_unfinished(path)?,
             false => Unfinished { bytes: FileBytes::load(path)?, missing: 0, unusable_tail: None },
         };
         let Unfinished { bytes, missing, unusable_tail } = loaded;
-        let mut survey = survey(&bytes, unfinished, orderless);
+        let mut survey = survey(&bytes, unfinished, turns);
         if let Some(why) = unusable_tail {
             survey.findings.push(Finding {
                 kind: ProblemKind::Unreadable,
@@ -60,9 +55,9 @@ impl SurveyedFile {
         Ok(SurveyedFile { bytes, survey })
     }
 
-    /// The clocks of its turns, if they were asked for with these codes, and no clock falls.
-    fn turns(&self, orderless: &Arc<OrderlessCodes>) -> Option<&TurnClocks> {
-        self.survey.turns.as_ref().filter(|turns| Arc::ptr_eq(&turns.orderless, orderless))
+    /// The clocks of its turns, if they were asked for, and no clock falls.
+    fn turns(&self) -> Option<&TurnClocks> {
+        self.survey.turns.as_ref()
     }
 
     /// Number of whole events.
@@ -189,10 +184,10 @@ impl Stream {
             );
             problems.push(Problem::of_stream(ProblemKind::UnfinishedStream, &stream.relative_path, text));
         }
-        stream.standard = stream.load_file(StreamFile::Standard, options.orderless.as_ref(), &mut problems);
+        stream.standard = stream.load_file(StreamFile::Standard, options.turns, &mut problems);
         if options.own_events {
-            stream.own = stream.load_file(StreamFile::Own, options.orderless.as_ref(), &mut problems);
-            stream.samples = stream.load_file(StreamFile::Samples, None, &mut problems);
+            stream.own = stream.load_file(StreamFile::Own, options.turns, &mut problems);
+            stream.samples = stream.load_file(StreamFile::Samples, false, &mut problems);
             stream.alive = stream.load_alive();
         }
         (stream, problems)
@@ -236,19 +231,14 @@ impl Stream {
         self.relative_path.rsplit('/').find_map(|part| part.strip_prefix(prefix))
     }
 
-    fn load_file(
-        &self,
-        file: StreamFile,
-        orderless: Option<&Arc<OrderlessCodes>>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<SurveyedFile> {
+    fn load_file(&self, file: StreamFile, turns: bool, problems: &mut Vec<Problem>) -> Option<SurveyedFile> {
         let report = |kind, text: String| {
             let mut problem = Problem::of_stream(kind, &self.relative_path, text);
             problem.file = Some(file);
             problem
         };
         let path = self.directory.join(file.name());
-        let loaded = match SurveyedFile::load(&path, !self.is_finished(), orderless) {
+        let loaded = match SurveyedFile::load(&path, !self.is_finished(), turns) {
             Ok(loaded) => loaded,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 if file == StreamFile::Standard {
@@ -356,13 +346,10 @@ impl Stream {
 }
 
 impl Stream {
-    /// Corrected clocks, nanoseconds, of the first event and of those that need the order, if they are known.
-    pub(crate) fn turn_clocks(
-        &self,
-        orderless: &Arc<OrderlessCodes>,
-    ) -> Option<Box<dyn Iterator<Item = i64> + Send + '_>> {
+    /// Corrected clocks, nanoseconds, of the first event and of those that have a turn, if they are known.
+    pub(crate) fn turn_clocks(&self) -> Option<Box<dyn Iterator<Item = i64> + Send + '_>> {
         let files = [&self.standard, &self.own].into_iter().flatten();
-        let files: Vec<&TurnClocks> = files.map(|file| file.turns(orderless)).collect::<Option<_>>()?;
+        let files: Vec<&TurnClocks> = files.map(|file| file.turns()).collect::<Option<_>>()?;
         // On ties the standard events come first.
         let first = (0..files.len()).min_by_key(|file| files[*file].first_clock().unwrap_or(i64::MAX))?;
         if let [clocks] = files[..] {

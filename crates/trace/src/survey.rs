@@ -6,9 +6,8 @@ use crate::falls::Falls;
 use crate::finding::Finding;
 use crate::occurrences::Occurrences;
 use crate::problem::ProblemKind;
-use crate::turn_clocks::{OrderlessCodes, TurnClocks};
+use crate::turn_clocks::TurnClocks;
 use crate::unsorted::{Disorder, Window, windows};
-use std::sync::Arc;
 use taskscope_event::Code;
 use taskscope_event::framing::{FILE_HEADER_BYTES, MAGIC, STREAM_VERSION};
 use taskscope_event::models::ovni;
@@ -36,10 +35,10 @@ pub(crate) struct Survey {
     pub(crate) turns: Option<TurnClocks>,
 }
 
-/// Passes over `bytes`. An `unfinished` file ends at the first event without a model letter. `orderless` asks
-/// for the clocks of all other events.
-pub(crate) fn survey(bytes: &[u8], unfinished: bool, orderless: Option<&Arc<OrderlessCodes>>) -> Survey {
-    let mut turns = orderless.cloned().map(|codes| TurnClocks::new(codes, bytes.len()));
+/// Passes over `bytes`. An `unfinished` file ends at the first event without a model letter. `turns` asks
+/// for the clocks of the events that have a turn.
+pub(crate) fn survey(bytes: &[u8], unfinished: bool, turns: bool) -> Survey {
+    let mut turns = turns.then(|| TurnClocks::new(bytes.len()));
     let mut result = match &mut turns {
         Some(turns) => pass(bytes, unfinished, |is_first, code, clock| match is_first {
             true => turns.first(code, clock),

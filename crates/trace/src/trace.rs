@@ -9,13 +9,12 @@ use crate::merge::Merged;
 use crate::options::{ClockSource, OpenOptions};
 use crate::problem::{Problem, ProblemKind};
 use crate::stream::Stream;
-use crate::turn_clocks::OrderlessCodes;
 use crate::turns::Turns;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use taskscope_event::layout;
 
 /// First events further apart than this show that the clocks of the hosts differ.
@@ -137,11 +136,11 @@ impl Trace {
         Merged::new(self.streams.iter().enumerate())
     }
 
-    /// In which order the streams have their turns, where events with these codes, but for the first of each stream, need
-    /// no order among streams; of streams that `all` says so of all events do. It is quickest where the trace was opened
-    /// with the same codes.
-    pub fn turns(&self, orderless: &Arc<OrderlessCodes>, all: impl Fn(usize) -> bool) -> Turns<'_> {
-        Turns::new(&self.streams, orderless, all)
+    /// The order in which the streams have their turns. Each event of the scope of the trace has one, and the first event
+    /// of each stream; of streams for which `all` returns true, all events. It is quickest where the trace was opened with
+    /// [`OpenOptions::turns`].
+    pub fn turns(&self, all: impl Fn(usize) -> bool) -> Turns<'_> {
+        Turns::new(&self.streams, all)
     }
 
     fn correct_clocks(&mut self, source: &ClockSource) -> Result<(), OpenError> {

@@ -1,56 +1,54 @@
 //! Clocks of the events of a file that have a turn of their own, kept while the file is surveyed: to find them again
 //! costs as much as the survey.
 
-use std::sync::Arc;
+use std::sync::LazyLock;
+use taskscope_event::models::MODELS;
+use taskscope_event::spec::Scope;
 use taskscope_event::{Code, CodeMap};
 
-/// Codes of events that need no order among streams: all others have a turn.
-#[derive(Debug)]
-pub struct OrderlessCodes(CodeMap<()>);
+/// Codes of the events whose scope is the thread: all others have a turn.
+pub(crate) type ThreadCodes = CodeMap<()>;
 
-impl OrderlessCodes {
-    /// These codes.
-    pub fn new(codes: impl Iterator<Item = Code>) -> OrderlessCodes {
-        OrderlessCodes(CodeMap::new((), codes.map(|code| (code, ()))))
-    }
-
-    /// Whether this is one of them.
-    #[inline(always)]
-    pub fn has(&self, code: Code) -> bool {
-        self.0.get(code).is_some()
-    }
+/// The codes of all such events.
+pub(crate) fn thread_codes() -> &'static ThreadCodes {
+    static CODES: LazyLock<Box<ThreadCodes>> = LazyLock::new(|| {
+        let events = MODELS.iter().flat_map(|model| model.events);
+        let of_thread = events.filter(|event| event.scope == Scope::Thread);
+        Box::new(CodeMap::new((), of_thread.map(|event| (event.code, ()))))
+    });
+    &CODES
 }
 
 /// The clocks of one file, uncorrected.
 #[derive(Debug)]
 pub(crate) struct TurnClocks {
-    pub(crate) orderless: Arc<OrderlessCodes>,
+    of_thread: &'static ThreadCodes,
     /// Of the first event, and of those that have a turn.
     clocks: RisingClocks,
     /// Whether the first event is here for being the first only.
-    first_is_orderless: bool,
+    first_has_no_turn: bool,
 }
 
 impl TurnClocks {
     /// Of a file of so many bytes.
-    pub(crate) fn new(orderless: Arc<OrderlessCodes>, file_bytes: usize) -> TurnClocks {
+    pub(crate) fn new(file_bytes: usize) -> TurnClocks {
         let mut clocks = RisingClocks::default();
         // Twice what they take where every fourth event has a turn. Room that is not used costs nothing; to move them
         // while they grow does.
         let _ = clocks.bytes.try_reserve_exact(file_bytes / 16);
-        TurnClocks { orderless, clocks, first_is_orderless: false }
+        TurnClocks { of_thread: thread_codes(), clocks, first_has_no_turn: false }
     }
 
     /// Takes the first event.
     pub(crate) fn first(&mut self, code: Code, clock: i64) {
-        self.first_is_orderless = self.orderless.has(code);
+        self.first_has_no_turn = self.of_thread.get(code).is_some();
         self.clocks.push(clock);
     }
 
     /// Takes a later event.
     #[inline(always)]
     pub(crate) fn later(&mut self, code: Code, clock: i64) {
-        if !self.orderless.has(code) {
+        if !self.of_thread.get(code).is_some() {
             self.clocks.push(clock);
         }
     }
@@ -63,7 +61,7 @@ impl TurnClocks {
     /// The clocks. A file that another one begins before has no turn for being the first.
     pub(crate) fn iter(&self, is_first_file: bool) -> RisingClocksIter<'_> {
         let mut clocks = self.clocks.iter();
-        if self.first_is_orderless && !is_first_file {
+        if self.first_has_no_turn && !is_first_file {
             clocks.next();
         }
         clocks

@@ -1,11 +1,10 @@
-//! Whose turn it is, where only some events need an order among streams.
+//! Order among streams for the events whose [`Scope`](taskscope_event::spec::Scope) is the trace.
 //!
 //! A heap would move once for each turn, and how far is never known before: so the clocks of each stream's next turns are
 //! read ahead, and those up to where all streams are known are sorted, digit by digit.
 
 use crate::stream::{Stream, ThreadEvents};
-use crate::turn_clocks::OrderlessCodes;
-use std::sync::Arc;
+use crate::turn_clocks::{ThreadCodes, thread_codes};
 
 /// Turns of all streams together that are read ahead, about: their events are still in a cache when they are played.
 const READ_AHEAD: usize = 1 << 14;
@@ -13,9 +12,9 @@ const READ_AHEAD: usize = 1 << 14;
 const FEWEST_OF_STREAM: usize = 16;
 const MOST_OF_STREAM: usize = 1024;
 
-/// Iterator over whose turn it is, where only some events need an order among streams: at its turn a stream plays its
-/// events up to the next one that needs the order, that one included. A stream's first event does. After the last
-/// turn each stream plays what it has left.
+/// Iterator over the streams by turns: at its turn a stream plays its events up to the next one whose
+/// [`Scope`](taskscope_event::spec::Scope) is the trace, that one included. A stream's first event has a turn, too. After the
+/// last turn each stream plays what it has left.
 ///
 /// Turns come by the clocks of the events that end them; which of equal ones comes first is not said, but always the same.
 pub struct Turns<'a> {
@@ -66,7 +65,7 @@ enum Later<'a> {
 
 struct PassedTurns<'a> {
     events: ThreadEvents<'a>,
-    orderless: Arc<OrderlessCodes>,
+    of_thread: &'static ThreadCodes,
     /// Whether all events have a turn.
     all: bool,
     last: i64,
@@ -80,26 +79,22 @@ impl Iterator for PassedTurns<'_> {
         self.last = self.events.peek_clock_ns()?.max(self.last);
         self.events.next();
         if !self.all {
-            self.events.pass_until(|code| !self.orderless.has(code));
+            self.events.pass_until(|code| self.of_thread.get(code).is_none());
         }
         Some(self.last)
     }
 }
 
 impl<'a> Turns<'a> {
-    pub(crate) fn new(
-        streams: &'a [Stream],
-        orderless: &Arc<OrderlessCodes>,
-        all: impl Fn(usize) -> bool,
-    ) -> Self {
+    pub(crate) fn new(streams: &'a [Stream], all: impl Fn(usize) -> bool) -> Self {
         let count = (READ_AHEAD / streams.len().max(1)).clamp(FEWEST_OF_STREAM, MOST_OF_STREAM);
         let lane = |(number, stream): (usize, &'a Stream)| {
             let all = all(number);
-            let later = match stream.turn_clocks(orderless).filter(|_| !all) {
+            let later = match stream.turn_clocks().filter(|_| !all) {
                 Some(clocks) => Later::Known(clocks),
                 None => {
-                    let (events, orderless) = (stream.events(), orderless.clone());
-                    Later::Passed(PassedTurns { events, orderless, all, last: i64::MIN })
+                    let (events, of_thread) = (stream.events(), thread_codes());
+                    Later::Passed(PassedTurns { events, of_thread, all, last: i64::MIN })
                 }
             };
             Lane { later, ahead: Vec::new(), taken: 0, count, ended: false }

@@ -3,11 +3,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use taskscope_event::Code;
 use taskscope_event::framing::{file_header, head_word, size_code};
 use taskscope_event::models::ovni;
-use taskscope_trace::{OpenOptions, OrderlessCodes, Trace};
+use taskscope_trace::{OpenOptions, Trace};
 
 /// A finished stream with bursts at these clocks.
 fn write_stream(root: &Path, tid: usize, clocks: &[u64]) {
@@ -67,7 +66,6 @@ fn one_and_sixty_four_and_four_thousand_streams_merge_in_order() {
 
 #[test]
 fn turns_come_in_the_order_of_time_and_each_stream_has_all_of_its_own() {
-    let orderless = Arc::new(OrderlessCodes::new([ovni::BURST].into_iter()));
     let all = |stream: usize| stream == 2;
     let mut random = 7_u64;
     let mut dice = move |sides: u64| {
@@ -114,12 +112,12 @@ fn turns_come_in_the_order_of_time_and_each_stream_has_all_of_its_own() {
             expected.push(due.map(|(_, (_, _, clock))| *clock).collect());
         }
         // Known since the trace was opened, or found by passing over events.
-        for known in [Some(orderless.clone()), None] {
-            let options = OpenOptions { orderless: known, ..OpenOptions::default() };
+        for turns in [true, false] {
+            let options = OpenOptions { turns, ..OpenOptions::default() };
             let trace = Trace::open(root.path(), &options).unwrap();
             let mut left: Vec<_> = expected.iter().map(|clocks| clocks.iter().copied()).collect();
             let clocks: Vec<u64> = trace
-                .turns(&orderless, all)
+                .turns(all)
                 .map(|stream| {
                     left[stream as usize].next().expect("no more turns than events that need the order")
                 })

@@ -8,6 +8,6 @@ pub const LETTER: u8 = b'K';
 pub const VERSION: &str = "1.0.0";
 
 events! {
-    OUT_OF_CPU = b"KCO" plain () Rule, "leaves the CPU";
-    BACK_ON_CPU = b"KCI" plain () Rule, "is back on the CPU";
+    OUT_OF_CPU = b"KCO" plain () Rule, "leaves the CPU", Thread;
+    BACK_ON_CPU = b"KCI" plain () Rule, "is back on the CPU", Thread;
 }

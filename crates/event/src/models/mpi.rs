@@ -7,7 +7,9 @@ pub const LETTER: u8 = b'M';
 /// The model version that these events belong to.
 pub const VERSION: &str = "1.0.0";
 
+// Messages and collective operations concern other processes.
 events! {
+    all Trace;
     FINALIZE_BEGIN = b"MUf" plain () Push(Channel::Function, 3, "MPI_Finalize"), "begins MPI_Finalize";
     FINALIZE_END = b"MUF" plain () Pop(Channel::Function, 3, "MPI_Finalize"), "ends MPI_Finalize";
     INIT_BEGIN = b"MUi" plain () Push(Channel::Function, 1, "MPI_Init"), "begins MPI_Init";

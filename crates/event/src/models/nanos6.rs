@@ -40,8 +40,8 @@ events! {
     TASK_SPAWNING_FUNCTION_END = b"6F]" plain () Pop(Channel::Subsystem, 5, "Task: Spawning function"), "ends Task: Spawning function";
     TASK_FOR_COLLABORATOR_BEGIN = b"6t[" plain () Ignore, "point: starts as task-for collaborator";
     TASK_FOR_COLLABORATOR_END = b"6t]" plain () Ignore, "point: stops as task-for collaborator";
-    TASK_RUNNING_TASK_FOR_BEGIN = b"6O[" plain () Push(Channel::Subsystem, 6, "Task: Running task for"), "begins Task: Running task for";
-    TASK_RUNNING_TASK_FOR_END = b"6O]" plain () Pop(Channel::Subsystem, 6, "Task: Running task for"), "ends Task: Running task for";
+    TASK_RUNNING_TASK_FOR_BEGIN = b"6O[" plain () Push(Channel::Subsystem, 6, "Task: Running task for"), "begins Task: Running task for", Trace;
+    TASK_RUNNING_TASK_FOR_END = b"6O]" plain () Pop(Channel::Subsystem, 6, "Task: Running task for"), "ends Task: Running task for", Trace;
     MEMORY_ALLOCATING_BEGIN = b"6Ma" plain () Push(Channel::Subsystem, 16, "Memory: Allocating"), "begins Memory: Allocating";
     MEMORY_ALLOCATING_END = b"6MA" plain () Pop(Channel::Subsystem, 16, "Memory: Allocating"), "ends Memory: Allocating";
     MEMORY_FREEING_BEGIN = b"6Mf" plain () Push(Channel::Subsystem, 17, "Memory: Freeing"), "begins Memory: Freeing";
@@ -67,12 +67,12 @@ events! {
     BLOCKING_TASKWAIT_END = b"6BW" plain () Pop(Channel::Subsystem, 12, "Blocking: Taskwait"), "ends Blocking: Taskwait";
     BLOCKING_WAIT_FOR_DEADLINE_BEGIN = b"6Bf" plain () Push(Channel::Subsystem, 13, "Blocking: Wait for deadline"), "begins Blocking: Wait for deadline";
     BLOCKING_WAIT_FOR_DEADLINE_END = b"6BF" plain () Pop(Channel::Subsystem, 13, "Blocking: Wait for deadline"), "ends Blocking: Wait for deadline";
-    EXTERNAL_BEGIN = b"6He" plain () Push(Channel::ThreadType, 4, "External"), "begins External";
+    EXTERNAL_BEGIN = b"6He" plain () Push(Channel::ThreadType, 4, "External"), "begins External", Trace;
     EXTERNAL_END = b"6HE" plain () Pop(Channel::ThreadType, 4, "External"), "ends External";
-    WORKER_BEGIN = b"6Hw" plain () Push(Channel::ThreadType, 3, "Worker"), "begins Worker";
+    WORKER_BEGIN = b"6Hw" plain () Push(Channel::ThreadType, 3, "Worker"), "begins Worker", Trace;
     WORKER_END = b"6HW" plain () Pop(Channel::ThreadType, 3, "Worker"), "ends Worker";
-    LEADER_BEGIN = b"6Hl" plain () Push(Channel::ThreadType, 1, "Leader"), "begins Leader";
+    LEADER_BEGIN = b"6Hl" plain () Push(Channel::ThreadType, 1, "Leader"), "begins Leader", Trace;
     LEADER_END = b"6HL" plain () Pop(Channel::ThreadType, 1, "Leader"), "ends Leader";
-    MAIN_BEGIN = b"6Hm" plain () Push(Channel::ThreadType, 2, "Main"), "begins Main";
+    MAIN_BEGIN = b"6Hm" plain () Push(Channel::ThreadType, 2, "Main"), "begins Main", Trace;
     MAIN_END = b"6HM" plain () Pop(Channel::ThreadType, 2, "Main"), "ends Main";
 }

@@ -44,7 +44,7 @@ events! {
     API_WAITFOR_END = b"VAW" plain () Pop(Channel::Subsystem, 17, "API: Waitfor"), "ends API: Waitfor";
     API_SCHEDULING_POINT_BEGIN = b"VAc" plain () Push(Channel::Subsystem, 18, "API: Scheduling point"), "begins API: Scheduling point";
     API_SCHEDULING_POINT_END = b"VAC" plain () Pop(Channel::Subsystem, 18, "API: Scheduling point"), "ends API: Scheduling point";
-    API_ATTACH_BEGIN = b"VAa" plain () Push(Channel::Subsystem, 19, "API: Attach"), "begins API: Attach";
+    API_ATTACH_BEGIN = b"VAa" plain () Push(Channel::Subsystem, 19, "API: Attach"), "begins API: Attach", Trace;
     API_ATTACH_END = b"VAA" plain () Pop(Channel::Subsystem, 19, "API: Attach"), "ends API: Attach";
     API_DETACH_BEGIN = b"VAe" plain () Push(Channel::Subsystem, 20, "API: Detach"), "begins API: Detach";
     API_DETACH_END = b"VAE" plain () Pop(Channel::Subsystem, 20, "API: Detach"), "ends API: Detach";
@@ -72,9 +72,9 @@ events! {
     API_WAIT_ALL_END = b"VAN" plain () Pop(Channel::Subsystem, 31, "API: Wait all"), "ends API: Wait all";
     ATTACH_BEGIN_OLD = b"VHa" plain () Ignore, "point: starts attaching (old)";
     ATTACH_END_OLD = b"VHA" plain () Ignore, "point: ends attaching (old)";
-    THREAD_WORKER_BEGIN = b"VHw" plain () Push(Channel::Subsystem, 32, "Thread: Worker"), "begins Thread: Worker";
+    THREAD_WORKER_BEGIN = b"VHw" plain () Push(Channel::Subsystem, 32, "Thread: Worker"), "begins Thread: Worker", Trace;
     THREAD_WORKER_END = b"VHW" plain () Pop(Channel::Subsystem, 32, "Thread: Worker"), "ends Thread: Worker";
-    THREAD_DELEGATE_BEGIN = b"VHd" plain () Push(Channel::Subsystem, 33, "Thread: Delegate"), "begins Thread: Delegate";
+    THREAD_DELEGATE_BEGIN = b"VHd" plain () Push(Channel::Subsystem, 33, "Thread: Delegate"), "begins Thread: Delegate", Trace;
     THREAD_DELEGATE_END = b"VHD" plain () Pop(Channel::Subsystem, 33, "Thread: Delegate"), "ends Thread: Delegate";
     IDLE_PROGRESSING = b"VPp" plain () Set(Channel::Idle, 100, "Progressing"), "becomes Progressing";
     IDLE_RESTING = b"VPr" plain () Set(Channel::Idle, 101, "Resting"), "becomes Resting";

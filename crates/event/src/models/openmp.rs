@@ -7,10 +7,11 @@ pub const LETTER: u8 = b'P';
 /// The model version that these events belong to.
 pub const VERSION: &str = "1.2.1";
 
+// The team of a region rests on events of its other threads.
 events! {
-    BARRIER_PLAIN_BEGIN = b"PBb" plain () Push(Channel::Subsystem, 3, "Barrier: Plain"), "begins Barrier: Plain";
+    BARRIER_PLAIN_BEGIN = b"PBb" plain () Push(Channel::Subsystem, 3, "Barrier: Plain"), "begins Barrier: Plain", Trace;
     BARRIER_PLAIN_END = b"PBB" plain () Pop(Channel::Subsystem, 3, "Barrier: Plain"), "ends Barrier: Plain";
-    BARRIER_JOIN_BEGIN = b"PBj" plain () Push(Channel::Subsystem, 2, "Barrier: Join"), "begins Barrier: Join";
+    BARRIER_JOIN_BEGIN = b"PBj" plain () Push(Channel::Subsystem, 2, "Barrier: Join"), "begins Barrier: Join", Trace;
     BARRIER_JOIN_END = b"PBJ" plain () Pop(Channel::Subsystem, 2, "Barrier: Join"), "ends Barrier: Join";
     BARRIER_FORK_BEGIN = b"PBf" plain () Push(Channel::Subsystem, 1, "Barrier: Fork"), "begins Barrier: Fork";
     BARRIER_FORK_END = b"PBF" plain () Pop(Channel::Subsystem, 1, "Barrier: Fork"), "ends Barrier: Fork";
@@ -62,11 +63,11 @@ events! {
     RUNTIME_ATTACHED_END = b"PA]" plain () Pop(Channel::Subsystem, 26, "Runtime: Attached"), "ends Runtime: Attached";
     RUNTIME_INTERNAL_MICROTASK_BEGIN = b"PMi" plain () Push(Channel::Subsystem, 29, "Runtime: Internal microtask"), "begins Runtime: Internal microtask";
     RUNTIME_INTERNAL_MICROTASK_END = b"PMI" plain () Pop(Channel::Subsystem, 29, "Runtime: Internal microtask"), "ends Runtime: Internal microtask";
-    RUNTIME_USER_MICROTASK_BEGIN = b"PMu" plain () Push(Channel::Subsystem, 30, "Runtime: User microtask"), "begins Runtime: User microtask";
+    RUNTIME_USER_MICROTASK_BEGIN = b"PMu" plain () Push(Channel::Subsystem, 30, "Runtime: User microtask"), "begins Runtime: User microtask", Trace;
     RUNTIME_USER_MICROTASK_END = b"PMU" plain () Pop(Channel::Subsystem, 30, "Runtime: User microtask"), "ends Runtime: User microtask";
     RUNTIME_WORKER_MAIN_LOOP_BEGIN = b"PH[" plain () Push(Channel::Subsystem, 31, "Runtime: Worker main loop"), "begins Runtime: Worker main loop";
     RUNTIME_WORKER_MAIN_LOOP_END = b"PH]" plain () Pop(Channel::Subsystem, 31, "Runtime: Worker main loop"), "ends Runtime: Worker main loop";
-    RUNTIME_FORK_CALL_BEGIN = b"PCf" plain () Push(Channel::Subsystem, 27, "Runtime: Fork call"), "begins Runtime: Fork call";
+    RUNTIME_FORK_CALL_BEGIN = b"PCf" plain () Push(Channel::Subsystem, 27, "Runtime: Fork call"), "begins Runtime: Fork call", Trace;
     RUNTIME_FORK_CALL_END = b"PCF" plain () Pop(Channel::Subsystem, 27, "Runtime: Fork call"), "ends Runtime: Fork call";
     RUNTIME_INITIALIZATION_BEGIN = b"PCi" plain () Push(Channel::Subsystem, 28, "Runtime: Initialization"), "begins Runtime: Initialization";
     RUNTIME_INITIALIZATION_END = b"PCI" plain () Pop(Channel::Subsystem, 28, "Runtime: Initialization"), "ends Runtime: Initialization";

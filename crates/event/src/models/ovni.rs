@@ -10,7 +10,7 @@ pub const VERSION: &str = "1.1.0";
 events! {
     REMOTE_AFFINITY = b"OAr" plain (cpu: i32, tid: i32) Rule, "moves thread {tid} to CPU {cpu}";
     SET_AFFINITY = b"OAs" plain (cpu: i32) Rule, "moves to CPU {cpu}";
-    BURST = b"OB." plain () Rule, "marks a burst point";
+    BURST = b"OB." plain () Rule, "marks a burst point", Thread;
     THREAD_CREATES = b"OHC" plain (cpu: i32, tag: u64) Rule, "creates a thread on CPU {cpu} with tag {tag}";
     THREAD_COOLS = b"OHc" plain () Rule, "enters the cooling state";
     THREAD_ENDS = b"OHe" plain () Rule, "ends the thread";
@@ -18,12 +18,12 @@ events! {
     THREAD_RESUMES = b"OHr" plain () Rule, "resumes the thread";
     THREAD_WARMS = b"OHw" plain () Rule, "enters the warming state";
     THREAD_EXECUTES = b"OHx" plain (cpu: i32, tid: i32, tag: u64) Rule, "starts the thread on CPU {cpu}, created by {tid} with tag {tag}";
-    CPU_COUNT = b"OCn" plain (cpu: i32) Rule, "tells the CPU count {cpu} (old)";
-    FLUSH_BEGIN = b"OF[" plain () Rule, "starts writing its buffer";
-    FLUSH_END = b"OF]" plain () Rule, "stops writing its buffer";
-    UNSORTED_BEGIN = b"OU[" plain () Rule, "opens a region of unsorted events";
-    UNSORTED_END = b"OU]" plain () Rule, "closes the region of unsorted events";
-    MARK_PUSH = b"OM[" plain (value: i64, r#type: i32) Rule, "pushes mark {value} of type {type}";
-    MARK_POP = b"OM]" plain (value: i64, r#type: i32) Rule, "pops mark {value} of type {type}";
-    MARK_SET = b"OM=" plain (value: i64, r#type: i32) Rule, "sets mark {value} of type {type}";
+    CPU_COUNT = b"OCn" plain (cpu: i32) Rule, "tells the CPU count {cpu} (old)", Thread;
+    FLUSH_BEGIN = b"OF[" plain () Rule, "starts writing its buffer", Thread;
+    FLUSH_END = b"OF]" plain () Rule, "stops writing its buffer", Thread;
+    UNSORTED_BEGIN = b"OU[" plain () Rule, "opens a region of unsorted events", Thread;
+    UNSORTED_END = b"OU]" plain () Rule, "closes the region of unsorted events", Thread;
+    MARK_PUSH = b"OM[" plain (value: i64, r#type: i32) Rule, "pushes mark {value} of type {type}", Thread;
+    MARK_POP = b"OM]" plain (value: i64, r#type: i32) Rule, "pops mark {value} of type {type}", Thread;
+    MARK_SET = b"OM=" plain (value: i64, r#type: i32) Rule, "sets mark {value} of type {type}", Thread;
 }

@@ -1,13 +1,13 @@
 //! Kind of each event, by its code: a table, as it is read for every event.
 //!
-//! Most events of a trace only open or close a subsystem on their thread. They affect no other thread and
-//! depend on no state that other threads' events change. So the caller may play them later than those of
-//! other threads, up to the thread's own next event that needs the order of all threads (see
+//! Most events of a trace only open or close a subsystem on their thread. Their [`Scope`] is the thread: the caller may
+//! play them later than those of other threads, up to the thread's own next event whose scope is the trace (see
 //! [`Interpreter::event`](super::Interpreter::event)).
 
 use super::channels::{self, Step};
 use super::sections::{Edge, Subsystem};
-use taskscope_event::models::{MODELS, kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
+use taskscope_event::models::{MODELS, kernel, nanos6, nosv, openmp, ovni};
+use taskscope_event::spec::Scope;
 use taskscope_event::{Code, CodeMap};
 use taskscope_execution::{RuntimeRole, State};
 
@@ -52,7 +52,7 @@ pub(super) enum TaskStep {
 #[derive(Clone, Copy)]
 struct Row {
     kind: Kind,
-    /// The kind of an event that needs no order.
+    /// The kind of an event whose scope is the thread.
     own: Option<OwnKind>,
 }
 
@@ -63,33 +63,14 @@ pub struct OwnKind(pub(super) Kind);
 /// The kinds of all events.
 pub struct Kinds(Box<CodeMap<Row>>);
 
-/// Models with events that concern only their threads.
-const LETTERS: [u8; 8] = [
-    ovni::LETTER,
-    openmp::LETTER,
-    nanos6::LETTER,
-    nosv::LETTER,
-    nodes::LETTER,
-    mpi::LETTER,
-    tampi::LETTER,
-    kernel::LETTER,
-];
-
 const OTHER: Row = Row { kind: Kind::Other, own: None };
 
-/// Codes of events that affect only their own thread: they need no order.
-pub fn orderless_codes() -> impl Iterator<Item = Code> + Clone {
-    rows().filter(|(_, row)| row.own.is_some()).map(|(code, _)| code)
-}
-
-/// The rows of these models' events.
+/// The kinds of the events that the interpreter knows by their tables.
 fn rows() -> impl Iterator<Item = (Code, Row)> + Clone {
-    let models = MODELS.iter().filter(|model| LETTERS.contains(&model.letter));
+    let models = MODELS.iter().filter(|model| !model.own);
     models.flat_map(|model| model.events).map(|event| {
         let kind = kind(event.code, channels::step(event.code.model(), event.effect));
-        let needs_order = event.code.model() == mpi::LETTER
-            || matches!(kind, Kind::OfTeam(_) | Kind::Task(_) | Kind::ServesAs(..) | Kind::Other);
-        (event.code, Row { kind, own: (!needs_order).then_some(OwnKind(kind)) })
+        (event.code, Row { kind, own: (event.scope == Scope::Thread).then_some(OwnKind(kind)) })
     })
 }
 
@@ -194,10 +175,10 @@ mod tests {
                     assert!(!is_part, "{code}");
                 }
             }
-            if kind == Kind::Other || code.model() == mpi::LETTER {
-                assert!(kinds.of_own(code).is_none(), "{code}");
-            }
-            assert_eq!(orderless_codes().any(|other| other == code), kinds.of_own(code).is_some(), "{code}");
+            let rests_on_others =
+                matches!(kind, Kind::OfTeam(_) | Kind::Task(_) | Kind::ServesAs(..) | Kind::Other);
+            assert!(!rests_on_others || event.scope == Scope::Trace, "{code} needs the order of the trace");
+            assert_eq!(kinds.of_own(code).is_some(), event.scope == Scope::Thread, "{code}");
         }
         for code in [openmp::TASK_CREATE, nosv::TASK_EXECUTE, omp::REGION_END, ovni::THREAD_EXECUTES] {
             assert!(kinds.of_own(code).is_none(), "{code}");

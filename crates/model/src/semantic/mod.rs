@@ -29,7 +29,7 @@ mod worksharing;
 pub use cpus::LoomNumber;
 use dictionary::Names;
 use kinds::Kind;
-pub use kinds::{Kinds, OwnKind, orderless_codes, state_of_event};
+pub use kinds::{Kinds, OwnKind, state_of_event};
 use regions::RegionState;
 use taskscope_event::Code;
 use taskscope_event::models::{omp, ovni};
