@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use taskscope_event::models;
-use taskscope_execution::filter::{Record, Value};
+use taskscope_filter::{Record, Value};
 use taskscope_model::{Severity, Violation, ViolationCode};
 use taskscope_session::judgement::{Judge, Verdict};
 use taskscope_session::selection::{Selection, field_of_stream, model_name};

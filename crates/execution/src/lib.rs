@@ -24,7 +24,6 @@ mod cut;
 pub mod devices;
 mod doubtful_cpus;
 mod execution;
-pub mod filter;
 pub mod graph;
 mod growing;
 mod holders;

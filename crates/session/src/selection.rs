@@ -11,7 +11,7 @@
 use taskscope_event::decode::FieldValue;
 use taskscope_event::models::{self, dictionary, instrument, nanos6, nosv, omp, openmp, ovni, recorder};
 use taskscope_event::{Code, StreamFile};
-use taskscope_execution::filter::{Fields, Filter, Kind, Numbers, Record, SIGNED, TimeRange, Value, nearest};
+use taskscope_filter::{Fields, Filter, Kind, Numbers, Record, SIGNED, TimeRange, Value, nearest};
 use taskscope_trace::{MergedEvent, Trace};
 
 use crate::emulation;

@@ -6,7 +6,7 @@
 use std::path::Path;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{ovni, samples};
-use taskscope_execution::filter::{Filter, TimeRange};
+use taskscope_filter::{Filter, TimeRange};
 use taskscope_session::selection::FIELDS_OF_EVENTS;
 use taskscope_session::{Places, Session};
 use taskscope_testkit::trace_builder::{StreamBuilder, push_event};

@@ -8,7 +8,7 @@ mod common;
 use std::path::Path;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{self, MODELS, nanos6, nosv, openmp, ovni, recorder};
-use taskscope_execution::filter::{Filter, TimeRange};
+use taskscope_filter::{Filter, TimeRange};
 use taskscope_model::MachineOptions;
 use taskscope_session::selection::{FIELDS_OF_EVENTS, Selection};
 use taskscope_session::{ReadProgress, Session};

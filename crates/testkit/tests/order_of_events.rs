@@ -8,7 +8,7 @@ use taskscope_event::framing::file_header;
 use taskscope_event::models::{MODELS, dictionary, kernel, nanos6, nosv, omp, openmp, ovni, tampi, wait};
 use taskscope_event::spec::EventSpec;
 use taskscope_execution::Span;
-use taskscope_execution::filter::Filter;
+use taskscope_filter::Filter;
 use taskscope_session::selection::{FIELDS_OF_EVENTS, Selection};
 use taskscope_session::{ReadProgress, Session};
 use taskscope_testkit::trace_builder::{StreamBuilder, push_event, push_jumbo};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use taskscope_analysis::book;
 use taskscope_analysis::causes::book_causes_in;
-use taskscope_execution::filter::TimeRange;
+use taskscope_filter::TimeRange;
 use taskscope_session::selection::Selection;
 use taskscope_session::{ReadProgress, Session};
 

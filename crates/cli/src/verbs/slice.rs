@@ -7,7 +7,7 @@ use crate::reading::Interruption;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use taskscope_execution::filter::TimeRange;
+use taskscope_filter::TimeRange;
 use taskscope_session::selection::Part;
 use taskscope_trace::Slice;
 use taskscope_view::format::{counted, shell_word};

@@ -10,11 +10,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::{Arc, OnceLock, PoisonError};
 use taskscope_cause::Group;
-use taskscope_execution::filter::{self, Fields, Filter, Kind, Record, SIGNED, UNSIGNED};
 use taskscope_execution::lod::{Flags, Marks};
 use taskscope_execution::{
     GapIndex, Place, Section, SiteIndex, Span, Starts, State, TaskIndex, ThreadIndex, TypeIndex,
 };
+use taskscope_filter::{Fields, Filter, Kind, Record, SIGNED, UNSIGNED};
 
 /// What a search finds.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -181,22 +181,22 @@ struct Shown<'a> {
 }
 
 impl Record for Shown<'_> {
-    fn field<R>(&self, name: &str, with: impl FnOnce(Option<filter::Value<'_>>) -> R) -> R {
+    fn field<R>(&self, name: &str, with: impl FnOnce(Option<taskscope_filter::Value<'_>>) -> R) -> R {
         let execution = &self.page.execution;
         let section = &self.span.section;
-        let number = |value: u64| Some(filter::Value::from(value));
+        let number = |value: u64| Some(taskscope_filter::Value::from(value));
         let thread = &execution.threads[self.thread.index()];
         let process = &execution.processes[thread.process.index()];
-        let text = |place: &Place| self.words.get(place).map(|words| filter::Value::Text(words));
+        let text = |place: &Place| self.words.get(place).map(|words| taskscope_filter::Value::Text(words));
         match name {
-            "state" => with(Some(filter::Value::Text(section.state.name()))),
-            "group" => with(Some(filter::Value::Text(section.state.group().name()))),
+            "state" => with(Some(taskscope_filter::Value::Text(section.state.name()))),
+            "group" => with(Some(taskscope_filter::Value::Text(section.state.group().name()))),
             "time" => with(number(self.page.since_start(self.span.start))),
             "duration" => with(number(self.span.nanos())),
-            "thread" => with(Some(filter::Value::from(thread.tid))),
-            "thread_name" => with(Some(filter::Value::Text(&thread.name))),
-            "process" => with(Some(filter::Value::from(process.pid))),
-            "loom" => with(Some(filter::Value::Text(&process.loom))),
+            "thread" => with(Some(taskscope_filter::Value::from(thread.tid))),
+            "thread_name" => with(Some(taskscope_filter::Value::Text(&thread.name))),
+            "process" => with(Some(taskscope_filter::Value::from(process.pid))),
+            "loom" => with(Some(taskscope_filter::Value::Text(&process.loom))),
             "task" => with(execution.tasks.number(section.task).and_then(number)),
             "region" => with(self.page.region_number(section.region).and_then(number)),
             "place" => with(text(&section.place)),

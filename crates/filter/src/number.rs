@@ -1,6 +1,6 @@
 //! Numbers and times as they are written.
 
-use super::{Kind, Numbers, Operator, SIGNED, UNSIGNED};
+use crate::language::{Kind, Numbers, Operator, SIGNED, UNSIGNED};
 
 /// Units of time in nanoseconds; none but the last ends with a later one.
 const UNITS: [(&str, f64); 6] =
@@ -10,7 +10,7 @@ const UNITS: [(&str, f64); 6] =
 const SAYABLE: Numbers = *SIGNED.start()..=*UNSIGNED.end();
 
 /// A whole number, decimal or hexadecimal (`0x1f`).
-pub(super) fn parse_integer(word: &str) -> Option<i128> {
+pub(crate) fn parse_integer(word: &str) -> Option<i128> {
     let number = match after_0x(word) {
         Some(digits) if is_hexadecimal(digits) => i128::from_str_radix(digits, 16),
         Some(_) => return None,
@@ -28,7 +28,7 @@ fn is_hexadecimal(digits: &str) -> bool {
 }
 
 /// A number with an optional unit of time, in nanoseconds if it has one.
-pub(super) fn parse_number(word: &str) -> Option<i128> {
+pub(crate) fn parse_number(word: &str) -> Option<i128> {
     if let Some(number) = parse_integer(word) {
         return Some(number);
     }
@@ -45,7 +45,7 @@ pub(super) fn parse_number(word: &str) -> Option<i128> {
 }
 
 /// Whether a word is a number, with or without a unit of time, also one that is larger than [`parse_number`] takes.
-pub(super) fn is_number(word: &str) -> bool {
+pub(crate) fn is_number(word: &str) -> bool {
     let with_unit = UNITS.iter().find_map(|(unit, _)| word.strip_suffix(unit));
     let number = with_unit.unwrap_or(word);
     let digits = number.strip_prefix(['-', '+']).unwrap_or(number);
@@ -54,7 +54,7 @@ pub(super) fn is_number(word: &str) -> bool {
 }
 
 /// What is wrong with a word that is no number, or none that the field of this name can be compared with.
-pub(super) fn why_no_number(field: &str, kind: &Kind, word: &str) -> String {
+pub(crate) fn why_no_number(field: &str, kind: &Kind, word: &str) -> String {
     const NAMES: &str = "ns, us, ms, s, min";
     let is_time = matches!(kind, Kind::Time(_));
     if let Some(digits) = after_0x(word) {
@@ -85,7 +85,7 @@ pub(super) fn why_no_number(field: &str, kind: &Kind, word: &str) -> String {
 }
 
 /// Why no number of a field passes a comparison, if so; of `~`, which looks at digits, nothing is said.
-pub(super) fn why_nothing_passes(
+pub(crate) fn why_nothing_passes(
     of: &str,
     field: &str,
     numbers: &Numbers,

@@ -1,34 +1,5 @@
-//! The filter language of `--where` and the ranges of `--range`: parsed once, the same in every
-//! verb. The grammar for users is in `docs/filter.md`.
-//!
-//! ```text
-//! filter     = all { "or" all }
-//! all        = item { "and" item }
-//! item       = "not" item | "(" filter ")" | comparison
-//! comparison = field operator value
-//!            | field "in" value { "," value }
-//!            | field "in" [ value ] ".." [ value ]          begin included, end not
-//! operator   = "=" | "!=" | "<" | "<=" | ">" | ">=" | "~"   "~": text with * and ?
-//! value      = integer [ unit ] | word | "quoted text"       integers: -12, 12, 0x0c
-//! unit       = "ns" | "us" | "ms" | "s" | "min"              integers with a fraction need a unit
-//! ```
-//!
-//! What a field holds decides what it may be compared with: a comparison that no record can pass is refused, as it was
-//! not meant. A record that lacks a field matches no comparison with it, also not `!=`; `not` turns that round.
+//! Filters and what they are applied to.
 
-mod matching;
-mod nearest;
-mod number;
-mod parse;
-mod range;
-#[cfg(test)]
-mod tests;
-mod tokens;
-
-pub use nearest::nearest;
-pub use range::TimeRange;
-
-use parse::Parser;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -165,14 +136,3 @@ impl fmt::Display for FilterError {
 }
 
 impl std::error::Error for FilterError {}
-
-impl Filter {
-    /// Parses a filter for records that have these fields.
-    ///
-    /// # Errors
-    /// What is wrong, and where.
-    pub fn parse(text: &str, fields: &Fields) -> Result<Filter, FilterError> {
-        let tokens = tokens::tokens(text)?;
-        Parser::new(&tokens, fields, text.len()).whole()
-    }
-}

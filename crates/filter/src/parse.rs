@@ -1,15 +1,26 @@
 //! The grammar: from words and signs to a filter.
 
-use super::number::{parse_integer, parse_number, why_no_number, why_nothing_passes};
-use super::range::nothing_between;
-use super::tokens::Token;
-use super::{Fields, Filter, FilterError, Kind, Literal, Operator};
+use crate::language::{Fields, Filter, FilterError, Kind, Literal, Operator};
+use crate::number::{parse_integer, parse_number, why_no_number, why_nothing_passes};
+use crate::range::nothing_between;
+use crate::tokens::{Token, tokens};
 
 /// Deeper nesting is refused.
 const DEEPEST: usize = 100;
 
+impl Filter {
+    /// Parses a filter for records that have these fields.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn parse(text: &str, fields: &Fields) -> Result<Filter, FilterError> {
+        let tokens = tokens(text)?;
+        Parser::new(&tokens, fields, text.len()).whole()
+    }
+}
+
 /// What is left of a filter's tokens.
-pub(super) struct Parser<'a> {
+struct Parser<'a> {
     tokens: &'a [(usize, Token)],
     fields: &'a Fields,
     next: usize,
@@ -18,12 +29,12 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(tokens: &'a [(usize, Token)], fields: &'a Fields, end: usize) -> Parser<'a> {
+    fn new(tokens: &'a [(usize, Token)], fields: &'a Fields, end: usize) -> Parser<'a> {
         Parser { tokens, fields, next: 0, depth: 0, end }
     }
 
     /// All tokens as one filter.
-    pub(super) fn whole(mut self) -> Result<Filter, FilterError> {
+    fn whole(mut self) -> Result<Filter, FilterError> {
         let filter = self.filter()?;
         match self.peek() {
             None => Ok(filter),

@@ -1,10 +1,10 @@
 //! From text to words and signs.
 
-use super::{FilterError, Operator};
+use crate::language::{FilterError, Operator};
 
 /// A word or sign of a filter.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     Word(String),
     Quoted(String),
     Operator(Operator),
@@ -15,7 +15,7 @@ pub(super) enum Token {
 }
 
 /// The tokens of a text, each with the byte where it begins.
-pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, FilterError> {
+pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, FilterError> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

@@ -1,7 +1,7 @@
 //! Parts of a trace in time.
 
-use super::FilterError;
-use super::number::{is_number, parse_number};
+use crate::language::FilterError;
+use crate::number::{is_number, parse_number};
 
 /// A part of a trace in time, as `--range` takes it: `BEGIN..END`, either of which may be left out,
 /// each a time since the trace's start (`1.5s`, `200ms`, plain nanoseconds) or a share of it (`10%`).
@@ -61,7 +61,7 @@ impl TimeRange {
 }
 
 /// Why nothing lies in a range, if so.
-pub(super) fn nothing_between<T: PartialOrd>(begin: &T, end: &T) -> Option<String> {
+pub(crate) fn nothing_between<T: PartialOrd>(begin: &T, end: &T) -> Option<String> {
     match begin.partial_cmp(end)? {
         std::cmp::Ordering::Less => None,
         std::cmp::Ordering::Equal => Some("the range is empty: its end is not part of it".to_owned()),

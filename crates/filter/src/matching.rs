@@ -1,6 +1,6 @@
 //! Whether a record passes.
 
-use super::{Filter, Literal, Operator, Record, Value};
+use crate::language::{Filter, Literal, Operator, Record, Value};
 
 impl Filter {
     /// Whether the record passes.
