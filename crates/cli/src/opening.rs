@@ -11,11 +11,11 @@ use crate::watch::Watch;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use taskscope_check::emulation::{self, Played};
 use taskscope_event::layout;
 use taskscope_execution::view::ViewObserver;
 use taskscope_filter::{Filter, TimeRange};
 use taskscope_model::Machine;
-use taskscope_session::emulation::{self, Played};
 use taskscope_session::selection::{FIELDS_OF_EVENTS, Selected, Selection};
 use taskscope_session::{OpenError, Session};
 use taskscope_trace::{ClockSource, MergedEvent, OpenOptions, Trace};
@@ -115,7 +115,7 @@ impl TracePart {
         let trace = &self.trace;
         let has_events =
             trace.event_count() > 0 || trace.locations().iter().any(|place| place.events().next().is_some());
-        let damage = trace.problems().iter().find(|problem| taskscope_session::is_damage(problem.kind));
+        let damage = trace.problems().iter().find(|problem| problem.kind.is_damage());
         match damage {
             Some(damage) if !has_events => {
                 Err(nothing_to_read(&self.args.trace, damage.to_string(), trace.streams().len()).into())
@@ -184,7 +184,7 @@ impl TracePart {
 /// given in different units is known only for a trace.
 pub fn require_range(trace: &Trace, (begin_ns, end_ns): (i64, i64)) -> Result<(), Failure> {
     let seconds = |ns: i64| format!("{:.9} s", ns as f64 / 1e9);
-    let length_ns = emulation::length_ns(trace);
+    let length_ns = trace.length_ns();
     let why = if begin_ns >= end_ns {
         format!("the range would begin at {} and end at {}", seconds(begin_ns), seconds(end_ns))
     } else if end_ns <= 0 {
@@ -282,7 +282,7 @@ fn cannot_open(trace: &Path, error: OpenError) -> Failure {
                 if kind == ErrorKind::PermissionDenied { failure.remedy(remedy) } else { failure }
             }
         },
-        OpenError::PlayedLost { text, .. } => {
+        OpenError::SpillFileUnreadable { text, .. } => {
             Failure::new(format!("cannot read back what was played of {shown}"))
                 .why(text)
                 .remedy("let XDG_CACHE_HOME name a directory on another disk")

@@ -15,12 +15,12 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use taskscope_check::emulation;
+use taskscope_check::verdict::Judge;
 use taskscope_event::models::MODELS;
 use taskscope_event::spec::ModelSpec;
 use taskscope_model::{MachineOptions, Severity};
 use taskscope_record::process;
-use taskscope_session::emulation;
-use taskscope_session::judgement::Judge;
 use taskscope_session::selection::Selection;
 use taskscope_trace::{ClockSource, OpenOptions, ProblemKind, ReadOrder, Trace};
 use taskscope_view::format::harmless;
@@ -195,7 +195,7 @@ fn complain(tool: &str, trace: &Trace) -> ExitCode {
             ProblemKind::TruncatedEvent | ProblemKind::BadMagic | ProblemKind::StreamVersion
         );
         let is_told = !matches!(problem.kind, ProblemKind::NoClockOffsets | ProblemKind::ClockGate);
-        if is_told && taskscope_session::is_reported(problem.kind) {
+        if is_told && problem.kind.is_reported() {
             eprintln!("{tool}: ERROR: {}", harmless(&problem.to_string()));
         }
     }

@@ -11,10 +11,10 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use taskscope_check::verdict::{Judge, Verdict};
 use taskscope_event::models;
 use taskscope_filter::{Record, Value};
 use taskscope_model::{Severity, Violation, ViolationCode};
-use taskscope_session::judgement::{Judge, Verdict};
 use taskscope_session::selection::{Selection, field_of_stream, model_name};
 use taskscope_trace::Trace;
 use taskscope_view::format::harmless;
@@ -231,7 +231,7 @@ pub fn problem_lines(trace: &Trace) -> Vec<ProblemLine<'_>> {
 
 /// The problems of which a reader should know.
 fn problems_to_report(trace: &Trace) -> impl Iterator<Item = &taskscope_trace::Problem> {
-    trace.problems().iter().filter(|problem| taskscope_session::is_reported(problem.kind))
+    trace.problems().iter().filter(|problem| problem.kind.is_reported())
 }
 
 /// A violation as filters see it: fields of its event and of its stream.

@@ -4,8 +4,8 @@
 mod support;
 
 use support::{adds_up, build, in_order, layer};
+use taskscope_check::device_rules::violations;
 use taskscope_execution::devices::{Devices, Purpose, Queue};
-use taskscope_session::device_check::violations;
 
 /// Runs the program with the stand-in for CUDA.
 fn recorded(arguments: &[&str]) -> Option<(Devices, String)> {

@@ -1,6 +1,7 @@
 //! A session of an execution that was never on disk.
 
-use crate::{Places, Session};
+use crate::names::Places;
+use crate::session::Session;
 use std::path::PathBuf;
 use taskscope_execution::Execution;
 

@@ -7,7 +7,6 @@
 //! trace gave is kept in a file beside the trace's cache, so that no view is played twice.
 
 use crate::cache::{self, Cache, Key};
-use crate::emulation;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde_json::json;
@@ -17,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use taskscope_check::emulation;
 use taskscope_execution::Column;
 use taskscope_execution::lod::{FlagRules, Flags, Marks, Pyramid, Values};
 use taskscope_execution::view::{NoViews, View, ViewChange, ViewDescription, ViewObserver, ViewType};
@@ -296,7 +296,7 @@ impl ModelViews {
     fn play(&self, only: Option<ViewName>) -> Option<Vec<(ViewName, Arc<KeptView>)>> {
         let breakdown = only.is_none_or(|name| !matches!(name.family, View::Thread | View::Cpu));
         let mut collector = Collector::default();
-        let origin = emulation::first_clock_ns(&self.trace).unwrap_or(0);
+        let origin = self.trace.first_clock_ns().unwrap_or(0);
         collector.origin = origin;
         for (family, description) in &self.families {
             for known in &description.types {
@@ -323,7 +323,7 @@ impl ModelViews {
         }
         let described: Vec<(View, ViewDescription)> =
             (self.families.iter()).filter_map(|(view, _)| Some((*view, machine.describe(*view)?))).collect();
-        let end = nanos(origin, emulation::duration_ns(&self.trace));
+        let end = nanos(origin, self.trace.duration_ns());
         let Collector { rows, doubts, .. } = machine.into_observer();
         let doubts: FxHashMap<View, Vec<Marks>> = (doubts.into_iter())
             .filter(|(_, rows)| rows.iter().any(|row| !row.start.is_empty()))

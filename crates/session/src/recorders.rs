@@ -16,21 +16,23 @@ use taskscope_trace::{Stream, Trace};
 pub(crate) type RecorderName = (String, i64);
 
 /// Which streams are one thread, and which recorders one process.
-pub(crate) struct Joined {
+pub(crate) struct JoinedRecorders {
     /// Of each stream, the first stream of its thread.
     pub first_stream: Vec<usize>,
     /// The process that stands for a recorder's, where that is another.
     stands_for: FxHashMap<RecorderName, RecorderName>,
 }
 
-pub(crate) fn name_of(stream: &Stream) -> RecorderName {
+pub(crate) fn recorder_name(stream: &Stream) -> RecorderName {
     (stream.loom().unwrap_or_default().to_owned(), stream.pid().unwrap_or(0))
 }
 
-impl Joined {
-    pub fn of(trace: &Trace) -> Joined {
-        let mut joined =
-            Joined { first_stream: (0..trace.streams().len()).collect(), stands_for: FxHashMap::default() };
+impl JoinedRecorders {
+    pub fn of(trace: &Trace) -> JoinedRecorders {
+        let mut joined = JoinedRecorders {
+            first_stream: (0..trace.streams().len()).collect(),
+            stands_for: FxHashMap::default(),
+        };
         let mut lives: FxHashMap<(&str, u64), Vec<usize>> = FxHashMap::default();
         for (number, stream) in trace.streams().iter().enumerate() {
             let own = &stream.metadata.raw["taskscope"];
@@ -40,12 +42,12 @@ impl Joined {
             let others = lives.entry((image, os_tid)).or_default();
             let same = |other: &&usize| {
                 let other = &trace.streams()[**other];
-                overlap(stream, other) && name_of(stream) != name_of(other)
+                overlap(stream, other) && recorder_name(stream) != recorder_name(other)
             };
             match others.iter().find(same) {
                 Some(other) => {
                     joined.first_stream[number] = *other;
-                    joined.same_process(name_of(stream), name_of(&trace.streams()[*other]));
+                    joined.same_process(recorder_name(stream), recorder_name(&trace.streams()[*other]));
                 }
                 None => others.push(number),
             }
@@ -76,20 +78,20 @@ fn overlap(a: &Stream, b: &Stream) -> bool {
     life(a).zip(life(b)).is_some_and(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
 }
 
-/// Hands what the interpreter tells on, with processes in the place of recorders.
-pub(crate) struct OfProcesses<'a> {
+/// Passes changes on to a builder, with processes in the place of recorders.
+pub(crate) struct ProcessObserver<'a> {
     pub builder: &'a mut ExecutionBuilder,
     /// The process of each recorder.
     pub processes: &'a [ProcessIndex],
 }
 
-impl OfProcesses<'_> {
+impl ProcessObserver<'_> {
     fn process(&self, recorder: ProcessIndex) -> ProcessIndex {
         self.processes.get(recorder.index()).copied().unwrap_or(recorder)
     }
 }
 
-impl Observer for OfProcesses<'_> {
+impl Observer for ProcessObserver<'_> {
     fn define(&mut self, mut definition: Definition<'_>) {
         match &mut definition {
             Definition::Module { process, .. }

@@ -1,7 +1,8 @@
 //! The task graph of a session's execution, with the names that its places have.
 
-use crate::device_work::device_work;
-use crate::{Places, Session};
+use crate::devices::work::device_work;
+use crate::names::Places;
+use crate::session::Session;
 use taskscope_execution::graph::{GraphError, NamedAddress, Names, TaskGraph, TaskType, from_execution};
 use taskscope_execution::{ObjectIndex, Place, SiteIndex, State};
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use taskscope_execution::lod::Values;
 use taskscope_execution::view::View;
-use taskscope_session::emulation;
 use taskscope_session::model_views::{ModelViews, ViewName};
 use taskscope_trace::{OpenOptions, Trace};
 
@@ -85,7 +84,7 @@ fn every_view_of_the_corpus_has_the_values_of_its_reference() {
 
 fn origin_of(root: &Path) -> u64 {
     let trace = Trace::open(root, &OpenOptions { own_events: false, ..OpenOptions::default() }).unwrap();
-    emulation::first_clock_ns(&trace).unwrap_or(0).max(0) as u64
+    trace.first_clock_ns().unwrap_or(0).max(0) as u64
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use taskscope_check::verdict::Judge;
 use taskscope_model::{MachineOptions, Severity};
-use taskscope_session::judgement::Judge;
 use taskscope_testkit::paraver_files::{pcf_difference, prv_difference};
 use taskscope_trace::{ClockSource, MergedEvent, OpenOptions, ReadOrder, Trace};
 

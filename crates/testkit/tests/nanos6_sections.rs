@@ -5,11 +5,11 @@ mod common;
 use common::emulate;
 use std::collections::BTreeSet;
 use std::path::Path;
+use taskscope_check::verdict::Judge;
 use taskscope_event::Code;
 use taskscope_event::models::nanos6;
 use taskscope_event::spec::{Channel, Effect};
 use taskscope_model::MachineOptions;
-use taskscope_session::judgement::Judge;
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
 /// Values of a type in a `.prv` with their times, in the order of the file.

@@ -51,6 +51,31 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
+    /// Whether events are missing. Of clocks that cannot be true the events are there, and the timeline is marked.
+    pub fn is_damage(self) -> bool {
+        !matches!(
+            self,
+            ProblemKind::UnfinishedStream
+                | ProblemKind::ClockGoesBack
+                | ProblemKind::ClockTooLarge
+                | ProblemKind::MissingAttribute
+                | ProblemKind::MetadataVersion
+                | ProblemKind::EmptyStream
+                | ProblemKind::UnsortedRegion
+                | ProblemKind::OpenUnsortedRegion
+                | ProblemKind::ClockOffsets
+                | ProblemKind::NoClockOffsets
+                | ProblemKind::ClockGate
+                | ProblemKind::UnknownPart
+        )
+    }
+
+    /// Whether a user should know of it. Regions that declare themselves unsorted are the way in which nOS-V records the
+    /// kernel's events: they need no more than sorting while reading.
+    pub fn is_reported(self) -> bool {
+        self != ProblemKind::UnsortedRegion
+    }
+
     /// The stable name of the kind, as in messages, `--json` and `--allow`.
     pub fn name(self) -> &'static str {
         match self {

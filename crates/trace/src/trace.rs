@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use taskscope_event::layout;
+use taskscope_event::{StreamFile, layout};
 
 /// First events further apart than this show that the clocks of the hosts differ.
 const CLOCK_GATE_NS: i64 = 3600 * 1_000_000_000;
@@ -31,9 +31,9 @@ pub enum OpenError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// What was played could not be read back from the file that keeps it meanwhile.
-    #[error("cannot read back what was played of {}: {text}", path.display())]
-    PlayedLost {
+    /// The temporary file that keeps long tracks while they grow cannot be read back.
+    #[error("cannot read the temporary track file of {}: {text}", path.display())]
+    SpillFileUnreadable {
         /// As it was given.
         path: PathBuf,
         /// What the system said.
@@ -129,6 +129,41 @@ impl Trace {
     /// Events of all streams.
     pub fn event_count(&self) -> u64 {
         self.streams.iter().map(Stream::event_count).sum()
+    }
+
+    /// Corrected clock of the first event, nanoseconds, which is time 0 of views; `None` without events.
+    pub fn first_clock_ns(&self) -> Option<i64> {
+        self.streams.iter().filter_map(Stream::first_clock_ns).min()
+    }
+
+    /// Nanoseconds from the first event to the last one.
+    pub fn duration_ns(&self) -> i64 {
+        let last = self.streams.iter().filter_map(Stream::last_clock_ns).max();
+        self.first_clock_ns().zip(last).map_or(0, |(first, last)| last.saturating_sub(first).max(0))
+    }
+
+    /// Nanoseconds from the first event to the last one, or to a later sample or sign of life: the length of the trace, to
+    /// which ranges refer.
+    pub fn length_ns(&self) -> i64 {
+        let later = |stream: &Stream| stream.last_clock_of(StreamFile::Samples).max(stream.alive_until_ns());
+        let last = self.streams.iter().filter_map(later).max();
+        let later_ns = self.first_clock_ns().zip(last).map_or(0, |(first, last)| last.saturating_sub(first));
+        self.duration_ns().max(later_ns)
+    }
+
+    /// The last known name of a stream's thread; empty without one. Of a killed thread it is in the process's side stream.
+    pub fn thread_name<'a>(&'a self, stream: &'a Stream) -> &'a str {
+        let in_process = || {
+            let (loom, pid, tid) = (stream.loom()?, stream.pid()?, stream.tid()?.to_string());
+            let is_its = |location: &&Location| {
+                let about = &location.metadata;
+                about["kind"] == "os-time" && about["loom"] == loom && about["pid"] == pid
+            };
+            let own = self.locations.iter().filter(is_its);
+            own.filter_map(|location| location.metadata["thread_names"][&tid].as_str()).next_back()
+        };
+        let later = if stream.is_finished() { None } else { in_process() };
+        later.or_else(|| stream.metadata.raw["taskscope"]["thread_name"].as_str()).unwrap_or_default()
     }
 
     /// The events of all streams in one total order.

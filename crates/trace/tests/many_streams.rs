@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use taskscope_event::Code;
 use taskscope_event::framing::{file_header, head_word, size_code};
 use taskscope_event::models::ovni;

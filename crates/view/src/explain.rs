@@ -405,7 +405,7 @@ mod tests {
         for name in anomalies.chain(words).chain(sections).chain(modes).chain(more) {
             assert!(!find(name).is_empty(), "{name} is not explained");
         }
-        for (rule, _) in taskscope_session::device_check::RULES {
+        for (rule, _) in taskscope_check::device_rules::RULES {
             assert!(!find(rule).is_empty(), "{rule} is not explained");
         }
     }

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
+use taskscope_check::verdict::{Judge, Verdict};
+use taskscope_check::{device_rules, emulation};
 use taskscope_execution::view::NoViews;
 use taskscope_model::{Machine, MachineOptions};
-use taskscope_session::judgement::{Judge, Verdict};
-use taskscope_session::{device_check, emulation};
 use taskscope_view::format::counted;
 
 /// Check a trace against every consistency rule and list all violations.
@@ -69,7 +69,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     printer.summary(&verdict)?;
     let devices = taskscope_session::devices::read_devices(trace);
-    let broken = device_check::violations(&devices);
+    let broken = device_rules::violations(&devices);
     let broken: Vec<_> = broken
         .into_iter()
         // Device queues are no threads: where a filter asks for some events, theirs are not meant.
@@ -97,14 +97,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Violations of one rule that are shown without `--all`.
 const SHOWN: u64 = 20;
 
-fn print_of_devices(broken: &[device_check::Violation], args: &Args) -> anyhow::Result<()> {
+fn print_of_devices(broken: &[device_rules::Violation], args: &Args) -> anyhow::Result<()> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut out = args.json.then(output::results);
-    for device_check::Violation { rule, location, seq, text } in broken {
+    for device_rules::Violation { rule, location, seq, text } in broken {
         let count = counts.entry(rule).or_default();
         *count += 1;
         if let Some(out) = &mut out {
-            let meaning = device_check::RULES.iter().find(|(name, _)| name == rule);
+            let meaning = device_rules::RULES.iter().find(|(name, _)| name == rule);
             let line = ViolationLine {
                 code: rule,
                 severity: "error",
@@ -123,7 +123,7 @@ fn print_of_devices(broken: &[device_check::Violation], args: &Args) -> anyhow::
             let of = seq.map(|seq| format!(", operation {seq}")).unwrap_or_default();
             eprintln!("  in:   {}{of}", taskscope_view::format::harmless(location));
             if *count == 1 {
-                let meaning = device_check::RULES.iter().find(|(name, _)| name == rule);
+                let meaning = device_rules::RULES.iter().find(|(name, _)| name == rule);
                 eprintln!("  means: {}", meaning.map_or("", |(_, meaning)| meaning));
             }
         }

@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::{Column, FlatBy};
 use taskscope_analysis::slo::Mode;
+use taskscope_check::device_rules;
 use taskscope_event::models::MODELS;
 use taskscope_event::spec::ModelSpec;
 use taskscope_model::ViolationCode;
 use taskscope_profile::Metric;
-use taskscope_session::device_check;
 use taskscope_session::instrumentation::{Behaviour, By};
 use taskscope_view::{PathsView, Section};
 
@@ -139,7 +139,7 @@ impl ValueEnum for Rule {
     fn value_variants<'a>() -> &'a [Self] {
         static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             let of_threads = ViolationCode::ALL.iter().copied().map(Rule::OfThreads);
-            of_threads.chain(device_check::RULES.iter().map(|(name, _)| Rule::OfDevices(name))).collect()
+            of_threads.chain(device_rules::RULES.iter().map(|(name, _)| Rule::OfDevices(name))).collect()
         });
         &ALL
     }

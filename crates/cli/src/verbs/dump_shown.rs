@@ -7,7 +7,6 @@ use serde::Serialize;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
-use taskscope_session::emulation;
 use taskscope_session::instrumentation::{self, Behaviour, By, Item, Lane, Names};
 use taskscope_trace::Trace;
 
@@ -19,7 +18,7 @@ pub fn run(
     range: (i64, i64),
 ) -> anyhow::Result<ExitCode> {
     let names = Names::of(trace);
-    let origin = emulation::first_clock_ns(trace).unwrap_or(0).max(0) as u64;
+    let origin = trace.first_clock_ns().unwrap_or(0).max(0) as u64;
     let mut out = output::results();
     let mut result = Ok(());
     instrumentation::play(

@@ -13,15 +13,15 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use taskscope_check::emulation;
+use taskscope_check::verdict::{Judge, Verdict};
 use taskscope_event::StreamFile;
 use taskscope_execution::view::{NoViews, View};
 use taskscope_export::RangeObserver;
 use taskscope_export::paraver::{ParaverWriter, ViewFile, write_queues};
 use taskscope_filter::{Filter, Literal, TimeRange};
 use taskscope_model::{Machine, MachineOptions, System, Violation};
-use taskscope_session::emulation;
 use taskscope_session::instrumentation::Behaviour;
-use taskscope_session::judgement::{Judge, Verdict};
 use taskscope_trace::MergedEvent;
 use taskscope_view::format::shell_word;
 
@@ -158,7 +158,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else {
         taskscope_execution::devices::Devices::default()
     };
-    let origin = emulation::first_clock_ns(trace).unwrap_or_else(|| devices.range().0 as i64);
+    let origin = trace.first_clock_ns().unwrap_or_else(|| devices.range().0 as i64);
     write_queues(&devices, origin.max(0) as u64, &job.directory)
         .with_context(|| format!("cannot write device.prv into {}", job.directory.display()))?;
     Ok(ExitCode::from(u8::from(args.strict && !verdict.accepts(job.judge))))
@@ -202,7 +202,7 @@ pub fn emulate(
                 _ => "taskscope emulate -o DIRECTORY TRACE",
             })
     };
-    let end_ns = emulation::duration_ns(trace).min(range.1);
+    let end_ns = trace.duration_ns().min(range.1);
     let writer =
         ParaverWriter::create(&job.directory, &files, end_ns, job.gzip, job.pipes).map_err(cannot_write)?;
 

@@ -7,7 +7,6 @@ use std::path::Path;
 use taskscope_event::models::instrument::{self as i, class};
 use taskscope_execution::view::ViewType;
 use taskscope_export::paraver::nanos::{KEYS, NanosTrace, Row, STATE, SUBSTATE};
-use taskscope_session::emulation;
 use taskscope_session::instrumentation::{self, Behaviour, Item, Lane, Names, Showing, Shown, Space, What};
 use taskscope_trace::Trace;
 
@@ -216,7 +215,7 @@ impl<'a> Writer<'a> {
             names,
             numbers,
             out,
-            origin: emulation::first_clock_ns(trace).unwrap_or(0).max(0) as u64,
+            origin: trace.first_clock_ns().unwrap_or(0).max(0) as u64,
             rows: Vec::new(),
             row_names: Vec::new(),
             threads: vec![0; processes],

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use taskscope_check::emulation;
+use taskscope_check::verdict::{Judge, Verdict};
 use taskscope_execution::view::NoViews;
 use taskscope_model::{Machine, MachineOptions};
-use taskscope_session::emulation;
-use taskscope_session::judgement::{Judge, Verdict};
 use taskscope_trace::{OpenOptions, ReadOrder, Trace};
 
 /// Panics unless ovni's tools would accept the trace.

@@ -1,8 +1,7 @@
 //! Plays what lanes show into rows of values.
 
-use super::views::{Drawn, DrawnName, DrawnRow, DrawnView};
+use super::drawn::{Drawn, DrawnName, DrawnRow, DrawnView};
 use super::{By, Item, Lane, Names, Showing, Shown, Space, What};
-use crate::emulation;
 use crate::model_views::{KeptView, ValueRow};
 use rustc_hash::FxHashMap;
 use taskscope_execution::lod::Values;
@@ -270,10 +269,8 @@ impl<'a> Drawing<'a> {
                 self.ended.sort_by_key(|(lane, rows)| (rows.first, *lane));
             }
         }
-        let (first, end) = (
-            emulation::first_clock_ns(trace).unwrap_or(0).max(0) as u64,
-            emulation::duration_ns(trace).max(0) as u64,
-        );
+        let (first, end) =
+            (trace.first_clock_ns().unwrap_or(0).max(0) as u64, trace.duration_ns().max(0) as u64);
         let shown = self.ended.len() as u64;
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         for (lane, mut drawn) in self.ended {

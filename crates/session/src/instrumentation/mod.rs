@@ -4,14 +4,16 @@
 //! rows of the viewer and Paraver traces are made of its items.
 
 mod drawing;
+mod drawn;
 mod names;
 mod times;
 mod views;
 
+pub use drawn::{Drawn, DrawnName, DrawnRow, DrawnView};
 pub use names::{Named, Names, Space};
 pub use taskscope_context::{Behaviour, Item, Lane, Showing, Shown, Turn, What};
 pub use times::{Kind, LaneTimes, Row, Times, TimesOptions, Whose};
-pub use views::{Drawn, DrawnName, DrawnRow, DrawnView, Views};
+pub use views::Views;
 
 use std::ops::ControlFlow;
 use taskscope_context::{Contexts, Out, Problem, Raw};

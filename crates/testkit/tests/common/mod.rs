@@ -3,11 +3,11 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use taskscope_check::emulation;
+use taskscope_check::verdict::Verdict;
 use taskscope_execution::view::{NoViews, View};
 use taskscope_export::paraver::{ParaverWriter, ViewFile};
 use taskscope_model::{Machine, MachineOptions, Violation};
-use taskscope_session::emulation;
-use taskscope_session::judgement::Verdict;
 use taskscope_trace::{OpenOptions, Trace};
 
 /// What came out.
@@ -27,7 +27,7 @@ pub fn emulate(trace: &Path, output: &Path, options: MachineOptions) -> Emulated
         .into_iter()
         .filter_map(|view| Some(ViewFile { view, rows: described.describe(view)?.rows.len() }))
         .collect();
-    let end_ns = emulation::duration_ns(&trace);
+    let end_ns = trace.duration_ns();
     let writer = ParaverWriter::create(output, &files, end_ns, false, false).expect("files can be created");
     let mut machine = Machine::new(&system, options, writer);
     emulation::play(&trace, &mut machine, |_, machine| {

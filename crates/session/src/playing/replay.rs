@@ -136,7 +136,7 @@ pub fn play<'a>(
 ) -> Option<u64> {
     progress.of.store(trace.event_count(), Ordering::Relaxed);
     let open = |stream: &'a Stream| OpenStream { events: stream.events(), begun: false };
-    let mut reading = Reading {
+    let mut replay = Replay {
         streams: trace.streams().iter().map(open).collect(),
         selected: (!selected.is_everything()).then_some(selected),
         parts,
@@ -148,7 +148,7 @@ pub fn play<'a>(
     };
     let turns = trace.turns(|stream| needs_order.of_all(stream as u32));
     if trace.event_count() < FEW {
-        turns.for_each(|stream| reading.turn(stream));
+        turns.for_each(|stream| replay.turn(stream));
     } else {
         std::thread::scope(|scope| {
             let (full, batches) = sync_channel::<Vec<u32>>(WAITING);
@@ -167,18 +167,18 @@ pub fn play<'a>(
             let made = std::thread::Builder::new().spawn_scoped(scope, merge).is_ok();
             let left = if made { hand_over.send(turns).err().map(|unsent| unsent.0) } else { Some(turns) };
             if let Some(turns) = left {
-                turns.for_each(|stream| reading.turn(stream));
+                turns.for_each(|stream| replay.turn(stream));
             }
             for batch in batches {
-                batch.into_iter().for_each(|stream| reading.turn(stream));
-                progress.events.store(reading.read, Ordering::Relaxed);
+                batch.into_iter().for_each(|stream| replay.turn(stream));
+                progress.events.store(replay.read, Ordering::Relaxed);
             }
         });
     }
-    if reading.selected.is_none() {
-        reading.rest();
+    if replay.selected.is_none() {
+        replay.rest();
     }
-    reading.latest
+    replay.latest
 }
 
 /// A channel for one such value, whose type has no name.
@@ -192,7 +192,7 @@ struct OpenStream<'a> {
     begun: bool,
 }
 
-struct Reading<'a, 'p, P> {
+struct Replay<'a, 'p, P> {
     streams: Vec<OpenStream<'a>>,
     /// What is selected, if not everything is.
     selected: Option<Selected<'a>>,
@@ -208,7 +208,7 @@ struct Reading<'a, 'p, P> {
     player: &'p mut P,
 }
 
-impl<'a, P: Player> Reading<'a, '_, P> {
+impl<'a, P: Player> Replay<'a, '_, P> {
     /// Plays a stream up to its next event that needs the order, that one included.
     #[inline(always)]
     fn turn(&mut self, stream: u32) {

@@ -135,38 +135,15 @@ fn violation_of(trace: &Trace, problem: &Problem) -> Option<Violation> {
         stream: problem.stream.clone(),
         event: None,
         offset: problem.offset,
-        time_ns: problem.clock_ns.and_then(|clock| Some(clock.saturating_sub(first_clock_ns(trace)?))),
+        time_ns: problem.clock_ns.and_then(|clock| Some(clock.saturating_sub(trace.first_clock_ns()?))),
         text: format!("{}{times}", problem.text),
     })
-}
-
-/// Corrected clock of the trace's first event, which is time 0 of its views.
-pub fn first_clock_ns(trace: &Trace) -> Option<i64> {
-    trace.streams().iter().filter_map(Stream::first_clock_ns).min()
-}
-
-/// Nanoseconds from the first event to the last.
-pub fn duration_ns(trace: &Trace) -> i64 {
-    let last = trace.streams().iter().filter_map(Stream::last_clock_ns).max();
-    match (first_clock_ns(trace), last) {
-        (Some(first), Some(last)) => last.saturating_sub(first).max(0),
-        _ => 0,
-    }
-}
-
-/// Nanoseconds from the first event to the last one, or to a later sample or sign of life: the length of the trace, to which
-/// ranges refer.
-pub fn length_ns(trace: &Trace) -> i64 {
-    let later = |stream: &Stream| stream.last_clock_of(StreamFile::Samples).max(stream.alive_until_ns());
-    let last = trace.streams().iter().filter_map(later).max();
-    duration_ns(trace)
-        .max(first_clock_ns(trace).zip(last).map_or(0, |(first, last)| last.saturating_sub(first)))
 }
 
 /// Where the events end of each stream that did not end properly, or whose thread may not have.
 fn ends_in_doubt(trace: &Trace) -> Vec<Option<u64>> {
     let damaged: FxHashSet<&str> =
-        trace.problems().iter().filter(|p| crate::is_damage(p.kind)).map(|p| p.stream.as_str()).collect();
+        trace.problems().iter().filter(|p| p.kind.is_damage()).map(|p| p.stream.as_str()).collect();
     let is_doubtful = |stream: &Stream| {
         let ends = stream.file(StreamFile::Standard).is_none_or(|file| file.ends_with(ovni::THREAD_ENDS));
         !stream.is_finished() || !ends || damaged.contains(stream.relative_path.as_str())
@@ -213,7 +190,7 @@ pub fn play_part<'t, O: ViewObserver>(
     plays: impl Fn(&MergedEvent<'t>) -> bool,
     mut between: impl FnMut(Played, &mut Machine<'_, O>) -> ControlFlow<()>,
 ) -> Played {
-    let origin = first_clock_ns(trace).unwrap_or(0);
+    let origin = trace.first_clock_ns().unwrap_or(0);
     let mut played = Played::default();
     let ends = ends_in_doubt(trace);
     let any_in_doubt = ends.iter().any(Option::is_some);

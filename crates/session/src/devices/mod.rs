@@ -1,5 +1,7 @@
 //! The device queues of a trace, and the calls of the host that concern them.
 
+pub(crate) mod work;
+
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -12,14 +12,14 @@ const FEW_EVENTS: u64 = 1 << 24;
 
 /// A file without a name, so that it is gone when this process is.
 #[derive(Debug)]
-pub(crate) struct TrackFile {
+pub(crate) struct SpillFile {
     file: File,
     failed: OnceLock<io::Error>,
 }
 
-impl TrackFile {
+impl SpillFile {
     /// For a run of so many events. `None` where these are few, and where no file can be made.
-    pub fn for_events(events: u64) -> Option<Arc<TrackFile>> {
+    pub fn for_events(events: u64) -> Option<Arc<SpillFile>> {
         if events < FEW_EVENTS {
             return None;
         }
@@ -28,7 +28,7 @@ impl TrackFile {
             tempfile::tempfile_in(directory).ok()
         });
         let file = beside_caches.or_else(|| tempfile::tempfile().ok())?;
-        Some(Arc::new(TrackFile { file, failed: OnceLock::new() }))
+        Some(Arc::new(SpillFile { file, failed: OnceLock::new() }))
     }
 
     /// What could not be read back.
@@ -37,7 +37,7 @@ impl TrackFile {
     }
 }
 
-impl ColumnFile for TrackFile {
+impl ColumnFile for SpillFile {
     fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, at)
     }
@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_read_and_what_is_not_there_is_told() {
-        assert!(TrackFile::for_events(FEW_EVENTS - 1).is_none());
-        let file = TrackFile::for_events(FEW_EVENTS).unwrap();
+        assert!(SpillFile::for_events(FEW_EVENTS - 1).is_none());
+        let file = SpillFile::for_events(FEW_EVENTS).unwrap();
         file.write(&[1, 2, 3], 5_000).unwrap();
         let mut read = [0; 3];
         file.read(&mut read, 5_000);

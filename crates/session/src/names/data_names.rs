@@ -1,7 +1,7 @@
 //! Data in the programmer's words: the name that the program gave, a static variable with indices, or the
 //! place whose task declared it first.
 
-use crate::Places;
+use super::places::Places;
 use rustc_hash::FxHashMap;
 use taskscope_execution::graph::NamedAddress;
 use taskscope_execution::{Catalog, DataName, ProcessIndex};

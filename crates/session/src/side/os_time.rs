@@ -1,8 +1,8 @@
 //! Times off the CPU, from the side stream that each recorded process has.
 
+use super::stops::{Watched, apply_stops};
 use crate::recorders::RecorderName;
-use crate::stops::{Watched, apply_stops};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use taskscope_event::models::system;
 use taskscope_execution::{Execution, OsSource, OsTimes, OsTotals, ProcessIndex, RunDelay, ThreadIndex};
 use taskscope_trace::{Location, Trace};
@@ -59,19 +59,6 @@ pub(crate) fn add_os_times(
             execution.add_os_times(thread, source, times);
         }
     }
-}
-
-/// The threads, by loom, process and thread id, whose times off the CPU side streams have.
-pub(crate) fn threads(trace: &Trace) -> FxHashSet<(RecorderName, i64)> {
-    let mut all = FxHashSet::default();
-    for location in trace.locations().iter().filter(|location| location.metadata["kind"] == "os-time") {
-        let (loom, pid) = (&location.metadata["loom"], &location.metadata["pid"]);
-        let (Some(loom), Some(pid)) = (loom.as_str(), pid.as_i64()) else { continue };
-        let watched = location.events().filter(|event| event.code == system::THREAD);
-        let tids = watched.filter_map(|event| word(event.payload, 0));
-        all.extend(tids.map(|tid| ((loom.to_owned(), pid), tid as i64)));
-    }
-    all
 }
 
 /// The thread, if nothing told of its times before: two recorders of a process tell the same.

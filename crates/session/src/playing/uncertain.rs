@@ -1,11 +1,15 @@
-//! Where what is shown of a thread need not be what was, as its stream says.
+//! Parts of threads whose state is uncertain, by their streams.
 
 use taskscope_event::StreamFile;
 use taskscope_execution::{Doubt, Execution, Thread, ThreadIndex, Uncertain};
 use taskscope_trace::{Stream, Trace};
 
 /// Of each stream: where it ends before its thread, and where its clock goes back.
-pub(crate) fn of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &Execution) -> Vec<Uncertain> {
+pub(crate) fn uncertain_parts(
+    trace: &Trace,
+    threads: &[ThreadIndex],
+    execution: &Execution,
+) -> Vec<Uncertain> {
     let mut all = Vec::new();
     for (stream, thread) in trace.streams().iter().zip(threads) {
         let row = &execution.threads[thread.index()];

@@ -1,19 +1,19 @@
-//! Plays events through the model into an execution.
+//! Plays events through the models into an execution.
 
-use crate::Threads;
-use crate::in_order::{OwnEvent, OwnEvents, Player, TimedEvent};
-use crate::recorders::OfProcesses;
+use super::replay::{OwnEvent, OwnEvents, Player, TimedEvent};
+use super::threads::Threads;
+use crate::recorders::ProcessObserver;
 use taskscope_execution::{Anomalies, ExecutionBuilder, ProcessIndex, ThreadIndex};
 use taskscope_model::semantic::Interpreter;
 
-/// What events are played into.
-pub(crate) struct Playing<'a> {
+/// Takes events and passes them to the interpreter.
+pub(crate) struct ModelPlayer<'a> {
     pub builder: &'a mut ExecutionBuilder,
     pub interpreter: &'a mut Interpreter,
     pub threads: &'a Threads,
-    streams: Vec<Played>,
-    /// Selected events by the letters of their models.
-    pub by_letter: [u64; 256],
+    streams: Vec<StreamProgress>,
+    /// Selected events per model, by its letter.
+    pub events_per_model: [u64; 256],
     /// Events with clocks beyond all that can be true.
     pub clocks_too_far: u64,
     /// The stream of each thread that has one; of several any.
@@ -22,11 +22,11 @@ pub(crate) struct Playing<'a> {
     anomalies: Option<Anomalies>,
 }
 
-/// What was played of a stream.
-struct Played {
+/// Events played of a stream.
+struct StreamProgress {
     thread: ThreadIndex,
-    /// Its recorder, where the thread has several: each event is told of whom it is.
-    speaks: Option<ProcessIndex>,
+    /// Its recorder, where the thread has several: the interpreter must know whose event it is.
+    recorder: Option<ProcessIndex>,
     events: u64,
     selected: u64,
     /// Times of the first event and of the last.
@@ -34,7 +34,7 @@ struct Played {
     last: u64,
 }
 
-impl Played {
+impl StreamProgress {
     #[inline(always)]
     fn took(&mut self, events: u64, first: u64, last: u64) {
         self.events += events;
@@ -43,34 +43,35 @@ impl Played {
     }
 }
 
-impl<'a> Playing<'a> {
+impl<'a> ModelPlayer<'a> {
     pub fn new(
         builder: &'a mut ExecutionBuilder,
         interpreter: &'a mut Interpreter,
         threads: &'a Threads,
-    ) -> Playing<'a> {
+    ) -> ModelPlayer<'a> {
         let mut of_threads = Vec::new();
         for (stream, thread) in threads.threads.iter().enumerate() {
             of_threads.resize(of_threads.len().max(thread.index() + 1), None);
             of_threads[thread.index()] = Some(stream as u32);
         }
-        let played = |(is_shared, (thread, recorder)): (bool, (&ThreadIndex, &ProcessIndex))| Played {
-            thread: *thread,
-            speaks: is_shared.then_some(*recorder),
-            events: 0,
-            selected: 0,
-            first: u64::MAX,
-            last: 0,
-        };
+        let played =
+            |(is_shared, (thread, recorder)): (bool, (&ThreadIndex, &ProcessIndex))| StreamProgress {
+                thread: *thread,
+                recorder: is_shared.then_some(*recorder),
+                events: 0,
+                selected: 0,
+                first: u64::MAX,
+                last: 0,
+            };
         let of_streams = threads.threads.iter().zip(&threads.recorders);
         let streams = threads.shared().into_iter().zip(of_streams).map(played).collect();
-        let (by_letter, clocks_too_far) = ([0; 256], 0);
-        Playing {
+        let (events_per_model, clocks_too_far) = ([0; 256], 0);
+        ModelPlayer {
             builder,
             interpreter,
             threads,
             streams,
-            by_letter,
+            events_per_model,
             clocks_too_far,
             of_threads,
             anomalies: None,
@@ -79,7 +80,7 @@ impl<'a> Playing<'a> {
 
     /// Says of each thread when it had events. The answer is how many are selected of each stream.
     pub fn finish(&mut self) -> Vec<u64> {
-        let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
+        let mut out = ProcessObserver { builder: self.builder, processes: &self.threads.processes };
         for played in self.streams.iter().filter(|played| played.events > 0) {
             self.interpreter.extend_to(played.thread, played.last, &mut out);
             out.builder.events(played.thread, played.events, played.first, played.last);
@@ -91,19 +92,7 @@ impl<'a> Playing<'a> {
     }
 }
 
-impl Threads {
-    /// Streams of threads that several recorders write, so that each stream tells a part.
-    pub(crate) fn shared(&self) -> Vec<bool> {
-        let mut streams_of: Vec<u32> = Vec::new();
-        for thread in &self.threads {
-            streams_of.resize(streams_of.len().max(thread.index() + 1), 0);
-            streams_of[thread.index()] += 1;
-        }
-        self.threads.iter().map(|thread| streams_of[thread.index()] > 1).collect()
-    }
-}
-
-impl Player for Playing<'_> {
+impl Player for ModelPlayer<'_> {
     #[inline(always)]
     fn event(&mut self, event: TimedEvent<'_>) {
         if event.is_in_range != self.anomalies.is_none() {
@@ -115,12 +104,12 @@ impl Player for Playing<'_> {
             }
         }
         self.clocks_too_far += u64::from(event.is_too_far && event.is_in_range);
-        self.by_letter[event.code.model() as usize] += u64::from(event.is_selected);
+        self.events_per_model[event.code.model() as usize] += u64::from(event.is_selected);
         let played = &mut self.streams[event.stream as usize];
         played.took(1, event.at, event.at);
         played.selected += u64::from(event.is_selected);
-        let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
-        if let Some(recorder) = played.speaks {
+        let mut out = ProcessObserver { builder: self.builder, processes: &self.threads.processes };
+        if let Some(recorder) = played.recorder {
             self.interpreter.speaks(played.thread, recorder);
         }
         self.interpreter.event(played.thread, event.at, event.code, event.payload, &mut out);
@@ -133,7 +122,7 @@ impl Player for Playing<'_> {
         if self.interpreter.is_polling(played.thread) && events.is_empty() {
             return 0;
         }
-        let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
+        let mut out = ProcessObserver { builder: self.builder, processes: &self.threads.processes };
         let mut own = self.interpreter.own_events(played.thread, &mut out);
         let (mut count, mut first, mut last) = (0, u64::MAX, 0);
         for OwnEvent { at, is_too_far, code, kind } in events.iter() {
@@ -141,7 +130,7 @@ impl Player for Playing<'_> {
             // Their clocks do not fall.
             (first, last) = (first.min(at), at);
             self.clocks_too_far += u64::from(is_too_far);
-            self.by_letter[usize::from(code.model())] += 1;
+            self.events_per_model[usize::from(code.model())] += 1;
             own.event(at, code, kind);
         }
         played.took(count, first, last);
@@ -152,7 +141,7 @@ impl Player for Playing<'_> {
     #[inline(always)]
     fn reaches(&mut self, event: &TimedEvent<'_>, streams: &mut Vec<u32>) {
         let played = &self.streams[event.stream as usize];
-        if let Some(recorder) = played.speaks {
+        if let Some(recorder) = played.recorder {
             self.interpreter.speaks(played.thread, recorder);
         }
         self.interpreter.reaches(played.thread, event.code, event.payload, |other| {

@@ -1,5 +1,5 @@
-//! Ranks that recorders tell in the metadata of streams: libovni's callers do (`ovni_proc_set_rank`), whose traces
-//! have no other word for it. What the MPI wrapper recorded says more, and stands.
+//! Ranks in the metadata of streams, which callers of libovni set (`ovni_proc_set_rank`). Ranks that the MPI wrapper recorded
+//! take precedence.
 
 use taskscope_execution::messages::Rank;
 use taskscope_execution::{Execution, ProcessIndex, ThreadIndex};
@@ -7,7 +7,7 @@ use taskscope_trace::Trace;
 
 /// Adds the ranks of processes, and of the CPUs of looms whose processes all have the same one. `threads` are those of the
 /// streams.
-pub(crate) fn add_told_ranks(trace: &Trace, threads: &[ThreadIndex], execution: &mut Execution) {
+pub(crate) fn add_ranks(trace: &Trace, threads: &[ThreadIndex], execution: &mut Execution) {
     if !execution.communication.ranks.is_empty() {
         return;
     }

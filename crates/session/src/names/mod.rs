@@ -1,0 +1,8 @@
+//! Code sites, data and call paths in words.
+
+mod call_tree;
+mod data_names;
+mod places;
+
+pub use call_tree::name_call_paths;
+pub use places::Places;

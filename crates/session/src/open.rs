@@ -1,0 +1,172 @@
+//! Opens a trace.
+
+use crate::devices::{self, work};
+use crate::names::Places;
+use crate::playing::replay::ReadProgress;
+use crate::playing::threads::requires;
+use crate::playing::uncertain::known_until;
+use crate::playing::{self, Counts, Played};
+use crate::run_file::RunFile;
+use crate::selection::{Part, Selection};
+use crate::session::{Session, StreamInfo};
+use crate::side;
+use rustc_hash::FxHashSet;
+use std::path::Path;
+use taskscope_event::models::MODELS;
+use taskscope_execution::{Execution, ThreadIndex, ThreadKind};
+use taskscope_filter::TimeRange;
+use taskscope_trace::{OpenError, OpenOptions, Trace};
+
+impl Session {
+    /// Opens the trace in `root` and plays it.
+    ///
+    /// # Errors
+    /// Only where there is no stream to read.
+    pub fn open(root: impl AsRef<Path>) -> Result<Session, OpenError> {
+        Session::open_part(root, &Selection::default(), &ReadProgress::default())
+    }
+
+    /// The same for somebody who waits and watches how far it is: a long run is stored on a second thread, for less
+    /// time and more processor time (`docs/performance.md`).
+    ///
+    /// # Errors
+    /// Only where there is no stream to read.
+    pub fn open_soon(root: impl AsRef<Path>, progress: &ReadProgress) -> Result<Session, OpenError> {
+        open(root.as_ref(), &Selection::default(), progress, true)
+    }
+
+    /// Opens the trace in `root` and plays what is selected: of a range, the whole is played and then cut, so that everything in
+    /// it is what it is in the whole; events that do not pass the filter make no states (see [`selection`]).
+    ///
+    /// # Errors
+    /// Only where there is no stream to read.
+    pub fn open_part(
+        root: impl AsRef<Path>,
+        selection: &Selection,
+        progress: &ReadProgress,
+    ) -> Result<Session, OpenError> {
+        open(root.as_ref(), selection, progress, false)
+    }
+}
+
+/// Opens the trace, plays what is selected, adds what no event states, and cuts the range out.
+fn open(
+    root: &Path,
+    selection: &Selection,
+    progress: &ReadProgress,
+    is_waited_for: bool,
+) -> Result<Session, OpenError> {
+    // Of a part of the trace all events are played in order.
+    let options = OpenOptions { turns: selection.is_everything(), ..OpenOptions::default() };
+    let trace = Trace::open(root, &options)?;
+    let (run, run_file_problem) = RunFile::load(root).map_or_else(|why| (None, Some(why)), |run| (run, None));
+    let played = playing::play(&trace, selection, progress, is_waited_for)?;
+    let range = clocks_of_range(&trace, selection, played.latest);
+    let Played { mut execution, places, threads, parts, counts, unreadable_samples, .. } = played;
+    let devices = devices::read_devices(&trace);
+    side::add_facts(&trace, &threads, &devices, &mut execution);
+    let times = range.filter(|_| !selection.whole);
+    if let Some((begin, end)) = times {
+        execution.cut(begin, end);
+    }
+    mark_selected(&mut execution, &trace, &threads.threads, &parts);
+    add_counts(&mut execution, &trace, &threads.threads, &counts);
+    execution.filtered = selection.filter.is_some() && parts.contains(&Part::Passing);
+    work::add_target_waits(&mut execution, &devices);
+    Ok(Session {
+        root: root.to_path_buf(),
+        devices,
+        places: places.map_or_else(|| Places::of(&execution), |places| places.with_calls_of(&execution)),
+        unreadable_samples,
+        filtered: execution.filtered,
+        execution,
+        range,
+        times: times.unwrap_or((0, u64::MAX)),
+        run,
+        run_file_problem,
+        streams: stream_infos(&trace, &threads.threads),
+        part: selection.words.clone(),
+        lacks_resting: lacks_resting(&trace),
+        problems: trace.problems().iter().filter(|problem| problem.kind.is_reported()).cloned().collect(),
+        clock_offsets: trace.clock_offsets().cloned(),
+        events: counts.per_model.iter().sum(),
+        clocks_too_far: counts.clocks_too_far,
+        events_by_model: events_by_model(&counts),
+    })
+}
+
+/// Begin and end of the range that is asked about, nanoseconds of the trace's clock; `None` for the whole. Events with clocks
+/// after `latest` were taken at that time.
+fn clocks_of_range(trace: &Trace, selection: &Selection, latest: Option<u64>) -> Option<(u64, u64)> {
+    let origin_ns = selection.of(trace).origin_ns;
+    let clock_at = |time_ns: i64| {
+        let clock = origin_ns.saturating_add(time_ns).max(0) as u64;
+        clock.min(latest.unwrap_or(u64::MAX))
+    };
+    let (begin_ns, end_ns) = selection.range.resolve(trace.length_ns());
+    (selection.range != TimeRange::default()).then(|| (clock_at(begin_ns.max(0)), clock_at(end_ns)))
+}
+
+/// Marks the threads that are not asked about, and CPUs on which only such threads run.
+fn mark_selected(execution: &mut Execution, trace: &Trace, threads: &[ThreadIndex], parts: &[Part]) {
+    if !parts.contains(&Part::Others) {
+        return;
+    }
+    let asked = |stream: &usize| parts[*stream] != Part::Others;
+    let mut looms: FxHashSet<&str> = FxHashSet::default();
+    let mut of_threads: FxHashSet<ThreadIndex> = FxHashSet::default();
+    for stream in (0..threads.len()).filter(asked) {
+        looms.insert(trace.streams()[stream].loom().unwrap_or_default());
+        of_threads.insert(threads[stream]);
+    }
+    let processes = &execution.processes;
+    for (index, thread) in execution.threads.iter_mut().enumerate() {
+        thread.selected = match thread.kind {
+            ThreadKind::Cpu => looms.contains(processes[thread.process.index()].loom.as_str()),
+            _ => of_threads.contains(&ThreadIndex(index as u32)),
+        };
+    }
+}
+
+/// Adds the numbers of played and lost events to the threads. Recorders without a stream of their own count losses in the
+/// metadata.
+fn add_counts(execution: &mut Execution, trace: &Trace, threads: &[ThreadIndex], counts: &Counts) {
+    for (thread, events) in threads.iter().zip(&counts.per_stream) {
+        execution.threads[thread.index()].events = *events;
+    }
+    for (stream, thread) in trace.streams().iter().zip(threads) {
+        let in_metadata = stream.metadata.raw["taskscope"]["lost_events"].as_u64().unwrap_or(0);
+        let lost = &mut execution.threads[thread.index()].lost_events;
+        *lost = in_metadata.max(*lost);
+    }
+}
+
+fn stream_infos(trace: &Trace, threads: &[ThreadIndex]) -> Vec<StreamInfo> {
+    let damaged = trace.problems().iter().filter(|problem| problem.kind.is_damage());
+    let damaged: FxHashSet<&str> = damaged.map(|problem| problem.stream.as_str()).collect();
+    (trace.streams().iter().zip(threads))
+        .map(|(stream, thread)| StreamInfo {
+            path: stream.relative_path.clone(),
+            thread: *thread,
+            finished: stream.is_finished(),
+            whole: !damaged.contains(stream.relative_path.as_str()),
+            events: stream.event_count(),
+            last: known_until(stream).map(|clock| clock.max(0) as u64),
+            clock_offset_ns: stream.clock.offset_ns,
+        })
+        .collect()
+}
+
+/// Whether nOS-V was recorded without its idle states.
+fn lacks_resting(trace: &Trace) -> bool {
+    trace
+        .streams()
+        .iter()
+        .any(|stream| requires(stream, &["nosv"]) && stream.metadata.raw["nosv"]["can_breakdown"] == false)
+}
+
+/// Selected events per model, ovni's models first, zeros left out.
+fn events_by_model(counts: &Counts) -> Vec<(&'static str, u64)> {
+    let all = MODELS.iter().map(|model| (model.name, counts.per_model[model.letter as usize]));
+    all.filter(|(_, events)| *events > 0).collect()
+}

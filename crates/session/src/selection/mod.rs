@@ -1,0 +1,148 @@
+//! Which events a verb is about: `--where` and `--range`, with the same meaning in every verb.
+//!
+//! What lists or counts events takes those that *pass*. What shows states (views, reports, slices)
+//! *plays* those that pass, and besides them, from the whole trace, what everything else rests on: which
+//! thread lives and where it runs, and which types, tasks, regions and names there are. So what is shown
+//! is true, and what was not asked for is not there.
+//!
+//! What explains (reports) plays the streams whole of which no event can pass, beside those that it is about: else nobody could
+//! be found who made these wait.
+
+mod event_record;
+
+pub use event_record::{EVENT_FIELDS, EventRecord, FIELDS_OF_EVENTS, field_of_stream, model_name};
+
+use event_record::{STREAM_FIELDS, StreamRecord};
+use taskscope_event::Code;
+use taskscope_event::models::{dictionary, instrument, nanos6, nosv, omp, openmp, ovni, recorder};
+use taskscope_filter::{Filter, TimeRange};
+use taskscope_trace::{MergedEvent, Trace};
+
+/// A filter and a range, as a user gave them.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Events must pass it.
+    pub filter: Option<Filter>,
+    /// Events must lie in it.
+    pub range: TimeRange,
+    /// Whether everything is opened as if there were no range, which is resolved all the same: [`Session::range`](crate::Session::range).
+    pub whole: bool,
+    /// How to say both, for headers; `None` where everything is selected.
+    pub words: Option<String>,
+}
+
+impl Selection {
+    /// The selection in a trace, whose length gives shares of it a meaning.
+    pub fn of<'a>(&'a self, trace: &'a Trace) -> Selected<'a> {
+        let range = if self.whole { TimeRange::default() } else { self.range };
+        let (begin_ns, end_ns) = range.resolve(trace.length_ns());
+        let origin_ns = trace.first_clock_ns().unwrap_or(0);
+        Selected { trace, filter: self.filter.as_ref(), begin_ns, end_ns, origin_ns }
+    }
+
+    /// Whether it selects everything.
+    pub fn is_everything(&self) -> bool {
+        self.filter.is_none() && (self.whole || self.range == TimeRange::default())
+    }
+}
+
+/// A selection in a trace.
+#[derive(Clone, Copy)]
+pub struct Selected<'a> {
+    trace: &'a Trace,
+    filter: Option<&'a Filter>,
+    /// Begin (included), nanoseconds since the trace's first event.
+    pub begin_ns: i64,
+    /// End (not included), likewise.
+    pub end_ns: i64,
+    /// Corrected clock of the trace's first event.
+    pub origin_ns: i64,
+}
+
+impl<'a> Selected<'a> {
+    /// Time of an event since the trace's first one.
+    #[inline]
+    pub fn time_ns(&self, merged: &MergedEvent<'_>) -> i64 {
+        merged.event.clock_ns.saturating_sub(self.origin_ns)
+    }
+
+    /// Whether it selects everything.
+    pub fn is_everything(&self) -> bool {
+        self.filter.is_none() && self.begin_ns == i64::MIN && self.end_ns == i64::MAX
+    }
+
+    /// The event as filters see it.
+    pub fn record(&self, merged: MergedEvent<'a>) -> EventRecord<'a> {
+        EventRecord { trace: self.trace, merged, time_ns: self.time_ns(&merged) }
+    }
+
+    /// Whether the event is selected.
+    #[inline]
+    pub fn passes(&self, merged: &MergedEvent<'a>) -> bool {
+        let time_ns = self.time_ns(merged);
+        self.begin_ns <= time_ns && time_ns < self.end_ns && self.passes_filter(merged)
+    }
+
+    /// Whether it passes the filter, whatever its time.
+    #[inline]
+    pub fn passes_filter(&self, merged: &MergedEvent<'a>) -> bool {
+        self.filter.is_none_or(|filter| filter.matches(&self.record(*merged)))
+    }
+
+    /// Whether the event must be played for states to be true; events before the range must be played too.
+    #[inline]
+    pub fn plays(&self, merged: &MergedEvent<'a>) -> bool {
+        self.filter.is_none() || is_fact(merged.event.code) || self.passes_filter(merged)
+    }
+
+    /// What is asked about of a stream, as far as the stream alone tells.
+    pub fn part_of(&self, stream: usize) -> Part {
+        let record = StreamRecord { trace: self.trace, stream };
+        let decided =
+            self.filter.map(|filter| filter.decided_by(&record, &|name| STREAM_FIELDS.contains(&name)));
+        match decided {
+            None | Some(Some(true)) => Part::Whole,
+            Some(Some(false)) => Part::Others,
+            Some(None) => Part::Passing,
+        }
+    }
+}
+
+/// What is played of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of it is asked about.
+    Whole,
+    /// The events that pass the filter.
+    Passing,
+    /// All of it, although nothing of it is asked about: for whom its thread made wait.
+    Others,
+}
+
+/// What everything else rests on.
+fn is_fact(code: Code) -> bool {
+    matches!(
+        code,
+        ovni::THREAD_CREATES
+            | ovni::THREAD_EXECUTES
+            | ovni::THREAD_ENDS
+            | ovni::THREAD_PAUSES
+            | ovni::THREAD_RESUMES
+            | ovni::THREAD_COOLS
+            | ovni::THREAD_WARMS
+            | ovni::SET_AFFINITY
+            | ovni::REMOTE_AFFINITY
+            | nanos6::TYPE_CREATE
+            | nanos6::TASK_CREATE
+            | nosv::TYPE_CREATE
+            | nosv::TASK_CREATE
+            | nosv::PARALLEL_TASK_CREATE
+            | openmp::TYPE_CREATE
+            | openmp::TASK_CREATE
+            | omp::THREAD_TYPE
+            | omp::REGION_BEGIN
+            | omp::REGION_END
+    ) || matches!(code.model(), dictionary::LETTER | recorder::LETTER)
+        || code == instrument::TASK_CREATE
+        || instrument::NAMES.contains(&code)
+}
