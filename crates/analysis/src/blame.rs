@@ -352,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_sum_to_what_is_owed() {
+    fn parts_sum_to_the_whole() {
         assert_eq!(apportion(&[1, 1, 1], 10), [4, 3, 3]);
         assert_eq!(apportion(&[0, 5, 0], 7), [0, 7, 0]);
         assert_eq!(apportion(&[0, 0], 7), [0, 0]);

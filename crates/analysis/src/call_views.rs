@@ -504,7 +504,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleeping_threads_do_not_come_first() {
+    fn sleeping_threads_are_not_sorted_first() {
         let mut tree = tree();
         assert_eq!(Column::main_of(&tree), Column::Time);
         let sleeps = tree.child(ROOT, Frame::user(0, 9));
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn idleness_is_what_nobody_else_is_blamed_for() {
+    fn idleness_is_the_time_without_other_blame() {
         let mut tree = tree();
         let node = tree.child(ROOT, Frame::user(0, 1));
         tree.add(node, Metric::shared(Marker::Idle), 3);
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_has_below_it_what_others_worked_on() {
+    fn idle_time_lists_concurrent_work_below_it() {
         let mut run = CallTree::default();
         let label = |function: &str| Label {
             what: What::Function,
@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_a_column_beside_alone_is_a_row() {
+    fn values_in_a_side_column_alone_make_a_row() {
         let mut tree = tree();
         let shown = |tree: &Tree, is_asked, most| -> Vec<u64> {
             let choice =
@@ -655,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_down_which_most_goes_is_shown_as_far_as_there_are_rows() {
+    fn the_hottest_path_is_expanded_up_to_the_row_limit() {
         let mut tree = Tree::growing();
         let small = tree.child(ROOT, Frame::user(0, 100));
         tree.add(small, Metric::TIME, 6);

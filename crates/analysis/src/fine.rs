@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_told() {
+    fn whole_numbers_are_recognised() {
         assert_eq!(FineNanos::from_nanos(-3).whole_nanos(), Some(-3));
         assert_eq!(FineNanos(1).whole_nanos(), None);
         assert_eq!(FineNanos(1 << 59).rounded(), 1);

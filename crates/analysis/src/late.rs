@@ -62,7 +62,7 @@ mod tests {
 
     /// Rank 0 receives from 10 to 60 what rank 1 sends at 50.
     #[test]
-    fn a_late_rank_is_a_finding_and_all_findings_sum_to_what_is_lost() {
+    fn a_late_rank_is_a_finding_and_all_findings_sum_to_the_loss() {
         let mut builder = ExecutionBuilder::new();
         for pid in [100, 101] {
             let process = builder.add_process("host", pid);

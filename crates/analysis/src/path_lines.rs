@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_programs_and_what_has_none_is_a_row() {
+    fn lines_are_the_programs_and_time_without_a_line_has_a_row() {
         let row = |name: &str, own, total| (name.to_string(), own, total);
         let expected = [
             row("<callers not known> ", 256, 256),

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn no_question_of_what_if_changes_the_start_of_mpi() {
+    fn no_what_if_changes_the_start_of_mpi() {
         let graph = job();
         let costs = Costs::of(&graph, &deciding_inputs(&graph));
         let wall = |change: Change| replay(&graph, &costs, &change).wall_ns;

@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn who_works_is_charged_an_equal_part_of_what_others_wait(
+    fn working_threads_share_the_waiting_of_others_equally(
         threads in 1_usize..6,
         selected in prop::collection::vec(any::<bool>(), 6),
         part in prop::option::of((0_u64..100, 1_u64..100)),

@@ -106,7 +106,7 @@ fn barrier_after_a_wait_for_tasks(wait: u64) -> Execution {
 }
 
 #[test]
-fn what_the_last_did_before_a_wait_for_tasks_keeps_nobody_at_the_barrier() {
+fn work_before_a_taskwait_delays_no_thread_at_the_barrier() {
     for (wait, before) in [(1_999, 2), (2_000, 0), (40_000, 0)] {
         let execution = barrier_after_a_wait_for_tasks(wait);
         let (profile, _) = profile_of(&execution, CallPathOptions::default());
@@ -124,7 +124,7 @@ fn what_the_last_did_before_a_wait_for_tasks_keeps_nobody_at_the_barrier() {
 
 /// LLVM's runtime forks a region by itself for the body of `teams`.
 #[test]
-fn what_is_in_a_region_that_is_no_construct_is_in_its_parent() {
+fn frames_in_a_region_without_a_construct_belong_to_its_parent() {
     let mut builder = ExecutionBuilder::new();
     let process = builder.add_process("node1.7", 7);
     let thread = builder.add_thread(process, 7);
@@ -255,7 +255,7 @@ fn serial_code_that_takes_locks_is_charged_to_its_samples_as_one() {
 /// One thread works all the time, another idles, and a third idles until 6000 and works then. A call that was sampled has the time of
 /// the call.
 #[test]
-fn a_sample_is_charged_with_what_fell_to_its_time() {
+fn a_sample_is_charged_with_the_waiting_during_its_time() {
     let mut team = Team::of(3);
     team.becomes(1, 1000, Section::of(State::Idle));
     team.becomes(2, 1000, Section::of(State::Idle));
@@ -351,7 +351,7 @@ fn killed_before_a_barrier(state: State, third_waits: bool) -> Execution {
 }
 
 #[test]
-fn who_has_not_arrived_when_the_program_is_killed_is_waited_for() {
+fn threads_not_arrived_when_the_program_is_killed_are_waited_for() {
     for (state, marker) in [(State::Barrier, Marker::Barrier), (State::JoinBarrier, Marker::JoinBarrier)] {
         let given = |third_waits| {
             let mut found =

@@ -55,7 +55,7 @@ fn every_sum_is_exact() {
 
 /// Of some workers the ledger has just their time, in the same causes as in the whole, and so have the three modes.
 #[test]
-fn some_workers_are_told_exactly() {
+fn a_selection_of_workers_has_exact_sums() {
     for seed in 0..2_000 {
         let whole = random(seed, Recipe::SMALL).graph().unwrap();
         let mut part = whole.clone();
@@ -111,7 +111,7 @@ fn the_slow_view_agrees_with_starvation_latency_overhead() {
 /// Worker 0 creates in task 1 until 100; task 2, created at 60, starts on worker 1 at 70. Worker 1 waits inside it
 /// for a lock from 80 to 95, then ends at 110. Worker 2 never runs a task.
 #[test]
-fn creation_locks_and_drain_are_told_apart() {
+fn creation_locks_and_drain_are_distinguished() {
     let mut builder = GraphBuilder::new();
     for worker in 0..3 {
         builder.add_worker(worker, 0, 0, 120);

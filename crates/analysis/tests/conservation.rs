@@ -208,7 +208,7 @@ proptest! {
     /// Of some threads every sum is as exact, their time is the same as in the whole, and what all of them are charged with
     /// is what the whole is.
     #[test]
-    fn some_threads_of_any_events_are_told_exactly(
+    fn a_selection_of_threads_has_exact_sums(
         threads in 1_usize..5,
         selected in prop::collection::vec(any::<bool>(), 5),
         choices in prop::collection::vec((0_usize..5, 0_u16..50, 0_usize..200, any::<[u8; 16]>()), 1..300),
@@ -239,7 +239,7 @@ proptest! {
 
 /// Thread 1 waits for a lock while thread 0 holds it, and in a barrier while 0 works; thread 2 waits for both all the time.
 #[test]
-fn who_made_a_selected_thread_wait_is_found_among_the_others() {
+fn a_selected_threads_wait_is_charged_to_an_unselected_thread() {
     use taskscope_execution::Change::{Becomes, ThreadWorks};
     use taskscope_execution::{
         ExecutionBuilder, Hold, ObjectIndex, Observer, Place, Section, SiteIndex, TaskIndex,

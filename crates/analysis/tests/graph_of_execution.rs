@@ -109,7 +109,7 @@ fn a_lock_is_its_holders_doing() {
 /// What a source could have told and did not is none, and known: OpenMP without tasks, locks and dependences. Tasks of a
 /// runtime that does not tell dependences are not tasks without dependences.
 #[test]
-fn none_is_told_apart_from_not_known() {
+fn none_and_unknown_are_distinguished() {
     let mut script = Script::new(2, 0, 1000);
     script.site(0, 0, 1, 0x100).fork(0, 100, 1, 1, 2).join_team(1, 100, 1, 1, 2);
     script.arrive(0, 400).arrive(1, 300).join(0, 500, 1).depart(1, 1000, 1);
@@ -137,7 +137,7 @@ fn none_is_told_apart_from_not_known() {
 /// 130 to 600, the second, which waits for it, from 610 to 880. So since 100 the end of the run waited for the device, and
 /// not for what thread 0 executed meanwhile.
 #[test]
-fn the_critical_path_goes_through_a_device_to_who_submitted() {
+fn the_critical_path_leads_through_a_device_to_the_submitting_thread() {
     let thread = ThreadIndex(0);
     let operation = |name: &str, submitter, (submitted, start, end), after| SubmittedOperation {
         name: name.into(),

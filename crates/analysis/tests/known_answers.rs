@@ -26,7 +26,7 @@ fn at_site(execution: &Execution, place: Place, address: u64) {
 /// Thread 0 holds a lock from 1000 to 5000; thread 1 waits for it from 1500 on and gets it at 5000.
 /// The report of the release comes late, after thread 1's.
 #[test]
-fn who_holds_the_lock_is_charged_even_if_its_release_is_reported_late() {
+fn the_lock_holder_is_charged_even_if_its_release_is_reported_late() {
     let mut script = Script::new(2, 0, 6000);
     script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200).site(0, 0, 3, 0x300);
     script.fork(0, 100, 1, 1, 2).join_team(1, 100, 1, 1, 2);
@@ -266,7 +266,7 @@ fn lost_events_make_unknown_time() {
 /// Waits for a lock between two waits for one critical construct, of which only the first entry was
 /// written: the acquisition tells what the second wait was for.
 #[test]
-fn a_wait_is_put_right_by_what_was_acquired() {
+fn the_acquired_lock_corrects_the_wait() {
     let mut script = Script::new(1, 0, 1000);
     script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200);
     let critical = |object: u64, kind: u32| [&object.to_le_bytes()[..], &kind.to_le_bytes()[..]].concat();

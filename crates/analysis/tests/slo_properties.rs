@@ -159,7 +159,7 @@ fn change_times(rows: &mut TaskRows, time: impl Fn(u64) -> u64, length: impl Fn(
 }
 
 #[test]
-fn what_must_be_zero_is_zero() {
+fn impossible_causes_are_zero() {
     for seed in 0..1_000 {
         let one_node = Recipe { nodes: 1, uniform: 0, runtime: 0, ..Recipe::SMALL };
         let mut rows = random(seed, one_node);

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_broken_rule_is_told_with_its_operation() {
+    fn each_violation_is_reported_with_its_operation() {
         let queue = Queue {
             in_order: true,
             finished: true,

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_are_traces_by_what_is_in_them() {
+    fn directories_are_recognised_as_traces_by_their_files() {
         let root = tempfile::tempdir().unwrap();
         let with = |directory: &str, file: &str| {
             let path = root.path().join(directory);

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_tells_how_far_it_is() {
+    fn the_line_shows_the_progress() {
         let text = progress_text("reading", 6_000_000, 24_000_000, Duration::from_secs(2));
         assert_eq!(
             text,

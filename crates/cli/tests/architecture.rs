@@ -83,7 +83,7 @@ fn dependencies_point_only_downwards() {
 }
 
 #[test]
-fn the_table_names_what_exists() {
+fn the_table_names_existing_crates() {
     let found = dependencies();
     for name in allowed().keys() {
         assert!(found.contains_key(name), "ARCHITECTURE.md lists {name}, which is no crate of the workspace");

@@ -55,7 +55,7 @@ impl Place {
 
 /// Where the recorder cannot get in, it is told why.
 #[test]
-fn a_static_program_and_one_with_a_tool_of_its_own_run_and_say_why_nothing_is_recorded() {
+fn static_programs_and_those_with_a_tool_run_and_report_why_nothing_is_recorded() {
     let here = tempfile::tempdir().unwrap();
     let region =
         "int main(void) { int n = 0;\n#pragma omp parallel reduction(+ : n)\nn++;\nreturn n != 2; }\n";
@@ -165,7 +165,7 @@ fn a_dying_program_dies_the_same_way_and_leaves_its_trace() {
 
 /// A program that is killed long after its last event was there until its last sample.
 #[test]
-fn a_killed_programs_time_goes_on_to_its_last_sample() {
+fn a_killed_programs_time_extends_to_its_last_sample() {
     let here = tempfile::tempdir().unwrap();
     let source = "#include <omp.h>\n#include <signal.h>\n#include <unistd.h>\nint main(void) {\n\
         #pragma omp parallel num_threads(2)\n\
@@ -198,7 +198,7 @@ fn a_killed_programs_time_goes_on_to_its_last_sample() {
 }
 
 #[test]
-fn the_newest_events_of_a_dead_program_come_into_the_trace_from_wherever_they_are() {
+fn the_newest_events_of_a_dead_program_are_collected_from_any_tail_directory() {
     let place = Place::new("kill", Compiler::Clang, &[]);
     let tails = place.path().join("tails");
     std::fs::create_dir(&tails).unwrap();
@@ -215,7 +215,7 @@ fn the_newest_events_of_a_dead_program_come_into_the_trace_from_wherever_they_ar
 }
 
 #[test]
-fn a_program_is_recorded_whole_while_who_stores_for_it_is_stopped() {
+fn a_program_is_recorded_whole_while_its_drainer_is_stopped() {
     let place = Place::new("stop_recorder", Compiler::Clang, &[]);
     let tails = place.path().join("tails");
     std::fs::create_dir(&tails).unwrap();
@@ -284,7 +284,7 @@ fn no_preload_leaves_gcc_programs_alone() {
 }
 
 #[test]
-fn openmp_that_comes_by_dlopen_is_recorded() {
+fn openmp_loaded_by_dlopen_is_recorded() {
     let place = Place::new("dlopen", Compiler::Clang, &[]);
     let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/plugin.c");
     let library = Compiler::Clang.build_file(&plugin, &place.path().join("plugin.so"), &["-shared", "-fPIC"]);
@@ -295,7 +295,7 @@ fn openmp_that_comes_by_dlopen_is_recorded() {
 
 /// As Python's modules are loaded: nothing that the program's file names tells of GCC's runtime.
 #[test]
-fn gcc_openmp_that_comes_by_dlopen_is_recorded_where_that_is_wished() {
+fn gcc_openmp_loaded_by_dlopen_is_recorded_on_demand() {
     let place = Place::new("dlopen", Compiler::Gcc, &["-fno-openmp"]);
     let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/plugin.c");
     let libraries = place.path().join("lib");
@@ -365,7 +365,7 @@ fn limits_stop_the_recording_and_not_the_program() {
 
 /// Where not one event can be stored, that is said, and not that there was none.
 #[test]
-fn a_limit_that_leaves_room_for_nothing_is_told() {
+fn a_limit_without_room_for_any_event_is_reported() {
     let place = Place::new("many", Compiler::Clang, &[]);
     let own = env!("CARGO_BIN_EXE_taskscope");
     let script = format!("ulimit -f 4; exec '{own}' record -o out.trace -- ./many 200");
@@ -378,7 +378,7 @@ fn a_limit_that_leaves_room_for_nothing_is_told() {
 
 /// LLVM's runtime dies where a killed process of the same id has left it an empty file. That is told as what it is.
 #[test]
-fn a_runtime_that_dies_at_its_start_is_told_from_the_recorder() {
+fn a_runtime_that_dies_at_its_start_is_distinguished_from_the_recorder() {
     let place = Place::new("many", Compiler::Clang, &[]);
     let script = r#"file=/dev/shm/__KMP_REGISTERED_LIB_$$_$(id -u); rm -f "$file"; : > "$file"; echo "$file"; exec ./many 200"#;
     let run = output(record(place.path()).args(["-o", "out.trace", "--", "sh", "-c", script]));

@@ -103,7 +103,7 @@ fn tasks_of_lambdas_in_line_have_one_name() {
 
 /// Debug information that is outside of the program, and not there: names of functions remain, and it is said what is missing.
 #[test]
-fn split_debug_information_that_is_gone_is_told() {
+fn missing_split_debug_information_is_reported() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/inlined.cpp");
     let here = tempfile::tempdir().unwrap();
     let flags = &["-O2", "-fno-exceptions", "-gsplit-dwarf"];
@@ -121,7 +121,7 @@ fn split_debug_information_that_is_gone_is_told() {
 
 /// Functions within functions keep apart, and bodies have their creators' names, with what debug information there is.
 #[test]
-fn functions_within_functions_are_told_apart() {
+fn nested_functions_are_distinguished() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/scopes.cpp");
     let run = "two::Local::run two::Local::run_[parallel] two::Local::run_[task]";
     for (compiler, debug, lambdas) in [
@@ -168,7 +168,7 @@ fn a_part_of_a_function_is_one_step_with_it() {
 
 /// In a stripped program `_start` has no name; it is left out nevertheless.
 #[test]
-fn what_starts_a_stripped_program_is_left_out() {
+fn start_code_of_a_stripped_program_is_left_out() {
     let here = tempfile::tempdir().unwrap();
     let paths = call_paths(here.path(), &program("parts"), &How { flags: &["-O0", "-s"], ..TRACED });
     let without_names = |path: &Value| frames(path).iter().filter(|step| step.contains("+0x")).count();

@@ -267,7 +267,7 @@ fn late(here: &Path, arguments: &[&Path]) -> (String, String, Value) {
 
 /// Nothing but samples tells of a program without OpenMP: it has call paths, and no efficiency.
 #[test]
-fn a_program_without_openmp_is_told_by_its_call_paths() {
+fn a_program_without_openmp_has_call_paths_and_no_efficiency() {
     let here = tempfile::tempdir().unwrap();
     let (recorded, shown, _) = late(here.path(), &[]);
     for text in [recorded, shown] {
@@ -278,7 +278,7 @@ fn a_program_without_openmp_is_told_by_its_call_paths() {
 
 /// What a program does before its OpenMP runtime is there is its own code, and those that are not there yet wait for it.
 #[test]
-fn what_comes_before_openmp_is_serial_code() {
+fn time_before_openmp_starts_is_serial_code() {
     let here = tempfile::tempdir().unwrap();
     let plugin = here.path().join("plugin.so");
     Compiler::Clang.build_file(&program("plugin"), &plugin, &["-shared", "-fPIC"]);
@@ -388,7 +388,7 @@ fn deferred_target_constructs_are_tasks_on_the_paths_of_their_creators() {
 
 /// With frame pointers or without, what the body of an undeferred task calls is the task's, and so are tasks that it creates.
 #[test]
-fn what_is_in_the_body_of_an_undeferred_task_is_known() {
+fn frames_in_the_body_of_an_undeferred_task_belong_to_it() {
     let source = program("undeferred");
     let step = |text: &str| format!("stage [task at undeferred.c:{}]", line_of(&source, text));
     let (undeferred, deferred) = (step("/* the undeferred */"), step("/* the deferred */"));
@@ -445,7 +445,7 @@ fn waits_are_kept_apart_by_their_constructs() {
 /// Outwards of what a thread runs come the frames of its stack once, whoever has forked the region.
 /// Also where they wait through the same functions: whoever came by them first.
 #[test]
-fn waits_and_holds_are_kept_apart_by_their_paths() {
+fn waits_and_holds_are_separate_by_their_paths() {
     for options in [&[][..], &["--mode", "profile"]] {
         let here = tempfile::tempdir().unwrap();
         let how = How { options, flags: &["-fno-optimize-sibling-calls"], ..TRACED };
@@ -477,7 +477,7 @@ fn waits_and_holds_are_kept_apart_by_their_paths() {
 
 /// Wherever the runtime has created them, and whoever.
 #[test]
-fn a_taskgroup_is_for_all_tasks_in_it_and_these_are_the_programs() {
+fn a_taskgroup_waits_for_all_tasks_in_it_and_these_are_the_programs() {
     for options in [&[][..], &["--mode", "profile"]] {
         let here = tempfile::tempdir().unwrap();
         let how = How { options, flags: &["-fno-optimize-sibling-calls"], ..TRACED };

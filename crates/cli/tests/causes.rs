@@ -96,7 +96,7 @@ fn windows_are_partial_sums() {
 }
 
 #[test]
-fn windows_and_changes_ask_for_their_sections() {
+fn windows_and_changes_select_their_sections() {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces/hydro");
     let trace = trace.to_str().unwrap();
     let windows = ["--window", "0%..50%", "--window", "50%..100%"];
@@ -128,7 +128,7 @@ fn a_bad_file_is_explained_and_nothing_is_written() {
 }
 
 #[test]
-fn every_section_of_an_import_is_told_and_sums_are_exact() {
+fn every_section_of_an_import_is_printed_and_sums_are_exact() {
     let directory = tempfile::tempdir().unwrap();
     let trace = directory.path().join("t");
     let trace = trace.to_str().unwrap();
@@ -243,7 +243,7 @@ fn the_json_of_all_sections_fits_its_schema() {
 }
 
 #[test]
-fn who_asks_for_a_page_of_a_task_graph_is_told_that_there_is_none() {
+fn a_page_of_a_task_graph_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let trace = directory.path().join("trace");
     let (trace, page) = (trace.to_str().unwrap(), directory.path().join("report.html"));

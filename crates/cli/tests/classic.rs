@@ -42,7 +42,7 @@ fn starvation_is_charged_to_the_task_that_everything_waits_for() {
 }
 
 #[test]
-fn overhead_is_what_tiny_tasks_lose() {
+fn tiny_tasks_lose_time_to_overhead() {
     let here = tempfile::tempdir().unwrap();
     let program = Compiler::Clang.build_file(&source("overhead"), &here.path().join("overhead"), &[]);
     assert!(
@@ -55,7 +55,7 @@ fn overhead_is_what_tiny_tasks_lose() {
 }
 
 #[test]
-fn latency_is_found_behind_what_the_published_formula_calls_starvation() {
+fn latency_is_found_behind_the_published_formulas_starvation() {
     let here = tempfile::tempdir().unwrap();
     let program = here.path().join("latency");
     let mut command = Command::new("mpicc.openmpi");

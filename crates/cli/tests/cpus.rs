@@ -81,7 +81,7 @@ fn smaller_teams(arguments: [&str; 3], variables: &[(&str, &str)]) -> Vec<String
 }
 
 #[test]
-fn smaller_teams_are_told_with_place_count_and_reason() {
+fn smaller_teams_are_reported_with_place_count_and_reason() {
     // Each of two threads forks five times.
     let nested = smaller_teams(["2", "3", "5"], &[("OMP_MAX_ACTIVE_LEVELS", "1")]);
     let [nested] = &nested[..] else { panic!("{nested:?}") };
@@ -101,7 +101,7 @@ fn smaller_teams_are_told_with_place_count_and_reason() {
 }
 
 #[test]
-fn dynamic_adjustment_is_told_as_the_reason() {
+fn dynamic_adjustment_is_reported_as_the_reason() {
     let here = tempfile::tempdir().unwrap();
     let program = short_teams(here.path());
     let mut pinned = Command::new("taskset");

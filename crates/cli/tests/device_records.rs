@@ -108,7 +108,7 @@ fn a_tab_within_a_value_stays_a_tab() {
 }
 
 #[test]
-fn verbs_show_device_queues_and_say_what_is_missing() {
+fn verbs_show_device_queues_and_report_missing_records() {
     let directory = tempfile::tempdir().unwrap();
     let (file, trace) = (directory.path().join("r.csv"), directory.path().join("t"));
     std::fs::write(
@@ -329,7 +329,7 @@ fn record_takes_threads_tasks_and_queues_of_one_program() {
 
 /// What `record` says after a program that only fills queues is about these.
 #[test]
-fn record_tells_of_queues_alone() {
+fn record_reports_a_trace_of_queues_alone() {
     let directory = tempfile::tempdir().unwrap();
     if !recorders_are_built() {
         return;
@@ -437,7 +437,7 @@ fn offloading(directory: &Path, source: &str, printed: &str) -> Option<PathBuf> 
 
 /// Two threads offload to LLVM's plugin for the host, where the installed LLVM has it.
 #[test]
-fn record_takes_what_openmp_offloads() {
+fn record_stores_offloaded_openmp_operations() {
     let directory = tempfile::tempdir().unwrap();
     let printed = "30.0 on the device\n";
     let Some(program) = offloading(directory.path(), "examples/offload/two_threads.c", printed) else {

@@ -59,7 +59,7 @@ fn names(report: &Value, group: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_changed_in_the_runs_themselves_comes_first() {
+fn changes_between_the_runs_are_printed_first() {
     let here = tempfile::tempdir().unwrap();
     let program = Compiler::Clang.build(here.path(), "program", PROGRAM, &["-g"]);
     recorded(here.path(), &program, ("two", "2"), &[], &[]);

@@ -63,7 +63,7 @@ fn told_by_check(path: &str) -> Vec<String> {
 }
 
 #[test]
-fn clocks_and_offsets_that_cannot_be_are_told_as_such() {
+fn impossible_clocks_and_offsets_are_reported() {
     let (_root, path) = written(&one_task().point(1 << 63, ovni::BURST));
     assert!(told_by_check(&path).contains(&"clock-too-large".to_owned()));
 
@@ -77,7 +77,7 @@ fn clocks_and_offsets_that_cannot_be_are_told_as_such() {
 }
 
 #[test]
-fn a_parallel_task_that_nobody_created_is_one_violation() {
+fn a_parallel_task_without_creation_is_one_violation() {
     let stream = StreamBuilder::new(0, 1, 101)
         .cpus(1)
         .execute(1_000, 0)
@@ -89,7 +89,7 @@ fn a_parallel_task_that_nobody_created_is_one_violation() {
 
 /// As programs in Latin-1 have them.
 #[test]
-fn labels_that_are_no_utf_8_are_told_apart_by_every_verb() {
+fn labels_of_invalid_utf_8_are_distinguished_by_every_verb() {
     let label = |id: u32, text: &[u8]| [&id.to_le_bytes()[..], text, b"\0"].concat();
     let mut stream = StreamBuilder::new(0, 1, 101)
         .require(&["ovni", "nosv"])
@@ -168,7 +168,7 @@ fn dump_and_top_select_by_filter_and_range() {
 }
 
 #[test]
-fn a_stream_without_metadata_is_told() {
+fn a_stream_without_metadata_is_reported() {
     let (root, path) = written(&one_task());
     let further =
         StreamBuilder::new(0, 1, 102).require(&["ovni", "nosv"]).cpus(1).execute(1_000, 0).end(6_000);
@@ -219,7 +219,7 @@ fn metadata_that_is_no_json_is_one_violation() {
 }
 
 #[test]
-fn jumbo_payload_is_told_where_a_plain_one_is_declared() {
+fn a_jumbo_payload_in_place_of_a_plain_one_is_reported() {
     let mut stream = one_task();
     stream = stream.jumbo(7_000, ovni::FLUSH_BEGIN, &[0; 4]).jumbo(8_000, ovni::FLUSH_END, &[0; 4]);
     let (_root, path) = written(&stream);
@@ -304,7 +304,7 @@ fn payload_that_is_missing_is_null_and_ovni_accepts_it() {
 
 /// ovni finds streams by their metadata, so its rules say nothing of one without.
 #[test]
-fn strict_emulation_tells_of_a_stream_that_it_leaves_out() {
+fn strict_emulation_reports_omitted_streams() {
     let (root, path) = written(&one_task());
     let other = StreamBuilder::new(0, 1, 102).execute(1_000, -1).end(6_000);
     fs::remove_file(other.write(root.path()).unwrap().join("stream.json")).unwrap();
@@ -458,7 +458,7 @@ fn ovniemu_lists_the_models_that_are_enabled() {
 }
 
 #[test]
-fn views_of_some_threads_know_what_the_others_made_and_moved() {
+fn views_of_some_threads_include_objects_of_the_others() {
     let root = tempfile::tempdir().unwrap();
     let shown = StreamBuilder::new(0, 1, 101)
         .require(&["ovni", "nosv"])
@@ -503,7 +503,7 @@ fn views_of_some_threads_know_what_the_others_made_and_moved() {
 }
 
 #[test]
-fn sort_writes_the_order_and_says_so() {
+fn sort_writes_the_order_and_reports_it() {
     let unsorted = StreamBuilder::new(0, 1, 101)
         .require(&["ovni"])
         .cpus(1)
@@ -639,7 +639,7 @@ fn threads_that_never_end_are_marked_though_their_streams_did() {
 }
 
 #[test]
-fn sort_says_what_it_could_not_look_at() {
+fn sort_reports_streams_that_it_cannot_read() {
     let root = tempfile::tempdir().unwrap();
     let stream = StreamBuilder::new(0, 1, 1).cpus(1).execute(1000, 0).end(3000).write(root.path()).unwrap();
     let file = stream.join("stream.obs");

@@ -146,7 +146,7 @@ fn charged<'a>(lock: &'a Value, functions: &[&str]) -> Vec<(&'a str, u64)> {
 }
 
 #[test]
-fn the_lock_is_held_by_who_rebuilds_the_index() {
+fn the_lock_is_held_by_the_thread_that_rebuilds_the_index() {
     for compiler in Compiler::ALL {
         let report = report_of("lock", compiler, &["10", "20"]);
         let lock = &rows(&report, "locks")[0];
@@ -180,7 +180,7 @@ fn the_lock_is_held_by_who_rebuilds_the_index() {
 
 /// `--where` of one thread tells its time alone, and charges those of the others that made it wait.
 #[test]
-fn of_one_thread_the_report_has_its_time_and_finds_who_made_it_wait() {
+fn a_report_of_one_thread_has_its_time_and_the_blamed_thread() {
     let here = tempfile::tempdir().unwrap();
     let program = Compiler::Clang.build_file(&source("lock"), &here.path().join("lock"), &[]);
     output(record(here.path()).args(["-o", "trace", "--"]).arg(program).args(["10", "10"]));
@@ -238,7 +238,7 @@ fn of_one_thread_the_report_has_its_time_and_finds_who_made_it_wait() {
 
 /// Guards take locks for the code that uses them: who holds and who waits are told apart.
 #[test]
-fn of_a_lock_that_a_guard_takes_the_code_around_it_is_told() {
+fn a_lock_taken_by_a_guard_is_at_the_surrounding_code() {
     let text = r#"
 #include <omp.h>
 #include <unistd.h>

@@ -220,7 +220,7 @@ fn assert_unnamed_as_alone(here: &Path, program: &str, reason: Option<&str>) {
 }
 
 #[test]
-fn programs_of_another_c_library_run_whoever_starts_them() {
+fn programs_of_another_c_library_run_from_every_starter() {
     const PLAIN: &str = "#include <stdio.h>\nint main(void) { puts(\"musl\"); return 12; }\n";
     let here = tempfile::tempdir().unwrap();
     if build("musl-gcc", here.path(), "other", PLAIN, &[]).is_some() && build_starters(here.path()) {
@@ -229,7 +229,7 @@ fn programs_of_another_c_library_run_whoever_starts_them() {
 }
 
 #[test]
-fn programs_with_checkers_run_as_alone_whoever_starts_them() {
+fn programs_with_checkers_run_as_alone_from_every_starter() {
     const LOCKED: &str = "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\nextern char **environ;\n\
         static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; static long sum;\n\
         static void *add(void *x) { for (int i = 0; i < 20000; i++) { pthread_mutex_lock(&lock); sum += i & 7; \
@@ -504,7 +504,7 @@ fn others_are_recorded_beside_an_untouched_program() {
 
 /// As many threads as alone, but for the one process that `record` itself is.
 #[test]
-fn limits_of_threads_leave_the_program_what_it_has_alone() {
+fn thread_limits_leave_the_program_as_many_as_alone() {
     const COUNT: &str = "#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\n\
         static void *wait(void *x) { pause(); return x; }\n\
         int main(void) { int n = 0;\n#pragma omp parallel reduction(+ : n)\nn++;\n\

@@ -27,7 +27,7 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
 }
 
 #[test]
-fn a_hang_has_its_waits_until_the_end_and_what_they_need() {
+fn a_hang_has_its_waits_until_the_end_and_their_needs() {
     let here = tempfile::tempdir().unwrap();
     let program = program(here.path());
     // Mode; whether it is a deadlock, waits in a circle, all waits, state of the first, kind of what it needs.

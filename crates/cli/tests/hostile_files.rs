@@ -189,7 +189,7 @@ fn make_special(place: &Path, kind: &str) {
 
 /// What lies beside an unfinished stream, and the stream itself: the events that are there are read.
 #[test]
-fn unfinished_streams_are_read_whatever_lies_beside_them() {
+fn unfinished_streams_are_read_beside_any_other_file() {
     for name in ["stream.tail", "stream.checkpoint", "taskscope.tail", "taskscope.obs", "stream.obs"] {
         for kind in ["pipe", "zero", "giant", "directory"] {
             let root = tempfile::tempdir().unwrap();

@@ -148,7 +148,7 @@ fn a_list_that_cannot_be_printed_leaves_no_view_that_was_cut() {
 
 /// As after `2>&1 | head -1`, and where a log lies on a full disk.
 #[test]
-fn talk_that_nobody_hears_ends_nothing() {
+fn a_closed_stderr_ends_no_verb() {
     let root = tempfile::tempdir().unwrap();
     let trace = root.path().join("trace");
     // Events after the end, so that there is something to say.
@@ -226,7 +226,7 @@ fn sort_writes_nothing_behind_links_that_lead_out_of_the_trace() {
 
 /// Pipes, devices, directories and links to them, in the place of the files of a trace.
 #[test]
-fn what_is_no_file_is_not_read() {
+fn only_regular_files_are_read() {
     for file in ["stream.json", "stream.obs", "taskscope.obs"] {
         for place in ["/dev/zero", "/proc/self/mem", "pipe", "directory", "nowhere"] {
             let root = tempfile::tempdir().unwrap();
@@ -255,7 +255,7 @@ fn what_is_no_file_is_not_read() {
 
 /// An empty result would pass for one.
 #[test]
-fn where_nothing_can_be_read_every_verb_says_so_and_fails() {
+fn every_verb_fails_with_a_message_on_unreadable_traces() {
     for damage in ["no file", "five bytes", "pipe"] {
         let root = tempfile::tempdir().unwrap();
         let path = stream(1).write(root.path()).unwrap().join("stream.obs");

@@ -122,7 +122,7 @@ fn sequences_of_threads_and_tasks_have_names() {
 }
 
 #[test]
-fn a_trace_that_is_taken_for_a_behaviour_is_said_where_to_write() {
+fn a_trace_given_as_a_behaviour_gets_a_usage_hint() {
     let folder = tempfile::tempdir().unwrap();
     write_program(folder.path());
     let output = taskscope(&["emulate", "--nanos"], folder.path());
@@ -199,7 +199,7 @@ fn semantic(prv: &str, ty: u64, is_stacked: bool) -> Vec<(u64, u64, u64)> {
 
 /// The types and functions of configurations that are published with Nanos++, by their names there.
 #[test]
-fn published_configurations_show_what_tasks_did() {
+fn published_configurations_show_the_tasks() {
     let folder = tempfile::tempdir().unwrap();
     write_program(folder.path());
     let to = folder.path().join("out");
@@ -353,7 +353,7 @@ fn check_lists_every_mistake_with_its_place() {
 }
 
 #[test]
-fn a_slice_of_a_thread_has_what_others_named() {
+fn a_slice_of_a_thread_has_the_names_of_others() {
     let folder = tempfile::tempdir().unwrap();
     Thread::new(100, 100)
         .name(0, i::TASK_KIND, &bytes![1_u32, 7_u32], &[b"long", b"src/a.rs"])
@@ -382,7 +382,7 @@ fn a_slice_of_a_thread_has_what_others_named() {
 }
 
 #[test]
-fn what_does_not_fit_after_a_loss_is_told_as_one() {
+fn mismatches_after_a_loss_are_reported_as_one() {
     let folder = tempfile::tempdir().unwrap();
     Thread::new(100, 100)
         .name(0, i::KEY, &bytes![1_u32, 2_u32, 0_u32], &[b"size", b"of a block", b""])

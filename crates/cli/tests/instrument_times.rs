@@ -38,7 +38,7 @@ fn row(name: &str, ns: u64, begins: u64, lanes: u64) -> (String, u64, u64, u64) 
 }
 
 #[test]
-fn times_are_those_of_what_each_behaviour_shows() {
+fn times_match_the_shown_states_in_every_behaviour() {
     let folder = tempfile::tempdir().unwrap();
     write_walker(folder.path());
     assert!(taskscope(&["check"], folder.path()).status.success());
@@ -118,7 +118,7 @@ fn a_range_cuts_times_at_its_borders() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_told() {
+fn behaviours_without_a_view_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     write_walker(folder.path());
     let wrong = taskscope(&["report", "--shown", "thread", "--behaviour", "raw"], folder.path());

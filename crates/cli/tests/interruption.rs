@@ -67,7 +67,7 @@ fn end_of(text: &str) -> i64 {
 }
 
 #[test]
-fn interrupted_views_that_are_compressed_end_where_they_say() {
+fn interrupted_compressed_views_end_at_the_reported_time() {
     let (_root, trace) = generated(300_000);
     let views = tempfile::tempdir().unwrap();
     let pipe = views.path().join("thread.prv.gz");
@@ -125,7 +125,7 @@ fn interrupts_emulation(trace: &str, name: &str, code: i32) {
 
 /// `nohup` ignores the end of the terminal for the programs that it starts.
 #[test]
-fn an_emulation_that_ignores_the_end_of_the_terminal_goes_on() {
+fn an_emulation_that_ignores_sighup_completes() {
     let (_root, trace) = generated(100_000);
     let views = tempfile::tempdir().unwrap();
     let pipe = views.path().join("thread.prv");
@@ -208,7 +208,7 @@ fn an_interrupted_slice_leaves_nothing() {
 }
 
 #[test]
-fn interrupted_reports_say_so() {
+fn interrupted_reports_print_an_error() {
     let (_root, trace) = generated(300_000);
     for (verb, name, code) in [("info", "-INT", 130), ("report", "-TERM", 143), ("report", "-HUP", 129)] {
         let begun =

@@ -39,7 +39,7 @@ const ROOMS: &[(&str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn rooms_import_only_what_is_beneath_them() {
+fn modules_import_only_lower_layers() {
     for (krate, room, beneath) in ROOMS {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(krate).join("src");
         let graph = Graph::of_crate(&source);

@@ -31,7 +31,7 @@ fn run(here: &Path, options: &[&str]) -> Value {
 }
 
 #[test]
-fn libraries_at_one_address_are_told_apart_by_time() {
+fn libraries_at_one_address_are_distinguished_by_time() {
     let here = tempfile::tempdir().unwrap();
     build(here.path());
     for options in [&[][..], &["--sample", "500"]] {

@@ -283,7 +283,7 @@ fn waiting_in_any_call_is_for_the_rank_that_is_late() {
 }
 
 #[test]
-fn calls_are_told_apart_by_their_places() {
+fn calls_are_distinguished_by_their_places() {
     for mpi in installed() {
         let (rows, _) = calls_of(mpi, "mpi_waits.c", &["-DLATE_MS=1"], "messages");
         let sends: Vec<&Value> = rows.iter().filter(|row| row["call"] == "MPI_Send").collect();

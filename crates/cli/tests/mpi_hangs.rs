@@ -54,7 +54,7 @@ fn circle(hang: &Value) -> Vec<(String, u64, String)> {
 }
 
 #[test]
-fn a_hang_names_the_ranks_that_wait_for_each_other_and_what_for() {
+fn a_hang_names_the_ranks_in_the_circle_and_their_calls() {
     // Mode; waits; of each wait in the circle the call, the rank that it needs, what that owes; a word of the advice.
     type Row = (&'static str, usize, &'static [(&'static str, u64, &'static str)], &'static str);
     let rows: [Row; 8] = [
@@ -135,7 +135,7 @@ fn threads_that_wait_for_a_rank_belong_to_the_hang() {
 
 /// A rank that sleeps and never takes part is no deadlock, and is named all the same.
 #[test]
-fn a_rank_that_never_comes_is_named_with_its_last_call() {
+fn an_absent_rank_is_named_with_its_last_call() {
     for mpi in installed().into_iter().take(1) {
         let here = tempfile::tempdir().unwrap();
         let finding = hang_of(mpi, here.path(), &compiled(mpi, here.path()), "member", 1);

@@ -185,7 +185,7 @@ fn a_difference_of_profiles_decides_the_exit_code() {
 }
 
 #[test]
-fn efficiency_is_told_while_it_runs_and_at_the_end_from_the_same_sums() {
+fn live_and_final_efficiency_are_from_the_same_sums() {
     let here = tempfile::tempdir().unwrap();
     let program = program(here.path());
     recorded(here.path(), &program, &["--mode", "profile", "--live", "0.05", "-o", "profile"]);
@@ -405,7 +405,7 @@ int main(void) {
 
 /// Where no process left a profile, it is said what is known of the reason: not that there was no OpenMP.
 #[test]
-fn a_run_without_a_profile_says_why() {
+fn a_run_without_a_profile_reports_the_reason() {
     let here = tempfile::tempdir().unwrap();
     let build = |name: &str, body: &str, options: &[&str]| {
         let source = format!(

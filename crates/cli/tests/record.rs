@@ -61,7 +61,7 @@ fn the_tool_is_preloaded_where_the_runtime_is_inside_of_the_program() {
 }
 
 #[test]
-fn what_cannot_be_executed_is_explained() {
+fn programs_that_cannot_be_executed_are_explained() {
     let here = tempfile::tempdir().unwrap();
     for (name, content, code) in [("torn", "\x7fELF", 126), ("orphan", "#!/no/such/interpreter\n", 126)] {
         let path = here.path().join(name);
@@ -251,7 +251,7 @@ fn ranks_of_a_job_share_one_directory_and_one_speaks() {
 }
 
 #[test]
-fn a_tool_of_the_user_comes_next_and_a_disabled_tool_is_respected() {
+fn a_users_tool_is_loaded_next_and_a_disabled_tool_is_respected() {
     let here = tempfile::tempdir().unwrap();
     let show = "echo $TASKSCOPE_NEXT_TOOL_LIBRARIES; echo $OMP_TOOL_LIBRARIES; echo $TASKSCOPE_TRACE_DIR";
     let mut command = record(here.path());

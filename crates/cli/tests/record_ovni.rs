@@ -51,7 +51,7 @@ fn a_program_linked_to_ovni_is_recorded_and_its_trace_accepted() {
 }
 
 #[test]
-fn a_size_cap_is_kept_and_the_loss_told() {
+fn a_size_cap_is_kept_and_the_loss_reported() {
     let here = tempfile::tempdir().unwrap();
     compile("many", here.path());
     let capped = output(record(here.path()).args(["-o", "t.trace", "--max-size", "300K", "--", "./many"]));
@@ -72,7 +72,7 @@ fn a_size_cap_is_kept_and_the_loss_told() {
 
 /// Each starts two programs that are linked to libovni, in ways that their users use.
 #[test]
-fn programs_are_recorded_whatever_starts_them() {
+fn programs_are_recorded_from_every_starter() {
     let here = tempfile::tempdir().unwrap();
     let bin = here.path().join("bin");
     fs::create_dir(&bin).unwrap();

@@ -49,7 +49,7 @@ fn debug_information_is_split_off_once() {
 
 /// Debuggers find debug information by its name, in `.debug` beside the file; a package is made in a directory of its own.
 #[test]
-fn an_installation_has_its_debug_information_and_goes_whole() {
+fn an_installation_has_its_debug_information_and_uninstalls_completely() {
     const COMMAND: &str = "#include <stdio.h>\n#include <stdlib.h>\nint main(int n, char **a) { char all[2000];\n\
         if (n < 3) return puts(\"taskscope 7.8.9\") < 0;\n\
         sprintf(all, \"cd %s && touch taskscope.bash _taskscope taskscope.fish taskscope.1\", a[2]); return system(all); }\n";

@@ -129,7 +129,7 @@ fn one_filter_selects_the_same_events_in_every_verb() {
 }
 
 #[test]
-fn views_show_what_the_selected_events_make() {
+fn views_show_the_selected_events() {
     let (root, path) = two_workers();
     let output = taskscope(&["emulate", "--where", "thread = 101 or not model = nosv", &path]);
     assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));
@@ -173,7 +173,7 @@ fn a_report_of_a_range_has_the_time_of_that_range() {
 }
 
 #[test]
-fn check_lists_the_violations_of_what_is_selected() {
+fn check_lists_the_violations_of_the_selection() {
     let root = tempfile::tempdir().unwrap();
     worker(101, 0).point(71_000, nosv::SCHEDULER_SERVING_END).write(root.path()).unwrap();
     worker(102, 1).point(72_000, nosv::SCHEDULER_SERVING_END).write(root.path()).unwrap();
@@ -186,7 +186,7 @@ fn check_lists_the_violations_of_what_is_selected() {
 }
 
 #[test]
-fn emulate_says_that_it_does_not_tell_violations_of_a_part() {
+fn emulate_reports_that_a_part_has_no_violation_check() {
     let root = tempfile::tempdir().unwrap();
     worker(101, 0).point(71_000, nosv::SCHEDULER_SERVING_END).write(root.path()).unwrap();
     worker(102, 1).write(root.path()).unwrap();
@@ -226,7 +226,7 @@ fn find(root: &Path, name: &str) -> std::path::PathBuf {
 
 /// A filter by time leaves out what was begun before, which a range does not: the slice is no valid trace.
 #[test]
-fn slice_says_that_a_filter_may_break_the_rules() {
+fn slice_warns_that_a_filter_may_break_the_rules() {
     let stream = StreamBuilder::new(0, 1, 101)
         .require(&["ovni", "nosv"])
         .cpus(1)
@@ -254,7 +254,7 @@ fn slice_says_that_a_filter_may_break_the_rules() {
 }
 
 #[test]
-fn problems_stand_in_the_header_of_every_output() {
+fn problems_are_in_the_header_of_every_output() {
     let (root, path) = truncated();
     let elsewhere = tempfile::tempdir().unwrap();
     let slice = elsewhere.path().join("slice");
@@ -496,7 +496,7 @@ fn violations_are_counted_as_often_as_they_occur_and_all_are_listed_where_asked_
 
 /// An event whose clock goes back is where `dump` shows it, for `check` and its ranges, too: each of them.
 #[test]
-fn clocks_that_go_back_are_told_where_their_events_are_shown() {
+fn backward_clocks_are_reported_beside_their_events() {
     let root = tempfile::tempdir().unwrap();
     let stream = StreamBuilder::new(0, 1, 1).require(&["ovni"]).cpus(1).execute(1000, 0);
     let stream = stream.point(9000, ovni::BURST).point(5000, ovni::BURST);

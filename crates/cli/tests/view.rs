@@ -42,7 +42,7 @@ fn said_until(last: &str, path: &std::path::Path) -> String {
 }
 
 #[test]
-fn an_interrupt_that_comes_with_the_address_is_heeded() {
+fn an_interrupt_right_after_the_address_is_handled() {
     let programs = tempfile::tempdir().unwrap();
     for _ in 0..5 {
         said_until("ssh -L", programs.path());
@@ -50,7 +50,7 @@ fn an_interrupt_that_comes_with_the_address_is_heeded() {
 }
 
 #[test]
-fn a_browser_that_does_not_come_up_is_told_of() {
+fn a_browser_that_does_not_start_is_reported() {
     let programs = tempfile::tempdir().unwrap();
     let said = said_until("cannot open a browser", programs.path());
     assert!(said.contains("open the address above"), "{said}");
@@ -63,7 +63,7 @@ fn a_browser_that_does_not_come_up_is_told_of() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_refused() {
+fn invalid_ranges_and_filters_are_refused() {
     let trace = tempfile::tempdir().unwrap();
     let generator =
         Generator { runtime: Runtime::Openmp, threads: 2, threads_per_loom: 2, events: 1000, seed: 1 };

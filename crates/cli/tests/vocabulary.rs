@@ -146,7 +146,7 @@ fn traces(imported: &Path) -> Vec<PathBuf> {
 const GRAPH: &str = "ledger,blame,data,queues,diagnosis,idle,path,pop,whatif";
 
 #[test]
-fn outputs_name_what_the_vocabulary_has() {
+fn outputs_use_the_vocabulary() {
     let imported = tempfile::tempdir().unwrap();
     let mut names = Names::default();
     let mut documents = 0;
@@ -181,7 +181,7 @@ fn outputs_name_what_the_vocabulary_has() {
 
 /// Columns of tables whose title says that they have causes, states or patterns; and words that are causes.
 #[test]
-fn the_documentation_names_what_the_vocabulary_has() {
+fn the_documentation_uses_the_vocabulary() {
     let mut names = Names::default();
     let mut cells = 0;
     for page in pages() {

@@ -76,7 +76,7 @@ fn the_summary_of_the_book_lists_every_page() {
 }
 
 #[test]
-fn what_the_documentation_lets_readers_type_exists() {
+fn documented_options_exist() {
     let verbs = verbs();
     let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
     for page in pages() {
@@ -124,7 +124,7 @@ fn colours_are_for_terminals_that_want_them() {
 }
 
 #[test]
-fn doctor_says_whether_recording_works() {
+fn doctor_reports_whether_recording_works() {
     let json = output(taskscope().args(["doctor", "--json"]));
     let report: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(report["schema"], "taskscope-doctor/1");

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pop_goes_back_in_a_stack_and_begins_again_without_one() {
+    fn a_pop_resumes_in_a_stack_and_restarts_without_one() {
         let pushed = [Shown::StateStart(7), Shown::StateStart(12)];
         let mut stacked = Showing::new(Behaviour::StackedStates);
         for step in &pushed {

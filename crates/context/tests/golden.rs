@@ -92,7 +92,7 @@ fn shown(behaviour: Behaviour, lane: Lane) -> Vec<String> {
 
 /// `UPDATE_GOLDEN=1 cargo test -p taskscope-context` rewrites the files; then review the difference.
 #[test]
-fn every_behaviour_shows_what_is_written() {
+fn every_behaviour_matches_its_golden_file() {
     let lanes = [
         ("thread 0", Lane::Thread(0)),
         ("thread 1", Lane::Thread(1)),

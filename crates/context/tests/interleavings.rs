@@ -161,7 +161,7 @@ fn correct_step(dice: &mut Dice, naive: &mut Naive, thread: u32) -> Option<Raw<'
 }
 
 #[test]
-fn what_is_shown_is_what_is_open() {
+fn shown_states_are_the_open_ones() {
     for seed in 0..300 {
         let behaviour = Behaviour::ALL[seed as usize % 4];
         let mut dice = Dice::new(seed);
@@ -211,7 +211,7 @@ fn what_is_shown_is_what_is_open() {
 
 /// Whatever comes, begins and ends pair up on every lane: the listener checks it.
 #[test]
-fn nonsense_is_told_and_stays_well_formed() {
+fn malformed_sequences_are_reported_and_stay_well_formed() {
     let mut problems = 0;
     for seed in 0..300 {
         let behaviour = Behaviour::ALL[seed as usize % 4];

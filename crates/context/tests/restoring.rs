@@ -64,7 +64,7 @@ fn is_correct(contexts: &Contexts, thread: u32, raw: &Raw<'_>) -> bool {
 }
 
 #[test]
-fn what_is_restored_goes_on_as_the_whole() {
+fn a_restored_context_continues_as_the_whole() {
     let mut shown = 0;
     for seed in 0..400 {
         let behaviour = Behaviour::ALL[seed as usize % Behaviour::ALL.len()];
@@ -123,7 +123,7 @@ fn what_is_restored_goes_on_as_the_whole() {
     assert!(shown > 10_000);
 }
 
-/// The contexts of [`what_is_restored_goes_on_as_the_whole`], only to choose steps by.
+/// The contexts of [`a_restored_context_continues_as_the_whole`], only to choose steps by.
 fn copy_into(whole: &Contexts, copy: &mut Contexts) {
     for raw in whole.created(7).into_iter().chain(whole.put_aside(7, |_| true)) {
         copy.event(0, 1000, &raw, &mut Nothing);

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_map_finds_what_shares_slots() {
+    fn a_full_map_finds_entries_that_share_slots() {
         let code = |number: u32| Code([number as u8, (number >> 8) as u8, 7]);
         let map = CodeMap::new(0, (0..1024).chain(0..5).map(|number| (code(number), number + 1)));
         assert!((0..1024).all(|number| map.get(code(number)) == Some(number + 1)));

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn short_files_give_what_is_there() {
+    fn short_files_yield_their_whole_events() {
         assert_eq!(active(&[0; 7]), None);
         assert_eq!(active(&[0; 8]), Some((0, &[][..])));
         let mut tail = [0; 4100];

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_runs_back_is_clamped_and_told() {
+    fn backward_time_is_clamped_and_reported() {
         let mut track = Building::default();
         assert_eq!((track.is_empty(), track.set(10, Section::of(State::Serial))), (true, 0));
         assert_eq!((track.is_empty(), track.set(7, Section::of(State::Task))), (false, 3));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn many_sections_come_out_as_they_went_in_and_those_that_are_alike_join() {
+    fn many_sections_are_kept_and_equal_neighbours_are_joined() {
         for count in [1, 15, 16, 17, 31, 32, 33, 1000_u64] {
             let mut track = Building::default();
             for at in 0..count {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_told_of_at_its_end_and_nothing_else_is_changed() {
+    fn changing_a_finished_wait_changes_no_other_section() {
         for count in [3, 16, 17, 40_u64] {
             for told in 1..=count {
                 let mut track = Building::default();
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_numbers_is_kept_all_the_same() {
+    fn places_beyond_the_number_table_are_kept() {
         let place = |number: u64| Place::site(SiteIndex(number as u32));
         let mut track = Building::default();
         let many = 70_000_u64;

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_beyond_is_cut_and_numbers_follow() {
+    fn intervals_beyond_the_range_are_cut_and_numbers_follow() {
         let mut execution = execution();
         execution.cut(35, 60);
         let expected = [(35, 40, State::ImplicitTask, TaskIndex::NONE), (40, 60, State::Task, TaskIndex(0))];

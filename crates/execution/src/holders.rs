@@ -120,20 +120,20 @@ mod tests {
     }
 
     #[test]
-    fn before_an_ordered_turn_it_is_the_one_whose_turn_it_is() {
+    fn before_an_ordered_turn_the_holder_is_the_thread_in_turn() {
         let holds = [hold(1, 0, 100), hold(2, 130, 200)];
         let expected = [(Some(1), 50, 100), (Some(2), 100, 130), (Some(2), 130, 200), (Some(2), 200, 220)];
         assert_eq!(parts_of(State::OrderedWait, &holds, 50, 220), expected);
     }
 
     #[test]
-    fn acquiring_a_free_object_is_nobodys() {
+    fn a_free_object_has_no_holder() {
         assert_eq!(parts(&[hold(1, 0, 40), hold(9, 60, 90)], 50, 60), [(None, 50, 60)]);
         assert_eq!(parts(&[], 50, 60), [(None, 50, 60)]);
     }
 
     #[test]
-    fn what_the_waiter_held_itself_is_no_answer() {
+    fn the_waiter_itself_is_never_the_holder() {
         assert_eq!(
             parts(&[hold(9, 55, 58), hold(1, 58, 90)], 50, 60),
             [(Some(1), 50, 58), (Some(1), 58, 60)]

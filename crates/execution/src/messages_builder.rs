@@ -763,7 +763,7 @@ mod tests {
     }
 
     #[test]
-    fn polls_that_find_nothing_wait_for_what_is_found_in_the_end() {
+    fn failed_polls_wait_for_the_message_found_in_the_end() {
         let mut builder = builder();
         let (comm, tag, bytes) = (7, 1, 8);
         call(&mut builder, 0, "Test", (10, 20), &[]);

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn times_off_the_cpu_cut_what_a_thread_was_in() {
+    fn times_off_the_cpu_split_the_section() {
         use State::{CriticalWait, OutOfCpu, Serial};
         let mut execution = execution(&[(10, Serial), (50, CriticalWait), (60, Serial)], 100);
         let exact = [(20, 30), (25, 28), (45, 70), (95, 200)];
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_fill_the_time_beside_known_intervals_and_blocked_time_goes_to_waits_first() {
+    fn sums_fill_unknown_time_and_blocked_time_is_put_into_waits_first() {
         use State::{CriticalWait, Serial};
         let mut execution = execution(&[(0, Serial), (40, CriticalWait), (60, Serial)], 100);
         let times = OsTimes {

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn at_every_time_a_cpu_is_in_what_the_thread_on_it_is_in() {
+    fn a_cpu_has_the_state_of_its_thread_at_every_time() {
         for seed in 0..300 {
             let (execution, shown) = execution(seed);
             let tracks: Vec<_> = execution.threads.iter().map(|thread| &thread.track).collect();
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_on_which_nobody_ever_was_is_idle() {
+    fn a_cpu_without_any_thread_is_idle() {
         let mut builder = ExecutionBuilder::new();
         let process = builder.add_cpus_of("host");
         let cpu = builder.add_thread(process, 0);

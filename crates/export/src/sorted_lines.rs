@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_in_order_whether_they_fit_or_not() {
+    fn lines_are_sorted_in_memory_and_on_disk() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out");
         let mut state = 1_u64;

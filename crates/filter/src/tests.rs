@@ -38,7 +38,7 @@ fn parse(text: &str) -> Result<Filter, FilterError> {
 }
 
 #[test]
-fn what_is_known_decides_where_it_can() {
+fn known_fields_short_circuit_and_or() {
     let cases = [
         ("thread = 101", Some(true)),
         ("thread = 99", Some(false)),
@@ -62,7 +62,7 @@ fn what_is_known_decides_where_it_can() {
 }
 
 #[test]
-fn filters_select_what_they_say() {
+fn filters_select_matching_records() {
     let cases = [
         ("thread = 101", true),
         ("thread != 101", false),
@@ -115,7 +115,7 @@ fn errors_name_the_place() {
 }
 
 #[test]
-fn what_no_record_can_pass_is_refused() {
+fn impossible_filters_are_refused() {
     let units = "ns, us, ms, s, min";
     let cases = [
         (

@@ -51,7 +51,7 @@ fn the_dump_of_issue_54_in_both_orders_of_delivery() {
 }
 
 #[test]
-fn an_error_of_the_clock_is_told_and_not_repaired() {
+fn a_clock_error_is_reported_and_not_repaired() {
     let Some(file) = corpus("pti-issue54-overlap.tsv") else { return };
     let result = imported(&[file]);
     let queue = &result.queues[0];
@@ -191,7 +191,7 @@ fn branches_of_a_graph_overlap_on_a_loose_queue() {
 }
 
 #[test]
-fn records_without_usable_times_are_delivered_and_told() {
+fn records_without_usable_times_are_delivered_and_reported() {
     let text = "queue\tid\tstart\tend\nq\t1\t10\t0\nq\t2\t0\t0\nq\t3\t50\t40\nq\t4\t60\t70\n";
     let queue = &imported_texts(&[text]).queues[0];
     assert_eq!((queue.delivered, queue.untimed, queue.lanes), (4, 3, 1));
@@ -208,7 +208,7 @@ fn records_without_queue_and_id_go_to_their_threads_place() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_line() {
+fn unreadable_records_are_reported_with_their_line() {
     let result =
         imported_texts(&["queue\tid\tstart\tend\nq\t1\t10\t20\nq\t2\nq\t3\tsoon\t40\nq\t4\t50\t60\t\t70\n"]);
     assert_eq!(result.problems.len(), 3, "{:?}", result.problems);
@@ -238,7 +238,7 @@ fn a_quoted_field_may_have_line_breaks() {
 }
 
 #[test]
-fn values_that_are_no_numbers_are_told_once_a_column() {
+fn values_that_are_not_numbers_are_reported_once_a_column() {
     let rows: String = (2..100).map(|n| format!("K-{n},q,?,{n}0,{n}5\n")).collect();
     let text = format!("id,queue,append,start,end\n18446744073709551616,q,-1,10,15\n{rows}");
     let result = imported_texts(&[&text]);

@@ -145,7 +145,7 @@ fn no_text_makes_it_panic() {
 }
 
 #[test]
-fn csv_says_the_same() {
+fn csv_equals_json() {
     let tables = CsvTables {
         workers: "id,node,begin,end\n0,0,0,400\n1,1,0,400\n",
         tasks: "id,type,node,worker,start,end,inputs,runtime_uniform\n1,a,0,0,0,100,,0\n2,\"b, c\",1,1,150,300,7,0\n",
@@ -173,7 +173,7 @@ fn csv_says_the_same() {
 
 /// The schema and the reader agree on examples: the page's own, those of this file, and what lacks a field.
 #[test]
-fn the_schema_takes_what_is_read() {
+fn the_schema_accepts_readable_documents() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let text = |name: &str| std::fs::read_to_string(docs.join(name)).unwrap();
     let schema: serde_json::Value = serde_json::from_str(&text("neutral-trace.schema.json")).unwrap();
@@ -199,7 +199,7 @@ fn the_schema_takes_what_is_read() {
 }
 
 #[test]
-fn names_that_the_form_does_not_have_are_told() {
+fn unknown_names_are_reported() {
     assert_eq!(read_json(GOOD).unwrap().unread, Vec::<String>::new());
     let mistyped = GOOD.replacen("\"inputs\"", "\"input\"", 1).replacen("\"runtime\"", "\"runtimes\"", 1);
     assert_eq!(read_json(&mistyped).unwrap().unread, ["trace.runtimes", "tasks[0].input"]);

@@ -725,7 +725,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_metadata_should_say_is_missed() {
+    fn inconsistent_metadata_is_reported() {
         let codes = |descriptions: &[ThreadDescription]| -> Vec<ViolationCode> {
             System::build(descriptions).1.iter().map(|violation| violation.code).collect()
         };

@@ -55,7 +55,7 @@ fn states_of_cpu(execution: &Execution) -> Vec<(u64, u64, State)> {
 }
 
 #[test]
-fn a_cpu_shows_who_runs_on_it_and_is_idle_where_none_does() {
+fn a_cpu_shows_its_running_thread_and_is_idle_without_one() {
     let mut play = Play::new();
     play.event(0, 100, ovni::THREAD_EXECUTES, &on_cpu(0))
         .event(0, 110, nanos6::DEPENDENCY_REGISTERING_BEGIN, &[])

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_moved_keeps_the_sum() {
+    fn moving_keeps_the_sum() {
         let mut tree = Tree::growing();
         let metric = Metric::given(Marker::Barrier);
         let nodes = [7, 0, 90, 3].map(|value| {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_settled_sums_to_what_is_owed() {
+    fn settled_parts_sum_to_the_debt() {
         for (owed, shares) in [(10, vec![1_u128, 1, 1]), (7, vec![0, 5, u128::MAX / 4, 3]), (9, vec![0, 0])] {
             let mut tree = Tree::growing();
             let rows: Vec<_> = (shares.iter().enumerate())

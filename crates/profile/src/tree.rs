@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_has_one_node_however_often_it_comes() {
+    fn a_repeated_path_has_one_node() {
         let mut tree = Tree::growing();
         let path = [Frame::user(0, 1), Frame::user(0, 2), Frame::runtime(1, 3)];
         let first = tree.descend(ROOT, path);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_counted_further_out_and_said() {
+    fn paths_that_do_not_fit_are_counted_at_an_outer_node_and_reported() {
         let mut tree = Tree::with_limit(3, 2);
         let capacity = (tree.nodes.capacity(), tree.cells.capacity(), tree.slots.capacity());
         let mut leaves = Vec::new();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_whose_memory_was_touched_is_an_empty_one() {
+    fn a_tree_with_corrupted_memory_is_empty() {
         for limit in [1, 3, 100] {
             let mut tree = Tree::with_limit(limit, limit);
             for touched in [0, 2, limit, 1000] {

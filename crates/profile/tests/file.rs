@@ -64,7 +64,7 @@ fn rows(tree: &Tree) -> Vec<Row> {
 }
 
 #[test]
-fn what_was_written_comes_back() {
+fn written_profiles_are_read_back() {
     for (seed, paths) in [(1, 0), (2, 3), (3, 20_000)] {
         let profile = some_profile(seed, paths);
         let bytes = bytes_of(&profile);

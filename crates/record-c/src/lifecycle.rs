@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_told_twice_and_is_the_same() {
+    fn the_version_is_that_of_the_format_library() {
         let (mut version, mut commit) = (core::ptr::null(), core::ptr::null());
         // SAFETY: both may be written, and hold strings afterwards.
         unsafe {

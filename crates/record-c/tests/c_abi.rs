@@ -127,7 +127,7 @@ fn check_trace(root: &std::path::Path) {
 }
 
 #[test]
-fn misuse_is_told_and_ends_the_program_only_on_demand() {
+fn misuse_is_reported_and_ends_the_program_only_on_demand() {
     let directory = temporary("misuse");
     let program = compile("gcc", "misuse", &directory, &[]);
     let trace = directory.join("trace");
@@ -198,7 +198,7 @@ fn a_process_may_begin_again_and_exit_without_freeing() {
 }
 
 #[test]
-fn what_is_told_of_the_process_before_its_threads_is_kept() {
+fn process_metadata_set_before_its_threads_is_kept() {
     let directory = temporary("early");
     let program = compile("gcc", "early", &directory, &[]);
     let trace = directory.join("trace");
@@ -238,7 +238,7 @@ fn a_thread_that_cannot_be_recorded_misuses_nothing() {
 }
 
 #[test]
-fn threads_that_come_while_others_go_are_all_recorded() {
+fn threads_created_while_others_end_are_all_recorded() {
     let directory = temporary("come-and-go");
     let program = compile("gcc", "come_and_go", &directory, &[]);
     let trace = directory.join("trace");
@@ -253,7 +253,7 @@ fn threads_that_come_while_others_go_are_all_recorded() {
 }
 
 #[test]
-fn what_a_signal_handler_emits_is_recorded_whatever_it_interrupts() {
+fn events_of_a_signal_handler_are_recorded_during_every_call() {
     let directory = temporary("signals");
     let program = compile("gcc", "signals", &directory, &[]);
     let trace = directory.join("trace");

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_not_older_than_what_the_header_needs() {
+    fn the_library_is_not_older_than_the_headers_requirement() {
         use taskscope_record::layout::*;
         // The header reads them as neighbours.
         assert_eq!(PENDING, ENTRY_LOCK + 8);

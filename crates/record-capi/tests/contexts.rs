@@ -100,7 +100,7 @@ fn play(root: &Path) -> (Heard, Vec<String>) {
 }
 
 #[test]
-fn every_function_says_what_it_means() {
+fn every_function_emits_its_event() {
     for compiler in ["g++", "clang++-19"] {
         let Some(directory) = record(compiler, "tests/programs/contexts.cpp", compiler) else { continue };
         let (heard, sentences) = play(&directory.join("trace"));
@@ -148,7 +148,7 @@ fn the_header_gives_no_warning_in_any_standard() {
 }
 
 #[test]
-fn fibers_keep_what_they_have_open() {
+fn fibers_keep_their_open_states() {
     let Some(directory) = record("gcc", "../../examples/instrument/fibers.c", "fibers") else { return };
     let (heard, _) = play(&directory.join("trace"));
     assert_eq!(heard.problems, [""; 0]);
@@ -186,7 +186,7 @@ message 1 of WD_DOMAIN goes
 ";
 
 #[test]
-fn a_sink_in_c_hears_what_is_enabled_with_and_without_a_trace() {
+fn a_sink_in_c_receives_enabled_events_with_and_without_a_trace() {
     // An executable at a fixed place takes the library's data over, as older linkers' defaults do.
     for (flags, name) in [(&["-fPIE", "-pie"][..], "sink-pie"), (&["-fno-pie", "-no-pie"], "sink-fixed")] {
         let Some(directory) = build("gcc", flags, "../../examples/instrument/own_sink.c", name) else {

@@ -39,7 +39,7 @@ fn compile(compiler: &str, source: &str, within: &Path) -> PathBuf {
 }
 
 #[test]
-fn what_is_emitted_inline_is_in_the_trace() {
+fn inline_emissions_are_in_the_trace() {
     let exists = |name: &str| Command::new(name).arg("--version").output().is_ok();
     let compilers = [("gcc", "inline.c"), ("clang-19", "inline.c"), ("g++", "inline_cxx.cpp")];
     for (compiler, source) in compilers.into_iter().filter(|(name, _)| *name == "gcc" || exists(name)) {

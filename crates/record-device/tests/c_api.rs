@@ -15,7 +15,7 @@ fn library() -> PathBuf {
 
 /// A custom tool, as strict C99 and as C++11: every overflow policy, with old and new structs.
 #[test]
-fn a_tool_chooses_what_happens_when_memory_is_full() {
+fn a_tool_chooses_the_policy_for_full_memory() {
     let (library, directory) = (library(), tempfile::tempdir().unwrap());
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (compiler, flags) in [("gcc", ["-std=c99", "-xc"]), ("g++", ["-std=c++11", "-xc++"])] {

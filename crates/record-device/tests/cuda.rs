@@ -38,7 +38,7 @@ fn names(queue: &Queue) -> Vec<&str> {
 }
 
 #[test]
-fn streams_of_two_threads_come_whole_and_in_order_from_foreign_buffers() {
+fn streams_of_two_threads_are_complete_and_ordered_from_foreign_buffers() {
     let Some((devices, output)) = recorded(&["400"]) else { return };
     assert_eq!(output, "800 operations\n");
     assert_eq!(devices.queues.len(), 4);
@@ -68,7 +68,7 @@ fn streams_of_two_threads_come_whole_and_in_order_from_foreign_buffers() {
 }
 
 #[test]
-fn every_fault_is_told_and_holds_nothing_back() {
+fn every_fault_is_reported_and_delays_nothing() {
     let Some((devices, _)) = recorded(&["faults"]) else { return };
     devices.queues.iter().for_each(adds_up);
     let faulty = queue(&devices, "cuda.1.19");
@@ -123,7 +123,7 @@ fn every_fault_is_told_and_holds_nothing_back() {
 }
 
 #[test]
-fn streams_that_join_a_capture_by_events_submit_nothing_and_waits_are_told_once() {
+fn streams_in_a_capture_submit_nothing_and_waits_are_recorded_once() {
     let Some((devices, _)) = recorded(&["events"]) else { return };
     devices.queues.iter().for_each(adds_up);
     let total = |name| devices.queues.iter().map(|queue| queue.count(name)).sum::<u64>();

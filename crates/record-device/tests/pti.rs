@@ -41,7 +41,7 @@ const FIRST: [u64; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17,
 const SECOND: [u64; 10] = [15, 18, 20, 22, 24, 26, 28, 30, 32, 33];
 
 #[test]
-fn a_foreign_record_is_put_in_its_place_as_it_comes() {
+fn a_foreign_record_is_ordered_on_arrival() {
     let Some(devices) = recorded(&[]) else { return };
     let (first, second) = (queue(&devices, "0x30e63c0"), queue(&devices, "0x7f5438017ae0"));
     assert_eq!((ids(first), ids(second)), (FIRST.to_vec(), SECOND.to_vec()));
@@ -88,7 +88,7 @@ fn recorded_lists_are_released_when_the_program_has_waited_for_their_queue() {
 }
 
 #[test]
-fn errors_of_the_clock_and_losses_are_told() {
+fn clock_errors_and_losses_are_reported() {
     let Some(devices) = recorded(&["faults"]) else { return };
     let faulty = queue(&devices, "0x99");
     adds_up(faulty);

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn loader_refuses_what_depends_on_nothing() {
+    fn loader_refuses_a_library_without_dependencies() {
         assert!(depend_on(c"/nowhere/libnothing.so").is_null());
     }
 }

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_hold_what_was_put_in() {
+    fn words_return_the_stored_values() {
         let word = ToolData::new(u32::MAX, 0x00ff_ffff, EXPLICIT).with(STARTED);
         assert_eq!((word.id(), word.site()), (u32::MAX, 0x00ff_ffff));
         assert!(word.has(EXPLICIT) && word.has(STARTED) && !word.has(WAIT));

@@ -110,7 +110,7 @@ fn dependences_have_address_and_kind() {
 }
 
 #[test]
-fn what_the_runtime_holds_back_is_recorded_on_demand() {
+fn events_withheld_by_the_runtime_are_recorded_on_demand() {
     for compiler in [Compiler::Clang, Compiler::Gcc].into_iter().filter(|c| c.is_installed()) {
         let edges = |wanted: bool| {
             let run = Run::construct(compiler, "depend", 0);
@@ -145,7 +145,7 @@ fn undeferred_and_included_tasks_run() {
 }
 
 #[test]
-fn untied_tasks_leave_and_come_back() {
+fn untied_tasks_are_suspended_and_resumed() {
     each("untied", 20, |compiler, trace| {
         assert_eq!(trace.count(p::TASK_CREATE), 60);
         let suspended = trace.count(omp::TASK_SUSPENDED);
@@ -159,7 +159,7 @@ fn untied_tasks_leave_and_come_back() {
 }
 
 #[test]
-fn a_taskgroups_scope_and_wait_are_told_apart() {
+fn a_taskgroups_scope_and_wait_are_distinguished() {
     each("taskgroup", 0, |_, trace| {
         let once = [omp::TASKGROUP_BEGIN, omp::TASKGROUP_END, p::TASK_TASKGROUP_BEGIN, p::TASK_TASKGROUP_END];
         assert_eq!(counts(trace, once), [1; 4]);
@@ -194,7 +194,7 @@ fn detached_tasks_end_with_their_body_and_are_fulfilled() {
 }
 
 #[test]
-fn cancelled_tasks_are_told_whether_they_ran_or_not() {
+fn cancelled_tasks_are_recorded_whether_they_ran_or_not() {
     each("cancel", 50, |compiler, trace| {
         let [created, executed, ended] = counts(trace, TASK_LIFE);
         assert_eq!((created, executed), (50, ended));
@@ -322,7 +322,7 @@ fn locks_need_not_nest_and_a_failed_test_holds_nothing() {
 }
 
 #[test]
-fn criticals_and_locks_share_one_entry_for_what_is_waited_for() {
+fn criticals_and_locks_share_one_entry_for_the_awaited_object() {
     each("alternating", 9, |_, trace| {
         // Each wait is for something else than the one before it on the thread.
         assert_eq!(counts(trace, [p::CRITICAL_ACQUIRING_BEGIN, wait::WAIT_OBJECT]), [36; 2]);
@@ -386,7 +386,7 @@ fn serialized_regions_and_orphaned_constructs_are_recorded() {
 
 /// LLVM's runtimes up to 16 report the barriers at the ends of loops and of regions as one kind.
 #[test]
-fn barriers_are_told_apart_where_the_runtime_does_not() {
+fn barriers_of_one_kind_in_the_runtime_are_distinguished() {
     if !Compiler::Clang.is_installed() {
         return;
     }
@@ -677,7 +677,7 @@ fn calls_through_a_librarys_own_stubs_lead_to_its_regions() {
 }
 
 #[test]
-fn constructs_without_debug_information_are_told_apart() {
+fn constructs_without_debug_information_are_distinguished() {
     let sorted = |counts: Vec<usize>| {
         let mut counts = counts;
         counts.sort_unstable();

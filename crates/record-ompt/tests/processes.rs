@@ -33,7 +33,7 @@ fn exit_inside_a_region_closes_every_thread() {
 
 /// The recorder's own threads do not keep it alive.
 #[test]
-fn a_process_whose_initial_thread_leaves_ends_with_its_last() {
+fn a_process_ends_with_its_last_thread_after_the_initial_one_left() {
     if !Compiler::Clang.is_installed() {
         return;
     }
@@ -284,7 +284,7 @@ fn standard_streams_that_are_closed_stay_closed() {
 }
 
 #[test]
-fn the_tool_exports_its_entry_and_what_sampling_puts_before_other_libraries() {
+fn the_tool_exports_its_entry_and_the_functions_that_sampling_interposes() {
     let Ok(output) = Command::new("nm").args(["-D", "--defined-only"]).arg(common::tool()).output() else {
         eprintln!("skipped: nm is not installed");
         return;
@@ -305,7 +305,7 @@ fn the_tool_exports_its_entry_and_what_sampling_puts_before_other_libraries() {
 }
 
 #[test]
-fn what_is_put_before_the_c_library_finds_it_at_the_start() {
+fn interposed_functions_find_the_c_library_at_the_start() {
     // A handler of the program may be the first caller of one of these, which must not need a symbol lookup
     // then.
     let program = Command::new("true").env("LD_PRELOAD", common::tool()).env("LD_DEBUG", "symbols").output();

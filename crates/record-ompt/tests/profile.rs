@@ -17,7 +17,7 @@ fn profile(threads: u32, rate: &str, arguments: &[&str]) -> Option<(Profile, u64
 }
 
 #[test]
-fn what_is_waited_is_what_is_blamed() {
+fn waited_time_equals_blamed_time() {
     for threads in [2, 4] {
         let Some((profile, _)) = profile(threads, "1000", &["waits", "40"]) else { return };
         let balances = conservation(&profile.tree);
@@ -84,7 +84,7 @@ fn idleness_is_shared_by_those_that_work() {
 /// LLVM's runtimes up to 16 do not distinguish the barriers at the ends of regions, in which workers idle,
 /// from others.
 #[test]
-fn workers_idle_between_regions_whatever_the_runtime_calls_it() {
+fn workers_idle_between_regions_in_both_barrier_kinds() {
     let Some(mut profiled) = Profiled::new("sampled", 4, "1000", &["serial_between", "100"]) else { return };
     profiled.command.env("LD_PRELOAD", tool_under_old_kinds());
     let profile = profiled.with_virtual_time().run().0;

@@ -96,7 +96,7 @@ fn assert_near(found: u64, expected: u64) {
 }
 
 #[test]
-fn waiting_in_a_barrier_is_given_to_what_the_last_did() {
+fn waiting_in_a_barrier_is_charged_to_the_last_threads_work() {
     for work in WORK {
         let Some(profile) = profile(3, "500", &[&["barrier", "60"], work].concat()) else { return };
         // Two threads wait in each of three rounds.
@@ -106,7 +106,7 @@ fn waiting_in_a_barrier_is_given_to_what_the_last_did() {
 
 /// A taskwait is a synchronisation: the last thread's work before it delays no member at the barrier.
 #[test]
-fn waiting_in_a_barrier_is_given_to_what_the_last_did_since_its_taskwait() {
+fn waiting_in_a_barrier_is_charged_to_the_last_threads_work_since_its_taskwait() {
     let Some(profile) = profile_with_tasks(3, &["twice", "20"]) else { return };
     assert_conserved(&profile);
     let taken = balance(&profile, Marker::Barrier).taken;
@@ -117,7 +117,7 @@ fn waiting_in_a_barrier_is_given_to_what_the_last_did_since_its_taskwait() {
 }
 
 #[test]
-fn waiting_at_a_regions_end_is_given_to_what_the_last_did() {
+fn waiting_at_a_regions_end_is_charged_to_the_last_threads_work() {
     for work in WORK {
         let Some(profile) = profile(2, "500", &[&["join", "60"], work].concat()) else { return };
         assert_blamed(&profile, Marker::JoinBarrier, 3 * 54 * MS);
@@ -141,7 +141,7 @@ fn waits_at_a_regions_end_are_at_the_region_however_short() {
 }
 
 #[test]
-fn idleness_is_given_to_what_ran_also_before_workers_begin() {
+fn idleness_is_charged_to_concurrent_work_also_before_workers_begin() {
     for (rate, work) in [("500", WORK[0]), ("100", WORK[0]), ("100", WORK[1])] {
         let Some(profile) = profile(6, rate, &[&["serial", "200"], work].concat()) else { return };
         assert_conserved(&profile);
@@ -320,7 +320,7 @@ fn waiting_for_a_device_ends_where_the_kernels_regions_begin() {
 
 /// The runtime's own threads, which run such constructs, wait without blame.
 #[test]
-fn of_a_construct_that_nobody_waits_for_no_waiting_is_counted() {
+fn a_nowait_target_construct_has_no_waiting() {
     let Some(profile) = offloaded(&["30", "nowait"]) else { return };
     assert_eq!(profile.tree.total(Metric::taken(Marker::Target)), 0);
     assert_eq!(balance(&profile, Marker::Taskwait).taken, 30 * MS, "the task waits");
@@ -328,7 +328,7 @@ fn of_a_construct_that_nobody_waits_for_no_waiting_is_counted() {
 
 /// While the only forking thread waits for a device, no other thread works, and no sample hits work.
 #[test]
-fn what_others_idle_while_a_device_works_is_at_its_construct() {
+fn idleness_during_device_work_is_at_its_construct() {
     let Some(profile) = offloaded(&["60"]) else { return };
     let tree = &profile.tree;
     let of = |node, metric| tree.value(node, metric);
@@ -366,7 +366,7 @@ fn many_short_waits_are_all_charged() {
 }
 
 #[test]
-fn a_killed_process_leaves_what_the_last_round_knew() {
+fn a_killed_process_leaves_the_profile_of_the_last_round() {
     let Some(mut profiled) = Profiled::in_virtual_time("blamed", 2, "200", &["forever", "5"]) else { return };
     let mut child = profiled.command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -407,7 +407,7 @@ fn waiting_for_a_lock_counts_until_the_pause() {
 }
 
 #[test]
-fn what_happens_in_a_pause_does_not_count() {
+fn time_in_a_pause_does_not_count() {
     let Some(mut profiled) = Profiled::in_virtual_time("blamed", 2, "200", &["pause", "20"]) else { return };
     let output = profiled.command.output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");

@@ -176,7 +176,7 @@ fn a_program_that_blocks_all_signals_is_sampled() {
 
 /// On the thread's own stack and on others, in a region.
 #[test]
-fn handlers_of_the_program_lie_in_what_they_have_interrupted() {
+fn the_programs_signal_handlers_are_below_the_interrupted_frames() {
     for mode in ["signals", "on_heap", "further_out"] {
         let Some(paths) = unusual_samples(mode, "on_alarm") else { return };
         for path in paths {
@@ -219,7 +219,7 @@ fn weights_are_the_time_that_passed() {
 
 /// As those of LLVM up to 16 do.
 #[test]
-fn workers_idle_between_regions_also_where_runtimes_tell_all_implicit_barriers_alike() {
+fn workers_idle_between_regions_also_with_one_kind_of_implicit_barrier() {
     let Some(run) = sampled(&OPTIMISED, &["serial_between", "100"]) else { return };
     let trace = run.env("LD_PRELOAD", tool_under_old_kinds()).trace();
     let in_state = |wanted| all(&trace).filter(|sample| sample.number("state") as u32 == wanted).count();
@@ -228,7 +228,7 @@ fn workers_idle_between_regions_also_where_runtimes_tell_all_implicit_barriers_a
 }
 
 #[test]
-fn user_frames_are_told_from_the_runtimes() {
+fn user_frames_are_distinguished_from_the_runtimes() {
     let Some(run) = sampled(&OPTIMISED, &["work", "150"]) else { return };
     let trace = run.trace();
     let mut symbols = symbols(&trace);
@@ -302,7 +302,7 @@ fn tasks_that_are_not_deferred_run_the_users_functions() {
 /// LLVM's runtime forks another region for the body of `teams`, and mixes up its frames with those of the
 /// regions in it; Intel's does not report it.
 #[test]
-fn what_teams_run_is_the_users_and_lies_in_the_league() {
+fn code_of_teams_is_the_users_and_in_the_league() {
     for runtime in runtimes() {
         for (mode, teams) in [("teams", 2), ("one_team", 1)] {
             let Some(run) = sampled(&OPTIMISED, &[mode, "100"]) else { return };
@@ -352,7 +352,7 @@ fn what_teams_run_is_the_users(trace: &Trace, teams: usize, may_be_intels: bool)
 
 /// LLVM's runtime has one task for the body of gcc's `teams` and for a region of one thread in it.
 #[test]
-fn what_teams_run_after_a_region_is_no_part_of_it() {
+fn code_of_teams_after_a_region_is_not_in_it() {
     if !Compiler::Gcc.is_installed() {
         return;
     }
@@ -545,7 +545,7 @@ fn threads_of_the_recorder_are_none_of_the_programs() {
 }
 
 #[test]
-fn without_the_wish_nothing_is_sampled() {
+fn without_a_rate_nothing_is_sampled() {
     let Some(mut run) = sampled(&OPTIMISED, &["work", "20"]) else { return };
     run.command.env_remove("TASKSCOPE_SAMPLE");
     let trace = run.trace();

@@ -176,7 +176,7 @@ fn with_static_runtime() -> Option<std::path::PathBuf> {
 }
 
 #[test]
-fn a_runtime_inside_the_program_is_told_from_it_by_its_frames() {
+fn a_runtime_inside_the_program_is_recognised_by_its_frames() {
     let Some(program) = with_static_runtime() else { return };
     for mode in ["work", "waits", "tasks"] {
         let mut run =
@@ -251,7 +251,7 @@ fn another_tool_sees_its_own_words_and_samples_see_ours() {
 
 /// Reports of LLVM's runtime that differ, per state of ours; nothing for equal ones.
 #[test]
-fn where_the_runtime_says_something_else_is_told() {
+fn disagreements_with_the_runtime_are_reported() {
     if !Compiler::Clang.is_installed() {
         return;
     }

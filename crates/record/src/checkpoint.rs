@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_stays_and_what_is_closed_goes() {
+    fn open_entries_stay_and_closed_ones_are_removed() {
         let mut checkpoint = Checkpoint::default();
         let open = [
             event(2, nosv::SCHEDULER_HUNGRY_BEGIN, &[]),

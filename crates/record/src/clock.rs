@@ -423,7 +423,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_lie_between_two_readings_of_the_kernels_clock() {
+    fn readings_are_between_two_readings_of_the_kernels_clock() {
         start();
         let mut clock = ThreadClock::default();
         let mut errors = Vec::new();

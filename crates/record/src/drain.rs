@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_others_of_its_id() {
+    fn a_process_is_distinguished_from_others_of_its_id() {
         let pid = u64::from(std::process::id());
         let started = start_time(pid).unwrap();
         assert!(DrainerName { pid, started }.is_alive());

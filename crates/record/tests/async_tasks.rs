@@ -169,8 +169,8 @@ fn a_span_follows_its_future_from_thread_to_thread() {
 }
 
 #[test]
-fn tokio_tells_of_polls_wakes_and_idle_workers() {
-    const NAME: &str = "tokio_tells_of_polls_wakes_and_idle_workers";
+fn tokio_polls_wakes_and_idle_workers_are_recorded() {
+    const NAME: &str = "tokio_polls_wakes_and_idle_workers_are_recorded";
     static POLITE: TaskKind = TaskKind::new("polite");
     static HOG: TaskKind = TaskKind::new("hog");
     if role().is_some() {
@@ -222,8 +222,8 @@ fn tokio_tells_of_polls_wakes_and_idle_workers() {
 /// `make test-tokio-unstable`: tokio's own instrumentation reports tasks that the program does not name.
 #[cfg(tokio_unstable)]
 #[test]
-fn tokio_itself_tells_of_every_task_and_wake() {
-    const NAME: &str = "tokio_itself_tells_of_every_task_and_wake";
+fn every_tokio_task_and_wake_is_recorded() {
+    const NAME: &str = "every_tokio_task_and_wake_is_recorded";
     if role().is_some() {
         let recording = taskscope_record::tracing::init();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

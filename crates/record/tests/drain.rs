@@ -89,8 +89,8 @@ fn wait_for(program: &mut Child, word: &str) {
 }
 
 #[test]
-fn a_thread_writes_nothing_while_somebody_drains() {
-    const NAME: &str = "a_thread_writes_nothing_while_somebody_drains";
+fn a_thread_writes_nothing_while_a_drainer_runs() {
+    const NAME: &str = "a_thread_writes_nothing_while_a_drainer_runs";
     if let Some(directory) = role() {
         start(&directory);
         assert!(attach());
@@ -119,8 +119,8 @@ fn a_thread_writes_nothing_while_somebody_drains() {
 }
 
 #[test]
-fn a_thread_whose_drainer_stops_writes_when_its_regions_are_full() {
-    const NAME: &str = "a_thread_whose_drainer_stops_writes_when_its_regions_are_full";
+fn a_thread_writes_when_its_regions_are_full_and_its_drainer_stopped() {
+    const NAME: &str = "a_thread_writes_when_its_regions_are_full_and_its_drainer_stopped";
     if let Some(directory) = role() {
         start(&directory);
         assert!(attach());

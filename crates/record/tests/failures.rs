@@ -223,8 +223,8 @@ fn a_thread_that_just_ends_is_finished_all_the_same() {
 }
 
 #[test]
-fn the_end_of_what_was_begun_has_its_room() {
-    const NAME: &str = "the_end_of_what_was_begun_has_its_room";
+fn ends_of_begun_sections_have_reserved_room() {
+    const NAME: &str = "ends_of_begun_sections_have_reserved_room";
     if let Some(directory) = role() {
         let limit = libc::rlimit { rlim_cur: 64 << 10, rlim_max: 64 << 10 };
         // SAFETY: limits this helper process only.

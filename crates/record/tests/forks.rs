@@ -71,8 +71,8 @@ fn raw_clone() {
 }
 
 #[test]
-fn what_a_vfork_child_emits_stays_in_order_and_the_parent_goes_on() {
-    const NAME: &str = "what_a_vfork_child_emits_stays_in_order_and_the_parent_goes_on";
+fn events_of_a_vfork_child_stay_in_order_and_the_parent_continues() {
+    const NAME: &str = "events_of_a_vfork_child_stay_in_order_and_the_parent_continues";
     if let Some(directory) = role() {
         start(&directory);
         assert!(attach());

@@ -136,8 +136,8 @@ fn derive(directory: &Path, behaviour: Behaviour) -> Derived {
 }
 
 #[test]
-fn a_sink_hears_what_a_view_of_the_trace_shows() {
-    const NAME: &str = "a_sink_hears_what_a_view_of_the_trace_shows";
+fn a_sink_receives_the_states_of_a_trace_view() {
+    const NAME: &str = "a_sink_receives_the_states_of_a_trace_view";
     if let Some(directory) = role() {
         start(directory.join("trace")).unwrap();
         let heard: Vec<_> = Behaviour::ALL.map(|_| Arc::new(Mutex::new(Vec::new()))).into();
@@ -192,8 +192,8 @@ fn count(sentences: &[String], of: &str) -> usize {
 }
 
 #[test]
-fn levels_and_prefixes_choose_what_is_recorded() {
-    const NAME: &str = "levels_and_prefixes_choose_what_is_recorded";
+fn levels_and_prefixes_select_the_recorded_keys() {
+    const NAME: &str = "levels_and_prefixes_select_the_recorded_keys";
     if let Some(directory) = role() {
         SIZE.point(1);
         start(directory.join("trace")).unwrap();
@@ -298,8 +298,8 @@ fn mistakes_are_counted_in_the_trace() {
 
 /// As after 2³² keys.
 #[test]
-fn a_key_without_a_number_is_told_and_not_recorded() {
-    const NAME: &str = "a_key_without_a_number_is_told_and_not_recorded";
+fn a_key_without_a_number_is_reported_and_not_recorded() {
+    const NAME: &str = "a_key_without_a_number_is_reported_and_not_recorded";
     static LAST: Key = Key::new("last", "");
     static TOO_MANY: Key = Key::new("too many", "");
     static AGAIN: Key = Key::new("too many", "");
@@ -475,8 +475,8 @@ fn a_sink_that_panics_is_unloaded_and_one_that_raises_events_is_not_heard() {
 
 /// A signal handler, or a program with a full disk: sections begun before end, or their thread is away.
 #[test]
-fn what_was_begun_before_the_room_ended_is_ended() {
-    const NAME: &str = "what_was_begun_before_the_room_ended_is_ended";
+fn states_begun_before_the_room_ended_are_ended() {
+    const NAME: &str = "states_begun_before_the_room_ended_are_ended";
     if let Some(directory) = role() {
         start(directory.join("trace")).unwrap();
         let fill = || (0..20_000).for_each(|number| DEPTH.point(number));

@@ -45,8 +45,8 @@ fn check_ring(directory: &std::path::Path, finished: bool) {
 }
 
 #[test]
-fn a_ring_keeps_the_newest_events_and_what_they_need() {
-    const NAME: &str = "a_ring_keeps_the_newest_events_and_what_they_need";
+fn a_ring_keeps_the_newest_events_and_their_prerequisites() {
+    const NAME: &str = "a_ring_keeps_the_newest_events_and_their_prerequisites";
     if let Some(directory) = role() {
         start(&directory);
         assert!(attach());
@@ -77,8 +77,8 @@ fn a_ring_keeps_the_newest_events_and_what_they_need() {
 }
 
 #[test]
-fn the_size_cap_stops_all_threads_and_is_told() {
-    const NAME: &str = "the_size_cap_stops_all_threads_and_is_told";
+fn the_size_cap_stops_all_threads_and_is_reported() {
+    const NAME: &str = "the_size_cap_stops_all_threads_and_is_reported";
     if let Some(directory) = role() {
         start(&directory);
         // A thread that starts after the cap is reached is not recorded at all.
@@ -116,8 +116,8 @@ fn the_size_cap_stops_all_threads_and_is_told() {
 }
 
 #[test]
-fn switch_and_filter_are_respected_by_those_who_ask() {
-    const NAME: &str = "switch_and_filter_are_respected_by_those_who_ask";
+fn switch_and_filter_are_respected_by_callers_that_query_them() {
+    const NAME: &str = "switch_and_filter_are_respected_by_callers_that_query_them";
     if let Some(directory) = role() {
         start(&directory);
         assert!(attach());
@@ -157,8 +157,8 @@ fn switch_and_filter_are_respected_by_those_who_ask() {
 }
 
 #[test]
-fn a_tail_in_another_place_survives_and_goes_away() {
-    const NAME: &str = "a_tail_in_another_place_survives_and_goes_away";
+fn a_tail_in_another_place_survives_a_crash_and_is_removed_at_the_end() {
+    const NAME: &str = "a_tail_in_another_place_survives_a_crash_and_is_removed_at_the_end";
     if let Some(directory) = role() {
         start(&directory);
         assert!(attach());

@@ -25,8 +25,8 @@ extern "C" fn handler(_: i32) {
 }
 
 #[test]
-fn what_a_handler_emits_is_in_the_stream_it_interrupted() {
-    const NAME: &str = "what_a_handler_emits_is_in_the_stream_it_interrupted";
+fn events_of_a_handler_are_in_the_interrupted_stream() {
+    const NAME: &str = "events_of_a_handler_are_in_the_interrupted_stream";
     const ROUND: u64 = 1_000_000;
     const MIN_ROUNDS: u64 = 6;
     const MIN_SIGNALS: u64 = 500;

@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_told_and_bridged_monotonously() {
+    fn a_step_is_reported_and_bridged_monotonically() {
         let mut fit = ClockFit::new(1.0);
         for i in 0..1000u64 {
             let ticks = 1_000_000 + i * 10_000;

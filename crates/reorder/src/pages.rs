@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_go_to_disk_and_come_back() {
+    fn pages_are_spilled_and_read_back() {
         let mut store = PageStore::new(SpillFile::default());
         let mut pages = Pages::default();
         for seq in 0..1000 {

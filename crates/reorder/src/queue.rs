@@ -923,7 +923,7 @@ mod tests {
     /// The first operation has no record for long; operations announced too far behind it are reported as
     /// lost, once, and continue as any lost operation when the first one has come.
     #[test]
-    fn what_is_too_far_ahead_is_lost_and_told() {
+    fn records_too_far_ahead_are_dropped_and_reported() {
         for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
             let mut reorder = Reorder::new(Limits::default());
             let queue = reorder.add_queue(order);

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_message_comes_once_from_any_number_of_threads() {
+    fn every_message_arrives_once_from_any_number_of_threads() {
         let rings = Rings::new(8);
         let mut seen = vec![0u8; 4000];
         std::thread::scope(|scope| {

@@ -75,7 +75,7 @@ fn a_queue_that_is_stuck_holds_back_no_other() {
 }
 
 #[test]
-fn a_million_records_behind_a_missing_one_lie_on_disk_and_come_out_whole() {
+fn a_million_records_behind_a_missing_one_are_spilled_and_released_whole() {
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
         let mut reorder = Reorder::new(Limits { held_records: 8192, ..Limits::default() });
         let queue = reorder.add_queue(order);

@@ -185,7 +185,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_fault_is_told_and_nothing_else_changes(plan in prop::collection::vec(planned(4), 1..600)) {
+    fn every_fault_is_reported_and_changes_nothing_else(plan in prop::collection::vec(planned(4), 1..600)) {
         use QueueOrder::*;
         check(&[InOrder, OutOfOrder, InOrder, OutOfOrder], &plan, Limits::default());
     }
@@ -227,7 +227,7 @@ fn a_disk_that_refuses_costs_order_but_no_record() {
 }
 
 #[test]
-fn a_notice_that_comes_after_the_barrier_is_counted_and_its_record_is_late() {
+fn a_notice_after_the_barrier_is_counted_and_its_record_is_late() {
     let mut reorder = Reorder::new(Limits::default());
     let queue = reorder.add_queue(QueueOrder::InOrder);
     let mut outputs = Vec::new();
@@ -257,7 +257,7 @@ fn sequences_too_far_ahead_to_be_true_are_refused() {
 }
 
 #[test]
-fn records_without_ids_come_by_time_in_their_own_location() {
+fn records_without_ids_are_ordered_by_time_in_their_own_location() {
     let mut reorder = Reorder::new(Limits::default());
     let location = reorder.add_queue(QueueOrder::OutOfOrder);
     let mut starts = Vec::new();
@@ -337,7 +337,7 @@ enum Wait {
 
 /// The maximum number of records is held, no outstanding operation is given up, and all are counted.
 #[test]
-fn without_a_disk_the_cap_holds_whatever_records_wait_for() {
+fn without_a_disk_the_cap_holds_for_every_missing_record() {
     use QueueOrder::*;
     use Wait::*;
     const OPERATIONS: u64 = 60_000;

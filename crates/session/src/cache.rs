@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cache_is_used_only_while_the_trace_is_what_it_was() {
+    fn a_cache_is_used_only_for_the_unchanged_trace() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("x.trace");
         std::fs::create_dir_all(root.join("loom.a/proc.1")).unwrap();

@@ -119,7 +119,7 @@ mod tests {
     use taskscope_profile::{Frame, Metric, ROOT};
 
     #[test]
-    fn many_files_become_one_and_damaged_ones_are_told() {
+    fn many_files_are_merged_and_damaged_ones_reported() {
         let here = tempfile::tempdir().unwrap();
         std::fs::create_dir(here.path().join("node2")).unwrap();
         for (number, directory) in [(0, ""), (1, "node2"), (2, "node2")] {

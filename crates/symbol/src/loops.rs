@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_tried_again_after_an_exception_is_a_loop_with_its_handler() {
+    fn a_retry_after_an_exception_is_a_loop_with_its_handler() {
         // 0: push rax; 1: call; 6: ret; 7: push rax (the handler); 8: jmp 1.
         let code = [0x50, 0xe8, 0x10, 0, 0, 0, 0xc3, 0x50, 0xeb, 0xf7];
         let loops = loops_of(&code, 0, &[Handler { calls: 1..6, pad: 7 }]);

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_templates_do_not_tell_functions_apart() {
+    fn template_arguments_do_not_distinguish_functions() {
         assert!(are_of_one_template("ns::create<int>", "ns::create<std::vector<ns::A>>(int)"));
         assert!(are_of_one_template("A<int>::f<4>", "A<long>::f<5>"));
         assert!(!are_of_one_template("A<int>::f<4>", "A<int>::g<4>") && !are_of_one_template("f", "g"));
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn outlined_names_are_told_from_others() {
+    fn outlined_names_are_recognised() {
         assert!(is_outlined(".omp_outlined..5") && is_outlined("main._omp_fn.0"));
         assert!(!is_outlined("main") && !is_outlined("my_omp_function"));
         assert!(
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_called_are_told_from_those_that_are_jumped_to() {
+    fn called_parts_are_distinguished_from_jumped_to_parts() {
         assert!(is_split_off("work.part.0") && is_split_off("work.part.0.constprop.0"));
         assert!(!is_split_off("work.cold") && !is_split_off("work"));
     }

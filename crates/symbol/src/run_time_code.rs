@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_functions_replace_those_whose_memory_they_use() {
+    fn later_functions_replace_earlier_ones_in_the_same_memory() {
         let map = CodeNames::parse(
             "1000 20 old a\n0x1010 8 new\nx 1 y\n2000 10 \nffffffffffffffff 9 z\n3000 0 stub",
         );

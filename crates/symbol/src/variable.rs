@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offset_in_an_array_is_told_by_its_indices() {
+    fn an_offset_in_an_array_is_named_by_its_indices() {
         let tiles = Variable {
             start: 0x1000,
             end: 0x1000 + 4 * 6 * 8,

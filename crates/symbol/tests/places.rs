@@ -231,7 +231,7 @@ fn calls_of(function: &str, program: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn a_task_is_named_after_its_function_whatever_was_inlined_before_it() {
+fn a_task_is_named_after_its_function_despite_earlier_inlined_calls() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sorter");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sorter.cpp");
@@ -327,7 +327,7 @@ fn stubs_of_calls_into_other_files_have_names() {
 /// The code of stubs so far up that there is no address behind it; their relocations go along.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn stubs_of_damaged_files_may_lie_at_any_address() {
+fn stubs_of_damaged_files_are_accepted_at_any_address() {
     const SECTION_HEADER_BYTES: usize = 64;
     const RELOCATION_BYTES: usize = 24;
     let number = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());

@@ -230,7 +230,7 @@ fn add_os_time(root: &Path) {
 }
 
 #[test]
-fn switches_of_the_runtime_yield_to_those_that_tell_blocked_from_runnable() {
+fn switches_of_the_runtime_yield_to_those_with_blocked_and_runnable() {
     let root = tempfile::tempdir().unwrap();
     StreamBuilder::new(0, 1, 10)
         .require(&["ovni", "nosv", "kernel"])

@@ -51,7 +51,7 @@ fn first_clock(trace: &Path) -> i64 {
 }
 
 #[test]
-fn a_slice_shows_what_the_whole_shows() {
+fn a_slice_equals_the_range_of_the_whole() {
     for runtime in [Runtime::Nosv, Runtime::Nanos6, Runtime::Openmp] {
         let (whole, part, output) =
             (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -112,7 +112,7 @@ fn cpus_rest_in_a_slice_as_in_the_whole() {
 }
 
 #[test]
-fn a_slice_of_several_hosts_says_that_its_clocks_are_right() {
+fn a_slice_of_several_hosts_declares_its_clocks_corrected() {
     let (root, part) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for (loom, name) in ["east.0", "west.0"].into_iter().enumerate() {
         let stream = StreamBuilder::new(loom as u32, 1, 1).loom(name).cpus(1).execute(1000, 0);
@@ -323,7 +323,7 @@ fn violations(root: &Path) -> Vec<Violation> {
 }
 
 #[test]
-fn slices_of_programs_that_instrument_themselves_go_on_with_what_was_open() {
+fn slices_of_instrumented_programs_restore_the_open_states() {
     let mut dice = Dice::new(17);
     for seed in 0..6 {
         let root = tempfile::tempdir().unwrap();
@@ -340,7 +340,7 @@ fn slices_of_programs_that_instrument_themselves_go_on_with_what_was_open() {
 }
 
 #[test]
-fn a_slice_of_threads_has_what_others_named_and_created() {
+fn a_slice_of_threads_has_the_names_and_objects_of_others() {
     let root = tempfile::tempdir().unwrap();
     InstrumentedThread::new(100, 100)
         .name(0, i::TASK_KIND, &bytes![1_u32, 7_u32], &[b"walker", b"src/walk.rs"])
@@ -474,7 +474,7 @@ fn slices_of_threads_that_need_each_other_are_valid() {
 }
 
 #[test]
-fn what_a_thread_created_before_the_range_is_there_for_one_that_starts_in_it() {
+fn objects_created_before_the_range_are_known_to_threads_that_start_in_it() {
     let root = tempfile::tempdir().unwrap();
     StreamBuilder::new(0, 1, 1)
         .cpus(1)
@@ -526,7 +526,7 @@ fn borrowed_types_are_there_before_their_first_use() {
 }
 
 #[test]
-fn streams_whose_directories_are_no_utf8_stay_apart() {
+fn streams_in_directories_of_invalid_utf8_stay_separate() {
     let root = tempfile::tempdir().unwrap();
     for (tid, name) in [b"a\xfe", b"a\xff"].into_iter().enumerate() {
         let stream = StreamBuilder::new(0, 1, 1 + tid as u32).cpus(2).execute(1000, tid as i32).end(2000);

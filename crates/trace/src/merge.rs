@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_come_in_the_order_of_the_plain_heap() {
+    fn ties_are_in_the_order_of_the_plain_heap() {
         let mut random = 1u64;
         let mut dice = move |sides: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

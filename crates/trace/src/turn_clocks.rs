@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_come_out_as_they_went_in() {
+    fn clocks_are_returned_unchanged() {
         let clocks = [0, 0, 1, 127, 255, 256, 1 << 14, (1 << 14) + 1, 1 << 40, i64::MAX, i64::MAX];
         let mut kept = RisingClocks::default();
         clocks.into_iter().for_each(|clock| kept.push(clock));

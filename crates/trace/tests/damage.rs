@@ -88,7 +88,7 @@ fn unsorted_regions_are_sorted_and_overlaps_joined() {
 }
 
 #[test]
-fn a_clock_that_goes_back_outside_a_region_is_raised_and_counted() {
+fn a_backward_clock_outside_a_region_is_raised_and_counted() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), 1, true, &stream(&[event(ovni::BURST, 10), event(ovni::BURST, 5)]));
     let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
@@ -99,7 +99,7 @@ fn a_clock_that_goes_back_outside_a_region_is_raised_and_counted() {
 /// Each place has its clock and its byte, so that a range finds its own, and memory is bounded: beyond a thousand they
 /// are counted without one.
 #[test]
-fn clocks_that_go_back_at_many_places_are_told_at_each() {
+fn backward_clocks_are_reported_at_each_place() {
     let root = tempfile::tempdir().unwrap();
     let falls = |count: u64| (1..=count).flat_map(|n| [(n * 10), (n * 10 - 3), (n * 10 - 4)]);
     let bytes_of = |count| stream(&falls(count).map(|clock| event(ovni::BURST, clock)).collect::<Vec<_>>());
@@ -119,7 +119,7 @@ fn clocks_that_go_back_at_many_places_are_told_at_each() {
 }
 
 #[test]
-fn own_events_come_after_standard_ones_of_the_same_clock() {
+fn own_events_follow_standard_ones_of_the_same_clock() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), 1, true, &stream(&[event(ovni::BURST, 10), event(ovni::BURST, 20)]));
     let own = stream(&[event(ovni::BURST, 5), event(ovni::BURST, 10)]);

@@ -66,7 +66,7 @@ fn one_and_sixty_four_and_four_thousand_streams_merge_in_order() {
 }
 
 #[test]
-fn turns_come_in_the_order_of_time_and_each_stream_has_all_of_its_own() {
+fn turns_are_in_time_order_and_each_stream_is_complete() {
     let all = |stream: usize| stream == 2;
     let mut random = 7_u64;
     let mut dice = move |sides: u64| {

@@ -4,7 +4,7 @@ use std::path::Path;
 use taskscope_trace::{ClockSource, OpenOptions, ReadOrder, Trace};
 
 #[test]
-fn events_come_in_ovnidumps_order() {
+fn events_are_in_ovnidumps_order() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/ovni");
     let Ok(cases) = std::fs::read_dir(&corpus) else {
         eprintln!("skipped: no reference traces in {}", corpus.display());

@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_reads_a_word_as_the_path_that_it_stands_for() {
+    fn a_shell_reads_a_quoted_path_unchanged() {
         use std::os::unix::ffi::OsStrExt;
         for (path, word) in
             [("a/b-1.trace", "a/b-1.trace"), ("", "''"), ("a b", "'a b'"), ("-x", "./-x"), ("é", "'é'")]

@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_time_counts_as_one_cause() {
+    fn states_that_take_time_count_as_one_cause() {
         for row in RUNTIME_NAMES {
             let of_event = row.begin().and_then(taskscope_session::state_of_event);
             let is_moment = row.aspect == "point" || row.aspect.starts_with("state of a task");
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn time_counts_as_the_model_says() {
+    fn time_counts_by_the_models_rule() {
         let state = |asked: &str| match find(asked)[0].counts() {
             Counts::As(state) => Some(state),
             Counts::Around | Counts::Nothing => None,

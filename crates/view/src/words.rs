@@ -811,7 +811,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_of_one_kind_are_told_once() {
+    fn reasons_of_one_kind_are_listed_once() {
         let without = |path: &str| Missing::NoDebugInformation { path: path.to_owned() };
         let all = [Missing::NoModule, without("a.so"), without("b.so"), without("c.so")];
         let told = missing_names(&all);

@@ -84,7 +84,7 @@ fn a_search_finds_operations_of_queues_too() {
 }
 
 #[test]
-fn what_matches_a_search_is_flagged_in_device_queues_too() {
+fn search_matches_are_flagged_in_device_queues() {
     let (_folder, page, viewer) = viewer_of_trace();
     let window = Window::covering(page.start(), page.start() + page.length(), 4000);
     let flagged = |text: &str, row: u32| -> Vec<bool> {

@@ -30,7 +30,7 @@ fn naive_sums(execution: &Execution, from: u64, to: u64) -> [u64; State::ALL.len
 }
 
 #[test]
-fn tables_of_a_range_add_up_to_the_sections_in_it_and_tell_what_was_off_the_cpu() {
+fn tables_of_a_range_sum_to_its_sections_and_list_time_off_the_cpu() {
     let page = page_of(small());
     let off = page_of(doubtful());
     let told = |from, to| json!(off.range(&off.all_tracks(), from, to))["states"]["out_of_cpu"].as_u64();
@@ -112,7 +112,7 @@ fn a_section_is_found_at_each_of_its_nanoseconds_and_has_its_neighbours() {
 }
 
 #[test]
-fn a_section_in_which_events_were_lost_says_so() {
+fn a_section_with_lost_events_is_marked() {
     let mut builder = ExecutionBuilder::new();
     let process = builder.add_process("node1.1", 1);
     let thread = builder.add_thread(process, 1);
@@ -131,7 +131,7 @@ fn a_section_in_which_events_were_lost_says_so() {
 }
 
 #[test]
-fn what_is_missing_or_doubtful_is_flagged_and_told() {
+fn missing_and_doubtful_parts_are_flagged_and_explained() {
     let page = page_of(doubtful());
     let window = Window::covering(1000, 301_000, 60);
     let flagged = |track: u32, flag| -> Vec<u64> {
@@ -198,7 +198,7 @@ fn a_search_finds_the_nearest_match_on_any_thread() {
 }
 
 #[test]
-fn tasks_are_told_the_edges_of_the_task_graph() {
+fn tasks_have_the_edges_of_the_task_graph() {
     let page = page_of(small());
     let tasks = &page.execution.tasks;
     let mut graph = DeclaredGraph::default();
@@ -276,7 +276,7 @@ fn labelled(label: &str) -> Execution {
 
 /// The small timelines of findings, too, mark where what is shown need not be what was.
 #[test]
-fn timelines_of_findings_tell_what_is_uncertain() {
+fn timelines_of_findings_mark_uncertain_intervals() {
     let text = html::report(&page_of(doubtful()));
     assert!(text.contains("\"uncertain\":[["));
     assert!(!html::report(&page_of(small())).contains("\"uncertain\":[["));
@@ -304,7 +304,7 @@ fn names_with_markup_of_any_length_stay_text() {
 }
 
 #[test]
-fn a_report_is_small_whatever_the_names_and_the_threads() {
+fn a_report_is_small_for_any_names_and_threads() {
     let long = "x".repeat(100_000);
     let text = html::report(&page_of(labelled(&long)));
     assert!(text.len() <= html::LARGEST_REPORT_BYTES);
@@ -378,7 +378,7 @@ fn a_page_from_the_cache_answers_as_the_one_that_was_stored() {
 }
 
 #[test]
-fn a_search_from_either_end_finds_what_begins_there() {
+fn a_search_from_either_end_finds_sections_that_begin_there() {
     let page = page_of(small());
     let spans = || page.execution.threads.iter().flat_map(|thread| thread.track.spans());
     let base = page.start();
@@ -395,7 +395,7 @@ fn a_search_from_either_end_finds_what_begins_there() {
 }
 
 #[test]
-fn a_search_goes_on_to_what_starts_in_the_same_nanosecond_on_another_thread() {
+fn a_search_continues_to_sections_of_the_same_nanosecond_on_another_thread() {
     let mut execution = small();
     let copy = execution.threads[1].clone();
     execution.threads.push(copy);
@@ -427,7 +427,7 @@ fn a_search_goes_on_to_what_starts_in_the_same_nanosecond_on_another_thread() {
 }
 
 #[test]
-fn the_small_timeline_of_a_finding_shows_what_was_off_the_cpu() {
+fn the_small_timeline_of_a_finding_shows_time_off_the_cpu() {
     let page = page_of(doubtful());
     let text = html::report(&page);
     let data = text.split_once("id=\"overview\">").unwrap().1.split_once("</script>").unwrap().0;

@@ -51,7 +51,7 @@ fn every_state_has_a_colour_that_its_page_shows() {
 }
 
 #[test]
-fn the_frame_of_what_is_blank_is_seen_on_pages_and_bars() {
+fn the_frame_of_blank_parts_is_visible_on_pages_and_bars() {
     let style = include_str!("../web/page.css");
     assert!(style.contains(".blank { border: 1px solid var(--soft); }"));
     let pages = style.lines().filter(|line| line.contains("--soft: #"));
@@ -94,7 +94,7 @@ fn number(name: &str) -> f64 {
 }
 
 #[test]
-fn every_colour_of_values_can_be_told_from_its_page_and_from_the_others() {
+fn every_value_colour_differs_from_its_page_and_the_others() {
     let at = PALETTE.find("VALUE_COLOURS = [").unwrap();
     let list = PALETTE[at..].split(['[', ']']).nth(1).unwrap();
     let values: Vec<&str> =

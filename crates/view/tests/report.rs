@@ -68,7 +68,7 @@ fn tasks_of_one_name_in_a_process_are_one_type() {
 
 /// Rows of one name say of which process they are, where they are of several.
 #[test]
-fn rows_of_several_processes_are_told_apart() {
+fn rows_of_several_processes_are_distinguished() {
     let written = written(&program());
     let session = Session::open(written.path()).unwrap();
     let pid = session.execution.processes[0].pid;
@@ -176,7 +176,7 @@ fn findings_below_the_floor_are_one_line() {
 }
 
 #[test]
-fn findings_say_what_to_try_in_all_forms() {
+fn findings_have_advice_in_all_forms() {
     let directory = written(&program());
     let session = Session::open(directory.path()).unwrap();
     let report = json(&session);
@@ -232,7 +232,7 @@ fn a_killed_program_is_reported_up_to_its_last_event() {
 
 /// However a file is cut or garbled, there is a report with exact sums, or an error that says why.
 #[test]
-fn damaged_streams_give_a_report_of_what_is_left() {
+fn damaged_streams_give_a_report_of_the_rest() {
     let whole = written(&program());
     let relative = format!("loom.host.{PID}/proc.{PID}/thread.{PID}");
     for file in ["stream.obs", "taskscope.obs", "stream.json"] {

@@ -81,7 +81,7 @@ fn nothing_but_the_known_addresses_is_answered() {
 }
 
 #[test]
-fn malformed_and_oversized_questions_are_refused_and_the_server_goes_on() {
+fn malformed_and_oversized_requests_are_refused_and_the_server_continues() {
     let (_, viewer) = viewer_of(small());
     for query in [
         "rows",
@@ -155,7 +155,7 @@ fn it_listens_on_this_machine_only() {
 }
 
 #[test]
-fn who_asks_too_slowly_is_left_and_keeps_no_other_waiting() {
+fn slow_clients_are_dropped_and_delay_no_others() {
     let (_, viewer) = viewer_of(small());
     let mut slow: Vec<TcpStream> =
         (0..200).map(|_| TcpStream::connect(("127.0.0.1", viewer.port())).unwrap()).collect();

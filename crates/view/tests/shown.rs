@@ -87,7 +87,7 @@ fn each_behaviour_has_its_rows_per_thread_and_per_task() {
 }
 
 #[test]
-fn the_server_tells_rows_values_and_what_can_be_chosen() {
+fn the_server_returns_rows_values_and_choices() {
     let (_folder, page, viewer) = viewer_of_walker();
     let json = |target: &str| -> Value { serde_json::from_slice(&ask(&viewer, target).body).unwrap() };
     let choice = json("/api/shown");
@@ -165,7 +165,7 @@ fn of_many_tasks_those_that_ran_longest_have_rows_and_of_deep_stacks_the_outer_l
 }
 
 #[test]
-fn a_program_that_tells_nothing_of_itself_has_no_such_views() {
+fn a_program_without_instrumentation_has_no_such_views() {
     let (_folder, _page, viewer) = common::viewer_of_trace();
     let choice: Value = serde_json::from_slice(&ask(&viewer, "/api/shown").body).unwrap();
     assert_eq!(choice["what"], serde_json::json!([]));

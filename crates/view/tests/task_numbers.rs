@@ -121,7 +121,7 @@ fn ranks(root: &Path) {
 }
 
 #[test]
-fn a_number_is_found_in_every_process_and_says_which() {
+fn a_number_is_found_in_every_process_with_its_process() {
     let here = tempfile::tempdir().unwrap();
     ranks(here.path());
     let page = page(here.path());

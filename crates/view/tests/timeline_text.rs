@@ -30,7 +30,7 @@ fn plain(text: &str) -> String {
 }
 
 #[test]
-fn each_character_is_what_its_piece_of_time_was_mostly() {
+fn each_character_is_the_main_state_of_its_interval() {
     let execution = halves();
     let text = plain(&timeline_text(&execution, &Devices::default(), &Timeline::build(&execution), 48));
     let (full, light) = ("█".repeat(20), "░".repeat(20));

@@ -93,7 +93,7 @@ fn a_lock_whose_holder_works_is_none() {
 }
 
 #[test]
-fn a_lock_of_a_thread_that_has_ended_never_comes() {
+fn a_lock_of_an_ended_thread_is_never_released() {
     let mut run = Run::of(2);
     run.takes(1, 10, 0);
     run.0.change(ThreadIndex(1), 15, Change::ThreadEnds);
@@ -104,7 +104,7 @@ fn a_lock_of_a_thread_that_has_ended_never_comes() {
 }
 
 #[test]
-fn who_waits_for_a_deadlock_belongs_to_it() {
+fn threads_waiting_for_a_deadlock_belong_to_it() {
     let mut run = Run::of(3);
     run.takes(0, 10, 0);
     run.waits(0, 20, State::LockWait, ObjectIndex(0));

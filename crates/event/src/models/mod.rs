@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_in_nanoseconds_may_be_written_with_a_unit() {
+    fn values_in_nanoseconds_accept_a_unit() {
         let fields = || MODELS.iter().flat_map(|m| m.events).flat_map(|event| event.fields);
         for name in crate::spec::NANOS {
             assert!(fields().any(|field| field.name == name && field.ty.size() > Some(1)), "{name}");

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_wait_for_what_came_before_and_not_for_each_other() {
+    fn set_members_wait_for_predecessors_and_not_for_each_other() {
         for set in [Commutative, Concurrent] {
             let found = edges(&[(1, 8, Write), (2, 8, set), (3, 8, set), (4, 8, Read)]);
             assert_eq!(found, [(1, 2), (1, 3), (2, 4), (3, 4)]);

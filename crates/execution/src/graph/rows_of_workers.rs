@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_those_of_a_sort_by_worker_whatever_the_order() {
+    fn lists_equal_a_sort_by_worker_in_any_order() {
         let orders: [&[(u64, u32)]; 6] = [
             &[(10, 1), (10, 2), (11, 3), (13, 4), (13, 5)],
             &[(13, 4), (10, 1), (11, 3), (10, 2), (13, 5)],
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_last_is_its_worker_s() {
+    fn the_last_row_is_that_of_its_worker() {
         let mut rows = RowsOfWorkers::default();
         assert_eq!(rows.last_mut(1), None);
         rows.push(1, 'a');

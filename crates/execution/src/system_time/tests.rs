@@ -66,7 +66,7 @@ fn a_wait_for_work_on_a_cpu_is_a_wait_and_for_preempted_work_the_systems() {
 }
 
 #[test]
-fn while_nobody_works_a_woken_thread_without_a_cpu_is_waited_for() {
+fn while_no_thread_works_a_woken_thread_without_a_cpu_is_waited_for() {
     let execution = off(run(4, &[&[(0, Barrier)], &[(0, Barrier)], &[(0, Idle)]]), &[(1, 20, 50)]);
     for thread in 0..2 {
         assert_eq!(times(&execution, thread), [(Barrier, 20), (OutOfCpu, 30), (Barrier, 50)]);
@@ -83,7 +83,7 @@ fn the_runtime_without_a_cpu_is_the_systems_too() {
 /// Four workers on two CPUs: one works all the time, the second until 50; so one CPU stands free from then on, for one of those
 /// that wait, and none before.
 #[test]
-fn as_many_workers_lose_time_to_too_little_work_as_cpus_stand_free() {
+fn as_many_workers_lose_time_to_starvation_as_cpus_are_free() {
     let waits: &[(u64, State)] = &[(0, Barrier)];
     let execution = off(run(2, &[&[(0, Task)], &[(0, Task), (50, Barrier)], waits, waits]), &[]);
     assert_eq!(times(&execution, 1), [(Task, 50), (Barrier, 50)]);
@@ -95,7 +95,7 @@ fn as_many_workers_lose_time_to_too_little_work_as_cpus_stand_free() {
 }
 
 #[test]
-fn a_worker_that_has_not_started_needs_no_cpu_where_one_stands_free() {
+fn a_worker_not_yet_started_needs_no_free_cpu() {
     let work: &[(u64, State)] = &[(0, Task)];
     let late: &[(u64, State)] = &[(60, Barrier)];
     let execution = off(run(2, &[work, &[(40, Task)], late]), &[(0, 20, 30)]);
@@ -158,7 +158,7 @@ fn a_holder_that_waits_for_a_lock_itself_needs_no_cpu_but_its_holder_does() {
 
 /// A part of the run is cut out of the whole run's partition.
 #[test]
-fn time_without_a_cpu_is_apart_by_who_had_none() {
+fn time_without_a_cpu_is_split_by_its_thread() {
     let execution = off(
         run(2, &[&[(0, Task)], &[(0, Task), (40, Barrier)]]),
         // While the first one works, the second waits for it; while it has no CPU both lose time.

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_at_an_odd_place_is_written() {
+    fn unaligned_remainders_are_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("long");
         let mut file = written(&path, 1, |file| file.direct_from = 0);

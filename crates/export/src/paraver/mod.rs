@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn views_whose_writer_is_dropped_are_removed() {
+    fn dropping_a_writer_removes_its_views() {
         let directory = tempfile::tempdir().unwrap();
         drop(ParaverWriter::create(directory.path(), &FILES, 10, false, false).unwrap());
         assert!(names(directory.path()).is_empty(), "{:?}", names(directory.path()));

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_come_in_the_order_of_time() {
+    fn records_are_in_time_order() {
         let directory = tempfile::tempdir().unwrap();
         let mut trace = NanosTrace::create(directory.path()).unwrap();
         let (one, two) = (Row { process: 0, thread: 0, cpu: 0 }, Row { process: 1, thread: 1, cpu: 2 });

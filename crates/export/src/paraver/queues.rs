@@ -114,7 +114,7 @@ mod tests {
     use taskscope_execution::devices::Operation;
 
     #[test]
-    fn a_lane_is_a_row_and_ends_come_before_begins() {
+    fn a_lane_is_a_row_and_ends_precede_begins() {
         let operation = |name, start, end, lane| Operation {
             name,
             start,

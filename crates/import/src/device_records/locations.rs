@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_back_whatever_is_in_them() {
+    fn any_values_are_read_back() {
         let rows: [&[&str]; 7] = [
             &[],
             &["q", "", "a b"],

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unmatched_pop_repairs_what_it_can() {
+    fn an_unmatched_pop_drops_values_above_the_match() {
         let mut channel = Channel::default();
         for value in [1, 2, 3] {
             channel.push(value, false).unwrap();

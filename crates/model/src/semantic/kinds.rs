@@ -154,7 +154,7 @@ mod tests {
     use taskscope_event::models::omp;
 
     #[test]
-    fn every_subsystem_and_step_is_found_and_only_what_concerns_one_thread_needs_no_order() {
+    fn every_subsystem_is_found_and_only_events_of_one_thread_are_unordered() {
         let kinds = Kinds::default();
         for event in MODELS.iter().flat_map(|model| model.events) {
             let (kind, code) = (kinds.of(event.code), event.code);

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replacing_keeps_the_rows_sorted_and_reports_what_changed() {
+    fn replacing_keeps_the_rows_sorted_and_reports_changes() {
         let rules = BreakdownRules {
             view: View::OpenmpBreakdown,
             view_type: 53,

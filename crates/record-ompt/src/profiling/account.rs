@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spent_is_work_or_waits_or_neither() {
+    fn spent_time_is_work_or_waits_or_neither() {
         use Cause::*;
         for cause in Cause::ALL {
             let account = Account::new(100);

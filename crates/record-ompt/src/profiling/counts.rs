@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_runtime_does_by_itself_is_its_own() {
+    fn work_of_the_runtime_is_its_own() {
         let mut tree = Tree::growing();
         let mut node = |addresses: &[u64]| {
             let node = node_of_sample(&mut tree, Sampled { context: 0, addresses, is_cut: false });

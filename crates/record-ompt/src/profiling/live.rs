@@ -48,7 +48,7 @@ mod tests {
     use crate::profiling::no_cpu::Moved;
 
     #[test]
-    fn a_line_says_what_matters() {
+    fn a_line_has_the_main_figures() {
         let mut sums = [0; CAUSES];
         sums[Cause::Task as usize] = 60;
         sums[Cause::Serial as usize] = 15;

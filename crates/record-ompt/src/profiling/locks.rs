@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_free_when_the_wait_began_is_not_the_holders_before() {
+    fn a_lock_free_at_the_begin_of_the_wait_has_no_earlier_holder() {
         const LOCK: u64 = 0xdead_0002;
         let (mut first, mut second, mut third) = (Taker::new(), Taker::new(), Taker::new());
         first.acquired(LOCK, (1, 11), 0);
@@ -339,7 +339,7 @@ mod tests {
 
     /// Two wait while others take the lock for ever, from each moment of the first hundred acquisitions on.
     #[test]
-    fn no_holder_is_forgotten_while_somebody_waits_since_before() {
+    fn holders_are_kept_while_an_earlier_wait_lasts() {
         const LOCK: u64 = 0xdead_0003;
         for begin in (0..100_000).step_by(250) {
             let lock = LOCK + begin;

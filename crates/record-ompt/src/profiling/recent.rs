@@ -211,7 +211,7 @@ mod tests {
     /// If a period is split in two at any point, each side gets its share: exact on average, and at most two
     /// windows off.
     #[test]
-    fn the_kept_ones_stand_for_all() {
+    fn kept_samples_represent_all() {
         for (first, second) in [(1, 1), (3, 1), (30, 10), (10, 30), (300, 100), (77, 1000)] {
             let (on_average, at_most) = shares_of(400, 1, [(first, 5), (second, 5)]);
             assert!(at_most <= 250_000 && on_average < 10_000, "{first} {second}: {on_average} {at_most}");
@@ -220,7 +220,7 @@ mod tests {
 
     /// As code that sleeps, of which there is one sample, at the end.
     #[test]
-    fn a_sample_counts_by_the_time_that_it_stands_for() {
+    fn a_sample_counts_by_its_weight() {
         for turns in [1, 7, 40] {
             let (on_average, at_most) = shares_of(1000, turns, [(6, 1_000_000), (1, 14_000_000)]);
             assert!(on_average < 15_000, "{turns} turns: {on_average}, {at_most} at most");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_stacks_are_cut_and_say_so() {
+    fn deep_stacks_are_cut_and_marked() {
         let mut recent = Recent::default();
         recent.add(Sampled { context: 3, addresses: &[9; DEEPEST + 1], is_cut: false }, true, 0);
         let (sampled, _) = recent.parts().next().unwrap();

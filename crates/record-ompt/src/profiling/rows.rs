@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_is_collected_once() {
+    fn added_values_are_collected_once() {
         let rows = Rows::new();
         let row = rows.of(7).unwrap();
         row.created();

@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_ends_while_others_ask_has_ended_before_or_lives() {
+    fn a_thread_that_ends_during_a_query_is_ended_or_alive() {
         for _ in 0..500 {
             let run = Run::new(std::process::id());
             let counted = run.begin_thread();

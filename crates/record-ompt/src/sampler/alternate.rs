@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_sees_only_what_it_has_asked_for() {
+    fn the_program_sees_only_its_own_alternate_stack() {
         // SAFETY: the thread is this test's own, and ends without an alternate stack; all pointers lead to its locals, or to
         // memory that outlives the stack's use.
         let thread = std::thread::spawn(|| unsafe {

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_called_runs_there_and_a_walk_finds_back() {
+    fn a_call_runs_on_the_own_stack_and_a_walk_leads_back() {
         // framehop rejects a caller whose stack is lower: this test needs one that is lower than the
         // thread's.
         let here = stack_pointer_here();

@@ -497,7 +497,7 @@ mod tables {
         use super::*;
 
         #[test]
-        fn what_is_unusual_is_found_wherever_it_lies() {
+        fn unusual_frames_are_found_at_any_place() {
             let is_unusual = |instruction: u8, operand: u8| match gimli::DwCfa(instruction) {
                 gimli::DW_CFA_def_cfa_expression => (1..16).contains(&operand),
                 gimli::DW_CFA_def_cfa | gimli::DW_CFA_def_cfa_sf | gimli::DW_CFA_def_cfa_register => {

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_threads_stack_ends_where_the_system_says() {
+    fn the_initial_threads_stack_ends_at_the_systems_bound() {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let stack = maps.lines().find(|line| line.ends_with("[stack]")).unwrap();
         let (low, high) = stack.split_once(' ').unwrap().0.split_once('-').unwrap();
@@ -435,7 +435,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn what_a_signal_has_interrupted_is_no_call() {
+    fn an_interrupted_address_is_not_a_call() {
         // At their first instructions, which are looked up at their own addresses.
         let outer = trampoline as fn() -> u64 as usize as u64;
         let mut stack = Interrupted::new();

@@ -514,13 +514,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_runtime_calls_is_not_the_programs() {
+    fn frames_called_by_the_runtime_are_not_the_programs() {
         assert_eq!(user_frames(&[110, 210, 120, 130], false), (vec![120, 130], true));
         assert_eq!(user_frames(&[110, 310, 210, 120, 130], true), (vec![120, 130], true));
     }
 
     #[test]
-    fn what_a_callback_calls_is_not_the_programs_where_the_runtime_left_no_frame() {
+    fn frames_called_by_a_callback_are_not_the_programs_without_a_frame_of_the_runtime() {
         assert_eq!(
             user_frames(&[110, 310, 111, 311, 120, 130, 140, 150], true),
             (vec![120, 130, 140, 150], true)
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_through_this_library_stands_for_what_follows_it_there() {
+    fn a_call_through_this_library_is_named_by_the_next_frame() {
         let mut levels = Levels::new();
         levels.set_outside();
         let entry = Entry { called: 199, ..Entry::default() };
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_passes_through_this_library_stays_the_programs() {
+    fn frames_beyond_an_intercepted_call_stay_the_programs() {
         assert_eq!(user_frames(&[110, 310, 120, 130, 140, 150], false).0, [110, 120, 130, 140, 150]);
         // The function around a thread's, and the C library's two, in a callback too.
         assert_eq!(user_frames(&[110, 310, 120, 130, 320, 140, 150], true).0, [120, 130, 140, 150]);

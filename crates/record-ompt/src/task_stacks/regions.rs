@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_asked_for_is_known_at_the_end() {
+    fn queried_regions_are_known_at_the_end() {
         for region in 900_000..900_100 {
             begin(region, 3);
         }

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_creators_stack_pointer_is_above_what_the_runtime_has_pushed() {
+    fn the_creators_stack_pointer_is_above_the_runtimes_frames() {
         let stack = [9_u64, 70, 500, 7, 70, 9, 70, 5, 8, 70, 4];
         let sp = stack.as_ptr() as u64;
         let found = |codeptr, frame_pointer| {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_come_first() {
+    fn the_newest_are_first() {
         let mut undeferred = Undeferred::default();
         for (task, creator) in [(1, 10), (2, 20), (1, 30)] {
             undeferred.remember(task, creator);

@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_and_told() {
+    fn long_texts_are_cut_and_reported() {
         let mut names = dictionary();
         let (long, longer) = ("ä".repeat(LONGEST_TEXT), "ä".repeat(LONGEST_TEXT + 1));
         let first = names.register(&Meaning { more: long.as_bytes(), ..key(long.as_bytes(), 0) });

@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_tell_of_stretches_without_records() {
+    fn sums_reveal_stretches_without_records() {
         let mut known = SinceBalance { preempted_ns: 1_500, off_ns: 2_000, ..SinceBalance::default() };
         known.add_unseen(0, 3_000);
         known.add_unseen(5_000, 5_000);

@@ -310,7 +310,7 @@ mod tests {
     use taskscope_execution::{Change, ExecutionBuilder, Observer, Section};
 
     #[test]
-    fn a_wait_is_split_by_what_the_device_did() {
+    fn a_wait_is_split_by_the_devices_operations() {
         let mut builder = ExecutionBuilder::new();
         let process = builder.add_process("host.7", 7);
         builder.add_thread(process, 70);

@@ -465,7 +465,7 @@ mod tests {
     use taskscope_profile::{Frame, Metric};
 
     #[test]
-    fn what_has_no_path_is_not_named_as_what_lacks_its_callers() {
+    fn time_without_a_path_and_time_without_callers_have_different_names() {
         let mut profile = Profile::default();
         profile.tree.add(ROOT, Metric::TIME, 3);
         let cut = profile.tree.child(ROOT, Frame::cut());
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_c_library_starts_a_thread_with_is_left_out_without_its_debug_symbols_too() {
+    fn the_c_librarys_start_frames_are_left_out_also_without_debug_symbols() {
         let module = |path: &str| taskscope_profile::Module { path: path.into(), build_id: String::new() };
         let mut profile = Profile {
             modules: vec![module("/nowhere/libc.so.6"), module("/nowhere/program")],

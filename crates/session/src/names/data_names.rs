@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_indices_are_shown_as_tell_parts_apart() {
+    fn as_many_indices_are_shown_as_distinguish_the_parts() {
         let place = |indices: &[u64], offset| VariablePlace {
             name: "A".to_owned(),
             start: 64,

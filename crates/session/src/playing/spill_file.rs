@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_read_and_what_is_not_there_is_told() {
+    fn stored_tracks_are_read_back_and_missing_ones_reported() {
         assert!(SpillFile::for_events(FEW_EVENTS - 1).is_none());
         let file = SpillFile::for_events(FEW_EVENTS).unwrap();
         file.write(&[1, 2, 3], 5_000).unwrap();

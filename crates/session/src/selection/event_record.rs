@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_take_what_some_payload_holds() {
+    fn fields_accept_values_of_any_payload() {
         // A mark's value has a sign, a burst's has all 64 bits; both may be times.
         for filter in [
             "value = -8",

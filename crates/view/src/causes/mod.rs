@@ -314,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_without_workers_says_so_instead_of_zeros() {
+    fn a_trace_without_workers_prints_a_note_instead_of_zeros() {
         let text = ledger_of(&TaskGraph::default());
         assert!(text.starts_with("  no worker is in this trace") && !text.contains("capacity"), "{text}");
     }
 
     #[test]
-    fn what_follows_from_dependences_that_are_not_told_is_said() {
+    fn consequences_of_unknown_dependences_are_printed() {
         let mut builder = GraphBuilder::new();
         builder.add_worker(0, 0, 0, 100);
         let graph = builder.finish().unwrap();

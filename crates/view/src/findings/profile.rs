@@ -439,7 +439,7 @@ mod tests {
 
     /// A recorder that charges more than was waited, as for waits that are not over, makes no more losses.
     #[test]
-    fn charges_beyond_what_was_waited_are_scaled() {
+    fn charges_beyond_the_waited_time_are_scaled() {
         let mut tree = tree();
         let node = tree.nodes().nth(2).unwrap();
         tree.tree.add(node, Metric::shared(Marker::Idle), u64::MAX / 2);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_name_modules_that_come_before() {
+    fn imports_name_earlier_modules() {
         let mut before: Vec<&str> = Vec::new();
         for (file, text) in MODULES {
             for line in text.lines().filter(|line| line.starts_with("import ")) {

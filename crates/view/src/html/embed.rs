@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_of_many_sections_are_what_most_of_their_time_was_and_off_the_cpu_too() {
+    fn stretches_of_many_sections_have_the_state_of_most_of_their_time() {
         let shape = Shape { threads: 4, team: 4, processes_of_node: 1, events: 20_000, seed: 3 };
         let mut execution = execution(shape);
         let thread = ThreadIndex(1);

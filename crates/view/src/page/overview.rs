@@ -279,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_told_from_looms() {
+    fn nodes_are_distinguished_from_looms() {
         assert_eq!(node_of("loom.host.1.77", 77), "host.1");
         assert_eq!(node_of("host", 77), "host");
         assert_eq!(node_of("", 77), "this node");
     }
 
     #[test]
-    fn cpus_are_on_the_node_of_those_who_use_them() {
+    fn cpus_are_on_the_node_of_their_threads() {
         let process = |loom: &str, pid, has_cpus| Process {
             loom: loom.into(),
             pid,

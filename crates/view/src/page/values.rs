@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_short_has_its_bucket_and_nothing_else_has() {
+    fn only_short_values_have_a_bucket() {
         let mut values = Values::default();
         // Of 1024 ns each: at a begin, inside, over an edge, at an end, and one that fills buckets.
         let somethings = [(1024, 1030), (3000, 3001), (5100, 5130), (7160, 7168), (9000, 12000)];

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_of_one_job_meet_whatever_their_order_and_a_second_job_goes_on() {
+    fn ranks_of_one_job_share_a_directory_and_a_second_job_gets_the_next() {
         let root = tempfile::tempdir().unwrap();
         let wanted = root.path().join("a.7.trace");
         for number in 1..=3 {

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_keeps_to_itself_is_found_too() {
+    fn local_symbols_are_found() {
         let cache = ReadCache::new(File::open(std::env::current_exe().unwrap()).unwrap());
         let own = object::File::parse(&cache).unwrap();
         assert!(defines(&own, "main") && !defines(&own, "malloc"));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_elf_file_is_none() {
+    fn other_files_are_not_elf() {
         let directory = std::env::temp_dir().join(format!("taskscope-elf-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         for (name, content) in

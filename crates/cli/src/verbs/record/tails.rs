@@ -104,7 +104,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn only_tails_of_ended_processes_come_home() {
+    fn only_tails_of_ended_processes_are_collected() {
         let root = std::env::temp_dir().join(format!("taskscope-tails-{}", std::process::id()));
         let (trace, memory) = (root.join("trace/loom/thread"), root.join("memory"));
         fs::create_dir_all(&trace).unwrap();

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_stands_for_its_interpreter() {
+    fn a_script_is_resolved_to_its_interpreter() {
         let here = tempfile::tempdir().unwrap();
         let script = |name: &str, text: &str| {
             let path = here.path().join(name);

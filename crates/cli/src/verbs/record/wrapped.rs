@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_wrapper_starts_is_found() {
+    fn the_program_of_a_wrapper_is_found() {
         let root = tempfile::tempdir().unwrap();
         let inner = std::env::current_exe().unwrap();
         let shown = inner.display();
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_script_repeats_endlessly_is_bounded() {
+    fn endless_wrapper_chains_are_bounded() {
         let root = tempfile::tempdir().unwrap();
         let bomb: String = (0..60).map(|i| format!("v{}=$v{i}$v{i}$v{i}$v{i}\n", i + 1)).collect();
         let script = root.path().join("bomb.sh");

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_begins_late_idles_through_the_epochs_before() {
+    fn a_late_thread_idles_through_the_earlier_epochs() {
         let ms = 1_000_000;
         let pool = Pool::new(100);
         pool.begin(true, 100);

@@ -157,7 +157,7 @@ mod tests {
 
     /// As with Intel's runtime: only the league's member is reported, which does not count the body.
     #[test]
-    fn a_body_of_teams_that_the_runtime_does_not_tell_is_of_the_league() {
+    fn an_unreported_body_of_teams_belongs_to_the_league() {
         let league = ToolData::new(7, 0, LEAGUE);
         let body = |exit, enter| task(IMPLICIT, ToolData(0), exit, enter);
         let (member, initial) = (task(IMPLICIT, league, 0, 0), task(INITIAL, ToolData(0), 0, 112));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_about_to_be_told_is_no_body_of_teams() {
+    fn a_task_about_to_be_reported_is_not_a_body_of_teams() {
         let member = task(IMPLICIT, ToolData::new(7, 0, 0), 80, 48);
         let all = levels(&[210, 220, 120, 130, 230], 1, vec![task(IMPLICIT, ToolData(0), 0, 0), member]);
         assert_eq!(all, [(0, vec![]), (7, vec![120, 130])]);
