@@ -179,3 +179,23 @@ fn names_of_reports_and_of_runtimes_are_explained() {
     assert!(settings.iter().all(|setting| nobody.contains(setting)), "{nobody}");
     assert_eq!(explained(&["no such name"]).0, Some(2));
 }
+
+/// Kept recordings are read anywhere: they name no folder of the machine that recorded them.
+#[test]
+fn kept_traces_have_no_paths_of_the_recording_machine() {
+    let mut todo = vec![root().join("crates/cli/tests/traces")];
+    while let Some(directory) = todo.pop() {
+        for entry in std::fs::read_dir(&directory).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if entry.file_type().unwrap().is_dir() {
+                todo.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            for folder in ["/tmp/", "/work/", "/root/", "/home/"] {
+                let is_there = bytes.windows(folder.len()).any(|part| part == folder.as_bytes());
+                assert!(!is_there, "{} contains {folder}", path.display());
+            }
+        }
+    }
+}
