@@ -298,7 +298,7 @@ fn time_before_openmp_starts_is_serial_code() {
 #[test]
 fn outermost_rows_sum_to_the_whole_in_every_column() {
     let here = tempfile::tempdir().unwrap();
-    let paths = call_paths(here.path(), &program("copies"), &How { arguments: &["60"], ..TRACED });
+    let paths = call_paths(here.path(), &program("helpers"), &TRACED);
     for view in ["top_down", "bottom_up"] {
         for column in ["time_ns", "waiting_ns", "blame_ns", "idleness_ns"] {
             let outermost = rows(&paths, view).iter().filter(|row| row["depth"] == 0);

@@ -12,6 +12,8 @@
 
    So threads go on one after the other, and in one order.
 
+   The recorder also sees CPUs for all threads, however many the real machine has.
+
    A thread is at rest if the kernel says that it sleeps, and has slept since the look before (it counts how often a thread
    went to sleep), with no signal to be handled. Threads of the runtime that spin call sched_yield, which waits here; or they
    call nothing, and are known by CPU time in which they did not read the clock. */
@@ -21,6 +23,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -353,6 +356,21 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, str
     return nanosleep(time, left) ? EINTR : 0;
 }
 
+/* The machine has a CPU for each thread: where there is one CPU, waiting would be the machine's doing. The runtime, which binds
+   threads to what it sees, asks for the calling thread by number and gets the kernel's answer. */
+enum { VIRTUAL_CPUS = 16 };
+
+int sched_getaffinity(pid_t thread, size_t size, cpu_set_t *cpus) {
+    (void)thread;
+    if (size < VIRTUAL_CPUS / 8) {
+        errno = EINVAL;
+        return -1;
+    }
+    memset(cpus, 0, size);
+    memset(cpus, 0xff, VIRTUAL_CPUS / 8);
+    return 0;
+}
+
 int sched_yield(void) {
     uint32_t now = atomic_load(&look);
     for (int i = 0; i < THREADS; i++)
@@ -371,6 +389,8 @@ long syscall(long number, ...) {
     va_start(list, number);
     for (int i = 0; i < 6; i++) a[i] = va_arg(list, long);
     va_end(list);
+    if (number == SYS_sched_getaffinity && a[0] != 0)
+        return sched_getaffinity((pid_t)a[0], (size_t)a[1], (cpu_set_t *)a[2]) ? -1 : (long)sizeof(uint64_t);
     const struct timespec *until = (const struct timespec *)a[3];
     int is_alarm = number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET && !(a[1] & FUTEX_CLOCK_REALTIME) && until;
     int own = 0;
