@@ -10,10 +10,12 @@ step = scripts/step
 # What is built is looked for here, also where the user has cargo build elsewhere.
 override export CARGO_TARGET_DIR := $(CURDIR)/target
 
-.PHONY: ovni-suite predictions check-aarch64 help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record soak-input gates lint clean packages
+.PHONY: ovni-suite predictions check-aarch64 help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record soak-input gates lint clean packages test-quick test-loaded
 
 help:
 	@echo "make test               install what is missing, build, run every test"
+	@echo "make test-quick         unit tests, and integration tests of the crates that read and analyse (90 seconds after building)"
+	@echo "make test-loaded RUNS=N run every test N times (10) beside busy loops, and list the failures of each run"
 	@echo "make demo               install what is missing, build, record an example, print its report"
 	@echo "make build              build the command and the recorder (release); debug information is in NAME.debug, installed as .debug/NAME.debug"
 	@echo "make install PREFIX=P   build and install below P (now $(PREFIX))"
@@ -62,6 +64,21 @@ test: packages
 	@$(step) "run the tests of all crates" $(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
 	@$(step) "run the tests with tracing, tokio and rayon" $(CARGO) test -p taskscope-record --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
 	@$(step) "run the tests of tokio's own instrumentation" $(MAKE) --no-print-directory -s test-tokio-unstable
+
+# The tests of the daily loop. They compile, record and start nothing but the command itself.
+QUICK_CRATES = analysis context event export import model profile reorder session symbol trace
+QUICK_OF_VIEW = filters models page palette report runtime_pages server shown task_numbers timeline_text
+QUICK_OF_COMMAND = architecture documents module_cycles vocabulary words
+test-quick:
+	@$(step) "build the quick tests" $(cargo) test --workspace --all-targets --no-run
+	@$(step) "run unit tests" $(CARGO) test --quiet --workspace --lib --bins --no-fail-fast
+	@$(step) "run tests of the reading crates" $(CARGO) test --quiet --no-fail-fast --test '*' $(QUICK_CRATES:%=-p taskscope-%)
+	@$(step) "run tests of views" $(CARGO) test --quiet --no-fail-fast -p taskscope-view $(QUICK_OF_VIEW:%=--test %)
+	@$(step) "run tests of the command" $(CARGO) test --quiet --no-fail-fast -p taskscope $(QUICK_OF_COMMAND:%=--test %)
+
+test-loaded: packages
+	@scripts/clear-killed
+	@scripts/test-loaded $(or $(RUNS),10)
 
 .PHONY: test-parts
 test-parts:
