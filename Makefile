@@ -5,9 +5,9 @@ PREFIX ?= /usr/local
 CARGO ?= cargo
 cargo = $(CARGO) --quiet
 release = target/release
-# Names each step before it runs, and prints its time.
+# Prints the name and the time of each step.
 step = scripts/step
-# What is built is looked for here, also where the user has cargo build elsewhere.
+# The target directory, even if the user's settings name another.
 override export CARGO_TARGET_DIR := $(CURDIR)/target
 
 .PHONY: ovni-suite predictions check-aarch64 help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record soak-input gates lint clean packages test-quick test-loaded
@@ -20,17 +20,17 @@ help:
 	@echo "make build              build the command and the recorder (release); debug information is in NAME.debug, installed as .debug/NAME.debug"
 	@echo "make install PREFIX=P   build and install below P (now $(PREFIX))"
 	@echo "make uninstall PREFIX=P remove what install put there"
-	@echo "make bench              what recording, sampling and profiling cost five OpenMP programs, and what one sample costs (minutes; wants a quiet machine)"
+	@echo "make bench              what recording, sampling and profiling cost five OpenMP programs, and what one sample costs (minutes, on an idle machine)"
 	@echo "make bench-memory       memory and file of profile mode after 1, 10 and 60 seconds"
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
-	@echo "make predictions        what-if predictions beside real runs with 24 changes (minutes; wants a quiet machine)"
+	@echo "make predictions        what-if predictions beside real runs with 24 changes (minutes, on an idle machine)"
 	@echo "make test-parts         parts of 10,000 random executions and graphs add up to the whole, in every table"
 	@echo "make busy-machine       time without a CPU by the report beside the kernel's run_delay, on a loaded, pinned, limited machine (minutes)"
-	@echo "make bench-causes       ledger, SLO, path of 0.1, 1, 10 M tasks (minutes; 4 GB; wants a quiet machine)"
+	@echo "make bench-causes       ledger, SLO, path of 0.1, 1, 10 M tasks (minutes and 4 GB, on an idle machine)"
 	@echo "make bench-record       what one event costs, in every interface, beside its floor"
 	@echo "make soak-clock SECONDS=S  compare the recorder's clock with the kernel's, in two processes"
 	@echo "make bench-instrument   what instrumentation costs: off, push and pop, a switch of tasks, the tracing layer"
-	@echo "make test-tokio-unstable  what tokio itself tells of its tasks, built with --cfg tokio_unstable"
+	@echo "make test-tokio-unstable  tokio's own task instrumentation, built with --cfg tokio_unstable"
 	@echo "make soak-sample RUNS=N  run programs under samples at 1 kHz, 200 times, and compare their results"
 	@echo "make soak-guest RUNS=N   run Go, Java, Python, musl programs and sanitizers N times in each mode (200), and compare with runs alone"
 	@echo "make soak-input SECONDS=S  damaged files of every kind to every reader; how many inputs there were"
@@ -45,7 +45,7 @@ help:
 	@echo "make pic-table          the table of examples/pic: 1 x 16 and 4 x 16 workers on a slow link"
 	@echo "make pic-trends         examples/pic with finer fragments, more nodes, a slower link"
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
-	@echo "make lint               formatting, clippy, documentation"
+	@echo "make lint               prose, formatting, clippy, documentation"
 	@echo "make docs               the book in target/book; its links, and its commands (installs mdbook below target/tools: minutes)"
 	@echo "make clean              remove everything that was built"
 
@@ -169,6 +169,7 @@ causes-page:
 	@TASKSCOPE_WRITE_PAGES=1 $(cargo) test -q -p taskscope-view --lib the_page_and_the_schemas_have_the_vocabulary
 
 lint:
+	@scripts/prose
 	@$(CARGO) fmt --all --check
 	@$(cargo) clippy --workspace --all-targets -- -D warnings
 	@RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(cargo) doc --workspace --no-deps --document-private-items
