@@ -1,4 +1,4 @@
-//! What is known of an address, and why more is not.
+//! Names and lines of an address, and reasons of missing ones.
 
 /// Name of code that no loaded file holds, in executable memory of its own.
 pub const RUN_TIME_CODE: &str = "[code generated at run time]";
@@ -37,7 +37,7 @@ pub enum Missing {
         /// Path at run time.
         path: String,
     },
-    /// The file is no executable or library.
+    /// The file is not an executable or library.
     #[error("{path} is no executable or library that can be read")]
     NotReadable {
         /// Path at run time.
@@ -79,31 +79,31 @@ pub struct Frame {
     pub line: Option<u32>,
     /// Whether it is the body of a construct that a compiler cut out of the function.
     pub cut_out: bool,
-    /// Line of that construct, where the compiler tells it.
+    /// Line of that construct, if the compiler stores it.
     pub construct_line: Option<u32>,
     /// Whether its body is called by a wrapper, which the compiler cut out, too.
     pub is_wrapped: bool,
     /// Whether it was split off the function of this name, which calls it.
     pub is_split_off: bool,
-    /// Whether a cut-out body's own name does not tell the function. Its lines do (of a template, it may be that of other
-    /// arguments), or nothing does, and that name stands for it.
+    /// Whether an outlined body's own name lacks the function. The name then comes from its lines (for a template,
+    /// possibly with other arguments), or is the body's own.
     pub is_nameless: bool,
 }
 
-/// What is known of an address.
+/// Names and lines of an address.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct CodePlace {
     /// The innermost function, with file and line.
     pub frame: Frame,
     /// Functions that this one was inlined into, inner ones first.
     pub inlined_into: Vec<Frame>,
-    /// File name of the module, and address in it: what remains where there is no name.
+    /// File name of the module and address in it, for addresses without a name.
     pub module: Option<(String, u64)>,
-    /// Offset from the start of the function, where only the symbol table names it.
+    /// Offset from the start of the function, if only the symbol table names it.
     pub offset: Option<u64>,
-    /// Where the function begins, in its file, if it has no name.
+    /// The begin of the function in its file, if it has no name.
     pub unnamed: Option<u64>,
-    /// Why there is no line, or no name either.
+    /// The reason of a missing line or name.
     pub missing: Option<Missing>,
     /// Whether this is not the place of the call in question, but that of the call of the function that has it, which is not
     /// known.

@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 type Package = gimli::DwarfPackage<Reader>;
 
-/// Debug information of one file, and what is outside of it.
+/// Debug information of one file, with its parts in other files.
 pub(crate) struct Debug {
     pub dwarf: Arc<Dwarf>,
     program: PathBuf,
     package: OnceCell<Option<Package>>,
-    /// What was looked for outside.
+    /// Units found in other files so far.
     outside: RefCell<FxHashMap<u64, Option<Arc<Dwarf>>>>,
 }
 
@@ -59,7 +59,8 @@ impl Debug {
         Debug { dwarf, program, package: OnceCell::new(), outside: RefCell::default() }
     }
 
-    /// Visits all units. One whose rest cannot be read is visited as the program has it; a damaged one gives what was read of it.
+    /// Visits all units. A unit with an unreadable split part is visited as the program has it; a damaged one gives its
+    /// readable part.
     pub fn for_each_unit(&self, mut visit: impl FnMut(&Unit<'_>) -> Result<(), gimli::Error>) {
         let mut units = self.dwarf.units();
         while let Ok(Some(header)) = units.next() {
@@ -80,7 +81,7 @@ impl Debug {
         Some((dwarf, unit))
     }
 
-    /// Ends a lookup, with what it wants from outside.
+    /// Completes a lookup, and loads the split units that it needs.
     pub fn look_up<L: LookupContinuation<Buf = Reader>>(&self, mut result: LookupResult<L>) -> L::Output {
         loop {
             result = match result {
@@ -124,7 +125,7 @@ impl Debug {
         package.as_ref()?.find_cu(id, own).ok()?
     }
 
-    /// From the unit's own file: where the compiler has put it, or beside the program.
+    /// The split part of a unit from its own file: at the path stored by the compiler, or beside the program.
     fn beside(&self, id: DwoId, directory: Option<PathBuf>, path: PathBuf, own: &Dwarf) -> Option<Dwarf> {
         let made = directory.unwrap_or_default().join(&path);
         let moved = path.file_name().map(|name| self.program.with_file_name(name));

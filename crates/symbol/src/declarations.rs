@@ -1,9 +1,9 @@
-//! Where debug information says that functions are declared.
+//! Declarations of functions in debug information.
 
 use crate::debug::{Debug, Unit};
 use crate::name;
 
-/// A function's declaration in debug information, to find what a cut-out body was written in.
+/// A function's declaration in debug information, to find the function that contains an outlined body.
 pub(crate) struct Declaration {
     pub file: String,
     pub line: u64,
@@ -11,7 +11,7 @@ pub(crate) struct Declaration {
     pub name: String,
 }
 
-/// The declarations of all functions; a damaged unit gives what was read of it.
+/// The declarations of all functions; a damaged unit gives its readable part.
 pub(crate) fn declarations_of(debug: &Debug) -> Vec<Declaration> {
     let mut all = Vec::new();
     debug.for_each_unit(|unit| declarations_of_unit(unit, &mut all));

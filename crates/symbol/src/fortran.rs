@@ -6,10 +6,10 @@ use crate::object_file::{Function, Reader};
 use gimli::AttributeValue::Language;
 use rustc_hash::FxHashMap;
 
-/// The author's names, by what the linker calls them.
+/// Names in the source, by linker names.
 pub(crate) type FortranNames = FxHashMap<String, String>;
 
-/// Those of all Fortran units, if there can be one with these functions; a damaged unit gives what was read of it.
+/// The names of all Fortran units, if there can be one with these functions; a damaged unit gives its readable part.
 pub(crate) fn names_of(debug: &Debug, functions: &[Function]) -> FortranNames {
     let mut names = FortranNames::default();
     if functions.iter().any(|function| may_be_fortran(&function.name)) {
@@ -73,7 +73,7 @@ fn is_fortran(language: Option<gimli::AttributeValue<Reader>>) -> bool {
     .contains(&language)
 }
 
-/// A linked name with what the author wrote in place of the function; what a compiler appended stays.
+/// A linker name with the function replaced by its name in the source; suffixes of compilers stay.
 pub(crate) fn as_written(names: &FortranNames, linked: String) -> String {
     let end = linked.find('.').unwrap_or(linked.len());
     match names.get(&linked[..end]) {

@@ -1,5 +1,5 @@
-//! Handlers of exceptions: where a function goes on when one leaves a call, from the tables that C++'s
-//! runtime reads (Itanium C++ ABI, exception handling tables, section 7).
+//! Exception handlers: the code after an exception leaves a call, from the tables of C++'s runtime (Itanium C++ ABI,
+//! exception handling tables, section 7).
 
 use crate::unwind_entries::each_entry;
 use gimli::{EndianSlice, Pointer, RunTimeEndian};
@@ -7,13 +7,13 @@ use object::{Object as _, ObjectSection as _};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// No value: the function begins where its table says nothing else.
+/// No value: the begin of the function is the default.
 const OMITTED: u8 = 0xff;
 
 /// A handler of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handler {
-    /// The code whose calls it takes exceptions of.
+    /// The code with the calls of which it handles exceptions.
     pub calls: Range<u64>,
     /// Address of its first instruction.
     pub pad: u64,

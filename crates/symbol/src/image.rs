@@ -1,5 +1,6 @@
-//! Files as they lie in memory: segments at their offsets and no section table. That is what a recorder keeps of a module whose
-//! file it cannot read any more. Its exported functions, code and unwind tables are found by the dynamic section.
+//! Files as loaded in memory: segments at their offsets, without a section table. A recorder keeps a module in this
+//! form if it cannot read the file any more. Exported functions, code and unwind tables are found by the dynamic
+//! section.
 
 use object::elf;
 
@@ -26,7 +27,7 @@ pub(crate) fn is_image(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x7f, b'E', b'L', b'F', 2, 1]) && word(bytes, 0x28) == Some(0)
 }
 
-/// The image with a section table behind it; `None` where its headers make no sense.
+/// The image with a section table appended; `None` if its headers are invalid.
 pub(crate) fn with_sections(bytes: &[u8]) -> Option<Vec<u8>> {
     let image = Image::read(bytes)?;
     let dynamic = image.dynamic();

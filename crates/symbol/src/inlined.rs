@@ -1,15 +1,15 @@
-//! Names of functions that gcc put in line.
+//! Names of functions that gcc inlined.
 //!
-//! For a function of one file (a lambda, say) gcc's debug information has no linkage name, thus no namespace, no class and no
-//! function that it lies in. Symbols have: that of the function itself, where there is one besides, and those of the bodies that
-//! were cut out of it for OpenMP, which debug information has within it.
+//! For a function of one file (a lambda, for example) gcc's debug information has no linkage name, thus no namespace,
+//! class or enclosing function. Symbols have these: the symbol of the function itself, if it exists, and those of the
+//! bodies outlined from it for OpenMP, which debug information has within it.
 
 use crate::debug::{Debug, Unit};
 use crate::object_file::{Function, Reader};
 use gimli::AttributeValue;
 use rustc_hash::FxHashMap;
 
-/// Linkage names, by where debug information describes the function.
+/// Linkage names, by the place of the function's description in debug information.
 #[derive(Default)]
 pub(crate) struct InlinedNames(FxHashMap<EntryOffset, String>);
 
@@ -17,7 +17,7 @@ pub(crate) struct InlinedNames(FxHashMap<EntryOffset, String>);
 type EntryOffset = (Option<u64>, usize);
 
 impl InlinedNames {
-    /// Those that can be told by the symbols of `functions`, which are in order. A damaged unit gives what was read of it.
+    /// The names that follow from the symbols of `functions`, which are sorted. A damaged unit gives its readable part.
     pub fn of(debug: &Debug, functions: &[Function]) -> InlinedNames {
         let mut names = InlinedNames::default();
         if functions.iter().any(|function| function.name.starts_with("_Z")) {
@@ -61,7 +61,7 @@ impl InlinedNames {
         Ok(())
     }
 
-    /// Whether none can be told, as of files that are not C++.
+    /// Whether there are no names, as in files that are not C++.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -73,7 +73,7 @@ impl InlinedNames {
     }
 }
 
-/// Where the function is described that an entry is an instance of.
+/// The description of the function of which an entry is an instance.
 fn origin(
     unit: &gimli::Unit<Reader>,
     entry: &gimli::DebuggingInformationEntry<Reader>,

@@ -41,7 +41,7 @@ impl KeptModules {
         self.maps("generated-")
     }
 
-    /// The content of the maps whose names begin with this.
+    /// The content of the maps with names that begin with `begin`.
     fn maps(&self, begin: &str) -> impl Iterator<Item = Vec<u8>> {
         let entries = self.directories.iter().filter_map(|directory| std::fs::read_dir(directory).ok());
         let mut maps: Vec<PathBuf> = (entries.flatten().flatten())
@@ -76,7 +76,8 @@ impl KeptModules {
 /// Bytes of a file's start that its fingerprint is of.
 const FINGERPRINT_BYTES: usize = 4096;
 
-/// What stands for the build id of a file without one: `~` and the FNV-1a hash of its first page, which holds its headers.
+/// The replacement for the build id of a file without one: `~` and the FNV-1a hash of its first page, which holds its
+/// headers.
 pub(crate) fn fingerprint(file: &[u8]) -> String {
     let page = &file[..file.len().min(FINGERPRINT_BYTES)];
     let hash = page.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

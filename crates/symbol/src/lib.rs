@@ -1,9 +1,9 @@
 //! Address to function, file and line; names as users write them.
 //!
-//! The caller tells which files were loaded where (as recorded), then asks for return addresses. The
-//! crate opens each file once, at the first question about it, checks its build id against the
-//! recorded one, and reads DWARF or, without it, the symbol table. Bodies that a compiler cut out of a
-//! function for an OpenMP construct are named after that function. Where a name is missing it says why.
+//! The caller passes the loaded files and their addresses (as recorded), then queries return addresses. The crate
+//! opens each file once, at its first query, compares its build id with the recorded one, and reads DWARF or, without
+//! it, the symbol table. Bodies that a compiler outlined from a function for an OpenMP construct are named after that
+//! function. A missing name comes with its reason.
 //!
 //! Files are read from the local disk only; nothing is fetched. Damaged files give no names, and no
 //! panic.

@@ -1,11 +1,11 @@
 //! Loops of a function, from its machine code: no debug information lists them.
 //!
 //! A loop is a strongly connected part of the control flow graph, entered at its header; without the header, the
-//! parts that remain connected are the loops inside it. Where one block dominates the part, these are the natural
-//! loops (Aho, Lam, Sethi, Ullman, section 9.6), in whatever order the compiler placed their blocks. Parts with
+//! parts that remain connected are the loops inside it. If one block dominates the part, these are the natural
+//! loops (Aho, Lam, Sethi, Ullman, section 9.6), in any order of their blocks. Parts with
 //! several entries (Steensgaard, MSR-TR-93-6) are loops too: jump threading and computed jumps make them.
-//! Exceptions lead from calls to their handlers; a jump through a register leads to all code that nothing else
-//! leads to, as the cases of a switch.
+//! Exceptions lead from calls to their handlers; a jump through a register leads to all otherwise unreachable
+//! code, as the cases of a switch.
 
 use crate::handlers::Handler;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
@@ -27,7 +27,7 @@ const MAX_CONTROLS: usize = 64;
 /// A loop of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// Address of the first instruction of the block where it is entered.
+    /// Address of the first instruction of its entry block.
     pub header: u64,
     /// Addresses of the branches that leave it or return to its header, ascending.
     pub controls: Vec<u64>,
@@ -200,7 +200,7 @@ impl Graph {
     }
 }
 
-/// A handler is reached by exceptions alone: not by what lies before it, such as a call that never returns.
+/// Makes a handler reachable by exceptions alone, not from the preceding code, such as a call that never returns.
 fn lead_to_handlers(blocks: &mut BTreeMap<u64, Block>, handlers: &[Handler]) {
     let pads: BTreeSet<u64> = handlers.iter().map(|handler| handler.pad).collect();
     blocks.values_mut().for_each(|block| block.next.retain(|to| !pads.contains(to)));
@@ -216,7 +216,7 @@ fn lead_to_handlers(blocks: &mut BTreeMap<u64, Block>, handlers: &[Handler]) {
     }
 }
 
-/// Jumps through registers lead to what nothing else leads to.
+/// Makes jumps through registers lead to all otherwise unreachable code.
 fn lead_to_cases(blocks: &mut BTreeMap<u64, Block>, start: u64, handlers: &[Handler]) {
     let reached: BTreeSet<u64> = blocks.values().flat_map(|block| block.next.iter().copied()).collect();
     let mut cases: Vec<u64> = blocks.keys().copied().collect();

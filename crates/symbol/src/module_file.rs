@@ -26,9 +26,9 @@ use std::sync::Arc;
 
 /// A file that names can be looked up in.
 pub struct ModuleFile {
-    /// Where it was read: at its own path, or where the recorder kept it.
+    /// The file that was read: the module's own path, or the recorder's copy.
     path: String,
-    /// Whether only what lies in memory was kept of it.
+    /// Whether the recorder kept the loaded image only.
     is_image: bool,
     functions: Vec<Function>,
     /// Stubs of calls into other files.
@@ -61,7 +61,7 @@ struct Code {
     handlers: rustc_hash::FxHashMap<u64, Vec<Handler>>,
 }
 
-/// What is known of one address of the file.
+/// Names and lines of one address of the file.
 #[derive(Default)]
 pub struct Found {
     /// Inlined functions and the one they are in, innermost first: name as linked, file, line.
@@ -87,11 +87,11 @@ impl Found {
     }
 }
 
-/// Where functions lie that were inlined from a library.
+/// Directory of functions that are inlined from a library.
 const SYSTEM_HEADERS: &str = "/usr/include/";
 
 impl ModuleFile {
-    /// Reads the file at `path`, if it is the one with `build_id` (empty: any), or what was kept of that one.
+    /// Reads the file at `path`, or its kept copy, if it has `build_id` (empty: any).
     pub fn open(path: &str, build_id: &str, kept: &KeptModules) -> Result<ModuleFile, Missing> {
         ModuleFile::open_at(path, build_id).or_else(|missing| {
             let kept = kept.find(build_id).and_then(|file| file.into_os_string().into_string().ok());
@@ -194,14 +194,14 @@ impl ModuleFile {
         self.unwound.get_or_insert_with(|| unwound_functions(&self.path).unwrap_or_default())
     }
 
-    /// Where the function begins that holds an address, by its unwind table.
+    /// The begin of the function that holds an address, from its unwind table.
     pub fn start_of_function(&mut self, address: u64) -> Option<u64> {
         let all = self.read_unwound();
         let (start, end) = all.get(all.partition_point(|(start, _)| *start <= address).checked_sub(1)?)?;
         (address < *end).then_some(*start)
     }
 
-    /// The static variable that holds an address, and where in it that lies.
+    /// The static variable that holds an address, and the position in it.
     pub fn variable(&mut self, address: u64) -> Option<VariablePlace> {
         let debug = self.debug.as_ref();
         let all = self.variables.get_or_insert_with(|| variables(&self.path, debug));
@@ -209,7 +209,7 @@ impl ModuleFile {
         (address < variable.end).then(|| variable.place(address - variable.start))
     }
 
-    /// Whether only what lies in memory was kept of it.
+    /// Whether the recorder kept the loaded image only.
     pub fn is_image(&self) -> bool {
         self.is_image
     }
@@ -229,7 +229,7 @@ impl ModuleFile {
         self.tail_calls.is_some()
     }
 
-    /// What is called by the call into an OpenMP runtime that returns to an address.
+    /// The callee of the call into an OpenMP runtime that returns to an address.
     pub fn callee(&mut self, return_address: u64) -> Callee {
         self.read_range_of(return_address);
         let Some(calls) = &self.tail_calls else { return Callee::Unknown };
@@ -291,7 +291,7 @@ impl ModuleFile {
         self.tail_calls.as_ref()?.argument_before(start, after, is_body)
     }
 
-    /// What is known of an address of the file.
+    /// Finds names and lines of an address of the file.
     pub fn find(&mut self, address: u64) -> Found {
         let mut found = Found::default();
         let (mut columns, mut entries) = (Vec::new(), Vec::new());
@@ -333,7 +333,7 @@ impl ModuleFile {
         found
     }
 
-    /// Gives what was put in line the names that only symbols have; debug information describes the frames in `entries`.
+    /// Gives inlined functions the names that only symbols have; debug information describes the frames in `entries`.
     fn name_inlined(&mut self, address: u64, entries: &[Option<gimli::UnitOffset>], found: &mut Found) {
         let (Some(debug), Some(context)) = (&self.debug, &self.context) else { return };
         let frames = found.frames.split_last_mut().map_or(&mut [][..], |(_, inlined)| inlined);
@@ -369,8 +369,8 @@ impl ModuleFile {
         self.declarations.get_or_insert_with(|| debug.map(declarations_of).unwrap_or_default())
     }
 
-    /// Of code that the compiler made itself, to which its line table gives line 0: the line of what comes last before it
-    /// in the same function and file.
+    /// The line of an instruction that the compiler generated, to which its line table gives line 0: that of the
+    /// nearest preceding entry in the same function and file.
     fn line_before(&self, address: u64, file: Option<&str>) -> Option<u32> {
         let context = self.context.as_ref()?;
         let function = self.functions.partition_point(|f| f.start <= address).checked_sub(1)?;
@@ -379,8 +379,8 @@ impl ModuleFile {
         of_file.filter_map(|(.., location)| location.line).last()
     }
 
-    /// File and line of what the line table has first at an address: of a cut-out body, its construct. Other lookups have
-    /// what it has last there.
+    /// File and line of the first line table entry at an address: for an outlined body, its construct. Other lookups
+    /// return the last entry.
     pub fn first_line_at(&self, address: u64) -> Option<(String, u32)> {
         let (context, debug) = (self.context.as_ref()?, self.debug.as_ref()?);
         let unit = debug.look_up(context.find_dwarf_and_unit(address))?;
@@ -399,8 +399,8 @@ impl ModuleFile {
         None
     }
 
-    /// Of a call into an OpenMP runtime: drops the inner frames that lie in functions of the system's headers,
-    /// if no body was cut out of those but one was cut out of a function around them.
+    /// Drops the inner frames of a call into an OpenMP runtime that are in functions of system headers, unless a body
+    /// was outlined from one of them. A body must have been outlined from a function around them.
     pub fn leave_library_frames(&self, found: &mut Found) {
         let is_library =
             |file: &Option<String>| file.as_deref().is_some_and(|f| f.starts_with(SYSTEM_HEADERS));
@@ -424,8 +424,8 @@ impl ModuleFile {
         self.functions.iter().any(|function| is_of_base(&function.name))
     }
 
-    /// The function in `file` whose declaration is the nearest above `line`: what a cut-out body
-    /// without a telling name was written in.
+    /// The function in `file` with the nearest declaration above `line`: the source of an outlined body with a name
+    /// that lacks it.
     pub fn function_around(&mut self, file: &str, line: u32) -> Option<String> {
         self.nearest_function(file, line, |_| true)
     }

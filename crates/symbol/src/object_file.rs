@@ -69,7 +69,7 @@ pub(crate) fn with_all_sections(bytes: Vec<u8>) -> Option<Vec<u8>> {
     if is_image(&bytes) { with_sections(&bytes) } else { Some(bytes) }
 }
 
-/// What the file has itself of debug information, or, if `outside` a program, for that.
+/// The file's own debug information, or, with `outside`, that of a file with the debug information of a program.
 pub(crate) fn dwarf_of(file: &object::File<'_>, outside: bool) -> Option<Dwarf> {
     let name = |id: gimli::SectionId| if outside { id.dwo_name() } else { Some(id.name()) };
     let has = |name| file.section_by_name(name).is_some();
@@ -77,7 +77,7 @@ pub(crate) fn dwarf_of(file: &object::File<'_>, outside: bool) -> Option<Dwarf> 
     is_there.then(|| gimli::Dwarf::load(|id| Ok::<_, gimli::Error>(section(file, name(id)))).ok())?
 }
 
-/// A section's content; empty where there is none.
+/// A section's content; empty if there is none.
 pub(crate) fn section(file: &object::File<'_>, name: Option<&str>) -> Reader {
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let section = name.and_then(|name| file.section_by_name(name));
@@ -93,7 +93,7 @@ pub(crate) fn exports_of(path: &str) -> Option<rustc_hash::FxHashMap<String, u64
     Some(exported.filter_map(|s| Some((s.name().ok()?.to_string(), s.address()))).collect())
 }
 
-/// The functions of the symbol table, or of the dynamic one where there is no other, by address.
+/// The functions of the symbol table, or else of the dynamic one, by address.
 pub(crate) fn functions_of(file: &object::File<'_>) -> Vec<Function> {
     let table = if file.symbol_table().is_some() { file.symbols() } else { file.dynamic_symbols() };
     let mut functions: Vec<Function> = table

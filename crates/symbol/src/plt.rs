@@ -38,7 +38,7 @@ pub fn stubs_of(file: &object::File<'_>) -> Vec<Function> {
     stubs
 }
 
-/// The functions whose addresses the loader puts into slots, by the slots' addresses.
+/// Slots into which the loader stores addresses of functions: address of the slot to function.
 fn slots_of<'a>(file: &object::File<'a>) -> Option<FxHashMap<u64, &'a str>> {
     if file.architecture() != Architecture::X86_64 {
         return None;

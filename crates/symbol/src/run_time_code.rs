@@ -8,8 +8,8 @@ pub(crate) struct CodeNames {
 }
 
 impl CodeNames {
-    /// Reads a map. Lines of another form are left out. Where functions overlap, the last one written counts: compilers use
-    /// memory again.
+    /// Reads a map. Lines of another form are skipped. Of overlapping functions the last one written counts, as
+    /// compilers reuse memory.
     pub(crate) fn parse(text: &str) -> CodeNames {
         let mut kept: std::collections::BTreeMap<u64, (u64, &str)> = std::collections::BTreeMap::new();
         for (start, end, name) in text.lines().filter_map(function_of) {

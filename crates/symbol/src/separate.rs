@@ -1,5 +1,5 @@
-//! Where debug information lies that was stripped from a file: under its build id, as distributions keep it, or where the file
-//! itself links to (`objcopy --add-gnu-debuglink`; GDB manual, "Debugging Information in Separate Files").
+//! Debug information that was stripped from a file: found under its build id, as distributions keep it, or by the
+//! file's link (`objcopy --add-gnu-debuglink`; GDB manual, "Debugging Information in Separate Files").
 
 use crate::object_file::{hexadecimal, read_whole};
 use object::Object;
@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where distributions put it.
+/// Directory of distributions.
 const ROOT: &str = "/usr/lib/debug";
 
 /// The content of the file with the debug information of `file`, which lies at `path`.

@@ -1,17 +1,17 @@
-//! Where a call into an OpenMP runtime or into MPI lies, when the compiler made it a tail call.
+//! Calls into an OpenMP runtime or MPI that the compiler made tail calls.
 //!
-//! A function that ends with a construct jumps into the runtime instead of calling it, so that the
-//! runtime's return address lies in the function's caller:
+//! A function that ends with a construct jumps into the runtime instead of calling it, so the
+//! runtime's return address is in the function's caller:
 //!
 //! ```text
 //!   step:    call smooth  ─┐          smooth:  …
-//!            next ◀── what the         └─▶     jmp  __kmpc_fork_call      the construct
-//!                     runtime sees
+//!            next ◀── seen by the      └─▶     jmp  __kmpc_fork_call      the construct
+//!                     runtime
 //! ```
-//! The call before the return address tells the function; in it, the jump into the runtime tells the
-//! line. Code is not disassembled: what is looked for are near jumps whose distance leads exactly to
-//! an entry of the runtime, which other bytes meet by chance once in 2³² places. A function of another
-//! file is known by its name. Behind a call through a pointer, the function is not known. x86-64 only.
+//! The call before the return address gives the function; its jump into the runtime gives the line. Code is
+//! not disassembled: the search is for near jumps with a distance that leads exactly to an entry of the runtime, which
+//! other bytes match by chance once in 2³² places. A function of another file is known by its name. After a call
+//! through a pointer, the function is not known. x86-64 only.
 
 use object::{
     Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SectionKind,
@@ -21,12 +21,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How the entries of OpenMP runtimes begin to which constructs lead.
 const ENTRY_PREFIXES: [&str; 2] = ["__kmpc_", "GOMP_"];
-/// How all begin that a program calls, and whose calls have sites.
+/// Prefixes of all called functions with call sites.
 const RUNTIME_PREFIXES: [&str; 8] = ["__kmpc_", "GOMP_", "omp_", "kmpc_", "__tgt_", "MPI_", "PMPI_", "mpi_"];
 /// Functions that are looked at behind one call.
 const MAX_FUNCTIONS: usize = 16;
 
-/// What the call before a return address leads to.
+/// The target of the call before a return address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Callee {
     /// The runtime itself.
@@ -59,14 +59,14 @@ pub struct TailCalls {
     /// Addresses of stubs that jump through such a pointer (entries of the procedure linkage table), and of the entries of a
     /// runtime that is linked into the program.
     stubs: FxHashSet<u64>,
-    /// The file's own functions behind such pointers and stubs: a library calls by them what it exports.
+    /// The file's own functions behind such pointers and stubs: a library calls its exported functions by them.
     own: FxHashMap<u64, u64>,
     /// Names of functions of other files behind such pointers and stubs.
     imported: FxHashMap<u64, String>,
 }
 
 impl TailCalls {
-    /// What is needed of a file; nothing where the file has no call into a runtime.
+    /// The data needed of a file; `None` if the file has no call into a runtime.
     pub fn of(file: &object::File<'_>) -> Option<TailCalls> {
         let (Slots { runtime: slots, own, imported }, entries) = (slots_of(file)?, entries_of(file));
         if slots.is_empty() && entries.is_empty() {
@@ -98,8 +98,8 @@ impl TailCalls {
         Some(calls)
     }
 
-    /// What is called by the call that returns to an address. `is_function` says whether a function begins at one, and
-    /// `around` where the function begins that holds one.
+    /// The target of the call that returns to an address. `is_function` checks whether a function begins at an address,
+    /// and `around` returns the begin of the function that holds one.
     pub fn callee(
         &self,
         return_address: u64,
@@ -141,8 +141,8 @@ impl TailCalls {
         }
     }
 
-    /// How the function at `start` and those of the file that it jumps to leave for the runtime. `functions` tells a function's
-    /// end from its first address.
+    /// The exits into the runtime of the function at `start` and of the functions of the file that it jumps to.
+    /// `functions` returns a function's end by its first address.
     pub fn exits(&self, start: u64, functions: impl Fn(u64) -> Option<u64>) -> Exits {
         let mut exits = Exits::default();
         let mut met = vec![start];
@@ -164,13 +164,13 @@ impl TailCalls {
         exits
     }
 
-    /// Where the pointer is through which the call goes that returns to an address.
+    /// The address of the pointer through which the call goes that returns to an address.
     fn pointer_called_by(&self, return_address: u64) -> Option<u64> {
         let bytes = self.bytes(return_address.checked_sub(6)?, 6)?;
         bytes.starts_with(&[0xff, 0x15]).then(|| relative(return_address, &bytes[2..]))
     }
 
-    /// The register through which the call goes that returns to an address; `Some(None)` where that goes through memory that
+    /// The register through which the call goes that returns to an address; `Some(None)` for a call through memory that
     /// a register points to.
     fn register_called_by(&self, return_address: u64) -> Option<Option<u8>> {
         let before = |count: u64| self.bytes(return_address.checked_sub(count)?, count as usize);
@@ -190,8 +190,8 @@ impl TailCalls {
         through_memory.then_some(None)
     }
 
-    /// The function whose address the code from `start` to `end` keeps in a register, if that is one that calls leave as it
-    /// is: compilers keep the address of what is called often.
+    /// The function with its address kept in a register by the code from `start` to `end`, if calls preserve that
+    /// register: compilers keep the addresses of frequent callees.
     fn kept_in(
         &self,
         register: u8,
@@ -232,7 +232,7 @@ impl TailCalls {
         into_runtime.next().is_none().then_some(only.after)
     }
 
-    /// The function whose address the code from `start` on loads last as a first argument before the jump that ends at `after`,
+    /// The function that the code from `start` on loads last as a first argument before the jump that ends at `after`,
     /// among those that `is_it` accepts.
     pub fn argument_before(&self, start: u64, after: u64, is_it: impl Fn(u64) -> bool) -> Option<u64> {
         /// Code from there on may load the arguments of the jump.
@@ -328,7 +328,7 @@ struct Jump {
     enters_runtime: bool,
 }
 
-/// The target of a near jump or call whose next instruction is at `next`.
+/// The target of a near jump or call that is followed by the instruction at `next`.
 fn relative(next: u64, distance: &[u8]) -> u64 {
     let distance = distance.first_chunk().map_or(0, |bytes| i32::from_le_bytes(*bytes));
     next.wrapping_add_signed(i64::from(distance))
@@ -344,15 +344,15 @@ fn entries_of(file: &object::File<'_>) -> Vec<u64> {
 /// Addresses that the loader fills with those of functions.
 #[derive(Default)]
 struct Slots {
-    /// Of the runtime.
+    /// Slots of the runtime's functions.
     runtime: FxHashSet<u64>,
-    /// Of the file itself: which function.
+    /// Slots of the file's own functions, with the function.
     own: FxHashMap<u64, u64>,
-    /// Of other files: its name.
+    /// Slots of other files' functions, with the name.
     imported: FxHashMap<u64, String>,
 }
 
-/// The slots of a file; `None` where code cannot be read.
+/// The slots of a file; `None` if its code cannot be read.
 fn slots_of(file: &object::File<'_>) -> Option<Slots> {
     if file.architecture() != Architecture::X86_64 {
         return None;

@@ -1,11 +1,11 @@
-//! The tables by which stacks are unwound, which are left where a file is stripped.
+//! Unwind tables, which stripping preserves.
 
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, EndianSlice, FrameDescriptionEntry, RunTimeEndian, UnwindSection as _,
 };
 use object::{Object as _, ObjectSection as _};
 
-/// What they say of a function, or of a part of one.
+/// The table's description of a function, or of a part of one.
 pub type Entry<'a> = FrameDescriptionEntry<EndianSlice<'a, RunTimeEndian>>;
 
 /// Hands over the entries in a file's `.eh_frame`. A damaged one gives those before the damage.

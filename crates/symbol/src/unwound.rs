@@ -1,4 +1,4 @@
-//! Where functions begin and end that have no names: from the tables by which stacks are unwound, which stripping leaves.
+//! Begins and ends of functions without names, from the unwind tables, which stripping preserves.
 
 use crate::object_file::read_with_sections;
 use crate::unwind_entries::each_entry;

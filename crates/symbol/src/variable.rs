@@ -1,6 +1,6 @@
-//! Static variables: which one an address lies in, and where in it.
+//! Static variables: the variable that holds an address, and the position in it.
 //!
-//! Names come from debug information, which also tells the dimensions of arrays, else from the symbol table.
+//! Names and dimensions of arrays come from debug information, else names from the symbol table.
 
 use crate::debug::{Debug, Unit};
 use crate::name;
@@ -13,27 +13,27 @@ pub(crate) struct Variable {
     pub start: u64,
     pub end: u64,
     pub name: String,
-    /// Lengths of an array's dimensions, the outermost first; empty where it is none.
+    /// Lengths of an array's dimensions, the outermost first; empty for other types.
     pub dimensions: Vec<u64>,
-    /// Bytes of what it is an array of.
+    /// Bytes of an element.
     pub element: u64,
 }
 
-/// Where in which variable an address lies.
+/// The position of an address in a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariablePlace {
     /// The variable's name, as its author wrote it.
     pub name: String,
     /// The variable's own address.
     pub start: u64,
-    /// Of an array: the indices of the element, the outermost first.
+    /// The indices of an array's element, the outermost first.
     pub indices: Vec<u64>,
     /// Bytes from the start of that element; of other variables, from the start.
     pub offset: u64,
 }
 
 impl Variable {
-    /// Where in it an offset lies.
+    /// The position of an offset in the variable.
     pub fn place(&self, offset: u64) -> VariablePlace {
         let place =
             |indices, offset| VariablePlace { name: self.name.clone(), start: self.start, indices, offset };
@@ -135,10 +135,10 @@ fn variables_of_unit(of: &Unit<'_>, all: &mut Vec<Variable>) -> Result<(), gimli
     Ok(())
 }
 
-/// Types that are written in terms of others more often than this are no types.
+/// Types nested more deeply than this are treated as invalid.
 const DEEPEST: usize = 32;
 
-/// Bytes of what a type is an array of, or of the type; `None` where that is not told. Appends dimensions.
+/// Bytes of an array's element, or of another type; `None` if not stored. Appends dimensions.
 fn element_bytes(
     unit: &gimli::Unit<Reader>,
     ty: UnitOffset,

@@ -7,7 +7,7 @@ use taskscope_symbol::{CodePlace, KeptModules, LoadedModule, Missing, Symbolizer
 
 const SOURCE: &str = include_str!("places.c");
 
-/// A compiled program and what it printed; `None` where the compiler is not installed.
+/// A compiled program and its output; `None` if the compiler is not installed.
 struct Program {
     directory: tempfile::TempDir,
     path: PathBuf,
@@ -66,7 +66,7 @@ fn functions_and_lines_are_those_of_the_source() {
     }
 }
 
-/// In files where the compiler has put them, beside a program that was moved, and packed into one.
+/// In the files written by the compiler, beside a program that was moved, and packed into one.
 #[test]
 fn debug_information_that_was_split_off_is_found() {
     for (compiler, version) in
@@ -113,7 +113,8 @@ fn debug_information_that_was_split_off_is_found() {
     }
 }
 
-/// As releases are made: stripped, with a link to what was stripped. A file of that name which belongs to another is not read.
+/// As in releases: stripped, with a link to the debug file. A file of that name which belongs to another program is not
+/// read.
 #[test]
 fn debug_information_that_was_stripped_is_found_by_its_link() {
     for (id, place) in [("none", ""), ("0x1234", ""), ("none", ".debug")] {
@@ -187,7 +188,7 @@ fn a_missing_name_has_its_reason() {
     assert!(matches!(garbage.missing, Some(Missing::NotReadable { .. })), "{:?}", garbage.missing);
 }
 
-/// However an executable is damaged, or what was split off it, looking up gives an answer or none, and no panic.
+/// However an executable or its split debug information is damaged, lookups return a result or none, without a panic.
 #[test]
 fn damaged_executables_do_no_harm() {
     let Some(program) = compiled("gcc", &["-g"]) else { return };
@@ -324,7 +325,7 @@ fn stubs_of_calls_into_other_files_have_names() {
     }
 }
 
-/// The code of stubs so far up that there is no address behind it; their relocations go along.
+/// Moves the code of stubs to the highest addresses, with their relocations.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn stubs_of_damaged_files_are_accepted_at_any_address() {

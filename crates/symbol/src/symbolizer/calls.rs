@@ -1,4 +1,4 @@
-//! Where calls into an OpenMP runtime are, across the files of a process.
+//! Calls into an OpenMP runtime, across the files of a process.
 
 use super::Symbolizer;
 use crate::code_place::{CodePlace, Frame};
@@ -10,7 +10,7 @@ const MAX_IMPORTED: usize = 8;
 /// A file by its path and build id, and an address in it.
 type InFile = (String, String, u64);
 
-/// Where a call into an OpenMP runtime is of which only the return address is known.
+/// A call into an OpenMP runtime of which only the return address is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     /// Before the return address.
@@ -26,8 +26,8 @@ pub(crate) enum Call {
 }
 
 impl Symbolizer {
-    /// Of a call into an OpenMP runtime at an address of a file: the place of the jump by which a function
-    /// ended with it, if its compiler made the call a jump. That function has no frame on the stack.
+    /// The place of the jump by which a function ended with a call into an OpenMP runtime, at an address of a file;
+    /// `None` unless its compiler made the call a jump. That function has no frame on the stack.
     pub fn place_behind_tail_call(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<CodePlace> {
         let returns_to = in_file.wrapping_add(1);
         let call = self.find_call(path, build_id, returns_to);
@@ -89,8 +89,9 @@ impl Symbolizer {
         }
     }
 
-    /// The function that another file of the process exports by a name; `None` where several do. Only of those is it asked
-    /// whether they were there at the time: a file is known since the first construct in it.
+    /// The function that another file of the process exports by a name. If several files export it, only those loaded
+    /// at the time count; `None` if several remain. A single exporter is not checked, since a file is known from the
+    /// first construct in it only.
     fn exporter(&mut self, name: &str) -> Option<InFile> {
         let loaded = self
             .modules

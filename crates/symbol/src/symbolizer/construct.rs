@@ -1,7 +1,9 @@
-//! Where a construct was written: by its outlined body, by the location that its compiler left, and by the call into the runtime.
+//! The place of a construct: from its outlined body, the location stored by its compiler, and the call into the
+//! runtime.
 //!
-//! The return address alone may be that of any caller: compilers make calls at the ends of functions jumps. The body is
-//! the construct's own. Where both name the same function, they describe the same call, and the more precise name is taken.
+//! The return address alone may be that of any caller, since compilers turn calls at the ends of functions into jumps.
+//! The body is the construct's own. If both name the same function, they describe the same call, and the more precise
+//! name is used.
 
 use super::Symbolizer;
 use super::calls::Call;
@@ -17,12 +19,12 @@ pub struct Location<'a> {
     pub function: &'a str,
     /// Line.
     pub line: u32,
-    /// Column; 0 where it is not known.
+    /// Column; 0 if unknown.
     pub column: u32,
 }
 
 impl<'a> Location<'a> {
-    /// Reads a location; `None` where it is of another form, or names no line.
+    /// Reads a location; `None` if it has another form or names no line.
     pub fn parse(text: &'a str) -> Option<Location<'a>> {
         let mut fields = text.strip_prefix(';')?.strip_suffix(";;")?.rsplitn(4, ';');
         let (column, line) = (fields.next()?, fields.next()?);
@@ -33,10 +35,10 @@ impl<'a> Location<'a> {
 }
 
 impl Symbolizer {
-    /// Where a construct was written whose call into an OpenMP runtime returns to `return_address`, whose outlined body is at
-    /// `body` (0: not known), and whose compiler wrote `location` (empty: nothing). Where the return address is not known
-    /// to be the construct's own, it is that of the first byte of a body: of this one, or, without one, of the body that
-    /// the construct's call ends.
+    /// The place of a construct with this return address of its call into an OpenMP runtime, outlined body (0: not
+    /// known) and location written by the compiler (empty: none). If the return address is not known to be the
+    /// construct's own, it is that of the first byte of a body: of this one, or, without one, of the body that the
+    /// construct's call ends.
     pub fn construct_place(&mut self, return_address: u64, body: u64, location: &str) -> CodePlace {
         let location = Location::parse(location);
         if body == 0 && location.is_none() {
@@ -77,8 +79,8 @@ impl Symbolizer {
         place
     }
 
-    /// The place of the call into an OpenMP runtime with which the body at an address ends; the body's function alone where it has
-    /// several such calls.
+    /// The place of the call into an OpenMP runtime with which the body at an address ends; the body's function alone
+    /// if it has several such calls.
     fn place_of_last_call(&mut self, body: u64) -> CodePlace {
         let Some((module, in_file)) = self.in_file(body) else { return self.runtime_call_place(body) };
         let (path, build_id, bias) = (module.path.clone(), module.build_id.clone(), module.bias);
@@ -100,7 +102,7 @@ impl Symbolizer {
         }
     }
 
-    /// Names the function of a body whose own name does not.
+    /// Names the function of a body by a location, for bodies with a name that lacks it.
     fn name_by_location(&mut self, body: u64, frame: &mut Frame, location: Location<'_>) {
         let module = self.in_file(body).map(|(module, _)| (module.path.clone(), module.build_id.clone()));
         let file = module.and_then(|(path, build_id)| self.file(&path, &build_id));
@@ -121,16 +123,16 @@ impl Symbolizer {
         }
     }
 
-    /// The function that the outlined body at an address was written in, with the construct's line where debug information
-    /// has it; `None` where no function is known there, or one that no compiler has cut out.
+    /// The function that contains the source of the outlined body at an address, with the construct's line if debug
+    /// information has it; `None` for an unknown function, or one that no compiler has outlined.
     fn body_place(&mut self, body: u64) -> Option<CodePlace> {
         let (module, in_file) = self.in_file(body)?;
         let (path, build_id) = (module.path.clone(), module.build_id.clone());
         self.body_at(&path, &build_id, in_file)
     }
 
-    /// The place of the outlined body around an address of a file: the function that it was written in, with the construct's line
-    /// where debug information has it; `None` where no compiler has cut out the function there, or it is not known.
+    /// The place of the outlined body around an address of a file: the function that contains its source, with the
+    /// construct's line if debug information has it; `None` if the function is not an outlined one or not known.
     pub fn body_around(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<CodePlace> {
         let start = self.file(path, build_id)?.start_of_function(in_file)?;
         self.body_at(path, build_id, start)

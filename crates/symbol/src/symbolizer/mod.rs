@@ -71,14 +71,14 @@ impl Symbolizer {
         self.time = time;
     }
 
-    /// Where the call lies that returns to `return_address`.
+    /// The place of the call that returns to `return_address`.
     pub fn call_place(&mut self, return_address: u64) -> CodePlace {
         self.place(return_address, false)
     }
 
-    /// [`Symbolizer::call_place`] of a call into an OpenMP runtime: where a function ends with it and
-    /// the compiler made it a jump, the place of that jump; and not in a library's inlined function that has no
-    /// construct, to which optimised code's line table may assign the call.
+    /// [`Symbolizer::call_place`] of a call into an OpenMP runtime. If a function ends with the call and the compiler
+    /// made it a jump, the place is that of the jump. Inlined library functions without a construct are skipped,
+    /// although the line table of optimised code may assign the call to them.
     pub fn runtime_call_place(&mut self, return_address: u64) -> CodePlace {
         self.place(return_address, true)
     }
@@ -119,15 +119,15 @@ impl Symbolizer {
         self.files.entry(key).or_insert_with(|| ModuleFile::open(path, build_id, kept))
     }
 
-    /// What lies at an address of a file, inside an instruction. The file is the one at `path`, if its
-    /// build id is `build_id` (empty: any).
+    /// The place of an address inside an instruction of a file. The file is the one at `path`, if its build id is
+    /// `build_id` (empty: any).
     pub fn place_in_file(&mut self, path: &str, build_id: &str, in_file: u64) -> CodePlace {
         self.describe(path, build_id, in_file, false)
     }
 
-    /// Names an address that no loaded file holds by the kept maps of code that was generated at run time. Where the maps of
-    /// several processes have it under different names, it has none. Only what lies in executable memory without a file is
-    /// [`Missing::RunTimeCode`].
+    /// Names an address outside of all loaded files by the kept maps of code that was generated at run time. An address
+    /// with different names in the maps of several processes has none. Only addresses in executable memory without a
+    /// file are [`Missing::RunTimeCode`].
     pub fn place_of_run_time_code(&mut self, address: u64) -> CodePlace {
         let parse = |text: Vec<u8>| CodeNames::parse(&String::from_utf8_lossy(&text));
         let maps = self.run_time_code.get_or_insert_with(|| self.kept.code_maps().map(parse).collect());
@@ -143,13 +143,13 @@ impl Symbolizer {
         CodePlace { missing: Some(missing), ..CodePlace::default() }
     }
 
-    /// The loops around an address of a file, outer ones before inner ones. Empty where the code is not at hand, or
-    /// for another processor than x86-64.
+    /// The loops around an address of a file, outer ones before inner ones. Empty if the code is not available, or for
+    /// processors other than x86-64.
     pub fn loops_around(&mut self, path: &str, build_id: &str, in_file: u64) -> Vec<LoopCode> {
         self.file(path, build_id).map_or_else(Vec::new, |file| file.loops_around(in_file))
     }
 
-    /// The static variable that lies at an address, and where in it that is.
+    /// The static variable at an address, and the position in it.
     pub fn variable(&mut self, address: u64) -> Option<VariablePlace> {
         let (module, _) = self.in_file(address)?;
         let (path, build_id, bias) = (module.path.clone(), module.build_id.clone(), module.bias);
