@@ -1,4 +1,4 @@
-//! Observers that write what they hear in formats of other programs, as it comes: memory does not
+//! Observers that write the observed changes in formats of other programs, as they arrive: memory does not
 //! grow with the length of a trace.
 //!
 //! - [`call_paths`]: folded stacks for flame graphs, speedscope, pprof (of a finished tree)

@@ -1,4 +1,4 @@
-//! A part of the time: what holds at its begin, and the changes within it.
+//! A part of the time: the states at its begin, and the changes within it.
 
 use std::collections::BTreeMap;
 use taskscope_execution::view::{View, ViewChange, ViewObserver};

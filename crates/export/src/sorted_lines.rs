@@ -3,9 +3,8 @@
 //! ```text
 //!  push ──▶ lines, 32 MiB of text ──full──▶ sorted, to the end of a file without a name ──▶ merged into FILE
 //! ```
-//! Lines of one key stay in the order in which they came. In memory lie at most [`LINES_BYTES`] of text with 24
-//! bytes a line, and while merging [`MERGE_BYTES`] for all runs together; what is written meanwhile takes the
-//! place of the file itself once more.
+//! Lines of one key keep their order. Memory holds at most [`LINES_BYTES`] of text with 24 bytes per line, and
+//! while merging [`MERGE_BYTES`] for all runs together. The runs take the disk space of the file once more.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +23,7 @@ const HEAD_BYTES: usize = 12;
 
 /// Collects lines.
 pub struct SortedLines {
-    /// A line ends where the next begins.
+    /// Text of the lines; a line ends at the begin of the next.
     text: Vec<u8>,
     lines: Vec<Line>,
     most_bytes: usize,
@@ -42,12 +41,12 @@ struct Line {
 /// Sorted runs, one after another in one file without a name.
 struct Runs {
     file: File,
-    /// Where each begins and ends.
+    /// Begin and end of each run.
     places: Vec<(u64, u64)>,
 }
 
 impl SortedLines {
-    /// For a file at `path`; what memory does not hold goes to a file without a name in its directory.
+    /// Sorts lines for a file at `path`; lines beyond the memory limit go to an unnamed file in its directory.
     pub fn beside(path: &Path) -> SortedLines {
         let (text, lines) = (Vec::new(), Vec::new());
         SortedLines { text, lines, most_bytes: LINES_BYTES, runs: None, path: path.to_owned() }
@@ -55,8 +54,7 @@ impl SortedLines {
 
     /// Adds the line that `write` writes.
     ///
-    /// # Errors
-    /// When what is kept has to be written, and cannot be.
+    /// # Errors When kept lines must be written, and cannot be.
     pub fn push(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         let begin = self.text.len();
         write(&mut self.text);
@@ -94,8 +92,7 @@ impl SortedLines {
 
     /// Writes all lines in order.
     ///
-    /// # Errors
-    /// Those of reading what was put aside, and of `out`.
+    /// # Errors Errors of reading the runs, and of `out`.
     pub fn write_to(mut self, out: &mut impl Write) -> io::Result<()> {
         if self.runs.is_none() {
             self.lines.sort_by_key(|line| line.key);
@@ -126,7 +123,7 @@ impl SortedLines {
 /// Reads a run.
 struct Reader<'a> {
     file: &'a File,
-    /// What is not in the buffer yet.
+    /// The part that is not in the buffer yet.
     place: (u64, u64),
     room: usize,
     buffer: Vec<u8>,

@@ -4,10 +4,9 @@ use std::io::{self, Write};
 use taskscope_profile::Metric;
 use taskscope_profile::named::CallTree;
 
-/// Writes the paths with what `takes` sums of each; returns how many lines.
+/// Writes the paths with the sums that `takes` selects; returns the number of lines.
 ///
-/// # Errors
-/// Those of `out`.
+/// # Errors Errors of `out`.
 pub fn write_folded(
     tree: &CallTree,
     takes: impl Fn(Metric) -> bool,

@@ -24,7 +24,7 @@ pub struct ValueType {
     pub takes: fn(Metric) -> bool,
 }
 
-/// The columns that are exported, where there is anything in them.
+/// The exported columns, without empty ones.
 pub const VALUE_TYPES: [ValueType; 7] = [
     ValueType { name: "time", unit: "nanoseconds", takes: |metric| metric.0 == Metric::TIME.0 },
     ValueType { name: "blocked", unit: "nanoseconds", takes: |metric| metric.0 == Metric::BLOCKED.0 },

@@ -25,7 +25,7 @@ struct Shared {
     frames: Vec<ShownFrame>,
 }
 
-/// A frame by its name, with its place where that is known.
+/// A frame by its name, and its place if known.
 #[derive(Serialize)]
 struct ShownFrame {
     name: String,

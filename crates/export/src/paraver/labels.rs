@@ -1,4 +1,4 @@
-//! `.pcf` (what types and values mean) and `.row` (what rows are called).
+//! `.pcf` (meanings of types and values) and `.row` (names of rows).
 
 use std::io::{self, Write};
 use taskscope_execution::view::ViewDescription;

@@ -1,9 +1,9 @@
-//! A file that grows beyond what should stay in memory.
+//! A file that grows beyond the size that should stay in memory.
 //!
-//! The kernel keeps what is written as long as it has memory. Ten gigabytes of records then take ten gigabytes of
-//! pages that nothing was in before, which cost a virtual machine ten times as much as the copying itself, and push
-//! everything else out of memory. So a file goes through the page cache up to a length, as most are short and are
-//! read soon, and past it beyond that, where the file system lets it (`O_DIRECT`).
+//! The kernel keeps written data while it has memory. Ten gigabytes of records then take ten gigabytes of fresh pages.
+//! On a virtual machine these cost ten times as much as the copying itself, and push everything else out of memory. So
+//! a file uses the page cache up to a length, as most files are short and read soon, and bypasses it beyond that, if
+//! the file system permits it (`O_DIRECT`).
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -11,13 +11,14 @@ use std::io::{self, ErrorKind, Write};
 use std::ops::{Deref, DerefMut};
 use taskscope_files::NewFile;
 
-/// What is written at once past the page cache.
+/// Bytes of one write that bypasses the page cache.
 pub(crate) const BLOCK_BYTES: usize = 1 << 20;
-/// What is written at once through it: for larger pieces the kernel takes larger pages, which nobody used for long.
+/// Bytes of one write through the page cache: for larger pieces the kernel takes larger pages, which were unused for
+/// long.
 const CACHED_BYTES: usize = 256 << 10;
-/// What goes through the page cache.
+/// Bytes that go through the page cache.
 const KEPT_BYTES: u64 = 256 << 20;
-/// What goes past it lies at multiples of this in memory and in the file, whatever the disk.
+/// Alignment in memory and in the file of data that bypasses the page cache, whatever the disk.
 const ALIGNMENT: usize = 4096;
 
 /// A file that is written from its beginning to its end, block by block.
@@ -101,7 +102,7 @@ impl LongFile {
         Ok(())
     }
 
-    /// What was written past the page cache is in none of its pages, and what follows begins where that ends.
+    /// Returns to the page cache, which has none of the bytes written past it; the next bytes follow these.
     fn leave_direct(&mut self) -> io::Result<()> {
         if self.direct {
             self.direct = false;

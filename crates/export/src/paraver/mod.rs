@@ -1,8 +1,8 @@
 //! Paraver traces of views, equal to ovniemu's: the same lines, types, values, labels and rows.
 //!
-//! [`ParaverWriter`] hears of changes and hands them in batches to one thread per file, which
-//! formats and writes. Where one could not be written whole, all are removed, and the error is returned; so they are
-//! where the writer is dropped before its end: no output is silently short. Files get their names when they are whole.
+//! [`ParaverWriter`] receives changes and passes them in batches to one thread per file, which formats and writes. If
+//! one file cannot be written completely, all are removed, and the error is returned. They are also removed if the
+//! writer is dropped before its end: no output is silently short. Files get their names when they are complete.
 
 mod cfg;
 mod labels;
@@ -36,7 +36,7 @@ pub struct ViewFile {
     pub rows: usize,
 }
 
-/// Writes the `.prv` files of several families of views; `finish` adds what describes them.
+/// Writes the `.prv` files of several families of views; `finish` adds their descriptions.
 pub struct ParaverWriter {
     directory: PathBuf,
     /// In the order of [`View::ALL`].
@@ -44,7 +44,7 @@ pub struct ParaverWriter {
     gzip: bool,
     /// Whether a pipe in the place of a view is written as it is.
     pipes: bool,
-    /// Where the views end, if earlier than was said at first.
+    /// The end of the views, if earlier than announced.
     earlier_end_ns: Option<i64>,
 }
 
@@ -56,14 +56,14 @@ struct Lane {
     rows: usize,
 }
 
-/// Where the changes of a file become records.
+/// The writer that turns a file's changes into records.
 enum LaneWriter {
     Thread {
         sender: SyncSender<Vec<ViewChange>>,
         spent: Receiver<Vec<ViewChange>>,
         thread: JoinHandle<io::Result<NewFile>>,
     },
-    /// Where no thread can be made, the thread that plays.
+    /// The replaying thread itself, if no thread can be created.
     Here(Box<PrvFile>),
     /// The whole file under its temporary name.
     Written(NewFile),
@@ -73,11 +73,10 @@ enum LaneWriter {
 }
 
 impl ParaverWriter {
-    /// Starts a file for each view in `directory`. `end_ns` is the time of the last event. With `pipes`, a pipe in the place
-    /// of a view is somebody's who reads it; in a directory of unknown origin it would block for ever.
+    /// Starts a file for each view in `directory`. `end_ns` is the time of the last event. With `pipes`, an existing
+    /// pipe in the place of a view has a reader; in a directory of unknown origin it would block for ever.
     ///
-    /// # Errors
-    /// A file could not be created.
+    /// # Errors A file could not be created.
     pub fn create(
         directory: &Path,
         views: &[ViewFile],
@@ -113,16 +112,15 @@ impl ParaverWriter {
         Ok(())
     }
 
-    /// Says that the views end at `end_ns`, where that is earlier than was said at first.
+    /// Sets the end of the views to `end_ns`, if that is earlier than announced.
     pub fn end_earlier(&mut self, end_ns: i64) {
         self.earlier_end_ns = Some(end_ns);
     }
 
-    /// Writes what is left, closes the `.prv` files, and writes `.pcf` and `.row` beside them.
+    /// Writes the rest, closes the `.prv` files, and writes `.pcf` and `.row` beside them.
     ///
-    /// # Errors
-    /// The first error of any file. Where a `.prv` file could not be written, all are removed: playing stopped for all
-    /// of them, and none is whole. Where what describes a view could not be written, that view is removed.
+    /// # Errors The first error of any file. If a `.prv` file could not be written, all are removed: replay stopped for
+    /// all of them, and none is complete. If the description of a view could not be written, that view is removed.
     pub fn finish(mut self, mut describe: impl FnMut(View) -> Option<ViewDescription>) -> io::Result<()> {
         let (earlier_end_ns, gzip) = (self.earlier_end_ns, self.gzip);
         let close = |result: io::Result<()>, lane: &mut Lane| {
@@ -161,7 +159,7 @@ impl ParaverWriter {
     }
 }
 
-/// What was not finished is removed.
+/// Removes unfinished files.
 impl Drop for ParaverWriter {
     fn drop(&mut self) {
         self.lanes.iter_mut().flatten().for_each(Lane::discard);
@@ -224,7 +222,7 @@ impl Lane {
         }
     }
 
-    /// Ends the thread and removes what it wrote.
+    /// Ends the thread and removes its file.
     fn discard(&mut self) {
         // Why that is done matters more than how the thread ended.
         let _ = self.close();

@@ -2,7 +2,7 @@
 //!
 //! Types: 9000000 states, 9000004 sub-states, 9200000 plus a key's number for bursts and points, each with its
 //! value at the start and 0 at the end. Messages are communications: the tag is the domain, the size the
-//! value, or the id where there is none. Beside these, state records (1 running, 0 idle, …), which
+//! value, or the id if there is none. In addition there are state records (1 running, 0 idle, …), which
 //! analyses of efficiency need.
 //!
 //! Paraver wants records in the order of time, at equal times states, events, communications. States and
@@ -29,8 +29,8 @@ pub struct Row {
     pub process: u32,
     /// Thread of it.
     pub thread: u32,
-    /// Its number over all processes: each has a CPU of its own, as nobody tells on which it ran, and records of
-    /// no CPU are passed over by readers.
+    /// Its number over all processes. Each thread has a CPU of its own, since its real CPU is not known and readers
+    /// skip records without one.
     pub cpu: u32,
 }
 
@@ -70,7 +70,7 @@ impl NanosTrace {
         }
     }
 
-    /// Whether records can no longer be kept; going on is of no use then.
+    /// Whether records can no longer be kept, so that further ones are useless.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
     }
@@ -107,11 +107,10 @@ impl NanosTrace {
         });
     }
 
-    /// Writes `nanos.prv`, `.pcf` and `.row`. `threads` are the numbers of threads of each process, `types` what
-    /// the types and values mean, `rows` the names of all threads in order.
+    /// Writes `nanos.prv`, `.pcf` and `.row`. `threads` are the numbers of threads of each process, `types` the
+    /// meanings of types and values, `rows` the names of all threads in order.
     ///
-    /// # Errors
-    /// Those of the file system; no file is left half.
+    /// # Errors Errors of the file system; no incomplete file is left.
     pub fn finish(self, threads: &[u32], types: Vec<ViewType>, rows: Vec<String>) -> io::Result<()> {
         let NanosTrace { directory, lines, end, failed } = self;
         failed.map_or(Ok(()), Err)?;

@@ -5,9 +5,9 @@
 //! 2:0:1:1:<row from 1>:<time>:<type>:<value>
 //! ```
 //!
-//! The date is fixed, so that equal traces give equal files. The header keeps its length whatever the end, also where
-//! the file is compressed: there it is a member of its own that is only stored. So it can be written again when the
-//! file ends earlier than was thought ([`move_end`]).
+//! The date is fixed, so that equal traces give equal files. The length of the header does not depend on the end. In a
+//! compressed file it is a member of its own that is only stored. So it can be rewritten if the file ends earlier than
+//! announced ([`move_end`]).
 
 use super::long_file::{BLOCK_BYTES, Block, LongFile};
 use flate2::Compression;
@@ -150,7 +150,7 @@ impl PrvFile {
         Ok(())
     }
 
-    /// Writes a whole block; what is beyond it begins the next.
+    /// Writes a whole block; the rest begins the next one.
     fn flush_block(&mut self) -> io::Result<()> {
         match &mut self.out {
             Output::Plain(file) => file.write_block(&self.block)?,
@@ -161,7 +161,7 @@ impl PrvFile {
         Ok(())
     }
 
-    /// Writes what is left, and returns the file, which has no name of its own yet.
+    /// Writes the rest, and returns the file, which has no name yet.
     pub(crate) fn finish(self) -> io::Result<NewFile> {
         let text = &self.block[..self.used];
         match self.out {
@@ -185,7 +185,7 @@ fn header(rows: usize, end_ns: i64, gzip: bool) -> io::Result<Vec<u8>> {
     member.finish()
 }
 
-/// Writes the header of a finished file again, with another end. What went through a pipe cannot be called back.
+/// Rewrites the header of a finished file with another end. Data in a pipe cannot be changed.
 pub(crate) fn move_end(file: &NewFile, rows: usize, end_ns: i64, gzip: bool) -> io::Result<()> {
     if file.is_pipe() {
         return Ok(());
@@ -205,7 +205,7 @@ fn tail(tails: &mut [(u32, i64, Part)], view_type: u32, value: i64) -> &Part {
     &kept.2
 }
 
-/// Copies a part to `at`, with whatever follows its text, and returns where the text ends.
+/// Copies a part to `at`, with the bytes after its text, and returns the end of the text.
 #[inline]
 fn copy_part(block: &mut [u8], at: usize, part: &Part) -> usize {
     block[at..at + PART_BYTES].copy_from_slice(&part.bytes);
@@ -224,7 +224,7 @@ static PAIRS: [u8; 200] = {
     pairs
 };
 
-/// Writes a number in decimal to the end of `digits`, and returns where it begins.
+/// Writes a number in decimal to the end of `digits`, and returns its begin.
 #[inline]
 fn write_digits(digits: &mut [u8; 20], mut rest: u64) -> usize {
     let mut begin = digits.len();

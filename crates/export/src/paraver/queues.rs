@@ -1,5 +1,5 @@
-//! Device queues as a Paraver view, `device.prv`: a row for each lane of each queue, whose value is the
-//! name of the operation that runs; a second type holds its kind.
+//! Device queues as a Paraver view, `device.prv`: a row for each lane of each queue, with the name of the running
+//! operation as value. A second type holds its kind.
 
 use super::{write_pcf, write_row, write_whole};
 use std::collections::BTreeMap;
