@@ -1,15 +1,15 @@
-//! What is wrong with a foreign file, and where.
+//! Errors of a foreign file, with their places.
 
 use std::fmt;
 
 /// One error in a foreign file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError {
-    /// The file, where an import reads several; else empty.
+    /// The file, if an import reads several; else empty.
     pub file: String,
-    /// Line of the file, counted from 1; 0 where the file as a whole is meant.
+    /// Line of the file, counted from 1; 0 for the file as a whole.
     pub line: usize,
-    /// The field, as a path such as `tasks[3].start`; empty where there is none.
+    /// The field, as a path such as `tasks[3].start`; empty if there is none.
     pub field: String,
     /// A sentence in lower case.
     pub text: String,

@@ -11,10 +11,9 @@ use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{ActivityKind, NONE, Role, TaskGraph};
 use taskscope_files::write_file;
 
-/// Writes `graph` into the directory `root`, which is made if need be.
+/// Writes `graph` into the directory `root`, which is created if needed.
 ///
-/// # Errors
-/// If `root` holds something already, or what the system says.
+/// # Errors If `root` is not empty, or a system error.
 pub fn write_graph(graph: &TaskGraph, root: &Path) -> io::Result<()> {
     fs::create_dir_all(root)?;
     if fs::read_dir(root)?.next().is_some() {

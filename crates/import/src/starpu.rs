@@ -1,9 +1,9 @@
 //! StarPU's `tasks.rec`: one record a task, `Key: value` lines, an empty line between records (the form
 //! that `starpu_fxt_tool` writes).
 //!
-//! What is read: `JobId`, `Name` or `Model`, `WorkerId`, `MemoryNode`, `SubmitTime`, `StartTime`, `EndTime`
+//! Fields: `JobId`, `Name` or `Model`, `WorkerId`, `MemoryNode`, `SubmitTime`, `StartTime`, `EndTime`
 //! (milliseconds, with a fraction), `DependsOn` (job ids). A job that another depends on
-//! produces one result, at its end. The file tells no transfers and no lives of workers: those are taken from
+//! produces one result, at its end. The file has no transfers and no lives of workers: the lives are taken from
 //! the first submission or start to the last end. Records without a worker (control tasks) never ran.
 
 use crate::{ImportError, ImportErrors};

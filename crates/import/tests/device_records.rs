@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use taskscope_import::device_records::{Error, Imported, Options, import};
 
-/// The public dumps, where they are at hand.
+/// The public dumps, if available.
 fn corpus(file: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/device").join(file);
     path.exists().then_some(path)

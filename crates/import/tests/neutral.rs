@@ -1,4 +1,4 @@
-//! What is read, and what is said about files that cannot be.
+//! Accepted traces, and error messages of rejected ones.
 
 use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
 
@@ -171,7 +171,7 @@ fn csv_equals_json() {
     assert!(said.starts_with("data.csv: line 1: producer: the head line has no such column"), "{said}");
 }
 
-/// The schema and the reader agree on examples: the page's own, those of this file, and what lacks a field.
+/// The schema and the reader agree on examples: the page's own, those of this file, and ones with missing fields.
 #[test]
 fn the_schema_accepts_readable_documents() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");

@@ -1,10 +1,10 @@
-//! What an import says about each queue.
+//! The result of an import for each queue.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use taskscope_reorder::{Account, clock::ClockMap};
 
-/// What was imported.
+/// Imported queues, counts and problems.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Imported {
     /// Rows that were read.
@@ -13,16 +13,16 @@ pub struct Imported {
     pub queues: Vec<ImportedQueue>,
     /// Records that lay in the buffer of another thread.
     pub foreign: Vec<Foreign>,
-    /// What could not be read, with file and line.
+    /// Unreadable data, with file and line.
     pub problems: Vec<String>,
     /// The most records that waited for others at one time, over all queues: the sum of their peaks.
     pub held_peak: u64,
 }
 
-/// A record in a file whose records are otherwise of another thread.
+/// A record in a file with records of another thread otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Foreign {
-    /// The vendor's id, where there is one.
+    /// The vendor's id, if any.
     pub id: Option<u64>,
     /// Its queue.
     pub queue: String,
@@ -36,14 +36,14 @@ pub struct Foreign {
     pub files_thread: String,
 }
 
-/// A queue, and what was out of place in it.
+/// A queue and the irregularities of its records.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ImportedQueue {
     /// Its name.
     pub name: String,
     /// `in-order` or `out-of-order`.
     pub order: &'static str,
-    /// How that is known: `told`, `overlaps`, or `assumed`.
+    /// Source of this fact: `told`, `overlaps`, or `assumed`.
     pub order_from: &'static str,
     /// The column that its sequence comes from.
     pub sequence_from: &'static str,
@@ -65,7 +65,7 @@ pub struct ImportedQueue {
     pub overlaps: u64,
     /// The longest such overlap, nanoseconds.
     pub longest_overlap_ns: u64,
-    /// Records whose times cannot be right.
+    /// Records with impossible times.
     pub anomalous: u64,
     /// The most records that waited for others at one time.
     pub held_peak: u64,

@@ -1,4 +1,4 @@
-//! The second pass: what the ordering core tells, written as one location for each queue.
+//! The second pass: the output of the ordering core, written as one location for each queue.
 
 use super::account::{Foreign, Imported, ImportedQueue, clock_json};
 use super::plan::Plan;
@@ -216,7 +216,7 @@ impl Location {
         if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
 
-    /// The name's number, told before its first use.
+    /// The name's number, announced before its first use.
     fn name(&mut self, index: u32, text: &str, at: u64) -> Result<u32, Error> {
         let place = index as usize;
         if self.named.len() <= place {
@@ -248,7 +248,7 @@ fn number_or_zero(text: &str) -> u64 {
     text.parse().unwrap_or(0)
 }
 
-/// The kind, as far as the words that vendors use tell.
+/// The kind, as far as it follows from the vendors' words.
 fn kind_of(kind: &str, name: &str) -> u32 {
     let (kind, name) = (kind.to_ascii_lowercase(), name.to_ascii_lowercase());
     let direction = format!("{kind} {name}");
@@ -278,8 +278,7 @@ fn kind_of(kind: &str, name: &str) -> u32 {
     }
 }
 
-/// What the stamps of a dump say about their clock: they are taken as they are, and whatever
-/// contradicts that is counted.
+/// The clock of a dump's stamps: they are taken unchanged, and contradictions are counted.
 fn clock_of(table: &Table, operations: &[u32]) -> taskscope_reorder::clock::ClockMap {
     let mut fit = ClockFit::of_host_clock(0);
     for row in operations.iter().map(|row| &table.rows[*row as usize]) {
@@ -292,8 +291,8 @@ fn clock_of(table: &Table, operations: &[u32]) -> taskscope_reorder::clock::Cloc
     fit.fit().unwrap_or_else(|| taskscope_reorder::clock::ClockMap::of_host_clock(0))
 }
 
-/// By file, the thread of at least four fifths of its records, where there are several files: then
-/// the vendor's buffers were kept by thread.
+/// For each of several files, the thread of at least four fifths of its records: the vendor's buffers were then kept by
+/// thread.
 fn main_threads(table: &Table) -> Vec<Option<u32>> {
     let mut counts: Vec<FxHashMap<u32, u64>> = vec![FxHashMap::default(); table.files.len()];
     for row in &table.rows {

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  files ─▶ Table ─▶ Plan: which operations there are, ─▶ Reorder ─▶ one location per queue
-//!           rows      what each row is about (notices)    (arrivals in the order of the files)
+//!           rows      operation of each row (notices)     (arrivals in the order of the files)
 //! ```
 //! Files are TSV or CSV. `start` and `end` are needed; `queue`, `id`, `thread`, `append`, `submit`,
 //! `device`, `kind` and `op` are understood under the names that vendors use; every column is kept.
 //! Times are nanoseconds of one clock.
 //!
 //! A first pass plays the part of the notices that a live tool gets: the sequence of a queue's
-//! operations comes from `append` or `submit` where every row of the queue has one, else from the ids,
+//! operations comes from `append` or `submit` if every row of the queue has one, else from the ids,
 //! else from the starts. Recorded work (command lists, graphs) is appended once and executed often: the submissions of
 //! its executions count, else their first starts. The second pass hands in the rows as they were delivered.
 
@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use table::Table;
 use taskscope_reorder::{Completion, Detail, Limits, Notice, Output, QueueIndex, QueueOrder, Reorder};
 
-/// What the caller knows that the files do not say.
+/// The caller's knowledge beyond the files.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Queues that are out-of-order, by name.
@@ -47,7 +47,7 @@ pub enum Error {
     /// No file has a record.
     #[error("there are no records in the files")]
     NoRecords {
-        /// What is wrong with the lines that are there, each with its file and number.
+        /// Problems of the lines, each with its file and number.
         problems: Vec<String>,
     },
     /// The trace cannot be written.
@@ -55,16 +55,15 @@ pub enum Error {
     Write {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
 
 /// Imports `files`, given in the order of delivery, into the new trace directory `root`.
 ///
-/// # Errors
-/// When a file cannot be read as a dump at all, or the trace cannot be written. Rows that cannot be
-/// read are told in the result, with their lines.
+/// # Errors When a file cannot be read as a dump at all, or the trace cannot be written. Unreadable rows are listed in
+/// the result, with their lines.
 pub fn import(files: &[PathBuf], root: &Path, options: &Options) -> Result<Imported, Error> {
     let table = Table::read(files)?;
     if table.rows.is_empty() {

@@ -13,7 +13,7 @@ const AT_ONCE: usize = 3;
 /// Ids that leave a gap as large as this among them have wrapped at 2³².
 const WRAP_GAP: u64 = 1 << 31;
 
-/// Where the order of a queue's operations comes from.
+/// Source of the order of a queue's operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceFrom {
     Append,
@@ -42,28 +42,28 @@ pub struct PlannedQueue {
     /// Whether it is a thread's place for records without a queue.
     pub is_thread: bool,
     pub order: QueueOrder,
-    /// `told`, `overlaps` or `assumed`.
+    /// Source of the queue's kind: `told`, `overlaps` or `assumed`.
     pub order_from: &'static str,
     pub sequence_from: SequenceFrom,
     /// By sequence: the first row about each.
     pub operations: Vec<u32>,
 }
 
-/// Where a row belongs.
+/// The operation of a row.
 #[derive(Clone, Copy)]
 pub struct At {
     pub queue: u32,
     pub seq: u64,
 }
 
-/// What the first pass finds.
+/// Result of the first pass.
 pub struct Plan {
     pub queues: Vec<PlannedQueue>,
     /// By row.
     pub of_row: Vec<At>,
 }
 
-/// A row's place of origin: a queue of a device, or a thread where it names no queue.
+/// A row's place of origin: a queue of a device, or a thread if it names no queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Origin {
     Queue(Option<u32>, u32),
@@ -117,8 +117,8 @@ impl Plan {
     }
 }
 
-/// Where each row belongs. A queue that some rows name with its device, and others without, is one
-/// queue as long as only one device has it.
+/// The origin of each row. A queue that some rows name with its device, and others without, is one queue as long as
+/// only one device has it.
 fn origins(table: &Table) -> Vec<Origin> {
     let mut devices: FxHashMap<u32, FxHashSet<u32>> = FxHashMap::default();
     for row in &table.rows {
@@ -136,7 +136,7 @@ fn origins(table: &Table) -> Vec<Origin> {
     table.rows.iter().map(origin).collect()
 }
 
-/// The queue's own name; with the device's before it where several devices have it.
+/// The queue's own name; with the device's before it if several devices have it.
 fn names(table: &Table, origins: impl Iterator<Item = Origin>) -> Vec<String> {
     let origins: Vec<Origin> = origins.collect();
     let mut count: FxHashMap<u32, u32> = FxHashMap::default();
@@ -196,7 +196,7 @@ fn is_same(a: &Row, b: &Row) -> bool {
         && (a.start == b.start || a.start == 0 || b.start == 0)
 }
 
-/// An execution of recorded work: its list, and which execution or, where that is not known, when it was submitted.
+/// An execution of recorded work: its list, and its number or, if unknown, its submission.
 type Execution = (u32, Option<u64>, Option<u64>);
 
 fn execution(row: &Row) -> Option<Execution> {
@@ -205,10 +205,10 @@ fn execution(row: &Row) -> Option<Execution> {
     known.then_some((list, row.execution, row.submit.filter(|_| row.execution.is_none())))
 }
 
-/// The order of the operations, as indices into `firsts`, and what it comes from.
+/// The order of the operations, as indices into `firsts`, and its source.
 ///
-/// Recorded operations are appended once and run at each execution: an execution has its place by its submission, else
-/// by its first start, and `append` orders the operations within it.
+/// Recorded operations are appended once and run at each execution. An execution is placed by its submission, else by
+/// its first start; `append` orders the operations within it.
 fn sequence(rows: &[Row], firsts: &[u32], wrapped: bool) -> (SequenceFrom, Vec<u32>) {
     let row = |operation: u32| &rows[firsts[operation as usize] as usize];
     let id = |row: &Row| {

@@ -17,7 +17,7 @@ pub enum ReadError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// No line names the columns `start` and `end`.
@@ -38,7 +38,7 @@ pub struct File {
     text: String,
 }
 
-/// What a column says.
+/// Meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     Start,
@@ -122,7 +122,7 @@ pub struct Row {
     line: Range<usize>,
     /// Index into `Table::queue_names`; `None` for a record that names no queue.
     pub queue: Option<u32>,
-    /// Index into [`Table::texts`]; `None` where it is empty or there is no such column.
+    /// Index into [`Table::texts`]; `None` if it is empty or there is no such column.
     pub device: Option<u32>,
     pub list: Option<u32>,
     pub kind: Option<u32>,
@@ -135,7 +135,7 @@ pub struct Row {
     pub append: Option<u64>,
     pub submit: Option<u64>,
     pub bytes: Option<u64>,
-    /// 0 where it could not be read.
+    /// 0 if it could not be read.
     pub start: u64,
     pub end: u64,
 }
@@ -155,7 +155,7 @@ pub struct Table {
     pub texts: Vec<String>,
     /// Threads as they are written; the first is the empty one.
     pub threads: Vec<String>,
-    /// What could not be read, with file and line.
+    /// Unreadable data, with file and line.
     pub problems: Vec<String>,
 }
 
@@ -190,7 +190,7 @@ impl Table {
             let text = match String::from_utf8(bytes) {
                 Ok(text) => text,
                 Err(error) => {
-                    problems.push(format!("{}: bytes that are no UTF-8 were replaced", path.display()));
+                    problems.push(format!("{}: invalid UTF-8 were replaced", path.display()));
                     String::from_utf8_lossy(error.as_bytes()).into_owned()
                 }
             };
@@ -231,7 +231,7 @@ impl Table {
 }
 
 impl File {
-    /// Finds the columns. Returns where the rows begin.
+    /// Finds the columns. Returns the begin of the rows.
     fn of(path: &Path, text: String) -> Result<(File, usize), ReadError> {
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         let mut described: Vec<String> = Vec::new();
@@ -326,7 +326,7 @@ fn split(line: &str, separator: char) -> impl Iterator<Item = String> + '_ {
 /// In CSV, how far a line break may lie within a quoted field: a quote that is never closed ends with its line.
 const LONGEST_QUOTED: usize = 64 << 10;
 
-/// Where the record that begins at `at` ends: at a line break that lies in no quoted field.
+/// The end of the record that begins at `at`: a line break outside of quoted fields.
 fn end_of_record(text: &str, at: usize, separator: char) -> usize {
     let end_of_line = |at: usize| text[at..].find('\n').map_or(text.len(), |end| at + end);
     let first = end_of_line(at);
@@ -432,7 +432,7 @@ impl RowReader<'_> {
         format!("{}: line {line}: {text}", self.file.path.display())
     }
 
-    /// A row, and what is odd about it.
+    /// A row, and its irregularity.
     fn row(&mut self, line: Range<usize>, at_line: usize) -> Result<(Row, Option<String>), String> {
         let mut row = Row {
             file: self.number,

@@ -133,7 +133,7 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The field of a column; empty where the table has no such column.
+    /// The field of a column; empty if the table has no such column.
     fn text(&self, column: &str) -> &str {
         let index = self.columns.iter().position(|name| name == column);
         index.and_then(|index| self.fields.get(index)).map_or("", String::as_str)

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use taskscope_execution::graph::{Table, TaskGraph};
 
-/// A neutral trace as its file tells it.
+/// A neutral trace as stored in its file.
 #[derive(Debug)]
 pub struct Case {
     /// Name of the run; may be empty.
@@ -124,9 +124,8 @@ struct JsonRuntime<'a> {
 
 /// Reads a neutral trace.
 ///
-/// # Errors
-/// Every error that was found, each with line and field: text that is no JSON, fields that are missing
-/// or of the wrong type, numbers that name nothing, times that cannot be.
+/// # Errors All errors, each with line and field: invalid JSON, missing fields, wrong types, unknown ids, impossible
+/// times.
 pub fn read_json(text: &str) -> Result<Case, ImportErrors> {
     let one = |line, field: &str, text| {
         ImportErrors(vec![ImportError { file: String::new(), line, field: field.to_owned(), text }])
@@ -242,10 +241,10 @@ impl<'de> Deserialize<'de> for Keys {
     }
 }
 
-/// What the form knows of a worker: keys here, columns in tables.
+/// Fields of a worker: keys here, columns in tables.
 pub(super) const WORKER_MEMBERS: [&str; 5] = ["id", "node", "begin", "end", "kind"];
 
-/// What the form knows of a task: keys here, columns in tables.
+/// Fields of a task: keys here, columns in tables.
 pub(super) const TASK_MEMBERS: [&str; 14] = [
     "id",
     "type",
@@ -348,13 +347,13 @@ fn line_at(text: &str, part: &str) -> usize {
     1 + text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Line of the first key `key` in `part`, or of `part` where it has no such key.
+/// Line of the first key `key` in `part`, or of `part` if it has no such key.
 fn line_of_key(text: &str, part: &str, key: &str) -> usize {
     let at = part.find(&format!("\"{key}\"")).unwrap_or(0);
     line_at(text, &part[at..])
 }
 
-/// The key whose value an error is about, by the error's position.
+/// The key of the value with an error, by the error's position.
 fn field_before(row: &str, error: &serde_json::Error) -> Option<String> {
     let message = error.to_string();
     if let Some(rest) = message.strip_prefix("missing field `") {
@@ -424,7 +423,7 @@ fn plain_words(row: &str, error: &serde_json::Error) -> String {
     }
 }
 
-/// The first value in `value` that is neither an id nor a time, and where it is.
+/// The first value in `value` that is neither an id nor a time, and its path.
 fn not_a_time<'v>(value: &'v Value, inside: &str) -> Option<(String, &'v Value)> {
     match value {
         Value::Array(items) => {

@@ -13,7 +13,7 @@ pub(super) struct WorkerRow {
     pub node: u64,
     pub begin: u64,
     pub end: u64,
-    /// Its role, where the source gives one.
+    /// Its role, if the source has one.
     pub role: Option<Role>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct TaskRow {
     pub end: u64,
     pub inputs: Vec<u64>,
     pub uniform: u64,
-    /// Optional fields, beyond what starvation, latency and overhead need.
+    /// Optional fields, beyond those that starvation, latency and overhead need.
     pub created: Option<u64>,
     pub creator: Option<u64>,
     pub ready: Option<u64>,
@@ -78,7 +78,7 @@ pub(super) struct RuntimeRow {
     pub kind: String,
 }
 
-/// Where rows came from: turns an error of a row into one of the file.
+/// The source of rows: turns an error of a row into one of the file.
 pub(super) trait Source {
     /// The error at a field of row `row` of `table`.
     fn error(&self, table: Table, row: usize, field: &str, text: String) -> ImportError;
@@ -187,7 +187,7 @@ impl Rows {
     }
 }
 
-/// What a `kind` of the source is: causes by their names, and older names of some; all others are sections of the runtime.
+/// The activity of a `kind`: causes by their names and older names; all others are sections of the runtime.
 fn activity_kind(kind: &str) -> ActivityKind {
     let of_cause = match Cause::named(kind) {
         Some(Cause::Lock) => Some(ActivityKind::LockWait),
