@@ -22,7 +22,7 @@ pub enum Runtime {
     Openmp,
 }
 
-/// What to generate.
+/// Parameters of a generated trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Generator {
     /// The runtime.

@@ -1,4 +1,4 @@
-//! Task graphs of executions whose names are numbers.
+//! Task graphs of executions with numbers for names.
 
 use taskscope_execution::graph::{DeviceWork, NamedAddress, Names, TaskGraph, TaskType, from_execution};
 use taskscope_execution::{Execution, ObjectIndex, Place, PlaceKind, SiteIndex, State};

@@ -21,7 +21,7 @@ pub struct InstrumentedThread {
 }
 
 impl InstrumentedThread {
-    /// A thread of a process whose threads are its workers.
+    /// Creates a thread of a process in which threads are the workers.
     pub fn new(pid: u32, tid: u32) -> InstrumentedThread {
         let mut stream = StreamBuilder::new(1, pid, tid).require(&["ovni", "nosv"]).cpus(1).execute(1000, -1);
         stream.metadata["taskscope"] = serde_json::json!({ "workers": "threads" });

@@ -1,4 +1,4 @@
-//! For tests and benchmarks: executions and traces whose shape is known.
+//! For tests and benchmarks: executions and traces of known shape.
 #![forbid(unsafe_code)]
 
 pub mod dice;

@@ -1,9 +1,9 @@
-//! Compares Paraver traces by what they say: records of one nanosecond in any order, types and
-//! values of configurations in any order.
+//! Compares Paraver traces by content: records of one nanosecond in any order, types and values of configurations in
+//! any order.
 
 use std::collections::BTreeMap;
 
-/// How two `.prv` texts differ; `None` if they say the same. Only the first difference is told.
+/// The first difference of two `.prv` texts; `None` if their contents are equal.
 pub fn prv_difference(ours: &str, reference: &str) -> Option<String> {
     let (our_header, our_records) = split(ours);
     let (their_header, their_records) = split(reference);

@@ -1,5 +1,5 @@
-//! The table of `examples/pic`: what a run's workers' time went into, from the begin of its parallel region to the
-//! end, as T_S, T_L, T_O, ThreadT, tail and WallT, all in worker-nanoseconds (`docs/pic.md`).
+//! The table of `examples/pic`: the breakdown of a run's worker time, from the begin of its parallel region to the end,
+//! as T_S, T_L, T_O, ThreadT, tail and WallT, all in worker-nanoseconds (`docs/pic.md`).
 
 use std::fmt::Write;
 use std::path::Path;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The program, installed into a directory of its own below `temporary` (`CARGO_TARGET_TMPDIR`); `None`, with a
-/// message, where that does not work.
+/// message, if that fails.
 pub fn install(temporary: &Path) -> Option<PathBuf> {
     let home = temporary.join("ptd");
     let ptd = home.join("bin/ptd");

@@ -62,7 +62,7 @@ impl Script {
         self
     }
 
-    /// A thread starts and says what it is.
+    /// Starts a thread and names it.
     pub fn begin_thread(&mut self, thread: usize, at: u64) -> &mut Self {
         let kind: u32 = if thread == 0 { 1 } else { 2 };
         self.emit(thread, at, ovni::THREAD_EXECUTES, &bytes![-1_i32, 0_i32, 0_u64]);
@@ -187,7 +187,7 @@ impl Script {
         self.play_with_samples(&[])
     }
 
-    /// Plays the program and then adds samples of its threads, whose row is their number in the script.
+    /// Replays the program and then adds samples of its threads; their rows are the threads' numbers in the script.
     pub fn play_with_samples(&self, samples: &[NewSample<'_>]) -> Execution {
         let mut builder = ExecutionBuilder::new();
         let mut interpreter = Interpreter::new();
@@ -208,8 +208,7 @@ impl Script {
 
     /// Writes the program as a trace directory.
     ///
-    /// # Errors
-    /// What the file system says.
+    /// # Errors Errors of the file system.
     pub fn write(&self, root: &Path) -> std::io::Result<()> {
         for thread in 0..self.threads {
             let tid = PID + thread as i64;
@@ -262,9 +261,9 @@ fn encode(entry: &Entry, file: &mut Vec<u8>) {
     file.extend(&entry.payload);
 }
 
-/// Any program: what `choices` says, event by event, whether it makes sense or not. Each choice is
-/// thread, nanoseconds since the event before, number of the event among those of OpenMP, ovni's
-/// threads and taskscope's own models, and bytes for its payload.
+/// Any program, valid or not, given event by event by `choices`. Each choice is thread, nanoseconds since the previous
+/// event, number of the event among those of OpenMP, ovni's threads and taskscope's own models, and bytes for its
+/// payload.
 pub fn any_program(threads: usize, choices: &[(usize, u16, usize, [u8; 16])]) -> Script {
     let letters = [
         ovni::LETTER,

@@ -101,7 +101,7 @@ fn cause(rows: &TaskRows, mode: Mode, task: &TaskRow, at: u64) -> Cause {
     of('o', format!("dispatch t{}", task.ty))
 }
 
-/// What one sees that waits, at `at`, for the worker of `producer`.
+/// The cause of a wait at `at` for the worker of `producer`.
 fn seen(rows: &TaskRows, mode: Mode, producer: &TaskRow, at: u64) -> Cause {
     let worker = rows.workers.iter().find(|w| w.id == producer.worker).expect("a worker");
     let starvation = |ty: u64| of('s', format!("task t{ty}"));

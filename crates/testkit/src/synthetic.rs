@@ -22,7 +22,7 @@ pub struct Shape {
     pub processes_of_node: usize,
     /// Events in all, about.
     pub events: u64,
-    /// What the random numbers start from.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
@@ -43,7 +43,7 @@ pub fn execution(shape: Shape) -> Execution {
 
 struct Worker {
     process: usize,
-    /// What it is in, innermost last.
+    /// Its open tasks, innermost last.
     task: Option<TaskIndex>,
     phase: Phase,
 }
@@ -62,11 +62,11 @@ struct Generator {
     shape: Shape,
     builder: ExecutionBuilder,
     workers: Vec<Worker>,
-    /// Tasks of each process that nobody has started, with their types.
+    /// Tasks of each process that have not started, with their types.
     ready: Vec<Vec<(TaskIndex, usize)>>,
     random: Random,
     next_task: u32,
-    /// Of each process, counted from 1 in each, as runtimes do.
+    /// Tasks of each process, counted from 1 in each, as runtimes do.
     tasks_of: Vec<u64>,
     numbers: Vec<u64>,
     events: u64,
@@ -103,7 +103,7 @@ impl Generator {
         }
     }
 
-    /// Lets the worker whose turn comes first go on, again and again.
+    /// Runs the worker with the earliest turn, again and again.
     fn run(&mut self) {
         let mut turns: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::with_capacity(self.workers.len());
         for thread in 0..self.workers.len() as u32 {

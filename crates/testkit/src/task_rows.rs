@@ -139,7 +139,7 @@ impl TaskRows {
     }
 }
 
-/// What a random trace may have.
+/// Limits of a random trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe {
     /// Most nodes.
@@ -154,7 +154,7 @@ pub struct Recipe {
     pub uniform: u64,
     /// Percentage of workers' gaps with runtime intervals.
     pub runtime: u64,
-    /// Percentage of copies whose sending is recorded.
+    /// Percentage of copies with a recorded sending.
     pub sent: u64,
 }
 

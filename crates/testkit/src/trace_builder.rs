@@ -74,7 +74,7 @@ impl StreamBuilder {
         }
     }
 
-    /// Of a loom of this name; the host is what stands before its first dot.
+    /// Sets the loom's name; the host is the part before its first dot.
     pub fn loom(mut self, name: &str) -> Self {
         self.metadata["ovni"]["loom"] = json!(name);
         self

@@ -71,7 +71,7 @@ struct Table {
 }
 
 impl Table {
-    /// Notes one comparison: what differs in verdict and views, and what `check` says.
+    /// Notes one comparison: the differences in verdict and views, and the output of `check`.
     fn note(
         &mut self,
         case: &str,

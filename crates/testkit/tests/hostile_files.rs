@@ -11,7 +11,7 @@ use taskscope_session::selection::FIELDS_OF_EVENTS;
 use taskscope_session::{Places, Session};
 use taskscope_testkit::trace_builder::{StreamBuilder, push_event};
 
-/// What bytes are changed to: half of the time something that the formats know.
+/// Replacement bytes: half of the time characters of the formats.
 const KNOWN: &[u8] = b"0123456789-+.eE{}[]\",:/*\n\t %#=<>~'() ";
 /// Numbers at which arithmetic breaks.
 const EXTREME: [&str; 8] = [
@@ -73,7 +73,7 @@ fn check_text(valid: &str, read: impl Fn(&str) + std::panic::RefUnwindSafe) {
     check_all(valid.as_bytes(), |bytes| read(&String::from_utf8_lossy(bytes)));
 }
 
-/// A trace that nobody finished: its newest events lie in a tail.
+/// An unfinished trace: its newest events are in a tail.
 fn unfinished() -> StreamBuilder {
     let mut stream = StreamBuilder::new(0, 1, 1).require(&["ovni"]).cpus(1).execute(10, 0);
     stream.metadata["ovni"].as_object_mut().unwrap().remove("finished");
@@ -175,7 +175,7 @@ fn foreign_task_graphs_in_tables() {
     });
 }
 
-/// Profiles, as they are and with the hash of what they became, so that readers get further than to that.
+/// Profiles, unchanged and with the hash of the changed content, so that readers get past the hash.
 #[test]
 fn profiles() {
     use taskscope_profile::{Frame, Marker, Metric, Module, Profile, ROOT};
@@ -212,7 +212,7 @@ fn profiles() {
     check_all(&bytes[..hashed], |content| read(&signed(content)));
 }
 
-/// A cache is used only where it is what was written; else the trace is read again.
+/// A cache is used only if it is unchanged; otherwise the trace is read again.
 #[test]
 fn caches() {
     use taskscope_session::cache::{Key, places};

@@ -1,7 +1,7 @@
 //! No input makes reading, playing or writing panic, hang, or take memory beyond a small multiple.
 //!
-//! `cargo test` runs a short while on random changes of valid traces; `make soak-input` runs for longer and
-//! says how many inputs there were. Files that hold no events: `hostile_files.rs`.
+//! `cargo test` runs a short while on random changes of valid traces; `make soak-input` runs for longer and prints the
+//! number of inputs. Files without events: `hostile_files.rs`.
 
 mod common;
 

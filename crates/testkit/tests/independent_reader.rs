@@ -1,5 +1,5 @@
-//! An independent strict reader (`ptd`, from PyPI's `pertalde`) accepts our records. Skipped, with a
-//! message, where it cannot be installed.
+//! An independent strict reader (`ptd`, from PyPI's `pertalde`) accepts our records. Skipped, with a message, if it
+//! cannot be installed.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 use taskscope_model::MachineOptions;
 use taskscope_testkit::generator::{Generator, Runtime};
 
-/// Whether the reader accepts a file of records, and what it says.
+/// Whether the reader accepts a file of records, and its output.
 fn judge(ptd: &Path, prv: &Path) -> (bool, String) {
     let output = Command::new(ptd).args(["comprovar", "-e"]).arg(prv).output().unwrap();
     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())

@@ -1,4 +1,4 @@
-//! What reports make of Nanos6's sponge mode, task-fors and kinds of threads.
+//! Nanos6's sponge mode, task-fors and kinds of threads in reports.
 
 use std::path::Path;
 use taskscope_analysis::Analysis;
@@ -25,7 +25,7 @@ fn opened(root: &Path) -> (Session, Analysis) {
     (session, analysis)
 }
 
-/// A process of two CPUs. On CPU 0 a task runs from 1100 to 1900; CPU 1 does what `worker` adds, until 2000.
+/// A process of two CPUs. On CPU 0 a task runs from 1100 to 1900; CPU 1 has the events that `worker` adds, until 2000.
 fn with_worker(worker: impl FnOnce(StreamBuilder) -> StreamBuilder) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let main = StreamBuilder::new(0, 1, 10).require(&["ovni", "nanos6"]).cpus(2).execute(1000, 0);
@@ -173,7 +173,7 @@ fn threads_have_the_runtime_s_word_and_workers_are_cpus() {
     }
 }
 
-/// Runtimes write what is left of a thread's events after the last one.
+/// Runtimes write the rest of a thread's events after its last one.
 #[test]
 fn writing_events_after_the_end_of_a_thread_is_no_problem() {
     let root = with_worker(|stream| stream);

@@ -1,4 +1,4 @@
-//! What Nanos6's documentation promises about its views, on a trace that visits every section.
+//! The views promised by Nanos6's documentation, on a trace that visits every section.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Events that concern only their thread are played when that thread's next other event comes. What follows must be what
-//! follows when all events come in the order of time.
+//! Events that affect only their thread are replayed at that thread's next other event. The result must equal a replay
+//! of all events in time order.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ fn runtimes_on_cpus_are_played_as_in_order() {
     check(&[ovni::LETTER, nosv::LETTER, nanos6::LETTER, tampi::LETTER, kernel::LETTER], 60);
 }
 
-/// Codes that no model knows, and models that nobody knows, are counted and change nothing else.
+/// Codes and models that are not known are counted and change nothing else.
 #[test]
 fn unknown_events_are_played_as_in_order() {
     let root = tempfile::tempdir().unwrap();

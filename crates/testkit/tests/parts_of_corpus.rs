@@ -16,7 +16,7 @@ fn add(sums: &mut Sums, name: String, ns: u64) {
     }
 }
 
-/// The sums of the states, whose parts are cut before they are analysed.
+/// The sums of the states; their parts are cut before they are analysed.
 fn add_states(session: &Session, sums: &mut Sums) {
     let ledger = book(&session.execution);
     add(sums, "capacity".to_owned(), ledger.capacity_ns);

@@ -1,4 +1,4 @@
-//! A slice is a valid trace whose views within the range are those of the whole.
+//! A slice is a valid trace. Its views within the range are those of the whole.
 
 mod common;
 
@@ -71,7 +71,8 @@ fn a_slice_equals_the_range_of_the_whole() {
     }
 }
 
-/// CPUs rest where somebody has run and nobody does, also where those who have are not in the slice, or elsewhere in it.
+/// CPUs rest after a thread has run on them and while none does, even if that thread is not in the slice, or elsewhere
+/// in it.
 #[test]
 fn cpus_rest_in_a_slice_as_in_the_whole() {
     let (whole, part, output) =
@@ -204,7 +205,7 @@ fn models_are_left_out_whole() {
     assert_eq!(names, ["ovni", "nanos6"]);
 }
 
-/// A process of four threads whose tasks move between them, with states and bursts open everywhere; correct.
+/// A process of four threads with tasks that move between them, with states and bursts open everywhere; correct.
 fn write_moving_tasks(root: &Path, seed: u64) -> u64 {
     const THREADS: usize = 4;
     let mut dice = Dice::new(seed);
@@ -279,7 +280,7 @@ fn write_moving_tasks(root: &Path, seed: u64) -> u64 {
     first_clock(root) as u64
 }
 
-/// What threads and tasks have open while the range lasts: changes, as they are shown.
+/// The sections of threads and tasks open during the range: changes, as they are shown.
 fn shown(root: &Path, clocks: (i64, i64)) -> Vec<String> {
     let trace = Trace::open(root, &OpenOptions::default()).unwrap();
     let names = Names::of(&trace);
@@ -310,7 +311,7 @@ fn shown(root: &Path, clocks: (i64, i64)) -> Vec<String> {
     lines
 }
 
-/// What `check` would list.
+/// The violations that `check` would list.
 fn violations(root: &Path) -> Vec<Violation> {
     let trace = Trace::open(root, &OpenOptions::default()).unwrap();
     let (system, mut violations) = emulation::system_of(&trace);
@@ -360,7 +361,7 @@ fn a_slice_of_threads_has_the_names_and_objects_of_others() {
     assert_eq!(codes, ends, "the task that is not taken up is not created");
 }
 
-/// What both judges say of a trace: `check`, and `emulate -l`; with what they found.
+/// The verdicts of both judges on a trace, `check` and `emulate -l`, with their violations.
 fn judged(root: &Path) -> ([bool; 2], Vec<Violation>) {
     let violations = violations(root);
     let mut verdict = Verdict::default();
@@ -619,7 +620,7 @@ fn events_at_the_latest_clock_stay() {
     }
 }
 
-/// Damaged events that open something, with jumbo data of every length: what is open at the borders is written again,
+/// Damaged events that open a section, with jumbo data of every length: sections open at the borders are written again,
 /// and closed by plain events.
 #[test]
 fn slices_of_openings_that_are_jumbo_by_damage_are_traces() {

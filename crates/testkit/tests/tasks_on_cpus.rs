@@ -1,4 +1,4 @@
-//! Tasks of runtimes whose workers are CPUs.
+//! Tasks of runtimes with CPUs as workers.
 
 use std::path::Path;
 use taskscope_analysis::causes::book_causes;
@@ -29,8 +29,8 @@ fn the_body_of_a_task_is_counted_once() {
     assert_eq!(analysis.ledger.by_state.get(taskscope_execution::State::Task), 300);
 }
 
-/// ovni keeps a stack for each kind of section, and one for the state of the thread: what begins in one may end in any order
-/// with what begins in another.
+/// ovni keeps a stack for each kind of section, and one for the state of the thread: sections of one stack may end in
+/// any order relative to those of another.
 #[test]
 fn sections_of_different_kinds_need_not_nest() {
     use taskscope_execution::State::{Communication, Idle, NoSubsystem, Runtime, Task, TaskCreation};
@@ -113,7 +113,7 @@ fn sections_of_different_kinds_need_not_nest() {
     }
 }
 
-/// What a worker's time was lost to, where there was any; all of it is there once.
+/// The causes of a worker's losses, if any; each is there once.
 fn causes_of(root: &Path) -> Vec<(&'static str, u64)> {
     let session = Session::open(root).unwrap();
     let graph = session.task_graph().unwrap().0;
@@ -128,8 +128,8 @@ fn causes_of(root: &Path) -> Vec<(&'static str, u64)> {
     all.filter(|(_, ns)| *ns > 0).collect()
 }
 
-/// A task blocks, and its thread looks for another one until it leaves the CPU to a thread that has one: nobody takes
-/// the CPU away, and what the other thread does on it is no loss.
+/// A task blocks, and its thread looks for another one until it leaves the CPU to a thread with a ready task. This is
+/// not a preemption, and the other thread's activity on the CPU is not a loss.
 #[test]
 fn a_thread_that_pauses_is_not_kept_off_its_cpu() {
     let root = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ fn a_thread_that_pauses_is_not_kept_off_its_cpu() {
     assert_eq!(causes_of(root.path()), [("work", 440), ("wait.dispatch", 60)]);
 }
 
-/// Where no CPUs are told the thread is the worker, and while it has paused it has nothing to do.
+/// Without known CPUs the thread is the worker, and it is idle while it has paused.
 #[test]
 fn a_thread_that_pauses_where_no_cpu_is_known_is_idle() {
     let root = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use taskscope_export::paraver::{ParaverWriter, ViewFile};
 use taskscope_model::{Machine, MachineOptions, Violation};
 use taskscope_trace::{OpenOptions, Trace};
 
-/// What came out.
+/// The output of an emulation.
 pub struct Emulated {
     pub verdict: Verdict,
     pub violations: Vec<Violation>,
