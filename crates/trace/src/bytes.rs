@@ -1,4 +1,4 @@
-//! The bytes of a stream file: mapped when nobody writes it any more, else read into memory.
+//! The bytes of a stream file: mapped if it is finished, else read into memory.
 #![allow(unsafe_code)]
 
 use crate::event_head::EventHead;
@@ -21,7 +21,7 @@ const CHUNK_BYTES: usize = 16 << 20;
 /// Longest event of an unfinished stream; no recorder writes one of a tenth of it.
 const MAX_EVENT_BYTES: usize = 64 << 20;
 
-/// An unfinished stream file with what its tail adds.
+/// An unfinished stream file and the events of its tail.
 pub(crate) struct Unfinished {
     /// The stream.
     pub(crate) bytes: FileBytes,
@@ -48,7 +48,7 @@ pub(crate) fn load_unfinished(path: &Path) -> io::Result<Unfinished> {
     }
 }
 
-/// Where a stream that keeps only its newest part goes on behind what the checkpoint stands for.
+/// The position at which a ring's stream continues after the checkpoint.
 fn kept_from(checkpoint: Option<&[u8]>) -> Option<u64> {
     checkpoint?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
@@ -104,8 +104,8 @@ fn read_events(mut file: File, from: u64) -> io::Result<(Vec<u8>, bool)> {
     }
 }
 
-/// Appends what the tail has of a stream whose first `gone` bytes behind the header are not in `bytes`. Returns how many
-/// bytes are missing between the two.
+/// Appends the tail of a stream whose first `gone` bytes after the header are not in `bytes`. Returns the number of
+/// bytes missing between the two.
 fn append_tail(bytes: &mut Vec<u8>, tail: &[u8], gone: u64) -> u64 {
     let Some((base, newest)) = tail::active(tail) else { return 0 };
     let (stored, sealed) = tail::sealed(tail);
@@ -189,10 +189,9 @@ impl UnchangingFile {
         FileBytes::load(path).map(UnchangingFile)
     }
 
-    /// A file without a name, which nobody else can open, and into which nothing is written any more.
+    /// A file without a name, which no other process can open, and which is complete.
     ///
-    /// # Errors
-    /// If it cannot be mapped.
+    /// # Errors If it cannot be mapped.
     pub fn of_nameless(file: &File) -> io::Result<UnchangingFile> {
         // SAFETY: the map is read-only; nobody but the caller, who writes no more, can change or shrink the file.
         unsafe { memmap2::Mmap::map(file) }.map(|map| UnchangingFile(FileBytes::Mapped(map)))

@@ -1,8 +1,8 @@
-//! `clock-drift.txt`: how the clock of each host drifts against that of the first.
+//! `clock-drift.txt`: the drift of each host's clock against that of the first host.
 //!
-//! One header line, then per line `host since drift`: beyond its offset a clock that shows `since + t` nanoseconds
-//! is corrected by `t * drift / 10^12`. `taskscope sync` writes it beside `clock-offsets.txt`, whose form, which
-//! is ovni's, has room for one number a host; tools that do not know this file apply that number alone.
+//! One header line, then per line `host since drift`: in addition to its offset, a clock that shows `since + t`
+//! nanoseconds is corrected by `t * drift / 10^12`. `taskscope sync` writes it beside `clock-offsets.txt`, whose form, which
+//! is ovni's, has room for one number per host; tools without support for this file apply that number alone.
 
 use crate::metadata::MAX_METADATA_BYTES;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ const MOST_DRIFT: i64 = 1_000_000_000;
 
 const UNITS: i128 = 1_000_000_000_000;
 
-/// What is added to the clocks of a host.
+/// The correction of a host's clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockCorrection {
     /// Nanoseconds, whenever.

@@ -1,15 +1,15 @@
-//! `clock-offsets.txt`: what to add to the clocks of each host.
+//! `clock-offsets.txt`: the offset to add to the clocks of each host.
 //!
-//! One header line, then per line `rank host median mean standard-deviation`, in nanoseconds; the
-//! median counts. A host is the text of a loom's name up to its first dot.
+//! One header line, then per line `rank host median mean standard-deviation`, in nanoseconds; the median counts. A host
+//! is the text of a loom's name up to its first dot.
 
 use crate::metadata::MAX_METADATA_BYTES;
 use std::fmt::Write as _;
 use std::path::Path;
 use taskscope_files::read_regular;
 
-/// No two clocks are further apart: 73 years. With more, times would be beyond what 63 bits hold.
-const MOST_OFFSET_NS: f64 = (1_u64 << 61) as f64;
+/// Maximum distance of two clocks: 73 years. Larger offsets would exceed 63 bits.
+const MAX_OFFSET_NS: f64 = (1_u64 << 61) as f64;
 
 /// The line of one host.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -73,7 +73,7 @@ impl ClockOffsets {
             };
             if let Some(far) = [median, mean, deviation]
                 .into_iter()
-                .find(|field| field.parse::<f64>().is_ok_and(|offset| offset.abs() > MOST_OFFSET_NS))
+                .find(|field| field.parse::<f64>().is_ok_and(|offset| offset.abs() > MAX_OFFSET_NS))
             {
                 return Err(format!(
                     "line {number} of the clock offsets: `{far}` ns are more than the 73 years that clocks may differ"
@@ -93,7 +93,7 @@ impl ClockOffsets {
         Ok(ClockOffsets { entries })
     }
 
-    /// What to add to the clocks of `host`, nanoseconds.
+    /// The offset to add to the clocks of `host`, nanoseconds.
     pub fn offset_ns(&self, host: &str) -> Option<i64> {
         self.entries.iter().find(|entry| entry.host == host).map(|entry| entry.median_ns as i64)
     }

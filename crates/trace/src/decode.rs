@@ -40,7 +40,7 @@ pub struct Decoder<'a> {
     raise_clocks: bool,
     /// Windows not yet left; the first may be the one that is being read.
     windows: &'a [Window],
-    /// Where the first window begins; `usize::MAX` without one.
+    /// Begin of the first window; `usize::MAX` without one.
     window_begin: usize,
     /// Next position in the order of the first window, when within it.
     in_window: usize,
@@ -85,7 +85,7 @@ impl<'a> Decoder<'a> {
         Some(self.correct(u64::from_le_bytes(*clock)))
     }
 
-    /// Passes over the events before the first one at whose code `stops` says so.
+    /// Skips the events before the first one with a code that `stops` accepts.
     #[inline(always)]
     pub(crate) fn pass_until(&mut self, stops: impl Fn(Code) -> bool) {
         if self.plain {
@@ -94,7 +94,7 @@ impl<'a> Decoder<'a> {
             while let Some(head) = plain.next().filter(|head| !stops(head.code)) {
                 plain.pass(&head);
             }
-            self.goes_on_at(&plain);
+            self.resume_at(&plain);
             return;
         }
         while self.position < self.bytes.len() {
@@ -127,9 +127,9 @@ impl<'a> Decoder<'a> {
         PlainEvents { bytes: self.bytes, position: self.position, offset_ns: self.clock.offset_ns }
     }
 
-    /// Goes on where plain reading has come to.
+    /// Resumes at the position of plain reading.
     #[inline(always)]
-    pub(crate) fn goes_on_at(&mut self, plain: &PlainEvents<'_>) {
+    pub(crate) fn resume_at(&mut self, plain: &PlainEvents<'_>) {
         self.position = plain.position;
     }
 
@@ -146,7 +146,7 @@ impl<'a> Decoder<'a> {
         self.clock.apply(clock_of(raw_clock)).max(self.floor)
     }
 
-    /// The next event where some lie in another order than they are read, or their clocks are mended.
+    /// The next event, if some are read in another order than stored, or with repaired clocks.
     #[inline(never)]
     fn next_mended(&mut self) -> Option<Event<'a>> {
         if self.position >= self.bytes.len() {
@@ -182,7 +182,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Events that are read as they lie in a file: what could be otherwise was asked once, and is not for each event.
+/// Events that are read as stored: exceptions are checked once, not per event.
 pub(crate) struct PlainEvents<'a> {
     bytes: &'a [u8],
     position: usize,

@@ -1,5 +1,5 @@
-//! Finds the streams below a directory: every directory with a file called `stream.json`; and the
-//! locations that are no threads: every other directory with a file called `taskscope.json`.
+//! Finds the streams below a directory: every directory with a file called `stream.json`; and the locations that are
+//! not threads: every other directory with a file called `taskscope.json`.
 
 use crate::problem::{Problem, ProblemKind};
 use rustc_hash::FxHashSet;
@@ -12,8 +12,8 @@ use taskscope_event::{StreamFile, layout};
 pub(crate) struct Found {
     /// Absolute, or relative to the working directory, as the root was given.
     pub(crate) directory: PathBuf,
-    /// Relative to the root, `/` between parts; bytes that are no UTF-8 are replaced for display. Of the root itself its
-    /// name, so that what is told of it has a place.
+    /// Relative to the root, `/` between parts; invalid UTF-8 is replaced for display. The root itself has its name, so
+    /// that its problems have a place.
     pub(crate) relative_path: String,
 }
 

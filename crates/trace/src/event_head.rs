@@ -3,10 +3,10 @@
 use taskscope_event::Code;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, JUMBO_FLAG, JUMBO_HEADER_BYTES, payload_bytes};
 
-/// Where an event's clock lies in its head.
+/// Offset of an event's clock in its head.
 pub(crate) const CLOCK_OFFSET: usize = 4;
 
-/// The first twelve bytes of an event, and where it ends.
+/// The first twelve bytes of an event, and its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventHead {
     pub(crate) code: Code,
@@ -17,7 +17,7 @@ pub(crate) struct EventHead {
 }
 
 impl EventHead {
-    /// Reads the head at `position`; `None` where fewer bytes are left than it takes.
+    /// Reads the head at `position`; `None` if fewer bytes are left.
     #[inline]
     pub(crate) fn read(bytes: &[u8], position: usize) -> Option<EventHead> {
         let head: &[u8; EVENT_HEADER_BYTES] = bytes.get(position..)?.first_chunk()?;

@@ -1,5 +1,5 @@
-//! Where clocks go back. An event whose clock is lower than one before it is read at that one's clock; when it really
-//! was is known only to lie between the two, so what its thread did between them is not certain.
+//! Falls of clocks. An event with a lower clock than an earlier one is read at the earlier one's clock. Its real time
+//! is between the two, so the activity of its thread between them is uncertain.
 //!
 //! ```text
 //! stored   10  20  50  30  40  60
@@ -7,8 +7,8 @@
 //! fall             30 ────── 50
 //! ```
 
-/// Beyond this, what lies between two falls counts as one of them.
-const MOST_FALLS: usize = 1 << 16;
+/// Above this number, intervals between two falls are merged with them.
+const MAX_FALLS: usize = 1 << 16;
 
 /// Stretches of clocks: ascending, without a common clock.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ impl Falls {
     pub(crate) fn add(&mut self, clock: i64, highest: i64) {
         let mut from = clock;
         while let Some((start, end)) = self.0.last().copied()
-            && (end >= from || self.0.len() == MOST_FALLS)
+            && (end >= from || self.0.len() == MAX_FALLS)
         {
             from = from.min(start);
             self.0.pop();
@@ -43,7 +43,7 @@ impl Falls {
 
 #[cfg(test)]
 mod tests {
-    use super::{Falls, MOST_FALLS};
+    use super::{Falls, MAX_FALLS};
 
     #[test]
     fn falls_that_have_a_clock_in_common_are_one() {
@@ -61,11 +61,11 @@ mod tests {
     #[test]
     fn many_falls_take_little_memory_and_hide_none() {
         let mut falls = Falls::default();
-        for number in 0..3 * MOST_FALLS as i64 {
+        for number in 0..3 * MAX_FALLS as i64 {
             falls.add(10 * number, 10 * number + 5);
         }
         let kept: Vec<_> = falls.iter().collect();
-        assert!(kept.len() <= MOST_FALLS);
-        assert_eq!((kept[0], kept.last().unwrap().1), ((0, 5), 30 * MOST_FALLS as i64 - 5));
+        assert!(kept.len() <= MAX_FALLS);
+        assert_eq!((kept[0], kept.last().unwrap().1), ((0, 5), 30 * MAX_FALLS as i64 - 5));
     }
 }

@@ -16,7 +16,7 @@ pub struct Labels {
     entries: Vec<Entry>,
 }
 
-/// Where a value ends in the text, and where its label does. A value begins where the label before it ends.
+/// The end of a value in the text, and the end of its label. A value begins at the end of the previous label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Entry {
     value_end: u32,
@@ -25,7 +25,7 @@ struct Entry {
 }
 
 impl Labels {
-    /// Value and label of each; `None` where that is no text.
+    /// Values and labels; `None` for labels that are not text.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.entries.iter().enumerate().map(|(index, entry)| {
             let label = &self.text[entry.value_end as usize..entry.label_end as usize];
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for Labels {
     }
 }
 
-/// What streams have declared so far.
+/// The labels that streams have declared so far.
 #[derive(Default)]
 pub(crate) struct SharedLabels(Mutex<FxHashSet<Arc<Labels>>>);
 

@@ -9,11 +9,10 @@
 //! regions that were recorded unsorted, and merges `taskscope.obs` with the `stream.obs` beside it.
 //! Decoding copies nothing: an event borrows its payload from the file.
 //!
-//! **Damage is no error.** Whatever is wrong with a stream is a [`Problem`] with stream, byte offset
-//! and time; what can be read is read. No input makes this crate panic, hang, or use memory beyond
-//! a small multiple of the input's size. [`OpenError`] is left for traces with nothing to read.
+//! **Damage is not an error.** Damage of a stream is a [`Problem`] with stream, byte offset and time; the rest is
+//! read. No input makes this crate panic, hang, or use memory beyond a small multiple of the input's size. [`OpenError`] is left for traces with nothing to read.
 //!
-//! **Not for** the meaning of events: that is `taskscope-model`'s.
+//! **Not for** the meaning of events: that is in `taskscope-model`.
 //!
 //! **Modules**, each importing only those named before it:
 //!
@@ -26,8 +25,8 @@
 //! | `merge`, `turns` | order among streams |
 //! | `trace`, `rewrite`, `slice` | the whole trace; files written anew |
 //!
-//! A file that shrinks while it is mapped kills the reader with SIGBUS; therefore only streams
-//! whose metadata says `ovni.finished` or `taskscope.closed` are mapped.
+//! A file that shrinks while it is mapped kills the reader with SIGBUS; therefore only streams with
+//! `ovni.finished` or `taskscope.closed` in their metadata are mapped.
 #![deny(unsafe_code)]
 
 mod bytes;

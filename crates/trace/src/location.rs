@@ -1,7 +1,7 @@
-//! Streams of locations that are no threads: device queues, workers of imported runs.
+//! Streams of locations that are not threads: device queues, workers of imported runs.
 //!
-//! Such a location lies in a directory of its own with `taskscope.json` and `taskscope.obs`, and
-//! no `stream.json`, so that ovni's tools pass it by.
+//! Such a location is a directory with `taskscope.json` and `taskscope.obs`, and without `stream.json`, so that ovni's
+//! tools skip it.
 
 use crate::clock_drift::ClockCorrection;
 use crate::decode::{Decoder, Event};
@@ -14,13 +14,13 @@ use std::path::PathBuf;
 use taskscope_event::{StreamFile, layout};
 use taskscope_files::read_regular;
 
-/// A location that is no thread, with its stream.
+/// A location that is not a thread, with its stream.
 pub struct Location {
     /// Path of its directory below the trace's root, `/` between parts.
     pub relative_path: String,
     /// Path of its directory.
     pub directory: PathBuf,
-    /// What `taskscope.json` says; null where it cannot be read.
+    /// Content of `taskscope.json`; null if unreadable.
     pub metadata: Value,
     own: Option<SurveyedFile>,
 }

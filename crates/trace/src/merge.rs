@@ -6,7 +6,7 @@
 //! last event is put back first, then the top is taken. So on equal clocks the order is that of the
 //! heap's shape, which this file reproduces; nothing else would give `ovnidump`'s order.
 //!
-//! Who needs the order of few events only takes [`Turns`](crate::Turns).
+//! Readers that need the order of few events only use [`Turns`](crate::Turns).
 
 use crate::decode::Event;
 use crate::stream::{Stream, ThreadEvents};
@@ -123,11 +123,11 @@ fn far(clock_ns: i64, source: u32) -> u128 {
     u128::from(clock_ns as u64 ^ 1 << 63) << u32::BITS | u128::from(source)
 }
 
-/// The heap. Padded so that every entry has two children: sinking asks nothing about the end.
+/// The heap. Padded so that every entry has two children: sinking needs no check for the end.
 ///
-/// How far an entry rises or sinks cannot be foretold, and a wrong guess costs the processor more than
-/// the whole walk. So both walk to the end and choose at every step, without a branch, what stays there:
-/// along a way from the top clocks do not fall, hence an entry is put into a way as into a sorted list.
+/// The distance that an entry rises or sinks cannot be predicted, and a misprediction costs the processor more than the
+/// whole walk. So both walk to the end and select the remaining entry at every step, without a branch. Along a path
+/// from the top, clocks do not fall, hence an entry is inserted into a path as into a sorted list.
 struct Heap<N> {
     /// Behind the last one all bits are set: that is never strictly lower than another, so it changes no comparison.
     entries: Vec<N>,

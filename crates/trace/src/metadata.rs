@@ -33,11 +33,11 @@ pub struct MarkDeclaration {
     pub title: Option<String>,
     /// `stack` or `single`.
     pub channel: Option<String>,
-    /// What values are called.
+    /// Labels of values.
     pub labels: Arc<Labels>,
 }
 
-/// What `stream.json` says; absent attributes are `None`.
+/// Content of `stream.json`; absent attributes are `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
     /// The document without `ovni.mark`, which may be large.
@@ -79,7 +79,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Reads the text of a `stream.json`. What is missing or odd goes to `problems`.
+    /// Reads the text of a `stream.json`. Missing or unusual attributes go to `problems`.
     pub(crate) fn parse(
         bytes: &[u8],
         stream: &str,
@@ -91,7 +91,7 @@ impl Metadata {
         if matches!(text, Cow::Owned(_)) {
             report(
                 ProblemKind::BadMetadata,
-                "stream.json holds bytes that are no UTF-8; they were replaced".to_owned(),
+                "stream.json holds invalid UTF-8; they were replaced".to_owned(),
             );
         }
         let text = without_comments(&text);

@@ -1,5 +1,5 @@
-//! What occurs often in one file. It is told once for each clock at which it does, so that a range finds what lies in
-//! it; beyond a limit it is only counted.
+//! Frequent occurrences in one file. Each is reported once per clock, so that a range has its own; beyond a limit they
+//! are only counted.
 
 use crate::finding::Finding;
 use crate::problem::ProblemKind;

@@ -12,10 +12,10 @@ pub enum ReadOrder {
     Stored,
 }
 
-/// Where the offsets between the clocks of hosts come from.
+/// Source of the offsets between the clocks of hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ClockSource {
-    /// `clock-offsets.txt` in the trace's root, where there is one.
+    /// `clock-offsets.txt` in the trace's root, if present.
     #[default]
     Beside,
     /// This file.

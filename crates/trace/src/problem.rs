@@ -1,4 +1,4 @@
-//! What is wrong with a trace, as facts with a place: nothing is lost silently.
+//! Problems of a trace, as facts with a place: nothing is lost silently.
 
 use std::fmt;
 use taskscope_event::StreamFile;
@@ -8,9 +8,9 @@ use taskscope_event::StreamFile;
 pub enum ProblemKind {
     /// A directory or file could not be read.
     Unreadable,
-    /// `stream.json` is no JSON, or not an object.
+    /// `stream.json` is invalid JSON, or not an object.
     BadMetadata,
-    /// `stream.obs` without `stream.json`: nobody can say whose events these are.
+    /// `stream.obs` without `stream.json`: the thread of these events is not known.
     MissingMetadata,
     /// The metadata version is not 3.
     MetadataVersion,
@@ -44,7 +44,7 @@ pub enum ProblemKind {
     OpenUnsortedRegion,
     /// The clock offset file is malformed or names unknown hosts.
     ClockOffsets,
-    /// There is no clock offset file, or it lacks hosts, although the trace spans several hosts.
+    /// The clock offset file is missing, or lacks hosts, although the trace spans several hosts.
     NoClockOffsets,
     /// The first events of streams lie more than an hour apart.
     ClockGate,
@@ -107,19 +107,19 @@ impl ProblemKind {
 /// One fact, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What is wrong.
+    /// Kind of the problem.
     pub kind: ProblemKind,
     /// Relative path of the stream's directory; empty for the trace as a whole.
     pub stream: String,
-    /// Which of the stream's files, where it is about one.
+    /// The file of the stream that has the problem, if it is in one.
     pub file: Option<StreamFile>,
     /// Byte offset in that file.
     pub offset: Option<u64>,
-    /// Corrected clock, nanoseconds, where known.
+    /// Corrected clock, nanoseconds, if known.
     pub clock_ns: Option<i64>,
     /// How often it occurred there; the place is that of the first.
     pub count: u64,
-    /// A sentence without a final period: what it means here.
+    /// A sentence without a final period: the meaning in this place.
     pub text: String,
 }
 

@@ -18,7 +18,7 @@ use taskscope_event::framing::{EVENT_HEADER_BYTES, FILE_HEADER_BYTES};
 use taskscope_event::{Code, StreamFile, alive, layout};
 use taskscope_files::read_regular;
 
-/// One file of a stream, with what the survey found in it.
+/// One file of a stream, with the survey's result.
 pub struct SurveyedFile {
     bytes: FileBytes,
     survey: Survey,
@@ -98,13 +98,13 @@ impl SurveyedFile {
         self.survey.findings.iter().any(|finding| cuts.contains(&finding.kind))
     }
 
-    /// What is wrong with it.
+    /// Problems of the file.
     pub(crate) fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.survey.findings.iter()
     }
 
-    /// Parts whose events are read in another order than they are stored: begin, end, and the byte
-    /// ranges of the events in the order of reading.
+    /// Parts with events that are read in another order than stored: begin, end, and the byte ranges of the events in
+    /// reading order.
     pub(crate) fn windows(&self) -> impl Iterator<Item = (usize, usize, Vec<Range<usize>>)> + '_ {
         self.survey.windows.iter().map(|window| {
             let range =
@@ -128,9 +128,9 @@ pub struct Stream {
     pub relative_path: String,
     /// Path of its directory.
     pub directory: PathBuf,
-    /// What `stream.json` says.
+    /// Content of `stream.json`.
     pub metadata: Metadata,
-    /// What is added to its clocks.
+    /// Correction of its clocks.
     pub clock: ClockCorrection,
     pub(crate) standard: Option<SurveyedFile>,
     pub(crate) own: Option<SurveyedFile>,
@@ -139,7 +139,7 @@ pub struct Stream {
     alive: Option<Alive>,
 }
 
-/// What the sign of life of a process says of a thread that did not end its stream; uncorrected clocks, nanoseconds.
+/// Data about a thread with an unfinished stream from its process's sign of life; uncorrected clocks, nanoseconds.
 #[derive(Clone, Copy)]
 struct Alive {
     until: i64,
@@ -193,7 +193,7 @@ impl Stream {
         (stream, problems)
     }
 
-    /// Reads the sign of life beside the streams of its process, where the process did not end properly.
+    /// Reads the sign of life beside the streams of its process, unless the process ended properly.
     fn load_alive(&self) -> Option<Alive> {
         let path = self.directory.parent().filter(|_| !self.is_finished())?.join(alive::FILE);
         let page = read_regular(&path, alive::BYTES as u64).ok()?;
@@ -211,7 +211,7 @@ impl Stream {
         is_later.then_some(Alive { until, asleep_since: asleep_since.map(|since| since.max(last)) })
     }
 
-    /// The thread's id; where the metadata lacks it, as the directory's name has it.
+    /// The thread's id; from the directory's name if the metadata lacks it.
     pub fn tid(&self) -> Option<i64> {
         self.metadata.tid.or_else(|| self.named(layout::THREAD_PREFIX)?.parse().ok())
     }
@@ -313,7 +313,8 @@ impl Stream {
         self.alive.and_then(|alive| alive.asleep_since).map(|since| self.clock.apply(since))
     }
 
-    /// Corrected clock, nanoseconds, after which events are missing because a file is cut there; the other may go on.
+    /// Corrected clock, nanoseconds, after which events are missing because a file is truncated there; the other file
+    /// may continue.
     pub fn cut_at_ns(&self) -> Option<i64> {
         [StreamFile::Standard, StreamFile::Own]
             .into_iter()
@@ -322,8 +323,8 @@ impl Stream {
             .min()
     }
 
-    /// Corrected clocks, nanoseconds, between which the thread's clock went back: ascending, without a common one. What
-    /// was true in them is not certain.
+    /// Corrected clocks, nanoseconds, between which the thread's clock went back: ascending and disjoint. States in
+    /// them are uncertain.
     pub fn clock_falls_ns(&self) -> Vec<(i64, i64)> {
         let files = [&self.standard, &self.own].into_iter().flatten();
         let falls = files.flat_map(|file| file.survey.falls.iter());
@@ -370,7 +371,7 @@ impl Stream {
 #[derive(Clone)]
 pub struct ThreadEvents<'a> {
     standard: Decoder<'a>,
-    /// Absent where there are no own events, so that nothing is asked for them.
+    /// Absent if there are no own events, so that they cost nothing.
     own: Option<Box<Decoder<'a>>>,
 }
 
@@ -391,7 +392,7 @@ impl<'a> ThreadEvents<'a> {
         }
     }
 
-    /// Passes over the events before the first one at whose code `stops` says so.
+    /// Skips the events before the first one with a code that `stops` accepts.
     #[inline(always)]
     pub(crate) fn pass_until(&mut self, stops: impl Fn(Code) -> bool) {
         if self.own.is_none() {
@@ -402,8 +403,8 @@ impl<'a> ThreadEvents<'a> {
         }
     }
 
-    /// Clock and code of the events before the first one of which `find` finds nothing, or whose clock lies after
-    /// `last_ns`, and what it finds of each. They are taken when that one is come to.
+    /// Clock and code of the events up to `last_ns`, with the result of `find` for each; ends before the first event
+    /// without a result. Events are consumed when the iterator reaches that one.
     #[inline(always)]
     pub fn found<T, F: Fn(Code) -> Option<T>>(&mut self, last_ns: i64, find: F) -> FoundEvents<'_, 'a, F> {
         let is_plain = self.own.is_none() && self.standard.is_plain();
@@ -433,7 +434,7 @@ impl<'a> ThreadEvents<'a> {
 /// See [`ThreadEvents::found`].
 pub struct FoundEvents<'r, 'a, F> {
     events: &'r mut ThreadEvents<'a>,
-    /// Where they are plain, read up to here.
+    /// Plain events, read up to here.
     plain: PlainEvents<'a>,
     is_plain: bool,
     last_ns: i64,
@@ -473,7 +474,7 @@ impl<T, F: Fn(Code) -> Option<T>> Iterator for FoundEvents<'_, '_, F> {
         }
         let next = self.next_plain();
         if next.is_none() {
-            self.events.standard.goes_on_at(&self.plain);
+            self.events.standard.resume_at(&self.plain);
         }
         next
     }

@@ -1,5 +1,5 @@
-//! One pass over a stream file before it is played: where it really ends, how many events it has,
-//! what is wrong with it, and which parts were recorded unsorted.
+//! One pass over a stream file before it is replayed: its real end, the number of its events, its problems, and the
+//! parts that were recorded unsorted.
 
 use crate::event_head::{EventHead, clock_of};
 use crate::falls::Falls;
@@ -15,7 +15,7 @@ use taskscope_event::models::ovni;
 /// Events between two checkpoints; a search for a clock walks at most this many.
 const CHECKPOINT_EVENTS: u64 = 64;
 
-/// What the pass found.
+/// Result of the pass.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     pub(crate) events: u64,
@@ -24,14 +24,14 @@ pub(crate) struct Survey {
     pub(crate) highest_clock: i64,
     /// Some clock is lower than one before it.
     pub(crate) clocks_fall: bool,
-    /// Where one is outside of a region of unsorted events.
+    /// Falls outside of regions of unsorted events.
     pub(crate) falls: Falls,
     /// Byte after the last whole event.
     pub(crate) end: usize,
     /// Parts to read in another order, ascending, disjoint.
     pub(crate) windows: Vec<Window>,
     pub(crate) findings: Vec<Finding>,
-    /// Where they were asked for, and events are read as they lie.
+    /// Clocks of turns, if requested and events are read as stored.
     pub(crate) turns: Option<TurnClocks>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn survey(bytes: &[u8], unfinished: bool, turns: bool) -> Survey {
     result
 }
 
-/// Tells `each` event: whether it is the first, its code and its clock.
+/// Calls `each` for every event, with whether it is the first, its code and its clock.
 fn pass(bytes: &[u8], unfinished: bool, mut each: impl FnMut(bool, Code, i64)) -> Survey {
     let mut result = Survey::default();
     if let Some(finding) = check_file_header(bytes) {
@@ -168,7 +168,7 @@ fn pass(bytes: &[u8], unfinished: bool, mut each: impl FnMut(bool, Code, i64)) -
     result
 }
 
-/// Where passing over plain events ended.
+/// State at the end of a pass over plain events.
 struct Plain {
     position: usize,
     highest: i64,
@@ -220,7 +220,7 @@ fn check_file_header(bytes: &[u8]) -> Option<Finding> {
     None
 }
 
-/// What the bytes from `position` on are when no event can be read there.
+/// Classifies the bytes from `position` on if no event can be read there.
 fn tail(bytes: &[u8], position: usize, unfinished: bool, text: &str) -> Finding {
     let rest = &bytes[position..];
     let zeros = rest.iter().all(|byte| *byte == 0);

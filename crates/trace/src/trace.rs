@@ -28,7 +28,7 @@ pub enum OpenError {
     Unreadable {
         /// As it was given.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The temporary file that keeps long tracks while they grow cannot be read back.
@@ -36,10 +36,10 @@ pub enum OpenError {
     SpillFileUnreadable {
         /// As it was given.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         text: String,
     },
-    /// There is no stream below it.
+    /// The directory contains no stream.
     #[error("no streams in {}: no directory in it holds a stream.json", path.display())]
     NoStreams {
         /// As it was given.
@@ -53,7 +53,7 @@ pub enum OpenError {
     },
 }
 
-/// A trace: its streams and what is wrong with them.
+/// A trace: its streams and their problems.
 pub struct Trace {
     root: PathBuf,
     streams: Vec<Stream>,
@@ -63,10 +63,9 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Opens the trace in `root`, or the part of a trace that lies there.
+    /// Opens the trace in `root`, or the part of a trace in that directory.
     ///
-    /// # Errors
-    /// Only where nothing at all can be read; damage is in [`Trace::problems`].
+    /// # Errors Only if nothing at all can be read; damage is in [`Trace::problems`].
     pub fn open(root: impl AsRef<Path>, options: &OpenOptions) -> Result<Trace, OpenError> {
         let root = root.as_ref();
         std::fs::read_dir(root)
@@ -111,17 +110,17 @@ impl Trace {
         &self.streams
     }
 
-    /// Locations that are no threads, ordered by their relative paths. ovni's tools do not see them.
+    /// Locations that are not threads, ordered by their relative paths. ovni's tools do not see them.
     pub fn locations(&self) -> &[Location] {
         &self.locations
     }
 
-    /// What is wrong, in the order of the streams.
+    /// Problems, in the order of the streams.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// The offsets between the clocks of hosts that are applied, where there is a table of them.
+    /// The applied offsets between the clocks of hosts, if there is a table of them.
     pub fn clock_offsets(&self) -> Option<&ClockOffsets> {
         self.clock_offsets.as_ref()
     }
@@ -171,8 +170,8 @@ impl Trace {
         Merged::new(self.streams.iter().enumerate())
     }
 
-    /// The order in which the streams have their turns. Each event of the scope of the trace has one, and the first event
-    /// of each stream; of streams for which `all` returns true, all events. It is quickest where the trace was opened with
+    /// The turns of the streams: one for each event with the scope of the trace, and for the first event of each
+    /// stream; for all events of streams that `all` accepts. Fastest if the trace was opened with
     /// [`OpenOptions::turns`].
     pub fn turns(&self, all: impl Fn(usize) -> bool) -> Turns<'_> {
         Turns::new(&self.streams, all)

@@ -23,14 +23,14 @@ pub(crate) fn thread_codes() -> &'static ThreadCodes {
 #[derive(Debug)]
 pub(crate) struct TurnClocks {
     of_thread: &'static ThreadCodes,
-    /// Of the first event, and of those that have a turn.
+    /// Clocks of the first event, and of those that have a turn.
     clocks: RisingClocks,
     /// Whether the first event is here for being the first only.
     first_has_no_turn: bool,
 }
 
 impl TurnClocks {
-    /// Of a file of so many bytes.
+    /// Creates the clocks of a file of so many bytes.
     pub(crate) fn new(file_bytes: usize) -> TurnClocks {
         let mut clocks = RisingClocks::default();
         // Twice what they take where every fourth event has a turn. Room that is not used costs nothing; to move them

@@ -1,7 +1,7 @@
 //! Order among streams for the events whose [`Scope`](taskscope_event::spec::Scope) is the trace.
 //!
-//! A heap would move once for each turn, and how far is never known before: so the clocks of each stream's next turns are
-//! read ahead, and those up to where all streams are known are sorted, digit by digit.
+//! A heap would move once for each turn, by an unpredictable distance. Instead the clocks of each stream's next turns
+//! are read ahead, and those up to the time up to which all streams are known are sorted, digit by digit.
 
 use crate::stream::{Stream, ThreadEvents};
 use crate::turn_clocks::{ThreadCodes, thread_codes};
@@ -12,15 +12,15 @@ const READ_AHEAD: usize = 1 << 14;
 const FEWEST_OF_STREAM: usize = 16;
 const MOST_OF_STREAM: usize = 1024;
 
-/// Iterator over the streams by turns: at its turn a stream plays its events up to the next one whose
-/// [`Scope`](taskscope_event::spec::Scope) is the trace, that one included. A stream's first event has a turn, too. After the
-/// last turn each stream plays what it has left.
+/// Iterator over the streams by turns: at its turn a stream replays its events up to and including the next one with
+/// the [`Scope`](taskscope_event::spec::Scope) of the trace. A stream's first event has a turn, too. After the last
+/// turn each stream replays the rest.
 ///
-/// Turns come by the clocks of the events that end them; which of equal ones comes first is not said, but always the same.
+/// Turns are ordered by the clocks of their last events; the order of equal ones is not specified, but always the same.
 pub struct Turns<'a> {
     lanes: Vec<Lane<'a>>,
     of_lane: usize,
-    /// Turns whose order is known: times since the round's begin, and the lanes' numbers.
+    /// Turns in their order: times since the round's begin, and the lanes' numbers.
     round: Vec<(u32, u32)>,
     taken: usize,
 }
@@ -103,7 +103,7 @@ impl<'a> Turns<'a> {
         Turns { of_lane: count, lanes, round: Vec::new(), taken: 0 }
     }
 
-    /// Orders the turns up to where all streams are known.
+    /// Orders the turns up to the time up to which all streams are known.
     #[inline(never)]
     fn order(&mut self) {
         self.round.clear();

@@ -11,7 +11,7 @@
 
 use crate::event_head::{EventHead, clock_of};
 
-/// A part of the file whose events are read in the order of `order`.
+/// A part of the file with events that are read in the order of `order`.
 #[derive(Debug)]
 pub(crate) struct Window {
     pub(crate) begin: usize,

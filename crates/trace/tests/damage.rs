@@ -1,4 +1,4 @@
-//! What reading does with damaged streams, on streams built byte by byte.
+//! Reading of damaged streams, on streams built byte by byte.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Any number of streams merges into one order, without a descriptor held for each; where only some events need an
-//! order, each stream has its turns.
+//! Any number of streams merges into one order, without a descriptor per stream; with partial order, each stream has
+//! its turns.
 
 use std::fs;
 use std::path::Path;

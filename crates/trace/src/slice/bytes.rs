@@ -6,8 +6,8 @@ use taskscope_event::framing::{
     FILE_HEADER_BYTES, JUMBO_FLAG, JUMBO_SIZE_CODE, MAX_PAYLOAD_BYTES, head_word, size_code,
 };
 
-/// Makes clocks that [`push`] has written those of a file, which has none below 0: each is later by `shift`, or 0.
-/// `None` where none can be.
+/// Turns clocks written by [`push`] into those of a file, which has none below 0: each is later by `shift`, or 0.
+/// `None` if no clock is possible.
 pub(super) fn place_clocks(bytes: &mut [u8], shift: Option<i64>) {
     let Some(shift) = shift else { return };
     let mut at = FILE_HEADER_BYTES;
@@ -26,8 +26,8 @@ pub(super) fn events_in(bytes: &[u8]) -> u64 {
 
 /// Appends an event. Clocks are corrected ones, and may be negative until [`place_clocks`].
 ///
-/// What a damaged event said as jumbo data may not fit into a plain event that repeats it: then it is cut to what
-/// fits, or filled with a zero byte.
+/// The jumbo data of a damaged event may not fit into a plain event that repeats it: then it is truncated, or filled
+/// with a zero byte.
 pub(super) fn push(bytes: &mut Vec<u8>, clock_ns: i64, code: Code, is_jumbo: bool, payload: &[u8]) {
     let (payload, filling): (&[u8], &[u8]) = match payload.len() {
         _ if is_jumbo => (payload, &[]),

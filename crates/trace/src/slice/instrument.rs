@@ -1,7 +1,7 @@
-//! Programs that instrument themselves: what their tasks and threads have open at the borders of a slice.
+//! Instrumented programs: the open sections of their tasks and threads at the borders of a slice.
 //!
-//! Tasks move between threads, so all threads of a process are followed up to the slice, the selected ones
-//! within it. What a context is, and what restores it, is [`taskscope_context`]'s.
+//! Tasks move between threads, so all threads of a process are followed up to the slice, the selected ones within it.
+//! Contexts and their restoration are defined in [`taskscope_context`].
 
 use taskscope_context::{Behaviour, Contexts, Item, Out, Raw};
 use taskscope_event::models::instrument;
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 pub(super) struct Instrumented {
     contexts: Contexts,
-    /// Of each stream, the number of its process.
+    /// Process number of each stream.
     processes: Vec<u32>,
     /// An event of theirs was seen.
     pub is_used: bool,
@@ -57,7 +57,7 @@ impl Instrumented {
         }
     }
 
-    /// What stream number `slot` of those that live says of tasks and states when the slice begins.
+    /// The events of stream number `slot` of `living` that restore tasks and states at the begin of the slice.
     pub fn opening(&self, living: &[usize], slot: usize) -> Vec<Raw<'static>> {
         let (stream, process) = (living[slot], self.processes[living[slot]]);
         if !self.is_used {
@@ -76,7 +76,7 @@ impl Instrumented {
         events
     }
 
-    /// What ends all that is open on a stream's thread.
+    /// The events that end everything open on a stream's thread.
     pub fn closing(&self, stream: usize) -> Vec<Raw<'static>> {
         if self.is_used { self.contexts.closing(stream as u32) } else { Vec::new() }
     }

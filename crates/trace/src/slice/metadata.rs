@@ -1,4 +1,4 @@
-//! The metadata of a slice's streams, with what streams that are not in it may have told for them.
+//! The metadata of a slice's streams, with declarations of streams that are not in it.
 
 use super::request::{Process, Slice};
 use crate::metadata::read_whole;
@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What the streams of a trace declare for each other.
+/// Declarations of a trace's streams for each other.
 pub(super) struct Declared<'a> {
-    /// Of each loom: logical index and shown number.
+    /// Logical index and shown number of the CPUs of each loom.
     cpus: FxHashMap<Option<&'a str>, BTreeSet<(i64, i64)>>,
-    /// Of each process: application id, rank, and number of ranks.
+    /// Application id, rank, and number of ranks of each process.
     processes: FxHashMap<Process<'a>, [Option<i64>; 3]>,
     /// `ovni.mark` of all.
     marks: Option<Value>,
@@ -39,8 +39,8 @@ impl<'a> Declared<'a> {
         declared
     }
 
-    /// The stream's metadata with the models that are left, and with what streams that are not in the slice may
-    /// have told for it. Clocks are corrected already.
+    /// The stream's metadata with the remaining models, and with declarations of streams that are not in the slice.
+    /// Clocks are corrected already.
     pub fn metadata_of(&mut self, stream: &Stream, slice: &Slice) -> Value {
         let mut metadata = read_whole(&stream.directory);
         if !metadata["ovni"].is_object() {
@@ -75,7 +75,7 @@ impl<'a> Declared<'a> {
     }
 }
 
-/// Adds to a JSON object what only another one has, at any depth.
+/// Adds the missing members of a JSON object from another one, at any depth.
 fn add_missing(object: &mut Value, other: &Value) {
     if object.is_null() {
         *object = other.clone();

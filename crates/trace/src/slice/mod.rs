@@ -1,11 +1,11 @@
 //! A part of a trace as a trace of its own: by time, threads and models.
 //!
-//! A thread that was in the middle of something when the range begins is brought there: in the
-//! nanoseconds before it, two per thread, the thread starts on its CPU with the locks that it holds, and what is open
-//! (tasks, sections, marks, states) is opened again, waits with their objects and places. What is open when the range
-//! ends is closed after it, one nanosecond per thread. Task types and the tasks that the range uses are created first, and what
-//! later events name by number is named, whichever thread named it. Where threads that are left out move one
-//! that is kept to another CPU, it moves itself; what its metadata leaves to others (CPUs, marks, ranks) is there.
+//! The state of each thread at the begin of the range is restored in the nanoseconds before it, two per thread. The
+//! thread starts on its CPU with the locks that it holds, and open tasks, sections, marks and states are opened again,
+//! waits with their objects and places. Sections open at the end of the range are closed after it, one nanosecond per
+//! thread. Task types and the tasks that the range uses are created first, and numbers that later events use get their
+//! names, whichever thread named them. If a removed thread moves a kept one to another CPU, the kept one moves itself.
+//! Declarations of other streams' metadata (CPUs, marks, ranks) are added.
 //!
 //! ```text
 //! clock   begin - 2 threads … begin - 1 │ begin …  end - 1 │ end … end + threads - 1

@@ -1,6 +1,6 @@
-//! What a slice keeps of a trace, and how much that was.
+//! The part of a trace that a slice keeps, and its size.
 
-/// What to keep.
+/// The part to keep.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
     /// Corrected clocks: begin (included) and end (not included); `None` keeps all.
@@ -14,13 +14,13 @@ pub struct Slice {
 /// Loom and process id.
 pub(super) type Process<'a> = (Option<&'a str>, Option<i64>);
 
-/// What was kept.
+/// Counts of the kept events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sliced {
     /// Streams that have events in the slice.
     pub streams: u64,
     /// Events of the trace.
     pub events: u64,
-    /// Events that are added to them: what is open at the borders, and what threads that are left out had told.
+    /// Events that are added to them: restored states at the borders, and declarations of removed threads.
     pub added: u64,
 }

@@ -13,7 +13,7 @@ const MAX_BYTES: u64 = 8 << 20;
 const KEPT: [&str; 6] = ["command", "program", "mode", "cwd", "host", "notices"];
 
 impl Trace {
-    /// Records that decide causes and are in no slice, as words; `None` where the trace has none.
+    /// Records that decide causes and are not in slices, as words; `None` if the trace has none.
     pub fn left_out_of_slices(&self) -> Option<&'static str> {
         let has = |kind: &str| self.locations().iter().any(|location| location.metadata["kind"] == kind);
         match (has("os-time"), has("device-queue")) {

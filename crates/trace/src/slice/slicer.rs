@@ -36,18 +36,16 @@ const EVENTS_PER_ROUND: u64 = 1 << 14;
 impl Trace {
     /// Writes the slice as a trace into `output`, which must not exist or be empty.
     ///
-    /// # Errors
-    /// Those of the file system; then nothing is left of what was written.
+    /// # Errors Errors of the file system; the partial output is then removed.
     pub fn write_slice(&self, slice: &Slice, output: &Path) -> io::Result<Sliced> {
         self.write_part(slice, output, |_| true, |_| ControlFlow::Continue(()))
     }
 
-    /// Writes the slice as a trace into `output`, which must not exist or be empty: the events that `slice`
-    /// tells and `keeps` holds for. `between` hears now and then how many events were read, and may stop the
-    /// work; then, as after an error, nothing is left of what was written.
+    /// Writes the slice as a trace into `output`, which must not exist or be empty: the events that `slice` selects and
+    /// `keeps` accepts. `between` receives the number of read events now and then, and may stop the work; then, as
+    /// after an error, the partial output is removed.
     ///
-    /// # Errors
-    /// Those of the file system; [`io::ErrorKind::Interrupted`] where it was stopped.
+    /// # Errors Errors of the file system; [`io::ErrorKind::Interrupted`] if it was stopped.
     pub fn write_part<'a>(
         &'a self,
         slice: &'a Slice,
@@ -85,12 +83,12 @@ struct Slicer<'a> {
     creations: Vec<(usize, Event<'a>)>,
     dictionary: Vec<(usize, Event<'a>)>,
     instrumented: Instrumented,
-    /// Of each stream, at the begin of the range.
+    /// Waits of each stream at the begin of the range.
     waits: Vec<Waits<'a>>,
-    /// Moves by threads that are left out, of threads that the kernel has taken off their CPUs, while there is no
-    /// other thread of the process that could tell: which is moved, and how.
+    /// Moves of preempted threads by removed threads, while no other thread of the process can record them: moved
+    /// stream and event.
     moves: Vec<(usize, Event<'a>)>,
-    /// CPUs on which threads of the slice have run, by loom and index: where nobody does, they rest.
+    /// CPUs on which threads of the slice have run, by loom and index: they rest while no thread runs.
     used_cpus: BTreeSet<(Option<&'a str>, i32)>,
 }
 
@@ -290,8 +288,9 @@ impl<'a> Slicer<'a> {
         Ok(sliced)
     }
 
-    /// Clocks are corrected in the slice, but for `shift`. Where several hosts are left, a table says so of those whose
-    /// offsets are known. If some are not, all clocks stay shifted: a line for these would pass for what is known.
+    /// Writes the table of clock offsets. Clocks in the slice are corrected, except for `shift`. If several hosts are
+    /// left, the table has those with known offsets. If some are not known, all clocks stay shifted: a line for these
+    /// hosts would pass for a known offset.
     fn write_clock_offsets(&self, output: &Path, touched: &[bool], shift: i64) -> io::Result<()> {
         let streams = self.trace.streams().iter().zip(touched).filter(|(_, touched)| **touched);
         let hosts: BTreeSet<&str> = streams.map(|(stream, _)| stream.metadata.host()).collect();
@@ -340,7 +339,7 @@ impl<'a> Slicer<'a> {
         used
     }
 
-    /// Keeps what may be needed later from before the range.
+    /// Keeps data from before the range that may be needed later.
     fn remember(&mut self, stream: usize, file: StreamFile, event: Event<'a>) {
         match event.code {
             code if is_creation(code) => self.creations.push((stream, event)),
@@ -373,7 +372,7 @@ impl<'a> Slicer<'a> {
         }
     }
 
-    /// Writes what was kept back of the moves of threads of a process, if this thread of it can tell now.
+    /// Writes the deferred moves of threads of a process, if this thread of it can record them now.
     fn write_moves(&mut self, stream: usize, clock_ns: i64, bytes: &mut Vec<u8>) {
         if self.can_tell(stream) {
             let mut moves = std::mem::take(&mut self.moves);
@@ -385,7 +384,7 @@ impl<'a> Slicer<'a> {
         }
     }
 
-    /// Who tells of a move: the thread itself, or where the kernel keeps it, another one of its process.
+    /// The recorder of a move: the thread itself, or, if it is preempted, another one of its process.
     fn speaker(&self, moved: usize) -> Option<usize> {
         let others =
             (0..self.selected.len()).filter(|other| self.process_of(*other) == self.process_of(moved));
@@ -423,7 +422,7 @@ impl<'a> Slicer<'a> {
         same_process.or_else(same_loom).copied()
     }
 
-    /// The stream that takes over what another one of its process named.
+    /// The stream that takes over the names given by another one of its process.
     fn heir(&self, stream: usize) -> Option<usize> {
         let process = self.process_of(stream);
         (0..self.selected.len()).find(|other| self.selected[*other] && self.process_of(*other) == process)
@@ -516,12 +515,12 @@ fn is_creation(code: Code) -> bool {
     )
 }
 
-/// Whether a clock lies after a range that ends at `end`; one without an end goes on for ever.
+/// Whether a clock is after a range that ends at `end`; a range without an end is unlimited.
 fn is_after(clock_ns: i64, end: i64) -> bool {
     clock_ns >= end && end != i64::MAX
 }
 
-/// Nanoseconds before the range in which `threads` are brought to where they were.
+/// Nanoseconds before the range in which the states of `threads` are restored.
 fn opening_ns(threads: usize) -> i64 {
     2 * threads as i64
 }

@@ -1,4 +1,4 @@
-//! What a thread is in at a time: whether it runs and where, and what is open on it.
+//! A thread's state at a time: running or not, its CPU, and its open sections.
 
 use super::bytes::first_u32;
 use crate::Event;
@@ -45,11 +45,11 @@ pub(super) struct ThreadState {
     pub open: Vec<Open>,
     /// Recording is paused.
     pub is_paused: bool,
-    /// Its type in OpenMP, where a recorder has said it.
+    /// Its type in OpenMP, if recorded.
     pub openmp_type: Option<u32>,
 }
 
-/// What an event does to a task that it names.
+/// Effect of an event on the task that it names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TaskStep {
     Execute,
@@ -84,7 +84,7 @@ impl ThreadState {
         self.open.iter().any(|open| open.key == Key::OutOfCpu)
     }
 
-    /// Takes what an event changes on its own thread.
+    /// Applies an event to its own thread.
     pub fn follow(&mut self, event: &Event<'_>) {
         let payload = event.payload;
         let model = event.code.model();

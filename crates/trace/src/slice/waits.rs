@@ -1,10 +1,10 @@
-//! Objects and places of a thread's waits, and the locks that it holds: what stands until an event changes it.
+//! Objects and places of a thread's waits, and its locks: values that last until an event changes them.
 
 use super::bytes::push;
 use crate::Event;
 use taskscope_event::models::wait;
 
-/// What holds of a thread's waits and locks.
+/// A thread's current waits and locks.
 #[derive(Clone, Default)]
 pub(super) struct Waits<'a> {
     /// The last entry of each kind, in the order of time: kinds of locks share the latest one.

@@ -1,5 +1,5 @@
-//! The borders of a slice: what is open when the range begins is opened in the nanoseconds before it, and what is open
-//! when it ends is closed after it.
+//! The borders of a slice: sections open at the begin of the range are opened in the nanoseconds before it, and
+//! sections open at its end are closed after it.
 
 use super::{Slicer, opening_ns};
 use crate::slice::bytes::{first_u32, push};
@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use taskscope_event::models::{omp, ovni, recorder};
 
 impl Slicer<'_> {
-    /// Brings every thread to where it was when the range begins.
+    /// Restores every thread's state at the begin of the range.
     pub(super) fn open_states(
         &mut self,
         begin: i64,
