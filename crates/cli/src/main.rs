@@ -1,12 +1,12 @@
 //! The `taskscope` command: the definition of the command line and the glue between its parts.
 //!
-//! What each verb does lies in `verbs/<verb>.rs`: a `pub struct Args` that clap fills in and a
-//! `pub fn run(Args) -> anyhow::Result<ExitCode>`. To add a verb, write that file, name it in
+//! Each subcommand is in `verbs/NAME.rs`: a `pub struct Args` for clap, and a
+//! `pub fn run(Args) -> anyhow::Result<ExitCode>`. To add a subcommand, write that file, name it in
 //! `verbs/mod.rs`, and add one variant to [`Verb`] and one arm to [`Verb::run`].
 //!
-//! Results go to stdout ([`output::results`]), talk goes to stderr ([`talk`]). A verb returns its errors
-//! ([`messages::Failure`] where there is something to say beyond one line); only `main` prints
-//! them and turns them into an exit code. A closed pipe is success.
+//! Results go to stdout ([`output::results`]), messages to stderr ([`talk`]). A subcommand returns its errors
+//! ([`messages::Failure`] for those of more than one line); only `main` prints them and turns them into an exit
+//! code. A closed pipe is success.
 
 // One file is exempt: `verbs/record/inherited.rs`.
 #![deny(unsafe_code)]
@@ -45,16 +45,16 @@ use verbs::{
     sync, top, view,
 };
 
-/// Records task-parallel programs and says where their time went.
+/// Records task-parallel programs and explains their lost time.
 ///
-/// `taskscope record -- ./app` runs ./app with a recorder attached, no recompilation needed, and
-/// prints where its cores' time went and what is to blame.
+/// `taskscope record -- ./app` runs ./app with a recorder attached, without recompilation. It then prints the breakdown
+/// of the cores' time, the largest losses, and the code to blame.
 #[derive(Parser)]
 #[command(name = "taskscope", version, arg_required_else_help = true, infer_subcommands = false)]
 struct CommandLine {
     #[command(subcommand)]
     verb: Verb,
-    /// Print without colours; so does NO_COLOR=1, and whatever is no terminal.
+    /// Disable colours (also when NO_COLOR is set or stdout is not a terminal).
     #[arg(long, global = true)]
     no_color: bool,
 }
@@ -116,21 +116,21 @@ fn main() -> ExitCode {
     ovni_names::run(&arguments).unwrap_or_else(|| taskscope(arguments))
 }
 
-/// What goes beyond `ulimit -f` is an error of writing, which is told; else the signal would end us amid the file.
+/// Turns writes beyond `ulimit -f` into errors that are reported. Otherwise the signal would end the process.
 fn outlive_file_limits() {
     // Where there can be no handler, the signal is what remains.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
-/// The error of a command line whose arguments do not act on a terminal. It repeats them, and a shell may have made them of
-/// names of files.
+/// An error of the command line that is safe on a terminal. It repeats the arguments, which a shell may have made from
+/// file names.
 fn harmless_misuse(error: &clap::Error, arguments: &[OsString]) -> clap::Error {
     let shown = arguments.iter().map(|argument| harmless(&argument.to_string_lossy()).into_owned());
     let parsed = CommandLine::try_parse_from(shown);
     parsed.err().unwrap_or_else(|| CommandLine::command().error(error.kind(), "an argument is not valid"))
 }
 
-/// The command that somebody meant who gave a program or a trace in the place of a subcommand.
+/// The intended command when a program or a trace is in the place of a subcommand.
 fn meant(first: &Path) -> Option<String> {
     if newest::is_trace(first) {
         return Some(format!("taskscope report {}", shell_word(first)));

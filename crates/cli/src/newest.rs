@@ -63,7 +63,7 @@ pub fn newest() -> anyhow::Result<PathBuf> {
             .into());
     };
     let running =
-        if chosen.is_running { ", which is still being recorded (what there is so far)" } else { "" };
+        if chosen.is_running { ", which is still being recorded (the events so far)" } else { "" };
     let which = match others {
         [] => String::new(),
         _ => {

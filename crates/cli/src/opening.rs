@@ -21,11 +21,11 @@ use taskscope_session::{OpenError, Session};
 use taskscope_trace::{ClockSource, MergedEvent, OpenOptions, Trace};
 use taskscope_view::format::{counted, shell_word};
 
-/// Which trace to read.
+/// The trace to read.
 #[derive(clap::Args, Clone, Debug)]
 pub struct TraceArgs {
-    /// Trace directory, or a part of one (a loom, a process, a thread); where the trace is only read, the newest in the working
-    /// directory if none is named
+    /// Trace directory, or a part of one (a loom, a process, a thread). Commands that only read use the newest trace in
+    /// the working directory by default
     #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     pub trace: PathBuf,
     /// Offsets between the clocks of hosts (default: `clock-offsets.txt` in the trace)
@@ -34,16 +34,15 @@ pub struct TraceArgs {
 }
 
 impl TraceArgs {
-    /// Replaces a trace that is not named by the newest.
+    /// Replaces the default trace by the newest one.
     ///
-    /// # Errors
-    /// If there is none.
+    /// # Errors If there is none.
     pub fn chosen(mut self) -> anyhow::Result<TraceArgs> {
         newest::choose(&mut self.trace)?;
         Ok(self)
     }
 
-    /// Fails where no trace is named, for subcommands that change it.
+    /// Fails without a named trace, for subcommands that change it.
     pub fn require_named(&self, verb: &str) -> anyhow::Result<()> {
         if self.trace.as_os_str() != UNNAMED {
             return Ok(());
@@ -76,25 +75,23 @@ pub struct TracePart {
     args: TraceArgs,
     /// The trace.
     pub trace: Trace,
-    /// The part of it that was asked for.
+    /// The selected part of it.
     pub selection: Selection,
 }
 
 impl TracePart {
-    /// Opens the trace that is named, else the newest; with `own_events` those of taskscope's own models too.
+    /// Opens the named trace, else the newest; with `own_events` also those of taskscope's own models.
     ///
-    /// # Errors
-    /// If there is nothing to read.
+    /// # Errors If there is nothing to read.
     pub fn open(args: TraceArgs, selection: Selection, own_events: bool) -> anyhow::Result<TracePart> {
         let args = args.chosen()?;
         let trace = args.open(own_events)?;
         Ok(TracePart { args, trace, selection })
     }
 
-    /// Opens all events of the same trace once more, for who opened it without those of taskscope's own models.
+    /// Opens all events of the same trace again, after it was opened without those of taskscope's own models.
     ///
-    /// # Errors
-    /// If it cannot be read any more.
+    /// # Errors If it cannot be read any more.
     pub fn reopened(&self) -> anyhow::Result<Trace> {
         self.args.open(true)
     }
@@ -110,7 +107,7 @@ impl TracePart {
         self
     }
 
-    /// Fails where damage leaves no event to read, so that an empty result is not taken for one.
+    /// Fails if damage leaves no event to read, so that an empty result is not taken for one.
     pub fn require_events(self) -> anyhow::Result<TracePart> {
         let trace = &self.trace;
         let has_events =
@@ -124,14 +121,14 @@ impl TracePart {
         }
     }
 
-    /// Fails where the range holds no instant of the trace.
+    /// Fails if the range contains no instant of the trace.
     pub fn require_range(self) -> anyhow::Result<TracePart> {
         let selected = self.selected();
         require_range(&self.trace, (selected.begin_ns, selected.end_ns))?;
         Ok(self)
     }
 
-    /// Fails where no thread has one of these ids.
+    /// Fails if no thread has one of these ids.
     pub fn require_threads(self, threads: &[i64]) -> anyhow::Result<TracePart> {
         let tids = || self.trace.streams().iter().filter_map(|stream| stream.tid());
         match threads.iter().find(|tid| tids().all(|known| known != **tid)) {
@@ -150,11 +147,10 @@ impl TracePart {
         Progress::new("events", self.trace.event_count())
     }
 
-    /// Plays the events for which `plays` holds through a machine. `round` is called every some thousand events and at the
-    /// end, and stops the run by an error or [`ControlFlow::Break`]; so does `^C`.
+    /// Replays the events that `plays` accepts through a machine. `round` is called every some thousand events and at
+    /// the end, and stops the run by an error or [`ControlFlow::Break`]; so does `^C`.
     ///
-    /// # Errors
-    /// Those of `round`.
+    /// # Errors Errors of `round`.
     pub fn play<'t, O: ViewObserver>(
         &'t self,
         machine: &mut Machine<'_, O>,
@@ -180,8 +176,8 @@ impl TracePart {
     }
 }
 
-/// Fails where a range, nanoseconds since the trace's first event, holds no instant of the trace. The order of ends that are
-/// given in different units is known only for a trace.
+/// Fails if a range, nanoseconds since the trace's first event, contains no instant of the trace. The order of ends in
+/// different units is known only for a trace.
 pub fn require_range(trace: &Trace, (begin_ns, end_ns): (i64, i64)) -> Result<(), Failure> {
     let seconds = |ns: i64| format!("{:.9} s", ns as f64 / 1e9);
     let length_ns = trace.length_ns();
@@ -197,10 +193,9 @@ pub fn require_range(trace: &Trace, (begin_ns, end_ns): (i64, i64)) -> Result<()
     Err(Failure::new("no event is selected").why(why))
 }
 
-/// Opens a trace that may be damaged or unfinished: what can be read is there.
+/// Opens a trace that may be damaged or unfinished: its readable part.
 ///
-/// # Errors
-/// If there is nothing to read.
+/// # Errors If there is nothing to read.
 pub fn open(trace: &Path) -> anyhow::Result<Session> {
     open_part(trace, &Selection::default())
 }
@@ -221,15 +216,14 @@ pub fn open_part(trace: &Path, selection: &Selection) -> anyhow::Result<Session>
     open_part_watched(trace, selection, &Watch::start())
 }
 
-/// Opens the selected part of a trace, by a command that goes on for long afterwards.
+/// Opens the selected part of a trace, for a command that runs for long afterwards.
 ///
-/// # Errors
-/// If there is nothing to read, or nothing is selected.
+/// # Errors If there is nothing to read, or nothing is selected.
 pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> anyhow::Result<Session> {
     with_events(trace, selection, Session::open_part(trace, selection, &watch.progress))
 }
 
-/// What was opened, if there is an event in it; else why not.
+/// The opened trace, if it has an event; else the reason.
 fn with_events(
     trace: &Path,
     selection: &Selection,
@@ -237,7 +231,7 @@ fn with_events(
 ) -> anyhow::Result<Session> {
     let session = opened.map_err(|error| cannot_open(trace, error))?;
     if session.events == 0 && trace.join(layout::GRAPH_METADATA).exists() {
-        return Err(Failure::new(format!("{} tells nothing but a task graph", trace.display()))
+        return Err(Failure::new(format!("{} has a task graph only", trace.display()))
             .why("it was imported; no threads with events are in it")
             .remedy(format!("taskscope report {}", shell_word(trace)))
             .into());
@@ -283,7 +277,7 @@ fn cannot_open(trace: &Path, error: OpenError) -> Failure {
             }
         },
         OpenError::SpillFileUnreadable { text, .. } => {
-            Failure::new(format!("cannot read back what was played of {shown}"))
+            Failure::new(format!("cannot read the temporary track file of {shown}"))
                 .why(text)
                 .remedy("let XDG_CACHE_HOME name a directory on another disk")
         }
@@ -294,10 +288,10 @@ fn cannot_open(trace: &Path, error: OpenError) -> Failure {
     }
 }
 
-/// A profile where a trace is needed.
+/// A profile in the place of a trace.
 pub fn a_profile(path: &Path) -> Failure {
     Failure::new(format!("{} is a profile", path.display()))
-        .why("it holds sums by call path; only a trace tells what happened when")
+        .why("a profile has no timeline; record a trace instead")
         .remedy(format!("taskscope report {}", shell_word(path)))
 }
 
@@ -308,19 +302,19 @@ fn nothing_to_read(trace: &Path, why: String, streams: usize) -> Failure {
         .kept(format!("{} without an event", counted(streams as u64, "stream")))
 }
 
-/// Which events a verb is about.
+/// The events selected for a subcommand.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct SelectionArgs {
-    /// Only this part of the time, such as 1.5s..2s or 10%..20% (docs/filter.md)
+    /// Restrict to this time range, such as 1.5s..2s or 10%..20% (docs/filter.md)
     #[arg(long, value_name = "BEGIN..END")]
     pub range: Option<String>,
-    /// Only events that pass this filter, such as 'thread = 101 and event ~ VT*' (docs/filter.md)
+    /// Restrict to events that pass this filter, such as 'thread = 101 and event ~ VT*' (docs/filter.md)
     #[arg(long = "where", value_name = "FILTER")]
     pub filter: Option<String>,
 }
 
 impl SelectionArgs {
-    /// What is meant.
+    /// Parses the selection.
     pub fn parse(&self) -> anyhow::Result<Selection> {
         let option =
             |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} '{value}'"));

@@ -135,7 +135,7 @@ fn behaviours_without_a_view_are_refused() {
         .write(other.path())
         .unwrap();
     let told = text(&["report", "--section", "instrumentation"], other.path());
-    assert!(told.contains("nothing: the program tells nothing of itself"), "{told}");
+    assert!(told.contains("none: the program is not instrumented"), "{told}");
     let report: Value = serde_json::from_str(&text(&["report", "--json"], other.path())).unwrap();
     assert_eq!(report["instrumentation"], Value::Null);
 }

@@ -56,7 +56,7 @@ impl<'s> HangWords<'s> {
             return format!("hung: {parts}");
         }
         let silence = format::time(self.hang.end.saturating_sub(self.hang.since));
-        format!("hung: nothing went on in the last {silence}: {parts}")
+        format!("hung: no thread made progress in the last {silence}: {parts}")
     }
 
     /// Each wait as a line.

@@ -123,7 +123,7 @@ impl ShownTimes<'_> {
             whose
         );
         if self.times.rows.is_empty() {
-            let _ = writeln!(page, "  {DIM}nothing: the program tells nothing of itself{DIM:#}");
+            let _ = writeln!(page, "  {DIM}none: the program is not instrumented{DIM:#}");
             return page;
         }
         for row in self.times.rows.iter().take(top) {

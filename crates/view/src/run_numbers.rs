@@ -571,7 +571,7 @@ impl RunDifference {
         if self.runs.0 == 1 || self.runs.1 == 1 {
             let _ = writeln!(
                 out,
-                "\n  one run a side tells nothing about chance: give directories with several traces each"
+                "\n  one run per side: no significance test is possible; give directories with several traces each"
             );
         }
         out

@@ -186,7 +186,7 @@ names! {
     }
     "nOS-V" "idle state" {
         "VPp" "Progressing" => around: "The worker has something to do.";
-        "VPr" "Resting": "The worker waits for a task, or was told to sleep; also a CPU on which no thread runs.";
+        "VPr" "Resting": "The worker waits for a task, or is put to sleep; also a CPU on which no thread runs.";
         "VPa" "Absorbing noise": "The CPU is left free for the noise of the system.";
     }
     "nOS-V" "kind of thread" {
@@ -221,14 +221,14 @@ names! {
         "" "ompt_state_work_induction" => ImplicitTask: "Computing the values of an induction (OpenMP 6.0).";
         "" "ompt_state_wait_barrier_implicit_parallel" => JoinBarrier: "Waiting in the barrier at the end of a parallel region.";
         "" "ompt_state_wait_barrier_implicit_workshare" => Barrier: "Waiting in the barrier at the end of a worksharing construct.";
-        "" "ompt_state_wait_barrier_implicit" => Barrier: "Waiting in an implicit barrier; older runtimes do not tell at the end of what.";
+        "" "ompt_state_wait_barrier_implicit" => Barrier: "Waiting in an implicit barrier; older runtimes do not report the construct.";
         "" "ompt_state_wait_barrier_explicit" => Barrier: "Waiting in a barrier that the program wrote.";
         "" "ompt_state_wait_barrier_implementation" => Barrier: "Waiting in a barrier that the runtime needs.";
         "" "ompt_state_wait_barrier_teams" => JoinBarrier: "Waiting in the barrier at the end of a teams construct.";
-        "" "ompt_state_wait_barrier" => Barrier: "Waiting in a barrier; older runtimes do not tell in which.";
+        "" "ompt_state_wait_barrier" => Barrier: "Waiting in a barrier; older runtimes do not report which one.";
         "" "ompt_state_wait_taskwait" => Taskwait: "Waiting for the children of the current task; with dependences, for those that come before.";
         "" "ompt_state_wait_taskgroup" => Taskgroup: "Waiting for the tasks of a taskgroup.";
-        "" "ompt_state_wait_mutex" => LockWait: "Waiting for exclusive access; the runtime does not tell to what.";
+        "" "ompt_state_wait_mutex" => LockWait: "Waiting for exclusive access; the runtime does not report the object.";
         "" "ompt_state_wait_lock" => LockWait: "Waiting for a lock, nestable or not.";
         "" "ompt_state_wait_critical" => CriticalWait: "Waiting for a critical construct.";
         "" "ompt_state_wait_atomic" => AtomicWait: "Waiting for an atomic construct.";
@@ -300,7 +300,7 @@ names! {
         "TLp TLP" "Library code: Polling function": "The polling task looks for requests that have completed.";
         "TQa TQA" "Queue: Adding to a queue": "Requests of a call are queued for the polling task.";
         "TQt TQT" "Queue: Transfering to global array": "The polling task takes queued requests over.";
-        "TRc TRC" "Request: Processing a completed request": "A request has completed: its task is told, and made ready if that was the last one.";
+        "TRc TRC" "Request: Processing a completed request": "A request has completed: its task is notified, and made ready if that was the last one.";
         "TRt TRT" "Request: Testing a request": "One request is tested (MPI_Test).";
         "TRa TRA" "Request: Testing all requests": "Requests are tested together (MPI_Testall).";
         "TRs TRS" "Request: Testing some requests": "Requests are tested for those that have completed (MPI_Testsome).";
@@ -320,7 +320,7 @@ names! {
         "MTy MTY" "MPI_Testany": "Looks whether one of several requests has completed.";
         "MTs MTS" "MPI_Testsome": "Looks which of several requests have completed.";
         "MR[ MR]" "MPI_Recv": "Waits for a message and receives it.";
-        "MS[ MS]" "MPI_Send": "Sends a message; waits for the receiver where it is not buffered.";
+        "MS[ MS]" "MPI_Send": "Sends a message; waits for the receiver if it is not buffered.";
         "MSb MSB" "MPI_Bsend": "Sends a message from the program's buffer.";
         "MSr MSR" "MPI_Rsend": "Sends a message to a receiver that is known to wait.";
         "MSs MSS" "MPI_Ssend": "Sends a message and waits until the receiver takes it.";
@@ -364,7 +364,7 @@ names! {
     "ovni" "state of a thread" {
         "" "Unknown" => NotStarted: "Before the thread's first event.";
         "OHx" "Running" => around: "The thread runs on its CPU, as far as the runtime knows.";
-        "OHp OHr" "Paused" => Idle: "The runtime put the thread to sleep; its CPU is another thread's or nobody's.";
+        "OHp OHr" "Paused" => Idle: "The runtime put the thread to sleep; its CPU is free or runs another thread.";
         "OHc" "Cooling" => Idle: "The thread is about to sleep and wakes the one that follows it on its CPU.";
         "OHw" "Warming" => Idle: "The thread is being woken, and another one may still be on its CPU.";
         "OHe" "Dead" => Ended: "The thread has ended.";

@@ -35,7 +35,7 @@ macro_rules! sections {
 sections! {
     /// Sections computed from the time of threads, in the order of the report.
     OF_THREADS: 10 {
-        Summary "summary" "The run: how complete, how costly";
+        Summary "summary" "The run: completeness and recording cost";
         Efficiency "efficiency" "Parallel efficiency and its factors";
         Ranks "ranks" "Ranks of an MPI job";
         Calls "calls" "Calls of MPI";
@@ -49,20 +49,20 @@ sections! {
     /// Sections with a source of their own.
     OTHERS: 3 {
         Devices "devices" "Device queues";
-        Instrumentation "instrumentation" "What the program emits of itself";
+        Instrumentation "instrumentation" "States and events of instrumented programs";
         CallPaths "call-paths" "Call paths";
     }
     /// Sections computed from the task graph, in the order of the report.
     OF_GRAPH: 9 {
-        Ledger "ledger" "By the task graph: what every worker-nanosecond went into";
-        Blame "blame" "By the task graph: what is to blame for losses";
-        Data "data" "By the task graph: waiting for data";
-        Queues "queues" "By the task graph: ready tasks without a worker";
-        Diagnosis "diagnosis" "By the task graph: what the lost time means";
-        Idle "idle" "By the task graph: starvation, latency, overhead";
-        Path "path" "By the task graph: the critical path";
-        Pop "pop" "By the task graph: POP's efficiencies";
-        WhatIf "whatif" "By the task graph: the run with other costs";
+        Ledger "ledger" "Task graph: the cause of every worker-nanosecond";
+        Blame "blame" "Task graph: the culprits of losses";
+        Data "data" "Task graph: waiting for data";
+        Queues "queues" "Task graph: ready tasks without a worker";
+        Diagnosis "diagnosis" "Task graph: root causes and remedies";
+        Idle "idle" "Task graph: starvation, latency, overhead";
+        Path "path" "Task graph: the critical path";
+        Pop "pop" "Task graph: POP's efficiencies";
+        WhatIf "whatif" "Task graph: the run with other costs";
     }
 }
 

@@ -15,10 +15,9 @@ use taskscope_execution::view::NoViews;
 use taskscope_model::{Machine, MachineOptions};
 use taskscope_view::format::counted;
 
-/// Check a trace against every consistency rule and list all violations.
+/// Check a trace against every consistency rule, and list all violations.
 ///
-/// The exit code is 1 if there are any. Where these rules differ from ovni's (`emulate -l`):
-/// docs/ovni-compatibility.md.
+/// The exit code is 1 if there is one. Differences to ovni's rules (`emulate -l`): docs/ovni-compatibility.md.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -26,12 +25,12 @@ pub struct Args {
     /// List violations as JSON lines
     #[arg(long)]
     pub json: bool,
-    /// List every violation, not only the first twenty of a kind
+    /// List every violation instead of the first twenty of each kind
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
     pub selection: SelectionArgs,
-    /// Pass over violations of this kind (may be given several times)
+    /// Permit violations of this kind (can be repeated)
     #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true)]
     pub allow: Vec<Rule>,
 }

@@ -37,29 +37,29 @@ macro_rules! choices {
 
 choices! {
     TaskContext {
-        TaskContext::Creation, "creation", "Where it was created";
-        TaskContext::Execution, "execution", "What ran it; not known in profiles";
+        TaskContext::Creation, "creation", "Its creation";
+        TaskContext::Execution, "execution", "Its execution; not known in profiles";
     }
     Mode {
         Mode::Direct, Mode::Direct.name(), "Starvation: the published formula";
         Mode::Chained, Mode::Chained.name(),
-            "Overhead as far as that worker's own cause is overhead, else starvation";
+            "Overhead if that worker's own cause is overhead, else starvation";
         Mode::Root, Mode::Root.name(), "That worker's own cause";
     }
     By {
-        By::Thread, By::Thread.name(), "Of threads: what a switch of tasks ends and begins again is shown";
-        By::Task, By::Task.name(), "Of tasks, in their own time: as if they had never moved";
+        By::Thread, By::Thread.name(), "Per thread: a task switch ends and begins sections";
+        By::Task, By::Task.name(), "Per task, in its own time, as if it had never moved";
     }
     Behaviour {
         Behaviour::Plain, Behaviour::Plain.name(), "The innermost state and, of each key, the newest burst";
         Behaviour::StackedStates, Behaviour::StackedStates.name(), "All states; bursts as in plain";
         Behaviour::StackedBursts, Behaviour::StackedBursts.name(), "All bursts; states as in plain";
         Behaviour::Stacked, Behaviour::Stacked.name(), "All states and all bursts";
-        Behaviour::Raw, Behaviour::Raw.name(), "Nothing; for receivers that keep contexts themselves";
+        Behaviour::Raw, Behaviour::Raw.name(), "Nothing is shown again; for receivers that keep contexts themselves";
     }
     PathsView {
         PathsView::TopDown, "top-down", "From the program's start inwards";
-        PathsView::BottomUp, "bottom-up", "From where time was spent to its callers";
+        PathsView::BottomUp, "bottom-up", "From the innermost functions to their callers";
         PathsView::Flat(FlatBy::Function), "flat", "Functions";
         PathsView::Flat(FlatBy::Loop), "loops", "Loops";
         PathsView::Flat(FlatBy::Line), "lines", "Lines";

@@ -10,16 +10,16 @@ use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::{Column, total};
 use taskscope_view::paths_difference;
 
-/// Compare two runs, or two sets of runs with confidence intervals; or by call paths.
+/// Compare two runs, two sets of runs with confidence intervals, or call paths.
 ///
-/// A set is a directory that holds several traces (A/1.trace, A/2.trace, …), or traces with commas between
-/// them. Means of both sets are compared; 95 % intervals of the differences are Welch's.
+/// A set is a directory with several traces (A/1.trace, A/2.trace, …), or a comma-separated list of traces. Means of
+/// both sets are compared, with Welch's 95 % intervals of the differences.
 ///
-/// What changed in the runs themselves (command, workers, CPUs, runtime, …) comes first, then wall time, then causes. A
-/// trace and a profile are compared as far as both know.
+/// Changes of the runs themselves (command, workers, CPUs, runtime, …) come first, then wall time, then causes. A trace
+/// and a profile are compared in the numbers that both have.
 ///
-/// With --paths or --sort, call paths are compared. Paths are the same by the names of their functions, not by lines: a
-/// function that moved in its file has not changed.
+/// With --paths or --sort, call paths are compared by the names of their functions, not by lines: a function that moved
+/// in its file is unchanged.
 #[derive(clap::Args)]
 pub struct Args {
     /// The run before, or several: a trace, a set of traces, a profile, or a directory of profiles.
@@ -29,23 +29,23 @@ pub struct Args {
     /// Compare call paths.
     #[arg(long)]
     paths: bool,
-    /// The column of call paths that is compared: time, waiting, blame, idleness, … [default: time, or waiting without samples]
+    /// Column of call paths to compare: time, waiting, blame, idleness, … [default: time, or waiting without samples]
     #[arg(long, value_name = "COLUMN", value_enum)]
     sort: Option<Choice<Column>>,
-    /// Rows.
+    /// Maximum rows.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
     pub top: u16,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Exit with 1 if the number of --of, or the column's sum, has grown by more than this, for instance 5%;
-    /// of two sets of runs, if it is not by chance.
+    /// Exit with 1 if the number of --of, or the column's sum, has grown by more than this, for example 5%. For two
+    /// sets of runs the growth must be significant.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_over: Option<f64>,
-    /// What --fail-over looks at, but in call paths.
+    /// Metric compared by --fail-over (ignored with --paths).
     #[arg(long, value_name = "NUMBER", value_enum, default_value = "wall")]
     pub of: RunNumber,
-    /// Print lines of this many characters [default: the terminal's width, or 100].
+    /// Output width in columns [default: the terminal's width, or 100].
     #[arg(long, value_name = "N")]
     width: Option<u16>,
 }
@@ -73,14 +73,13 @@ impl RunNumber {
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let number: f64 = text.trim_end_matches('%').parse().map_err(|_| format!("`{text}` is no percentage"))?;
+    let number: f64 = text.trim_end_matches('%').parse().map_err(|_| format!("`{text}` is not a percentage"))?;
     if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("give a percentage from 0 on".into()) }
 }
 
-/// Prints what changed.
+/// Prints the comparison.
 ///
-/// # Errors
-/// If there is nothing to read, or the result cannot be written.
+/// # Errors If there is nothing to read, or the result cannot be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.paths && args.sort.is_none() {
         return super::diff_runs::run(&args);

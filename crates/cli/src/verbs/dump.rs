@@ -19,30 +19,30 @@ use taskscope_trace::MergedEvent;
 use taskscope_view::format;
 use taskscope_view::format::counted;
 
-/// Print the events of a trace in the order of time.
+/// Print the events of a trace in time order.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// JSON lines, one event each
+    /// Print JSON lines, one event each
     #[arg(long)]
     pub json: bool,
-    /// Payloads as hexadecimal bytes instead of sentences
+    /// Print payloads as hexadecimal bytes instead of sentences
     #[arg(short = 'x', long, conflicts_with = "json")]
     pub hex: bool,
-    /// Only ovni's models (`stream.obs`), not taskscope's own
+    /// Print only ovni's models (`stream.obs`), not taskscope's own
     #[arg(long)]
     pub standard: bool,
     #[command(flatten)]
     pub selection: SelectionArgs,
-    /// Instead of events, the records of this device queue, named or by its path in the trace, in the order
-    /// of their release
+    /// Print the records of this device queue in the order of their release instead of events; a name, or a path in the
+    /// trace
     #[arg(long, value_name = "QUEUE", conflicts_with_all = ["filter", "range", "hex", "standard"])]
     pub queue: Option<String>,
-    /// Instead of events, what instrumented threads or tasks show of them, with names
+    /// Print the states shown by instrumented threads or tasks instead of events, with names
     #[arg(long, value_name = "BY", value_enum, conflicts_with_all = ["filter", "hex", "standard", "queue"])]
     pub shown: Option<Choice<By>>,
-    /// With --shown, how a switch of tasks looks
+    /// With --shown, form of a task switch
     #[arg(long, value_name = "NAME", value_enum, default_value = "stacked", requires = "shown")]
     pub behaviour: Choice<Behaviour>,
 }
@@ -95,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     out.flush().context("cannot print")?;
     if interruption.is_requested() {
         return Err(interruption
-            .failure(format!("what is printed ({}) is whole", counted(printed, "event")))
+            .failure(format!("the printed part ({}) is complete", counted(printed, "event")))
             .into());
     }
     Ok(ExitCode::SUCCESS)

@@ -46,7 +46,7 @@ fn find<'a>(devices: &'a Devices, name: &str, trace: &Path) -> anyhow::Result<&'
     let all: Vec<&Queue> = devices.queues.iter().collect();
     Err(match found.len() {
         0 if all.is_empty() => Failure::new(format!("there is no queue {name} in {}", trace.display()))
-            .why("the trace tells of no device queue"),
+            .why("the trace has no device queues"),
         0 => Failure::new(format!("there is no queue {name} in {}", trace.display()))
             .why("the trace has these queues:")
             .remedy(names(&all)),

@@ -25,10 +25,10 @@ use taskscope_session::instrumentation::Behaviour;
 use taskscope_trace::MergedEvent;
 use taskscope_view::format::shell_word;
 
-/// Write Paraver views of a trace: what threads and CPUs did, beside the trace or elsewhere.
+/// Write Paraver views of a trace: the activity of threads and CPUs.
 ///
-/// Damaged traces are read as far as possible; with -l violations of ovni's rules are listed
-/// (--all: every one), and the exit code is 1 if there was one.
+/// Damaged traces are read as far as possible. With -l, violations of ovni's rules are listed (--all: every one), and
+/// the exit code is 1 if there is one.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -36,29 +36,29 @@ pub struct Args {
     /// Also write breakdown views (`<model>-breakdown.prv`)
     #[arg(short = 'b', long)]
     pub breakdown: bool,
-    /// Judge as `ovniemu -l` does: list violations, exit code 1 if there is one
+    /// Judge as `ovniemu -l` does: list violations, exit with 1 if there is one
     #[arg(short = 'l', long = "strict")]
     pub strict: bool,
-    /// With -l, list every violation, not only the first twenty of a kind
+    /// With -l, list every violation instead of the first twenty of each kind
     #[arg(long, requires = "strict")]
     pub all: bool,
-    /// Enable all models, whatever the streams require
+    /// Enable all models, regardless of the streams' requirements
     #[arg(short = 'a', long)]
     pub all_models: bool,
     #[command(flatten)]
     pub selection: SelectionArgs,
-    /// What only the threads with these ids did; short for --where "thread in …"
+    /// Restrict to the threads with these ids; short for --where "thread in …"
     #[arg(long, value_name = "TID", value_delimiter = ',', allow_negative_numbers = true)]
     pub threads: Vec<i64>,
     /// Compress the `.prv` files
     #[arg(long)]
     pub gzip: bool,
-    /// Instead, write instrumented threads in Nanos++'s numbers (`nanos.prv`): states 9000000, keys 9200000 + number
+    /// Write instrumented threads in Nanos++'s numbers (`nanos.prv`) instead: states 9000000, keys 9200000 + number
     #[arg(long, value_name = "BEHAVIOUR", num_args = 0..=1, default_missing_value = "stacked",
           value_parser = BehaviourBeforeTrace,
           conflicts_with_all = ["breakdown", "strict", "all_models", "range", "threads", "gzip", "json"])]
     pub nanos: Option<Behaviour>,
-    /// Where to write (default: into the trace)
+    /// Output directory (default: the trace)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// List violations as JSON lines on stdout
@@ -66,7 +66,7 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Parses the behaviour after `--nanos`, which may have been meant as the trace.
+/// Parses the behaviour after `--nanos`, which may be the trace instead.
 #[derive(Clone)]
 struct BehaviourBeforeTrace;
 
@@ -103,7 +103,7 @@ impl TypedValueParser for BehaviourBeforeTrace {
     }
 }
 
-/// What to write of a part of a trace, and by whose rules to judge it.
+/// The part of a trace to write, and the rules to judge it by.
 pub struct Job {
     pub options: MachineOptions,
     pub judge: Judge,
@@ -125,7 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.strict && selection.filter.is_some() {
         return Err(Failure::new("-l excludes --where and --threads")
             .why("without all of its events a trace breaks rules that it does not break")
-            .remedy("taskscope check --where FILTER TRACE        (lists the violations of what is selected)")
+            .remedy("taskscope check --where FILTER TRACE        (lists the violations of the selected events)")
             .into());
     }
     let mut part = TracePart::open(args.trace, selection, false)?;
@@ -164,7 +164,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(args.strict && !verdict.accepts(job.judge))))
 }
 
-/// What `--threads` says, as a part of the filter.
+/// The value of `--threads`, as a part of the filter.
 fn and_thread_in(filter: Option<Filter>, threads: &[i64]) -> Option<Filter> {
     if threads.is_empty() {
         return filter;
@@ -240,7 +240,7 @@ pub fn emulate(
         .map_err(cannot_write)?;
     if are_untold {
         note(
-            "violations are not told of a part of a trace; taskscope check --where FILTER TRACE lists its own",
+            "a part of a trace has no violations of its own; taskscope check --where FILTER TRACE lists those of its events",
         );
     }
     printer.summary(&verdict)?;

@@ -16,15 +16,15 @@ use taskscope_view::runtime;
 use taskscope_view::runtime_names::{self, Counts, RUNTIME_NAMES, RuntimeName};
 use taskscope_view::{CallPaths, Findings, NamedFinding};
 
-/// Explain a finding, a cause or a warning, or what a runtime calls its parts: what it means, how it is computed, what helps.
+/// Explain a finding, cause, warning or name of a runtime: meaning, computation, remedy.
 ///
-/// Without a name it lists all names. With a trace, help is in the words of its runtime.
+/// Without a name it lists all names. With a trace, remedies are those for its runtime.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A name as reports print it, a runtime's name for a section, idle state or kind of thread ("Sponge mode", "nosv
-    /// resting", MPI_Waitall), an event (6Wg), or a finding's number (F1) together with its trace.
+    /// A name from a report, a runtime's name of a section, idle state or kind of thread ("Sponge mode", "nosv
+    /// resting", MPI_Waitall), an event (6Wg), or a finding's number in a trace (F1).
     name: Option<String>,
-    /// The trace that a finding's number belongs to [default: the newest in the working directory], or whose runtime to speak of.
+    /// The trace of a finding's number [default: the newest in the working directory], or of the runtime for remedies.
     trace: Option<PathBuf>,
     #[command(flatten)]
     selection: SelectionArgs,
@@ -282,7 +282,7 @@ fn write_runtime_name(out: &mut impl Write, row: &RuntimeName) -> std::io::Resul
             let cause = state.cause();
             format!("{}, cause {} (taskscope explain {})", state.label(), cause.label(), cause.name())
         }
-        Counts::Around => "what the thread is in besides".to_owned(),
+        Counts::Around => "other open sections of the thread".to_owned(),
         Counts::Nothing => "nothing: it takes no time of a worker".to_owned(),
     };
     write_part(out, "counts as", &counts)?;

@@ -13,32 +13,29 @@ use taskscope_analysis::call_views::Column;
 use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
 use taskscope_files::write_named;
 
-/// Write what a trace or profiles tell for another program.
+/// Convert a trace or profiles to another program's format.
 ///
-/// flamegraph: folded stacks, as flamegraph.pl and inferno take them; speedscope: its JSON;
-/// pprof: its compressed protocol buffer. These hold call paths. talp-json: the efficiencies of a trace as DLB's
-/// TALP writes them.
+/// flamegraph, speedscope and pprof contain call paths; talp-json contains efficiencies.
 #[derive(clap::Args)]
 pub struct Args {
     /// Trace directory; or a profile, or a directory of profiles [default: the newest in the working directory].
     #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     trace: PathBuf,
-    /// The form.
+    /// Format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
     /// Write to this file instead of the standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The column of a flame graph: time, waiting, blame, idleness, … [default: time, or waiting without samples]
+    /// Column of a flame graph: time, waiting, blame, idleness, … [default: time, or waiting without samples]
     #[arg(long, value_name = "COLUMN", value_enum)]
     column: Option<Choice<Column>>,
-    /// Where the call path of a task goes on outwards: where it was created, or, in traces, what ran it. Profiles know
-    /// where it was created alone.
+    /// Attribute a task's callers by its creation or, in traces, by its execution. Profiles have the creation only.
     #[arg(long, value_name = "CONTEXT", value_enum, default_value_t)]
     task_context: Choice<TaskContext>,
 }
 
-/// The form of another program.
+/// A format of another program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
     /// Folded stacks, for flamegraph.pl and inferno

@@ -16,28 +16,27 @@ const MAX_FILE_BYTES: u64 = 8 << 30;
 /// Characters of a list of threads in a message.
 const MAX_LISTED: usize = 200;
 
-/// Make a trace from other tools' files: the neutral JSON or CSV form, StarPU's tasks.rec, or dumps of
-/// device records.
+/// Make a trace from other tools' files: the neutral JSON or CSV form, StarPU's tasks.rec, or dumps of device records.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A neutral trace (*.json), a directory with its CSV tables, or StarPU's tasks.rec; dumps of device
-    /// records (TSV or CSV) in the order in which they were delivered.
+    /// A neutral trace (*.json), a directory with its CSV tables, or StarPU's tasks.rec; or dumps of device records
+    /// (TSV or CSV) in the order of delivery.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The form of the files, where it cannot be told from them.
+    /// Format of the files, if it is not clear from them.
     #[arg(long, value_name = "FORMAT", value_enum)]
     from: Option<Form>,
-    /// Trace directory to write; it must not hold anything yet.
+    /// Trace directory to write; must be new or empty.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Device records: print what was out of place as JSON.
+    /// Device records: print irregularities as JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     device_records: DeviceRecordsArgs,
 }
 
-/// A form that cannot be told from files.
+/// A format that is not clear from the files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Form {
     /// Dumps of device records (TSV or CSV)
@@ -73,7 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let of_runtime: Vec<String> = of_runtime.map(|worker| worker.id.to_string()).collect();
     if !of_runtime.is_empty() {
         eprintln!(
-            "taskscope: threads of the runtime, which execute no tasks and are no capacity: {}",
+            "taskscope: threads of the runtime, which execute no tasks and do not count as capacity: {}",
             fit(&of_runtime.join(", "), MAX_LISTED)
         );
     }
@@ -86,7 +85,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The graph, and the names in the file that its form does not have.
+/// The graph, and names in the file that its form does not have.
 fn read(path: &Path) -> anyhow::Result<(TaskGraph, Vec<String>)> {
     let shown = path.display();
     let broken = |errors: ImportErrors| {
@@ -106,7 +105,7 @@ fn read(path: &Path) -> anyhow::Result<(TaskGraph, Vec<String>)> {
         return Ok((read_tasks_rec(&text).map_err(broken)?, Vec::new()));
     }
     Err(Failure::new(format!("{shown} has a form that is not known"))
-        .why("it is no JSON object, no directory of CSV tables, and no tasks.rec")
+        .why("it is not a JSON object, a directory of CSV tables, or a tasks.rec")
         .remedy("write the neutral form (docs/neutral-trace.md), which any runtime can write")
         .into())
 }
@@ -117,7 +116,7 @@ fn read_text(path: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8(bytes).map_err(|error| {
         let line =
             1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();
-        unreadable(format!("line {line}: bytes that are no UTF-8"))
+        unreadable(format!("line {line}: invalid UTF-8"))
     })?)
 }
 

@@ -105,7 +105,7 @@ fn print(imported: &Imported, root: &Path, out: &mut impl Write) -> std::io::Res
         let id = foreign.id.map_or("a record".to_owned(), |id| format!("id {id}"));
         writeln!(
             out,
-            "  foreign: {id} of queue {} (sequence {}, thread {}) lay in {}, whose other records are of thread {}",
+            "  foreign: {id} of queue {} (sequence {}, thread {}) was in {}, with other records of thread {}",
             foreign.queue, foreign.seq, foreign.thread, foreign.file, foreign.files_thread
         )?;
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use taskscope_view::info::{Info, ProfileInfo};
 
-/// Say what is inside a trace, how complete it is, which clocks it has, and what was lost.
+/// Show the contents of a trace, its completeness, clocks and losses.
 #[derive(clap::Args)]
 pub struct Args {
     /// Trace directory; or a profile, or a directory of profiles [default: the newest in the working directory].
@@ -37,7 +37,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             false => out.write_all(info.text().as_bytes()),
         }
         .and_then(|()| out.flush())
-        .context("cannot write what is in the profile")?;
+        .context("cannot write the contents of the profile")?;
         return Ok(ExitCode::SUCCESS);
     }
     let session = super::open_part(&args.trace, &args.selection.parse()?)?;
@@ -48,6 +48,6 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         out.write_all(taskscope_view::info::text(&session).as_bytes())?;
         out.write_all(taskscope_view::devices::info_text(&session).as_bytes())?;
     }
-    out.flush().context("cannot write what is in the trace")?;
+    out.flush().context("cannot write the contents of the trace")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -51,7 +51,7 @@ pub fn why(trace: &Path) -> Failure {
                 None => "`taskscope record` was killed together with its program before anything was stored",
                 Some(_) => "no process of the run stored anything; the reason was not kept",
             })
-            .remedy("taskscope doctor        (shows what is missing on this machine)");
+            .remedy("taskscope doctor        (lists missing parts of this machine)");
     }
     Failure::new(format!("{shown} is not a trace"))
         .why("no directory in it holds a stream.json")

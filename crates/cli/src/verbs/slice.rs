@@ -12,11 +12,11 @@ use taskscope_session::selection::Part;
 use taskscope_trace::Slice;
 use taskscope_view::format::{counted, shell_word};
 
-/// Cuts a trace by time, threads and models. The result is a valid trace.
+/// Cut a trace by time, threads and models. The result is a valid trace.
 ///
-/// A filter (--where) may leave out events that others rest on; a note says so.
-/// What is open at the borders is opened just before and closed just after; clocks are corrected in
-/// the result. With --models of ovni's own models, ovni's tools read it.
+/// A filter (--where) may remove events that others depend on; a note says so. Sections open at the borders are opened
+/// just before and closed just after. Clocks are corrected in the result. With --models limited to ovni's own models,
+/// ovni's tools read it.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -26,10 +26,10 @@ pub struct Args {
     pub output: PathBuf,
     #[command(flatten)]
     pub selection: SelectionArgs,
-    /// Only the threads with these ids
+    /// Keep only the threads with these ids
     #[arg(long, value_name = "TID", value_delimiter = ',', allow_negative_numbers = true)]
     pub threads: Vec<i64>,
-    /// Only these models, besides ovni's base model
+    /// Keep only these models, besides ovni's base model
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
     pub models: Vec<ModelChoice>,
 }
@@ -87,13 +87,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let added = match sliced.added {
         0 => String::new(),
-        added => format!(", and {added} more for what they rest on,"),
+        added => format!(", and {added} more that they depend on,"),
     };
     let (events, threads) = (counted(sliced.events, "event"), counted(sliced.streams, "thread"));
     eprintln!("{events} of {threads}{added} in {}", taskscope_view::format::path(&args.output));
     if let Some(left_out) = trace.left_out_of_slices() {
         eprintln!(
-            "note: {left_out} are not in the slice, so its report counts that time to what the threads were in"
+            "note: {left_out} are not in the slice, so its report counts that time to the threads' states"
         );
         eprintln!(
             "note: for causes of a part: taskscope report --range BEGIN..END {}",
@@ -105,12 +105,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         eprintln!(
             "note: events that the filter left out may be missed by those that passed: taskscope check {slice}"
         );
-        eprintln!("note: to cut by time, --range keeps what was true at its begin");
+        eprintln!("note: to cut by time, --range keeps the states at its begin");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a directory, which need not be there yet, lies in another.
+/// Whether a directory, which need not exist yet, is inside another.
 fn lies_in(directory: &Path, other: &Path) -> bool {
     let Ok(other) = other.canonicalize() else { return false };
     let mut there = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());

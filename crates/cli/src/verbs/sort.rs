@@ -9,18 +9,18 @@ use taskscope_event::StreamFile;
 use taskscope_trace::{ProblemKind, Stream};
 use taskscope_view::format::counted;
 
-/// What may be unsorted of a stream.
+/// Files of a stream that may be unsorted.
 const FILES: [StreamFile; 3] = StreamFile::ALL;
 
-/// Sort the regions that were recorded unsorted, so that tools that want sorted streams read them.
+/// Sort the regions that were recorded unsorted, for tools that need sorted streams.
 ///
-/// taskscope itself needs no sorting. Each file is written anew and renamed (links to it stay links): a crash
-/// leaves the old one or the new one. What lies behind links that lead out of the trace is read, but not sorted.
+/// taskscope itself needs no sorting. Each file is rewritten and renamed, so a crash leaves the old or the new one;
+/// links to it stay links. Files behind links out of the trace are read, but not sorted.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// Only say what is unsorted; exit code 1 if anything is
+    /// Only list unsorted regions; exit with 1 if there is one
     #[arg(long)]
     pub check: bool,
 }
@@ -104,7 +104,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         );
     }
     if unreadable {
-        eprintln!("what cannot be read was not looked at");
+        eprintln!("unreadable parts were not checked");
     }
     Ok(ExitCode::from(u8::from(unreadable || outside > 0 || args.check && (!is_sorted || backwards))))
 }

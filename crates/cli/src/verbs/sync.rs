@@ -14,13 +14,13 @@ use taskscope_trace::{
     ClockDrift, ClockOffset, ClockOffsets, ClockSource, OpenOptions, Trace, drifts_to_text, replace_file,
 };
 
-/// Put the offsets between the clocks of hosts into a trace: those of a file, or those that the recorder of an MPI
-/// program measured; or show what is there.
+/// Store the clock offsets of hosts in a trace, from a file or as measured by the recorder of an MPI program; or show
+/// the stored ones.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// Only show what would be written
+    /// Only show the offsets that would be written
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -81,11 +81,11 @@ fn no_offsets(trace: &Trace, hosts: &BTreeSet<&str>) -> Failure {
         .remedy("give a measured table: taskscope sync -c FILE TRACE")
 }
 
-/// When a host asked for the time, on its own clock; its offset; the largest error of that.
+/// A host's measurement: its time on its own clock; its offset; the largest error of that.
 type Measured = (i64, i64, u64);
 
-/// The mean of what each host measured, with the larger error, and the drift around it of those whose measurements
-/// differ by more than their errors. What was measured goes to stderr.
+/// The mean of each host's measurements, with the larger error, and the drift of hosts with measurements that differ by
+/// more than their errors. Measurements are printed on stderr.
 fn measured_offsets(trace: &Trace) -> Option<(ClockOffsets, Vec<ClockDrift>)> {
     let mut ranks: BTreeMap<usize, i64> = BTreeMap::new();
     let mut measured: BTreeMap<&str, (i64, Vec<Measured>)> = BTreeMap::new();

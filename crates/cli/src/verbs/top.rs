@@ -18,13 +18,13 @@ use taskscope_view::format::counted;
 pub struct Args {
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// Also by thread
+    /// Also count by thread
     #[arg(long)]
     pub per_thread: bool,
-    /// JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Only ovni's models (`stream.obs`), not taskscope's own
+    /// Count only ovni's models (`stream.obs`), not taskscope's own
     #[arg(long)]
     pub standard: bool,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub struct TopReport<'t> {
     events: Vec<EventCount>,
     /// Counts of each stream; empty without `--per-thread`.
     threads: Vec<StreamCounts<'t>>,
-    /// What could not be read, or is not in order.
+    /// Unreadable or irregular parts.
     problems: Vec<ProblemLine<'t>>,
 }
 

@@ -21,7 +21,7 @@ use taskscope_view::format;
 use taskscope_view::page::Page;
 use taskscope_view::server::Viewer;
 
-/// Look at a recorded run in a browser: a timeline at any zoom, from this machine only.
+/// Show a recorded run in a browser: a timeline at any zoom, served to this machine only.
 #[derive(clap::Args)]
 pub struct Args {
     /// Trace directory [default: the newest in the working directory].
@@ -30,21 +30,21 @@ pub struct Args {
     /// Listen on this port [default: any free one].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
-    /// Open a browser as well.
+    /// Also open a browser.
     #[arg(long)]
     open: bool,
-    /// Show pale what does not pass this filter, such as 'state=barrier and duration>1ms' (docs/view.md).
+    /// Dim sections that do not match this filter, such as 'state=barrier and duration>1ms' (docs/view.md).
     #[arg(long = "where", value_name = "FILTER")]
     filter: Option<String>,
-    /// Begin with this part of the time, such as 1.5s..2s or 10%..20%.
+    /// Start with this time range, such as 1.5s..2s or 10%..20%.
     #[arg(long, value_name = "BEGIN..END")]
     range: Option<String>,
-    /// Neither use nor write a cache beside the trace.
+    /// Do not read or write a cache beside the trace.
     #[arg(long)]
     no_cache: bool,
 }
 
-/// Below so many events opening takes no time that a cache could save.
+/// Traces with fewer events open fast enough without a cache.
 const CACHED_EVENTS: u64 = 1_000_000;
 
 /// Serves until `^C`.
@@ -132,7 +132,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The part of the address that says what to show first.
+/// The query of the address that selects the first view.
 fn fragment(args: &Args, (from, to): (i64, i64), length: u64) -> String {
     let mut parts = Vec::new();
     if args.range.is_some() {
@@ -167,8 +167,8 @@ fn host_name() -> String {
     name.unwrap_or_else(|| "HOST".to_string())
 }
 
-/// A page that leads to the viewer, readable by its owner alone, removed when this is dropped. Command lines are readable
-/// by everybody on the machine, and the address has the token.
+/// A page that leads to the viewer, readable by its owner alone, removed on drop. All users of the machine can read
+/// command lines, and the address has the token.
 struct Redirect(PathBuf);
 
 impl Redirect {
@@ -196,8 +196,8 @@ impl Drop for Redirect {
     }
 }
 
-/// Starts a browser, and tells of it where none comes up: what starts it may find that out only after a while. The browser
-/// reads the page that is returned.
+/// Starts a browser, and reports a failure to start, which may show only after a while. The browser reads the returned
+/// page.
 fn open_browser(address: &str) -> Option<Redirect> {
     let failed = |why: String| {
         // When stderr is closed there is nobody to tell.

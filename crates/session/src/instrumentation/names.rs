@@ -28,7 +28,7 @@ pub enum Space {
 /// A name and what else is told with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// The name; bytes that are no UTF-8 are shown as `\xNN`.
+    /// The name; invalid UTF-8 are shown as `\xNN`.
     pub name: String,
     /// Its description; of a kind of tasks, `FILE:LINE`.
     pub description: String,

@@ -184,7 +184,7 @@ fn flat_rows(
     if !rows.iter().any(|row| by == FlatBy::Function || row.label.as_ref().is_some_and(|l| l.line.is_some()))
     {
         let _ =
-            writeln!(out, "  {DIM}none is known (debug information tells lines, machine code loops){DIM:#}");
+            writeln!(out, "  {DIM}none is known (lines need debug information, loops machine code){DIM:#}");
     }
     if rows.is_empty() {
         return;

@@ -185,7 +185,7 @@ pub(crate) fn critical_path(graph: &TaskGraph, most_steps: usize) -> CriticalPat
 pub fn causes_text(report: &CausesReport, top: usize) -> String {
     // As of a program that uses devices and nothing else that is recorded.
     if report.workers == 0 {
-        return "  no worker is in this trace: nothing tells of threads that run tasks. Device queues: --section devices\n"
+        return "  the trace has no workers: no thread is known to run tasks. Device queues: --section devices\n"
             .to_owned();
     }
     let mut text = String::new();

@@ -27,12 +27,12 @@ impl WhatIf {
                 .rsplit_once('=')
                 .ok_or_else(|| format!("`{part}` has no `=`; give for instance runtime=0"))?;
             let number = value.parse::<f64>().ok().filter(|n| *n >= 0.0 && n.is_finite());
-            let number = number.ok_or_else(|| format!("`{value}` is no factor from 0 on"))?;
+            let number = number.ok_or_else(|| format!("`{value}` is not a factor of at least 0"))?;
             match name.trim() {
                 "runtime" => what.runtime = number,
                 "network" => what.network = number,
                 "workers" if (1.0..=1e6).contains(&number) => what.workers = Some(number as u32),
-                "workers" => return Err(format!("`{value}` is no number of workers")),
+                "workers" => return Err(format!("`{value}` is not a number of workers")),
                 name => what.types.push((name.to_owned(), number)),
             }
         }

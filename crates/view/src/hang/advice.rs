@@ -119,7 +119,7 @@ impl HangWords<'_> {
                 self.thread(wait.thread),
                 self.wait_place(wait)
             ),
-            _ => format!("The thread waits in {} for what only it can do.", self.wait_place(wait)),
+            _ => format!("The thread waits in {} for itself.", self.wait_place(wait)),
         }
     }
 
@@ -139,7 +139,7 @@ impl HangWords<'_> {
                             self.thread(thread)
                         )),
                         Some(seen) => all.push(format!(
-                            "{} holds the {word} and does not go on: look at {}.",
+                            "{} holds the {word} and does not continue: look at {}.",
                             self.thread(thread),
                             place_or(&self.seen_in(seen))
                         )),

@@ -287,7 +287,7 @@ impl Page {
         let words: Vec<&str> = text.split_whitespace().collect();
         let asks_of_field = |pair: &[&str]| pair[1] == "in" && (FIELDS.kind)(pair[0]).is_some();
         let is_meant = text.contains(['=', '<', '>', '~', '(', ')']) || words.windows(2).any(asks_of_field);
-        (is_meant && !self.is_word(text)).then(|| format!("this is no filter: {error}"))
+        (is_meant && !self.is_word(text)).then(|| format!("this is not a filter: {error}"))
     }
 
     /// Whether some name has the text: names of types may have any characters.

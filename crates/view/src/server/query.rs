@@ -90,7 +90,7 @@ impl Query {
         if text.is_empty() {
             return Ok((0..count as u32).collect());
         }
-        let bad = |part: &str| refused(format!("`{}` is no range of tracks", shortened(part)));
+        let bad = |part: &str| refused(format!("`{}` is not a range of tracks", shortened(part)));
         let mut tracks = Vec::new();
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -150,7 +150,7 @@ async fn run(
 ) -> Result<Vec<u8>, Refused> {
     let found = tokio::task::spawn_blocking(move || question(&page, &Query::read(query.as_deref()))).await;
     found.unwrap_or_else(|_| {
-        Err((StatusCode::INTERNAL_SERVER_ERROR, "this question failed; the viewer goes on".to_string()))
+        Err((StatusCode::INTERNAL_SERVER_ERROR, "this request failed; the viewer continues".to_string()))
     })
 }
 

@@ -36,7 +36,7 @@ fn clock() -> Finding {
             format!(
                 "the kernel's clock ({kernels}) is read, as the counter's rate may change; an event costs {cost:.0} ns"
             ),
-            "record fine-grained programs on a machine whose kernel uses the clock source tsc",
+            "record fine-grained programs on a machine with the kernel clock source tsc",
         ),
     }
 }

@@ -12,11 +12,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Say whether recording works on this machine, and what to do where it does not.
+/// Check whether this machine can record, and how to fix what is missing.
 ///
-/// Looks for the recorder, OpenMP runtimes that a tool can attach to, a trustworthy clock, room and
-/// limits, and records a small program where a compiler is installed. Exit code 1 when something
-/// stands in the way of recording.
+/// Checks the recorder, OpenMP runtimes with a tools interface, the clock, disk space and limits, and records a small
+/// program if a compiler is installed. The exit code is 1 if a problem prevents recording.
 #[derive(clap::Args)]
 pub struct Args {
     /// Print the findings as JSON.
@@ -24,7 +23,7 @@ pub struct Args {
     json: bool,
 }
 
-/// How good or bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -36,15 +35,15 @@ pub enum Verdict {
     Problem,
 }
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Finding {
-    /// Stable name of what was looked at.
+    /// Stable name of the check.
     name: &'static str,
     verdict: Verdict,
-    /// What was found.
+    /// Result of the check.
     text: String,
-    /// A command to paste, or an advice.
+    /// A command to paste, or advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
 }
@@ -69,11 +68,11 @@ impl Finding {
 pub struct Report<'a> {
     /// Whether no finding is a problem.
     can_record: bool,
-    /// Everything that was checked.
+    /// All checks.
     findings: &'a [Finding],
 }
 
-/// Looks at everything; exit code 1 when there is a problem.
+/// Runs all checks; exit code 1 if there is a problem.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut findings = openmp::findings();
     findings.extend(machine::findings());
@@ -109,7 +108,7 @@ fn write_finding(out: &mut impl Write, finding: &Finding) -> std::io::Result<()>
     }
 }
 
-/// A directory of our own that goes with its owner.
+/// A temporary directory that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {

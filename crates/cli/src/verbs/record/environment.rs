@@ -133,7 +133,7 @@ impl Environment {
             }
             Decision::Mixed(other) => {
                 let text = format!(
-                    "{program} uses two OpenMP runtimes, GCC's libgomp and {}: only what runs on the second is recorded",
+                    "{program} uses two OpenMP runtimes, GCC's libgomp and {}: only code that runs on the second is recorded",
                     other.display()
                 );
                 self.notice("runtimes-mixed", text);

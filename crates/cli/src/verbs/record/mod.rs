@@ -51,7 +51,7 @@ pub const CANNOT_RUN: u8 = 125;
 /// The clock of the samples' timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 enum SampleClock {
-    /// Time that passes
+    /// Wall time
     #[default]
     Wall,
     /// CPU time of the thread
@@ -69,32 +69,30 @@ impl SampleClock {
 
 /// Run a program with a recorder attached, write a trace directory, print a summary.
 ///
-/// The program's input, output, signals and exit code pass through. It runs even where recording
-/// cannot be set up, which is said; with `--strict` it does not. Exit codes of taskscope's own are
-/// those of `env`: 125 for wrong options and for what `--strict` refuses, 126 when the program cannot
-/// be executed, 127 when it was not found.
+/// The program's input, output, signals and exit code pass through. If recording cannot be set up, a message says so
+/// and the program runs unrecorded; with `--strict` it does not run. Exit codes of taskscope itself follow `env`: 125
+/// for wrong options and for refusals of `--strict`, 126 if the program cannot be executed, 127 if it is not found.
 ///
-/// A program that was built with GCC uses GCC's OpenMP runtime, which cannot be recorded. It is run
-/// on LLVM's runtime instead where that is installed and offers every function that the program
-/// needs; the report says so.
+/// A program built with GCC uses GCC's OpenMP runtime, which cannot be recorded. It runs on LLVM's runtime instead if
+/// that is installed and has every function that the program needs. The report mentions the replacement.
 #[derive(clap::Args)]
 #[command(override_usage = "taskscope record [OPTIONS] [--] CMD [ARGS]...")]
 pub struct Args {
-    /// Write the trace to this directory, instead of CMD.trace. A directory that holds something is
-    /// never touched: the next free number is added to the name.
+    /// Write the trace to this directory [default: CMD.trace]. A directory that is not empty is left untouched: the
+    /// next free number is added to the name.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// Do not replace GCC's OpenMP runtime by LLVM's: such a program runs unchanged and unrecorded.
+    /// Keep GCC's OpenMP runtime: such a program runs unchanged and unrecorded.
     #[arg(long)]
     no_preload: bool,
 
-    /// Have LLVM's OpenMP runtime there from the start, also where the program's own file does not name GCC's: for programs that
-    /// load code for that later, as Python does with its modules.
+    /// Preload LLVM's OpenMP runtime even if the executable is not linked to GCC's, for programs that load OpenMP code
+    /// later (Python modules).
     #[arg(long, conflicts_with = "no_preload")]
     preload: bool,
 
-    /// Store at most this much per process (512M, 2G, …); what comes then is counted, not stored.
+    /// Limit per process (512M, 2G, …); further events are dropped and counted.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
 
@@ -102,41 +100,40 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     ring: Option<u64>,
 
-    /// Do not run the program where its recording cannot be set up; exit with 125 instead.
+    /// Do not run the program if recording cannot be set up; exit with 125 instead.
     #[arg(long)]
     strict: bool,
 
-    /// What to write: `trace`, every event; or `profile`, which is for long runs: call paths with their
-    /// time, waiting and blame, in one small file per process, whatever the run takes. Samples are taken
-    /// 100 times a second then, unless --sample says otherwise.
+    /// Output: a `trace` with every event, or a `profile` for long runs. A profile is one small file per process, of
+    /// constant size: call paths with their time, waiting and blame. It takes 100 samples per second unless --sample is
+    /// given.
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     mode: RecordMode,
 
-    /// With `--mode profile`: write totals so far (efficiency, largest loss) every SECONDS to
-    /// DIR/HOST.PID.live.jsonl while the program runs.
+    /// With `--mode profile`: write totals so far (efficiency, largest loss) every SECONDS to DIR/HOST.PID.live.jsonl
+    /// while the program runs.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     live: Option<f64>,
 
-    /// Pause and start recording in turns when the program gets this signal (a number; 12 is SIGUSR2).
+    /// Toggle recording when the program receives this signal (a number; 12 is SIGUSR2).
     #[arg(long, value_name = "NUMBER", value_parser = control_signal)]
     control_signal: Option<i32>,
 
-    /// Take samples of the call stacks, HZ times a second on each thread. Programs without OpenMP are
-    /// recorded too then.
+    /// Sample the call stacks of each thread HZ times per second. Programs without OpenMP are then recorded too.
     #[arg(long, value_name = "HZ", value_parser = rate)]
     sample: Option<f64>,
 
-    /// What the samples' timers run by: time that passes, or CPU time of the thread (which the kernel
-    /// counts in ticks: rates above some hundred Hz are not reached).
+    /// Clock of the samples' timers. The kernel counts CPU time in ticks, so rates above some hundred Hz are not
+    /// reached.
     #[arg(long, value_name = "CLOCK", value_enum, default_value_t)]
     clock: SampleClock,
 
-    /// Let other users read the command line and its directory (taskscope-run.json), and tails in shared memory while
-    /// the program runs: as the umask permits, instead of the owner alone.
+    /// Let other users read taskscope-run.json (command line, directory), and tails in shared memory while the program
+    /// runs, as the umask permits. Default: the owner alone.
     #[arg(long)]
     share: bool,
 
-    /// Print neither notices nor the summary; errors only.
+    /// Print errors only, neither notices nor the summary.
     #[arg(short, long)]
     quiet: bool,
 
@@ -145,7 +142,7 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Whether a command of this name could be run.
+/// Whether a command of this name can be run.
 pub fn is_program(name: &Path) -> bool {
     program::find(name.as_os_str()).is_ok()
 }
@@ -172,7 +169,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What is asked for and would not be done.
+/// Requested features that would not work.
 fn without_effect(args: &Args) -> Option<&'static str> {
     let profiled = args.mode == RecordMode::Profile;
     if args.live.is_some() && !profiled {
@@ -271,7 +268,7 @@ fn record(
     Ok(outcome.pass_on())
 }
 
-/// What lasts as long as the program runs.
+/// Values that last as long as the program runs.
 #[derive(Default)]
 struct Attached {
     /// Keeps the directory of libraries for programs that offload.
@@ -280,7 +277,7 @@ struct Attached {
     drainer: Option<Drainer>,
 }
 
-/// Sets the variables that attach the recorders to what the command starts.
+/// Sets the variables that attach the recorders to the command's processes.
 fn attach(
     args: &Args,
     (program, programs): (&Path, &[PathBuf]),
@@ -408,12 +405,12 @@ fn all_notices(mut notices: Vec<Notice>, trace: &TraceDirectory) -> Vec<Notice> 
     notices
 }
 
-/// The program's fate is not the run file's: when it cannot be written, that is said, and that is all.
+/// Finishes the run file. A failure to write it is reported, and does not change the program's result.
 fn write_run_file(run_file: &RunFile, trace: &TraceDirectory) {
     if let Err(error) = run_file.write(&trace.run_file, trace.run_file_mode()) {
         let failure =
             Failure::new(format!("cannot write {}", trace.run_file.display())).why(error.to_string()).kept(
-                "the program and its recording go on; the report will not know the command and its exit code",
+                "the program and its recording continue; the report will lack the command and its exit code",
             );
         messages::print(&failure.into());
     }

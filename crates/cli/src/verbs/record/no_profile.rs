@@ -27,7 +27,7 @@ impl Ended<'_> {
         let first =
             format!("a process writes its first profile {FIRST_MS} ms after its start, or when it ends");
         let Some(wall_ns) = self.wall_ns else {
-            return format!("{first}; this run goes on, or was killed together with `record`");
+            return format!("{first}; this run continues, or was killed together with `record`");
         };
         let took = format::time(wall_ns);
         match self.signal {
@@ -50,7 +50,7 @@ impl Ended<'_> {
         match self.static_program() {
             Some(_) => "link it dynamically, without `-static` and `-static-pie`",
             None => {
-                "taskscope record --sample 100 -- …        (a trace holds what was done up to the last event)"
+                "taskscope record --sample 100 -- …        (a trace has everything up to the last event)"
             }
         }
     }

@@ -146,7 +146,7 @@ impl Run<'_> {
         };
         let runtimes = || is(Group::Ovni).filter(|found| found.key != "ovni");
         if self.uses_ovni || runtimes().next().is_some() {
-            let text = format!("the runtime of {shown} was not told to use ovni");
+            let text = format!("the runtime of {shown} is not configured to use ovni");
             let switches = runtimes().filter_map(|runtime| {
                 Some(format!("{} taskscope record -- {}", runtime.known()?.hint?, self.command()))
             });
@@ -186,7 +186,7 @@ impl Run<'_> {
         let command = self.command();
         let subject = match self.seen.processes.len() {
             0 | 1 => shown.to_owned(),
-            _ => format!("{shown}, with what it started,"),
+            _ => format!("{shown}, with its child processes,"),
         };
         let threads = match self.seen.threads {
             0 | 1 => String::new(),
@@ -206,7 +206,7 @@ impl Run<'_> {
             remedies.push("taskscope doctor        (whether OpenMP can be recorded here)".to_owned());
         }
         if !mpi.is_empty() {
-            parts.push(format!("uses {}, whose calls did not reach the recorder", listed(&mpi)));
+            parts.push(format!("uses {}, but its calls did not reach the recorder", listed(&mpi)));
             remedies.push("docs/mpi.md names the MPI libraries that can be recorded".to_owned());
         }
         if !devices.is_empty() {

@@ -16,7 +16,7 @@ pub fn find() -> Result<PathBuf, Failure> {
         return match std::path::absolute(&named) {
             Ok(path) if path.is_file() => Ok(path),
             _ => Err(Failure::new("cannot find the recorder for OpenMP")
-                .why(format!("{VARIABLE} names {}, which is no file", named.display()))
+                .why(format!("{VARIABLE} names {}, which is not a file", named.display()))
                 .remedy(format!("unset {VARIABLE}"))),
         };
     }

@@ -8,42 +8,41 @@ use taskscope_session::Session;
 use taskscope_view::format::shell_word;
 use taskscope_view::{CallPathTables, CallPaths, PathsOptions, PathsView, TOP_PATHS};
 
-/// What only call paths know.
+/// Options of call paths.
 #[derive(clap::Args)]
 pub struct PathsArgs {
     /// Views of the call paths.
     #[arg(long, value_name = "VIEW", value_delimiter = ',', value_enum)]
     pub view: Vec<Choice<PathsView>>,
-    /// Column by which call paths are sorted, or one metric (taken_lock_wait_ns, given_barrier_ns, shared_idle_ns, …).
+    /// Sort call paths by this column or metric (taken_lock_wait_ns, given_barrier_ns, shared_idle_ns, …).
     #[arg(long, value_name = "COLUMN", value_enum)]
     pub sort: Option<Choice<Column>>,
     /// Show the runtime's frames in call paths.
     #[arg(long)]
     pub runtime_frames: bool,
-    /// Where the call path of a task goes on outwards: where it was created, or, in traces, what ran it. Profiles know
-    /// where it was created alone.
+    /// Attribute a task's callers by its creation or, in traces, by its execution. Profiles have the creation only.
     #[arg(long, value_name = "CONTEXT", value_enum, default_value_t)]
     pub task_context: Choice<TaskContext>,
 }
 
-/// The call paths that are asked for.
+/// The requested call paths.
 pub struct PathsRequest {
-    /// Whether they are asked for by name.
+    /// Whether they are requested by name.
     pub is_asked: bool,
     /// The views; the usual ones by default.
     pub views: Vec<PathsView>,
-    /// The column by which rows are sorted; chosen by what there is by default.
+    /// The column by which rows are sorted; by default it depends on the data.
     pub sort: Option<Column>,
     /// Whether the runtime's frames are shown.
     pub runtime_frames: bool,
     /// The callers of tasks.
     pub context: TaskContext,
-    /// Rows of each table, where it was given.
+    /// Rows of each table, if given.
     pub top: Option<usize>,
 }
 
 impl PathsRequest {
-    /// Takes the arguments; `by_section` where the section is named.
+    /// Takes the arguments; `by_section` if the section is named.
     pub fn of(args: PathsArgs, by_section: bool, top: Option<usize>) -> PathsRequest {
         let is_asked = by_section || !args.view.is_empty() || args.sort.is_some() || args.runtime_frames;
         let mut views: Vec<PathsView> = args.view.into_iter().map(|choice| choice.0).collect();
@@ -72,7 +71,7 @@ impl PathsRequest {
         CallPaths::of_session(session, self.context).text(&self.options(width, samples_alone))
     }
 
-    /// The outermost of them, and how to see all: what there is to report first of a run of which nothing else is known.
+    /// The outermost call paths, and the command for all: the begin of the report on a run with samples alone.
     pub fn short_text(&self, session: &Session, trace: &Path, width: usize) -> String {
         let (views, top) = (vec![PathsView::TopDown], self.top.unwrap_or(10));
         let options = PathsOptions { views, top, ..self.options(width, true) };

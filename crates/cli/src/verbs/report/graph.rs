@@ -17,22 +17,21 @@ use taskscope_session::selection::Selection;
 use taskscope_view::format::shell_word;
 use taskscope_view::{CausesOptions, Section, WhatIf, causes_report, causes_text};
 
-/// What only these sections know.
+/// Options of these sections.
 #[derive(clap::Args)]
 pub struct GraphArgs {
-    /// What waiting for a worker that is itself idle counts as: starvation (direct, the published
-    /// formula), starvation or overhead (chained), or whatever that worker waits for (root).
+    /// Cause of waiting for a worker that is itself idle.
     #[arg(long, value_name = "MODE", value_enum, default_value = "root")]
     pub mode: Choice<Mode>,
-    /// In the JSON of section idle: list every idle interval.
+    /// With --json: list every idle interval (section idle).
     #[arg(long)]
     pub intervals: bool,
-    /// Partial sums in section idle: BEGIN..END as of --range, or BEGIN:END in nanoseconds of the trace's clock. Can be repeated.
+    /// Partial sums in section idle: BEGIN..END as in --range, or BEGIN:END in nanoseconds of the trace's clock. Can be
+    /// repeated.
     #[arg(long, value_name = "BEGIN..END", value_parser = Window::parse)]
     pub window: Vec<Window>,
-    /// In section whatif: replay the run with these factors, for instance runtime=0, network=0.5,
-    /// gemm=0.5 (work of task types with that name), workers=8 (on each node); commas join changes. Can be
-    /// repeated.
+    /// Replay the run with these factors (section whatif), for example runtime=0, network=0.5, gemm=0.5 (work of task
+    /// types with that name), workers=8 (on each node). Commas join changes. Can be repeated.
     #[arg(long, value_name = "CHANGES", value_parser = WhatIf::parse)]
     pub what_if: Vec<WhatIf>,
 }
@@ -52,7 +51,7 @@ impl Window {
             return TimeRange::parse(text).map(Window::Range).map_err(|error| error.text);
         };
         let number =
-            |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is no number of nanoseconds"));
+            |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is not a number of nanoseconds"));
         match (number(begin)?, number(end)?) {
             (begin, end) if begin <= end => Ok(Window::Clock(begin, end)),
             _ => Err("it ends before it begins".to_owned()),
@@ -75,10 +74,9 @@ fn clocks_of(range: TimeRange, (first, last): (u64, u64)) -> (u64, u64) {
     (clock(begin), if end == i64::MAX { u64::MAX } else { clock(end) })
 }
 
-/// Prints the sections if they are asked for, or if the trace tells nothing but its graph.
+/// Prints the sections if they are requested, or if the trace has nothing but its graph.
 ///
-/// # Errors
-/// If the graph cannot be read or the report not be written.
+/// # Errors If the graph cannot be read or the report cannot be written.
 pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     let mut sections = request.graph_sections();
     let is_graph_alone = request.trace.join(layout::GRAPH_METADATA).exists();
@@ -139,7 +137,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
         options.what_if.iter().find_map(|what| Some((what, what.unknown_types(&graph).next()?)))
     {
         return Err(Failure::new(format!("no task type is called {name}"))
-            .why(format!("--what-if {} asks about it", what.text))
+            .why(format!("--what-if {} uses it", what.text))
             .remedy("taskscope report --section path TRACE        (names the types)")
             .into());
     }
@@ -155,7 +153,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     Ok(Some(ExitCode::SUCCESS))
 }
 
-/// These sections are text or JSON: who asks for a page or a picture must not be left without either word or file.
+/// Refuses HTML and timeline, which these sections do not have.
 fn refuse_picture(request: &Request, sections: &[Section]) -> anyhow::Result<()> {
     let option = match request.form {
         Form::Page(_) => "--html",
@@ -164,11 +162,11 @@ fn refuse_picture(request: &Request, sections: &[Section]) -> anyhow::Result<()>
     };
     let trace = shell_word(&request.trace);
     let failure = match sections.first() {
-        None => Failure::new(format!("{} tells nothing but a task graph", request.trace.display()))
+        None => Failure::new(format!("{} has a task graph only", request.trace.display()))
             .why(format!("it was imported; no threads with events are in it for {option} to show"))
             .remedy(format!("taskscope report {trace}")),
-        Some(section) => Failure::new(format!("section {} is no part of {option}", section.name()))
-            .why("it is told as text, or with --json")
+        Some(section) => Failure::new(format!("section {} is not available with {option}", section.name()))
+            .why("it is printed as text, or with --json")
             .remedy(format!("taskscope report --section {} {trace}", section.name())),
     };
     Err(failure.into())
@@ -177,14 +175,14 @@ fn refuse_picture(request: &Request, sections: &[Section]) -> anyhow::Result<()>
 /// A task graph and its context.
 struct GraphToExplain {
     graph: TaskGraph,
-    /// The part of the run that is asked about.
+    /// The selected part of the run.
     range: (u64, u64),
     /// Notes on the filter.
     notes: Vec<String>,
     runtime: Option<taskscope_cause::Runtime>,
 }
 
-/// Builds the graph of the whole run, also where a part of it is asked about: what a cause is in the part shows in the whole.
+/// Builds the graph of the whole run, also for a part of it: causes in a part follow from the whole.
 fn graph_of_execution(request: &Request, selection: &Selection) -> anyhow::Result<GraphToExplain> {
     let selection = Selection { whole: true, ..selection.clone() };
     let session = crate::verbs::open_part(&request.trace, &selection)?;

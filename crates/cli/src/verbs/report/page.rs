@@ -19,7 +19,7 @@ pub fn write_html(file: &Path, session: Session, watch: &Watch) -> anyhow::Resul
     written
 }
 
-/// Writes a page, complete or not at all: somebody may be reading the old one.
+/// Writes a page completely or not at all: the old one may be open in a reader.
 pub fn write_page(file: &Path, text: &str, watch: Option<&Watch>) -> anyhow::Result<ExitCode> {
     let begun = |temporary: &Path| {
         if let Some(watch) = watch {

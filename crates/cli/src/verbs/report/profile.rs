@@ -20,8 +20,7 @@ const SECTIONS: [Section; 5] =
 
 /// Reports profiles, if the path is one or a directory of some.
 ///
-/// # Errors
-/// If none of the files can be read, the report not be written, or what is asked for is not in a profile.
+/// # Errors If none of the files can be read, the report cannot be written, or the requested part is not in a profile.
 pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     let Some((profile, kept)) = profiles::open_profile(&request.trace)? else { return Ok(None) };
     let asks_for_more = request.sections.iter().any(|name| !SECTIONS.contains(name));
@@ -47,7 +46,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     Ok(Some(ExitCode::SUCCESS))
 }
 
-/// The sections that are asked for; all, where none is.
+/// The requested sections; all by default.
 fn text(request: &Request, paths: &CallPaths, findings: &Findings) -> String {
     let (tree, width) = (&paths.tree, request.width);
     let names = |section| request.is_short() || request.names(section);

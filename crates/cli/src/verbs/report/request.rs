@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use taskscope_session::selection::Selection;
 use taskscope_view::Section;
 
-/// Say where the time of a recorded run went, and what caused the losses.
+/// Report where the workers' time went, and the causes of losses.
 #[derive(clap::Args)]
 pub struct Args {
     /// Trace directory; or a profile, or a directory of profiles [default: the newest in the working directory].
@@ -20,25 +20,25 @@ pub struct Args {
     /// Print JSON (schemas: docs/report.schema.json, docs/causes.schema.json, docs/profile.schema.json).
     #[arg(long)]
     pub json: bool,
-    /// Write the report as one HTML file that needs nothing else, and print nothing.
+    /// Write the report as one self-contained HTML file, and print nothing.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub html: Option<PathBuf>,
-    /// Print the threads' time as a picture of characters instead.
+    /// Print a text timeline instead.
     #[arg(long, conflicts_with_all = ["json", "html", "section"])]
     pub timeline: bool,
     /// Parts to print.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
     pub section: Vec<SectionChoice>,
-    /// Rows of each table [default: 3; 20 of call paths].
+    /// Maximum rows per table [default: 3; call paths: 20].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub top: Option<u16>,
-    /// Findings below this share of the workers' time are one line together, in percent [default: 1].
+    /// Summarize findings below this percentage of the workers' time in one line [default: 1].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub floor: Option<f64>,
-    /// Do not print notices of this name, which may be of a later version's recorder.
+    /// Suppress notices of this name; names of later recorder versions are accepted.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub allow: Vec<String>,
-    /// Print lines of this many characters [default: the terminal's width, or 100].
+    /// Output width in columns [default: the terminal's width, or 100].
     #[arg(long, value_name = "N")]
     pub width: Option<u16>,
     /// Begin as the summary of `record`, with this text about the trace.
@@ -74,21 +74,21 @@ pub enum Form {
     Timeline,
 }
 
-/// What a report is asked for.
+/// A request for a report.
 pub struct Request {
     /// The trace or profile.
     pub trace: PathBuf,
     /// The form.
     pub form: Form,
-    /// The sections that are named.
+    /// The named sections.
     pub sections: Vec<Section>,
-    /// Whether all sections but those of the task graph are asked for.
+    /// Whether all sections but those of the task graph are requested.
     pub all: bool,
-    /// Rows of each table, where it was given.
+    /// Rows of each table, if given.
     pub top: Option<usize>,
     /// Columns of the output.
     pub width: usize,
-    /// Share of the workers' time below which findings are one line together, where it was given.
+    /// Share of the workers' time below which findings share one line, if given.
     pub floor: Option<f64>,
     /// Notices that are not printed.
     pub allow: Vec<String>,
@@ -96,7 +96,7 @@ pub struct Request {
     pub recorded: Option<String>,
     /// The part of the trace.
     pub selection: Selection,
-    /// Questions about the task graph.
+    /// Options of the task graph.
     pub graph: GraphArgs,
     /// Instrumentation.
     pub shown: ShownRequest,
@@ -145,12 +145,12 @@ impl Request {
         self.all || self.sections.contains(&section)
     }
 
-    /// Whether nothing is asked for by name.
+    /// Whether nothing is requested by name.
     pub fn is_short(&self) -> bool {
         self.sections.is_empty() && !self.all && !self.paths.is_asked && !self.shown.is_asked
     }
 
-    /// The sections of threads' time that are asked for.
+    /// The requested sections of threads' time.
     pub fn run_sections(&self) -> Vec<Section> {
         if self.is_short() {
             return Section::SHORT.to_vec();
@@ -158,7 +158,7 @@ impl Request {
         Section::OF_THREADS.into_iter().filter(|section| self.names(*section)).collect()
     }
 
-    /// The sections of the task graph that are asked for.
+    /// The requested sections of the task graph.
     pub fn graph_sections(&self) -> Vec<Section> {
         Section::OF_GRAPH.into_iter().filter(|section| self.sections.contains(section)).collect()
     }

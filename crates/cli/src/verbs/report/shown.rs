@@ -11,20 +11,21 @@ use taskscope_session::selection::Selection;
 use taskscope_trace::OpenOptions;
 use taskscope_view::instrumentation::{Instrumentation, LANES_IN_JSON, ShownTimes};
 
-/// How to look at what programs emit of themselves.
+/// Options for instrumented programs.
 #[derive(clap::Args)]
 pub struct ShownArgs {
-    /// Times of what instrumented threads show, or tasks in their own time (--section instrumentation) [default: thread]
+    /// Report instrumentation per thread, or per task in the task's own time (--section instrumentation) [default:
+    /// thread]
     #[arg(long, value_name = "BY", value_enum, conflicts_with_all = ["html", "timeline"])]
     shown: Option<Choice<By>>,
-    /// With it, how a switch of tasks looks [default: stacked]
+    /// Form of a task switch in section instrumentation [default: stacked]
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["html", "timeline"])]
     behaviour: Option<Choice<Behaviour>>,
 }
 
-/// The times of instrumentation that are asked for.
+/// The requested times of instrumentation.
 pub struct ShownRequest {
-    /// Whether they are asked for by name.
+    /// Whether they are requested by name.
     pub is_asked: bool,
     by: By,
     behaviour: Behaviour,
@@ -32,14 +33,13 @@ pub struct ShownRequest {
 }
 
 impl ShownRequest {
-    /// Takes the arguments; `by_section` where the section is named.
+    /// Takes the arguments; `by_section` if the section is named.
     ///
-    /// # Errors
-    /// If the behaviour has no times.
+    /// # Errors If the behaviour has no times.
     pub fn of(args: &ShownArgs, by_section: bool, top: Option<usize>) -> anyhow::Result<ShownRequest> {
         if args.behaviour == Some(Choice(Behaviour::Raw)) {
             return Err(Failure::new("--behaviour raw is for dump --shown")
-                .why("at a switch of tasks it does not end what was shown, so nothing has a length")
+                .why("it does not end sections at a task switch, so none has a length")
                 .remedy("one of: plain, stacked-states, stacked-bursts, stacked")
                 .into());
         }
@@ -82,7 +82,7 @@ impl ShownRequest {
     }
 }
 
-/// Whether the program emits something of itself.
+/// Whether the program is instrumented.
 pub fn is_in(session: &Session) -> bool {
     let model = model_of(instrument::LETTER).map(|model| model.name);
     session.events_by_model.iter().any(|(name, _)| Some(*name) == model)

@@ -13,8 +13,7 @@ use taskscope_view::{CallPaths, Findings, ReportOptions, Section, findings_text,
 
 /// Reports a trace.
 ///
-/// # Errors
-/// If it cannot be read, or the report not be written.
+/// # Errors If it cannot be read, or the report cannot be written.
 pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
     let watch = Watch::start();
     let session = crate::verbs::open_part_watched(&request.trace, &request.selection, &watch)?;
@@ -126,8 +125,8 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A text with tables that are wider than a narrow terminal: their lines are broken between words there. Commands are
-/// there to be copied, so they stay whole; where nobody reads (100 characters are the default), nothing changes.
+/// A text with tables wider than a narrow terminal: their lines are broken between words. Commands to copy stay whole.
+/// At the default of 100 columns nothing changes.
 fn narrowed(text: String, width: usize) -> String {
     if width >= 100 {
         return text;
