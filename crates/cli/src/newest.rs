@@ -62,8 +62,7 @@ pub fn newest() -> anyhow::Result<PathBuf> {
             .remedy("taskscope record -- COMMAND…        (records one)\nname a trace that is elsewhere, as the last argument")
             .into());
     };
-    let running =
-        if chosen.is_running { ", which is still being recorded (the events so far)" } else { "" };
+    let running = if chosen.is_running { ", which is still being recorded (the events so far)" } else { "" };
     let which = match others {
         [] => String::new(),
         _ => {

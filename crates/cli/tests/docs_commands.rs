@@ -1,8 +1,16 @@
 //! Runs the commands of the book: tutorial, how-to pages, questions. `common/documented.rs` has the form of their blocks.
 //!
-//! Each page runs in a copy of `examples/` with two threads, in one shell. A test asserts exit codes alone, as the output has
-//! times. `UPDATE_DOCS=1 cargo test -p taskscope --test docs_commands` replaces the shown output by that of this machine:
-//! where output is shown, and as many lines of it as are shown where the last one is `…`.
+//! Each page runs twice, in a copy of `examples/` with two threads, in one shell:
+//!
+//! - Live: all commands run, and their exit codes are compared.
+//! - Stored: `taskscope record` copies the trace that `tests/shown/PAGE` has of this name. All other commands run, and their
+//!   output is compared with the page, to the letter. A last line `…` stands for any further lines.
+//!
+//! Not compared are the output of recordings and of `doctor`, which depend on the machine, and of the commands after a
+//! recording that is not stored (larger than [`STORED_KIB`], or with the condition `live`).
+//!
+//! `UPDATE_DOCS=1 cargo test -p taskscope --test docs_commands` replaces the compared output of the pages.
+//! `UPDATE_DOCS=record` stores new traces, and replaces all output by that of this machine.
 
 mod common;
 
@@ -10,7 +18,7 @@ use common::documented::{Block, blocks};
 use common::{Compiler, mpi, taskscope, text};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 fn docs() -> PathBuf {
@@ -96,8 +104,56 @@ fn can_run(block: &Block) -> bool {
 }
 
 /// Marks begin and end of a command in the output of the shell.
-fn mark(what: &str, number: usize) -> String {
-    format!("@@docs {what} {number}")
+fn mark(border: &str, number: usize) -> String {
+    format!("@@docs {border} {number}")
+}
+
+/// Largest trace that is stored, KiB.
+const STORED_KIB: u32 = 512;
+
+/// Stands in for `taskscope`. Uses the stored trace of a recording's name, or stores the new one.
+const STAND_IN: &str = r#"#!/bin/bash
+if [ "$1" != record ]; then exec -a "$0" "$DOCS_TASKSCOPE" "$@"; fi
+name= program=
+for ((at = 2; at <= $#; at++)); do
+    case ${!at} in
+    -o) at=$((at + 1)) && name=${!at} ;;
+    --) at=$((at + 1)) && program=${!at} && break ;;
+    esac
+done
+name=${name:-$(basename "$program").trace}
+if [ "$DOCS_RUN" = stored ] && [ -d "$DOCS_STORED/$name" ]; then
+    rm -rf "$name" && cp -r "$DOCS_STORED/$name" "$name"
+    exit
+fi
+[ "$DOCS_RUN" != stored ] || : >"$DOCS_EXAMPLE"
+"$DOCS_TASKSCOPE" "$@"
+status=$?
+if [ "$DOCS_RUN" = store ] && [ "$DOCS_LIVE" = 0 ] && [ "$(du -s --apparent-size "$name" | cut -f 1)" -le "$DOCS_KIB" ]; then
+    mkdir -p "$DOCS_STORED" && rm -rf "$DOCS_STORED/$name" && cp -r "$name" "$DOCS_STORED/$name"
+fi
+exit $status
+"#;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Recordings {
+    /// All programs run.
+    Live,
+    /// All programs run, and their traces are stored.
+    Store,
+    /// Stored traces take the place of recordings.
+    Stored,
+}
+
+/// The output of a command.
+struct Output {
+    /// Index of the first line that the page shows of it.
+    begin: usize,
+    /// Index of the line after the last one.
+    end: usize,
+    text: String,
+    /// Whether it depends on the machine.
+    is_example: bool,
 }
 
 fn run(page: &str) {
@@ -106,26 +162,77 @@ fn run(page: &str) {
     let lines: Vec<&str> = content.lines().collect();
     let blocks = blocks(&lines);
     let runnable: Vec<&Block> = blocks.iter().filter(|block| can_run(block)).collect();
+    let update = std::env::var("UPDATE_DOCS").ok();
+    let is_recording = update.as_deref() == Some("record");
+
+    let live = outputs(page, &runnable, if is_recording { Recordings::Store } else { Recordings::Live });
+    let stored = outputs(page, &runnable, Recordings::Stored);
+    if update.is_some() {
+        let mut replaced = BTreeMap::new();
+        for (live, stored) in live.into_iter().zip(stored) {
+            let output = match stored.is_example {
+                true if !is_recording => continue,
+                true => live,
+                false => stored,
+            };
+            replaced.insert(output.begin, (output.end, output.text));
+        }
+        fs::write(&path, updated(&lines, &replaced)).unwrap();
+        return;
+    }
+    for output in stored.iter().filter(|output| !output.is_example && output.end > output.begin) {
+        let shown = &lines[output.begin..output.end];
+        let (shown, is_part) = match shown {
+            [shown @ .., "…"] => (shown, true),
+            _ => (shown, false),
+        };
+        let printed = printed_lines(&output.text);
+        let matches = if is_part { printed.starts_with(shown) } else { printed == shown };
+        assert!(
+            matches,
+            "docs/{page}:{}: the output has changed; UPDATE_DOCS=1 replaces it\n--- shown\n{}\n--- printed\n{}",
+            output.begin + 1,
+            shown.join("\n"),
+            printed.join("\n"),
+        );
+    }
+}
+
+/// Lines of a command's output as a page shows them.
+fn printed_lines(output: &str) -> Vec<&str> {
+    output.trim_end().lines().map(str::trim_end).skip_while(|line| line.is_empty()).collect()
+}
+
+/// Runs the blocks of a page and returns the output of each command. Asserts exit codes, except for recordings that are
+/// not made.
+fn outputs(page: &str, runnable: &[&Block], recordings: Recordings) -> Vec<Output> {
     let here = tempfile::tempdir().unwrap();
     let here = here.path().canonicalize().unwrap();
     copy(&docs().join("../examples"), &here.join("examples"));
-    // `clang` is the newest one that is installed; `taskscope` the command under test.
+    // `clang` is the newest one that is installed; `taskscope` stands in for the command under test.
     let programs = here.join("programs");
     fs::create_dir(&programs).unwrap();
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
         .map(|at| at.join(Compiler::Clang.command().get_program()))
         .find(|file| file.is_file());
     symlink(found.unwrap(), programs.join("clang")).unwrap();
-    symlink(taskscope().get_program(), programs.join("taskscope")).unwrap();
+    fs::write(programs.join("taskscope"), STAND_IN).unwrap();
+    fs::set_permissions(programs.join("taskscope"), fs::Permissions::from_mode(0o755)).unwrap();
     let package = install_library(&here.join("prefix"));
+    let example = here.join("example");
 
     // Shown times are better where a command does not run into what the one before has left to the system.
-    let pause = if is_updating() { "sleep 1\n" } else { "" };
+    let pause = if recordings == Recordings::Store { "sleep 1\n" } else { "" };
     let mut script = String::from("exec 2>&1\n");
-    let commands: Vec<_> = runnable.iter().flat_map(|block| &block.commands).collect();
-    for (number, command) in commands.iter().enumerate() {
-        script += &format!("{pause}echo '{}'\n{}\n", mark("begin", number), command.text);
-        script += &format!("status=$?; printf '\\n{} %s\\n' $status\n", mark("end", number));
+    let mut number = 0;
+    for block in runnable {
+        script += &format!("export DOCS_LIVE={}\n", i32::from(block.condition("live").is_some()));
+        for command in &block.commands {
+            script += &format!("{pause}echo '{}'\n{}\n", mark("begin", number), command.text);
+            script += "status=$?; [ -e \"$DOCS_EXAMPLE\" ]; example=$?\n";
+            script += &format!("printf '\\n{} %s %s\\n' $status $example\n", mark("end", number));
+            number += 1;
+        }
     }
     let mut shell = std::process::Command::new("bash");
     shell.args(["--norc", "-c", &script]).current_dir(&here);
@@ -135,37 +242,49 @@ fn run(page: &str) {
     let path_variable = std::env::join_paths(
         [programs].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     );
+    let mode = match recordings {
+        Recordings::Live => "live",
+        Recordings::Store => "store",
+        Recordings::Stored => "stored",
+    };
+    let of_page = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shown").join(page).with_extension("");
     mpi::permit(&mut shell)
         .env("PATH", path_variable.unwrap())
         .env("OMP_NUM_THREADS", "2")
         .env("HOME", &here)
-        .env("PKG_CONFIG_PATH", package);
+        .env("PKG_CONFIG_PATH", package)
+        .env("DOCS_TASKSCOPE", taskscope().get_program())
+        .env("DOCS_RUN", mode)
+        .env("DOCS_STORED", of_page)
+        .env("DOCS_EXAMPLE", &example)
+        .env("DOCS_KIB", STORED_KIB.to_string());
     let printed = text(&common::output(&mut shell).stdout).replace(here.to_str().unwrap(), "/home/user");
 
-    let mut outputs = BTreeMap::new();
-    let mut number = 0;
-    for block in &runnable {
+    let mut outputs = Vec::new();
+    for block in runnable {
         for (position, command) in block.commands.iter().enumerate() {
+            let number = outputs.len();
             let begin = mark("begin", number) + "\n";
             let end = format!("\n{} ", mark("end", number));
             let rest = printed.split_once(&begin).expect("the shell runs every command").1;
             let (output, rest) = rest.split_once(&end).expect("the command ends");
-            let status: i32 = rest.lines().next().unwrap().parse().unwrap();
+            let numbers = rest.lines().next().unwrap();
+            let (status, example) = numbers.split_once(' ').unwrap();
             let is_last = position + 1 == block.commands.len();
-            let expected =
-                block.condition("exit").filter(|_| is_last).map_or(0, |code| code.parse().unwrap());
-            assert_eq!(status, expected, "{page}:{}: {}\n{output}", command.output_begin, command.text);
-            outputs.insert(command.output_begin, (command.output_end, output.to_owned()));
-            number += 1;
+            let expected = block.condition("exit").filter(|_| is_last).unwrap_or("0");
+            let is_recording = command.text.contains("taskscope record");
+            if recordings != Recordings::Stored || !is_recording {
+                assert_eq!(status, expected, "{page}:{}: {}\n{output}", command.output_begin, command.text);
+            }
+            outputs.push(Output {
+                begin: command.output_begin,
+                end: command.output_end,
+                text: output.to_owned(),
+                is_example: example == "0" || is_recording || command.text.contains("taskscope doctor"),
+            });
         }
     }
-    if is_updating() {
-        fs::write(&path, updated(&lines, &outputs)).unwrap();
-    }
-}
-
-fn is_updating() -> bool {
-    std::env::var_os("UPDATE_DOCS").is_some()
+    outputs
 }
 
 /// Variables of the tests' own surroundings that change a recording.
@@ -184,11 +303,7 @@ fn updated(lines: &[&str], outputs: &BTreeMap<usize, (usize, String)>) -> String
         if let Some((end, output)) = outputs.get(&at)
             && *end > at
         {
-            let shown = output
-                .trim_end()
-                .lines()
-                .skip_while(|line| line.is_empty())
-                .map(|line| line.trim_end().to_owned());
+            let shown = printed_lines(output).into_iter().map(str::to_owned);
             if lines[end - 1] == "…" {
                 page.extend(shown.take(end - at - 1));
                 page.push("…".to_owned());

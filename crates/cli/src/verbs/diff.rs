@@ -73,7 +73,8 @@ impl RunNumber {
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let number: f64 = text.trim_end_matches('%').parse().map_err(|_| format!("`{text}` is not a percentage"))?;
+    let number: f64 =
+        text.trim_end_matches('%').parse().map_err(|_| format!("`{text}` is not a percentage"))?;
     if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("give a percentage from 0 on".into()) }
 }
 

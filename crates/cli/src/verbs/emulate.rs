@@ -125,7 +125,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.strict && selection.filter.is_some() {
         return Err(Failure::new("-l excludes --where and --threads")
             .why("without all of its events a trace breaks rules that it does not break")
-            .remedy("taskscope check --where FILTER TRACE        (lists the violations of the selected events)")
+            .remedy(
+                "taskscope check --where FILTER TRACE        (lists the violations of the selected events)",
+            )
             .into());
     }
     let mut part = TracePart::open(args.trace, selection, false)?;

@@ -7,6 +7,7 @@
 //! | `needs=PROGRAM` | runs only where PROGRAM is on the path |
 //! | `norun=REASON` | is parsed and never run |
 //! | `exit=CODE` | the last command of the block ends with CODE instead of 0 |
+//! | `live=REASON` | recordings of the block are not stored, so later output is not compared |
 
 #![allow(dead_code)] // the parse test of the command uses a part of this
 

@@ -49,9 +49,7 @@ impl Ended<'_> {
     pub fn remedy(&self) -> &'static str {
         match self.static_program() {
             Some(_) => "link it dynamically, without `-static` and `-static-pie`",
-            None => {
-                "taskscope record --sample 100 -- …        (a trace has everything up to the last event)"
-            }
+            None => "taskscope record --sample 100 -- …        (a trace has everything up to the last event)",
         }
     }
 
