@@ -1,12 +1,12 @@
-//! Rules for device queues: what a trace of them must satisfy, and what shows that a vendor's records
-//! were wrong. `taskscope check` prints every violation.
+//! Rules for device queues: requirements of their traces, and signs of wrong vendor records. `taskscope check` prints
+//! every violation.
 
 use rustc_hash::FxHashMap;
 use taskscope_event::Counted;
 use taskscope_event::models::device::anomaly;
 use taskscope_execution::devices::{Devices, Operation, Queue};
 
-/// The rules, and what each demands.
+/// The rules and their demands.
 pub const RULES: [(&str, &str); 11] = [
     ("device-account", "every appended operation ends once: delivered, cancelled or lost"),
     ("device-lane", "begins and ends of a lane never go back in time"),
@@ -31,9 +31,9 @@ pub struct Violation {
     pub rule: &'static str,
     /// Path of the queue below the trace's root.
     pub location: String,
-    /// The operation, where it is one's.
+    /// The operation, if it concerns one.
     pub seq: Option<u64>,
-    /// What was found.
+    /// Description of the violation.
     pub text: String,
 }
 

@@ -14,7 +14,7 @@ use taskscope_trace::{Event, MergedEvent, Problem, ProblemKind, Stream, Trace};
 /// Events between two looks at the clock, at violations and at interruptions.
 const EVENTS_PER_ROUND: u64 = 1 << 14;
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Played {
     /// Events that were played.
@@ -106,8 +106,7 @@ fn describe(stream: &Stream) -> ThreadDescription<'_> {
     }
 }
 
-/// What a problem of reading is called among the violations; `None` for what the metadata's own
-/// violations say already.
+/// The violation for a problem of reading; `None` for problems that the metadata's own violations cover.
 fn violation_of(trace: &Trace, problem: &Problem) -> Option<Violation> {
     let code = match problem.kind {
         ProblemKind::Unreadable | ProblemKind::MissingStream => ViolationCode::Unreadable,
@@ -140,7 +139,7 @@ fn violation_of(trace: &Trace, problem: &Problem) -> Option<Violation> {
     })
 }
 
-/// Where the events end of each stream that did not end properly, or whose thread may not have.
+/// The end of the events of each stream that did not end properly, or may be shorter than its thread.
 fn ends_in_doubt(trace: &Trace) -> Vec<Option<u64>> {
     let damaged: FxHashSet<&str> =
         trace.problems().iter().filter(|p| p.kind.is_damage()).map(|p| p.stream.as_str()).collect();
@@ -152,8 +151,7 @@ fn ends_in_doubt(trace: &Trace) -> Vec<Option<u64>> {
     trace.streams().iter().map(|stream| end(stream).filter(|_| is_doubtful(stream))).collect()
 }
 
-/// Where times begin and end over which clocks go back: time of the views, stream, whether it begins; in the order of
-/// time.
+/// Begins and ends of times over which clocks go back, in time order: time of the views, stream, whether it is a begin.
 fn clock_falls(trace: &Trace, origin: i64) -> Vec<(i64, usize, bool)> {
     let falls = trace.streams().iter().enumerate().flat_map(|(stream, of)| {
         of.clock_falls_ns().into_iter().map(move |(from, to)| (from.max(origin), to.max(origin), stream))

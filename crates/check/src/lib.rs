@@ -1,6 +1,6 @@
-//! Judges traces: what `taskscope emulate` and `taskscope check` report.
+//! Judges traces, for `taskscope emulate` and `taskscope check`.
 //!
-//! - [`emulation`] plays a trace through the machine of the models, in ovni's order: violations, and views for exports;
+//! - [`emulation`] replays a trace through the machine of the models, in ovni's order: violations, and views for exports;
 //! - [`verdict`] weighs violations by ovniemu's rules or by taskscope's;
 //! - [`device_rules`] holds the rules for device queues.
 //!

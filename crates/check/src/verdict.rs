@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use taskscope_model::{Severity, Violation, ViolationCode};
 
-/// Whose rules count.
+/// The rules that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judge {
     /// ovniemu's, without or with the checks at the end (`-l`).

@@ -36,7 +36,8 @@ pub struct TraceArgs {
 impl TraceArgs {
     /// Replaces the default trace by the newest one.
     ///
-    /// # Errors If there is none.
+    /// # Errors
+    /// If there is none.
     pub fn chosen(mut self) -> anyhow::Result<TraceArgs> {
         newest::choose(&mut self.trace)?;
         Ok(self)
@@ -82,7 +83,8 @@ pub struct TracePart {
 impl TracePart {
     /// Opens the named trace, else the newest; with `own_events` also those of taskscope's own models.
     ///
-    /// # Errors If there is nothing to read.
+    /// # Errors
+    /// If there is nothing to read.
     pub fn open(args: TraceArgs, selection: Selection, own_events: bool) -> anyhow::Result<TracePart> {
         let args = args.chosen()?;
         let trace = args.open(own_events)?;
@@ -91,7 +93,8 @@ impl TracePart {
 
     /// Opens all events of the same trace again, after it was opened without those of taskscope's own models.
     ///
-    /// # Errors If it cannot be read any more.
+    /// # Errors
+    /// If it cannot be read any more.
     pub fn reopened(&self) -> anyhow::Result<Trace> {
         self.args.open(true)
     }
@@ -150,7 +153,8 @@ impl TracePart {
     /// Replays the events that `plays` accepts through a machine. `round` is called every some thousand events and at
     /// the end, and stops the run by an error or [`ControlFlow::Break`]; so does `^C`.
     ///
-    /// # Errors Errors of `round`.
+    /// # Errors
+    /// Errors of `round`.
     pub fn play<'t, O: ViewObserver>(
         &'t self,
         machine: &mut Machine<'_, O>,
@@ -195,7 +199,8 @@ pub fn require_range(trace: &Trace, (begin_ns, end_ns): (i64, i64)) -> Result<()
 
 /// Opens a trace that may be damaged or unfinished: its readable part.
 ///
-/// # Errors If there is nothing to read.
+/// # Errors
+/// If there is nothing to read.
 pub fn open(trace: &Path) -> anyhow::Result<Session> {
     open_part(trace, &Selection::default())
 }
@@ -218,7 +223,8 @@ pub fn open_part(trace: &Path, selection: &Selection) -> anyhow::Result<Session>
 
 /// Opens the selected part of a trace, for a command that runs for long afterwards.
 ///
-/// # Errors If there is nothing to read, or nothing is selected.
+/// # Errors
+/// If there is nothing to read, or nothing is selected.
 pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> anyhow::Result<Session> {
     with_events(trace, selection, Session::open_part(trace, selection, &watch.progress))
 }

@@ -1,4 +1,4 @@
-//! What a thread does and where: a run has few such pairs, and tracks name them by number.
+//! Activities, pairs of state and place: a run has few, and tracks name them by number.
 
 use crate::{Column, Joined, Place, State};
 use bytemuck::{Pod, Zeroable};
@@ -25,10 +25,10 @@ impl Activity {
     }
 }
 
-/// Stands for what has no number: each row of a track then keeps what it is itself.
+/// Stands for an activity without a number: each row of a track then keeps its own.
 pub(crate) const RARE: u16 = u16::MAX;
 
-/// What numbers mean, for the tracks of a run.
+/// Activities by number, for the tracks of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activities(Vec<(State, Place)>);
 
@@ -38,7 +38,7 @@ impl Activities {
         self.0.len()
     }
 
-    /// What has this number.
+    /// The activity with this number.
     pub fn get(&self, number: u16) -> Option<(State, Place)> {
         self.0.get(usize::from(number)).copied()
     }
@@ -49,12 +49,12 @@ impl Activities {
         &self.0
     }
 
-    /// The same with these types joined. What was two may have two numbers still.
+    /// The activities with these types joined. Joined activities may keep two numbers.
     pub(crate) fn joined(self, joined: &Joined) -> Activities {
         Activities(self.0.into_iter().map(|(state, place)| (state, joined.place(place))).collect())
     }
 
-    /// As who stores it keeps it.
+    /// The stored form.
     pub fn stored(&self) -> Column<Activity> {
         let stored = self.0.iter().map(|(state, place)| Activity::of(*state, *place));
         stored.collect::<Vec<_>>().into()
@@ -66,7 +66,7 @@ impl Activities {
     }
 }
 
-/// A value of each activity, the default of its kind where nothing was told.
+/// A value of each activity, by default that of its kind.
 #[derive(Clone, Debug)]
 pub struct ByActivity<T> {
     of_numbers: Vec<T>,
@@ -87,7 +87,7 @@ impl<T: Clone + Default + PartialEq> ByActivity<T> {
         self.of_numbers.get_mut(usize::from(number))
     }
 
-    /// That of what may have no number.
+    /// The value of an activity that may have no number.
     #[cold]
     pub(crate) fn of_rare(&mut self, activity: (State, Place)) -> &mut T {
         self.rare.entry(activity).or_default()
@@ -111,12 +111,12 @@ pub struct RecentNumbers<N> {
 }
 
 impl<N: Copy> RecentNumbers<N> {
-    /// Nothing yet; `nobody` is not asked for.
+    /// Creates an empty cache; `nobody` is never requested.
     pub fn new(nobody: N) -> RecentNumbers<N> {
         RecentNumbers { places: Box::new([(u64::MAX, nobody); RECENT]) }
     }
 
-    /// The number of an activity, as `look_up` tells it where it was not asked for lately.
+    /// The number of an activity, from `look_up` if it was not requested lately.
     #[inline(always)]
     pub fn number(&mut self, state: State, place: Place, look_up: impl FnOnce() -> N) -> N {
         let key = u64::from(place.packed()) << 8 | state as u64;
@@ -168,12 +168,12 @@ impl ActivityNumbers {
         self.recent.number(state, place, || known.look_up((state, place)))
     }
 
-    /// What has this number.
+    /// The activity with this number.
     pub fn activity(&self, number: u16) -> Option<(State, Place)> {
         self.known.all.get(usize::from(number)).copied()
     }
 
-    /// What the numbers mean.
+    /// The activities by number.
     pub fn finish(self) -> Activities {
         Activities(self.known.all)
     }
@@ -195,7 +195,7 @@ impl KnownNumbers {
     }
 }
 
-/// A row of a track that keeps itself what it is.
+/// A row of a track that keeps its own activity.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct RareRow {
@@ -209,7 +209,7 @@ impl RareRow {
     }
 }
 
-/// What a row is, of those that keep it themselves, which are in their order.
+/// The activity of a row, among the sorted rows that keep their own.
 pub(crate) fn rare_activity(rare: &[RareRow], row: usize) -> Option<(State, Place)> {
     let at = rare.binary_search_by_key(&row, |rare| rare.row as usize).ok()?;
     Some(rare[at].activity.told())

@@ -20,16 +20,16 @@ use taskscope_event::models::wait;
 
 /// Builds an [`Execution`] from changes.
 ///
-/// Changes must come in the order of time over all threads of a process, as a merged trace gives
-/// them: holders of locks and members of regions are matched across threads. Changes of what a thread is in may come
-/// later than other threads' changes.
+/// Changes must come in time order over all threads of a process, as a merged trace gives them: holders of locks and
+/// members of regions are matched across threads. Changes of a thread's sections may come later than other threads'
+/// changes.
 #[derive(Debug, Default)]
 pub struct ExecutionBuilder {
     numbers: Numbers,
     execution: Execution,
     open: Vec<OpenThread>,
     holders: Vec<Option<Hold>>,
-    /// Holders whose release has not been reported although the next holder has the object.
+    /// Holders with a release that has not been reported although the next holder has the object.
     superseded: Vec<(ObjectIndex, ThreadIndex, u64)>,
     ordinals: FxHashMap<(ThreadIndex, RegionIndex, TypeIndex), u32>,
     messages: MessagesBuilder,
@@ -57,8 +57,7 @@ impl ExecutionBuilder {
         index
     }
 
-    /// Adds the holder of a loom's CPUs, where these are the workers of all its processes. Its
-    /// "threads" are the CPUs.
+    /// Adds the holder of a loom's CPUs, if these are the workers of all its processes. Its "threads" are the CPUs.
     pub fn add_cpus_of(&mut self, loom: &str) -> ProcessIndex {
         let index = self.add_process(loom, 0);
         self.execution.processes[index.index()].has_cpus = true;
@@ -88,8 +87,8 @@ impl ExecutionBuilder {
         self.storing = Storing::in_file(file, 2 * self.open.len());
     }
 
-    /// What threads and tasks do is stored on a thread of its own from now on. A long run is built sooner by it, for
-    /// more processor time: what one processor writes and another reads is waited for.
+    /// Stores the changes of threads and tasks on a separate thread from now on. A long run is built sooner by it, for
+    /// more processor time: data written by one processor and read by another stalls.
     pub fn store_beside(&mut self) {
         self.storing = std::mem::take(&mut self.storing).beside();
     }
@@ -100,7 +99,7 @@ impl ExecutionBuilder {
         self.storing.expect(thread.index(), sections);
     }
 
-    /// There will be no more than about so many tasks.
+    /// Announces about so many tasks at most.
     pub fn expect_tasks(&mut self, tasks: u64) {
         self.storing.expect_tasks(usize::try_from(tasks).unwrap_or(0));
     }
@@ -139,9 +138,9 @@ impl ExecutionBuilder {
         self.execution.anomalies = anomalies;
     }
 
-    /// The execution, with every open section, hold and share closed: what a thread was in at its
-    /// last event lasts to its end, or, where its end is not in the trace, to the last event of its
-    /// process, as a killed program's threads all stop together.
+    /// The execution, with every open section, hold and share closed. A thread's state at its last event lasts to its
+    /// end. If its end is not in the trace, it lasts to the last event of its process, as a killed program's threads
+    /// all stop together.
     pub fn finish(self) -> Execution {
         self.finish_joining(|_| Joined::default())
     }
@@ -151,7 +150,7 @@ impl ExecutionBuilder {
         self.finish_doubting(joined, |_| Vec::new())
     }
 
-    /// The same; `doubts` knows where else threads are uncertain, once their tracks are there.
+    /// The same; `doubts` adds further uncertain intervals of threads, once their tracks are complete.
     pub fn finish_doubting(
         mut self,
         joined: impl FnOnce(&Catalog) -> Joined,
@@ -219,7 +218,7 @@ impl ExecutionBuilder {
         self.execution
     }
 
-    /// Takes what was stored: the tables of tasks, and tracks, when all threads know what they were in.
+    /// Takes the stored tables of tasks, and tracks, when the sections of all threads are known.
     fn finish_stored(&mut self, joined: &Joined) {
         for (number, open) in self.open.iter().enumerate() {
             self.storing.store(number, open.newest.rows());
@@ -254,7 +253,7 @@ impl ExecutionBuilder {
         }
     }
 
-    /// CPUs show what the threads on them are in.
+    /// Builds the tracks of CPUs from those of their threads.
     fn splice_cpus(&mut self) {
         for number in 0..self.open.len() {
             let open = &self.open[number];
@@ -603,8 +602,8 @@ impl Observer for ExecutionBuilder {
 }
 
 impl Execution {
-    /// A worker of OpenMP is a thread that ever was in a team. A process whose threads never were
-    /// has one worker: its initial thread. Where the CPUs of a loom work, no thread of it does.
+    /// Chooses the workers. A worker of OpenMP is a thread that ever was in a team. A process without such threads has
+    /// one worker: its initial thread. If the CPUs of a loom are workers, none of its threads is.
     fn choose_workers(&mut self) {
         for process in 0..self.processes.len() {
             let loom = &self.processes[process].loom;

@@ -7,7 +7,7 @@ use crate::{CpuFacts, ProcessIndex, SiteIndex, TypeIndex, TypeKind};
 /// A process of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// The loom (node and CPU set) that it ran in; empty where not told.
+    /// The loom (node and CPU set) that it ran in; empty if not known.
     pub loom: String,
     /// Process id; 0 for the holder of a loom's CPUs.
     pub pid: i64,
@@ -17,7 +17,7 @@ pub struct Process {
     pub first: u64,
     /// Time of its last event.
     pub last: u64,
-    /// The CPUs that it has; `None` where not known.
+    /// The CPUs that it has; `None` if not known.
     pub cpus: Option<CpuFacts>,
 }
 
@@ -51,7 +51,7 @@ pub struct DataName {
     pub start: u64,
     /// First address after it.
     pub end: u64,
-    /// The name; empty where names of what lies in it are taken back.
+    /// The name; empty if names in the range are removed.
     pub name: String,
 }
 
@@ -60,18 +60,18 @@ pub struct DataName {
 pub struct Site {
     /// The process.
     pub process: ProcessIndex,
-    /// Return address of the call into the runtime, or, where it is that of other constructs too, the address behind the
-    /// first byte of the construct's [body](Construct::body); 0 where never defined.
+    /// Return address of the call into the runtime. If other constructs have the same one, the address after the first
+    /// byte of the construct's [body](Construct::body). 0 if never defined.
     pub address: u64,
     /// When it was met first, nanoseconds of the trace's clock.
     pub at: u64,
 }
 
-/// A construct by what does not depend on where it was called.
+/// A construct, by properties that do not depend on its caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Construct {
-    /// Address of its outlined body; 0 where it is not known: then its call is the last one of the body that the site's
-    /// address is in.
+    /// Address of its outlined body; 0 if not known: then its call is the last one of the body that holds the site's
+    /// address.
     pub body: u64,
     /// Its location as its compiler wrote it (`;file;function;line;column;;`); may be empty.
     pub location: String,
@@ -84,9 +84,9 @@ pub struct Type {
     pub process: ProcessIndex,
     /// Label that the runtime or recorder gave; may be empty.
     pub label: String,
-    /// Place of the construct, if told.
+    /// Place of the construct, if known.
     pub site: SiteIndex,
-    /// What it is the type of, if told.
+    /// Kind of the type, if known.
     pub kind: Option<TypeKind>,
 }
 
@@ -121,7 +121,7 @@ pub struct Catalog {
     pub data: Vec<DataName>,
     /// Code sites, by [`SiteIndex`].
     pub sites: Vec<Site>,
-    /// Constructs of sites, where known.
+    /// Constructs of sites, if known.
     pub constructs: BTreeMap<SiteIndex, Construct>,
     /// Types, by [`TypeIndex`].
     pub types: Vec<Type>,
@@ -129,7 +129,7 @@ pub struct Catalog {
     pub objects: Vec<Object>,
     /// Serial code, by [`GapIndex`](crate::GapIndex).
     pub gaps: Vec<Gap>,
-    /// Operations of devices that threads waited for in device constructs: what, and in which queue.
+    /// Operations of devices that threads waited for in device constructs: name and queue.
     pub operations: Vec<String>,
 }
 

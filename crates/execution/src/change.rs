@@ -1,4 +1,4 @@
-//! What models tell observers: definitions of names, and changes of threads, tasks and regions.
+//! Changes from models to observers: definitions of names, and changes of threads, tasks and regions.
 
 use crate::samples::NewSample;
 use crate::{
@@ -15,11 +15,10 @@ pub struct Numbers {
     pub regions: Vec<u64>,
 }
 
-/// Receives what models derive from events.
+/// Receives the changes that models derive from events.
 ///
-/// Changes of one thread come in the order of time. Between threads only
-/// [`complete_until`](Observer::complete_until) is promised. Times are nanoseconds of the trace's
-/// clock.
+/// Changes of one thread come in time order. Between threads only [`complete_until`](Observer::complete_until) is
+/// promised. Times are nanoseconds of the trace's clock.
 pub trait Observer {
     /// A name for a number that changes use. May come after the first use of the number.
     fn define(&mut self, definition: Definition<'_>);
@@ -27,10 +26,10 @@ pub trait Observer {
     /// At `at`, `change` happened on `thread`.
     fn change(&mut self, thread: ThreadIndex, at: u64, change: Change);
 
-    /// The same for what one thread is in: to tell much of it, without looking it up each time.
+    /// The receiver for the sections of one thread: for many changes without a lookup each time.
     fn of_thread(&mut self, thread: ThreadIndex) -> OpenTrack<'_>;
 
-    /// An event did not fit what is known; the model went on as the anomaly's name says.
+    /// An event contradicts the known state; the model continued as the anomaly's name says.
     fn anomaly(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
         self.of_thread(thread).anomaly(at, anomaly);
     }
@@ -45,17 +44,17 @@ pub trait Observer {
     fn complete_until(&mut self, _at: u64) {}
 }
 
-/// What a type is the type of.
+/// Kinds of types.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TypeKind {
-    /// Explicit tasks; OMPT task flags where known.
+    /// Explicit tasks; OMPT task flags if known.
     Task {
         /// OMPT's `ompt_task_flag_t`.
         flags: u32,
     },
-    /// A worksharing construct; OMPT work kind where known.
+    /// A worksharing construct; OMPT work kind if known.
     Work {
-        /// OMPT's `ompt_work_t`; 0 where not known.
+        /// OMPT's `ompt_work_t`; 0 if not known.
         kind: u32,
     },
 }
@@ -73,16 +72,16 @@ pub enum Definition<'a> {
         start: u64,
         /// First address after it.
         end: u64,
-        /// What to subtract from an address to get one of the file.
+        /// The number to subtract from an address to get one of the file.
         bias: u64,
-        /// Build id in hexadecimal; empty where the file has none.
+        /// Build id in hexadecimal; empty if the file has none.
         build_id: &'a str,
         /// Path at run time.
         path: &'a str,
     },
     /// The program names a part of its memory.
     Data {
-        /// The process whose memory is meant.
+        /// The process with this memory.
         process: ProcessIndex,
         /// Since when.
         at: u64,
@@ -90,14 +89,14 @@ pub enum Definition<'a> {
         start: u64,
         /// First address after it.
         end: u64,
-        /// The name; empty: what lies in it has no name any more.
+        /// The name; empty removes the names in the range.
         name: &'a str,
     },
     /// A place in the code: the return address of a call into the runtime.
     Site {
         /// Its number.
         site: SiteIndex,
-        /// The process whose addresses are meant.
+        /// The process of the addresses.
         process: ProcessIndex,
         /// The return address.
         address: u64,
@@ -108,7 +107,7 @@ pub enum Definition<'a> {
     SiteBody {
         /// The site.
         site: SiteIndex,
-        /// Address of the body; 0 where it is not known.
+        /// Address of the body; 0 if not known.
         body: u64,
         /// Location of the construct as its compiler wrote it (`;file;function;line;column;;`); may be empty.
         location: &'a str,
@@ -122,7 +121,7 @@ pub enum Definition<'a> {
         /// Label from the runtime; may be empty.
         label: &'a str,
     },
-    /// Where a type was written.
+    /// The place of a type in the source.
     TypeSite {
         /// Its number.
         ty: TypeIndex,
@@ -131,11 +130,11 @@ pub enum Definition<'a> {
         /// Task or worksharing.
         kind: TypeKind,
     },
-    /// What lies on a creator's stack when it creates a region or a task.
+    /// The frames on a creator's stack when it creates a region or a task.
     Path {
         /// Its number.
         path: PathIndex,
-        /// The process whose addresses are meant.
+        /// The process of the addresses.
         process: ProcessIndex,
         /// Return addresses, innermost first.
         addresses: &'a [u64],
@@ -155,18 +154,18 @@ pub enum Definition<'a> {
     },
 }
 
-/// What a thread is in from now on.
+/// A thread's section from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Section {
-    /// What it does.
+    /// Its state.
     pub state: State,
-    /// Where in the code.
+    /// Its place in the code.
     pub place: Place,
     /// The innermost explicit task, if any.
     pub task: TaskIndex,
     /// The innermost parallel region, if any.
     pub region: RegionIndex,
-    /// What it waits for, if that is known.
+    /// The awaited object, if known.
     pub object: ObjectIndex,
 }
 
@@ -183,7 +182,7 @@ impl Section {
     }
 }
 
-/// What Nanos6 or nOS-V calls a thread. Their workers are CPUs, so a role says nothing of capacity.
+/// The role of a thread in Nanos6 or nOS-V. Their workers are CPUs, so a role does not affect capacity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum RuntimeRole {
@@ -234,9 +233,9 @@ pub enum ThreadKind {
     Worker,
     /// Made by the runtime for other purposes.
     Helper,
-    /// A CPU, whose time is spliced from the threads that run on it.
+    /// A CPU; its time is spliced from its threads.
     Cpu,
-    /// Not told.
+    /// Not known.
     Unknown,
 }
 
@@ -268,11 +267,11 @@ pub enum Change {
     ThreadEnds,
     /// From now on it is in this section: it entered or left one, or its section turned out to be this.
     Becomes(Section),
-    /// A CPU shows what this thread is in, from here on; none: nobody runs on it, and it is idle.
+    /// A CPU shows this thread's sections from here on; none: no thread runs on it, and it is idle.
     Shows(ThreadIndex),
     /// From here on several threads run on a CPU at once, which only one can; or no longer.
     IsShared(bool),
-    /// The section that ended at this time was in truth this one; its task and region are as told.
+    /// Replaces the section that ended at this time; task and region stay.
     Was(Section),
     /// Begins a parallel region.
     RegionBegins {
@@ -282,7 +281,7 @@ pub enum Change {
         parent: RegionIndex,
         /// Place of the construct.
         site: SiteIndex,
-        /// Threads asked for; 0 where not told.
+        /// Requested threads; 0 if not known.
         requested: u32,
     },
     /// Becomes a member of a region's team.
@@ -291,7 +290,7 @@ pub enum Change {
         region: RegionIndex,
         /// Number in the team.
         index: u32,
-        /// Size of the team; 0 where not told.
+        /// Size of the team; 0 if not known.
         team: u32,
     },
     /// Has fewer threads for a region than were asked for, under these limits.
@@ -310,7 +309,7 @@ pub enum Change {
     RegionPath {
         /// The region.
         region: RegionIndex,
-        /// The path on the master's stack; none where the region is no construct: what is in it is in its parent.
+        /// The path on the master's stack; none if the region is not a construct: its contents belong to its parent.
         path: PathIndex,
         /// The region in which it was created, if any.
         parent_region: RegionIndex,
@@ -326,7 +325,7 @@ pub enum Change {
     },
     /// Waits in calls at a site by this path from now on.
     CallPath {
-        /// Where it calls.
+        /// The site of the call.
         site: SiteIndex,
         /// The path on its stack.
         path: PathIndex,
@@ -406,7 +405,7 @@ pub enum Change {
     WorkBegins {
         /// The construct.
         ty: TypeIndex,
-        /// The region whose team shares it.
+        /// The region with the team that shares it.
         region: RegionIndex,
     },
     /// Ends its share of the innermost worksharing construct.
@@ -422,7 +421,7 @@ pub enum Change {
     Acquires {
         /// The object.
         object: ObjectIndex,
-        /// Where it asked for it.
+        /// The place that asked for it.
         site: SiteIndex,
     },
     /// Reports that it has released an object. The report may come after the next holder's.
@@ -430,10 +429,10 @@ pub enum Change {
         /// The object.
         object: ObjectIndex,
     },
-    /// Tells something of messages between processes.
+    /// A change of messages between processes.
     Message(crate::MessageChange),
-    /// Events of this thread were lost between its previous change and here, or, where that lasts, from
-    /// here to its end: what still comes are ends of what had begun.
+    /// Events of this thread were lost between its previous change and here, or, if `lasts`, from here to its end: the
+    /// remaining changes end open sections.
     Lost {
         /// How many.
         events: u64,
@@ -442,14 +441,14 @@ pub enum Change {
     },
 }
 
-/// An event that does not fit what is known.
+/// An event that contradicts the known state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Anomaly {
     /// An end without its begin; ignored.
     EndWithoutBegin,
-    /// An end that is not the innermost begin's; what lay inside was ended too.
+    /// An end that does not match the innermost begin; the sections inside were ended too.
     EndsNotInnermost,
-    /// A task or region that nobody created; taken as created here.
+    /// A task or region without a recorded creation; taken as created here.
     NotCreated,
     /// A task or region created after its first use (clocks of threads differ); `ns` apart.
     Inverted {
@@ -500,12 +499,12 @@ impl Anomaly {
         }
     }
 
-    /// Whether it leaves open what the thread was in since its last change.
+    /// Whether the thread's sections since its last change are uncertain.
     pub const fn is_of_sections(self) -> bool {
         matches!(self, Anomaly::EndWithoutBegin | Anomaly::EndsNotInnermost)
     }
 
-    /// How far apart the two times were, where it is about times.
+    /// The distance of the two times, for anomalies of times.
     pub const fn nanos(self) -> u64 {
         match self {
             Anomaly::Inverted { ns } | Anomaly::TimeRunsBack { ns } => ns,

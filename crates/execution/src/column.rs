@@ -1,4 +1,4 @@
-//! A column of a table: in memory, or a part of a file that somebody else keeps.
+//! A column of a table: in memory, or a part of a shared file.
 
 use bytemuck::Pod;
 use std::ops::{Deref, DerefMut, Range};
@@ -18,8 +18,8 @@ enum Place<T> {
 }
 
 impl<T: Pod> Column<T> {
-    /// The values that lie in `range` of `bytes`, as this machine writes them. They are not copied
-    /// where they are aligned. `None` where there are no such bytes or they are no whole values.
+    /// The values in `range` of `bytes`, in this machine's representation. They are not copied if they are aligned.
+    /// `None` if the range is out of bounds or not a whole number of values.
     pub fn shared(bytes: &SharedBytes, range: Range<usize>) -> Option<Column<T>> {
         let part = (**bytes).as_ref().get(range.clone())?;
         match bytemuck::try_cast_slice::<u8, T>(part) {
@@ -61,7 +61,7 @@ impl<T: Pod> Column<T> {
         }
     }
 
-    /// Makes room for so many rows, if it can be had: what is not used of it costs nothing.
+    /// Reserves room for so many rows, if possible: unused room costs nothing.
     pub(crate) fn expect(&mut self, rows: usize) {
         let values = self.to_mut();
         let _ = values.try_reserve_exact(rows.saturating_sub(values.len()));

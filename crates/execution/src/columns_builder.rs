@@ -1,7 +1,7 @@
 //! The columns of a track while they grow.
 //!
-//! Of each section half of its start and a number of what it is are kept; its task, its region and what it waits for
-//! only where they are not those of the section before.
+//! Each section keeps half of its start and the number of its activity. Its task, region and awaited object are kept
+//! only if they differ from those of the previous section.
 
 use crate::activities::{Activities, ActivityNumbers, RARE, RareRow, rare_activity, set_rare};
 use crate::growing::{FileParts, GrowingColumn};
@@ -22,10 +22,10 @@ pub(crate) struct ColumnsBuilder {
     task: RunsBuilder<TaskIndex>,
     region: RunsBuilder<RegionIndex>,
     object: RunsBuilder<ObjectIndex>,
-    /// The last section, where there is one, and the number of its activity.
+    /// The last section, if any, and the number of its activity.
     last: Row,
     last_activity: u16,
-    /// Of all sections but the last.
+    /// Times of all sections but the last.
     times: KeptTimes,
 }
 
@@ -135,8 +135,7 @@ impl ColumnsBuilder {
         self.activity.complete();
     }
 
-    /// The columns of a track that ends at `end`, when they are complete; `file` is what they were stored in, if
-    /// anything.
+    /// The columns of a track that ends at `end`, when they are complete; `file` is their storage, if any.
     pub fn finish(self, end: u64, activities: &Arc<Activities>, file: Option<&SharedBytes>) -> TrackColumns {
         TrackColumns {
             start: self.start.finish(file),
@@ -184,7 +183,7 @@ mod tests {
     use crate::{Group, Place, SiteIndex, State, Track};
     use std::sync::Mutex;
 
-    /// A track with the numbers of what is in it.
+    /// A track with the numbers of its activities.
     #[derive(Default)]
     struct Building {
         newest: NewestSections,
@@ -282,8 +281,8 @@ mod tests {
         }
     }
 
-    /// What a track is made of may change with each section or hardly ever; it reads as it was written, by row, one
-    /// after the other from any row on, and by state.
+    /// Tracks read as they were written, by row, in sequence from any row, and by state, whether their values change
+    /// with each section or hardly ever.
     #[test]
     fn tracks_read_as_they_were_written() {
         for seed in 1..60_u64 {

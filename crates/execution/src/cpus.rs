@@ -145,21 +145,21 @@ impl CpuLoad {
 pub struct CpuFacts {
     /// CPUs that the process may use: by its mask at the start, or by that of any of its threads.
     pub allowed: CpuSet,
-    /// CPUs that were online on the node; `None` where not known.
+    /// CPUs that were online on the node; `None` if not known.
     pub online: Option<u32>,
-    /// The lowest limit of its control groups; `None` where there is none, or it is not known.
+    /// The lowest limit of its control groups; `None` if there is none, or it is not known.
     pub quota: Option<Quota>,
-    /// When the limit was reached, in the order of time; empty where it never was, or is not known.
+    /// Times at which the limit was reached, in order; empty if never, or not known.
     pub throttled: Vec<Throttled>,
-    /// When a signal had stopped the process (SIGSTOP: `cpulimit`, Ctrl-Z, a debugger), start and first nanosecond after it, in the
-    /// order of time; empty where it never was, or is not known.
+    /// Times in which a signal had stopped the process (SIGSTOP: `cpulimit`, Ctrl-Z, a debugger), start and first
+    /// nanosecond after it, in order; empty if never, or not known.
     pub stopped: Vec<(u64, u64)>,
-    /// Use of the allowed CPUs, in the order of time, without gaps; empty where not known.
+    /// Use of the allowed CPUs, in time order, without gaps; empty if not known.
     pub loads: Vec<CpuLoad>,
 }
 
 impl CpuFacts {
-    /// What the process could have at most, in thousandths of a CPU: as many CPUs as it may use, or its quota if that is less.
+    /// The process's maximum, in thousandths of a CPU: its allowed CPUs, or its quota if that is less.
     pub fn millicpus(&self) -> u64 {
         let allowed = 1000 * self.allowed.len() as u64;
         self.quota.as_ref().map_or(allowed, |quota| quota.millicpus.min(allowed))
@@ -175,7 +175,7 @@ impl CpuFacts {
         self.stopped.iter().fold(0, |sum, (start, end)| sum.saturating_add(end.saturating_sub(*start)))
     }
 
-    /// The whole time of which the use is known; `None` where it is not.
+    /// The total use over the time in which it is known; `None` without such a time.
     pub fn load(&self) -> Option<CpuLoad> {
         let (first, rest) = self.loads.split_first()?;
         Some(rest.iter().fold(*first, |sum, load| CpuLoad {
@@ -195,7 +195,7 @@ pub struct CpuGroup {
     pub host: String,
     /// The CPUs on which they may run.
     pub cpus: CpuSet,
-    /// What they could have at most together, in thousandths of a CPU: the CPUs, or a quota that is less.
+    /// Their common maximum, in thousandths of a CPU: the CPUs, or a quota that is less.
     pub millicpus: u64,
     /// The limit that makes it less than the CPUs.
     pub quota: Option<Quota>,
@@ -218,14 +218,14 @@ pub fn host(loom: &str) -> &str {
 }
 
 impl Execution {
-    /// The CPUs that a thread may use: by its own mask, else by its process's; `None` where neither is known.
+    /// The CPUs that a thread may use: by its own mask, else by its process's; `None` if neither is known.
     pub fn cpus_of(&self, thread: ThreadIndex) -> Option<&CpuSet> {
         let thread = self.threads.get(thread.index())?;
         let process = || self.processes.get(thread.process.index())?.cpus.as_ref().map(|cpus| &cpus.allowed);
         thread.cpus.as_ref().or_else(process)
     }
 
-    /// The workers by the CPUs that they share, across processes of one host. Workers whose CPUs are not known are in none.
+    /// The workers by the CPUs that they share, across processes of one host. Workers with unknown CPUs are in none.
     pub fn cpu_groups(&self) -> Vec<CpuGroup> {
         let mut groups: Vec<CpuGroup> = Vec::new();
         for (index, thread) in self.workers() {

@@ -9,7 +9,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// A part of the time, and the new numbers of what lives in it.
+/// A part of the time, and the new numbers of its contents.
 struct Part {
     begin: u64,
     end: u64,
@@ -18,10 +18,9 @@ struct Part {
 }
 
 impl Execution {
-    /// Keeps what lies between `begin` (included) and `end` (not included), nanoseconds of the trace's
-    /// clock. What reaches beyond a border is cut there; tasks, regions and everything else that lies
-    /// outside goes, and the rest is numbered anew. Names, and counts of anomalies and of a thread's events,
-    /// stay as they are.
+    /// Keeps the part between `begin` (included) and `end` (not included), nanoseconds of the trace's clock. Intervals
+    /// are cut at the borders. Tasks, regions and all other items outside are removed, and the rest is renumbered.
+    /// Names, and counts of anomalies and of a thread's events, are unchanged.
     pub fn cut(&mut self, begin: u64, end: u64) {
         let end = end.max(begin);
         let kept_tasks = (0..self.tasks.len()).map(|row| self.tasks.lives_in(row, begin, end));

@@ -1,6 +1,6 @@
-//! Queues of devices and what ran in them; calls of the host that concern them.
+//! Queues of devices and their operations; calls of the host that concern them.
 //!
-//! Times are nanoseconds of the host's clock unless said otherwise; 0 stands for "not known".
+//! Times are nanoseconds of the host's clock unless stated otherwise; 0 stands for "not known".
 
 use std::collections::BTreeMap;
 use taskscope_event::models::device::{anomaly, kind};
@@ -40,7 +40,7 @@ pub struct Operation {
     pub columns: Option<(u32, String)>,
 }
 
-/// What an operation does to the device's time.
+/// Effect of an operation on the device's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// It computes.
@@ -52,7 +52,7 @@ pub enum Class {
 }
 
 impl Operation {
-    /// What it does to the device's time; one of which nothing is told is taken as a kernel.
+    /// Its effect on the device's time; an unknown operation counts as a kernel.
     pub fn class(&self) -> Class {
         match self.kind {
             kind::KERNEL | kind::GRAPH | kind::OTHER => Class::Kernel,
@@ -67,7 +67,7 @@ impl Operation {
         anomaly::NAMES.iter().filter(move |(bit, _)| bits & bit != 0).map(|(_, name)| *name)
     }
 
-    /// What its kind is called.
+    /// The name of its kind.
     pub fn kind_name(&self) -> &'static str {
         match self.kind {
             kind::KERNEL => "kernel",
@@ -116,7 +116,7 @@ pub struct Queue {
     pub number: u64,
     /// Whether it promises to run its operations one after the other.
     pub in_order: bool,
-    /// How that is known: `told`, `overlaps`, or `assumed`.
+    /// Source of this fact: `told`, `overlaps`, or `assumed`.
     pub order_from: String,
     /// Whether the stream ended properly.
     pub finished: bool,
@@ -136,7 +136,7 @@ pub struct Queue {
     pub columns: Vec<Vec<String>>,
     /// Counts as the recorder or import wrote them at the end.
     pub account: Vec<(String, u64)>,
-    /// What is known of its device's clock.
+    /// Clock of its device.
     pub clock: Clock,
     /// Numbers that vendors' records have besides, by sequence: sequence, index into `names`, value.
     pub numbers: Vec<(u64, u32, u64)>,
@@ -147,9 +147,9 @@ pub struct Queue {
 /// How a device's clock was mapped to the host's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Clock {
-    /// What it is, where that was found out.
+    /// Description of the clock, if known.
     pub source: String,
-    /// Places where the rate of the map changes: device ticks, host nanoseconds.
+    /// Knots of the map, at which its rate changes: device ticks, host nanoseconds.
     pub knots: Vec<(u64, i64)>,
     /// Bounds that were collected: an operation starts after its submission, ends before its record comes.
     pub bounds: u64,
@@ -180,21 +180,21 @@ pub struct Call {
     pub operation: Option<(u64, u64)>,
 }
 
-/// What a call of the host is for.
+/// Purpose of a call of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// It submits an operation.
     Submits,
     /// It waits for operations.
     Waits,
-    /// It is no call of the program's: time that the vendor's collection takes.
+    /// Not a call of the program: time of the vendor's collection.
     Overhead,
     /// Anything else.
     Other,
 }
 
 impl Call {
-    /// What it is for.
+    /// Its purpose.
     pub fn purpose(&self) -> Purpose {
         match self.kind {
             kind::SUBMITTING_CALL => Purpose::Submits,
@@ -220,7 +220,7 @@ pub struct CallThread {
     pub names: Vec<String>,
 }
 
-/// All that a trace tells of devices.
+/// The devices of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Devices {
     /// Queues, ordered by their locations' paths.
@@ -232,19 +232,19 @@ pub struct Devices {
 }
 
 impl Queue {
-    /// A count of the account by name; 0 where it was not written.
+    /// A count of the account by name; 0 if absent.
     pub fn count(&self, name: &str) -> u64 {
         self.account.iter().find(|(known, _)| known == name).map_or(0, |(_, count)| *count)
     }
 
-    /// What the vendor's record of an operation has besides: names and values.
+    /// Further values of the vendor's record of an operation: names and values.
     pub fn numbers_of(&self, seq: u64) -> impl Iterator<Item = (&str, u64)> {
         let first = self.numbers.partition_point(|(of, _, _)| *of < seq);
         let own = self.numbers[first..].iter().take_while(move |(of, _, _)| *of == seq);
         own.map(|(_, name, value)| (self.name_of(*name), *value))
     }
 
-    /// Name of an operation in tables: functions without namespaces and arguments, the kind where it has no name.
+    /// Name of an operation in tables: functions without namespaces and arguments, the kind if it has no name.
     pub fn shown_name<'a>(&'a self, operation: &Operation) -> &'a str {
         match self.short_names.get(&operation.name).map_or(self.name_of(operation.name), String::as_str) {
             "" => operation.kind_name(),
@@ -259,7 +259,7 @@ impl Queue {
 }
 
 impl Devices {
-    /// Whether the trace tells nothing of devices.
+    /// Whether the trace has no devices.
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty() && self.calls.is_empty()
     }

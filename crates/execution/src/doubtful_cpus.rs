@@ -1,10 +1,11 @@
-//! Where CPUs are uncertain: where the threads that they show are, and where several run at once until the end.
+//! Uncertain intervals of CPUs: those of the shown threads, and those in which several threads run at once until the
+//! end.
 
 use crate::open_thread::OpenThread;
 use crate::{Doubt, Execution, ThreadIndex, Uncertain};
 use rustc_hash::FxHashMap;
 
-/// Adds what is uncertain of CPUs, whose tracks are there, to what is of threads.
+/// Adds the uncertain intervals of CPUs, after their tracks are built.
 pub(crate) fn doubt_cpus(execution: &mut Execution, open: &[OpenThread]) {
     // Stretches of one thread and kind follow each other.
     let mut of_threads: FxHashMap<(ThreadIndex, u8), Vec<Uncertain>> = FxHashMap::default();

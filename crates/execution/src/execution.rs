@@ -1,4 +1,4 @@
-//! What was true when, kept in columns.
+//! The states of a run over time, in columns.
 
 use crate::messages::Communication;
 use crate::samples::Samples;
@@ -18,11 +18,11 @@ pub struct Thread {
     pub process: ProcessIndex,
     /// Thread id.
     pub tid: i64,
-    /// Name that the program gave it; empty without one. Any text: escape it where it is shown.
+    /// Name given by the program; empty without one. Any text: escape it for display.
     pub name: String,
     /// Its role in the runtime.
     pub kind: ThreadKind,
-    /// What Nanos6 or nOS-V calls it, where recorded.
+    /// Its role in Nanos6 or nOS-V, if recorded.
     pub role: Option<RuntimeRole>,
     /// Whether it counts in the capacity of its process.
     pub worker: bool,
@@ -42,11 +42,11 @@ pub struct Thread {
     pub events: u64,
     /// Events that its recorder says were lost.
     pub lost_events: u64,
-    /// What tells its times off the CPU.
+    /// Source of its times off the CPU.
     pub os_source: OsSource,
     /// The kernel's sums of it over the recording.
     pub os_totals: OsTotals,
-    /// The CPUs that it may use, most of its time; `None` where not known.
+    /// The CPUs that it may use, most of its time; `None` if not known.
     pub cpus: Option<CpuSet>,
     /// Its sections, from its first event to its end.
     pub track: Track,
@@ -82,14 +82,14 @@ impl Thread {
     }
 }
 
-/// How often something happened, how large it was at most, and where first.
+/// Number of occurrences, largest value, and the first occurrence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// How often.
     pub count: u64,
     /// The largest, in nanoseconds.
     pub max_ns: u64,
-    /// Thread and time of the first, where known.
+    /// Thread and time of the first, if known.
     pub first: Option<(ThreadIndex, u64)>,
 }
 
@@ -100,7 +100,7 @@ impl Tally {
     }
 }
 
-/// What did not fit, counted.
+/// Numbers of anomalies.
 #[derive(Clone, Debug, Default)]
 pub struct Anomalies {
     /// By [`Anomaly::name`].
@@ -127,7 +127,7 @@ pub struct Loss {
     pub thread: ThreadIndex,
     /// Time of the last event before it.
     pub start: u64,
-    /// Time of the first event after it; where recording had to stop, the thread's end.
+    /// Time of the first event after it; if recording had to stop, the thread's end.
     pub end: u64,
     /// How many.
     pub events: u64,
@@ -137,11 +137,11 @@ pub struct Loss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Doubt {
-    /// Its stream ends here, and the thread had not ended: it is shown in what it was in last.
+    /// Its stream ends here, before the thread: the last state is shown.
     StreamEnds,
-    /// The event at its end does not fit what was known, so something before it was not told.
+    /// The event at its end contradicts the known state, so an earlier event is missing.
     DoesNotFit,
-    /// The thread's clock went back over it: what happened in it was told later, without its time.
+    /// The thread's clock went back over it: its events were recorded later, without their times.
     ClockGoesBack,
     /// Several threads run on one CPU.
     CpuShared,
@@ -172,7 +172,7 @@ pub struct CutWait {
     pub start: u64,
     /// The first nanosecond after it.
     pub end: u64,
-    /// Who is to blame; nobody where the lock was free.
+    /// The holder to blame; none if the lock was free.
     pub holder: Option<Hold>,
 }
 
@@ -185,11 +185,11 @@ pub struct TargetWaitPart {
     pub start: u64,
     /// The first nanosecond after it.
     pub end: u64,
-    /// What ran: row of [`Catalog::operations`].
+    /// The running operation: row of [`Catalog::operations`].
     pub operation: u32,
 }
 
-/// A stretch of a thread's or a CPU's time in which what is shown need not be what was.
+/// An uncertain interval of a thread or a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uncertain {
     /// The thread.
@@ -211,7 +211,7 @@ pub struct Execution {
     pub threads: Vec<Thread>,
     /// Names and origins.
     pub catalog: Catalog,
-    /// What threads do and where, by the numbers that their tracks have for it.
+    /// The activities of threads, by their numbers in tracks.
     pub activities: Arc<Activities>,
     /// Task instances.
     pub tasks: Tasks,
@@ -221,12 +221,12 @@ pub struct Execution {
     pub team_limits: Vec<(RegionIndex, TeamLimits)>,
     /// Shares of worksharing constructs, by their ends.
     pub works: Vec<WorkShare>,
-    /// Who held what, by the ends.
+    /// Holders of objects, sorted by end.
     pub holds: Column<Hold>,
     /// Parts of the waits for locks that the borders of a part of the time cut, by thread and time; empty of a whole.
     pub cut_waits: Vec<CutWait>,
-    /// What devices ran while threads waited in device constructs, by thread and time; known where queues of devices are
-    /// recorded.
+    /// Running operations of devices while threads waited in device constructs, by thread and time; only if queues of
+    /// devices are recorded.
     pub target_waits: Vec<TargetWaitPart>,
     /// Dependences of tasks, by creation.
     pub dependences: Column<Dependence>,
@@ -234,7 +234,7 @@ pub struct Execution {
     pub wait_dependences: Vec<WaitDependence>,
     /// When tasks of instrumented programs were able to run and did not, by the ends.
     pub queued: Vec<Queued>,
-    /// Where events were lost, by their ends.
+    /// Intervals of lost events, sorted by end.
     pub losses: Vec<Loss>,
     /// Times in which threads could run and had no CPU, by thread and time; they do not overlap.
     pub off_cpu: Vec<OffCpu>,
@@ -243,13 +243,13 @@ pub struct Execution {
     pub blocked: Vec<OffCpu>,
     /// Times of workers that the system took, by thread and time; they do not overlap.
     pub system_time: Vec<SystemTime>,
-    /// What processes told each other.
+    /// Communication between processes.
     pub communication: Communication,
-    /// Where what is shown need not be what was.
+    /// Uncertain intervals.
     pub uncertain: Vec<Uncertain>,
-    /// What did not fit.
+    /// Numbers of anomalies.
     pub anomalies: Anomalies,
-    /// Whether a filter left events out: states, and who waits for whom, are as the others tell them.
+    /// Whether a filter removed events: states and culprits follow from the others.
     pub filtered: bool,
     /// Samples of call stacks, and creation paths.
     pub samples: Samples,
@@ -268,8 +268,7 @@ impl Execution {
         self.processes.iter().filter(|process| !process.has_cpus).count()
     }
 
-    /// A process by its rank, else by its id, and its loom where that is not enough; `None` where there is one process
-    /// only.
+    /// A process by its rank, else by its id, with its loom if necessary; `None` for a single process.
     pub fn process_name(&self, process: ProcessIndex) -> Option<String> {
         let row = self.processes.get(process.index()).filter(|_| self.process_count() > 1)?;
         let ranks = &self.communication.ranks;
@@ -295,7 +294,7 @@ impl Execution {
         thread(creator).or_else(|| thread(runner)).map(|thread| thread.process)
     }
 
-    /// A task in words: by its number, and its process where there are several.
+    /// A task in words: by its number, and its process if there are several.
     pub fn task_name(&self, task: TaskIndex) -> String {
         let number = self.tasks.number(task);
         let number = number.map_or("a task without number".to_string(), |number| format!("task {number}"));
@@ -311,12 +310,12 @@ impl Execution {
         all.filter(|(_, t)| t.worker)
     }
 
-    /// The workers whose time is asked about, in the order of threads.
+    /// The selected workers, in the order of threads.
     pub fn selected_workers(&self) -> impl Iterator<Item = (ThreadIndex, &Thread)> {
         self.workers().filter(|(_, t)| t.selected)
     }
 
-    /// Whether the time of this thread is asked about; true where no thread is known.
+    /// Whether the time of this thread is selected; true if no thread is known.
     pub fn is_selected(&self, thread: ThreadIndex) -> bool {
         self.threads.get(thread.index()).is_none_or(|thread| thread.selected)
     }
@@ -331,9 +330,9 @@ impl Execution {
         });
     }
 
-    /// The thread's time over the whole run of its process: before its first event it has not
-    /// started, after its end it has ended. Where its time is the system's, it is in the state of the cause, and where it
-    /// is blocked in code of the program, in [`State::Blocked`]. The spans tile the process's time exactly.
+    /// The thread's time over the whole run of its process: `not_started` before its first event, `ended` after its
+    /// end. Time taken by the system is in the state of its cause, and time blocked in code of the program in
+    /// [`State::Blocked`]. The spans tile the process's time exactly.
     pub fn spans_of_run(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> + '_ {
         self.shown_spans_of_run(thread).map(|cut| cut.span)
     }
@@ -359,7 +358,7 @@ impl Execution {
     }
 }
 
-/// A thread's sections with what lies before and after them.
+/// A thread's sections, with the time before and after them.
 pub(crate) struct TrackOfRun<'a> {
     before: Option<Span>,
     spans: TrackSpans<'a>,

@@ -1,4 +1,4 @@
-//! Long columns while they grow: the newest values in memory, those before them in a file that somebody else keeps.
+//! Long columns while they grow: the newest values in memory, earlier ones in a file of the caller.
 //!
 //! ```text
 //! file    │ column A ▒▒▒▒▒▒▒▒▒▒░░░░ │ column B ▒▒▒▒▒░░░░░ │      room for as many values as are expected
@@ -12,7 +12,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where long columns go while they grow. Nobody else changes it.
+/// Storage for long columns while they grow. No other code changes it.
 pub trait ColumnFile: Send + Sync + Debug {
     /// Stores bytes from `at` on.
     ///
@@ -20,8 +20,8 @@ pub trait ColumnFile: Send + Sync + Debug {
     /// If they cannot be stored; the column then stays in memory.
     fn write(&self, bytes: &[u8], at: u64) -> io::Result<()>;
 
-    /// Reads bytes that were stored from `at` on. What cannot be read stays as it is: whoever keeps the file
-    /// knows and tells.
+    /// Reads bytes that were stored from `at` on. Unreadable bytes are unchanged: the file's owner knows and reports
+    /// the error.
     fn read(&self, bytes: &mut [u8], at: u64);
 
     /// All bytes, of which none is stored any more.
@@ -35,7 +35,7 @@ pub trait ColumnFile: Send + Sync + Debug {
 #[derive(Debug)]
 pub(crate) struct FileParts {
     pub file: Arc<dyn ColumnFile>,
-    /// Where the next part begins.
+    /// Begin of the next part.
     pub next: u64,
     /// Bytes of a column that stay in memory, about.
     pub newest: usize,
@@ -137,7 +137,7 @@ impl<T: Pod> GrowingColumn<T> {
         self.newest[row - self.stored] = value;
     }
 
-    /// No more values come: what is in the file is whole.
+    /// Ends the column: the values in the file are complete.
     pub fn complete(&mut self) {
         if self.stored > 0 {
             self.store();
@@ -156,7 +156,7 @@ impl<T: Pod> GrowingColumn<T> {
         })
     }
 
-    /// Moves what is in memory to the file, or all into memory where that does not go.
+    /// Moves the values in memory to the file, or all values into memory if that fails.
     #[cold]
     fn store(&mut self) {
         let Some(part) = &self.part else { return };
@@ -228,8 +228,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Columns read as they were written, wherever the disk is full, whether or not it can be mapped, and also where more
-    /// values come than were expected.
+    /// Columns read as they were written, wherever the disk is full, whether or not it can be mapped, and with more
+    /// values than expected.
     #[test]
     fn columns_in_a_file_read_as_they_were_written() {
         for (most, can_be_shared, expected) in [
@@ -271,7 +271,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Sections and waits that are told of late, as many threads have them.
+    /// Sections and waits with late changes, as many threads have them.
     fn execution(disk: Option<Arc<SmallDisk>>, is_beside: bool) -> crate::Execution {
         use crate::{Change, Observer, Section, State, TaskIndex};
         let mut builder = crate::ExecutionBuilder::new();

@@ -1,4 +1,4 @@
-//! Who held an object at each instant of a wait for it.
+//! The holder of an object at each instant of a wait for it.
 //!
 //! ```text
 //!   holder A   ────────┤ released
@@ -6,10 +6,10 @@
 //!   waiter        ├────┬────┬──────┬────┤ acquired
 //!                   A    A     B     B
 //! ```
-//! Between two holders the object is handed over: threads are woken, and the one that was promised it comes. That
-//! follows from the release, so it is the doing of the holder before; where the wait began after that
-//! release, of the holder after. An ordered turn is not handed over but awaited: the time before it is the doing of the
-//! one whose turn it is. A wait in which nobody else held the object is what acquiring a free one costs: nobody's.
+//! Between two holders the object is handed over: threads are woken, and the next holder arrives. This follows from
+//! the release, so it is charged to the previous holder; if the wait began after that release, to the next holder. An
+//! ordered turn is not handed over but awaited: the time before it is charged to the thread with the turn. A wait in
+//! which no other thread held the object is the cost of acquiring a free one, and charged to no thread.
 
 use crate::{Hold, ObjectIndex, Span, State, ThreadIndex};
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ pub struct Holders {
 }
 
 impl Holders {
-    /// Of these holds, those of one object not overlapping.
+    /// The holders by these holds, which do not overlap for one object.
     pub fn of<'a>(holds: impl IntoIterator<Item = &'a Hold>) -> Holders {
         let mut by_object: FxHashMap<ObjectIndex, Vec<Hold>> = FxHashMap::default();
         for hold in holds {
@@ -32,7 +32,7 @@ impl Holders {
         Holders { by_object }
     }
 
-    /// The hold of a thread that waits for what it holds itself, to its end: a wait that is never over.
+    /// The hold of a thread that waits for its own object, to its end: a wait that never ends.
     pub fn own_of(&self, waiter: ThreadIndex, wait: &Span) -> Option<Hold> {
         let list = self.by_object.get(&wait.section.object)?;
         let is_own = |hold: &&Hold| hold.thread == waiter && hold.start <= wait.start && hold.end >= wait.end;

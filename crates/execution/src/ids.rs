@@ -66,7 +66,7 @@ index! {
     GapIndex
 }
 
-/// Where a thread's section lies, packed into 32 bits.
+/// The place of a thread's section, packed into 32 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Place(u32);
@@ -120,7 +120,7 @@ impl Place {
         Place(number)
     }
 
-    /// Which kind it is, and of what.
+    /// Its kind and number.
     pub fn kind(self) -> PlaceKind {
         let index = self.0 & PAYLOAD;
         match self.0 >> 30 {

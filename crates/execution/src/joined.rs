@@ -1,4 +1,5 @@
-//! Types and sites that are one construct: compilers copy constructs, where they inline a function, unroll a loop or clone.
+//! Types and sites that are one construct: compilers copy constructs when they inline a function, unroll a loop or
+//! clone.
 
 use rustc_hash::FxHashMap;
 
@@ -12,7 +13,7 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// By [`TypeIndex`] and [`SiteIndex`]; what is beyond is itself.
+    /// Creates the map by [`TypeIndex`] and [`SiteIndex`]; further ones map to themselves.
     pub fn of(types: Vec<TypeIndex>, sites: Vec<SiteIndex>) -> Joined {
         Joined { types, sites }
     }
@@ -48,7 +49,7 @@ impl Joined {
         }
     }
 
-    /// Joins what is not stored by threads and tasks.
+    /// Joins the tables that are not stored by threads and tasks.
     pub(crate) fn join_tables(&self, execution: &mut Execution) {
         if self.is_none() {
             return;
@@ -68,7 +69,7 @@ impl Joined {
         self.join_works(execution);
     }
 
-    /// What was executed as several types is counted anew.
+    /// Recounts constructs that were executed as several types.
     fn join_works(&self, execution: &mut Execution) {
         let works = &mut execution.works;
         works.iter_mut().for_each(|work| work.ty = self.ty(work.ty));

@@ -1,6 +1,6 @@
 //! How long a track is in each activity, summed while its sections are stored, when they are at hand.
 
-/// Activities with higher numbers are not summed: then nothing is known, and who asks reads the sections.
+/// Limit of summed activities: with more, no sums are known, and readers use the sections.
 const MOST: usize = 256;
 
 /// Nanoseconds by the number of an activity.
@@ -17,7 +17,7 @@ impl Default for KeptTimes {
 }
 
 impl KeptTimes {
-    /// Adds time; what is to be taken away is added as its complement.
+    /// Adds time; subtraction adds the complement.
     #[inline(always)]
     pub(crate) fn add(&mut self, number: u16, ns: u64) {
         match self.of_numbers.get_mut(usize::from(number)) {

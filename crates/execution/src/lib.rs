@@ -1,10 +1,10 @@
-//! What was true when: threads and their sections, tasks, regions, waits, holders of locks, samples.
+//! States over time: threads and their sections, tasks, regions, waits, holders of locks, samples.
 //!
-//! Models push [`Change`]s to an [`Observer`]; [`ExecutionBuilder`] is the observer that keeps what
-//! analyses need, in columns. The caller adds processes and threads first, hands every event's time
+//! Models push [`Change`]s to an [`Observer`]; [`ExecutionBuilder`] is the observer that keeps the input of
+//! analyses, in columns. The caller adds processes and threads first, hands every event's time
 //! to [`ExecutionBuilder::event`], lets models push changes, and takes the [`Execution`] at the end.
 //!
-//! What holds, whatever the input:
+//! Invariants, whatever the input:
 //! - the sections of a thread never overlap, never have negative length, and tile the time from its
 //!   first event to its end;
 //! - with "not started" and "ended" they tile the time of its process;

@@ -27,7 +27,7 @@ pub(crate) mod tests {
     use crate::{Activities, Place, State, Track};
     use rustc_hash::FxHashMap;
 
-    /// What a track finds is what its sections tell.
+    /// A track's result equals that of its sections.
     pub(crate) fn check(track: &Track, activities: &Activities) {
         let mut longest = LongestSections::of(activities);
         track.find_longest(&mut longest);

@@ -1,7 +1,7 @@
-//! What processes told each other: calls of a communication library, messages, collective operations.
+//! Communication between processes: calls of a communication library, messages, collective operations.
 //!
-//! Sends and receives are paired as MPI matches them: of one communicator, sender, receiver and tag, the
-//! n-th send belongs to the n-th receive, both in the order in which they were posted.
+//! Sends and receives are paired as MPI matches them: of one communicator, sender, receiver and tag, the n-th send
+//! belongs to the n-th receive, both in the order in which they were posted.
 
 use crate::{Place, ProcessIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
@@ -14,11 +14,11 @@ pub use partners::{OpenCalls, Owed, Partner, Partners};
 /// One call of the library, or several that poll for the same without a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Who called.
+    /// The calling thread.
     pub thread: ThreadIndex,
     /// Number of the function in `taskscope_event::models::messages::FUNCTIONS`.
     pub function: u32,
-    /// Where in the code.
+    /// Its place in the code.
     pub place: Place,
     /// Begin.
     pub start: u64,
@@ -26,9 +26,9 @@ pub struct Call {
     pub end: u64,
     /// Calls that this row stands for, at least 1.
     pub count: u32,
-    /// Bytes that it sends, receives, gives to an operation, or accesses; `u64::MAX` where not known.
+    /// Bytes that it sends, receives, passes to an operation, or accesses; `u64::MAX` if not known.
     pub bytes: u64,
-    /// What it waited for, if for anybody.
+    /// Its wait for a process, if any.
     pub wait: Option<PeerWait>,
 }
 
@@ -42,9 +42,9 @@ impl Call {
 /// Why a call waits for another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PeerWaitKind {
-    /// It receives what had not been sent yet.
+    /// It receives a message that had not been sent yet.
     LateSender,
-    /// It sends, without a buffer, what nobody had asked for yet.
+    /// It sends, without a buffer, before the receive.
     LateReceiver,
     /// It takes part in an operation in which others did not take part yet.
     LateMember,
@@ -81,7 +81,7 @@ impl PeerWaitKind {
 pub struct PeerWait {
     /// Why.
     pub kind: PeerWaitKind,
-    /// Who came last.
+    /// The last process to arrive.
     pub culprit: ProcessIndex,
     /// When that one came; after the begin of the call, and not after its end.
     pub until: u64,
@@ -90,20 +90,20 @@ pub struct PeerWait {
 /// A message that was sent and received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Who sent it.
+    /// The sending thread.
     pub sender: ThreadIndex,
     /// When.
     pub sent: u64,
-    /// Who learned that it had come.
+    /// The thread that noticed the arrival.
     pub receiver: ThreadIndex,
     /// When a receive was posted for it.
     pub posted: u64,
     /// When it was known to have come.
     pub received: u64,
-    /// Row of the call in which it was known to have come, or `u32::MAX`; messages that the program itself tells
-    /// (instrumentation) come in no call.
+    /// Row of the call in which its arrival was noticed, or `u32::MAX`; messages recorded by the program itself
+    /// (instrumentation) have no call.
     pub call: u32,
-    /// Size; `u64::MAX` where not known.
+    /// Size; `u64::MAX` if not known.
     pub bytes: u64,
 }
 
@@ -120,11 +120,11 @@ pub struct Participation {
     pub begun: u64,
     /// The thread that learned of its completion.
     pub completer: ThreadIndex,
-    /// When; [`NO_TIME`](crate::NO_TIME) where it did not.
+    /// Time of completion; [`NO_TIME`](crate::NO_TIME) if it did not complete.
     pub completed: u64,
     /// Row of the call in which that was, or `u32::MAX`.
     pub call: u32,
-    /// The root's process; none where there is no root.
+    /// The root's process; none if there is no root.
     pub root: ProcessIndex,
     /// Number of the function.
     pub function: u32,
@@ -132,7 +132,7 @@ pub struct Participation {
     pub bytes: u64,
 }
 
-/// What a call that had not ended at the end of the trace waited for.
+/// The partner of a call that had not ended at the end of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// A message that had not come.
@@ -150,7 +150,7 @@ pub enum Awaited {
         rank: u32,
         /// The message's tag.
         tag: i32,
-        /// The message's size; `u64::MAX` where not known.
+        /// The message's size; `u64::MAX` if not known.
         bytes: u64,
     },
     /// Other members' parts in a collective operation.
@@ -162,7 +162,7 @@ pub enum Awaited {
     },
     /// A call of one-sided communication by another process.
     Access {
-        /// Its rank in the job; `u32::MAX` where any process will do.
+        /// Its rank in the job; `u32::MAX` if any process will do.
         rank: u32,
         /// Number of the function that it has to call.
         function: u32,
@@ -172,7 +172,7 @@ pub enum Awaited {
 /// Messages of one sender, receiver, communicator and tag that no receive has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreceived {
-    /// Who sent them.
+    /// The sending process.
     pub sender: ProcessIndex,
     /// Whom they were sent to.
     pub receiver: ProcessIndex,
@@ -224,16 +224,16 @@ pub struct Rank {
     pub ranks: u32,
 }
 
-/// All that processes told each other.
+/// All communication between processes.
 #[derive(Clone, Debug, Default)]
 pub struct Communication {
-    /// Ranks of processes, by [`ProcessIndex`], where known.
+    /// Ranks of processes, by [`ProcessIndex`], if known.
     pub ranks: FxHashMap<u32, Rank>,
     /// Calls, by their begins.
     pub calls: Vec<Call>,
     /// Messages, by the time they were received.
     pub messages: Vec<Message>,
-    /// What calls that had not ended waited for, by their rows.
+    /// Partners of calls that had not ended, by their rows.
     pub awaited: Vec<(u32, Awaited)>,
     /// Messages that were not received.
     pub unreceived: Vec<Unreceived>,
@@ -293,7 +293,7 @@ impl Communication {
     }
 }
 
-/// The operation of a function of MPI, without what its name says of how it is called.
+/// The operation of a function of MPI, without the variant in its name.
 fn operation(function: &str) -> &str {
     let base = function.strip_suffix("_c").unwrap_or(function);
     let base = base.strip_suffix("_init").unwrap_or(base);

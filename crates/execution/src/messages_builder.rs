@@ -1,4 +1,4 @@
-//! Pairs what the threads of several processes tell of their messages.
+//! Pairs the message records of threads of several processes.
 
 use crate::messages::{
     Awaited, Call, Communication, Fulfilment, Message, Participation, PeerWait, PeerWaitKind, Rank,
@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 /// No rank.
 const NO_RANK: u32 = u32::MAX;
 
-/// Something that a thread tells of messages.
+/// A thread's record of messages.
 #[derive(Clone, Copy, Debug)]
 pub enum MessageChange {
     /// The thread's process has this rank.
@@ -31,20 +31,20 @@ pub enum MessageChange {
     CallBegins {
         /// Its number.
         function: u32,
-        /// Where in the code.
+        /// The place in the code.
         place: Place,
     },
     /// The call that has begun just now is at this place.
     CallIsAt(Place),
-    /// The last call has been repeated, and goes on.
+    /// The last call has been repeated, and continues.
     CallRepeats,
-    /// What was taken for a repetition of the last call is another one, which begins next.
+    /// The supposed repetition of the last call is a new call, which begins next.
     CallRepeatsNot,
     /// Leaves it.
     CallEnds,
     /// Posts a send.
     Sends {
-        /// The process's number of what it posts.
+        /// The process's number of the posted operation.
         post: u64,
         /// The communicator, as all its members know it.
         comm: u64,
@@ -92,9 +92,9 @@ pub enum MessageChange {
     },
     /// The call concerns a rank of a window, a file or a port.
     Concerns {
-        /// The object, as all who share it know it.
+        /// The object's number, equal for all its members.
         comm: u64,
-        /// Which rank; `u32::MAX` where it is none or all.
+        /// The rank; `u32::MAX` for none or all.
         peer: u32,
         /// Bytes that it accesses.
         bytes: u64,
@@ -122,23 +122,23 @@ pub enum MessageChange {
         /// Number of the operation in it.
         sequence: u64,
     },
-    /// The program tells that it sends a message of its own.
+    /// The program records that it sends a message of its own.
     TellsSend {
-        /// Who may receive it: the number of its domain in the trace.
+        /// Number of its domain in the trace, which decides the receivers.
         domain: u32,
         /// Its id there.
         id: u64,
-        /// Size; `u64::MAX` where not known.
+        /// Size; `u64::MAX` if not known.
         bytes: u64,
     },
-    /// The program tells that it has received one.
+    /// The program records that it has received one.
     TellsReceipt {
         /// As of the sender.
         domain: u32,
         /// As of the sender.
         id: u64,
     },
-    /// Ends a task whose body has ended before.
+    /// Ends a task after its body has ended.
     Fulfils {
         /// The task.
         task: TaskIndex,
@@ -154,13 +154,13 @@ struct Half {
     peer: u32,
     tag: i32,
     bytes: u64,
-    /// Of a send: when. Of a receive: when it was posted.
+    /// Time of a send, or of posting a receive.
     at: u64,
     received: u64,
     call: u32,
 }
 
-/// What a completed receive or operation has not been claimed by yet.
+/// A completed receive or operation that has not been claimed yet.
 #[derive(Clone, Copy, Debug)]
 enum Completion {
     Receive(usize),
@@ -192,7 +192,7 @@ struct Probe {
 #[derive(Debug, Default)]
 pub(crate) struct MessagesBuilder {
     communication: Communication,
-    /// Of each thread, by its number: row of its last call.
+    /// Row of the last call of each thread, by its number.
     last_call: FxHashMap<u32, u32>,
     sends: Vec<Half>,
     receives: Vec<Half>,
@@ -202,27 +202,27 @@ pub(crate) struct MessagesBuilder {
     begins: Vec<(u32, u32)>,
     /// Nonblocking parts that have not completed.
     open_parts: FxHashMap<(ProcessIndex, u64, u64), u32>,
-    /// What completed in the last call of a thread, in order.
+    /// Completions in the last call of a thread, in order.
     completions: FxHashMap<u32, std::collections::VecDeque<Completion>>,
     fulfilled: Vec<(TaskIndex, u64, Completion)>,
     concerns: Vec<Concern>,
     probes: Vec<Probe>,
-    /// Of each thread, by its number: what its last call awaits.
+    /// Partners of the last call of each thread, by its number.
     awaits: FxHashMap<u32, Vec<MessageChange>>,
     /// Processes of threads that call.
     threads_of: FxHashMap<ThreadIndex, ProcessIndex>,
-    /// By call: who came last of those that it needed, before it ended.
+    /// By call: the last arrival among its necessary partners, before it ended.
     came: FxHashMap<u32, PeerWait>,
-    /// Halves that the program told, by domain and id.
+    /// Halves recorded by the program, by domain and id.
     told: FxHashMap<(u32, u64), Told>,
 }
 
 /// Halves of messages with one domain and id, by time.
 #[derive(Debug, Default)]
 struct Told {
-    /// Who sent, when, how much.
+    /// Thread, time and size of sends.
     sends: Vec<(ThreadIndex, u64, u64)>,
-    /// Who received, and when.
+    /// Thread and time of receipts.
     receipts: Vec<(ThreadIndex, u64)>,
 }
 
@@ -352,7 +352,7 @@ impl MessagesBuilder {
         })
     }
 
-    /// Pairs everything. `process_of` tells a thread's process, `last` the time of a process's last event.
+    /// Pairs everything. `process_of` returns a thread's process, `last` the time of a process's last event.
     pub fn finish(
         mut self,
         process_of: impl Fn(ThreadIndex) -> ProcessIndex + Copy,
@@ -501,8 +501,8 @@ impl MessagesBuilder {
         row_of
     }
 
-    /// Messages that the program told, by the time they were received: of one domain and id the n-th send belongs to
-    /// the n-th receipt.
+    /// Messages recorded by the program, in the order of receipt: of one domain and id the n-th send belongs to the
+    /// n-th receipt.
     fn pair_told(&mut self) -> Vec<Message> {
         let mut messages = Vec::new();
         for told in std::mem::take(&mut self.told).into_values() {
@@ -559,7 +559,7 @@ impl MessagesBuilder {
         }
     }
 
-    /// The same of one window or port, whose concerns are given by the begins of their calls.
+    /// The same for one window or port; its relevant calls are given by their begins.
     fn waits_on_one(
         &self,
         concerns: &[Concern],
@@ -652,7 +652,7 @@ impl MessagesBuilder {
         rows
     }
 
-    /// Whoever the process at a port waited for, the others of its communicator waited for, too.
+    /// Extends the wait of the process at a port to the other processes of its communicator.
     fn share_waits_at_ports(&mut self, process_of: impl Fn(ThreadIndex) -> ProcessIndex) {
         let is_meeting = |function: u32| {
             matches!(FUNCTIONS.get(function as usize), Some(&("Comm_accept" | "Comm_connect")))
@@ -687,7 +687,7 @@ impl MessagesBuilder {
         }
     }
 
-    /// Writes who came last into the calls that waited for it, and into those that polled before.
+    /// Writes the last arrival into the calls that waited for it, and into earlier polls.
     fn note_waits(&mut self) {
         let came = std::mem::take(&mut self.came);
         let mut polled: FxHashMap<ThreadIndex, Vec<usize>> = FxHashMap::default();
@@ -737,7 +737,7 @@ mod tests {
         builder
     }
 
-    /// A call of rank `rank` from `start` to `end`, with what happens in it.
+    /// A call of rank `rank` from `start` to `end`, with its contents.
     fn call(
         builder: &mut MessagesBuilder,
         rank: usize,
@@ -752,7 +752,7 @@ mod tests {
         builder.change(thread, process, end, MessageChange::CallEnds);
     }
 
-    /// Of each call that waits: function, how long, for which process.
+    /// Function, duration and awaited process of each waiting call.
     fn waits(builder: MessagesBuilder) -> Vec<(&'static str, u64, u32)> {
         let communication = builder.finish(|thread| ProcessIndex(thread.0), |_| 1000);
         let waits = communication.calls.iter().filter_map(|call| {

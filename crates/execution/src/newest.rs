@@ -1,16 +1,16 @@
-//! What a thread was in lately, on its way to the columns of its track.
+//! A thread's latest sections, on their way to the columns of its track.
 //!
-//! A merged trace goes from thread to thread with each event. So the newest sections of a thread lie beside
-//! each other, where one line of the cache holds two of them, and go to the columns by the dozen.
+//! A merged trace changes the thread with each event. So the newest sections of a thread are adjacent, two per cache
+//! line, and move to the columns by the dozen.
 
 use crate::{Group, Section, State};
 
 /// So many sections wait. 64 threads' fit into the first cache of a core.
 pub(crate) const WAITING: usize = 16;
-/// So many of them wait on when the others go: those of which more may be told, and what follows them.
+/// Number of sections that stay when the others move: those that may still change, and their successors.
 const STAYING: usize = 2;
 
-/// A section that goes on until the next one starts.
+/// A section that lasts until the next one starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub start: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Amendment {
     pub next: Option<u64>,
 }
 
-/// Whether it may be told of a section later what it was.
+/// Whether a section may be changed by a later event.
 pub(crate) fn can_be_amended(state: State) -> bool {
     state.group() == Group::Mutex
 }
@@ -97,8 +97,8 @@ impl NewestSections {
         self.waiting += 1;
     }
 
-    /// The section that ended at `at` was this one, if it was a wait for a lock too. The answer is what the
-    /// columns have to change, where it lies there: rare, as waits are told of when they end.
+    /// Replaces the section that ended at `at`, also if it was a wait for a lock. Returns the change for the columns if
+    /// it is there already: rare, as waits are reported when they end.
     pub fn amend(&mut self, at: u64, section: Section) -> Option<Amendment> {
         let rows = &mut self.rows[..self.waiting];
         let Some(row) = rows.iter().rposition(|row| row.start < at) else {
@@ -111,7 +111,7 @@ impl NewestSections {
         None
     }
 
-    /// The last section ends at `at`, or where it started, if that is later.
+    /// Ends the last section at `at`, or at its start, if that is later.
     pub fn close(&mut self, at: u64) {
         self.end = self.rows().last().map_or(at, |last| at.max(last.start));
     }

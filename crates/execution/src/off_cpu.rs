@@ -1,14 +1,14 @@
-//! When threads could run and had no CPU, and their sections cut where their time is the system's.
+//! Times in which threads could run and had no CPU, and sections cut at the times of the system.
 //!
-//! Tracks tell what a thread was in; here is when the operating system kept it from that, and when the thread was
-//! blocked in the kernel: asleep, in a system call, or in a wait of a library. Whose loss a time off the CPU is
-//! depends on what the other threads do meanwhile: see [`SystemTime`].
+//! Tracks have a thread's states. This module has the times in which the operating system kept it from these, and in
+//! which it was blocked in the kernel: asleep, in a system call, or in a wait of a library. Which loss a time off the
+//! CPU is depends on the other threads meanwhile: see [`SystemTime`].
 
 use crate::execution::TrackOfRun;
 use crate::track::TakesActivities;
 use crate::{Execution, Group, Section, Span, State, SystemCause, SystemTime, ThreadIndex};
 
-/// What tells the times off the CPU of a thread.
+/// Source of the times off the CPU of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum OsSource {
     /// Nothing: not known, which is not none.
@@ -16,7 +16,7 @@ pub enum OsSource {
     Unknown,
     /// Its context switches: each time is known.
     Switches,
-    /// Sums over periods of about 10 ms, spread over what the thread was in: estimated.
+    /// Sums over periods of about 10 ms, spread over the thread's states: estimated.
     Estimated,
 }
 
@@ -53,7 +53,7 @@ pub struct RunDelay {
     pub ns: u64,
 }
 
-/// Growth of the kernel's sums of a thread over the recording, nanoseconds; `None` where unknown.
+/// Growth of the kernel's sums of a thread over the recording, nanoseconds; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OsTotals {
     /// Time on a CPU.
@@ -79,10 +79,10 @@ pub struct OsTimes {
     pub coalesced: u64,
 }
 
-/// A part of a thread's time, and what its track says of it.
+/// A part of a thread's time, with its state in the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutSpan {
-    /// The part; in the state of its [`SystemCause`] where its time is the system's.
+    /// The part; in the state of its [`SystemCause`] if its time is the system's.
     pub span: Span,
     /// The state of the track.
     pub under: State,
@@ -115,8 +115,8 @@ impl Execution {
         &self.blocked[first..first + count]
     }
 
-    /// Adds the times off the CPU of a thread that has none yet: those that are known, and shares of
-    /// sums, in proportion to what the thread was in. Times that overlap an earlier one are cut.
+    /// Adds the times off the CPU of a thread that has none yet: known ones, and shares of sums, in proportion to the
+    /// thread's states. Times that overlap an earlier one are cut.
     pub fn add_off_cpu(
         &mut self,
         thread: ThreadIndex,
@@ -128,9 +128,9 @@ impl Execution {
         self.add_os_times(thread, source, OsTimes { runnable, run_delays, ..OsTimes::default() });
     }
 
-    /// Adds all that is known of a thread's times off the CPU, which has none yet. Sums go where no known interval
-    /// is: runnable time in proportion to the sections of its period, blocked time to waits first. Times that overlap an
-    /// earlier one are cut.
+    /// Adds the system times of a thread that has none yet. Sums go to the time outside of known intervals: runnable
+    /// time in proportion to the sections of its period, blocked time to waits first. Times that overlap an earlier one
+    /// are cut.
     pub fn add_os_times(&mut self, thread: ThreadIndex, source: OsSource, times: OsTimes) {
         let Some(row) = self.threads.get_mut(thread.index()) else { return };
         (row.os_source, row.os_totals) = (source, times.totals);
@@ -222,7 +222,7 @@ impl Execution {
         known.sort_unstable();
     }
 
-    /// The spans of a thread's run that end after `begin`, as its track tells them.
+    /// The spans of a thread's run that end after `begin`, as in its track.
     pub(crate) fn spans_of_run_from(
         &self,
         thread: ThreadIndex,
@@ -235,8 +235,8 @@ impl Execution {
         before.into_iter().chain(track.spans_of(first..track.len())).chain(after)
     }
 
-    /// As [`Execution::spans_of_run`], with what the track says of the times off the CPU, and without blocked time: others wait
-    /// for a blocked thread as for one that runs.
+    /// As [`Execution::spans_of_run`], with the track's state of the times off the CPU, and without blocked time:
+    /// others wait for a blocked thread as for a running one.
     pub fn cut_spans_of_run(&self, thread: ThreadIndex) -> CutSpans<'_> {
         CutSpans(self.cut_of_run(thread))
     }
@@ -276,13 +276,13 @@ impl Execution {
     }
 }
 
-/// The sections of a thread over the whole run of its process, cut where it goes off the CPU and comes back.
+/// The sections of a thread over the whole run of its process, cut at its switches off and onto CPUs.
 pub struct CutSpans<'a>(Cut<'a, TrackOfRun<'a>>);
 
 impl CutSpans<'_> {
-    /// Hands over from when on the thread is in what, for as long as `to` says so; whether it still does at the end. For
-    /// who reads some of many threads' sections at a time, and wants states and places alone. What takes no time may be
-    /// handed over, too.
+    /// Passes activities with their begins, while `to` accepts them; returns whether it still does at the end. For
+    /// readers of some of many threads' sections at a time that need states and places alone. Activities of zero length
+    /// may be passed too.
     #[inline(always)]
     pub fn hand_over_activities(&mut self, to: &mut impl TakesActivities) -> bool {
         if self.0.off.is_empty() && self.0.rest.is_none() {
@@ -308,7 +308,7 @@ impl Iterator for CutSpans<'_> {
     }
 }
 
-/// Spans, cut where the thread goes off the CPU and comes back.
+/// Spans, cut at a thread's switches off and onto CPUs.
 struct Cut<'a, I> {
     spans: I,
     /// Times that have not ended yet.
@@ -318,8 +318,8 @@ struct Cut<'a, I> {
     rest: Option<Span>,
 }
 
-/// The first part of a span that is cut by times off the CPU, and what is left of it. Times that end before it are
-/// dropped, and blocked ones where they are not taken.
+/// The first part of a span that is cut by times off the CPU, and the rest. Times that end before it are dropped, and
+/// blocked ones unless `takes_blocked`.
 fn first_part(span: Span, off: &mut &[SystemTime], takes_blocked: bool) -> (CutSpan, Option<Span>) {
     let under = span.section.state;
     let passes =

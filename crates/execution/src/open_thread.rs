@@ -1,4 +1,4 @@
-//! What is known of one thread while its changes come.
+//! State of one thread while its changes arrive.
 
 use crate::newest::NewestSections;
 use crate::splice::Shown;
@@ -8,7 +8,7 @@ use crate::{
     Uncertain, WorkShare,
 };
 
-/// A thread whose changes come.
+/// A thread while its changes arrive.
 #[derive(Debug)]
 pub(crate) struct OpenThread {
     /// Time of the last change.
@@ -17,16 +17,16 @@ pub(crate) struct OpenThread {
     pub gap: GapIndex,
     /// Worksharing shares that are open, innermost last.
     pub works: Vec<WorkShare>,
-    /// Nesting of holds by object, where above one.
+    /// Nesting of holds by object, if above one.
     pub depths: Vec<(ObjectIndex, u32)>,
     /// From when on all that begins is lost, and how many events are.
     pub blind: Option<(u64, u64)>,
-    /// What the thread is in since then, which is not shown.
+    /// The thread's hidden section since then.
     unseen: Section,
     pub newest: NewestSections,
-    /// Of a CPU: whom it shows.
+    /// For a CPU: the threads that it shows.
     pub shows: Vec<Shown>,
-    /// Of a CPU: since when several threads run on it.
+    /// For a CPU: begin of the time in which several threads run on it.
     pub shared_since: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ impl OpenThread {
         }
     }
 
-    /// What the thread is in.
+    /// The thread's current section.
     pub fn current(&self) -> Section {
         if self.blind.is_some() {
             return self.unseen;
@@ -60,7 +60,7 @@ impl OpenThread {
     }
 }
 
-/// Takes what one thread is in, change by change.
+/// Receives the sections of one thread, change by change.
 #[derive(Debug)]
 pub struct OpenTrack<'a> {
     pub(crate) thread: ThreadIndex,

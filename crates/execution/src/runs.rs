@@ -1,4 +1,4 @@
-//! A column in which neighbouring rows mostly hold the same: where each run of equal values begins, and the value.
+//! A column of mostly equal neighbours: begin and value of each run.
 
 use crate::Column;
 use bytemuck::Pod;
@@ -27,12 +27,12 @@ impl<T> Runs<T> {
         Runs { runs, values: PhantomData }
     }
 
-    /// As who stores them keeps them.
+    /// The stored form.
     pub fn as_bytes(&self) -> &[u8] {
         self.runs.as_bytes()
     }
 
-    /// The runs where they lie.
+    /// The runs, borrowed.
     pub(crate) fn slices(&self) -> RunSlices<'_, T> {
         RunSlices { runs: &self.runs, values: PhantomData }
     }
@@ -63,13 +63,13 @@ impl<T: Pod> RunSlices<'_, T> {
         }
     }
 
-    /// The value of a run; `none` where there is no such run.
+    /// The value of a run; `none` for an unknown run.
     #[inline]
     pub fn value(&self, run: usize, none: T) -> T {
         self.runs.get(run).map_or(none, |[_, value]| bytemuck::cast(*value))
     }
 
-    /// The row after a run, which has no end where it is the last.
+    /// The row after a run; unlimited for the last one.
     #[inline]
     pub fn end(&self, run: usize) -> usize {
         self.runs.get(run + 1).map_or(usize::MAX, |[begin, _]| *begin as usize)
@@ -105,7 +105,7 @@ impl<T> Default for RunsBuilder<T> {
 }
 
 impl<T: Pod> RunsBuilder<T> {
-    /// Makes room for so many runs, if it can be had: what is not used of it costs nothing.
+    /// Reserves room for so many runs, if possible: unused room costs nothing.
     pub fn expect(&mut self, runs: usize) {
         let _ = self.runs.try_reserve_exact(runs);
     }

@@ -1,8 +1,8 @@
 //! Samples of call stacks, and the creation paths that join the stacks of several threads.
 //!
-//! A sample keeps what its recorder told: return addresses innermost first, cut into levels of tasks.
-//! Stacks that are the same are kept once. What the user's path is: see
-//! `taskscope_event::models::samples`; the profile of it: `taskscope_analysis::call_paths`.
+//! A sample keeps its recorder's data: return addresses innermost first, cut into levels of tasks. Equal stacks are
+//! kept once. The user's path is defined in `taskscope_event::models::samples`; its profile is in
+//! `taskscope_analysis::call_paths`.
 
 use crate::{PathIndex, ProcessIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
@@ -40,10 +40,10 @@ pub struct Sample {
     levels: (u32, u32),
 }
 
-/// What lies on a creator's stack between a creation and the start of the task that creates.
+/// The frames on a creator's stack between a creation and the start of the creating task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreationPath {
-    /// The process whose addresses are meant.
+    /// The process of the addresses.
     pub process: ProcessIndex,
     /// Return addresses, innermost first.
     pub addresses: Vec<u64>,
@@ -51,10 +51,10 @@ pub struct CreationPath {
     pub at: u64,
 }
 
-/// Where a region was created.
+/// The creation path of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionPath {
-    /// The path on the master's stack; none where the region is no construct: what is in it is in its parent.
+    /// The path on the master's stack; none if the region is not a construct: its contents belong to its parent.
     pub path: PathIndex,
     /// The region in which that task is, if any.
     pub parent_region: RegionIndex,
@@ -69,9 +69,9 @@ pub struct Samples {
     pub rows: Vec<Sample>,
     /// Creation paths, by [`PathIndex`].
     pub paths: Vec<CreationPath>,
-    /// Creation paths of regions, where known.
+    /// Creation paths of regions, if known.
     pub of_region: FxHashMap<RegionIndex, RegionPath>,
-    /// Creation paths of tasks, where known.
+    /// Creation paths of tasks, if known.
     pub of_task: FxHashMap<TaskIndex, PathIndex>,
     /// By which paths a thread waits in calls at a site: each from a time on, by time.
     pub of_calls: FxHashMap<(ThreadIndex, SiteIndex), Vec<(u64, PathIndex)>>,
@@ -91,7 +91,7 @@ impl Samples {
         self.levels.get(range(sample.levels)).unwrap_or_default()
     }
 
-    /// The path of a wait in a call of a thread at a site that begins at a time, where known.
+    /// The path of a wait in a call of a thread at a site that begins at a time, if known.
     pub fn path_of_call(&self, thread: ThreadIndex, site: SiteIndex, at: u64) -> Option<PathIndex> {
         let calls = self.of_calls.get(&(thread, site))?;
         let (_, path) = calls.get(calls.partition_point(|(from, _)| *from <= at).checked_sub(1)?)?;
@@ -110,7 +110,7 @@ fn range((start, end): (u32, u32)) -> Range<usize> {
     start as usize..end as usize
 }
 
-/// What a sample says, before it is kept.
+/// The data of a sample, before it is kept.
 #[derive(Clone, Debug)]
 pub struct NewSample<'a> {
     /// The thread.

@@ -15,10 +15,10 @@ use crate::{Place, Section, Span, Spans, State, ThreadIndex};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// Who is shown from a time on; none: nobody, the CPU is idle.
+/// The thread shown from a time on; none: the CPU is idle.
 pub(crate) type Shown = (u64, ThreadIndex);
 
-/// Part of a spliced track: the first row begins where it begins, the last one ends where it ends.
+/// Part of a spliced track, which cuts its first and last row.
 #[derive(Clone, Debug)]
 struct Piece {
     start: u64,
@@ -61,13 +61,14 @@ pub(crate) struct Splice {
     pieces: Vec<Piece>,
     rows: usize,
     end: u64,
-    /// Of the tracks that the pieces are of.
+    /// Activities of the pieces' tracks.
     activities: Arc<Activities>,
     columns: OnceLock<TrackColumns>,
 }
 
 impl Splice {
-    /// The track of who was `shown`, of which there is at least one, until `end`; `track` gives the tracks of threads.
+    /// The track of the `shown` threads, of which there is at least one, until `end`; `track` returns the tracks of
+    /// threads.
     pub fn of<'a>(
         shown: &[Shown],
         end: u64,
@@ -89,7 +90,7 @@ impl Splice {
         splice
     }
 
-    /// Adds a piece; sections that go on are one.
+    /// Adds a piece; continued sections are merged.
     fn push(&mut self, mut piece: Piece) {
         if let Some(last) = self.pieces.last_mut().filter(|last| last.of.last() == piece.of.first()) {
             match &mut last.of {
@@ -197,7 +198,7 @@ impl Splice {
     }
 }
 
-/// What a thread was in from `start` to `end`; where nobody was there, the CPU was idle.
+/// A thread's sections from `start` to `end`; idle without a thread.
 fn source(track: Option<&Track>, start: u64, end: u64) -> Source {
     let idle = Source::Section(Section::of(State::Idle));
     let Some(columns) = track.and_then(Track::shared_columns) else { return idle };
@@ -218,7 +219,7 @@ pub(crate) struct Pieces<'a> {
 #[derive(Clone, Debug)]
 struct Open<'a> {
     spans: Spans<'a>,
-    /// Where the piece starts, until its first section was read.
+    /// Start of the piece, until its first section was read.
     first: Option<u64>,
     end: u64,
 }

@@ -12,16 +12,16 @@ pub trait Starts: Copy {
     /// Number of rows.
     fn len(self) -> usize;
 
-    /// When a row starts.
+    /// The start of a row.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the row does not exist.
     fn at(self, row: usize) -> u64;
 
-    /// For who asks for one row after the other.
+    /// For reading one row after the other.
     type InOrder: StartsInOrder;
 
-    /// The same, for who asks for one row after the other.
+    /// The same, for reading one row after the other.
     fn in_order(self) -> Self::InOrder;
 
     /// When a row starts, if there is one.
@@ -58,7 +58,7 @@ pub trait StartsInOrder {
     fn get(&mut self, row: usize) -> Option<u64>;
 }
 
-/// Where asking in order is no quicker.
+/// Starts for which reading in order is not faster.
 #[derive(Clone, Copy, Debug)]
 pub struct ByRow<S>(pub S);
 
@@ -117,8 +117,8 @@ impl StartsInOrder for RisingStarts<'_> {
 }
 
 impl RisingStarts<'_> {
-    /// The last row from `row` on, which does not lie before the one asked for last, that starts no later than `at`;
-    /// `row` where no later one does.
+    /// The last row from `row` on that starts no later than `at`; `row` if none does. `row` is not before the last
+    /// requested one.
     pub fn last_until(&mut self, mut row: usize, at: u64) -> usize {
         while row + 1 < self.starts.low.len() {
             if row + 1 >= self.until {
@@ -148,7 +148,7 @@ impl RisingStarts<'_> {
     }
 }
 
-/// As `partition_point`, where the answer is near: it is looked for in steps that double.
+/// As `partition_point`, for a nearby answer: searched in steps that double.
 fn near_partition_point(values: &[u32], is_before: impl Fn(u32) -> bool) -> usize {
     let mut end = 1;
     while values.get(end - 1).is_some_and(|value| is_before(*value)) {

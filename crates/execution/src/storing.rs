@@ -1,14 +1,14 @@
-//! What a run's many changes are stored in while it is played: the columns of its tracks, and the tables of its tasks;
-//! for somebody who waits, on a thread of their own.
+//! Storage of a run's changes while it is replayed: the columns of its tracks, and the tables of its tasks; for
+//! interactive use on a separate thread.
 //!
 //! ```text
-//! who plays   newest sections of each thread ──┐
+//! replaying   newest sections of each thread ──┐
 //!             changes of tasks ────────────────┴──▶ batch ──▶ channel
 //!                                                                │
 //! beside                            columns, tables, file ◀──────┘
 //! ```
 //!
-//! Steps are taken in the order in which they were told, so nobody waits for what is stored before [`Storing::finish`].
+//! Steps are taken in their order, so stored data is not needed before [`Storing::finish`].
 
 use crate::SharedBytes;
 use crate::activities::{Activities, ActivityNumbers};
@@ -32,7 +32,7 @@ pub(crate) struct Tables {
     tasks: TaskTables,
     of_tracks: Vec<ColumnsBuilder>,
     activities: ActivityNumbers,
-    /// Where long tracks are kept, if not in memory.
+    /// Storage of long tracks, if not in memory.
     parts: Option<FileParts>,
 }
 
@@ -85,11 +85,11 @@ impl Tables {
     }
 }
 
-/// What is to be done with a track.
+/// A step for a track.
 #[derive(Debug)]
 enum Step {
     Expect(usize),
-    /// Of all tracks.
+    /// A step for all tracks.
     ExpectTasks(usize),
     /// Takes so many of the batch's sections.
     Store(usize),
@@ -159,7 +159,7 @@ fn take_all(mut tables: Box<Tables>, batches: Receiver<Batch>, taken: Sender<Bat
     tables
 }
 
-/// What was stored, when it is complete.
+/// The complete stored data.
 pub(crate) struct Stored {
     pub tasks: TaskTables,
     pub of_tracks: Vec<ColumnsBuilder>,
@@ -168,7 +168,7 @@ pub(crate) struct Stored {
     pub file: Option<SharedBytes>,
 }
 
-/// Where changes are stored.
+/// Storage of changes.
 #[derive(Debug)]
 pub(crate) enum Storing {
     Here(Box<Tables>),
@@ -188,7 +188,7 @@ impl Storing {
         Storing::Here(Box::new(Tables { parts: Some(FileParts::of(file, columns)), ..Tables::default() }))
     }
 
-    /// From now on all is stored on a thread of its own, where there can be one.
+    /// Stores everything on a separate thread from now on, if one can be created.
     pub fn beside(self) -> Storing {
         let Storing::Here(tables) = self else { return self };
         let (give, given) = channel();
@@ -213,7 +213,7 @@ impl Storing {
         }
     }
 
-    /// There will be no more than about so many tasks.
+    /// Announces about so many tasks at most.
     pub fn expect_tasks(&mut self, tasks: usize) {
         match self {
             Storing::Here(tables) => tables.tasks.tasks.expect(tasks),

@@ -1,19 +1,19 @@
 //! Worker time that the operating system took: the partition of lost time between the program and the system.
 //!
 //! Raw facts are the times in which threads could run and had no CPU ([`OffCpu`]), the times in which they blocked, and
-//! how many CPUs the job may use. From these follows, for each worker and instant, whether its time is the system's:
+//! the number of CPUs that the job may use. For each worker and instant, they decide whether its time is the system's:
 //!
-//! | the worker | its time is the system's where |
+//! | the worker | its time is the system's if |
 //! | --- | --- |
 //! | runs code of the program or the runtime | it has no CPU |
 //! | waits for a lock | the holder has code to run and no CPU, or the lock is handed to it or free and it has no CPU itself |
-//! | waits or has nothing to do | nobody works, and a worker that could has no CPU |
+//! | waits or is idle | no worker works, and one that could has no CPU |
 //! | waits, and there are more workers than CPUs | no allowed CPU stands free for it |
 //!
-//! With more workers than CPUs, as many waiting workers can lose time to too little work as CPUs are left
-//! by those that work or could work; the others could run nothing anyway. Which ones these are is a matter of choice: who
-//! keeps waiting goes on to, so that a wait falls apart into few pieces. A worker that has not started, or has ended, has no thread
-//! that could use a CPU: its time is lost to the system only while other threads of the job have all CPUs, or the program itself has none.
+//! With more workers than CPUs, as many waiting workers can lose time to too little work as CPUs are left by those that
+//! work or could work; the others could run nothing anyway. The choice among them is free: a waiting worker keeps its
+//! role, so that a wait has few pieces. A worker that has not started, or has ended, has no thread that could use a CPU:
+//! its time is lost to the system only while other threads of the job have all CPUs, or the program itself has none.
 //!
 //! Every nanosecond has one answer, so times of parts of a run add up to those of the whole: the partition is computed once,
 //! for the whole run, and cut with it.
@@ -36,8 +36,8 @@ pub enum SystemCause {
     NoCpu,
     /// The job's own threads had all CPUs that it may use.
     MoreWorkers,
-    /// None: the thread was blocked in the kernel, in code of the program. Nobody is to blame but that code, and others
-    /// wait for the thread as for one that runs; its sections are cut like those of the other causes.
+    /// None: the thread was blocked in the kernel, in code of the program. That code alone is to blame, and others wait
+    /// for the thread as for a running one; its sections are cut like those of the other causes.
     Blocked,
     /// None either: the thread waited for a device in a call, in code of the program.
     Device,
@@ -48,7 +48,7 @@ impl SystemCause {
     pub const ALL: [SystemCause; 4] =
         [SystemCause::NoCpu, SystemCause::MoreWorkers, SystemCause::Blocked, SystemCause::Device];
 
-    /// The state of a worker whose time is lost to it.
+    /// The state of a worker that loses its time to it.
     pub const fn state(self) -> State {
         match self {
             SystemCause::NoCpu => State::OutOfCpu,
@@ -78,13 +78,13 @@ pub struct SystemTime {
 }
 
 impl SystemTime {
-    /// What the thread is in, of a section of its track.
+    /// The thread's section, for a section of its track.
     pub(crate) fn section(&self, under: &Section) -> Section {
         Section { state: self.cause.state(), object: ObjectIndex::NONE, ..*under }
     }
 }
 
-/// What a worker is doing, as far as CPUs are concerned.
+/// A worker's activity, as far as CPUs are concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Doing {
     /// Runs code of the program or of the runtime.
@@ -120,7 +120,7 @@ impl Doing {
     }
 }
 
-/// What a worker is in from a time on.
+/// A worker's activity from a time on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Now {
     doing: Doing,
@@ -201,7 +201,7 @@ struct Lane {
     crowd: Option<usize>,
     worker: bool,
     now: Now,
-    /// What its time is lost to, and since when.
+    /// The cause of its loss, and the begin.
     lost: Option<SystemCause>,
     since: u64,
     /// Whether it was among those that lose time to too little work.
@@ -221,7 +221,7 @@ impl Lane {
     }
 }
 
-/// How many threads of a process are in what at an instant.
+/// Numbers of a process's threads in each activity at an instant.
 #[derive(Clone, Copy, Default)]
 struct OfProcess {
     /// Run code, communicate, or wait for a device.
@@ -233,7 +233,7 @@ struct OfProcess {
 }
 
 impl OfProcess {
-    /// Whether those that wait for others wait for the system: nobody works, and somebody would if it had a CPU.
+    /// Whether its waiting workers wait for the system: none works, and at least one would with a CPU.
     fn waits_for_system(self) -> bool {
         self.working == 0 && self.could_work + self.woken > 0
     }
@@ -250,11 +250,11 @@ struct Sweep<'o> {
 /// More workers than CPUs, which they share.
 struct Crowd {
     workers: Vec<ThreadIndex>,
-    /// Of CPUs.
+    /// Number of CPUs.
     cpus: u32,
 }
 
-/// How many workers of a crowd are in what at an instant.
+/// Numbers of a crowd's workers in each activity at an instant.
 #[derive(Clone, Copy, Default)]
 struct OfCrowd {
     cpus: u32,
@@ -272,7 +272,7 @@ impl OfCrowd {
     }
 }
 
-/// Time of workers without a CPU, by whether it is lost and by who had none; nanoseconds.
+/// Time of workers without a CPU, by loss and by the thread without one; nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuShortage {
     /// Lost by workers that could run and had no CPU.
@@ -286,7 +286,7 @@ pub struct CpuShortage {
 }
 
 impl CpuShortage {
-    /// What is lost to the system.
+    /// The time lost to the system.
     pub fn lost_ns(&self) -> u64 {
         self.own_ns + self.others_ns
     }
@@ -325,7 +325,7 @@ impl Execution {
         shortage
     }
 
-    /// When a signal had stopped the process of a thread, in order; empty where not known.
+    /// Times in which a signal had stopped the process of a thread, in order; empty if not known.
     pub fn stops_of(&self, thread: ThreadIndex) -> &[(u64, u64)] {
         let process = &self.processes[self.threads[thread.index()].process.index()];
         process.cpus.as_ref().map_or(&[], |cpus| &cpus.stopped)
@@ -357,8 +357,8 @@ impl Execution {
         self.attribute_system_time_and_devices(&[]);
     }
 
-    /// As [`Execution::attribute_system_time`], where threads waited for devices in calls of the program: these waits,
-    /// by thread and time, are neither the system's nor blocked time.
+    /// As [`Execution::attribute_system_time`], for threads that waited for devices in calls of the program: these
+    /// waits, by thread and time, are neither the system's nor blocked time.
     pub fn attribute_system_time_and_devices(&mut self, device_waits: &[OffCpu]) {
         self.set_sources_of_cpus();
         let mut all = Vec::new();
@@ -376,7 +376,7 @@ impl Execution {
         self.system_time = all;
     }
 
-    /// Of a CPU as much is known as of the threads that may run on it.
+    /// Sets the source of each CPU to that of the threads that may run on it.
     fn set_sources_of_cpus(&mut self) {
         let rank = |source: OsSource| match source {
             OsSource::Unknown => 0,
@@ -426,7 +426,7 @@ impl Execution {
         }
     }
 
-    /// When a thread waited for a device in a call; for a CPU: when the threads did whose sections it shows.
+    /// Times in which a thread waited for a device in a call; for a CPU, those of the threads that it shows.
     fn device_times(&self, thread: ThreadIndex, device_waits: &[OffCpu]) -> Vec<(u64, u64)> {
         let mut times = Vec::new();
         if self.threads[thread.index()].kind == ThreadKind::Cpu {
@@ -440,7 +440,8 @@ impl Execution {
         times
     }
 
-    /// A thread that is no worker is in nobody's capacity; its code without a CPU is told apart all the same.
+    /// Attributes the code of a thread. A thread that is not a worker is outside of the capacity; its time without a
+    /// CPU is distinguished all the same.
     fn attribute_own_code(
         &self,
         thread: ThreadIndex,
@@ -493,7 +494,7 @@ impl Execution {
             .collect()
     }
 
-    /// Processes with workers, those together whose workers are of one crowd.
+    /// Processes with workers, grouped by common crowds.
     fn related_processes(&self, crowds: &[Crowd]) -> Vec<Vec<ProcessIndex>> {
         let process_of = |thread: &ThreadIndex| self.threads[thread.index()].process;
         let mut related: Vec<Vec<ProcessIndex>> = Vec::new();
@@ -532,8 +533,8 @@ impl Execution {
         times
     }
 
-    /// When a thread was blocked in the kernel: start and end of each time, in order. For a CPU: when the threads were whose
-    /// sections it shows.
+    /// Times in which a thread was blocked in the kernel: start and end of each, in order. For a CPU, those of the
+    /// threads that it shows.
     pub fn blocked_times(&self, thread: ThreadIndex) -> Vec<(u64, u64)> {
         if self.threads[thread.index()].kind != ThreadKind::Cpu {
             return self.blocked_of(thread).iter().map(|off| (off.start, off.end)).collect();
@@ -544,7 +545,7 @@ impl Execution {
         times
     }
 
-    /// Adds the times, of all threads by thread, of those threads whose sections a CPU shows, while it does.
+    /// Adds the times, given for all threads in order, of the threads that a CPU shows, while it does.
     fn add_times_on(&self, cpu: ThreadIndex, of_threads: &[OffCpu], times: &mut Vec<(u64, u64)>) {
         if of_threads.is_empty() {
             return;
@@ -624,19 +625,19 @@ impl Execution {
     }
 }
 
-/// More threads than this, each of which holds what the one before waits for, are not followed.
+/// Maximum length of a followed chain of threads, each of which holds the object that the previous one waits for.
 const LONGEST_CHAIN: usize = 16;
 
-/// The waits for locks, by whose doing they are.
+/// The waits for locks, by culprit.
 struct LockWaits<'a> {
     execution: &'a Execution,
     holders: Holders,
 }
 
 impl LockWaits<'_> {
-    /// When waits of a thread, which could run and had no CPU in `own`, are the system's: the holder has code to run and no CPU,
-    /// or nobody holds the lock (any more) and the thread has no CPU. A holder that waits for a lock itself is followed to the
-    /// holder of that one; in a circle nobody could run, with a CPU or without.
+    /// The times in which waits of a thread, which could run and had no CPU in `own`, are the system's: the holder has
+    /// code to run and no CPU, or the lock is free and the thread has no CPU. A holder that waits for a lock itself is
+    /// followed to the holder of that one; in a circle no thread could run, with a CPU or without.
     fn system_times(&self, thread: ThreadIndex, own: &Times) -> Vec<(u64, u64)> {
         let mut times = Vec::new();
         self.execution.threads[thread.index()].track.for_each_in(
@@ -818,7 +819,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Decides what each worker's time is lost to from `at` on.
+    /// Decides the cause of each worker's loss from `at` on.
     fn decide(&mut self, at: u64) {
         self.count();
         self.keep();
@@ -842,7 +843,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Counts who is in what.
+    /// Counts the threads in each activity.
     fn count(&mut self) {
         self.processes.fill(OfProcess::default());
         for crowd in &mut self.crowds {

@@ -30,7 +30,7 @@ pub enum TaskStatus {
 #[derive(Clone, Debug, Default)]
 pub struct Tasks {
     /// The number that the runtime, or for OpenMP the recorder, gave the task in its process; [`NO_NUMBER`] for none. A
-    /// runtime may give it again once the task has ended. Empty where no task has one.
+    /// runtime may reuse it once the task has ended. Empty if no task has one.
     pub number: Column<u64>,
     /// Type.
     pub ty: Column<TypeIndex>,
@@ -38,7 +38,7 @@ pub struct Tasks {
     pub parent: Column<TaskIndex>,
     /// The region in which it was created, if any.
     pub region: Column<RegionIndex>,
-    /// Thread that created it; none where its creation is not in the trace.
+    /// Thread that created it; none if its creation is not in the trace.
     pub creator: Column<ThreadIndex>,
     /// Thread that started it first.
     pub runner: Column<ThreadIndex>,
@@ -133,11 +133,11 @@ pub struct Region {
     pub begin: u64,
     /// Time of its end, or [`NO_TIME`].
     pub end: u64,
-    /// Threads asked for; 0 where not told.
+    /// Requested threads; 0 if not known.
     pub requested: u32,
     /// Members that joined.
     pub members: u32,
-    /// Size of the team; 0 where not told.
+    /// Size of the team; 0 if not known.
     pub team: u32,
 }
 
@@ -157,7 +157,7 @@ pub struct TeamLimits {
 pub struct WorkShare {
     /// The construct.
     pub ty: TypeIndex,
-    /// The region whose team shares it.
+    /// The region with the team that shares it.
     pub region: RegionIndex,
     /// The thread.
     pub thread: ThreadIndex,
@@ -182,7 +182,7 @@ pub struct Hold {
     pub object: ObjectIndex,
     /// The holder.
     pub thread: ThreadIndex,
-    /// Where it asked for the object.
+    /// The place that asked for the object.
     pub site: SiteIndex,
     /// The explicit task that it was in, if any.
     pub task: TaskIndex,

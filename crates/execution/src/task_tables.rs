@@ -5,7 +5,7 @@ use crate::{
 };
 use rustc_hash::FxHashMap;
 
-/// What becomes of tasks.
+/// Tables of tasks while they grow.
 #[derive(Debug, Default)]
 pub(crate) struct TaskTables {
     pub tasks: Tasks,

@@ -1,7 +1,7 @@
 //! One thread's time, cut into sections that never overlap: columns, one row per section.
 //!
-//! A CPU shows what the threads on it are in: its track refers to the rows of theirs, and has columns of its own only
-//! once somebody asks for a row by its number.
+//! A CPU shows the sections of its threads: its track refers to the rows of theirs, and has columns of its own only
+//! after a request for a row by its number.
 
 use crate::activities::{Activities, ActivityTimes, RareRow, rare_activity, rare_rows_before};
 use crate::kept_times::KeptTimes;
@@ -13,7 +13,7 @@ use crate::{Column, ObjectIndex, Place, RegionIndex, Section, State, TaskIndex};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The sections of one thread, in time order. A section ends where the next one starts.
+/// The sections of one thread, in time order. A section ends at the start of the next one.
 #[derive(Clone, Debug)]
 pub struct Track(Kind);
 
@@ -23,29 +23,28 @@ enum Kind {
     Spliced(Box<Splice>),
 }
 
-/// The columns of a track, for who stores it: six bytes a section, and what changes less often than from section to
-/// section only where it changes.
+/// The columns of a track, for storage: six bytes per section, and rarely changing values only where they change.
 #[derive(Clone, Debug, Default)]
 pub struct TrackColumns {
     /// Lower halves of the starts of sections, which rise strictly.
     pub start: Column<u32>,
     /// Upper halves.
     pub start_high: Runs<u32>,
-    /// Numbers of what they are, in `activities`.
+    /// Numbers of their activities, in `activities`.
     pub activity: Column<u16>,
-    /// What those sections are whose activity has no number.
+    /// Sections with activities without a number.
     pub rare: Column<RareRow>,
     /// Their tasks.
     pub task: Runs<TaskIndex>,
     /// Their regions.
     pub region: Runs<RegionIndex>,
-    /// What they wait for.
+    /// Awaited objects.
     pub object: Runs<ObjectIndex>,
     /// When the last one ends.
     pub end: u64,
-    /// What the numbers mean; the tracks of an execution share them.
+    /// Activities by number; the tracks of an execution share them.
     pub activities: Arc<Activities>,
-    /// Of all sections but the last, if they were summed.
+    /// Times of all sections but the last, if they were summed.
     pub times: Option<KeptTimes>,
 }
 
@@ -160,7 +159,7 @@ pub struct Span {
     pub start: u64,
     /// First nanosecond after it.
     pub end: u64,
-    /// What the thread was in.
+    /// The thread's section.
     pub section: Section,
 }
 
@@ -199,8 +198,7 @@ impl Slices<'_> {
         rare_activity(self.rare, row).unwrap_or((State::Unknown, Place::UNKNOWN))
     }
 
-    /// The same, for who asks for one row after the other; `rare` are rows of those that keep it themselves, of which
-    /// none after this one.
+    /// The same, for reading one row after the other; `rare` counts the rows with their own activity after this one.
     #[inline(always)]
     fn activity_after(&self, row: usize, rare: &mut usize) -> (State, Place) {
         match self.numbered.get(usize::from(self.activity[row])) {
@@ -217,7 +215,7 @@ impl Slices<'_> {
     }
 }
 
-/// What rows have alike, and the runs in which that is.
+/// Common values of rows, and their runs.
 #[derive(Clone, Copy, Debug)]
 struct Alike {
     /// Rows before it have these upper halves of their starts, and of the starts of the rows after them, in their places.
@@ -253,7 +251,7 @@ pub struct Spans<'a> {
     columns: Slices<'a>,
     rows: Range<usize>,
     now: Alike,
-    /// Rows that keep themselves what they are, up to where was read.
+    /// Number of read rows that keep their own activity.
     rare: usize,
 }
 
@@ -280,7 +278,7 @@ impl Spans<'_> {
         }
     }
 
-    /// State and place of a row. What else its section names takes a search.
+    /// State and place of a row. The other values of its section need a search.
     ///
     /// # Panics
     /// As [`Spans::at`].
@@ -301,7 +299,7 @@ impl Spans<'_> {
         self.columns.region.at(row, RegionIndex::NONE)
     }
 
-    /// What a row waits for.
+    /// The awaited object of a row.
     #[inline]
     pub fn object_at(&self, row: usize) -> ObjectIndex {
         self.columns.object.at(row, ObjectIndex::NONE)
@@ -359,7 +357,7 @@ impl Spans<'_> {
         now.runs[0] = run;
     }
 
-    /// Hands over the sections whose activities are wanted, with their rows.
+    /// Passes the sections with wanted activities, with their rows.
     #[inline(always)]
     pub(crate) fn for_each_of<W: Fn(State, Place) -> bool>(
         &mut self,
@@ -377,8 +375,8 @@ impl Spans<'_> {
         }
     }
 
-    /// Hands over what its sections are, for as long as `to` says so; whether it still does at the end. Where `first` is
-    /// some, the next section starts then.
+    /// Passes the activities of its sections, while `to` accepts them; returns whether it still does at the end. With
+    /// `first`, the next section starts then.
     #[inline(always)]
     pub(crate) fn hand_over_activities(
         &mut self,
@@ -416,7 +414,7 @@ impl Spans<'_> {
     }
 }
 
-/// Takes what the sections of a thread are, one after the other, and says whether it takes more.
+/// Receives the activities of a thread's sections, one after the other, and returns whether it accepts more.
 pub trait TakesActivities {
     /// From `start` on it is in the activity that has this number in the execution.
     fn numbered(&mut self, start: u64, number: u16) -> bool;
@@ -438,7 +436,7 @@ impl Iterator for Spans<'_> {
         self.rows.size_hint()
     }
 
-    /// What `for_each` and the like rest on.
+    /// The base of `for_each` and similar methods.
     #[inline]
     fn fold<B, F: FnMut(B, Span) -> B>(mut self, init: B, mut f: F) -> B {
         let mut folded = init;
@@ -515,7 +513,7 @@ impl<W: Fn(State, Place) -> bool> Wanted<W> {
         Wanted { wanted, numbers, some }
     }
 
-    /// Whether a number is, or what has none.
+    /// Whether a number, or an activity without one, is in the set.
     #[inline(always)]
     pub fn has(&self, number: u16, activity: impl FnOnce() -> (State, Place)) -> bool {
         match self.numbers.get(usize::from(number)) {
@@ -537,7 +535,7 @@ impl TrackStates<'_> {
     /// The state of a row.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the row does not exist.
     #[inline(always)]
     pub fn at(&self, row: usize) -> State {
         self.0.activity_of(row).0
@@ -567,7 +565,7 @@ impl Track {
         }
     }
 
-    /// Of a track that refers to others: from when to when it shows rows of which columns.
+    /// For a track that refers to others: begin, end and columns of each shown piece.
     pub(crate) fn sources(&self) -> Vec<(u64, u64, *const TrackColumns)> {
         match &self.0 {
             Kind::Rows(_) => Vec::new(),
@@ -588,7 +586,7 @@ impl Track {
         self.len() == 0
     }
 
-    /// When the first section starts; `end` where there is none.
+    /// The start of the first section; `end` if there is none.
     pub fn start(&self) -> u64 {
         match &self.0 {
             Kind::Rows(columns) => columns.starts().get(0).unwrap_or(columns.end),
@@ -607,7 +605,7 @@ impl Track {
     /// The section of row `row`.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn span(&self, row: usize) -> Span {
         self.rows().at(row)
     }
@@ -648,7 +646,7 @@ impl Track {
         TrackStates(self.columns().slices())
     }
 
-    /// Hands over the sections whose states and places are wanted: of the others nothing but what they are is read.
+    /// Passes the sections with wanted states and places; of the others only the activities are read.
     pub fn for_each_in(&self, wanted: impl Fn(State, Place) -> bool, mut take: impl FnMut(Span)) {
         match &self.0 {
             Kind::Rows(columns) => {
@@ -675,7 +673,7 @@ impl Track {
         }
     }
 
-    /// Its columns as bytes, in the order of [`TrackColumns`], for who stores it.
+    /// Its columns as bytes, in the order of [`TrackColumns`], for storage.
     pub fn stored(&self) -> [&[u8]; 7] {
         let TrackColumns {
             start,
@@ -700,7 +698,7 @@ impl Track {
         ]
     }
 
-    /// A track of stored columns; `None` where they are not equally long.
+    /// A track of stored columns; `None` if their lengths differ.
     pub fn from_columns(columns: TrackColumns) -> Option<Track> {
         let starts = columns.starts();
         let sound = columns.activity.len() == starts.len()

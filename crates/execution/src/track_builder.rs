@@ -15,7 +15,7 @@ pub(crate) struct TrackBuilder<'n> {
 }
 
 impl<'n> TrackBuilder<'n> {
-    /// A track of what has these numbers, and of about so many sections.
+    /// Creates a track with these activity numbers, for about so many sections.
     pub(crate) fn of(numbers: &'n mut ActivityNumbers, sections: usize) -> TrackBuilder<'n> {
         let mut columns = ColumnsBuilder::default();
         columns.expect(sections, None);
@@ -32,7 +32,7 @@ impl<'n> TrackBuilder<'n> {
         self.newest.push(start, section, |rows| self.columns.store(rows, self.numbers));
     }
 
-    /// The columns of the track, which ends at `end`, or where its last section starts.
+    /// The columns of the track, which ends at `end`, or at the start of its last section.
     pub(crate) fn finish(mut self, end: u64, activities: &Arc<Activities>) -> TrackColumns {
         self.newest.close(end);
         self.columns.store(self.newest.rows(), self.numbers);

@@ -1,17 +1,16 @@
-//! Views: what a thread, a CPU or a whole model shows as a number over time, and who is told.
+//! Views: numbers over time for a thread, a CPU or a whole model, and their observers.
 //!
-//! A view has rows (threads, CPUs, or ranks of a histogram) and types (task id, subsystem, …). A
-//! cell, one row and one type, holds one value at a time; an observer hears of every value that is
-//! written, in the order of time.
+//! A view has rows (threads, CPUs, or ranks of a histogram) and types (task id, subsystem, …). A cell, one row and one
+//! type, holds one value at a time. An observer receives every written value, in time order.
 
 /// Which family of views a change belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum View {
     /// One row per thread.
     Thread,
-    /// One row per CPU: what its running thread shows.
+    /// One row per CPU: the values of its running thread.
     Cpu,
-    /// Nanos6: what the CPUs do, sorted by value, one row per CPU.
+    /// Nanos6: the activities of the CPUs, sorted by value, one row per CPU.
     Nanos6Breakdown,
     /// nOS-V: likewise.
     NosvBreakdown,
@@ -51,7 +50,7 @@ pub struct ViewChange {
     pub value: i64,
 }
 
-/// Hears of every change of every view.
+/// Receives every change of every view.
 pub trait ViewObserver {
     /// Whether it wants changes at all. An observer that does not lets the machine leave out all
     /// work on views.
@@ -76,7 +75,7 @@ impl ViewObserver for Vec<ViewChange> {
     }
 }
 
-/// A type of a view, and what its values mean.
+/// A type of a view, and the meanings of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewType {
     /// Its number.
@@ -87,7 +86,7 @@ pub struct ViewType {
     pub values: Vec<(i64, String)>,
 }
 
-/// What an export must know about a family of views beside its changes.
+/// Facts that an export needs about a family of views besides its changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewDescription {
     /// Labels of the rows.

@@ -54,7 +54,8 @@ impl SortedLines {
 
     /// Adds the line that `write` writes.
     ///
-    /// # Errors When kept lines must be written, and cannot be.
+    /// # Errors
+    /// When kept lines must be written, and cannot be.
     pub fn push(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         let begin = self.text.len();
         write(&mut self.text);
@@ -92,7 +93,8 @@ impl SortedLines {
 
     /// Writes all lines in order.
     ///
-    /// # Errors Errors of reading the runs, and of `out`.
+    /// # Errors
+    /// Errors of reading the runs, and of `out`.
     pub fn write_to(mut self, out: &mut impl Write) -> io::Result<()> {
         if self.runs.is_none() {
             self.lines.sort_by_key(|line| line.key);

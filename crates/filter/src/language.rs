@@ -1,4 +1,4 @@
-//! Filters and what they are applied to.
+//! Filters and their records.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -27,24 +27,24 @@ impl From<u64> for Value<'_> {
 /// The least and the greatest number that a field holds.
 pub type Numbers = RangeInclusive<i128>;
 
-/// What 64 bits with a sign hold.
+/// Values of signed 64 bits.
 pub const SIGNED: Numbers = i64::MIN as i128..=i64::MAX as i128;
 
-/// What 64 bits without a sign hold.
+/// Values of unsigned 64 bits.
 pub const UNSIGNED: Numbers = 0..=u64::MAX as i128;
 
-/// What a field holds, and so what it may be compared with.
+/// Kind of a field, which determines its comparisons.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// An integer, such as an id.
     Number(Numbers),
     /// Nanoseconds, or a number that may be some; may be written with a unit.
     Time(Numbers),
-    /// A text; what looks like a number is one too.
+    /// A text; numbers are texts too.
     Text,
     /// One of these words.
     Words(Vec<&'static str>),
-    /// A text; the function says what is wrong with one that no record has.
+    /// A text; the function explains the error of a text that no record has.
     Checked(fn(&str) -> Result<(), String>),
     /// In some records a number, in others a text.
     Any,
@@ -53,11 +53,11 @@ pub enum Kind {
 /// The fields of the records that a filter is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields {
-    /// What the records are called, in the plural.
+    /// The name of the records, in the plural.
     pub of: &'static str,
-    /// What the field of a name holds; `None` where there is no such field.
+    /// Kind of the field of a name; `None` for unknown fields.
     pub kind: fn(&str) -> Option<Kind>,
-    /// The names of fields, as an error tells them.
+    /// The names of fields, for errors.
     pub names: fn() -> String,
 }
 
@@ -120,12 +120,12 @@ pub enum Filter {
     Between(String, Option<Literal>, Option<Literal>),
 }
 
-/// Why a text is no filter or range.
+/// Error of a filter or range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
-    /// Byte in the text where it goes wrong.
+    /// Byte position of the error in the text.
     pub position: usize,
-    /// What is wrong, a sentence without a final period.
+    /// The error, a sentence without a final period.
     pub text: String,
 }
 

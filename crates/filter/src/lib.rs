@@ -1,5 +1,5 @@
 //! The filter language of `--where` and the ranges of `--range`: parsed once, the same in every
-//! verb. The grammar for users is in `docs/filter.md`.
+//! subcommand. The grammar for users is in `docs/filter.md`.
 //!
 //! ```text
 //! filter     = all { "or" all }
@@ -13,8 +13,8 @@
 //! unit       = "ns" | "us" | "ms" | "s" | "min"              integers with a fraction need a unit
 //! ```
 //!
-//! What a field holds decides what it may be compared with: a comparison that no record can pass is refused, as it was
-//! not meant. A record that lacks a field matches no comparison with it, also not `!=`; `not` turns that round.
+//! The kind of a field determines its comparisons: one that no record can pass is rejected as a mistake. A record that
+//! lacks a field matches no comparison with it, not even `!=`; `not` reverses that.
 //!
 //! **Modules**, each importing only those named before it: `language` (types), `number`, `range`, `tokens`, `parse`
 //! (text to filter), `matching` (filter to records), `nearest` (hints for misspelt names).

@@ -1,7 +1,7 @@
 //! Which name was meant.
 
-/// The candidate that takes the fewest changes of characters, where that is no more than every second one.
-/// A change between lower and upper case is half a change.
+/// The candidate with the fewest changes of characters, if at most every second one changes. A change between lower and
+/// upper case is half a change.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.chars().collect();
     let rated = candidates.into_iter().map(|candidate| (half_changes(&word, candidate), candidate));

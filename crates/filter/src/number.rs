@@ -6,7 +6,7 @@ use crate::language::{Kind, Numbers, Operator, SIGNED, UNSIGNED};
 const UNITS: [(&str, f64); 6] =
     [("min", 60e9), ("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
 
-/// What a filter can say of a number: 64 bits, with a sign or without.
+/// Numbers in filters: 64 bits, signed or unsigned.
 const SAYABLE: Numbers = *SIGNED.start()..=*UNSIGNED.end();
 
 /// A whole number, decimal or hexadecimal (`0x1f`).
@@ -53,7 +53,7 @@ pub(crate) fn is_number(word: &str) -> bool {
     is_whole || with_unit.is_some() && number.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// What is wrong with a word that is no number, or none that the field of this name can be compared with.
+/// The error of a word that is not a number, or not one of the values of this field.
 pub(crate) fn why_no_number(field: &str, kind: &Kind, word: &str) -> String {
     const NAMES: &str = "ns, us, ms, s, min";
     let is_time = matches!(kind, Kind::Time(_));

@@ -12,14 +12,14 @@ impl Filter {
     /// Parses a filter for records that have these fields.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The error and its position.
     pub fn parse(text: &str, fields: &Fields) -> Result<Filter, FilterError> {
         let tokens = tokens(text)?;
         Parser::new(&tokens, fields, text.len()).whole()
     }
 }
 
-/// What is left of a filter's tokens.
+/// The rest of a filter's tokens.
 struct Parser<'a> {
     tokens: &'a [(usize, Token)],
     fields: &'a Fields,

@@ -21,7 +21,7 @@ impl TimeRange {
     /// Parses a range.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The error and its position.
     pub fn parse(text: &str) -> Result<TimeRange, FilterError> {
         let error = |position, text: &str| FilterError { position, text: text.to_owned() };
         let (begin, end) = text

@@ -1,4 +1,4 @@
-//! What filters select and refuse.
+//! Selections and rejections of filters.
 
 use super::*;
 

@@ -14,7 +14,7 @@ pub(crate) enum Token {
     Dots,
 }
 
-/// The tokens of a text, each with the byte where it begins.
+/// The tokens of a text, each with the byte of its begin.
 pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, FilterError> {
     let mut tokens = Vec::new();
     let mut rest = text;

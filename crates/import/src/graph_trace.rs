@@ -13,7 +13,8 @@ use taskscope_files::write_file;
 
 /// Writes `graph` into the directory `root`, which is created if needed.
 ///
-/// # Errors If `root` is not empty, or a system error.
+/// # Errors
+/// If `root` is not empty, or a system error.
 pub fn write_graph(graph: &TaskGraph, root: &Path) -> io::Result<()> {
     fs::create_dir_all(root)?;
     if fs::read_dir(root)?.next().is_some() {

@@ -1,16 +1,16 @@
-//! What was computed from a trace, kept in a file, so that opening it again is immediate.
+//! Data computed from a trace, kept in a file, so that opening it again is immediate.
 //!
-//! The file lies beside the trace (`NAME.trace.cache`), or, where nothing can be written there, below
+//! The file is beside the trace (`NAME.trace.cache`), or, if that directory is not writable, below
 //! `XDG_CACHE_HOME`. It is used only if its [`Key`] fits: this version of taskscope, and for every file of
 //! the trace its path, size, time, inode and hashes of its first and last 64 KiB. It can be deleted at
-//! any time. It is written under another name and renamed, so a reader never sees half of it. What is computed
-//! later, and for itself, lies in files of its own beside it (`NAME.trace.cache.PART`).
+//! any time. It is written under another name and renamed, so a reader never sees half of it. Data that is
+//! computed later is in separate files beside it (`NAME.trace.cache.PART`).
 //!
 //! ```text
 //! 8 bytes   "tskcache"
 //! 8 bytes   length of the header, little-endian
 //! 8 bytes   hash of the header
-//! header    JSON: key, length of the file, place and hash of each block, what the writer adds
+//! header    JSON: key, length of the file, place and hash of each block, the writer's additions
 //! blocks    columns as this machine writes them, each at a multiple of 8
 //! ```
 
@@ -30,18 +30,17 @@ use taskscope_files::{NewFile, open_regular, write_file};
 use taskscope_trace::UnchangingFile;
 
 const MAGIC: &[u8; 8] = b"tskcache";
-/// Raise it when what is stored changes.
+/// Version of the form. Raise it when stored data changes.
 const FORM: u32 = 21;
-/// What is hashed at either end of a file.
+/// Bytes that are hashed at either end of a file.
 const END_BYTES: u64 = 64 * 1024;
 
-/// What a trace was when something was computed from it.
+/// State of a trace at the time of a computation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key(String);
 
 impl Key {
-    /// The key of a trace directory as it is now; `None` while somebody writes it, or where it cannot
-    /// be read.
+    /// The key of a trace directory as it is now; `None` while it is being written, or if it cannot be read.
     pub fn of(root: &Path) -> Option<Key> {
         let mut files = Vec::new();
         list(root, &mut files).ok()?;
@@ -92,12 +91,12 @@ fn file_hash(root: &Path, path: &Path) -> io::Result<u64> {
     Ok(hash.finish())
 }
 
-/// Where the cache of a trace may lie, the better place first.
+/// Possible places of a trace's cache, the better one first.
 pub fn places(root: &Path) -> Vec<PathBuf> {
     places_of(root, "")
 }
 
-/// The same for a part of it, whose name comes after the ending.
+/// Possible places of a part of the cache; its name comes after the ending.
 fn places_of(root: &Path, part: &str) -> Vec<PathBuf> {
     let ending = if part.is_empty() { ".cache".to_string() } else { format!(".cache.{part}") };
     let mut places = Vec::new();
@@ -115,7 +114,7 @@ fn places_of(root: &Path, part: &str) -> Vec<PathBuf> {
     places
 }
 
-/// Where caches go that cannot lie beside their traces.
+/// Directory of caches that cannot be beside their traces.
 pub(crate) fn directory() -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -126,7 +125,7 @@ pub(crate) fn directory() -> Option<PathBuf> {
 pub struct Cache {
     bytes: SharedBytes,
     blocks: Vec<Range<usize>>,
-    /// What the writer added.
+    /// The writer's additions.
     pub header: Value,
 }
 
@@ -175,7 +174,7 @@ impl Cache {
         &self.bytes
     }
 
-    /// Where the blocks lie, in the order in which they were given to [`save`].
+    /// Positions of the blocks, in the order in which they were given to [`save`].
     pub fn blocks(&self) -> &[Range<usize>] {
         &self.blocks
     }
@@ -275,7 +274,7 @@ fn hash_of(bytes: &[u8]) -> u64 {
     hash.finish()
 }
 
-/// Of large blocks only the ends: enough to notice a file that was cut or belongs to something else.
+/// Hash of a block; for large blocks only of the ends, enough to notice a truncated or foreign file.
 fn ends_hash(bytes: &[u8]) -> u64 {
     let end = END_BYTES as usize;
     if bytes.len() <= 2 * end {

@@ -1,4 +1,4 @@
-//! The task graph of a trace whose locations tell it.
+//! The task graph of a trace with locations that store one.
 
 use std::path::Path;
 use taskscope_event::models::graph as codes;
@@ -6,29 +6,29 @@ use taskscope_execution::graph::{GraphError, TaskGraph};
 use taskscope_model::graph::GraphReader;
 use taskscope_trace::{OpenError, OpenOptions, Problem, Trace};
 
-/// A task graph as a trace tells it.
+/// A task graph as stored in a trace.
 pub struct GraphTrace {
     /// The graph.
     pub graph: TaskGraph,
-    /// What is wrong with the streams.
+    /// Problems of the streams.
     pub problems: Vec<Problem>,
     /// Events that did not fit, and were left out.
     pub misfits: u64,
 }
 
-/// Why there is no graph.
+/// Reason of a missing graph.
 #[derive(Debug)]
 pub enum GraphTraceError {
     /// The trace cannot be read.
     Open(OpenError),
-    /// What was read breaks preconditions of a graph.
+    /// The read data breaks preconditions of a graph.
     Broken(Vec<GraphError>),
 }
 
-/// The graph that is written in the trace in `root`; `None` where its locations tell none.
+/// The graph that is stored in the trace in `root`; `None` if its locations have none.
 ///
 /// # Errors
-/// If the trace cannot be read, or what it tells cannot be.
+/// If the trace cannot be read, or its graph is inconsistent.
 pub fn read_graph(root: &Path) -> Result<Option<GraphTrace>, GraphTraceError> {
     let trace = Trace::open(root, &OpenOptions::default()).map_err(GraphTraceError::Open)?;
     let mut reader = GraphReader::new();

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use taskscope_execution::Execution;
 
 impl Session {
-    /// An execution that was built in memory, as if it had been opened from `root`: complete, without
-    /// problems, without a run file. For tests and benchmarks of what shows sessions.
+    /// Creates a session from an execution in memory, as if it had been opened from `root`: complete, without problems,
+    /// without a run file. For tests and benchmarks of code that shows sessions.
     pub fn in_memory(root: impl Into<PathBuf>, execution: Execution) -> Session {
         Session {
             devices: taskscope_execution::devices::Devices::default(),

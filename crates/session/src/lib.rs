@@ -1,7 +1,7 @@
-//! Opens a trace: plays it through the models, keeps the execution and everything that is wrong.
+//! Opens a trace: replays it through the models, and keeps the execution and its problems.
 //!
-//! [`Session::open`] takes a directory; names of code places are resolved when they are asked for
-//! ([`Session::places`]). Damaged and unfinished traces give what can be read; only a directory without
+//! [`Session::open`] takes a directory; names of code places are resolved on request
+//! ([`Session::places`]). Damaged and unfinished traces give their readable part; only a directory without
 //! any stream is an error. Speed of opening: see `docs/performance.md`.
 //!
 //! **Modules**, each importing only those named before it:
@@ -44,7 +44,7 @@ pub use session::{Session, StreamInfo};
 pub use taskscope_symbol::KeptModules;
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 
-/// How the time from an event of this code on counts, where the event alone tells.
+/// The state of the time after an event of this code, if it follows from the event alone.
 pub fn state_of_event(code: [u8; 3]) -> Option<taskscope_execution::State> {
     taskscope_model::semantic::state_of_event(taskscope_event::Code(code))
 }

@@ -1,10 +1,10 @@
-//! What the views of a trace's models show, kept so that any time at any zoom can be asked for.
+//! The views of a trace's models, kept for any time at any zoom.
 //!
-//! These are the views that `emulate` writes for Paraver: rows are threads, CPUs, or ranks of a
-//! breakdown; a view is one type of a family, such as `cpu.13`, nOS-V's subsystem of what runs on each
-//! CPU. [`ModelViews::open`] reads what can be shown; the trace is played when a view is first asked
-//! for, once for all views where it is small, else for the one asked for. What one pass over a large
-//! trace gave is kept in a file beside the trace's cache, so that no view is played twice.
+//! These are the views that `emulate` writes for Paraver: rows are threads, CPUs, or ranks of a breakdown. A view is
+//! one type of a family, such as `cpu.13`, nOS-V's subsystem of the thread on each CPU. [`ModelViews::open`] reads the
+//! list of views. The trace is replayed when a view is first requested: for a small trace once for all views, else for
+//! the requested one. Results of a pass over a large trace are kept in a file beside the trace's cache, so that no view
+//! is replayed twice.
 
 use crate::cache::{self, Cache, Key};
 use rayon::prelude::*;
@@ -54,10 +54,10 @@ impl FromStr for ViewName {
     }
 }
 
-/// A row of a view: its values over time, and what they look like at any zoom.
+/// A row of a view: its values over time, and their summary at any zoom.
 #[derive(Clone, Debug, Default)]
 pub struct ValueRow {
-    /// What it shows from when on; times are nanoseconds of the trace's clock, 0 is "nothing".
+    /// Its values with their begins; times are nanoseconds of the trace's clock, 0 is "nothing".
     pub values: Values,
     /// Its levels of detail.
     pub pyramid: Pyramid,
@@ -79,12 +79,12 @@ pub struct KeptView {
     pub labels: Vec<(i64, String)>,
     /// Row by row.
     pub rows: Vec<ValueRow>,
-    /// Where a row is uncertain; none for a family without such marks.
+    /// Uncertain intervals of each row; none for a family without such marks.
     pub doubts: Vec<Marks>,
 }
 
 impl KeptView {
-    /// A view whose values may have these words.
+    /// A view with these labels of its values.
     fn of(title: &str, words: Vec<(i64, String)>, rows: Vec<ValueRow>, doubts: Vec<Marks>) -> KeptView {
         let shown = if words.is_empty() { FxHashMap::default() } else { shown_for(&rows) };
         let mut labels: Vec<(i64, String)> =
@@ -123,18 +123,18 @@ pub struct ModelViews {
     system: System,
     families: Vec<(View, ViewDescription)>,
     kept: Mutex<FxHashMap<ViewName, Arc<KeptView>>>,
-    /// Held while somebody plays, so that nobody plays the same twice.
+    /// Held during a replay, so that it is done once.
     playing: Mutex<()>,
     played: AtomicU64,
     stop: AtomicBool,
     root: PathBuf,
-    /// What the trace was when it was opened, where views may be kept in files.
+    /// State of the trace when it was opened, if views may be kept in files.
     key: Option<Key>,
     /// Up to so many events one pass keeps all views.
     all_at_once: u64,
 }
 
-/// A lock whose holder panicked is as good as any: what it guards is replaced as a whole.
+/// Locks a mutex, also after a panic of its holder: the guarded value is always replaced as a whole.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -142,10 +142,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 const OPTIONS: MachineOptions = MachineOptions { all_models: false, breakdown: true };
 
 impl ModelViews {
-    /// Reads which views the trace in `root` has.
+    /// Reads the list of views of the trace in `root`.
     ///
     /// # Errors
-    /// Where there is nothing to read.
+    /// If there is nothing to read.
     pub fn open(root: &Path) -> Result<ModelViews, OpenError> {
         let trace = Trace::open(root, &OpenOptions { own_events: false, ..OpenOptions::default() })?;
         let (system, _) = emulation::system_of(&trace);
@@ -197,13 +197,13 @@ impl ModelViews {
             .map(|thread| streams.get(thread.stream).map_or("", |s| s.relative_path.as_str()))
     }
 
-    /// Which part of the events was played by now, while somebody waits for a view.
+    /// The replayed share of the events, while a view is being made.
     pub fn progress(&self) -> Option<f64> {
         let played = self.played.load(Ordering::Relaxed);
         (played > 0).then(|| played as f64 / self.trace.event_count().max(1) as f64)
     }
 
-    /// Makes whoever plays give up.
+    /// Stops running replays.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -213,8 +213,7 @@ impl ModelViews {
         lock(&self.kept).get(&name).cloned()
     }
 
-    /// The view; plays the trace if it was not yet. `None` if there is no such view, or
-    /// [`stop`](Self::stop) was called.
+    /// The view; replays the trace if necessary. `None` for an unknown view, or after [`stop`](Self::stop).
     pub fn view(&self, name: ViewName) -> Option<Arc<KeptView>> {
         let (_, description) = self.families.iter().find(|(family, _)| *family == name.family)?;
         description.types.iter().find(|known| known.number == name.number)?;
@@ -239,7 +238,7 @@ impl ModelViews {
         self.kept(name)
     }
 
-    /// A view from its file; `None` where there is none that fits.
+    /// A view from its file; `None` if there is none that fits.
     pub fn stored(&self, name: ViewName) -> Option<KeptView> {
         let cache = Cache::open_part(&self.root, &name.to_string(), self.key.as_ref()?)?;
         let more = &cache.header;
@@ -272,8 +271,8 @@ impl ModelViews {
         })
     }
 
-    /// Writes a view's file, unless the trace has changed since it was opened. Without it the view is only
-    /// played again next time, so a failure is nothing to tell.
+    /// Writes a view's file, unless the trace has changed since it was opened. A failure is ignored: the view is then
+    /// replayed next time.
     fn store(&self, name: ViewName, view: &KeptView) {
         let Some(key) = self.key.as_ref().filter(|key| Key::of(&self.root).as_ref() == Some(key)) else {
             return;
@@ -346,7 +345,7 @@ fn uncertain(stretches: Vec<(u64, u64)>) -> Marks {
     Marks::new(Flags::UNCERTAIN, stretches)
 }
 
-/// Where a row of marks, which goes on to `end`, has one.
+/// The uncertain intervals in a row of marks, which extends to `end`.
 fn uncertain_in(row: &Values, end: u64) -> Marks {
     let ends = row.start.iter().skip(1).chain(std::iter::once(&end));
     let stretches = row.start.iter().zip(ends).zip(row.value.iter());
@@ -363,7 +362,7 @@ fn nanos(origin: i64, time_ns: i64) -> u64 {
 struct Collector {
     origin: i64,
     rows: FxHashMap<ViewName, Vec<Values>>,
-    /// Where rows of their families are uncertain.
+    /// Uncertain intervals of the rows of their families.
     doubts: FxHashMap<ViewName, Vec<Values>>,
 }
 

@@ -18,28 +18,28 @@ use taskscope_filter::TimeRange;
 use taskscope_trace::{OpenError, OpenOptions, Trace};
 
 impl Session {
-    /// Opens the trace in `root` and plays it.
+    /// Opens the trace in `root` and replays it.
     ///
     /// # Errors
-    /// Only where there is no stream to read.
+    /// If the directory has no stream to read.
     pub fn open(root: impl AsRef<Path>) -> Result<Session, OpenError> {
         Session::open_part(root, &Selection::default(), &ReadProgress::default())
     }
 
-    /// The same for somebody who waits and watches how far it is: a long run is stored on a second thread, for less
-    /// time and more processor time (`docs/performance.md`).
+    /// Opens a trace for interactive use, with progress: a long run is stored on a second thread, for less time and
+    /// more processor time (`docs/performance.md`).
     ///
     /// # Errors
-    /// Only where there is no stream to read.
+    /// If the directory has no stream to read.
     pub fn open_soon(root: impl AsRef<Path>, progress: &ReadProgress) -> Result<Session, OpenError> {
         open(root.as_ref(), &Selection::default(), progress, true)
     }
 
-    /// Opens the trace in `root` and plays what is selected: of a range, the whole is played and then cut, so that everything in
-    /// it is what it is in the whole; events that do not pass the filter make no states (see [`selection`]).
+    /// Opens the trace in `root` and replays the selected part. For a range, the whole is replayed and then cut, so
+    /// that states in it are those of the whole; events that do not pass the filter make no states (see [`selection`]).
     ///
     /// # Errors
-    /// Only where there is no stream to read.
+    /// If the directory has no stream to read.
     pub fn open_part(
         root: impl AsRef<Path>,
         selection: &Selection,
@@ -49,7 +49,7 @@ impl Session {
     }
 }
 
-/// Opens the trace, plays what is selected, adds what no event states, and cuts the range out.
+/// Opens the trace, replays the selection, adds facts from outside of events, and cuts the range out.
 fn open(
     root: &Path,
     selection: &Selection,

@@ -22,7 +22,7 @@ pub enum ProfileProblem {
         /// Why.
         source: io::Error,
     },
-    /// It is no profile, or damaged.
+    /// It is not a profile, or damaged.
     #[error("{path} is no whole profile: {error}")]
     Damaged {
         /// The file.
@@ -43,8 +43,8 @@ pub struct MergedProfiles {
     pub problems: Vec<ProfileProblem>,
 }
 
-/// The files of profiles at `path`: itself, or those below it, by name. None where it is a directory with
-/// streams of a trace, or holds no profile.
+/// The profile files at `path`: itself, or those below it, by name. None for a directory with streams of a trace, or
+/// without a profile.
 pub fn profile_files(path: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     if path.is_file() {
@@ -91,8 +91,8 @@ fn collect(directory: &Path, depth: usize, files: &mut Vec<PathBuf>, has_streams
     }
 }
 
-/// Reads files one after the other and merges each: memory is that of the distinct paths and of one
-/// file. What cannot be read is told, and the rest taken.
+/// Reads files one after the other and merges each: memory is that of the distinct paths and of one file. Unreadable
+/// files are reported and skipped.
 pub fn merge_profiles(files: &[PathBuf]) -> MergedProfiles {
     let mut merged = MergedProfiles::default();
     for path in files {

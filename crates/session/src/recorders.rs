@@ -1,8 +1,8 @@
-//! Several recorders in one process: what each writes is one process, and one thread, of the execution.
+//! Several recorders in one process: their streams become one process, with one thread per thread of the system.
 //!
 //! A program may use MPI (`libtaskscope_mpi.so`) and record through libovni or libtaskscope at once. Each recorder has
-//! streams, a process directory and numbers of its own. They say which process image they were in
-//! (`process_image` of `stream.json`) and on which thread of the system (`os_tid`): streams of one thread that
+//! streams, a process directory and numbers of its own. Metadata has the process image
+//! (`process_image` of `stream.json`) and the thread of the system (`os_tid`): streams of one thread that
 //! overlap in time are one thread here. Numbers stay those of a recorder: it is a process to the interpreter.
 
 use rustc_hash::FxHashMap;
@@ -12,14 +12,14 @@ use taskscope_execution::{
 };
 use taskscope_trace::{Stream, Trace};
 
-/// Loom and process id: what tells recorders of a trace apart.
+/// Loom and process id, which identify a recorder in a trace.
 pub(crate) type RecorderName = (String, i64);
 
 /// Which streams are one thread, and which recorders one process.
 pub(crate) struct JoinedRecorders {
-    /// Of each stream, the first stream of its thread.
+    /// First stream of each stream's thread.
     pub first_stream: Vec<usize>,
-    /// The process that stands for a recorder's, where that is another.
+    /// The process that replaces a recorder's, if different.
     stands_for: FxHashMap<RecorderName, RecorderName>,
 }
 

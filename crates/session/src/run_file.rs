@@ -1,11 +1,11 @@
-//! `taskscope-run.json`: what `taskscope record` knows about the run.
+//! `taskscope-run.json`: facts of the run stored by `taskscope record`.
 
 use serde::Deserialize;
 use std::path::Path;
 use taskscope_event::layout::{self, RUN_FILE};
 use taskscope_files::read_regular;
 
-/// Larger ones are no run files.
+/// Maximum size of a run file, bytes.
 const MOST_BYTES: u64 = 8 << 20;
 
 /// A fact about the recording that changes how its numbers are to be read.
@@ -30,7 +30,7 @@ pub struct NotRecorded {
     pub remedies: Vec<String>,
 }
 
-/// The content of the file; what it does not say is empty.
+/// The content of the file; missing values are empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RunFile {
@@ -38,7 +38,7 @@ pub struct RunFile {
     pub command: Vec<String>,
     /// The file that was run.
     pub program: String,
-    /// What was asked for: `trace` or `profile`.
+    /// The requested mode: `trace` or `profile`.
     pub mode: String,
     /// Working directory.
     pub cwd: String,
@@ -81,7 +81,7 @@ impl RunFile {
         Ok(Some(run))
     }
 
-    /// Takes over what another rank of the same job tells beyond this one.
+    /// Adds facts from another rank of the same job.
     fn join(&mut self, rank: RunFile) {
         self.wall_ns = self.wall_ns.max(rank.wall_ns);
         self.signal = self.signal.or(rank.signal);
@@ -96,8 +96,7 @@ impl RunFile {
     }
 }
 
-/// The files `taskscope-run.<rank>.json` of the further ranks of a job; those that cannot be used tell
-/// nothing.
+/// The files `taskscope-run.<rank>.json` of the further ranks of a job; unusable ones are skipped.
 fn further_ranks(directory: &Path) -> Vec<RunFile> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let is_rank = |name: &str| {

@@ -22,7 +22,7 @@ pub struct StreamInfo {
     pub events: u64,
     /// Time of the last event, or of a later sample, if there is one.
     pub last: Option<u64>,
-    /// What was added to its clocks, nanoseconds.
+    /// The correction of its clocks, nanoseconds.
     pub clock_offset_ns: i64,
 }
 
@@ -30,19 +30,19 @@ pub struct StreamInfo {
 pub struct Session {
     /// The directory, as it was given.
     pub root: PathBuf,
-    /// What happened.
+    /// The execution.
     pub execution: Execution,
     /// The part of the run that is asked about, nanoseconds of the trace's clock; `None` for all of it.
     pub range: Option<(u64, u64)>,
-    /// The part of the time that the execution was cut to, first and last + 1 by the trace's clock; all time where it was not.
+    /// The time range to which the execution was cut, first and last + 1 by the trace's clock; all time by default.
     pub times: (u64, u64),
-    /// What `taskscope record` says about the run.
+    /// The run file of `taskscope record`.
     pub run: Option<RunFile>,
     /// All streams.
     pub streams: Vec<StreamInfo>,
-    /// What is wrong with the streams.
+    /// Problems of the streams.
     pub problems: Vec<Problem>,
-    /// What is wrong with the run file, if it cannot be used.
+    /// Problem of the run file, if it cannot be used.
     pub run_file_problem: Option<String>,
     /// Events of all streams.
     pub events: u64,
@@ -54,7 +54,7 @@ pub struct Session {
     pub unreadable_samples: u64,
     /// Queues of devices and the calls that concern them.
     pub devices: Devices,
-    /// The offsets between the clocks of hosts that were applied, where there is a table of them.
+    /// The applied offsets between the clocks of hosts, if there is a table of them.
     pub clock_offsets: Option<ClockOffsets>,
     /// Names of code places.
     pub places: Places,
@@ -75,7 +75,7 @@ impl Session {
             && !self.problems.iter().any(|problem| problem.kind.is_damage())
     }
 
-    /// Threads whose streams end before the threads do.
+    /// Threads that outlive their streams.
     pub fn endless_threads(&self) -> impl Iterator<Item = ThreadIndex> + '_ {
         let ends = self.execution.uncertain.iter().filter(|part| part.doubt == Doubt::StreamEnds);
         ends.map(|part| part.thread)

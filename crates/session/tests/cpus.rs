@@ -1,12 +1,11 @@
-//! CPUs as workers, on a trace of a real runtime where that is at hand.
+//! CPUs as workers, on a trace of a real runtime if available.
 
 use std::path::Path;
 use taskscope_execution::{State, ThreadKind};
 use taskscope_session::Session;
 
-/// What ovniemu's own views give for the two CPUs of this trace, summed from its `cpu.prv` (types 36,
-/// 37 and 40), in nanoseconds: idle or looking for work, in no part of the runtime, in bodies of the
-/// main task type.
+/// Values of ovniemu's own views for the two CPUs of this trace, summed from its `cpu.prv` (types 36, 37 and 40), in
+/// nanoseconds: idle or looking for work, in no part of the runtime, in bodies of the main task type.
 const HEAT: [(State, &str, u64); 3] = [
     (State::Idle, "", 209_240_982),
     (State::NoSubsystem, "", 49_796_382),

@@ -1,4 +1,4 @@
-//! Kept views show what ovni's emulator wrote for the same traces, value by value.
+//! Kept views equal those that ovni's emulator wrote for the same traces, value by value.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn rows_of_prv(text: &str) -> BTreeMap<(u32, usize), Values> {
     rows
 }
 
-/// What a row shows: changes, without "nothing" before the first value.
+/// Values of a row: changes, without "nothing" before the first value.
 fn shown(values: &Values, origin: u64) -> Vec<(u64, i64)> {
     let changes = values.start.iter().map(|at| at - origin).zip(values.value.iter().copied());
     changes.skip_while(|(_, value)| *value == 0).collect()

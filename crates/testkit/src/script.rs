@@ -208,7 +208,8 @@ impl Script {
 
     /// Writes the program as a trace directory.
     ///
-    /// # Errors Errors of the file system.
+    /// # Errors
+    /// Errors of the file system.
     pub fn write(&self, root: &Path) -> std::io::Result<()> {
         for thread in 0..self.threads {
             let tid = PID + thread as i64;

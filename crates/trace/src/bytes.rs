@@ -104,8 +104,8 @@ fn read_events(mut file: File, from: u64) -> io::Result<(Vec<u8>, bool)> {
     }
 }
 
-/// Appends the tail of a stream whose first `gone` bytes after the header are not in `bytes`. Returns the number of
-/// bytes missing between the two.
+/// Appends the tail of a stream. `gone` bytes after the header are not in `bytes`. Returns the number of bytes missing
+/// between the two.
 fn append_tail(bytes: &mut Vec<u8>, tail: &[u8], gone: u64) -> u64 {
     let Some((base, newest)) = tail::active(tail) else { return 0 };
     let (stored, sealed) = tail::sealed(tail);
@@ -191,7 +191,8 @@ impl UnchangingFile {
 
     /// A file without a name, which no other process can open, and which is complete.
     ///
-    /// # Errors If it cannot be mapped.
+    /// # Errors
+    /// If it cannot be mapped.
     pub fn of_nameless(file: &File) -> io::Result<UnchangingFile> {
         // SAFETY: the map is read-only; nobody but the caller, who writes no more, can change or shrink the file.
         unsafe { memmap2::Mmap::map(file) }.map(|map| UnchangingFile(FileBytes::Mapped(map)))

@@ -1,8 +1,8 @@
 //! `clock-drift.txt`: the drift of each host's clock against that of the first host.
 //!
 //! One header line, then per line `host since drift`: in addition to its offset, a clock that shows `since + t`
-//! nanoseconds is corrected by `t * drift / 10^12`. `taskscope sync` writes it beside `clock-offsets.txt`, whose form, which
-//! is ovni's, has room for one number per host; tools without support for this file apply that number alone.
+//! nanoseconds is corrected by `t * drift / 10^12`. `taskscope sync` writes it beside `clock-offsets.txt`. The latter
+//! has ovni's form, with one number per host; tools without support for this file apply that number alone.
 
 use crate::metadata::MAX_METADATA_BYTES;
 use std::fmt::Write as _;

@@ -65,7 +65,8 @@ pub struct Trace {
 impl Trace {
     /// Opens the trace in `root`, or the part of a trace in that directory.
     ///
-    /// # Errors Only if nothing at all can be read; damage is in [`Trace::problems`].
+    /// # Errors
+    /// Only if nothing at all can be read; damage is in [`Trace::problems`].
     pub fn open(root: impl AsRef<Path>, options: &OpenOptions) -> Result<Trace, OpenError> {
         let root = root.as_ref();
         std::fs::read_dir(root)

@@ -6,7 +6,7 @@ use taskscope_event::models::MODELS;
 use taskscope_event::spec::Scope;
 use taskscope_event::{Code, CodeMap};
 
-/// Codes of the events whose scope is the thread: all others have a turn.
+/// Codes of the events with the scope of their thread: all others have a turn.
 pub(crate) type ThreadCodes = CodeMap<()>;
 
 /// The codes of all such events.

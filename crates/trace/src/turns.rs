@@ -1,4 +1,4 @@
-//! Order among streams for the events whose [`Scope`](taskscope_event::spec::Scope) is the trace.
+//! Order among streams for the events with the [`Scope`](taskscope_event::spec::Scope) of the trace.
 //!
 //! A heap would move once for each turn, by an unpredictable distance. Instead the clocks of each stream's next turns
 //! are read ahead, and those up to the time up to which all streams are known are sorted, digit by digit.

@@ -80,7 +80,8 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// Prints the comparison.
 ///
-/// # Errors If there is nothing to read, or the result cannot be written.
+/// # Errors
+/// If there is nothing to read, or the result cannot be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.paths && args.sort.is_none() {
         return super::diff_runs::run(&args);

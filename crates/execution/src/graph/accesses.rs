@@ -3,7 +3,7 @@
 //! Per scope (the tasks of one parent) and address, accesses form generations: one task that writes, any
 //! number that only read, any number that may run in any order but not at once (mutexinoutset), or any
 //! number that may write at once (inoutset). A task waits for all tasks of the generation before its own
-//! (OpenMP 5.2, section 15.9.5). Addresses are compared as they are: what overlaps in part is not known.
+//! (OpenMP 5.2, section 15.9.5). Addresses are compared as they are: partial overlaps are not known.
 
 use rustc_hash::FxHashMap;
 

@@ -8,7 +8,7 @@ use super::{
 use crate::NO_TIME;
 use rustc_hash::FxHashMap;
 
-/// A task as its source tells it.
+/// A task as its source reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTask {
     /// Number, unique among tasks.
@@ -32,7 +32,7 @@ impl NewTask {
     }
 }
 
-/// Data as its source tells it.
+/// Data as its source reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewData {
     /// Number, unique among data.
@@ -41,7 +41,7 @@ pub struct NewData {
     pub producer: Option<u64>,
     /// When it was computed.
     pub produced: u64,
-    /// Number of the node where it was computed or lay.
+    /// Number of the node of its computation or initial place.
     pub home: u64,
     /// Size.
     pub bytes: u64,
@@ -125,7 +125,7 @@ impl GraphBuilder {
         self.inputs.push((task, data));
     }
 
-    /// `data` was copied to `node`; `sent` is [`NO_TIME`] where not recorded.
+    /// Adds a copy of `data` to `node`; `sent` is [`NO_TIME`] if not recorded.
     pub fn add_copy(&mut self, data: u64, node: u64, sent: u64, arrived: u64) {
         self.copies.push((data, node, sent, arrived));
     }
@@ -140,7 +140,7 @@ impl GraphBuilder {
         self.activities.push(worker, Activity { start, end, kind, name, holder: NONE, waiter: NONE });
     }
 
-    /// The same, but where this is what was added last and ended at its start, that goes on.
+    /// The same, but extends the activity that was added last if it is equal and ended at this one's start.
     pub(super) fn go_on_with_activity(
         &mut self,
         worker: u64,
@@ -393,7 +393,7 @@ impl TaskGraph {
     }
 }
 
-/// Errors found so far; after a hundred there is no use in more.
+/// Errors found so far; at most a hundred.
 #[derive(Default)]
 pub(crate) struct Errors {
     list: Vec<GraphError>,
@@ -426,7 +426,7 @@ fn row_of(sorted: &[u64], id: u64) -> u32 {
     sorted.binary_search(&id).map_or(NONE, |row| row as u32)
 }
 
-/// From ids to rows: by subtraction where ids are dense, by search elsewhere.
+/// From ids to rows: by subtraction for dense ids, by search otherwise.
 struct Index<'a> {
     sorted: &'a [u64],
     first: u64,

@@ -1,4 +1,4 @@
-//! The preconditions of a graph, and what breaks them.
+//! The preconditions of a graph, and their violations.
 
 use super::{NONE, TaskGraph};
 use crate::NO_TIME;
@@ -22,7 +22,7 @@ pub enum Table {
     Inputs,
     /// Copies of data.
     Copies,
-    /// Pieces of executions; rows are worker rows where two pieces clash.
+    /// Pieces of executions; rows are worker rows if two pieces overlap.
     Pieces,
     /// Activities.
     Activities,
@@ -47,7 +47,7 @@ pub(crate) struct Rows<'a> {
     pub data: &'a [u32],
 }
 
-/// Appends what is wrong with times and order.
+/// Appends the violations of times and order.
 pub(crate) fn check(graph: &TaskGraph, rows: &Rows<'_>, errors: &mut Vec<GraphError>) {
     let mut add = |table, row: u32, field, text| {
         if errors.len() < MOST_ERRORS {
@@ -180,8 +180,7 @@ pub(crate) fn check(graph: &TaskGraph, rows: &Rows<'_>, errors: &mut Vec<GraphEr
     }
 }
 
-/// The path by which `task` reads, over others, what it produces itself, if there is one. `data` is the input
-/// to begin with.
+/// The path by which `task` reads its own product through others, if any. `data` is the first input.
 fn cycle(graph: &TaskGraph, task: u32, data: u32) -> Option<String> {
     let mut came_from = rustc_hash::FxHashMap::default();
     let mut pending = vec![data];

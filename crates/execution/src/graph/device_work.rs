@@ -1,4 +1,4 @@
-//! Operations of devices that workers waited for, and who submitted them.
+//! Operations of devices that workers waited for, and their submitters.
 
 use super::NONE;
 use crate::ThreadIndex;
@@ -6,22 +6,22 @@ use crate::ThreadIndex;
 /// A wait of a thread for operations of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceWait {
-    /// Who waited.
+    /// The waiting thread.
     pub thread: ThreadIndex,
     /// Since when.
     pub start: u64,
     /// Until when.
     pub end: u64,
-    /// What the device did meanwhile.
+    /// The device's activity meanwhile.
     pub name: String,
 }
 
-/// An operation of a device, as its source tells it.
+/// An operation of a device, as its source reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmittedOperation {
-    /// What it is, and where it ran.
+    /// Its name and queue.
     pub name: String,
-    /// Who submitted it, where known.
+    /// The submitter, if known.
     pub submitter: Option<ThreadIndex>,
     /// When its submission began.
     pub submitted: u64,
@@ -29,14 +29,14 @@ pub struct SubmittedOperation {
     pub start: u64,
     /// When it ended.
     pub end: u64,
-    /// Place in the list of the one for whose end it waited, having been submitted before that.
+    /// Index in the list of the operation whose end it awaited, as submitted.
     pub after: Option<u32>,
 }
 
 /// A wait of a thread that was over when an operation was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AwaitedOperation {
-    /// Who waited.
+    /// The waiting thread.
     pub thread: ThreadIndex,
     /// Since when.
     pub start: u64,
@@ -46,10 +46,10 @@ pub struct AwaitedOperation {
     pub operation: u32,
 }
 
-/// What is known of devices, for the graph of a recorded run.
+/// The devices' part of a recorded run's graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceWork {
-    /// What threads waited for, instant by instant.
+    /// Waits of threads, instant by instant.
     pub waits: Vec<DeviceWait>,
     /// Operations.
     pub operations: Vec<SubmittedOperation>,
@@ -70,7 +70,7 @@ pub struct Operation {
     pub start: u64,
     /// When it ended.
     pub end: u64,
-    /// Row of the operation for whose end it waited, which ended before it began; or [`NONE`].
+    /// Row of the operation whose end it awaited, which ended before it began; or [`NONE`].
     pub after: u32,
 }
 
@@ -85,8 +85,8 @@ pub struct OperationWait {
     pub operation: u32,
 }
 
-/// Operations as they are told, without what contradicts the order above: such an operation has no submitter, or none
-/// before it.
+/// Operations as reported, without contradictions to the order above: such an operation has no submitter, or no
+/// predecessor.
 pub(super) fn in_order(mut operations: Vec<Operation>) -> Vec<Operation> {
     let ends: Vec<u64> = operations.iter().map(|operation| operation.end).collect();
     for operation in &mut operations {

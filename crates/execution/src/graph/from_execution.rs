@@ -21,22 +21,22 @@ use crate::{
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-/// Names for what the graph shows.
+/// Names for the contents of the graph.
 pub trait Names {
-    /// Of code in a state at a place.
+    /// Name of code in a state at a place.
     fn code(&mut self, state: State, place: Place) -> TaskType;
-    /// Of the place from which a lock was asked for.
+    /// Name of the place that asked for a lock.
     fn site(&mut self, site: SiteIndex) -> TaskType;
-    /// Of a lock.
+    /// Name of a lock.
     fn object(&mut self, object: ObjectIndex) -> String;
-    /// Of the data at addresses that tasks declared to access, one for each.
+    /// Names of the data at addresses that tasks declared to access, one for each.
     fn data(&mut self, addresses: &[NamedAddress]) -> Vec<String>;
 }
 
 /// An address that tasks declared to access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedAddress {
-    /// The process whose memory it is in.
+    /// The process with its memory.
     pub process: ProcessIndex,
     /// The address.
     pub address: u64,
@@ -46,7 +46,7 @@ pub struct NamedAddress {
     pub ty: TypeIndex,
 }
 
-/// More members of a team than this, and a barrier is told by its last arrival alone.
+/// Maximum members of a team for all arrivals; a barrier of a larger team has its last arrival only.
 const MOST_ARRIVALS: usize = 32;
 
 pub(super) struct Stretch {
@@ -61,11 +61,11 @@ pub(super) struct Stretch {
     after: Option<State>,
 }
 
-/// The graph, and how many order relations were dropped because the clocks of threads contradict them. What
-/// threads waited for of devices is told by the records of these.
+/// The graph, and the number of order relations that were dropped because the clocks of threads contradict them. Waits
+/// of threads for devices come from the devices' records.
 ///
 /// # Errors
-/// As [`GraphBuilder::finish`]; none is known that an [`Execution`] could give rise to.
+/// As [`GraphBuilder::finish`]; none is known for an [`Execution`].
 pub fn from_execution(
     execution: &Execution,
     devices: &DeviceWork,
@@ -123,8 +123,8 @@ fn process_names(execution: &Execution) -> Vec<String> {
     processes.map(|process| execution.process_name(process).unwrap_or_default()).collect()
 }
 
-/// What the recorders told. The OpenMP tool tells dependences and locks; those of nOS-V, Nanos6 and NODES, and
-/// programs that tell of themselves, tell no dependences, and of locks only where there was a wait.
+/// The facts that the recorders report. The OpenMP tool reports dependences and locks. Those of nOS-V, Nanos6 and
+/// NODES, and instrumented programs, report no dependences, and locks only if there was a wait.
 fn told(execution: &Execution, found: Told) -> Told {
     let kinds = || execution.workers().map(|(_, thread)| thread.kind);
     let openmp = kinds().any(|kind| kind == ThreadKind::Initial)
@@ -142,7 +142,7 @@ fn told(execution: &Execution, found: Told) -> Told {
     }
 }
 
-/// What is known of the times off the CPU of all workers; the weakest source decides.
+/// The source of the times off the CPU of all workers; the weakest one decides.
 fn off_cpu_source(execution: &Execution) -> OsSource {
     let sources = || execution.workers().map(|(_, thread)| thread.os_source);
     if !execution.knows_off_cpu() {
@@ -154,7 +154,7 @@ fn off_cpu_source(execution: &Execution) -> OsSource {
     }
 }
 
-/// A stretch of each task, [`NONE`] where it has none: tasks are numbered without gaps.
+/// A stretch of each task, [`NONE`] if it has none: tasks are numbered without gaps.
 pub(super) struct OfTasks(Vec<u32>);
 
 impl OfTasks {
@@ -172,7 +172,7 @@ impl OfTasks {
         rows.map(|(task, stretch)| (TaskIndex::of(task), *stretch))
     }
 
-    /// Keeps a stretch of its task where `is_better` than the one that is kept.
+    /// Keeps a stretch of its task if it `is_better` than the kept one.
     fn keep(&mut self, number: u32, stretches: &[Stretch], is_better: impl Fn(&Stretch, &Stretch) -> bool) {
         let stretch = &stretches[number as usize];
         if stretch.task.is_some() {
@@ -184,7 +184,7 @@ impl OfTasks {
     }
 }
 
-/// What a stretch waits for.
+/// The input that a stretch waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Awaited {
     /// Whether that ends a wait.
@@ -216,9 +216,9 @@ pub(super) struct Maker<'a> {
     pub ended_by: FxHashMap<u32, Vec<(u64, u64)>>,
     /// The builder's names of states, once they were used.
     state_names: [u32; State::ALL.len()],
-    /// What waits for what.
+    /// Edges from stretches to the stretches that wait for them.
     edges: Vec<Edge>,
-    /// What edges wait for, once each; its places are the numbers of data.
+    /// The inputs of edges, once each; positions are the numbers of data.
     pub edge_data: Vec<Awaited>,
     pub dropped: u64,
 }
@@ -336,7 +336,7 @@ impl Maker<'_> {
         *name
     }
 
-    /// Waits of threads that are no workers are nobody's time.
+    /// Adds the work of devices. Waits of threads that are not workers are left out.
     fn add_device_work(&mut self, devices: &DeviceWork) {
         for operation in &devices.operations {
             let submitter = operation.submitter.and_then(|thread| self.worker_of.get(&thread.0).copied());
@@ -546,7 +546,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Last stretches of explicit tasks by who created them, in the order of their ends.
+    /// Last stretches of explicit tasks by their creators, in the order of their ends.
     fn children(&self, last: &OfTasks) -> FxHashMap<(TaskIndex, u32, RegionIndex), Vec<u32>> {
         let tasks = &self.execution.tasks;
         let mut children: FxHashMap<_, Vec<u32>> = FxHashMap::default();
@@ -567,7 +567,7 @@ impl Maker<'_> {
         children
     }
 
-    /// Last stretches of explicit tasks by their region and who ended them.
+    /// Last stretches of explicit tasks by their region and the thread that ended them.
     fn tasks_of_regions(&self, last: &OfTasks) -> Unawaited {
         let mut tasks =
             Unawaited { by_worker: FxHashMap::default(), done: vec![false; self.stretches.len()] };
@@ -642,8 +642,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Adds what edges wait for. Of what one stretch makes, named data comes first, the ends of waits after all
-    /// else: ties of "last" go to the smaller number.
+    /// Adds the inputs of edges. Of the products of one stretch, named data comes first, the ends of waits last: ties
+    /// of "last" go to the smaller number.
     fn add_edge_data(&mut self) {
         self.edge_data = self.edges.iter().map(|edge| edge.awaits).collect();
         self.edge_data.par_sort_unstable();

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 /// One list for each row of some table, all items in one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lists<T> {
-    /// Where each list starts; one more than there are lists.
+    /// Begins of the lists, and the end of the last.
     starts: Vec<u32>,
     items: Vec<T>,
 }
@@ -25,7 +25,7 @@ impl<T> Lists<T> {
         Lists { starts, items: Vec::with_capacity(items) }
     }
 
-    /// Lists of items that lie one list after the other, by where each list ends.
+    /// Lists of items that are stored one list after the other, by the end of each list.
     pub(super) fn of_items(ends: impl IntoIterator<Item = usize>, items: Vec<T>) -> Self {
         let end = |end: usize| u32::try_from(end).expect("at most 2^32 - 1 items");
         Lists { starts: std::iter::once(0).chain(ends.into_iter().map(end)).collect(), items }
@@ -45,7 +45,7 @@ impl<T> Lists<T> {
         self.starts.len() - 1
     }
 
-    /// Whether there is no list.
+    /// Whether there are no lists.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -55,7 +55,7 @@ impl<T> Lists<T> {
         &self.items
     }
 
-    /// List `row`; empty where there is none.
+    /// List `row`; empty if there is none.
     #[inline]
     pub fn get(&self, row: usize) -> &[T] {
         match self.starts.get(row..row + 2) {

@@ -8,10 +8,10 @@ use crate::{NO_TIME, ProcessIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::messages::FUNCTIONS;
 
-/// More members of a collective operation than this, and it is told by its last member alone.
+/// Maximum members of a collective operation for all arrivals; a larger one has its last member only.
 const MOST_MEMBERS: usize = 32;
 
-/// A remote stretch that something waits for, and how what it gave came here.
+/// A remote stretch that a local one waits for, and the arrival of its data.
 #[derive(Clone, Copy)]
 struct Arrival {
     sender: ThreadIndex,
@@ -60,8 +60,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Adds what came by messages and operations: to the code after the call in which it was known, and to
-    /// whatever waits for tasks that it ended.
+    /// Adds the arrivals by messages and operations: to the code after the call in which they were noticed, and to the
+    /// dependents of tasks that they ended.
     pub(super) fn order_by_messages(&mut self, last: &OfTasks) {
         let communication = &self.execution.communication;
         let operations = communication.operations();
@@ -136,7 +136,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The data that arrived. Nothing where the clocks of two nodes say that it arrived before it was sent.
+    /// The data that arrived. `None` if it arrived before it was sent, by the clocks of the two nodes.
     fn add_arrival(&mut self, receiver: ThreadIndex, arrival: Arrival, next_data: &mut u64) -> Option<u64> {
         let threads = &self.execution.threads;
         let (from, to) = (threads[arrival.sender.index()].process, threads[receiver.index()].process);

@@ -1,16 +1,16 @@
-//! The task graph of a run: what analyses of causes need, from any runtime.
+//! The task graph of a run: the input of analyses of causes, from any runtime.
 //!
 //! Tasks with the data that they read and produce, copies of data between nodes, the pieces of time in
 //! which workers executed tasks, and their other activities. An import or a model fills a
-//! [`GraphBuilder`]; [`GraphBuilder::finish`] checks every precondition below and names what breaks one.
+//! [`GraphBuilder`]; [`GraphBuilder::finish`] checks every precondition below and names violations.
 //!
-//! What holds in a [`TaskGraph`], so that analyses need not check:
+//! Invariants of a [`TaskGraph`], which analyses need not check:
 //! - pieces of one worker are sorted, do not overlap, have positive length, and lie in its life;
 //! - a producer starts before its data is produced, and produced ≤ sent ≤ arrived;
 //! - a task starts when all its inputs are available on its node, or later. So there are no cycles.
 //!
-//! Rows are `u32` numbers, [`NONE`] where there is none. Data are ordered by their id, tasks too. Times
-//! are nanoseconds of one clock, [`NO_TIME`] where not known: not known is never zero.
+//! Rows are `u32` numbers, [`NONE`] if there is none. Data are ordered by their id, tasks too. Times
+//! are nanoseconds of one clock, [`NO_TIME`] if not known: not known is never zero.
 
 mod accesses;
 mod builder;
@@ -42,13 +42,14 @@ pub struct Node {
     pub id: u64,
 }
 
-/// What a thread of the graph is there for.
+/// Purpose of a thread in the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// Executes tasks, one at a time; its life counts in the capacity.
     #[default]
     Executes,
-    /// Serves the runtime alone (dispatch, progress of communication) and executes no tasks; its life is no capacity.
+    /// Serves the runtime alone (dispatch, progress of communication) and executes no tasks; its life does not count as
+    /// capacity.
     Runtime,
 }
 
@@ -63,23 +64,23 @@ pub struct Worker {
     pub begin: u64,
     /// End of its life.
     pub end: u64,
-    /// What it is there for.
+    /// Its purpose.
     pub role: Role,
     /// Whether its time is asked about; false for threads of the runtime. The others are there for whom they made
     /// wait.
     pub selected: bool,
 }
 
-/// What task instances have in common.
+/// Common properties of task instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TaskType {
     /// As the program calls it.
     pub name: String,
-    /// Function that holds its construct; empty where not known.
+    /// Function that holds its construct; empty if not known.
     pub function: String,
-    /// Source file; empty where not known.
+    /// Source file; empty if not known.
     pub file: String,
-    /// Line in it; 0 where not known.
+    /// Line in it; 0 if not known.
     pub line: u32,
     /// Whether it stands for code outside of tasks (a region's own code, serial code).
     pub implicit: bool,
@@ -90,9 +91,10 @@ pub struct TaskType {
 pub struct Tasks {
     /// Numbers in the source, ascending.
     pub id: Vec<u64>,
-    /// Numbers that runtimes gave to tasks, where these are not `id`; [`NO_NUMBER`] for code outside of tasks.
+    /// Numbers given to tasks by runtimes, if they differ from `id`; [`NO_NUMBER`] for code outside of tasks.
     pub number: Vec<u64>,
-    /// Row of the process in which a task has its number; [`NONE`] for code outside of tasks. Empty where all are of one.
+    /// Row of the process in which a task has its number; [`NONE`] for code outside of tasks. Empty if all are of one
+    /// process.
     pub process: Vec<u32>,
     /// Row of the type.
     pub ty: Vec<u32>,
@@ -102,13 +104,13 @@ pub struct Tasks {
     pub start: Vec<u64>,
     /// Last end.
     pub end: Vec<u64>,
-    /// Time of creation; empty where no task's is known.
+    /// Time of creation; empty if unknown for all tasks.
     pub created: Vec<u64>,
-    /// Row of the task that created it; empty where no task's is known.
+    /// Row of the creating task; empty if unknown for all tasks.
     pub creator: Vec<u32>,
-    /// When the runtime could start it; empty where no task's is known.
+    /// Time from which the runtime could start it; empty if unknown for all tasks.
     pub ready: Vec<u64>,
-    /// Nanoseconds of runtime work inside its execution, at unknown positions; empty where all are 0.
+    /// Nanoseconds of runtime work inside its execution, at unknown positions; empty if all are 0.
     pub uniform: Vec<u64>,
 }
 
@@ -163,15 +165,13 @@ pub struct Data {
     pub producer: Vec<u32>,
     /// When it was computed.
     pub produced: Vec<u64>,
-    /// Row of the node where it was computed or initially lay.
+    /// Row of the node of its computation or initial place.
     pub home: Vec<u32>,
     /// Size.
     pub bytes: Vec<u64>,
-    /// The programmer's names: rows of [`TaskGraph::names`], [`NONE`] for data that has none; empty where no data
-    /// has one.
+    /// The programmer's names: rows of [`TaskGraph::names`], [`NONE`] for data without one; empty if no data has one.
     pub name: Vec<u32>,
-    /// Whether it stands for the end of a wait (a barrier, a taskwait) rather than for a value; empty
-    /// where none does.
+    /// Whether it stands for the end of a wait (a barrier, a taskwait) rather than for a value; empty if none does.
     pub synchronises: Vec<bool>,
 }
 
@@ -219,7 +219,7 @@ pub struct Piece {
     pub end: u64,
 }
 
-/// What a worker does besides executing tasks, or inside of them.
+/// A worker's activity besides executing tasks, or inside of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ActivityKind {
@@ -230,7 +230,7 @@ pub enum ActivityKind {
     PeerWait,
     /// In a communication call; its name is the call's.
     Communication,
-    /// Waiting for an operation of a device; its name is what ran there.
+    /// Waiting for an operation of a device; its name is the running operation.
     Device,
     /// Starting or ending a library of the job (MPI_Init, MPI_Finalize); its name is the call's.
     Start,
@@ -238,7 +238,7 @@ pub enum ActivityKind {
     AbsorbingNoise,
     /// In a section of the runtime, or in none that is known; its name is the section's. With the cause that its time counts as.
     Runtime(Cause),
-    /// Runnable, but not on a CPU; its name is the competitor's, where known. With the cause that its time counts as.
+    /// Runnable, but not on a CPU; its name is the competitor's, if known. With the cause of its time.
     OffCpu(Cause),
     /// Blocked in the kernel, in code of the program; its name says so.
     Blocked,
@@ -267,18 +267,18 @@ pub struct Activity {
     pub start: u64,
     /// First nanosecond after it.
     pub end: u64,
-    /// What kind.
+    /// Its kind.
     pub kind: ActivityKind,
     /// Row of [`TaskGraph::names`].
     pub name: u32,
-    /// For a lock wait: row of the place ([`TaskGraph::types`]) from which its holder had asked for it;
-    /// [`NONE`] where not known.
+    /// For a lock wait: row of the place ([`TaskGraph::types`]) from which its holder had asked for it; [`NONE`] if not
+    /// known.
     pub holder: u32,
-    /// For a lock wait: row of the place from which the waiting worker asks for it; [`NONE`] where not known.
+    /// For a lock wait: row of the place from which the waiting worker asks for it; [`NONE`] if not known.
     pub waiter: u32,
 }
 
-/// What a source tells, be there any of it or not: what it does not tell is unknown, not zero.
+/// Facts that a source reports, whether they occur or not; the others are unknown, not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// When tasks were created.
@@ -302,7 +302,7 @@ pub struct TaskGraph {
     pub types: Vec<TaskType>,
     /// Names of activities and of data.
     pub names: Vec<String>,
-    /// Processes in words, where tasks are of several.
+    /// Processes in words, if tasks belong to several.
     pub processes: Vec<String>,
     /// Tasks.
     pub tasks: Tasks,
@@ -316,13 +316,13 @@ pub struct TaskGraph {
     pub pieces: Lists<Piece>,
     /// The activities of each worker, ascending by (start, end, name).
     pub activities: Lists<Activity>,
-    /// Operations of devices that somebody waited for.
+    /// Operations of devices that workers waited for.
     pub operations: Vec<Operation>,
     /// The waits of each worker for these, by their ends.
     pub operation_waits: Lists<OperationWait>,
-    /// What tells the times off the CPU among them; unknown too where a source never says.
+    /// Source of the times off the CPU; also unknown if the source never reports them.
     pub off_cpu: OsSource,
-    /// What its source tells.
+    /// Facts that its source reports.
     pub told: Told,
 }
 
@@ -332,14 +332,14 @@ impl TaskGraph {
         self.data.id.get(data as usize).copied().filter(|_| self.tasks.number.is_empty())
     }
 
-    /// The process of a task in words, where there are several.
+    /// The process of a task in words, if there are several.
     pub fn process_of(&self, task: u32) -> Option<&str> {
         let process = *self.tasks.process.get(task as usize)?;
         self.processes.get(process as usize).map(String::as_str)
     }
 
-    /// When `data` could be read on `node`: when its copy there arrived, or when it was produced
-    /// where there is none.
+    /// The time from which `data` could be read on `node`: the arrival of its copy there, or, without a copy, its
+    /// production.
     #[inline]
     pub fn available(&self, data: u32, node: u32) -> u64 {
         match self.copy(data, node) {
@@ -376,17 +376,17 @@ impl TaskGraph {
         self.workers.iter().filter(|worker| worker.role == Role::Executes)
     }
 
-    /// The workers whose time is asked about.
+    /// The selected workers.
     pub fn selected_workers(&self) -> impl Iterator<Item = &Worker> {
         self.workers.iter().filter(|worker| worker.selected)
     }
 
-    /// Sum of the lives of the workers whose time is asked about, nanoseconds.
+    /// Sum of the lives of the selected workers, nanoseconds.
     pub fn capacity(&self) -> u64 {
         self.selected_workers().map(|worker| worker.end - worker.begin).sum()
     }
 
-    /// First begin and last end of a worker that executes tasks; zeros where there is none.
+    /// First begin and last end of a worker that executes tasks; zeros if there is none.
     pub fn range(&self) -> (u64, u64) {
         let begin = self.executing_workers().map(|worker| worker.begin).min().unwrap_or(0);
         let end = self.executing_workers().map(|worker| worker.end).max().unwrap_or(0);

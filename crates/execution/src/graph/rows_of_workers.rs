@@ -5,7 +5,7 @@ use super::{Lists, NONE};
 /// Rows, each of a worker.
 pub(super) struct RowsOfWorkers<T> {
     rows: Vec<T>,
-    /// The worker of rows that follow each other, and where they end.
+    /// Workers of consecutive rows, and the ends of these.
     runs: Vec<(u64, usize)>,
 }
 
@@ -39,13 +39,13 @@ impl<T> RowsOfWorkers<T> {
         })
     }
 
-    /// Every row as something else; in place where that is as large.
+    /// Maps every row; in place if the sizes are equal.
     pub fn map<U>(self, each: impl Fn(T) -> U) -> RowsOfWorkers<U> {
         RowsOfWorkers { rows: self.rows.into_iter().map(each).collect(), runs: self.runs }
     }
 
-    /// A list for each of so many workers, by their rows ([`NONE`] for one that is not known); rows that lie in the
-    /// order of workers stay where they are.
+    /// A list for each of so many workers, by their rows ([`NONE`] for an unknown one); rows in the order of workers
+    /// are not moved.
     pub fn into_lists(self, workers: usize, row_of: impl Fn(u64) -> u32) -> Lists<T>
     where
         T: Copy,

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 /// Changes that share one block of the first level; blocks above join 16 of the level below.
 const BLOCK: usize = 16;
 
-/// A number that changes at certain times, with what is needed to sum up any range quickly.
+/// A number that changes at certain times, with sums for fast queries of any range.
 #[derive(Clone, Debug, Default)]
 pub struct Counter {
     start: Vec<u64>,
@@ -18,7 +18,7 @@ pub struct Counter {
     integral: Vec<i128>,
 }
 
-/// What one bucket of a counter shows.
+/// One bucket of a counter.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CounterBucket {
     /// The smallest value in it.
@@ -27,12 +27,12 @@ pub struct CounterBucket {
     pub integral: i128,
     /// The largest value in it.
     pub max: i64,
-    /// Nanoseconds of the bucket in which the counter is known; 0 where it is not.
+    /// Nanoseconds of the bucket in which the counter is known; 0 if it is not.
     pub ns: u64,
 }
 
 impl CounterBucket {
-    /// The mean over time, where the counter is known.
+    /// The mean over the time in which the counter is known.
     pub fn mean(&self) -> Option<f64> {
         (self.ns > 0).then(|| self.integral as f64 / self.ns as f64)
     }

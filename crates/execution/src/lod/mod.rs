@@ -1,15 +1,13 @@
-//! Level of detail: what many sections look like in one pixel, without losing what is rare.
+//! Level of detail: many sections in one pixel, without losing rare ones.
 //!
-//! A [`Pyramid`] cuts a track's time into buckets whose widths are powers of two nanoseconds and
-//! keeps, for every bucket that holds many sections, the exact time in each class, the number of
-//! sections, the longest of them, and [`Flags`] for what must not vanish when zoomed out. Buckets
-//! with few sections are not kept: they are computed from the sections when somebody asks. So any
-//! zoom level of any track is answered in time proportional to the number of buckets asked for,
-//! however unevenly the sections lie in time, and every answer equals what a walk over all sections
-//! would give.
+//! A [`Pyramid`] cuts a track's time into buckets with widths of powers of two nanoseconds. For every bucket with
+//! many sections it keeps the exact time in each class, the number of sections, the longest of them, and [`Flags`]
+//! for sections that must stay visible when zoomed out. Buckets with few sections are computed from the sections on
+//! request. So a query of any zoom level takes time proportional to the number of requested buckets, however uneven
+//! the sections, and every answer equals that of a walk over all sections.
 //!
 //! ```text
-//! level   bucket width                 kept: ■   computed when asked for: ·
+//! level   bucket width                 kept: ■   computed on request: ·
 //!  k+2    4·2^k ns    ■───────────────────────────────────────────■
 //!  k+1    2·2^k ns    ■─────────────────────·                      ■ (burst of sections)
 //!  k        2^k ns    ■─────────·           ·                      ■────■
@@ -35,18 +33,18 @@ pub use pyramid::{FlagRules, Pyramid};
 pub use steps::{CLASSES, NO_CLASS, Steps, Values};
 pub use timeline::Timeline;
 
-/// What must stay visible in a bucket however short it is.
+/// Facts that must stay visible in a bucket, however short.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// Nothing to tell.
+    /// No flags.
     pub const NONE: Flags = Flags(0);
     /// Holds a wait that is long for its kind.
     pub const LONG_WAIT: Flags = Flags(1);
     /// Events were lost here.
     pub const LOST: Flags = Flags(2);
-    /// The trace cannot tell what happened here.
+    /// The trace does not determine the state here.
     pub const UNCERTAIN: Flags = Flags(4);
     /// Part of a finding's instance.
     pub const FINDING: Flags = Flags(8);
@@ -102,20 +100,19 @@ impl Window {
     }
 }
 
-/// First nanosecond of a bucket; the end of time where there is no such nanosecond.
+/// First nanosecond of a bucket; the end of time if there is none.
 pub(crate) fn edge(bucket: u64, width_log2: u8) -> u64 {
     if bucket.leading_zeros() < u32::from(width_log2) { u64::MAX } else { bucket << width_log2 }
 }
 
-/// What one bucket of a track shows.
+/// One bucket of a track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket {
-    /// The class with most time in the bucket, the lower one of equals; [`NO_CLASS`] where the track
-    /// has nothing here.
+    /// The class with most time in the bucket, the lower one of equals; [`NO_CLASS`] if the track is empty here.
     pub class: u8,
     /// That class's share of the bucket's width, of 255.
     pub share_of_255: u8,
-    /// What must not vanish.
+    /// Facts that must stay visible.
     pub flags: Flags,
     /// Sections that start in the bucket.
     pub starts: u32,

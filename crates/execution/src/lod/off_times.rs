@@ -1,8 +1,8 @@
-//! Times of a thread that the operating system took, flagged where that matters.
+//! Times of a thread that the operating system took, flagged if significant.
 //!
-//! Estimated times lie at the end of nearly every section, so a flag on each bucket that holds one would be on
-//! all of them. A bucket is flagged when such times take at least an eighth of it, or when it holds a part of one that is
-//! long for the run.
+//! Estimated times are at the end of nearly every section, so a flag on each bucket with one would be on all of them. A
+//! bucket is flagged if such times take at least an eighth of it, or if it holds a part of one that is long for the
+//! run.
 
 use super::{Bucket, CLASSES, FlagRules, Flags, Marks, Pyramid, Values, Window, edge};
 use crate::{Execution, SystemCause, SystemTime, ThreadIndex};
@@ -24,7 +24,7 @@ pub struct OffTimes {
     under: [Under; SystemCause::ALL.len()],
 }
 
-/// What the track says while a thread's time is lost to a cause.
+/// The track's states while a thread's time is lost to a cause.
 #[derive(Clone, Debug, Default)]
 struct Under {
     /// One more than the number of the state; 0 at all other times.
@@ -51,7 +51,7 @@ impl OffTimes {
         times
     }
 
-    /// Nanoseconds that the system took in every bucket of a window, by what the track says meanwhile and the cause:
+    /// Nanoseconds that the system took in every bucket of a window, by the track's state meanwhile and the cause:
     /// `put(bucket, state, cause, ns)`.
     pub fn shares_of(&self, window: Window, mut put: impl FnMut(usize, usize, SystemCause, u64)) {
         for (Under { states, pyramid }, cause) in self.under.iter().zip(SystemCause::ALL) {
@@ -63,7 +63,7 @@ impl OffTimes {
         }
     }
 
-    /// Moves what the system took of `[from, to)` from what the track says to the states of the causes.
+    /// Moves the system's time in `[from, to)` from the track's states to the states of the causes.
     pub fn move_sums(&self, from: u64, to: u64, sums: &mut [u64; CLASSES]) {
         for (Under { states, pyramid }, cause) in self.under.iter().zip(SystemCause::ALL) {
             for (class, ns) in pyramid.sums(states, from, to).into_iter().enumerate() {

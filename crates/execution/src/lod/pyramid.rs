@@ -16,7 +16,7 @@ const TOP: u8 = 63;
 /// Columns that are stored.
 const STORED: usize = 9;
 
-/// What a pyramid flags by itself: sections of a class that last at least so long.
+/// Rules for flags of a pyramid: sections of a class of at least this duration.
 #[derive(Clone, Debug)]
 pub struct FlagRules {
     /// Nanoseconds from which on a section of the class is flagged [`Flags::LONG_WAIT`].
@@ -44,7 +44,7 @@ impl FlagRules {
 /// to wide, buckets of a level in time order.
 #[derive(Clone, Debug, Default)]
 pub struct Pyramid {
-    /// Where each level starts in the columns; `LEVELS + 1` entries.
+    /// Begin of each level in the columns; `LEVELS + 1` entries.
     pub(super) level_begin: Column<u32>,
     /// Number of the bucket in its level.
     pub(super) bucket: Column<u64>,
@@ -56,7 +56,7 @@ pub struct Pyramid {
     pub(super) longest: Column<u32>,
     /// Flags.
     pub(super) flags: Column<u8>,
-    /// Where its shares start in the two columns below; one entry more than buckets.
+    /// Begin of its shares in the two columns below; one entry more than buckets.
     pub(super) shares_begin: Column<u32>,
     /// Class of a share, rising within a bucket.
     pub(super) share_class: Column<u8>,
@@ -90,8 +90,7 @@ impl Pyramid {
         Pyramid { rules: rules.clone(), ..Pyramid::default() }
     }
 
-    /// Its columns as bytes, in a fixed order, for who stores it; [`from_stored`](Self::from_stored)
-    /// takes them back.
+    /// Its columns as bytes, in a fixed order, for storage; [`from_stored`](Self::from_stored) reads them.
     pub fn stored(&self) -> [&[u8]; STORED] {
         [
             self.level_begin.as_bytes(),
@@ -106,7 +105,7 @@ impl Pyramid {
         ]
     }
 
-    /// A pyramid of stored columns, where they lie in `bytes`; `None` where they do not fit together.
+    /// A pyramid of stored columns in `bytes`; `None` if they are inconsistent.
     pub fn from_stored(
         bytes: &SharedBytes,
         at: &[std::ops::Range<usize>; STORED],
@@ -137,7 +136,7 @@ impl Pyramid {
         sound.then_some(pyramid)
     }
 
-    /// What it flags by itself.
+    /// Its rules for flags.
     pub fn rules(&self) -> &FlagRules {
         &self.rules
     }
@@ -186,7 +185,7 @@ impl Shares<'_> {
     }
 }
 
-/// What is known of a bucket while it is built or computed.
+/// Sums of a bucket while it is built or computed.
 #[derive(Clone)]
 pub(super) struct Sum {
     ns: [u64; CLASSES],
@@ -218,7 +217,7 @@ impl Sum {
         self.seen |= 1 << class;
     }
 
-    /// Adds what is known of another bucket.
+    /// Adds the sums of another bucket.
     fn join(&mut self, other: &Sum) {
         other.shares().for_each(|(class, ns)| self.add(class, ns));
         self.flags = self.flags.with(other.flags);
@@ -285,7 +284,8 @@ struct Builder<'a, S, C> {
 }
 
 impl<S: Starts, C: Fn(usize) -> u8> Builder<'_, S, C> {
-    /// Adds a bucket, whose sections start in rows `low..high`, to the sum of the level above; keeps it if they are many.
+    /// Adds a bucket with sections that start in rows `low..high` to the sum of the level above; keeps it if they are
+    /// many.
     fn visit(&mut self, bucket: u64, level: u8, low: usize, high: usize) {
         let (from, to) = (edge(bucket, level), edge(bucket.saturating_add(1), level));
         let above = usize::from(level) + 1;

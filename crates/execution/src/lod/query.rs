@@ -50,8 +50,8 @@ impl Pyramid {
         });
     }
 
-    /// Exact nanoseconds by class in every bucket of a window: `put(bucket, class, ns)`, where
-    /// `bucket` counts from the window's first.
+    /// Exact nanoseconds by class in every bucket of a window: `put(bucket, class, ns)`. `bucket` counts from the
+    /// window's first.
     pub fn shares_of(&self, track: &impl Steps, window: Window, mut put: impl FnMut(usize, u8, u64)) {
         let mut scratch = Sum::new();
         let mut bucket = 0;
@@ -125,8 +125,8 @@ impl Pyramid {
     }
 }
 
-/// Reads the rows that lie between kept buckets. They are wanted one after the other, here and there in memory, and
-/// what waits for each would wait for the sum of all; reads of which none needs another wait together.
+/// Reads the rows between kept buckets. They are used one after the other, at scattered addresses, and each use would
+/// wait for the sum of all earlier ones; independent reads wait together.
 fn fetch(starts: impl Starts, first: usize, kept_first: &[u32], kept_count: &[u32]) {
     const ROWS_OF_CACHE_LINE: usize = 8;
     let (mut from, mut read) = (first, 0);
@@ -140,7 +140,7 @@ fn fetch(starts: impl Starts, first: usize, kept_first: &[u32], kept_count: &[u3
     std::hint::black_box(read);
 }
 
-/// What a bucket of a window consists of.
+/// A piece of a window's bucket.
 enum Piece {
     /// The inside of one row, and its width.
     Within { row: usize, width: u64 },

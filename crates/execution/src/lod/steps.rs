@@ -1,14 +1,14 @@
-//! What a pyramid is built from: rows in time order, each with a class.
+//! The input of a pyramid: rows in time order, each with a class.
 
 use crate::{Column, Starts, StartsInOrder, State, Track};
 
-/// Number of classes that a pyramid tells apart.
+/// Number of classes that a pyramid distinguishes.
 pub const CLASSES: usize = 64;
 
 /// Stands for "nothing here".
 pub const NO_CLASS: u8 = u8::MAX;
 
-/// Rows that never overlap; each ends where the next one starts.
+/// Rows that never overlap; each ends at the start of the next one.
 pub trait Steps: Sync {
     /// When each row starts; strictly rising.
     fn starts(&self) -> impl Starts;
@@ -20,8 +20,7 @@ pub trait Steps: Sync {
     fn classes(&self) -> impl Fn(usize) -> u8;
 }
 
-/// Rows whose columns were looked up once: a column may lie in a file, and to find it there costs more
-/// than to read a row of it.
+/// Rows with columns that were looked up once: a column may be in a file, and the lookup costs more than reading a row.
 pub(super) struct Rows<S, C> {
     pub starts: S,
     pub end: u64,

@@ -11,7 +11,7 @@ const LONG_TIMES_MEDIAN: u64 = 16;
 /// … and at least this part of the run.
 const LONG_PART_OF_RUN: u64 = 1_000;
 
-/// What an execution looks like at any zoom.
+/// An execution at any zoom.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     rules: FlagRules,
@@ -31,16 +31,16 @@ impl Timeline {
         Timeline::with_marks(execution, rules, pyramids)
     }
 
-    /// One that keeps no bucket and walks over all sections for each answer: for who asks for the whole run once or
-    /// twice, which takes less than building pyramids.
+    /// A timeline without buckets, which walks over all sections for each answer: for one or two queries of the whole
+    /// run, faster than building pyramids.
     pub fn of_sections(execution: &Execution) -> Timeline {
         let rules = flag_rules(execution);
         let pyramids = vec![Pyramid::of_sections(&rules); execution.threads.len()];
         Timeline::with_marks(execution, rules, pyramids)
     }
 
-    /// A timeline of stored pyramids, one for each thread, with the rules that they were built by;
-    /// losses and what is uncertain are marked as [`build`](Self::build) does.
+    /// A timeline of stored pyramids, one for each thread, with the rules that they were built by; losses and uncertain
+    /// intervals are marked as in [`build`](Self::build).
     pub fn from_pyramids(execution: &Execution, pyramids: Vec<Pyramid>) -> Option<Timeline> {
         if pyramids.len() != execution.threads.len() {
             return None;
@@ -89,14 +89,14 @@ impl Timeline {
         self.off_times(execution, thread).map_or(0, |off| off.nanos(from, to))
     }
 
-    /// The times off the CPU of a thread, where it has any.
+    /// The times off the CPU of a thread, if any.
     fn off_times(&self, execution: &Execution, thread: ThreadIndex) -> Option<&OffTimes> {
         let off = self.off_cpu.get(thread.index())?;
         let off = off.get_or_init(|| OffTimes::of(execution, thread, self.long_off_ns));
         Some(off).filter(|off| !off.is_empty())
     }
 
-    /// Marks stretches of a thread's time with a flag, in addition to what is marked.
+    /// Marks intervals of a thread's time with a flag, in addition to existing marks.
     pub fn mark(&mut self, thread: ThreadIndex, flags: Flags, stretches: Vec<(u64, u64)>) {
         if let Some(marks) = self.marks.get_mut(thread.index())
             && !stretches.is_empty()
@@ -120,7 +120,7 @@ impl Timeline {
         self.pyramids.iter().map(Pyramid::bytes).sum()
     }
 
-    /// What one thread shows in a window; nothing for an unknown thread.
+    /// The buckets of one thread in a window; empty for an unknown thread.
     pub fn buckets(&self, execution: &Execution, thread: ThreadIndex, window: Window) -> Vec<Bucket> {
         let mut buckets = Vec::with_capacity(window.count as usize);
         if let (Some(row), Some(pyramid)) = (execution.threads.get(thread.index()), self.pyramid(thread)) {
@@ -135,7 +135,7 @@ impl Timeline {
         buckets
     }
 
-    /// What several threads show in a window, in parallel.
+    /// The buckets of several threads in a window, in parallel.
     pub fn viewport(
         &self,
         execution: &Execution,
@@ -145,8 +145,8 @@ impl Timeline {
         threads.par_iter().map(|thread| self.buckets(execution, *thread, window)).collect()
     }
 
-    /// Exact nanoseconds by state of a thread in `[from, to)`; where the operating system kept it off its CPU, it
-    /// was out of CPU. Before its first event and after its end it has none.
+    /// Exact nanoseconds by state of a thread in `[from, to)`. Time without a CPU is in the state for it. Time before
+    /// its first event and after its end is in none.
     pub fn sums(&self, execution: &Execution, thread: ThreadIndex, from: u64, to: u64) -> [u64; CLASSES] {
         match (execution.threads.get(thread.index()), self.pyramid(thread)) {
             (Some(row), Some(pyramid)) => {
@@ -160,8 +160,9 @@ impl Timeline {
         }
     }
 
-    /// Thread-nanoseconds by state in every bucket of a window, summed over `threads`; what the operating
-    /// system took is in the states of its causes, as in the report: `[bucket][state]`. Divided by the bucket's width: how many threads were in the state on average.
+    /// Thread-nanoseconds by state in every bucket of a window, summed over `threads`: `[bucket][state]`. Time taken by
+    /// the operating system is in the states of its causes, as in the report. Divided by the bucket's width, it is the
+    /// average number of threads in the state.
     pub fn breakdown(
         &self,
         execution: &Execution,
@@ -205,7 +206,7 @@ fn is_wait(state: State) -> bool {
     matches!(state.group(), Group::Sync | Group::Device | Group::Mutex)
 }
 
-/// Which waits are long for their kind in this run; and what is uncertain always is.
+/// The rules for flags: waits that are long for their kind in this run. Uncertain intervals are always flagged.
 fn flag_rules(execution: &Execution) -> FlagRules {
     // Lengths by powers of two: enough to tell sixteen times the median.
     let histogram = |thread: &crate::Thread| {

@@ -1,4 +1,4 @@
-//! What calls need that have not ended: the ranks that have to call the library too.
+//! Partners of calls that have not ended: the ranks that must call the library too.
 
 use super::{
     Awaited, Call, Communication, Members, Participation, Unreceived, is_among_neighbours, is_from_root,
@@ -8,14 +8,14 @@ use crate::{ProcessIndex, ThreadIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_event::models::messages::FUNCTIONS;
 
-/// What a rank has to do so that another one's call ends.
+/// The call of a rank that would end another one's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owed {
     /// Send a message.
     Message {
         /// In the communicator of this number.
         comm: u64,
-        /// With this tag; none where each will do.
+        /// With this tag; none if any will do.
         tag: Option<i32>,
         /// Whether a message of any other rank will do, too.
         of_any: bool,
@@ -24,7 +24,7 @@ pub enum Owed {
     Receipt {
         /// With this tag.
         tag: i32,
-        /// Of this size; `u64::MAX` where not known.
+        /// Of this size; `u64::MAX` if not known.
         bytes: u64,
     },
     /// Take part in a collective operation.
@@ -44,31 +44,31 @@ pub enum Owed {
 /// A rank that has not called the library so as to end another one's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partner {
-    /// Its process, where the trace has it.
+    /// Its process, if it is in the trace.
     pub process: Option<ProcessIndex>,
-    /// Its number, where it is known.
+    /// Its number, if known.
     pub rank: Option<u32>,
-    /// What it has to do.
+    /// Its missing call.
     pub owes: Owed,
 }
 
 /// Ranks of which all, or one, end a call.
 #[derive(Clone, Debug, Default)]
 pub struct Partners {
-    /// The ranks; empty where they are not known.
+    /// The ranks; empty if they are not known.
     pub needs: Vec<Partner>,
     /// Whether one of them is enough.
     pub any: bool,
 }
 
-/// What a call awaits: everything, or one of it.
+/// The partners that a call awaits: all, or one of them.
 struct Choice {
     partners: Partners,
-    /// Whether there is no further one that would do.
+    /// Whether no other one would do.
     is_complete: bool,
 }
 
-/// The calls that had not ended, and what they wait for.
+/// The calls that had not ended, with their partners.
 pub struct OpenCalls<'e, P> {
     communication: &'e Communication,
     /// Parts in the collective operations that are awaited, by communicator and number.
@@ -77,7 +77,7 @@ pub struct OpenCalls<'e, P> {
 }
 
 impl<'e, P: Fn(ThreadIndex) -> ProcessIndex> OpenCalls<'e, P> {
-    /// The open calls of a trace, whose threads are of the processes by `process_of`.
+    /// The open calls of a trace; `process_of` returns the process of a thread.
     pub fn of(communication: &'e Communication, process_of: P) -> OpenCalls<'e, P> {
         let operations = communication.awaited.iter().filter_map(|(_, awaited)| match awaited {
             Awaited::Operation { comm, sequence } => Some(((*comm, *sequence), Vec::new())),

@@ -1,4 +1,4 @@
-//! What calls wait for that have not ended.
+//! Partners of calls that have not ended.
 
 use super::{Concern, Half, MessageChange, MessagesBuilder, NO_RANK};
 use crate::messages::{Awaited, OpenCalls, Owed, PeerWaitKind};
@@ -16,7 +16,7 @@ const COMM_ACCEPT: u32 = function_number("Comm_accept");
 const COMM_CONNECT: u32 = function_number("Comm_connect");
 
 impl MessagesBuilder {
-    /// Notes what calls that have not ended wait for.
+    /// Notes the partners of calls that have not ended.
     pub(super) fn find_awaited(&mut self) {
         let awaits = std::mem::take(&mut self.awaits);
         let is_open = |row: u32| self.communication.calls.get(row as usize).is_some_and(|c| c.end == NO_TIME);
@@ -60,8 +60,8 @@ impl MessagesBuilder {
         self.communication.awaited = awaited;
     }
 
-    /// Charges calls that have not ended to the rank for which they wait in the end: one that is in no such call itself. Ranks that
-    /// wait for each other are late for nobody.
+    /// Charges calls that have not ended to the rank at the end of their chain of waits: one that is in no such call
+    /// itself. Ranks that wait for each other are not charged.
     pub(super) fn find_waits_of_open_calls(
         &mut self,
         process_of: impl Fn(ThreadIndex) -> ProcessIndex + Copy,

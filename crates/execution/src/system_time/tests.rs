@@ -1,10 +1,10 @@
-//! Small runs whose partition is known.
+//! Small runs with a known partition.
 
 use super::*;
 use crate::{Change, CpuFacts, CpuSet, ExecutionBuilder, Hold, Observer, OsSource, SiteIndex, TaskIndex};
 use State::{Barrier, Idle, LockWait, OutOfCpu, Oversubscribed, Runtime, Serial, Task};
 
-/// A run from 0 to 100 of workers with these sections, of which each begins where it says.
+/// A run from 0 to 100 of workers with these sections and their begins.
 fn run(cpus: usize, workers: &[&[(u64, State)]]) -> Execution {
     let sections =
         workers.iter().map(|own| own.iter().map(|(at, state)| (*at, Section::of(*state))).collect());
@@ -42,7 +42,7 @@ fn off(mut execution: Execution, times: &[(u32, u64, u64)]) -> Execution {
     execution
 }
 
-/// What a worker is in, and how long.
+/// A worker's states and their durations.
 fn times(execution: &Execution, thread: u32) -> Vec<(State, u64)> {
     let mut times: Vec<(State, u64)> = Vec::new();
     for span in execution.spans_of_run(ThreadIndex(thread)) {

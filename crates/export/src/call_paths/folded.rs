@@ -6,7 +6,8 @@ use taskscope_profile::named::CallTree;
 
 /// Writes the paths with the sums that `takes` selects; returns the number of lines.
 ///
-/// # Errors Errors of `out`.
+/// # Errors
+/// Errors of `out`.
 pub fn write_folded(
     tree: &CallTree,
     takes: impl Fn(Metric) -> bool,

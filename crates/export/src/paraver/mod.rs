@@ -76,7 +76,8 @@ impl ParaverWriter {
     /// Starts a file for each view in `directory`. `end_ns` is the time of the last event. With `pipes`, an existing
     /// pipe in the place of a view has a reader; in a directory of unknown origin it would block for ever.
     ///
-    /// # Errors A file could not be created.
+    /// # Errors
+    /// A file could not be created.
     pub fn create(
         directory: &Path,
         views: &[ViewFile],
@@ -119,7 +120,8 @@ impl ParaverWriter {
 
     /// Writes the rest, closes the `.prv` files, and writes `.pcf` and `.row` beside them.
     ///
-    /// # Errors The first error of any file. If a `.prv` file could not be written, all are removed: replay stopped for
+    /// # Errors
+    /// The first error of any file. If a `.prv` file could not be written, all are removed: replay stopped for
     /// all of them, and none is complete. If the description of a view could not be written, that view is removed.
     pub fn finish(mut self, mut describe: impl FnMut(View) -> Option<ViewDescription>) -> io::Result<()> {
         let (earlier_end_ns, gzip) = (self.earlier_end_ns, self.gzip);

@@ -110,7 +110,8 @@ impl NanosTrace {
     /// Writes `nanos.prv`, `.pcf` and `.row`. `threads` are the numbers of threads of each process, `types` the
     /// meanings of types and values, `rows` the names of all threads in order.
     ///
-    /// # Errors Errors of the file system; no incomplete file is left.
+    /// # Errors
+    /// Errors of the file system; no incomplete file is left.
     pub fn finish(self, threads: &[u32], types: Vec<ViewType>, rows: Vec<String>) -> io::Result<()> {
         let NanosTrace { directory, lines, end, failed } = self;
         failed.map_or(Ok(()), Err)?;

@@ -62,7 +62,8 @@ pub enum Error {
 
 /// Imports `files`, given in the order of delivery, into the new trace directory `root`.
 ///
-/// # Errors When a file cannot be read as a dump at all, or the trace cannot be written. Unreadable rows are listed in
+/// # Errors
+/// When a file cannot be read as a dump at all, or the trace cannot be written. Unreadable rows are listed in
 /// the result, with their lines.
 pub fn import(files: &[PathBuf], root: &Path, options: &Options) -> Result<Imported, Error> {
     let table = Table::read(files)?;

@@ -124,7 +124,8 @@ struct JsonRuntime<'a> {
 
 /// Reads a neutral trace.
 ///
-/// # Errors All errors, each with line and field: invalid JSON, missing fields, wrong types, unknown ids, impossible
+/// # Errors
+/// All errors, each with line and field: invalid JSON, missing fields, wrong types, unknown ids, impossible
 /// times.
 pub fn read_json(text: &str) -> Result<Case, ImportErrors> {
     let one = |line, field: &str, text| {

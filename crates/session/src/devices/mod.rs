@@ -13,10 +13,10 @@ use taskscope_reorder::clock::{ClockMap, Knot};
 use taskscope_symbol::demangle;
 use taskscope_trace::{Event, Location, OpenError, OpenOptions, Problem, Trace};
 
-/// The device queues of the trace in `root`, and what is wrong with its streams.
+/// The device queues of the trace in `root`, and the problems of its streams.
 ///
 /// # Errors
-/// Only where there is nothing to read.
+/// Only if there is nothing to read.
 pub fn open_devices(root: &Path) -> Result<(Devices, Vec<Problem>), OpenError> {
     let trace = Trace::open(root, &OpenOptions::default())?;
     Ok((read_devices(&trace), trace.problems().to_vec()))
@@ -44,8 +44,8 @@ pub fn read_devices(trace: &Trace) -> Devices {
 
 const DROPPED: &str = "vendor_dropped";
 
-/// What a process's vendor dropped is told by one of its queues; by all of them, in their accounts, in traces of
-/// earlier versions.
+/// Adds the records dropped by a process's vendor. One of its queues has their number; in traces of earlier versions
+/// the accounts of all of them.
 fn add_dropped(dropped: &mut BTreeMap<String, u64>, location: &Location) {
     let metadata = &location.metadata;
     let told = metadata[DROPPED].as_u64().or(metadata["account"][DROPPED].as_u64()).unwrap_or(0);
@@ -129,7 +129,7 @@ fn read_queue(location: &Location) -> Queue {
     queue
 }
 
-/// A thread's calls, and what a vendor tells of it late, are one list.
+/// Adds a thread's calls to one list, together with late reports of a vendor.
 fn add_calls(all: &mut Vec<CallThread>, mut thread: CallThread) {
     let Some(known) = all.iter_mut().find(|known| (known.pid, known.tid) == (thread.pid, thread.tid)) else {
         return all.push(thread);
@@ -263,7 +263,7 @@ fn clock(value: &Value) -> Clock {
     }
 }
 
-/// The map as it was written; device time taken as host time where there is none.
+/// The stored map; device time is taken as host time if there is none.
 fn clock_map(value: &Value) -> ClockMap {
     let mut map = ClockMap::of_host_clock(0);
     let mut knots: Vec<Knot> =

@@ -1,4 +1,4 @@
-//! What threads waited for of devices: instant by instant what ran there, and by which operation each wait ended.
+//! Waits of threads for devices: the running operation at each instant, and the operation that ended each wait.
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ pub struct CallWait {
     pub tid: i64,
     /// Name of the call.
     pub call: String,
-    /// What the call does besides.
+    /// Other effect of the call.
     pub purpose: Purpose,
     /// First nanosecond.
     pub start: u64,
@@ -26,7 +26,7 @@ pub struct CallWait {
     pub operation: Option<String>,
 }
 
-/// Waits of all threads in calls, instant by instant: what was waited for there.
+/// Waits of all threads in calls, with the awaited operation at each instant.
 pub fn call_waits(devices: &Devices) -> Vec<CallWait> {
     let mut waits = Vec::new();
     for pid in pids(devices) {
@@ -65,8 +65,8 @@ fn pids(devices: &Devices) -> BTreeSet<i64> {
     devices.calls.iter().map(|thread| thread.pid).collect()
 }
 
-/// Waits of threads in calls that wait for devices: instant by instant the operation that ran, or that none did; and the operations, so that each wait leads to who submitted
-/// what it waited for.
+/// Waits of threads in calls that wait for devices: the running operation at each instant, or none; and the operations,
+/// so that each wait leads to the submitter of the awaited operation.
 pub(crate) fn device_work(execution: &Execution, devices: &Devices) -> DeviceWork {
     let mut work = DeviceWork::default();
     for pid in pids(devices) {
@@ -105,7 +105,7 @@ pub(crate) fn device_work(execution: &Execution, devices: &Devices) -> DeviceWor
     work
 }
 
-/// Adds what devices ran while threads waited for them, in device constructs and in calls.
+/// Adds the operations that devices ran while threads waited for them, in device constructs and in calls.
 pub(crate) fn add_target_waits(execution: &mut Execution, devices: &Devices) {
     let pids: BTreeSet<i64> = devices.queues.iter().filter_map(|queue| queue.pid).collect();
     let mut waits: Vec<TargetWaitPart> = Vec::new();
@@ -138,14 +138,14 @@ pub(crate) fn add_target_waits(execution: &mut Execution, devices: &Devices) {
 
 /// An operation that took time.
 struct Row {
-    /// What it is, and where it ran.
+    /// Its name and queue.
     name: String,
-    /// System id of the thread that submitted it, where known.
+    /// System id of the thread that submitted it, if known.
     submitter: Option<i64>,
     submitted: u64,
     start: u64,
     end: u64,
-    /// Place of the operation for whose end it waited, among those of all processes.
+    /// Index of the operation whose end it awaited, among those of all processes.
     after: Option<u32>,
     /// Whether a call that submits it may wait for it.
     may_block: bool,
@@ -243,7 +243,8 @@ impl Operations {
         (part.0 < part.1).then_some(part)
     }
 
-    /// The operation whose end a wait was for: that which the call submitted, else the last one that ended in it.
+    /// The operation with the end that a wait was for: the one that the call submitted, else the last one that ended in
+    /// it.
     fn awaited(&self, call: &Call, begin: u64, finish: u64) -> Option<u32> {
         if call.purpose() == Purpose::Submits {
             return self.numbers.get(&call.operation?).map(|row| self.first + row);
@@ -253,8 +254,8 @@ impl Operations {
         (self.rows[last as usize].end > begin).then_some(self.first + last)
     }
 
-    /// Cuts a wait of the thread with this system id by what ran: what the thread submitted itself, while none of that ran what others did; of several
-    /// the one that began first.
+    /// Cuts a wait of the thread with this system id by the running operations: those that the thread submitted itself,
+    /// and while none of these ran, those of others. Of several the one that began first counts.
     fn split(&self, waiter: i64, wait: (u64, u64), mut part: impl FnMut(u64, u64, Option<&Row>)) {
         let is_own = |operation: &Row| operation.submitter == Some(waiter);
         self.cover(is_own, wait, &mut |start, end, own| match own {

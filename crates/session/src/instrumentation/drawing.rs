@@ -1,4 +1,4 @@
-//! Plays what lanes show into rows of values.
+//! Turns the shown states of lanes into rows of values.
 
 use super::drawn::{Drawn, DrawnName, DrawnRow, DrawnView};
 use super::{By, Item, Lane, Names, Showing, Shown, Space, What};
@@ -11,7 +11,7 @@ use taskscope_trace::Trace;
 const MOST_TASKS: usize = 500;
 /// Levels of a stack that have rows.
 const MOST_LEVELS: usize = 32;
-/// Words of values that pages are told at once; all others are told where they are asked for.
+/// Labels of values that pages receive at once; all others are sent on request.
 const MOST_LABELS: usize = 1000;
 
 /// A lane's rows, as far as they are drawn.
@@ -93,7 +93,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Writes what the lane shows of this from now on.
+    /// Records the values that the lane shows from now on.
     fn draw(&mut self, process: u32, lane: Lane, what: What, at: u64) {
         let Some(rows) = self.lanes.get(&lane) else { return };
         let stack: Vec<u64> = if rows.rests { Vec::new() } else { rows.showing.of(what).to_vec() };
@@ -332,7 +332,7 @@ fn in_order(words: Vec<String>, values: &mut [Values]) -> Vec<String> {
     order.into_iter().map(|word| words[word].clone()).collect()
 }
 
-/// What a view shows, in words.
+/// The title of a view.
 fn title(name: DrawnName, key: Option<&str>) -> String {
     let what = match name.what {
         Drawn::States => "states".to_owned(),

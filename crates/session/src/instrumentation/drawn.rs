@@ -1,18 +1,18 @@
-//! Views of instrumentation: their names, and what was drawn of them.
+//! Views of instrumentation: their names and drawn rows.
 
 use super::{Behaviour, By};
 use crate::model_views::KeptView;
 use std::fmt;
 use std::str::FromStr;
 
-/// What a view draws.
+/// The kind of a view.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Drawn {
     /// States.
     States,
     /// States that were hidden.
     Substates,
-    /// Of a thread the kind of task on it; of a task the thread that it is on.
+    /// Per thread, the kind of the task on it; per task, its thread.
     Tasks,
     /// Bursts of a key: an index into [`Views::keys`].
     Bursts(u32),
@@ -21,11 +21,11 @@ pub enum Drawn {
 /// A view. Written `shown.thread.stacked.states`, `shown.task.plain.key-3`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DrawnName {
-    /// Of whom.
+    /// Thread or task.
     pub by: By,
     /// Through which behaviour.
     pub behaviour: Behaviour,
-    /// What.
+    /// Kind of the view.
     pub what: Drawn,
 }
 
@@ -65,7 +65,7 @@ impl FromStr for DrawnName {
     }
 }
 
-/// What a row is.
+/// A row of a view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DrawnRow {
     /// For a person.
@@ -79,7 +79,7 @@ pub struct DrawnRow {
 pub struct DrawnView {
     /// Its rows and words, as of a view of a model; its labels are at most some hundred.
     pub kept: KeptView,
-    /// What each row is.
+    /// Description of each row.
     pub rows: Vec<DrawnRow>,
     /// Words of all values: that of value 1 first.
     pub words: Vec<String>,

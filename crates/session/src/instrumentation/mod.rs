@@ -1,7 +1,7 @@
-//! What instrumented programs show, with names: per thread or per task, in a chosen behaviour.
+//! Shown states of instrumented programs, with names: per thread or per task, in a chosen behaviour.
 //!
-//! [`play`] is the one way from a trace to what is shown of it; sequences (`dump --shown`), times (`report`),
-//! rows of the viewer and Paraver traces are made of its items.
+//! [`play`] is the only way from a trace to its shown states; sequences (`dump --shown`), times (`report`), rows of the
+//! viewer and Paraver traces are made of its items.
 
 mod drawing;
 mod drawn;
@@ -19,12 +19,12 @@ use std::ops::ControlFlow;
 use taskscope_context::{Contexts, Out, Problem, Raw};
 use taskscope_trace::{MergedEvent, Trace};
 
-/// Whose sequences are looked at.
+/// The subject of sequences.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum By {
-    /// Of threads: what a switch of tasks ends and begins again is shown.
+    /// Threads: a task switch ends and begins sections.
     Thread,
-    /// Of tasks, in their own time: as if they had never moved.
+    /// Tasks, in their own time, as if they had never moved.
     Task,
 }
 
@@ -59,8 +59,8 @@ impl<F: FnMut(Item<'_>) -> ControlFlow<()>> Out for To<F> {
     fn problem(&mut self, _thread: u32, _at: u64, _problem: Problem) {}
 }
 
-/// Derives what all threads and tasks show, in the order of time, from the events that are `played`. Threads are
-/// numbered as the trace's streams. `taskscope check` tells what does not fit. It ends early where `show` breaks.
+/// Derives the shown states of all threads and tasks, in time order, from the events that are `played`. Threads are
+/// numbered as the trace's streams. `taskscope check` reports inconsistencies. It ends early if `show` breaks.
 pub fn play<'t>(
     trace: &'t Trace,
     names: &Names,

@@ -1,7 +1,7 @@
-//! What numbers of a trace's instrumentation are called.
+//! Names of numbers in a trace's instrumentation.
 //!
-//! Names of all threads and processes are collected first; those of one name are one thing, whatever their
-//! numbers in the processes.
+//! Names of all threads and processes are collected first; those of one name are equal, whatever their numbers in the
+//! processes.
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use taskscope_event::models::instrument as i;
 use taskscope_model::readable;
 use taskscope_trace::Trace;
 
-/// What a number stands for.
+/// The kind of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Space {
     /// A key.
@@ -25,7 +25,7 @@ pub enum Space {
     Kind,
 }
 
-/// A name and what else is told with it.
+/// A name and its attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
     /// The name; invalid UTF-8 are shown as `\xNN`.
@@ -38,7 +38,7 @@ pub struct Named {
     pub number: u32,
 }
 
-/// The threads of a trace with what its instrumentation names.
+/// The threads of a trace, with the names in its instrumentation.
 pub struct Names {
     /// The process of each stream.
     pub processes: Vec<u32>,
@@ -120,7 +120,7 @@ impl Names {
         Some(())
     }
 
-    /// What is known of a number of a process; of Nanos++'s states and domains always their names.
+    /// The name of a number of a process; Nanos++'s states and domains always have theirs.
     pub fn get(&self, process: u32, space: Space, number: u64) -> Option<Named> {
         if let Some(named) = self.by_number.get(&(process, space, number)) {
             return Some(named.clone());
@@ -133,7 +133,7 @@ impl Names {
         Some(Named { name: name.to_owned(), number, ..Named::default() })
     }
 
-    /// Whether a name was told for a number of a process.
+    /// Whether the trace names a number of a process.
     pub fn has(&self, process: u32, space: Space, number: u64) -> bool {
         self.by_number.contains_key(&(process, space, number))
     }

@@ -1,7 +1,7 @@
-//! How long and how often instrumented threads or tasks showed each state, burst, point, message and task.
+//! Duration and frequency of each state, burst, point, message and task shown by instrumented threads or tasks.
 //!
-//! Time of a thread is that of the clock; time of a task is its own, which stands still while it is on no
-//! thread or below another task. What is shown twice at a time, as a state within itself, counts once.
+//! Thread time is wall time; task time stops while the task is on no thread or below another task. Overlapping
+//! intervals, such as a state within itself, count once.
 
 use super::{Behaviour, By, Item, Lane, Names, Showing, Shown, Space, Turn, What, play};
 use crate::selection::Selection;
@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use taskscope_event::models::instrument::DOMAIN_TASK;
 use taskscope_trace::Trace;
 
-/// What a row is about.
+/// The kind of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// Tasks of a kind.
@@ -47,11 +47,11 @@ impl Kind {
 /// A row of a lane, or of all lanes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// About what.
+    /// Kind of the row.
     pub kind: Kind,
     /// Its name.
     pub name: String,
-    /// Nanoseconds for which it was shown; 0 of what has no length.
+    /// Nanoseconds for which it was shown; 0 for kinds without a length.
     pub ns: u64,
     /// How often it began, or passed.
     pub begins: u64,
@@ -59,18 +59,18 @@ pub struct Row {
     pub lanes: u64,
 }
 
-/// Whose times they are.
+/// The subject of times.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Whose {
-    /// Of the thread of this stream.
+    /// The thread of this stream.
     Thread(usize),
-    /// Of a task.
+    /// A task.
     Task {
         /// Its process: an index into [`Names::processes`]' numbers.
         process: u32,
         /// Its number in it.
         task: u64,
-        /// The name of its kind; empty where nobody created it.
+        /// The name of its kind; empty if its creation is missing.
         kind: String,
     },
 }
@@ -78,11 +78,11 @@ pub enum Whose {
 /// The times of one thread or task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LaneTimes {
-    /// Whose.
+    /// The thread or task.
     pub whose: Whose,
     /// A thread: nanoseconds from its first to its last event. A task: that it was on threads.
     pub ns: u64,
-    /// What it showed, the longest first.
+    /// Its rows, the longest first.
     pub rows: Vec<Row>,
 }
 
@@ -144,7 +144,7 @@ impl Times {
     }
 }
 
-/// What is known of one row of a lane.
+/// State of one row of a lane.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     ns: u64,
@@ -157,7 +157,7 @@ struct Cell {
 struct Counted {
     showing: Showing,
     cells: FxHashMap<u32, Cell>,
-    /// The lane's clock: what it was, and since when it has been going on.
+    /// The lane's clock: its value, and the time since which it runs.
     ran_ns: u64,
     since: Option<u64>,
     /// The thread that it is on.
@@ -335,7 +335,7 @@ impl Counting<'_> {
         id
     }
 
-    /// Adds up what a lane showed.
+    /// Sums up a lane.
     fn lane_ends(&mut self, lane: Lane, at: u64) {
         let at = self.clipped(at);
         let Some(mut counted) = self.lanes.remove(&lane) else { return };

@@ -1,9 +1,9 @@
-//! What instrumented threads or tasks show, as rows for the viewer: any time at any zoom can be asked for.
+//! Shown states of instrumented threads or tasks, as rows for the viewer, for any time at any zoom.
 //!
-//! A view is one thing (states, sub-states, the bursts of a key, tasks) of all threads or of all tasks, through
-//! one behaviour. A lane has a row for each level of its stack, the outermost on top; where nothing is stacked
-//! it has one. The row of a task is empty while the task is on no thread or below another one. The trace is
-//! played when a view is first asked for.
+//! A view has one kind (states, sub-states, the bursts of a key, tasks) for all threads or all tasks, through one
+//! behaviour. A lane has a row for each level of its stack, the outermost on top; without stacking it has one. The row
+//! of a task is empty while the task is on no thread or below another one. The trace is replayed when a view is first
+//! requested.
 
 use super::drawing::Drawing;
 use super::drawn::{Drawn, DrawnName, DrawnView};
@@ -24,22 +24,22 @@ pub struct Views {
     names: Names,
     keys: Vec<String>,
     kept: Mutex<VecDeque<(DrawnName, Arc<DrawnView>)>>,
-    /// Held while somebody plays, so that nobody plays the same twice.
+    /// Held during a replay, so that it is done once.
     playing: Mutex<()>,
     played: AtomicU64,
     stop: AtomicBool,
 }
 
-/// A lock whose holder panicked is as good as any: what it guards is replaced as a whole.
+/// Locks a mutex, also after a panic of its holder: the guarded value is always replaced as a whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Views {
-    /// Reads what is named in the trace in `root`.
+    /// Reads the names in the trace in `root`.
     ///
     /// # Errors
-    /// Where there is nothing to read.
+    /// If there is nothing to read.
     pub fn open(root: &Path) -> Result<Views, OpenError> {
         let trace = Trace::open(root, &OpenOptions::default())?;
         let names = Names::of(&trace);
@@ -57,7 +57,7 @@ impl Views {
         })
     }
 
-    /// Whether the program tells anything of itself.
+    /// Whether the program is instrumented.
     pub fn is_told(&self) -> bool {
         self.names.all().next().is_some()
     }
@@ -72,7 +72,7 @@ impl Views {
         &self.trace
     }
 
-    /// What can be drawn, with words for it.
+    /// The available kinds with their labels.
     pub fn drawn(&self) -> Vec<(Drawn, String)> {
         let own = [(Drawn::States, "states"), (Drawn::Substates, "sub-states"), (Drawn::Tasks, "tasks")];
         let own = own.into_iter().map(|(what, label)| (what, label.to_owned()));
@@ -81,19 +81,18 @@ impl Views {
         own.chain(keys).collect()
     }
 
-    /// Which part of the events was played by now, while somebody waits for a view.
+    /// The replayed share of the events, while a view is being made.
     pub fn progress(&self) -> Option<f64> {
         let played = self.played.load(Ordering::Relaxed);
         (played > 0).then(|| played as f64 / self.trace.event_count().max(1) as f64)
     }
 
-    /// Makes whoever plays give up.
+    /// Stops running replays.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The view; plays the trace if it was not yet. `None` if there is no such view, or
-    /// [`stop`](Self::stop) was called.
+    /// The view; replays the trace if necessary. `None` for an unknown view, or after [`stop`](Self::stop).
     pub fn view(&self, name: DrawnName) -> Option<Arc<DrawnView>> {
         if let Drawn::Bursts(key) = name.what {
             self.keys.get(key as usize)?;

@@ -9,7 +9,7 @@ use taskscope_symbol::{
     is_outlined, is_stub, without_parameters,
 };
 
-/// What starts a program or a thread before its own first function.
+/// Functions that start a program or a thread before its own first function.
 const BEFORE_MAIN: [&str; 8] = [
     "_start",
     "__libc_start_main",
@@ -21,15 +21,15 @@ const BEFORE_MAIN: [&str; 8] = [
     "start_thread",
 ];
 
-/// Where that lies. Without its debug information, none of these has a name.
+/// Libraries of these functions. Without debug information, none of them has a name.
 const C_LIBRARIES: [&str; 2] = ["libc.so.6", "libpthread.so.0"];
 
-/// Those that are called once, by what the program's file begins with.
+/// Those that are called once, by the entry code of the program's file.
 const CALLS_MAIN: [&str; 3] = ["__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main"];
 
-/// The call tree of a profile, with inlined functions as steps, and bodies of constructs named after
-/// the function that they were written in. What starts a program before `main` is left out. The
-/// second part says, each reason once, why names or lines are missing. `kept` are files of modules that are gone.
+/// The call tree of a profile, with inlined functions as steps, and bodies of constructs named after the functions that
+/// contain them. Startup code before `main` is left out. The second part has the reasons of missing names or lines,
+/// each once. `kept` are files of modules that are gone.
 pub fn name_call_paths(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<Missing>) {
     let mut naming = Naming {
         profile,
@@ -71,11 +71,11 @@ pub fn name_call_paths(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<M
 /// Function, file and line of a loop.
 type LoopPlace = (String, String, u32);
 
-/// Where a node of the profile is in the named tree.
+/// The place of a profile's node in the named tree.
 #[derive(Clone)]
 struct Step {
     node: NodeId,
-    /// File and line in its innermost function: where it calls, or where its time was spent.
+    /// File and line in its innermost function: of its call, or of its time.
     line: Option<(String, u32)>,
     /// The user code that it is, by module and offset.
     code: Option<(u32, u64)>,
@@ -155,7 +155,7 @@ impl Naming<'_> {
         }
     }
 
-    /// Whether an outermost function is of what starts threads and the like, and lacks a name.
+    /// Whether an outermost function belongs to the startup of threads and the like, and lacks a name.
     fn starts_without_name(&mut self, node: NodeId) -> bool {
         let frame = self.profile.tree.frame(node);
         let place = self.place(frame.module, frame.offset);
@@ -164,21 +164,21 @@ impl Naming<'_> {
         is_c_library && place.frame.function.is_none() && self.callers.contains(&node)
     }
 
-    /// Whether tasks go on outwards at what ran them.
+    /// Whether callers of tasks are those of their execution.
     fn is_by_execution(&self) -> bool {
         let context = self.profile.processes.first().and_then(|process| process.get(key::TASK_CONTEXT));
         context.is_some_and(|context| context == "execution")
     }
 
-    /// The step that stands for what is not known.
+    /// The step for an unknown part.
     fn not_known(&mut self, outer: NodeId, what: What) -> NodeId {
         let (function, module) = (String::new(), String::new());
         let label = Label { what, function, file: None, line: None, module };
         self.tree.child(outer, FrameKind::Cut, label)
     }
 
-    /// A step that calls the runtime; where the function that does so ended with the call and its compiler
-    /// made that a jump, with this function, which has no frame, further in.
+    /// A step that calls the runtime. If the calling function ended with the call and its compiler made that a jump,
+    /// the step is followed inwards by this function, which has no frame.
     fn behind_tail_call(&mut self, step: &Step) -> Step {
         let Some((module, offset)) = step.code else { return step.clone() };
         let place = match self.tail_calls.get(&(module, offset)) {
@@ -201,8 +201,8 @@ impl Naming<'_> {
         }
     }
 
-    /// The same where that function was called by a pointer: what `node` has below such a call is named by the body of its region, or,
-    /// without one, by the bodies of all regions there, if these are of one function.
+    /// The same for a function that was called by a pointer. The nodes below such a call in `node` are named by the
+    /// body of its region, or, without one, by the bodies of all regions there, if these are of one function.
     fn behind_pointer(&mut self, node: NodeId, step: &Step) -> Option<Step> {
         let (module, offset) = step.code?;
         let frame = self.profile.tree.frame(node);

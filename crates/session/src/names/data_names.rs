@@ -1,5 +1,5 @@
-//! Data in the programmer's words: the name that the program gave, a static variable with indices, or the
-//! place whose task declared it first.
+//! Data in the programmer's words: the name given by the program, a static variable with indices, or the place of the
+//! task that declared it first.
 
 use super::places::Places;
 use rustc_hash::FxHashMap;
@@ -10,9 +10,8 @@ use taskscope_symbol::VariablePlace;
 impl Places {
     /// Names of addresses that tasks declared, one for each.
     ///
-    /// A name that the program gave goes before that of a static variable. What has neither (memory from the heap
-    /// or of a stack) is named after the construct whose task declared it first; of several such the second
-    /// is `#2`.
+    /// A name given by the program takes precedence over that of a static variable. Other data (on the heap or a stack)
+    /// is named after the construct of the task that declared it first; the second of several such is `#2`.
     pub fn data_names(&self, addresses: &[NamedAddress]) -> Vec<String> {
         let given = GivenNames::of(self.catalog());
         let variables: Vec<Option<VariablePlace>> = (addresses.iter())
@@ -47,7 +46,7 @@ impl Places {
     }
 }
 
-/// How many indices of each variable tell its parts apart: as many as some address needs.
+/// The number of indices of each variable that distinguish its parts: as many as some address needs.
 fn depths(
     addresses: &[NamedAddress],
     variables: &[Option<VariablePlace>],
@@ -90,8 +89,8 @@ impl<'a> GivenNames<'a> {
         GivenNames { by_process }
     }
 
-    /// The name that an address has at its time: of the ranges that hold it the narrowest, of equal ones that named
-    /// last. What is named only later has its first name.
+    /// The name of an address at its time: of the ranges that hold it the narrowest, of equal ones the one named last.
+    /// Data that is named only later has its first name.
     fn name(&self, address: &NamedAddress) -> Option<&'a str> {
         let all = self.by_process.get(&address.process)?;
         let until = all.partition_point(|data| data.start <= address.address);

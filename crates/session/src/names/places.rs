@@ -21,9 +21,9 @@ pub struct Places {
     symbolizers: RefCell<FxHashMap<ProcessIndex, Symbolizer>>,
     resolved: RefCell<FxHashMap<SiteIndex, Rc<CodePlace>>>,
     missing: RefCell<BTreeSet<Missing>>,
-    /// Where each lock was taken first, and which lock of that place it is.
+    /// First place of each lock's acquisition, and its number among the locks of that place.
     first_taken: FxHashMap<ObjectIndex, (SiteIndex, u32)>,
-    /// Where locks were taken, which is where those waited for them that had to.
+    /// Places of acquisitions, which are also the places of waits for locks.
     of_locks: FxHashSet<SiteIndex>,
     /// The functions of MPI that are called from a site.
     of_calls: FxHashMap<SiteIndex, &'static str>,
@@ -35,7 +35,7 @@ impl Places {
         Places::of_catalog(&execution.catalog).with_calls_of(execution)
     }
 
-    /// Places of which it is not known where locks are taken.
+    /// Places without knowledge of lock acquisitions.
     pub(crate) fn of_catalog(catalog: &Catalog) -> Places {
         Places {
             catalog: catalog.clone(),
@@ -54,7 +54,7 @@ impl Places {
         Places { kept, ..self }
     }
 
-    /// The same with what is known of locks and of calls of MPI.
+    /// Adds the places of locks and of calls of MPI.
     pub(crate) fn with_calls_of(self, execution: &Execution) -> Places {
         Places {
             first_taken: first_taken(execution),
@@ -94,7 +94,8 @@ impl Places {
         Joined::of(types, sites.collect())
     }
 
-    /// What the copies of a type have in common: the name, or without lines, which names depend on, the body's address.
+    /// The common property of a type's copies: the name, or, without the lines on which names depend, the body's
+    /// address.
     fn name_of_copies(&self, ty: TypeIndex) -> String {
         let site = self.catalog.type_site(ty);
         let body = self.catalog.constructs.get(&site).map(|construct| construct.body);
@@ -109,7 +110,7 @@ impl Places {
         }
     }
 
-    /// What the copies of a construct have in common, where that is known.
+    /// The common property of a construct's copies, if known.
     fn written(&self, site: SiteIndex) -> Option<Written> {
         let row = self.catalog.sites.get(site.index())?;
         let construct = self.catalog.constructs.get(&site);
@@ -196,7 +197,7 @@ impl Places {
         place
     }
 
-    /// The words for a construct at a site: function, abbreviated, and in brackets what is written there.
+    /// The words for a construct at a site: function, abbreviated, and the construct in brackets.
     pub fn construct(&self, what: &str, site: SiteIndex) -> String {
         let code = self.code(site);
         let function = code.frame.function.as_deref().map(without_parameters);
@@ -249,8 +250,7 @@ impl Places {
         }
     }
 
-    /// The words for what a thread in `state` at `place` is in; empty where nothing is known beyond
-    /// the state.
+    /// The words for the activity of a thread in `state` at `place`; empty if only the state is known.
     pub fn name(&self, state: State, place: Place) -> String {
         match place.kind() {
             PlaceKind::Unknown => String::new(),
@@ -314,10 +314,10 @@ impl Places {
         self.catalog.type_site(ty)
     }
 
-    /// The words for what threads wait for.
+    /// The words for an awaited object.
     ///
-    /// Runtimes keep locks on the heap, so a lock is named after the place that took it first; of several such the
-    /// second is `#2`. Only without names of places it is an address.
+    /// Runtimes keep locks on the heap, so a lock is named after the place that took it first; the second of several
+    /// such is `#2`. Without names of places it is an address.
     pub fn object_name(&self, object: ObjectIndex) -> String {
         if let Some((site, number)) = self.first_taken.get(&object) {
             let code = self.code(*site);
@@ -373,7 +373,7 @@ fn short(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
-/// What stands in the code where a thread is in this state at a plain site.
+/// The construct at a plain site, for a thread in this state.
 fn word_of(state: State) -> &'static str {
     match state {
         State::ImplicitTask | State::ForkJoin | State::JoinBarrier => "parallel",

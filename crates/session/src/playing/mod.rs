@@ -1,7 +1,7 @@
 //! From the events of a trace to an execution.
 //!
 //! ```text
-//! trace ─▶ threads (who there is) ─▶ replay (in order) ─▶ model_player ─▶ interpreter ─▶ builder ─▶ execution
+//! trace ─▶ threads (of streams) ─▶ replay (in order) ─▶ model_player ─▶ interpreter ─▶ builder ─▶ execution
 //! ```
 
 mod model_player;
@@ -25,23 +25,23 @@ use taskscope_symbol::KeptModules;
 use taskscope_trace::{OpenError, Stream, Trace};
 use threads::Threads;
 
-/// A task has at least three events of its own, and hardly ever fewer than this with those around it. Where it has,
-/// memory is made for it later.
+/// Events per task for the initial allocation. A task has at least three events of its own, and hardly ever fewer than
+/// this with those around it. Otherwise memory is allocated later.
 const EVENTS_OF_TASK: u64 = 8;
 
 /// Everything that playing a trace gives.
 pub(crate) struct Played {
     /// The states over time.
     pub execution: Execution,
-    /// Places in words, where the execution has places.
+    /// Places in words, if the execution has places.
     pub places: Option<Places>,
     /// The threads of the streams.
     pub threads: Threads,
     /// Per stream, which of its events were played.
     pub parts: Vec<Part>,
-    /// What was counted.
+    /// Counts of the replay.
     pub counts: Counts,
-    /// The latest time that can be true, where there is an event.
+    /// The latest possible time, if there is an event.
     pub latest: Option<u64>,
     /// Samples shorter than they say.
     pub unreadable_samples: u64,
@@ -57,10 +57,10 @@ pub(crate) struct Counts {
     pub clocks_too_far: u64,
 }
 
-/// Plays what is selected. A caller that waits has long tracks stored on a second thread.
+/// Replays the selection. For an interactive caller, long tracks are stored on a second thread.
 ///
 /// # Errors
-/// If the file that keeps long tracks meanwhile cannot be read back.
+/// If the temporary file of long tracks cannot be read back.
 pub(crate) fn play(
     trace: &Trace,
     selection: &Selection,
@@ -192,7 +192,7 @@ fn read_samples_of(
     unreadable
 }
 
-/// The execution, and its places in words, which tell constructs with several sites apart.
+/// The execution, and its places in words, which distinguish constructs with several sites.
 fn finish(trace: &Trace, threads: &Threads, builder: ExecutionBuilder) -> (Execution, Option<Places>) {
     let mut places = None;
     let execution = builder.finish_doubting(

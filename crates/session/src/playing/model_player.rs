@@ -18,14 +18,14 @@ pub(crate) struct ModelPlayer<'a> {
     pub clocks_too_far: u64,
     /// The stream of each thread that has one; of several any.
     of_threads: Vec<Option<u32>>,
-    /// What did not fit in the range, while events outside of it are played.
+    /// Anomalies in the range, while events outside of it are replayed.
     anomalies: Option<Anomalies>,
 }
 
 /// Events played of a stream.
 struct StreamProgress {
     thread: ThreadIndex,
-    /// Its recorder, where the thread has several: the interpreter must know whose event it is.
+    /// Its recorder, if the thread has several: the interpreter needs each event's recorder.
     recorder: Option<ProcessIndex>,
     events: u64,
     selected: u64,
@@ -78,7 +78,7 @@ impl<'a> ModelPlayer<'a> {
         }
     }
 
-    /// Says of each thread when it had events. The answer is how many are selected of each stream.
+    /// Reports the times of each thread's events. Returns the number of selected events of each stream.
     pub fn finish(&mut self) -> Vec<u64> {
         let mut out = ProcessObserver { builder: self.builder, processes: &self.threads.processes };
         for played in self.streams.iter().filter(|played| played.events > 0) {

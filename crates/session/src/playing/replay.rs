@@ -1,8 +1,8 @@
 //! The events of a trace in an order in which they can be interpreted.
 //!
-//! Most events concern nobody but their thread: each stream plays them by itself, up to its next event that needs the
-//! order of all streams ([`Turns`](taskscope_trace::Turns)). Whose turn it is is found out on a thread of its own.
-//! Before an event changes what other threads are in, these are played up to it.
+//! Most events affect only their own thread: each stream is replayed by itself, up to its next event that needs the
+//! order of all streams ([`Turns`](taskscope_trace::Turns)). The order of turns is computed on a separate thread.
+//! Before an event that changes the state of other threads, these are replayed up to it.
 
 use crate::selection::{Part, Selected};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ const WAITING: usize = 16;
 /// Traces of fewer events are read without a second thread.
 const FEW: u64 = 100_000;
 
-/// How far a trace is read, for somebody who shows it meanwhile.
+/// Progress of reading a trace, for display meanwhile.
 #[derive(Debug, Default)]
 pub struct ReadProgress {
     /// Events that were read.
@@ -42,15 +42,16 @@ pub struct TimedEvent<'a> {
     pub is_too_far: bool,
     /// Whether it is one of those that are asked for, and not only played because they rest on it.
     pub is_selected: bool,
-    /// Whether it is in the range that is asked for; all events are played, as what follows from them is that of the whole.
+    /// Whether it is in the selected range; all events are replayed, since the states in the range follow from the
+    /// whole.
     pub is_in_range: bool,
-    /// What happened.
+    /// Code of the event.
     pub code: Code,
     /// Its fields.
     pub payload: &'a [u8],
 }
 
-/// Who interprets the events.
+/// An interpreter of events.
 pub trait Player {
     /// Takes an event.
     fn event(&mut self, event: TimedEvent<'_>);
@@ -58,7 +59,7 @@ pub trait Player {
     /// Takes events of a stream that need no order. The answer is how many.
     fn own_events(&mut self, stream: u32, events: OwnEvents<'_, '_>) -> u64;
 
-    /// The other streams whose earlier events must have been taken before this one.
+    /// Adds the other streams with earlier events that must be taken before this one.
     fn reaches(&mut self, event: &TimedEvent<'_>, streams: &mut Vec<u32>);
 }
 
@@ -69,9 +70,9 @@ pub struct OwnEvent {
     pub at: u64,
     /// As of a [`TimedEvent`].
     pub is_too_far: bool,
-    /// What happened; there are no fields.
+    /// Code of the event; there are no fields.
     pub code: Code,
-    /// What follows from it.
+    /// Effect of the event.
     pub kind: OwnKind,
 }
 
@@ -92,8 +93,8 @@ impl<'r, 'a> OwnEvents<'r, 'a> {
         next.and_then(|code| self.kinds.of_own(code)).is_none()
     }
 
-    /// One after the other. How they are read is compiled into the loop of who takes them, so that nothing of an event
-    /// passes through memory: what is stored in parts and read as a whole is waited for.
+    /// Iterates over the events. Decoding is inlined into the consumer's loop, so that events stay in registers: a
+    /// value stored in parts and loaded as a whole stalls.
     #[inline(always)]
     pub fn iter(self) -> impl Iterator<Item = OwnEvent> + use<'r, 'a> {
         let OwnEvents { events, kinds, last_ns, latest } = self;
@@ -124,8 +125,8 @@ impl NeedsOrder {
     }
 }
 
-/// Hands the events of the trace that must be played for what is selected to `player`, `parts` of each stream. Where not everything is, all events
-/// must need the order. The answer is the latest time that can be true, where there is an event.
+/// Passes the events of the trace that the selection needs to `player`, `parts` of each stream. Unless everything is
+/// selected, all events must need the order. Returns the latest possible time, if there is an event.
 pub fn play<'a>(
     trace: &'a Trace,
     selected: Selected<'a>,
@@ -181,12 +182,12 @@ pub fn play<'a>(
     replay.latest
 }
 
-/// A channel for one such value, whose type has no name.
+/// A channel for values of an unnameable type.
 fn channel_for<T>(_: &T) -> (SyncSender<T>, Receiver<T>) {
     sync_channel(1)
 }
 
-/// A stream, read up to where it was played.
+/// A stream, read up to the replayed position.
 struct OpenStream<'a> {
     events: ThreadEvents<'a>,
     begun: bool,
@@ -194,9 +195,9 @@ struct OpenStream<'a> {
 
 struct Replay<'a, 'p, P> {
     streams: Vec<OpenStream<'a>>,
-    /// What is selected, if not everything is.
+    /// The selection, unless everything is selected.
     selected: Option<Selected<'a>>,
-    /// What is played of each stream.
+    /// The part of each stream that is replayed.
     parts: &'p [Part],
     /// Streams that the event at hand reaches.
     reached: Vec<u32>,
@@ -253,14 +254,14 @@ impl<'a, P: Player> Replay<'a, '_, P> {
         self.read += self.player.own_events(stream, own);
     }
 
-    /// The same, compiled once for all who seldom need it.
+    /// The same as a separate function, for rare callers.
     #[inline(never)]
     fn play_own_apart(&mut self, stream: u32, last_ns: i64) {
         self.play_own(stream, last_ns);
     }
 
-    /// Plays the streams that the event at hand reaches up to its time. What lies before it needs no order: else it has
-    /// had its turn.
+    /// Replays the streams that the current event reaches, up to its time. Earlier events need no order: otherwise they
+    /// have had their turn.
     fn play_reached(&mut self, until_ns: i64) {
         let mut reached = std::mem::take(&mut self.reached);
         for stream in reached.drain(..) {
@@ -270,7 +271,7 @@ impl<'a, P: Player> Replay<'a, '_, P> {
         self.reached = reached;
     }
 
-    /// Plays what the streams have left after the last turn.
+    /// Replays the rest of the streams after the last turn.
     fn rest(&mut self) {
         for stream in 0..self.streams.len() {
             self.play_own_apart(stream as u32, i64::MAX);
@@ -292,7 +293,7 @@ fn time(latest: &mut Option<u64>, clock_ns: i64) -> (u64, bool) {
     (at, at < clock)
 }
 
-/// An event where everything is selected, with its time.
+/// An event with its time, for a selection of everything.
 #[inline(always)]
 fn timed<'a>(latest: &mut Option<u64>, stream: u32, event: &Event<'a>) -> TimedEvent<'a> {
     let (at, is_too_far) = time(latest, event.clock_ns);

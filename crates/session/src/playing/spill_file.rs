@@ -18,7 +18,7 @@ pub(crate) struct SpillFile {
 }
 
 impl SpillFile {
-    /// For a run of so many events. `None` where these are few, and where no file can be made.
+    /// Creates the file for a run of so many events. `None` for a small run, or if no file can be created.
     pub fn for_events(events: u64) -> Option<Arc<SpillFile>> {
         if events < FEW_EVENTS {
             return None;
@@ -31,7 +31,7 @@ impl SpillFile {
         Some(Arc::new(SpillFile { file, failed: OnceLock::new() }))
     }
 
-    /// What could not be read back.
+    /// The error of reading back, if any.
     pub fn failure(&self) -> Option<&io::Error> {
         self.failed.get()
     }

@@ -11,20 +11,20 @@ use taskscope_trace::{Stream, Trace};
 
 /// The streams of a trace as threads of the execution.
 pub(crate) struct Threads {
-    /// Of each stream.
+    /// Thread of each stream.
     pub threads: Vec<ThreadIndex>,
-    /// Of each stream: its recorder, which is a process to the interpreter.
+    /// Recorder of each stream, which is a process to the interpreter.
     pub recorders: Vec<ProcessIndex>,
-    /// Of each recorder.
+    /// Process of each recorder.
     pub processes: Vec<ProcessIndex>,
     /// Processes by the names of their recorders.
     pub names: FxHashMap<RecorderName, ProcessIndex>,
-    /// Looms whose CPUs are the workers.
+    /// Looms with CPUs as workers.
     looms_of_cpus: Vec<String>,
 }
 
 impl Threads {
-    /// Streams of threads that several recorders write, so that each stream tells a part.
+    /// Streams of threads with several recorders, so that each stream has a part.
     pub fn shared(&self) -> Vec<bool> {
         let mut streams_of: Vec<u32> = Vec::new();
         for thread in &self.threads {
@@ -34,8 +34,8 @@ impl Threads {
         self.threads.iter().map(|thread| streams_of[thread.index()] > 1).collect()
     }
 
-    /// What is played of each stream. A CPU is in what its threads are in, one after the other: where only some of its loom's
-    /// threads are asked about, the others' events are left out.
+    /// The part of each stream that is replayed. A CPU's state is that of its threads, one after the other: if only
+    /// some threads of its loom are selected, the others' events are left out.
     pub fn parts(&self, trace: &Trace, selected: &Selected<'_>) -> Vec<Part> {
         let mut parts: Vec<Part> =
             (0..trace.streams().len()).map(|stream| selected.part_of(stream)).collect();
@@ -51,7 +51,7 @@ impl Threads {
     }
 }
 
-/// One thread a stream, but where several recorders wrote of the same one; processes are told apart by loom and
+/// Adds one thread per stream, or one for several recorders of the same thread; processes are distinguished by loom and
 /// process id.
 pub(crate) fn add_threads(
     trace: &Trace,
@@ -110,12 +110,12 @@ pub(crate) fn add_threads(
     all
 }
 
-/// Whether the stream is of a process whose OpenMP runtime took our tool.
+/// Whether the stream belongs to a process with our tool in its OpenMP runtime.
 fn tells_openmp(stream: &Stream) -> bool {
     requires(stream, &["openmp"]) && !stream.metadata.raw["taskscope"]["require"]["taskscope-omp"].is_null()
 }
 
-/// Whether the stream is of a program whose recorder says that its threads are its workers.
+/// Whether the stream belongs to a program with threads as workers, by its recorder.
 fn works_on_threads(stream: &Stream) -> bool {
     stream.metadata.raw["taskscope"]["workers"] == "threads"
 }
@@ -125,11 +125,10 @@ pub(crate) fn requires(stream: &Stream, models: &[&str]) -> bool {
     stream.metadata.require.iter().flatten().any(|(model, _)| models.contains(&model.as_str()))
 }
 
-/// The models whose workers are CPUs, and which tell their sections as a stack.
+/// The models with CPUs as workers, which report their sections as a stack.
 const MODELS_OF_CPUS: [&str; 3] = ["nanos6", "nosv", "nodes"];
 
-/// In looms where such a runtime runs, the CPUs are the workers. They belong to the loom: each
-/// stream may name some of them.
+/// Adds the CPUs of looms with such a runtime as workers. They belong to the loom: each stream may name some of them.
 fn add_cpus(trace: &Trace, all: &mut Threads, builder: &mut ExecutionBuilder, interpreter: &mut Interpreter) {
     let mut looms: BTreeMap<&str, BTreeMap<i64, i64>> = BTreeMap::new();
     for stream in trace.streams().iter().filter(|stream| !works_on_threads(stream)) {
@@ -163,7 +162,7 @@ fn add_cpus(trace: &Trace, all: &mut Threads, builder: &mut ExecutionBuilder, in
     }
 }
 
-/// The threads, by loom, process and thread id, whose times off the CPU side streams have.
+/// The threads with times off the CPU in side streams, by loom, process and thread id.
 fn threads_with_os_times(trace: &Trace) -> FxHashSet<(RecorderName, i64)> {
     let mut all = FxHashSet::default();
     for location in trace.locations().iter().filter(|location| location.metadata["kind"] == "os-time") {

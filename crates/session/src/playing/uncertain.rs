@@ -1,10 +1,10 @@
-//! Parts of threads whose state is uncertain, by their streams.
+//! Uncertain intervals of threads, from their streams.
 
 use taskscope_event::StreamFile;
 use taskscope_execution::{Doubt, Execution, Thread, ThreadIndex, Uncertain};
 use taskscope_trace::{Stream, Trace};
 
-/// Of each stream: where it ends before its thread, and where its clock goes back.
+/// The end of each stream that ends before its thread, and falls of its clock.
 pub(crate) fn uncertain_parts(
     trace: &Trace,
     threads: &[ThreadIndex],
@@ -25,15 +25,15 @@ pub(crate) fn uncertain_parts(
     all
 }
 
-/// Corrected clock, nanoseconds, until which it is known what a thread was in: its last event, or, where no events are
-/// missing, its last sample or the last sign of life of its process.
+/// Corrected clock, nanoseconds, up to which a thread's state is known: its last event, or, if no events are missing,
+/// its last sample or the last sign of life of its process.
 pub(crate) fn known_until(stream: &Stream) -> Option<i64> {
     let later = stream.last_clock_of(StreamFile::Samples).max(stream.alive_until_ns());
     stream.last_clock_ns().max(later.filter(|_| stream.cut_at_ns().is_none()))
 }
 
-/// A thread whose stream ends before the thread has ended is shown in what it was in last, which need not
-/// be what it was. So is one of whose two files one ends before the other.
+/// A thread that outlives its stream is shown in its last state, which is uncertain. So is a thread with one file that
+/// ends before the other.
 fn end_of(stream: &Stream, row: &Thread) -> Option<(u64, u64)> {
     let ends = match stream.cut_at_ns() {
         Some(cut) => cut,

@@ -1,4 +1,4 @@
-//! Events and streams as filters see them: fields, what they hold, and their values.
+//! Events and streams as filters see them: fields, their kinds and their values.
 
 use taskscope_event::decode::FieldValue;
 use taskscope_event::models;
@@ -25,7 +25,7 @@ pub const EVENT_FIELDS: [&str; 12] = [
 /// Those that are the same for all events of a stream.
 pub(super) const STREAM_FIELDS: [&str; 6] = ["thread", "thread_name", "process", "loom", "app", "stream"];
 
-/// What all events of a stream share.
+/// Common properties of all events of a stream.
 pub(super) struct StreamRecord<'a> {
     pub trace: &'a Trace,
     pub stream: usize,
@@ -44,7 +44,7 @@ pub const FIELDS_OF_EVENTS: Fields = Fields {
     names: || format!("{}, or a field of a payload (docs/events.md)", EVENT_FIELDS.join(", ")),
 };
 
-/// What a field of events holds: one of [`EVENT_FIELDS`], or one of some payload.
+/// The kind of a field of events: one of [`EVENT_FIELDS`], or one of some payload.
 fn kind_of_field(name: &str) -> Option<Kind> {
     match name {
         "time" => return Some(Kind::Time(0..=*SIGNED.end())),

@@ -1,12 +1,10 @@
-//! Which events a verb is about: `--where` and `--range`, with the same meaning in every verb.
+//! The events selected by `--where` and `--range`, with the same meaning in every subcommand.
 //!
-//! What lists or counts events takes those that *pass*. What shows states (views, reports, slices)
-//! *plays* those that pass, and besides them, from the whole trace, what everything else rests on: which
-//! thread lives and where it runs, and which types, tasks, regions and names there are. So what is shown
-//! is true, and what was not asked for is not there.
+//! Lists and counts use the events that *pass*. States (views, reports, slices) are replayed from those that pass, and
+//! from facts of the whole trace: lives and CPUs of threads, and types, tasks, regions and names. So the shown states
+//! are true, and unselected ones are missing.
 //!
-//! What explains (reports) plays the streams whole of which no event can pass, beside those that it is about: else nobody could
-//! be found who made these wait.
+//! Reports also replay complete streams without a passing event, since their threads may be the culprits of waits.
 
 mod event_record;
 
@@ -25,14 +23,15 @@ pub struct Selection {
     pub filter: Option<Filter>,
     /// Events must lie in it.
     pub range: TimeRange,
-    /// Whether everything is opened as if there were no range, which is resolved all the same: [`Session::range`](crate::Session::range).
+    /// Whether everything is opened in spite of a range, which is resolved all the same:
+    /// [`Session::range`](crate::Session::range).
     pub whole: bool,
-    /// How to say both, for headers; `None` where everything is selected.
+    /// Words for both, for headers; `None` if everything is selected.
     pub words: Option<String>,
 }
 
 impl Selection {
-    /// The selection in a trace, whose length gives shares of it a meaning.
+    /// The selection in a trace; shares refer to the trace's length.
     pub fn of<'a>(&'a self, trace: &'a Trace) -> Selected<'a> {
         let range = if self.whole { TimeRange::default() } else { self.range };
         let (begin_ns, end_ns) = range.resolve(trace.length_ns());
@@ -95,7 +94,7 @@ impl<'a> Selected<'a> {
         self.filter.is_none() || is_fact(merged.event.code) || self.passes_filter(merged)
     }
 
-    /// What is asked about of a stream, as far as the stream alone tells.
+    /// The selected part of a stream, as far as the stream alone decides.
     pub fn part_of(&self, stream: usize) -> Part {
         let record = StreamRecord { trace: self.trace, stream };
         let decided =
@@ -108,7 +107,7 @@ impl<'a> Selected<'a> {
     }
 }
 
-/// What is played of a stream.
+/// The replayed part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// All of it is asked about.
@@ -119,7 +118,7 @@ pub enum Part {
     Others,
 }
 
-/// What everything else rests on.
+/// Whether an event is a fact that all states depend on.
 fn is_fact(code: Code) -> bool {
     matches!(
         code,

@@ -8,7 +8,7 @@ use taskscope_execution::{
 };
 use taskscope_trace::{Event, Location, Stream, Trace};
 
-/// Adds what is known of the CPUs.
+/// Adds the known facts of the CPUs.
 pub(crate) fn add_cpus(
     trace: &Trace,
     threads: &[ThreadIndex],

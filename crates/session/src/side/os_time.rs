@@ -13,7 +13,7 @@ struct OfThread {
     /// Totals at the begin and at the end, nanoseconds.
     on_cpu: Option<[u64; 2]>,
     run_delay: Option<[u64; 2]>,
-    /// Since when the thread has been blocked, where its return is not recorded yet.
+    /// Begin of the thread's blocking, if its return is not recorded yet.
     blocks_since: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn add_os_times(
     }
 }
 
-/// The thread, if nothing told of its times before: two recorders of a process tell the same.
+/// The thread, unless its times are known already: two recorders of a process report the same.
 fn find(
     processes: &FxHashMap<RecorderName, ProcessIndex>,
     execution: &Execution,
@@ -77,7 +77,7 @@ fn find(
     row.map(|row| ThreadIndex(row as u32))
 }
 
-/// What a side stream has.
+/// Content of a side stream.
 #[derive(Default)]
 struct Read {
     /// Threads by their ids.

@@ -5,7 +5,7 @@ use taskscope_execution::messages::Rank;
 use taskscope_execution::{Execution, ProcessIndex, ThreadIndex};
 use taskscope_trace::Trace;
 
-/// Adds the ranks of processes, and of the CPUs of looms whose processes all have the same one. `threads` are those of the
+/// Adds the ranks of processes, and of the CPUs of looms with processes of one rank only. `threads` are those of the
 /// streams.
 pub(crate) fn add_ranks(trace: &Trace, threads: &[ThreadIndex], execution: &mut Execution) {
     if !execution.communication.ranks.is_empty() {

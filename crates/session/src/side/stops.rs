@@ -15,12 +15,12 @@ pub(crate) struct Watched {
     pub times: OsTimes,
 }
 
-/// What a thread may run of a stop: until the signal has reached it, and its call of the kernel has returned.
+/// Maximum running time of a thread in a stop: until the signal has reached it, and its system call has returned.
 const MOST_RUN_NS: u64 = 1_000_000;
 const MOST_RUN_PART: u64 = 20;
 
-/// Of the times in which the recorder's thread was `kept` from running, those in which the process was stopped. Blocked time of its
-/// threads in them becomes runnable time: they could run, and were not let.
+/// Finds the stops of the process among the times in which the recorder's thread was `kept` from running. Blocked time
+/// of its threads in stops becomes runnable time: they were able to run.
 pub(crate) fn apply_stops(kept: Vec<(u64, u64)>, threads: &mut [Watched]) -> Vec<(u64, u64)> {
     if kept.is_empty() {
         return kept;

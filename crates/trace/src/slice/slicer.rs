@@ -36,7 +36,8 @@ const EVENTS_PER_ROUND: u64 = 1 << 14;
 impl Trace {
     /// Writes the slice as a trace into `output`, which must not exist or be empty.
     ///
-    /// # Errors Errors of the file system; the partial output is then removed.
+    /// # Errors
+    /// Errors of the file system; the partial output is then removed.
     pub fn write_slice(&self, slice: &Slice, output: &Path) -> io::Result<Sliced> {
         self.write_part(slice, output, |_| true, |_| ControlFlow::Continue(()))
     }
@@ -45,7 +46,8 @@ impl Trace {
     /// `keeps` accepts. `between` receives the number of read events now and then, and may stop the work; then, as
     /// after an error, the partial output is removed.
     ///
-    /// # Errors Errors of the file system; [`io::ErrorKind::Interrupted`] if it was stopped.
+    /// # Errors
+    /// Errors of the file system; [`io::ErrorKind::Interrupted`] if it was stopped.
     pub fn write_part<'a>(
         &'a self,
         slice: &'a Slice,

@@ -76,7 +76,8 @@ fn clocks_of(range: TimeRange, (first, last): (u64, u64)) -> (u64, u64) {
 
 /// Prints the sections if they are requested, or if the trace has nothing but its graph.
 ///
-/// # Errors If the graph cannot be read or the report cannot be written.
+/// # Errors
+/// If the graph cannot be read or the report cannot be written.
 pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     let mut sections = request.graph_sections();
     let is_graph_alone = request.trace.join(layout::GRAPH_METADATA).exists();

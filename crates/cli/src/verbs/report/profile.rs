@@ -20,7 +20,8 @@ const SECTIONS: [Section; 5] =
 
 /// Reports profiles, if the path is one or a directory of some.
 ///
-/// # Errors If none of the files can be read, the report cannot be written, or the requested part is not in a profile.
+/// # Errors
+/// If none of the files can be read, the report cannot be written, or the requested part is not in a profile.
 pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     let Some((profile, kept)) = profiles::open_profile(&request.trace)? else { return Ok(None) };
     let asks_for_more = request.sections.iter().any(|name| !SECTIONS.contains(name));

@@ -35,7 +35,8 @@ pub struct ShownRequest {
 impl ShownRequest {
     /// Takes the arguments; `by_section` if the section is named.
     ///
-    /// # Errors If the behaviour has no times.
+    /// # Errors
+    /// If the behaviour has no times.
     pub fn of(args: &ShownArgs, by_section: bool, top: Option<usize>) -> anyhow::Result<ShownRequest> {
         if args.behaviour == Some(Choice(Behaviour::Raw)) {
             return Err(Failure::new("--behaviour raw is for dump --shown")

@@ -13,7 +13,8 @@ use taskscope_view::{CallPaths, Findings, ReportOptions, Section, findings_text,
 
 /// Reports a trace.
 ///
-/// # Errors If it cannot be read, or the report cannot be written.
+/// # Errors
+/// If it cannot be read, or the report cannot be written.
 pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
     let watch = Watch::start();
     let session = crate::verbs::open_part_watched(&request.trace, &request.selection, &watch)?;
