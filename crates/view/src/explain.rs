@@ -200,97 +200,97 @@ fn distance(a: &str, b: &str) -> usize {
 explanations! {
     "Letters of SLOW (sections ledger, idle, diagnosis)" {
     "starvation": "Workers had nothing to execute because there was not enough parallel work at the time.";
-        "Instants of idle workers whose cause, followed from worker to worker, is a task that executes; waiting for late ranks; and wait.drain.";
+        "Idle time with a running task as its cause, followed from worker to worker; waiting for late ranks; and wait.drain.";
         "See tasks, too-coarse and badly-distributed in report --section diagnosis.";
     "latency": "Workers were idle because data was under way.";
-        "Instants of idle workers whose cause, followed from worker to worker, is a transfer, a communication call, a device or code blocked in the kernel.";
+        "Idle time with a transfer, a communication call, a device or code blocked in the kernel as its cause, followed from worker to worker.";
         "See link, call and bad-locality in report --section diagnosis.";
     "overhead": "The runtime or the operating system had the time.";
-        "Sections of the runtime, times off the CPU, ready tasks that were not started, and instants of idle workers whose cause is one of these.";
+        "Sections of the runtime, times off the CPU, ready tasks that were not started, and idle time caused by one of these.";
         "See too-fine, runtime and cpu in report --section diagnosis.";
-    "contention": "Workers waited for what others held.";
-        "Waits for locks, and instants of idle workers whose cause is such a wait.";
+    "contention": "Workers waited for a lock that others held.";
+        "Waits for locks, and idle time caused by such a wait.";
         "See lock.";
     }
-    "Sections by the task graph, and what is in them" {
-    "ledger": "Where every nanosecond of every worker went: each has one cause.";
-        "The first cause that applies, a worker's own activity before what it was idle for. The causes sum to the capacity exactly; work, starvation, latency, overhead and contention are sums of them.";
+    "Sections by the task graph, and their contents" {
+    "ledger": "The cause of every nanosecond of every worker.";
+        "The first cause that applies; a worker's own activity precedes the cause of its idle time. The causes sum to the capacity exactly; work, starvation, latency, overhead and contention are sums of them.";
         "Look at the largest cause, then at its rows in section blame.";
     "ready_work": "Was there a ready task while a worker was idle: here (on its node), elsewhere (only on other nodes), or nowhere?";
         "At each instant of idle time, from when tasks were ready and when they started.";
         "Here: look at the scheduler. Elsewhere: at the placement. Nowhere: at the parallelism of the program.";
-    "blame": "Who caused each loss: what ran, held, or was under way at each instant of it.";
-        "Each cause is followed along what its worker waited for, instant by instant; the rows of a cause sum to it. The symptom is the code that lost the time.";
-        "Change what is named as who, not the symptom.";
+    "blame": "The culprit of each loss: running code, a holder, or data under way, at each instant.";
+        "Each cause is followed along its worker's wait, instant by instant; the rows of a cause sum to it. The symptom is the code that lost the time.";
+        "Change the culprit, not the symptom.";
     "data": "Waiting for inputs by the data that decided it, under the programmer's name.";
         "The input that was complete or arrived last decides; the rows of a cause sum to it.";
-        "taskscope_name_data gives data a name; produce what is at the top earlier, or place it where it is read.";
+        "taskscope_name_data gives data a name; produce the first rows earlier, or place them on the nodes that read them.";
     "queues": "Ready tasks that no worker took, by node.";
         "From when a task could start to its start; idle_ns sums to wait.dispatch.";
         "Many tasks that wait while workers are idle: wake-ups, affinity or priority of the scheduler.";
-    "diagnosis": "What the lost time means, in the words of a remedy.";
-        "Starvation, latency, overhead and contention split by root cause, by what is blamed and by pattern, which sum to capacity - work, by the numbers beside each.";
-        "taskscope explain NAME has each cause, pattern and what is blamed.";
+    "diagnosis": "Root causes of the lost time, with remedies.";
+        "Starvation, latency, overhead and contention split by root cause, culprit and pattern, by the numbers beside each. They sum to capacity - work.";
+        "taskscope explain NAME explains each cause, culprit and pattern.";
     "tail": "Time of workers after their last task.";
-        "While others still execute (wait.drain) and after all tasks (wait.end). No part of starvation, latency and overhead in section idle.";
+        "While others still execute (wait.drain) and after all tasks (wait.end). Not a part of starvation, latency and overhead in section idle.";
         "See wait.drain and wait.end.";
     "direct": "A mode of section idle: while the producer's worker is itself idle, that is starvation, as V. S. Litvinov published it.";
         "Waiting for data that waits for the network counts as starvation too.";
-        "Use it to compare with published numbers; mode root says what to change.";
+        "Use it to compare with published numbers, and mode root for changes.";
     "chained": "A mode of section idle: while the producer's worker is itself idle, the overhead in that counts as overhead, the rest as starvation.";
-        "As direct, with the overhead share of what that worker waits for.";
+        "As direct, with the overhead share of that worker's wait.";
         "See root.";
     "root": "The usual mode of section idle: while the producer's worker is itself idle, the cause is whatever that worker waits for.";
         "Followed from worker to worker until one executes, is in the runtime, or waits for data under way.";
         "Read starvation, latency and overhead in this mode.";
-    "path": "The critical path: what the end of the run waited for.";
-        "From the end of the run backwards, each step is what was waited for last; the steps tile the wall time exactly.";
-        "Only what is on the path makes the run shorter: shorten or split its largest steps.";
+    "path": "The critical path: the chain of steps that determined the end of the run.";
+        "From the end of the run backwards, each step is the last one that the next waited for; the steps tile the wall time exactly.";
+        "Only changes of the path make the run shorter: shorten or split its largest steps.";
     "span": "T-infinity, the longest chain of tasks that wait for each other: no number of workers makes the run shorter.";
-        "Work along the longest chain of dependences; burdened_span_ns adds what running each of its tasks costs.";
-        "Split the tasks on the path, or relax what they wait for.";
-    "parallelism": "How many workers the program could keep busy on average.";
+        "Work along the longest chain of dependences; burdened_span_ns adds the cost of running each of its tasks.";
+        "Split the tasks on the path, or relax their dependences.";
+    "parallelism": "The number of workers that the program could keep busy on average.";
         "All work divided by the longest chain (T1 over T-infinity).";
         "Below the number of workers: relax dependences or split long tasks.";
     "lower_bound": "No run on so many workers is shorter.";
-        "The larger of the work spread evenly over all workers (area_bound_ns; node_bound_ns where tasks stay on their nodes) and the longest chain.";
-        "What lies between it and the wall time can be won without changing the tasks.";
-    "slack": "How much later a task could have ended without the run ending later; tasks without any are critical.";
-        "From the end of the run backwards over what waits for each task, with the recorded costs.";
+        "The larger of the work spread evenly over all workers (area_bound_ns; node_bound_ns if tasks stay on their nodes) and the longest chain.";
+        "The distance to the wall time can be won without changing the tasks.";
+    "slack": "The delay that a task could have had without delaying the end of the run; tasks without any are critical.";
+        "From the end of the run backwards over the dependents of each task, with the recorded costs.";
         "Speed up types with little slack; those with much may run later or on slower CPUs.";
-    "metg": "What running a task costs on average: tasks that work less than this spend more than half of the time on the runtime (minimum effective task granularity at 50 %).";
+    "metg": "The average cost of running a task: shorter tasks spend more than half of the time on the runtime (minimum effective task granularity at 50 %).";
         "Sections of the runtime and starting of ready tasks, divided by the tasks; after Slaughter et al., Task Bench, SC 2020.";
         "Tasks of ten times this lose a tenth.";
     "pop": "POP's efficiencies: parallel = load balance x serialization x transfer.";
         "Load balance: mean over maximum of the workers' work. Serialization: the largest work over the wall time of a replay on an ideal network. Transfer: that wall time over the recorded one. Start and end of MPI are left out.";
         "Load balance low: distribute work. Serialization low: dependences; see path. Transfer low: the network; see link.";
-    "whatif": "The recorded run again with other costs: how long would it take?";
-        "A replay with a stated scheduler: tasks stay on their node, a free worker takes the ready task that started first in the recorded run. replay_error is how far the replay without a change is off.";
+    "whatif": "The duration of the recorded run with other costs.";
+        "A replay with a stated scheduler: tasks stay on their node, a free worker takes the ready task that started first in the recorded run. replay_error is the error of the replay without a change.";
         "Try changes before they are made: --what-if TYPE=0.5, runtime=0, network=0.5, workers=8.";
-    "growth": "In a diff, by how much a number has grown, as a part of what it was. Of a task type it is the work inflation: between a run on one worker and one on many, what sharing caches and memory costs each task.";
+    "growth": "In a diff, the growth of a number as a part of its former value. For a task type it is the work inflation: the cost of shared caches and memory for each task, between a run on one worker and one on many.";
         "Difference of the means over the mean before; interval_95 is Welch's.";
-        "Inflation: smaller working sets a task, first touch on the node that uses it, tasks placed where their data is.";
+        "Inflation: smaller working sets a task, first touch on the node that uses it, tasks placed near their data.";
 
     }
     "Efficiency factors" {
     "efficiency": "Useful time over capacity: the part of the workers' time in which the program's own code ran.";
         "Capacity is workers × time from the first to the last event of the process. A worker is a thread that ever was in a team; without any region the initial thread. Efficiency = CPU availability × serialization × load balance × device offload × blocked × runtime overhead (× known), exactly: each factor is what remains after removing one kind of loss, in this order (as TALP does for OpenMP).";
         "Work on the factor that is lowest.";
-    "cpu_availability": "What remains of the time after workers had no CPU, or were more than the CPUs."; "(C − Io) / C, with C the capacity and Io these losses. It comes first: A = C − Io is the base of the other factors."; "See cpu.none and cpu.oversubscribed.";
-    "serialization": "What remains of that after workers had nothing to do (no region, not started, ended) or waited for their turn (locks, critical, ordered, atomic)."; "(A − Is) / A, with A the time that the system left (see cpu_availability) and Is these losses."; "See findings blamed on serial code, and lock.";
-    "load_balance": "What remains after waiting in a team (barriers, taskwait, taskgroup) while others worked."; "(A − Is − Il) / (A − Is), Il these losses."; "See findings blamed on worksharing and tasks.";
-    "device_offload": "What remains after waiting for devices in target constructs and calls."; "(A − Is − Il − Id) / (A − Is − Il), Id these losses; 1 without devices."; "See device.";
-    "runtime_overhead": "What remains after the runtime's own time, and after waiting while no worker ran any code."; "(A − Is − Il − Id − Ib − Ir) / (A − Is − Il − Id − Ib), Ir these losses, Ib blocked time."; "See runtime, and findings blamed on nobody.";
-    "known": "What remains after time that the trace cannot tell."; "U / (A − Is − Il − Id − Ib − Ir), U the useful time."; "See unknown.";
+    "cpu_availability": "The time that remains without losses to missing CPUs and to more workers than CPUs."; "(C − Io) / C, with C the capacity and Io these losses. It comes first: A = C − Io is the base of the other factors."; "See cpu.none and cpu.oversubscribed.";
+    "serialization": "The rest of that without workers that had nothing to do (no region, not started, ended) or waited for their turn (locks, critical, ordered, atomic)."; "(A − Is) / A, with A the time that the system left (see cpu_availability) and Is these losses."; "See findings blamed on serial code, and lock.";
+    "load_balance": "The rest without waiting in a team (barriers, taskwait, taskgroup) while others worked."; "(A − Is − Il) / (A − Is), Il these losses."; "See findings blamed on worksharing and tasks.";
+    "device_offload": "The rest without waiting for devices in target constructs and calls."; "(A − Is − Il − Id) / (A − Is − Il), Id these losses; 1 without devices."; "See device.";
+    "runtime_overhead": "The rest without the runtime's own time, and without waiting while no worker ran any code."; "(A − Is − Il − Id − Ib − Ir) / (A − Is − Il − Id − Ib), Ir these losses, Ib blocked time."; "See runtime, and findings blamed on nobody.";
+    "known": "The rest without time of unknown state."; "U / (A − Is − Il − Id − Ib − Ir), U the useful time."; "See unknown.";
 
     }
     "Notices about the recording (--allow NAME)" {
-    "unfinished-stream": "Streams did not end properly: the program was killed, became another one (exec), or still runs. Everything up to the last completed event is in the report."; "The thread's metadata does not say that it finished. What a thread was in at its last event is taken to last until the last event of the process."; "Nothing is wrong with what is shown; what came after is missing.";
-    "uncertain": "In some stretches of time what is shown need not be what was: a stream ends before its thread does, an event does not fit what was known of its thread, a thread's clock goes back, or several threads run on one CPU at once. Timelines hatch them, or print `?`."; "At the end of a stream the stretch lasts from its last event to the end of what is shown; before an event that does not fit, from the thread's previous change; where a clock goes back, from the earlier clock to the later one, at which the events are shown. A CPU is uncertain while the thread that it shows is. Times are counted as they are shown."; "taskscope check lists what does not fit, with stream and byte.";
-    "slice": "The trace is a part of a run, written by `taskscope slice`."; "Records of devices and of the operating system are not in a slice: time off the CPU counts to what the threads were in."; "For causes of a part, use report --range on the whole trace.";
-    "selected": "The report is of the threads that pass --where: capacity, causes, waits and tasks are theirs alone, and sum exactly."; "The other threads are read whole, so whoever made the selected ones wait is found among them too, and is charged with what these waited; what the others themselves waited is left out. The critical path, what-if, locks' holds and the balance of loops and regions are of the whole run."; "Nothing is wrong. For a part of the time use --range.";
-    "filtered": "The report is of the events that pass --where: of the threads that have some, what the other events tell is missing in it."; "States last from one selected event of a thread to the next. Threads whose events cannot pass at all are read whole, so that those who made others wait are found among them; but where workers are CPUs, a filter of some of their threads leaves out the others' events."; "To ask about threads, filter by thread, process, loom, app or stream alone; for a part of the time use --range, which keeps what was true at its begin; taskscope view --where shows everything and fades the rest.";
-    "lost-events": "The recorder could not keep all events, for instance because the disk was full."; "The recorder counts what it loses and writes the number into the stream; time around a loss is `unknown`."; "More room, or fewer events.";
+    "unfinished-stream": "Streams did not end properly: the program was killed, became another one (exec), or still runs. Everything up to the last completed event is in the report."; "The thread's metadata does not say that it finished. A thread's state at its last event is taken to last until the last event of the process."; "The shown part is correct; later events are missing.";
+    "uncertain": "Some intervals are uncertain: a stream ends before its thread, an event contradicts the known state of its thread, a thread's clock goes back, or several threads run on one CPU at once. Timelines hatch them, or print `?`."; "At the end of a stream the interval lasts from its last event to the end of the shown time; before a contradicting event, from the thread's previous change; if a clock goes back, from the earlier clock to the later one, at which the events are shown. A CPU is uncertain while the thread that it shows is. Times are counted as they are shown."; "taskscope check lists the contradictions, with stream and byte.";
+    "slice": "The trace is a part of a run, written by `taskscope slice`."; "Records of devices and of the operating system are not in a slice: time off the CPU counts to the threads' states."; "For causes of a part, use report --range on the whole trace.";
+    "selected": "The report is of the threads that pass --where: capacity, causes, waits and tasks are theirs alone, and sum exactly."; "The other threads are read completely, so culprits of the selected threads' waits are found among them and charged. Waits of the other threads are left out. The critical path, what-if, locks' holds and the balance of loops and regions are of the whole run."; "Nothing is wrong. For a part of the time use --range.";
+    "filtered": "The report is of the events that pass --where; all other events of their threads are missing."; "States last from one selected event of a thread to the next. Threads without passing events are read completely, so culprits are found among them. If workers are CPUs, a filter of some of their threads removes the others' events."; "To select threads, filter by thread, process, loom, app or stream alone. For a part of the time use --range, which keeps the states at its begin. taskscope view --where shows everything and dims the rest.";
+    "lost-events": "The recorder could not keep all events, for instance because the disk was full."; "The recorder counts lost events and writes the number into the stream; time around a loss is `unknown`."; "More room, or fewer events.";
     "runtime-replaced": "The program was built for GCC's libgomp, which cannot be observed, and ran on LLVM's libomp instead. Timings are that runtime's."; "`taskscope record` checks that libomp has every function that the program needs before it does so."; "--no-preload keeps libgomp (then nothing of OpenMP is recorded); or build with clang.";
     "runtime-kept": "The program uses something of GCC's libgomp that LLVM's libomp lacks, so it ran unchanged and could not be observed."; "The missing symbols are named in the notice."; "Build with clang.";
     "no-ompt-runtime": "No OpenMP runtime that can be observed (OMPT) was found."; "The loader's search path was looked through."; "Install LLVM's runtime (Debian: libomp-19-dev); taskscope doctor says more.";
@@ -302,7 +302,7 @@ explanations! {
     "own-tool": "The program, or a library of it, has an OMPT tool of its own, which the runtime takes first: taskscope's is not asked."; "The program and the libraries that it needs were searched for the function ompt_start_tool."; "Link the program without its tool, or name that tool in OMP_TOOL_LIBRARIES instead: both run then.";
     "own-tool-replaced": "A library of the program has an OMPT tool of its own, which does not run: taskscope's is preloaded and takes its place."; "The libraries that the program needs were searched for the function ompt_start_tool."; "Name that tool in OMP_TOOL_LIBRARIES: both run then.";
     "runtimes-mixed": "The program and its libraries use more than one OpenMP runtime."; "Libraries that the program loads are compared by what they need."; "Build everything with one compiler, so that one runtime runs it all.";
-    "run-file": "The file about the run, taskscope-run.json, cannot be used."; "It is no valid JSON of the expected form."; "The report works without it; command, exit code and recording cost are missing.";
+    "run-file": "The file about the run, taskscope-run.json, cannot be used."; "It is not valid JSON of the expected form."; "The report works without it; command, exit code and recording cost are missing.";
     "resting-not-recorded": "nOS-V was recorded without its idle states (Progressing, Resting), as below ovni.level=3.";
         "Streams say so (nosv.can_breakdown). One of the workers that ask for tasks stays in Scheduler: Serving until there is one, so that this section is idle time as well as scheduling.";
         "Record with ovni.level=3. Until then read long scheduling on one CPU as having nothing to do.";
@@ -314,23 +314,23 @@ explanations! {
     "late-release": "A lock's release was reported after the next holder had it. OMPT reports a release after it has happened, so some are always late."; "The next holder counts from its own acquisition; the late report is ignored."; "Nothing: it moves no time.";
     "time-runs-back": "An event lies before its thread's previous one."; "It is moved to the previous one's time."; "taskscope check names the stream.";
     "end-without-begin": "An end event had no begin."; "It is ignored."; "taskscope check names the stream.";
-    "ends-not-innermost": "An end event was not that of the innermost open section."; "What lay inside is taken as ended too."; "taskscope check names the stream.";
-    "not-created": "A task ran whose creation is not in the trace."; "It counts as a task of unknown type."; "Events may be lost; see lost-events.";
+    "ends-not-innermost": "An end event was not that of the innermost open section."; "The sections inside are taken as ended too."; "taskscope check names the stream.";
+    "not-created": "A task ran without a creation in the trace."; "It counts as a task of unknown type."; "Events may be lost; see lost-events.";
     "short-payload": "An event is shorter than its fields."; "It is ignored."; "taskscope check names the stream.";
     "after-end": "Events of a thread come after its end."; "They are ignored."; "taskscope check names the stream.";
     "instrumentation-misuse": "The program's own instrumentation contradicts itself: a close without an open, a task on two threads, a name with two meanings.";
-        "Every event is played through the context of its task; what does not fit is ignored or taken in the most plausible way.";
+        "Every event is played through the context of its task; contradictions are ignored or resolved in the most plausible way.";
         "`taskscope check` lists each with its stream and time.";
     "unknown-event": "Events belong to no model that is known."; "They are ignored and counted."; "A newer taskscope may know them.";
 
     }
     "Damage of streams" {
     "unreadable": "A file or directory cannot be read."; "The system refused."; "Check permissions.";
-    "bad-metadata": "A stream.json is no JSON."; "It is ignored; names come from the directories."; "–";
+    "bad-metadata": "A stream.json is not JSON."; "It is ignored; names come from the directories."; "–";
     "metadata-version": "A stream.json has another version than 3."; "It is read as far as it is understood."; "–";
     "missing-attribute": "A stream.json lacks an attribute that the format demands."; "Readers of the format may refuse the trace; the report does not need it."; "–";
     "unknown-part": "A stream belongs to something that is not a thread."; "It is read as if it were one."; "–";
-    "missing-metadata": "A directory has a stream.obs but no stream.json."; "Its events are left out: nobody can say whose they are."; "Was the trace copied whole?";
+    "missing-metadata": "A directory has a stream.obs but no stream.json."; "Its events are left out: their thread is not known."; "Was the trace copied whole?";
     "missing-stream": "A directory has a stream.json but no stream.obs."; "The thread has no events of standard models."; "–";
     "bad-magic": "A stream file does not begin as one."; "It is not read."; "–";
     "stream-version": "A stream file has another version than 1."; "It is not read."; "–";
@@ -340,7 +340,7 @@ explanations! {
     "zero-tail": "A finished stream ends in zeros."; "They are ignored."; "–";
     "clock-goes-back": "A clock is lower than the one before it."; "It is raised to the one before, and the time between the two is marked as uncertain."; "taskscope sort, if the stream was recorded unsorted.";
     "unsorted-region": "Events were recorded out of order in a region that says so."; "They are sorted while reading."; "Nothing.";
-    "clock-too-large": "A clock is beyond what 63 bits hold."; "The event is taken at the largest time."; "The file is damaged.";
+    "clock-too-large": "A clock exceeds 63 bits."; "The event is taken at the largest time."; "The file is damaged.";
     "clock-too-far": "Clocks of some events lie so far after the first that they cannot be true."; "They are taken at the limit of 26 days after the first event."; "The stream is damaged: taskscope check names it.";
     "open-unsorted-region": "A region of unsorted events was never closed."; "It is sorted to the end of the stream."; "Nothing.";
     "clock-offsets": "The file with the clocks of hosts is malformed or names unknown hosts."; "Entries that can be used are used."; "taskscope sync writes a new one.";
@@ -377,13 +377,13 @@ explanations! {
         "Its start is compared with its submission, in the same clock.";
         "As for device-overlap: times near it are wrong by at least the difference.";
     "device-start-goes-back": "An operation of an out-of-order queue was released after one that starts later.";
-        "It was told so late, or its clock was so wrong, that others had been released before.";
-        "Order by start where that matters; the record is kept with its times.";
-    "device-unannounced": "A record came of an operation that nobody was seen to submit.";
+        "Its record came so late, or its clock was so wrong, that others had been released before.";
+        "Order by start if that matters; the record is kept with its times.";
+    "device-unannounced": "A record came of an operation without a recorded submission.";
         "Its sequence was never appended before the record came.";
         "The submission went past the recorder: a call that is not watched, or a thread that began before recording.";
     "device-clock": "The map of a device's clock to the host's breaks one of its bounds.";
-        "No operation may start before it was submitted, or end after its record was seen; the map is fitted between these bounds, and what cannot be satisfied is counted.";
+        "No operation may start before it was submitted, or end after its record was seen; the map is fitted between these bounds, and unsatisfied bounds are counted.";
         "`info` shows the map, its room and its steps. Compare times of device and host only beyond the worst violation.";
     }
 }
