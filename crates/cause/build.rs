@@ -64,14 +64,10 @@ fn main() {
     let kinds = [
         ("Cause", "A node of the tree of causes.", &vocabulary.cause),
         ("Blamed", "What lost time is charged to.", &vocabulary.blamed),
-        (
-            "Pattern",
-            "What a cause looks like in numbers, where that decides what helps.",
-            &vocabulary.pattern,
-        ),
+        ("Pattern", "The shape of a loss in numbers, if it decides the remedy.", &vocabulary.pattern),
         (
             "Group",
-            "How a state counts in an efficiency, and what shows it in a timeline of a terminal.",
+            "The role of a state in an efficiency, and its appearance in a terminal's timeline.",
             &vocabulary.group,
         ),
         (

@@ -5,7 +5,7 @@ use taskscope_event::Counted;
 
 /// An event that does not fit its context, and its interpretation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the texts of `Display` say what the fields are")]
+#[allow(missing_docs, reason = "the texts of `Display` name the fields")]
 pub enum Problem {
     PopWithoutPush { state: u32 },
     PopNotInnermost { state: u32, inner: u32 },
@@ -62,7 +62,7 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Problem::PopWithoutPush { state } => write!(f, "leaves state {state}, which nobody entered"),
+            Problem::PopWithoutPush { state } => write!(f, "leaves state {state}, which is not entered"),
             Problem::PopNotInnermost { state, inner } => {
                 write!(f, "leaves state {state} while {inner} states inside it are open; they end too")
             }
@@ -71,7 +71,7 @@ impl fmt::Display for Problem {
             }
             Problem::ShowWithoutHide => write!(f, "shows states that are not hidden"),
             Problem::CloseWithoutOpen { key, value } => {
-                write!(f, "closes a burst of key {key}, value {value}, that nobody opened; ignored")
+                write!(f, "closes a burst of key {key}, value {value}, which is not open; ignored")
             }
             Problem::CloseNotNewest { key, value } => {
                 write!(f, "closes the burst of key {key}, value {value}, before a newer one of that key")
@@ -83,18 +83,21 @@ impl fmt::Display for Problem {
                 write!(f, "closes a burst of another task ({task}), key {key}, value {value}; ignored")
             }
             Problem::NotCreated { task } => {
-                write!(f, "uses task {task}, which nobody created; it exists from here")
+                write!(f, "uses task {task} without a creation; it exists from here")
             }
-            Problem::CreatedTwice { task } => write!(f, "creates task {task}, which exists; it goes on"),
+            Problem::CreatedTwice { task } => write!(f, "creates task {task}, which exists; it continues"),
             Problem::RunsElsewhere { task, thread } => {
                 write!(
                     f,
                     "takes up task {task}, which is on another thread (number {thread} of the trace); \
-                           what it does here is kept apart"
+                           its events here are kept apart"
                 )
             }
             Problem::RunsHere { task } => {
-                write!(f, "takes up task {task}, which is on this thread already; what follows is kept apart")
+                write!(
+                    f,
+                    "takes up task {task}, which is on this thread already; later events are kept apart"
+                )
             }
             Problem::NotOnThread { task } => {
                 write!(f, "puts down task {task}, which is not on this thread; ignored")
@@ -105,7 +108,9 @@ impl fmt::Display for Problem {
                     "puts down task {task} while task {inner} is on top of it; that one is put down too"
                 )
             }
-            Problem::UsedAfterEnd { task } => write!(f, "uses task {task} after its end; it lives again"),
+            Problem::UsedAfterEnd { task } => {
+                write!(f, "uses task {task} after its end; it is created again")
+            }
             Problem::EndsElsewhere { task, thread } => {
                 write!(
                     f,
@@ -122,7 +127,11 @@ impl fmt::Display for Problem {
                 )
             }
             Problem::DeferredUnseen { task, events } => {
-                write!(f, "task {task} ends; {} left for it never shown", Counted(u64::from(events), "event"))
+                write!(
+                    f,
+                    "task {task} ends; {} left for it were never shown",
+                    Counted(u64::from(events), "event")
+                )
             }
             Problem::TaskAtThreadEnd { task } => write!(f, "the thread ends with task {task} on it"),
             Problem::OpenAtThreadEnd { states, bursts } => {

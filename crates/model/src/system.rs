@@ -446,7 +446,7 @@ impl<'a> Builder<'a> {
     fn merge_marks(&mut self, description: &ThreadDescription<'_>, marks: &mut Vec<Mark>) {
         for mark in &description.marks {
             let Some(number) = mark.mark_type.parse().ok().filter(|number| *number < 100) else {
-                let text = format!("mark type `{}` is no number from 0 to 99", mark.mark_type);
+                let text = format!("mark type `{}` is not a number from 0 to 99", mark.mark_type);
                 self.report(ViolationCode::BadMark, text);
                 continue;
             };
@@ -476,12 +476,12 @@ impl<'a> Builder<'a> {
             }
             for (value, label) in &mark.labels {
                 let Ok(value) = value.parse::<i64>() else {
-                    let text = format!("mark {number} labels `{value}`, which is no number");
+                    let text = format!("mark {number} labels `{value}`, which is not a number");
                     self.report(ViolationCode::BadMark, text);
                     continue;
                 };
                 let Some(label) = label else {
-                    let text = format!("the label of value {value} of mark {number} is no text");
+                    let text = format!("the label of value {value} of mark {number} is not a text");
                     self.report(ViolationCode::BadMark, text);
                     continue;
                 };
@@ -548,7 +548,7 @@ impl<'a> Builder<'a> {
                 self.report(ViolationCode::BadCpus, text);
             } else if let Some(position) = (0..indices.len()).find(|i| indices[*i] != *i as i64) {
                 let text = format!(
-                    "the CPU indices of loom {} are not 0 to {}: {} stands where {position} should",
+                    "the CPU indices of loom {} are not 0 to {}: {} instead of {position}",
                     loom.name,
                     indices.len() - 1,
                     indices[position]

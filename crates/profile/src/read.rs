@@ -50,20 +50,20 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.at;
         match self.kind {
-            ReadErrorKind::NotAProfile => write!(f, "it does not begin as a profile does"),
+            ReadErrorKind::NotAProfile => write!(f, "it is not a profile"),
             ReadErrorKind::Version(version) => {
-                write!(f, "it has version {version} of the form, and version {VERSION} can be read")
+                write!(f, "format version {version} is not supported; the supported one is {VERSION}")
             }
             ReadErrorKind::Short => write!(f, "it ends at byte {at}, before its end section"),
             ReadErrorKind::LongNumber => write!(f, "the number at byte {at} does not fit into 64 bits"),
             ReadErrorKind::Text => write!(f, "the text at byte {at} is not UTF-8"),
             ReadErrorKind::Parent => write!(f, "the path at byte {at} continues one that does not exist"),
-            ReadErrorKind::Kind => write!(f, "the frame at byte {at} is of no known kind"),
-            ReadErrorKind::Module => write!(f, "the frame at byte {at} lies in a file that is not listed"),
-            ReadErrorKind::Node => write!(f, "the values at byte {at} belong to no path"),
-            ReadErrorKind::MetricNumber => write!(f, "the metric at byte {at} has no possible number"),
+            ReadErrorKind::Kind => write!(f, "the frame at byte {at} has an unknown kind"),
+            ReadErrorKind::Module => write!(f, "the frame at byte {at} is in an unlisted file"),
+            ReadErrorKind::Node => write!(f, "the values at byte {at} have no path"),
+            ReadErrorKind::MetricNumber => write!(f, "the metric at byte {at} has an impossible number"),
             ReadErrorKind::Excess => write!(f, "the section that ends at byte {at} is too long"),
-            ReadErrorKind::Checksum => write!(f, "its checksum is not that of its bytes"),
+            ReadErrorKind::Checksum => write!(f, "its checksum is wrong"),
             ReadErrorKind::AfterEnd => write!(f, "there are bytes after its end section, from byte {at} on"),
         }
     }

@@ -69,7 +69,7 @@ pub unsafe extern "C" fn ovni_attr_set_json(key: *const c_char, json: *const c_c
     match serde_json::from_str(&json) {
         // SAFETY: by contract.
         Ok(value) => unsafe { set("ovni_attr_set_json", key, value) },
-        Err(why) => misuse!("ovni_attr_set_json", "{json:?} is no JSON: {why}"),
+        Err(why) => misuse!("ovni_attr_set_json", "{json:?} is not JSON: {why}"),
     }
 }
 

@@ -120,7 +120,7 @@ pub unsafe extern "C" fn ovni_proc_init(app: c_int, loom: *const c_char, pid: c_
         Ok(()) => STATE.store(READY, Release),
         Err(why) => {
             STATE.store(FAILED, Release);
-            eprintln!("taskscope: nothing is recorded: {why}\n  kept: the program runs on");
+            eprintln!("taskscope: recording is disabled: {why}\n  kept: the program continues");
         }
     }
 }
@@ -142,7 +142,7 @@ pub extern "C" fn ovni_proc_fini() {
             if lock(&WITHOUT_THREAD).take().is_some() {
                 misuse!(
                     "ovni_proc_fini",
-                    "a rank or CPUs were told, but no thread was initialized after that"
+                    "a rank or CPUs were set, but no thread was initialized after that"
                 );
             }
             process::remove_empty_temporary_directories();
@@ -175,7 +175,7 @@ pub extern "C" fn ovni_thread_init(tid: c_int) {
         static TOLD: AtomicU32 = AtomicU32::new(0);
         if TOLD.swap(1, Relaxed) == 0 {
             eprintln!(
-                "taskscope: thread {tid} is not recorded: its files cannot be made\n  kept: the program runs on"
+                "taskscope: thread {tid} is not recorded: its files cannot be created\n  kept: the program continues"
             );
         }
     }
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn ovni_thread_require(model: *const c_char, version: *con
     if model.len() < 2 || model.contains([' ', '.']) || model.len() > 100 {
         misuse!("ovni_thread_require", "{model:?} cannot be a model's name");
     } else if parse_version(&version).is_none() {
-        misuse!("ovni_thread_require", "{version:?} is no version");
+        misuse!("ovni_thread_require", "{version:?} is not a version");
     } else {
         thread.require(&model, &version);
     }
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn ovni_version_check_str(version: *const c_char) {
     let (Some([major, minor, _]), Some([own_major, own_minor, _])) =
         (parse_version(&wanted), parse_version(got))
     else {
-        return misuse!("ovni_version_check_str", "{wanted:?} is no version");
+        return misuse!("ovni_version_check_str", "{wanted:?} is not a version");
     };
     if major != own_major {
         misuse!("ovni_version_check_str", "incompatible ovni major version: wants {wanted}, got {got}");

@@ -23,7 +23,7 @@ pub fn report(function: &str, what: std::fmt::Arguments<'_>) {
     match COUNT.fetch_add(1, Relaxed) {
         _ if abort => eprintln!("taskscope: {function}: {what}"),
         count if count < MAX_MESSAGES => eprintln!("taskscope: {function}: {what}; the call is ignored"),
-        MAX_MESSAGES => eprintln!("taskscope: further messages about misuse of libovni are left out"),
+        MAX_MESSAGES => eprintln!("taskscope: further messages about misuse of libovni are omitted"),
         _ => {}
     }
     if abort {

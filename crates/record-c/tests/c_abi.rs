@@ -140,7 +140,7 @@ fn misuse_is_reported_and_ends_the_program_only_on_demand() {
         "ovni_ev_emit: the thread is not initialized",
         "ovni_proc_init: process 10 is already initialized",
         "ovni_payload_add: payload size 1 is too small",
-        "further messages about misuse of libovni are left out",
+        "further messages about misuse of libovni are omitted",
     ] {
         assert!(said.contains(line), "{line:?} is not in {said}");
     }
@@ -232,7 +232,7 @@ fn a_thread_that_cannot_be_recorded_misuses_nothing() {
     let output = command(&program, &directory, &trace).env("TASKSCOPE_OVNI_ABORT", "1").output().unwrap();
     assert_eq!(output.stdout, b"done\n");
     let said = succeeded(output);
-    assert!(said.contains("is not recorded: its files cannot be made"), "{said}");
+    assert!(said.contains("is not recorded: its files cannot be created"), "{said}");
     assert_eq!(said.lines().count(), 2, "{said}");
     std::fs::remove_dir_all(directory).unwrap();
 }
@@ -363,7 +363,7 @@ fn without_a_place_for_the_trace_the_program_runs_on() {
     std::fs::write(directory.join("file"), "in the way").unwrap();
     let output = command(&program, &directory, &directory.join("file/trace")).output().unwrap();
     let said = succeeded(output);
-    assert!(said.contains("nothing is recorded: cannot make directory"), "{said}");
+    assert!(said.contains("recording is disabled: cannot create directory"), "{said}");
     assert_eq!(said.matches("taskscope:").count(), 1, "{said}");
     std::fs::remove_dir_all(directory).unwrap();
 }

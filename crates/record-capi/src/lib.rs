@@ -41,7 +41,7 @@ pub unsafe extern "C" fn taskscope_start(directory: *const c_char) -> c_int {
         Ok(true) => 0,
         Ok(false) => -1,
         Err(why) => {
-            eprintln!("taskscope: nothing is recorded: {why}\n  kept: the program runs on");
+            eprintln!("taskscope: recording is disabled: {why}\n  kept: the program continues");
             -1
         }
     }

@@ -245,5 +245,5 @@ fn is_recording() -> bool {
 
 #[cold]
 fn missing(row: &Row) {
-    eprintln!("taskscope: MPI_{} was called, which the MPI library does not have", row.name);
+    eprintln!("taskscope: MPI_{} is not in the MPI library, but was called", row.name);
 }

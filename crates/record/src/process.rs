@@ -63,7 +63,9 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::Directory(path, why) => write!(f, "cannot make directory {}: {why}", path.display()),
+            StartError::Directory(path, why) => {
+                write!(f, "cannot create directory {}: {why}", path.display())
+            }
             StartError::Again => write!(f, "recording has already started in this process"),
         }
     }

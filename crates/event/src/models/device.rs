@@ -98,11 +98,11 @@ pub fn split_values(joined: &str) -> impl Iterator<Item = &str> {
 events! {
     NAME = b"QNn" jumbo (name: u32, text: str) Rule, "gives name {name} the text {text}";
     OPERATION = b"QOr" jumbo (seq: u64, start: u64, end: u64, append: u64, submit: u64, id: u64, thread: u64, bytes: u64, late_by: u64, lane: u32, kind: u32, name: u32, anomalies: u32) Rule, "runs operation {seq} (name {name}, kind {kind}, vendor's id {id}, {bytes} bytes) from {start} to {end} in lane {lane}, appended by thread {thread} at {append}, submitted at {submit}, arrived late by {late_by}, anomalies {anomalies}";
-    COLUMNS = b"QOc" jumbo (seq: u64, file: u32, values: rest) Rule, "has of operation {seq}, just told, the imported columns {values} from file {file}";
-    NUMBER = b"QOa" jumbo (seq: u64, name: u32, value: u64) Rule, "says that the vendor's record of operation {seq}, told before or later, has {value} for what is named {name}";
-    LATE = b"QOx" jumbo (seq: u64, start: u64, end: u64, append: u64, submit: u64, id: u64, thread: u64, bytes: u64, late_by: u64, lane: u32, kind: u32, name: u32, anomalies: u32) Rule, "hears of operation {seq} after it was declared lost, fields as of an operation in place";
-    LOST = b"QOl" jumbo (seq: u64, append: u64, id: u64, thread: u64, kind: u32, name: u32) Rule, "hears no more of operation {seq} (name {name}, kind {kind}, vendor's id {id}), appended by thread {thread} at {append}: it is lost";
-    DUPLICATE = b"QOd" jumbo (seq: u64, start: u64, end: u64, submit: u64) Rule, "hears again of operation {seq}, now from {start} to {end}, submitted at {submit}";
+    COLUMNS = b"QOc" jumbo (seq: u64, file: u32, values: rest) Rule, "has imported columns {values} from file {file} for the preceding operation {seq}";
+    NUMBER = b"QOa" jumbo (seq: u64, name: u32, value: u64) Rule, "has the vendor's value {value}, named {name}, for operation {seq}, before or after its record";
+    LATE = b"QOx" jumbo (seq: u64, start: u64, end: u64, append: u64, submit: u64, id: u64, thread: u64, bytes: u64, late_by: u64, lane: u32, kind: u32, name: u32, anomalies: u32) Rule, "receives operation {seq} after it was declared lost, fields as of an operation in place";
+    LOST = b"QOl" jumbo (seq: u64, append: u64, id: u64, thread: u64, kind: u32, name: u32) Rule, "loses operation {seq} (name {name}, kind {kind}, vendor's id {id}), appended by thread {thread} at {append}";
+    DUPLICATE = b"QOd" jumbo (seq: u64, start: u64, end: u64, submit: u64) Rule, "receives operation {seq} again, now from {start} to {end}, submitted at {submit}";
     CALL = b"QCr" plain (end: u64, name: u32, kind: u32) Rule, "is until {end} in call {name} of kind {kind}";
-    CALL_OPERATION = b"QCo" plain (queue: u64, seq: u64) Rule, "submits, in the call just told, operation {seq} of queue {queue}";
+    CALL_OPERATION = b"QCo" plain (queue: u64, seq: u64) Rule, "submits, in the preceding call, operation {seq} of queue {queue}";
 }

@@ -41,20 +41,20 @@ pub mod activity {
 events! {
     TYPE = b"GTt" jumbo (r#type: u32, line: u32, implicit: u32, name: str, function: str, file: str) Rule, "names task type {type}: {name}, in function {function} at {file}:{line}, code outside of tasks: {implicit}";
     NAME = b"GNn" jumbo (name: u32, text: str) Rule, "gives name {name} the text {text}";
-    WORKER_BEGIN = b"GWb" plain (worker: u64, node: u64) Rule, "begins its life as worker {worker} on node {node}";
-    WORKER_OF_RUNTIME = b"GWr" plain () Rule, "is a thread of the runtime, which executes no tasks and is no capacity";
-    WORKER_END = b"GWe" plain () Rule, "ends its life";
+    WORKER_BEGIN = b"GWb" plain (worker: u64, node: u64) Rule, "begins as worker {worker} on node {node}";
+    WORKER_OF_RUNTIME = b"GWr" plain () Rule, "is a thread of the runtime, which executes no tasks and adds no capacity";
+    WORKER_END = b"GWe" plain () Rule, "ends";
     PIECE_BEGIN = b"GXb" plain (task: u64) Rule, "starts or resumes task {task}";
     PIECE_END = b"GXe" plain (task: u64) Rule, "ends or suspends task {task}";
     ACTIVITY = b"GAa" plain (name: u32, kind: u32, end: u64) Rule, "is until {end} in activity {name} of kind {kind}";
-    ACTIVITY_HOLDER = b"GAh" plain (r#type: u32) Rule, "waits, in the activity just told, for one that had asked for the lock at the place of type {type}";
+    ACTIVITY_HOLDER = b"GAh" plain (r#type: u32) Rule, "waits, in the preceding activity, for the thread that requested the lock at the place of type {type}";
     TASK = b"GTk" plain (task: u64, r#type: u32) Rule, "knows task {task} of type {type}";
     TASK_CREATED = b"GTc" plain (task: u64, creator: u64) Rule, "knows that task {creator} creates task {task} now";
     TASK_READY = b"GTr" plain (task: u64) Rule, "knows that task {task} can start now";
     TASK_UNIFORM = b"GTu" plain (task: u64, nanoseconds: u64) Rule, "knows of {nanoseconds} ns of runtime work at unknown positions in task {task}";
     TASK_READS = b"GTi" plain (task: u64, data: u64) Rule, "knows that task {task} reads data {data}";
     DATA = b"GDp" plain (data: u64, producer: u64) Rule, "knows that task {producer} has computed data {data} now";
-    DATA_HOME = b"GDh" plain (data: u64, node: u64) Rule, "knows that data {data} was computed or lay on node {node}";
+    DATA_HOME = b"GDh" plain (data: u64, node: u64) Rule, "knows that data {data} was computed or stored on node {node}";
     DATA_BYTES = b"GDb" plain (data: u64, bytes: u64) Rule, "knows that data {data} has {bytes} bytes";
     DATA_NAME = b"GDn" jumbo (data: u64, name: str) Rule, "gives data {data} the programmer's name {name}";
     DATA_SYNCHRONISES = b"GDw" plain (data: u64) Rule, "knows that data {data} stands for the end of a wait";

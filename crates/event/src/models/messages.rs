@@ -89,22 +89,22 @@ const fn equal(a: &[u8], b: &[u8]) -> bool {
 }
 
 events! {
-    JOB = b"CJr" plain (job: u64, rank: u32, ranks: u32) Rule, "is of rank {rank} of {ranks} in job {job}";
+    JOB = b"CJr" plain (job: u64, rank: u32, ranks: u32) Rule, "is rank {rank} of {ranks} in job {job}";
     COMMUNICATOR = b"CCn" jumbo (id: u64, comm: u32, rank: u32, size: u32) Rule, "is rank {rank} of {size} in communicator {comm}, known to its members as {id}";
-    CALL_SITE = b"CFs" plain (function: u32, site: u32) Rule, "calls MPI function {function} at site {site} from now on";
+    CALL_SITE = b"CFs" plain (function: u32, site: u32) Rule, "sets the call site of MPI function {function} to {site}";
     CALL_BEGIN = b"CF[" plain (function: u32) Rule, "begins MPI function {function}, for which the mpi model has no event";
     CALL_END = b"CF]" plain (function: u32) Rule, "ends MPI function {function}";
     SEND = b"CMs" jumbo (post: u64, bytes: u64, comm: u32, peer: u32, tag: i32) Rule, "sends {bytes} bytes to rank {peer} in communicator {comm} with tag {tag}, as its post {post}";
-    SENT = b"CMe" plain (post: u64) Rule, "knows that what it sent as post {post} may be overwritten";
-    AWAITS_SENT = b"CMb" plain (post: u64) Rule, "waits until what it sent as post {post} may be overwritten";
+    SENT = b"CMe" plain (post: u64) Rule, "knows that the data sent as post {post} may be overwritten";
+    AWAITS_SENT = b"CMb" plain (post: u64) Rule, "waits until the data sent as post {post} may be overwritten";
     AWAITS = b"CMw" plain (comm: u32, peer: u32, tag: i32) Rule, "waits for a message from rank {peer} in communicator {comm} with tag {tag}";
-    RECEIVED = b"CMr" jumbo (post: u64, age: u64, bytes: u64, comm: u32, peer: u32, tag: i32) Rule, "has received {bytes} bytes from rank {peer} in communicator {comm} with tag {tag}, asked for {age} ns ago as post {post}";
+    RECEIVED = b"CMr" jumbo (post: u64, age: u64, bytes: u64, comm: u32, peer: u32, tag: i32) Rule, "has received {bytes} bytes from rank {peer} in communicator {comm} with tag {tag}, posted {age} ns ago as post {post}";
     COLLECTIVE = b"CGb" jumbo (sequence: u64, bytes: u64, comm: u32, root: u32, function: u32) Rule, "takes part in operation {sequence} of communicator {comm}: MPI function {function}, root {root}, {bytes} bytes of its own";
     COLLECTIVE_COMPLETED = b"CGe" plain (sequence: u64, comm: u32) Rule, "has completed operation {sequence} of communicator {comm}, which was nonblocking";
     AWAITS_OPERATION = b"CGw" plain (sequence: u64, comm: u32) Rule, "waits for the completion of operation {sequence} of communicator {comm}";
-    CONCERNS = b"CPc" plain (bytes: u64, comm: u32, peer: u32) Rule, "calls for {bytes} bytes of rank {peer} in the window, file or port {comm}";
+    CONCERNS = b"CPc" plain (bytes: u64, comm: u32, peer: u32) Rule, "accesses {bytes} bytes of rank {peer} in the window, file or port {comm}";
     PROBED = b"CPp" plain (comm: u32, peer: u32, tag: i32) Rule, "has found a message from rank {peer} in communicator {comm} with tag {tag}, not received yet";
-    CLOCK = b"CKo" jumbo (offset: i64, error: u64, reference: u32) Rule, "measures that {offset} ns must be added to its clock to have that of rank {reference}, at most {error} ns off";
+    CLOCK = b"CKo" jumbo (offset: i64, error: u64, reference: u32) Rule, "measures that {offset} ns must be added to its clock to get that of rank {reference}, with an error of at most {error} ns";
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub const RUNTIMES_OWN: u32 = 1 << 29;
 events! {
     THREAD_TYPE = b"XHt" plain (r#type: u32) Rule, "is an OpenMP thread of type {type}";
     REGION_BEGIN = b"XRb" plain (region: u32, requested: u32, site: u32, flags: u32) Rule, "begins parallel region {region} at site {site}, {requested} threads requested, flags {flags}";
-    TEAM_LIMITS = b"XRl" plain (region: u32, levels: u32, threads: u32, dynamic: u32) Rule, "has for region {region} fewer threads than requested, where max-active-levels-var is {levels}, thread-limit-var {threads} and dyn-var {dynamic}; recorded of one region of each site";
+    TEAM_LIMITS = b"XRl" plain (region: u32, levels: u32, threads: u32, dynamic: u32) Rule, "gets fewer threads than requested for region {region}: max-active-levels-var {levels}, thread-limit-var {threads}, dyn-var {dynamic}; recorded once per site";
     REGION_END = b"XRe" plain (region: u32) Rule, "ends parallel region {region}";
     IMPLICIT_BEGIN = b"XIb" plain (region: u32, index: u32, team: u32) Rule, "joins region {region} as member {index} of {team}";
     IMPLICIT_END = b"XIe" plain (region: u32) Rule, "leaves region {region}, as the runtime reports it, which may be late";
@@ -37,11 +37,11 @@ events! {
     MASKED_END = b"XMe" plain () Rule, "ends the masked construct";
     TASKGROUP_BEGIN = b"XGb" plain (site: u32) Rule, "opens a taskgroup at site {site}";
     TASKGROUP_END = b"XGe" plain () Rule, "closes the taskgroup";
-    TASK_EDGE = b"XTe" plain (source: u32, sink: u32) Rule, "holds task {sink} back until task {source} has ended, as the runtime sees it at this moment";
+    TASK_EDGE = b"XTe" plain (source: u32, sink: u32) Rule, "holds task {sink} back until task {source} has ended, by the runtime's present state";
     REDUCTION_BEGIN = b"XVb" plain (site: u32) Rule, "begins to combine the values of a reduction at site {site}";
     REDUCTION_END = b"XVe" plain () Rule, "has combined them";
     FLUSH = b"XFl" plain (site: u32) Rule, "flushes its view of the memory at site {site}";
-    LOCK_INIT = b"XLi" plain (object: u64, site: u32, kind: u32) Rule, "makes lock {object} (kind {kind}) at site {site}";
+    LOCK_INIT = b"XLi" plain (object: u64, site: u32, kind: u32) Rule, "creates lock {object} (kind {kind}) at site {site}";
     LOCK_DESTROY = b"XLd" plain (object: u64, site: u32, kind: u32) Rule, "destroys lock {object} (kind {kind}) at site {site}";
     TARGET_BEGIN = b"XAb" plain (kind: u32, device: i32, site: u32) Rule, "begins a target construct of OMPT kind {kind} on device {device} at site {site}";
     TARGET_END = b"XAe" plain () Rule, "ends the target construct";
@@ -53,7 +53,7 @@ events! {
     DEVICE_END = b"XDe" plain (device: i32) Rule, "shuts device {device} down";
     DEVICE_LOAD = b"XDl" plain (bytes: u64, device: i32) Rule, "loads {bytes} bytes of code onto device {device}";
     DEVICE_UNLOAD = b"XDu" plain (device: i32) Rule, "unloads code from device {device}";
-    ERROR = b"XEr" jumbo (severity: u32, site: u32, message: str) Rule, "meets an error directive at site {site}, severity {severity}: {message}";
+    ERROR = b"XEr" jumbo (severity: u32, site: u32, message: str) Rule, "encounters an error directive at site {site}, severity {severity}: {message}";
     CONTROL = b"XCt" plain (command: u64, modifier: u64) Rule, "calls omp_control_tool with command {command} and modifier {modifier}";
-    CANCEL = b"XNc" plain (site: u32, flags: u32) Rule, "meets a cancellation at site {site}, OMPT flags {flags}";
+    CANCEL = b"XNc" plain (site: u32, flags: u32) Rule, "encounters a cancellation at site {site}, OMPT flags {flags}";
 }

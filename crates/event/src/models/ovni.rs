@@ -18,7 +18,7 @@ events! {
     THREAD_RESUMES = b"OHr" plain () Rule, "resumes the thread";
     THREAD_WARMS = b"OHw" plain () Rule, "enters the warming state";
     THREAD_EXECUTES = b"OHx" plain (cpu: i32, tid: i32, tag: u64) Rule, "starts the thread on CPU {cpu}, created by {tid} with tag {tag}";
-    CPU_COUNT = b"OCn" plain (cpu: i32) Rule, "tells the CPU count {cpu} (old)", Thread;
+    CPU_COUNT = b"OCn" plain (cpu: i32) Rule, "reports the CPU count {cpu} (old)", Thread;
     FLUSH_BEGIN = b"OF[" plain () Rule, "starts writing its buffer", Thread;
     FLUSH_END = b"OF]" plain () Rule, "stops writing its buffer", Thread;
     UNSORTED_BEGIN = b"OU[" plain () Rule, "opens a region of unsorted events", Thread;

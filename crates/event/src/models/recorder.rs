@@ -21,6 +21,6 @@ events! {
     // If the reason is a lack of room, all later begins are lost; otherwise the lost events came before.
     LOST = b"RLo" plain (events: u64, reason: u32) Rule, "lost {events} events, reason {reason}";
     // Until all sections that were opened in the pause, and are not shown, have closed, too.
-    PAUSE_BEGIN = b"RPb" plain () Rule, "is not recorded from now on, as recording is paused";
+    PAUSE_BEGIN = b"RPb" plain () Rule, "is not recorded, as recording is paused";
     PAUSE_END = b"RPe" plain () Rule, "is recorded again";
 }

@@ -126,6 +126,6 @@ events! {
     SAMPLE = b"SSs" jumbo (weight_ns: u64, object: u64, flags: u32, state: u32, region: u32, task: u32, levels: u32, stack: rest) Rule, "is sampled in state {state}, {weight_ns} ns after the sample before, waiting for object {object} (0: none), in region {region} and task {task}, flags {flags}, with {levels} levels on the stack {stack}";
     PATH = b"SPd" jumbo (path: u32, flags: u32, addresses: rest) Rule, "defines creation path {path}, flags {flags}: the return addresses {addresses}";
     REGION_PATH = b"SRp" plain (region: u32, path: u32, parent_region: u32, parent_task: u32) Rule, "created region {region} by path {path} in task {parent_task} of region {parent_region}";
-    TASK_PATH = b"STp" plain (typeid: u32, path: u32) Rule, "creates tasks of type {typeid} by path {path} from now on";
-    CALL_PATH = b"SCp" plain (site: u32, path: u32) Rule, "waits in calls at site {site} by path {path} from now on";
+    TASK_PATH = b"STp" plain (typeid: u32, path: u32) Rule, "sets the creation path of tasks of type {typeid} to {path}";
+    CALL_PATH = b"SCp" plain (site: u32, path: u32) Rule, "sets the call path of site {site} to {path}";
 }

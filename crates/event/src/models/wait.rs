@@ -40,8 +40,8 @@ pub mod kind {
 }
 
 events! {
-    WAIT_SITE = b"WWs" plain (kind: u32, site: u32) Rule, "waits (kind {kind}) at site {site} from now on";
-    WAIT_OBJECT = b"WWo" plain (object: u64, site: u32, kind: u32) Rule, "waits (kind {kind}) for object {object} at site {site} from now on";
+    WAIT_SITE = b"WWs" plain (kind: u32, site: u32) Rule, "sets the wait site to {site} for waits of kind {kind}";
+    WAIT_OBJECT = b"WWo" plain (object: u64, site: u32, kind: u32) Rule, "sets object {object} and site {site} for waits of kind {kind}";
     ACQUIRED = b"WHa" plain (object: u64, kind: u32) Rule, "holds object {object} (kind {kind})";
     RELEASED = b"WHr" plain (object: u64, kind: u32) Rule, "has released object {object} (kind {kind})";
 }

@@ -20,7 +20,7 @@ const CLOCK_GOES_BACK: i64 = 3;
 const CPU_SHARED: i64 = 4;
 /// Labels of the values; those of threads are all but the last.
 pub(crate) const DOUBT_LABELS: [(i64, &str); 4] = [
-    (DOES_NOT_FIT, "An event does not fit what was recorded before it"),
+    (DOES_NOT_FIT, "An event contradicts earlier ones"),
     (STREAM_ENDS, "The stream ends before its thread"),
     (CLOCK_GOES_BACK, "The clock of the thread goes back"),
     (CPU_SHARED, "Several threads run on the CPU at once"),

@@ -149,14 +149,14 @@ impl Checker {
 /// Text for a mistake that the recorder noticed.
 fn words_of(problem: u32) -> &'static str {
     match problem {
-        i::problem::UNKNOWN_NAME => "a name was used that nobody registered",
+        i::problem::UNKNOWN_NAME => "an unregistered name was used",
         i::problem::REGISTERED_TWICE => "a name was registered again with another meaning",
-        i::problem::TOO_MANY_NAMES => "there was no number left for a name",
+        i::problem::TOO_MANY_NAMES => "the numbers of names were used up",
         i::problem::DICTIONARY_BUSY => "names could not be registered, the dictionary was locked",
-        i::problem::BAD_SETTING => "a setting means nothing",
-        i::problem::SINK => "a sink went wrong",
+        i::problem::BAD_SETTING => "a setting is invalid",
+        i::problem::SINK => "a sink failed",
         i::problem::TOO_LONG => "a text was too long, and cut",
-        _ => "something went wrong",
+        _ => "unknown mistake",
     }
 }
 

@@ -232,7 +232,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
                 self.report(ViolationCode::PayloadExtra, text);
             }
             Err(PayloadError::WrongKind | PayloadError::TooShort) => {
-                self.report_payload(event, "what its declaration says");
+                self.report_payload(event, "its declaration");
             }
         }
         if event.code.model() == taskscope_event::models::instrument::LETTER
@@ -333,7 +333,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             _ => return,
         };
         let declared = match spec.jumbo {
-            true => "what its declaration says".to_owned(),
+            true => "its declaration".to_owned(),
             false => spec.fields.iter().filter_map(|field| field.ty.size()).sum::<usize>().to_string(),
         };
         let text = format!("`{}` has {} bytes of payload, not {declared}", event.code, event.payload.len());
@@ -397,9 +397,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             ),
             ChannelError::Same => (
                 ViolationCode::SameValue,
-                format!(
-                    "thread {tid} enters {label} ({name}), where it already is: same value as last_value"
-                ),
+                format!("thread {tid} enters {label} ({name}) again: same value as last_value"),
             ),
             ChannelError::Full => {
                 (ViolationCode::StackFull, format!("thread {tid} has more than 512 values stacked of {name}"))

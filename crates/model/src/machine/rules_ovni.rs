@@ -268,8 +268,7 @@ impl<O: ViewObserver> Machine<'_, O> {
         let state = &self.threads[thread as usize];
         if cpu.is_some() && state.cpu == cpu {
             let tid = self.tid(thread);
-            let text =
-                format!("thread {tid} moves to {}, where it already is", self.cpu_name(cpu).trim_start());
+            let text = format!("thread {tid} moves to its present CPU, {}", self.cpu_name(cpu).trim_start());
             return self.report(ViolationCode::AffinityUnchanged, text);
         }
         self.uncount_on_cpu(thread);

@@ -28,7 +28,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             }
             Rule::WorkshareExecute | Rule::WorkshareEnd => self.workshare(thread, event, rule),
             Rule::Counters => self.counters(thread, event),
-            _ => debug_assert!(false, "{rule:?} is no rule of tasks"),
+            _ => debug_assert!(false, "{rule:?} is not a rule of tasks"),
         }
     }
 

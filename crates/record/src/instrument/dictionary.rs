@@ -18,7 +18,7 @@ use crate::thread::ThreadRecorder;
 
 /// Kind of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs, reason = "they are what they are called")]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Space {
     Key,
     /// A value of this key.
@@ -501,7 +501,7 @@ mod tests {
         let mut names = dictionary();
         let (long, longer) = ("ä".repeat(LONGEST_TEXT), "ä".repeat(LONGEST_TEXT + 1));
         let first = names.register(&Meaning { more: long.as_bytes(), ..key(long.as_bytes(), 0) });
-        assert_ne!(names.register(&key(longer.as_bytes(), 0)), first, "they are told apart nevertheless");
+        assert_ne!(names.register(&key(longer.as_bytes(), 0)), first, "they stay distinct");
         assert_eq!(names.problems.values().copied().collect::<Vec<_>>(), [3]);
         let keys = names.entries.iter().filter(|(code, _)| *code == i::KEY);
         for (_, data) in keys {
