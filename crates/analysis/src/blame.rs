@@ -16,11 +16,13 @@
 use crate::entries::Entries;
 use crate::late::waits_for_late;
 use crate::ledger::Entry;
+use crate::rounding::Division;
 use crate::state_places::StatePlaces;
 use crate::states::ByState;
-use crate::sweep::{COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIMS, sweep};
+use crate::sweep::{Asked, COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
+use std::ops::Range;
 use taskscope_execution::{
     Blamed, Cause, Execution, Group, Hold, Holders, ObjectIndex, Place, PlaceKind, ProcessIndex, Section,
     Span, State, TargetWaitPart, ThreadIndex, TypeKind,
@@ -153,12 +155,17 @@ pub(crate) fn charges(charged: &Entries<Entry<StateCharge>>, alone: &Entries<Cul
     charges
 }
 
-/// Charges waiting that has no culprit of its own to what worked meanwhile; apart, what worked alone.
+/// Charges waiting that has no culprit of its own to what worked meanwhile; apart, what worked alone. Of a part of a run it is what
+/// the whole is charged with until its end, without that until its begin ([`crate::rounding`]).
 pub(crate) fn undirected(execution: &Execution) -> (ChargeRows, Vec<(Culprit, u64)>) {
-    let mut sums = Sums::default();
-    for process in 0..execution.processes.len() {
-        let process = ProcessIndex(process as u32);
-        sweep(execution, process, &mut sums);
+    let whole = execution.whole();
+    let division = Division::of(whole.range(), execution.part_of_time());
+    let mut sums = Sums::of(&division);
+    for process in 0..whole.processes.len() {
+        let waits_count = |thread| execution.is_selected(thread);
+        let asked = Asked { waits_count: &waits_count, instants: division.instants() };
+        sweep(whole, ProcessIndex(process as u32), asked, &mut sums);
+        sums.ends_process();
     }
     sums.in_nanoseconds()
 }
@@ -178,16 +185,29 @@ pub(crate) fn directed(execution: &Execution) -> ChargeRows {
 /// A state at a place, by its number in `Sums::keys`.
 type KeyNumber = u32;
 
-#[derive(Default)]
-struct Sums {
+/// What code is charged with, by the stretch of time between two instants.
+struct Sums<'d> {
+    division: &'d Division,
+    stretches: Vec<Stretch>,
+    /// The stretch that the sweep is in, and what it has handed over there: by the number of the key, and by the state and place of
+    /// those that waited.
+    number: usize,
     keys: StatePlaces,
-    /// By the number of the key.
     shares: Vec<Integrals>,
     nobody: FxHashMap<(usize, Place), u64>,
     waited: [u64; VICTIMS.len()],
 }
 
-impl Sweep for Sums {
+/// Sums over a stretch of time. A key may have several rows.
+#[derive(Clone, Default)]
+struct Stretch {
+    shares: Vec<(KeyNumber, Integrals)>,
+    nobody: Vec<((usize, Place), u64)>,
+    /// What was waited while somebody worked.
+    shared: [u64; VICTIMS.len()],
+}
+
+impl Sweep for Sums<'_> {
     type Key = KeyNumber;
     const OF_SECTIONS: bool = false;
 
@@ -197,6 +217,11 @@ impl Sweep for Sums {
             self.shares.push([0; COLUMNS]);
         }
         key
+    }
+
+    fn passes(&mut self, instant: usize) {
+        self.ends_stretch();
+        self.number = instant + 1;
     }
 
     fn worked(&mut self, _thread: ThreadIndex, key: KeyNumber, _start: u64, _end: u64, given: &Given<'_>) {
@@ -213,56 +238,84 @@ impl Sweep for Sums {
     }
 }
 
-impl Sums {
-    /// Rounds shares to nanoseconds so that each column sums exactly to what was waited.
-    fn in_nanoseconds(self) -> (ChargeRows, Vec<(Culprit, u64)>) {
-        // Whoever only waited has no share.
-        let mut rows: Vec<((State, Place), Integrals)> =
-            self.keys.keys().iter().copied().zip(self.shares).collect();
-        rows.sort_unstable();
-        let mut charged = ChargeRows::new();
-        let mut unshared = [0_u64; VICTIMS.len()];
-        for ((column, place), ns) in self.nobody {
-            unshared[column] += ns;
-            charged.push((Entry::<StateCharge>::new(Culprit::Nobody(place), VICTIMS[column]), ns));
+impl<'d> Sums<'d> {
+    fn of(division: &'d Division) -> Self {
+        Sums {
+            division,
+            stretches: vec![Stretch::default(); division.instants().len() + 1],
+            number: 0,
+            keys: StatePlaces::default(),
+            shares: Vec::new(),
+            nobody: FxHashMap::default(),
+            waited: [0; VICTIMS.len()],
         }
-        let mut totals = vec![0; rows.len()];
+    }
+
+    fn ends_process(&mut self) {
+        self.ends_stretch();
+        self.number = 0;
+    }
+
+    fn ends_stretch(&mut self) {
+        let stretch = &mut self.stretches[self.number];
+        let waited = std::mem::take(&mut self.waited);
+        stretch.shared.iter_mut().zip(waited).for_each(|(sum, ns)| *sum += ns);
+        for ((column, place), ns) in self.nobody.drain() {
+            stretch.shared[column] -= ns;
+            stretch.nobody.push(((column, place), ns));
+        }
+        // Whoever only waited has no share.
+        for (key, share) in self.shares.iter_mut().enumerate().filter(|(_, share)| **share != [0; COLUMNS]) {
+            stretch.shares.push((key as KeyNumber, std::mem::take(share)));
+        }
+    }
+
+    /// What is charged in the part, in whole nanoseconds that sum to what was waited there.
+    fn in_nanoseconds(self) -> (ChargeRows, Vec<(Culprit, u64)>) {
+        let Sums { division, stretches, keys, .. } = self;
+        // In the order of keys, whichever was met first.
+        let mut order: Vec<KeyNumber> = (0..keys.keys().len() as KeyNumber).collect();
+        order.sort_unstable_by_key(|key| keys.keys()[*key as usize]);
+        let mut row_of = vec![0; order.len()];
+        (0..).zip(&order).for_each(|(row, key)| row_of[*key as usize] = row);
+        let shares = |stretches: &[Stretch], column: usize| {
+            let mut shares = vec![0; order.len()];
+            for (key, share) in stretches.iter().flat_map(|stretch| &stretch.shares) {
+                shares[row_of[*key as usize]] += share[column];
+            }
+            shares
+        };
+        let mut charged = ChargeRows::new();
+        for stretch in &stretches[division.part()] {
+            let entry = |(column, place): (usize, Place)| {
+                Entry::<StateCharge>::new(Culprit::Nobody(place), VICTIMS[column])
+            };
+            charged.extend(stretch.nobody.iter().map(|(of, ns)| (entry(*of), *ns)));
+        }
+        let culprit = |row: usize| {
+            let (state, place) = keys.keys()[order[row] as usize];
+            Culprit::Code(state, place)
+        };
+        let mut totals = vec![0; order.len()];
         for (column, state) in VICTIMS.iter().enumerate() {
-            let shares: Vec<u128> = rows.iter().map(|(_, share)| share[column]).collect();
-            let given = apportion(&shares, self.waited[column] - unshared[column]);
+            let given = division.rounded(|count| {
+                let before = &stretches[..count];
+                let shared = before.iter().map(|stretch| stretch.shared[column]).sum();
+                (shares(before, column), shared)
+            });
             for (row, ns) in given.into_iter().enumerate().filter(|(_, ns)| *ns > 0) {
-                let (key, _) = rows[row];
-                charged.push((Entry::<StateCharge>::new(Culprit::Code(key.0, key.1), *state), ns));
+                charged.push((Entry::<StateCharge>::new(culprit(row), *state), ns));
                 totals[row] += ns;
             }
         }
-        let alone = rows.iter().zip(totals).map(|(((state, place), share), total)| {
-            (Culprit::Code(*state, *place), ((share[SOLE] >> FRACTION_BITS) as u64).min(total))
-        });
+        let sole =
+            |count: usize| shares(&stretches[..count], SOLE).into_iter().map(|share| share >> FRACTION_BITS);
+        let Range { start, end } = division.part();
+        let alone = sole(end).zip(sole(start)).zip(totals).enumerate();
+        let alone =
+            alone.map(|(row, ((end, start), total))| (culprit(row), ((end - start) as u64).min(total)));
         (charged, alone.collect())
     }
-}
-
-/// Divides `owed` in proportion to `shares`, in whole numbers that sum to it: each part is cut off, and
-/// what is missing goes one by one to the largest remainders. All zeros if all shares are zero.
-pub(crate) fn apportion(shares: &[u128], owed: u64) -> Vec<u64> {
-    let total: u128 = shares.iter().sum();
-    // Keeps the products below within 128 bits; what is cut off is far below a nanosecond of a year.
-    let spare = (128 - total.leading_zeros()).saturating_sub(63);
-    let shares: Vec<u128> = shares.iter().map(|share| share >> spare).collect();
-    let total: u128 = shares.iter().sum();
-    if total == 0 {
-        return vec![0; shares.len()];
-    }
-    let exact = |share: u128| (share * owed as u128 / total, share * owed as u128 % total);
-    let mut given: Vec<u64> = shares.iter().map(|share| exact(*share).0 as u64).collect();
-    let missing = owed - given.iter().sum::<u64>();
-    let mut order: Vec<usize> = (0..shares.len()).collect();
-    order.sort_by_key(|i| Reverse(exact(shares[*i]).1));
-    for i in order.into_iter().take(missing as usize) {
-        given[i] += 1;
-    }
-    given
 }
 
 /// A part of a wait for a lock.
@@ -345,18 +398,4 @@ fn operations_in<'a>(
     let first = parts.partition_point(|part| (part.thread, part.end) <= (thread, start));
     let inside = parts[first..].iter().take_while(move |part| part.thread == thread && part.start < end);
     inside.map(move |part| (part, part.end.min(end) - part.start.max(start)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_sum_to_the_whole() {
-        assert_eq!(apportion(&[1, 1, 1], 10), [4, 3, 3]);
-        assert_eq!(apportion(&[0, 5, 0], 7), [0, 7, 0]);
-        assert_eq!(apportion(&[0, 0], 7), [0, 0]);
-        assert_eq!(apportion(&[1 << 100, 1 << 100], u64::MAX), [1 << 63, (1 << 63) - 1]);
-        assert_eq!(apportion(&[1 << 70, 3 << 70], 1 << 40), [1 << 38, 3 << 38]);
-    }
 }

@@ -13,10 +13,10 @@
 //!
 //! All else has no pattern: its cause and what is blamed decide what helps.
 
-use crate::blame::apportion;
 use crate::causes::{Causes, ReadyWork};
 use crate::forest::Letter;
 use crate::keys::Who;
+use crate::rounding::apportion;
 use crate::span::Span;
 use std::collections::BTreeMap;
 use taskscope_execution::graph::{NONE, TaskGraph};

@@ -1,6 +1,7 @@
 //! The largest losses, each with what causes it.
 
 use crate::blame::{Charge, Culprit};
+use crate::entries::Entries;
 use crate::grain::{Grain, Grains};
 use crate::hang::{Hang, Needed};
 use crate::late::LateProcess;
@@ -105,6 +106,81 @@ impl Finding {
 /// Numbers of tasks by the code that created them.
 pub(crate) type Creations = FxHashMap<(State, Place), u64>;
 
+/// What decides what losses are blamed on. It is taken from the whole run, so that a loss is blamed on the same in each part.
+pub(crate) struct Facts<'e> {
+    execution: &'e Execution,
+    grains: Grains,
+    /// Time of all workers by what they were in.
+    in_code: Entries<(State, Place)>,
+    created: Creations,
+    /// What each culprit is charged with.
+    charged: FxHashMap<Culprit, ByState>,
+    /// Whether the runtime's sections were recorded.
+    has_sections: bool,
+}
+
+/// What is blamed for a loss.
+#[derive(Clone, Copy)]
+struct Verdict {
+    cause: Cause,
+    blamed: Blamed,
+    pattern: Option<Pattern>,
+    state: State,
+    place: Place,
+    grain: Option<Grain>,
+}
+
+impl<'e> Facts<'e> {
+    /// The facts of a whole run; `charges` are those of its ledger.
+    pub(crate) fn of(
+        execution: &'e Execution,
+        ledger: &StateLedger,
+        charges: &[Charge],
+        types: &[TaskType],
+        created: Creations,
+    ) -> Facts<'e> {
+        Facts {
+            execution,
+            grains: Grains::of(execution, ledger, charges, types),
+            in_code: ledger.in_code(),
+            created,
+            charged: charges.iter().map(|charge| (charge.culprit, charge.by_state)).collect(),
+            has_sections: ledger.causes.iter().any(|row| row.state.group() == Group::Runtime),
+        }
+    }
+
+    /// What is blamed for what a culprit of the run, or of a part of it, is charged with; none where findings at other places have
+    /// these waits.
+    fn verdict(&self, charge: &Charge) -> Option<Verdict> {
+        let by_state = self.charged.get(&charge.culprit).unwrap_or(&charge.by_state);
+        let (state, place) = match charge.culprit {
+            Culprit::Code(state, place) => (state, place),
+            Culprit::Holder(place) => (State::LockWait, place),
+            Culprit::Device(_) | Culprit::Rank(_) => return None,
+            // The place is that of those that wait, and so is the state.
+            Culprit::Nobody(place) => {
+                let most = by_state.iter().max_by_key(|(_, ns)| *ns);
+                (most.map_or(State::Unknown, |(state, _)| state), place)
+            }
+        };
+        if let Some(grain) = self.grains.behind(self.execution, charge.culprit, by_state) {
+            let (state, place) = (State::Task, Place::of_type(grain.ty));
+            let (cause, blamed, pattern) = (Cause::Wait, Blamed::Task, Some(Pattern::TooFine));
+            return Some(Verdict { cause, blamed, pattern, state, place, grain: Some(grain) });
+        }
+        let (cause, blamed) = match charge.culprit {
+            Culprit::Holder(_) => (Cause::Lock, Blamed::Holder),
+            Culprit::Code(state, place) => {
+                let tasks_created = self.created.get(&(state, place)).copied().unwrap_or(0);
+                let creates = is_creation(tasks_created, self.in_code.get(&(state, place)));
+                blame_of(self.execution, state, place, creates)
+            }
+            _ => (Cause::Wait, Blamed::Nobody),
+        };
+        Some(Verdict { cause, blamed, pattern: None, state, place, grain: None })
+    }
+}
+
 /// All hangs, then all losses, largest first. The sum of the losses is capacity minus useful time; the waits of a hang are
 /// losses, too.
 pub(crate) fn findings(
@@ -112,40 +188,15 @@ pub(crate) fn findings(
     ledger: &StateLedger,
     charges: &[Charge],
     works: &[Worksharing],
-    types: &[TaskType],
     created: &Creations,
+    facts: &Facts<'_>,
     hangs: &[Hang],
 ) -> Vec<Finding> {
-    let grains = Grains::of(execution, ledger, charges, types);
-    let in_code = ledger.in_code();
     let mut all: Vec<Finding> = Vec::new();
     for charge in charges {
-        let (state, place) = match charge.culprit {
-            Culprit::Code(state, place) => (state, place),
-            Culprit::Holder(place) => (State::LockWait, place),
-            // These waits are findings at their own places.
-            Culprit::Device(_) | Culprit::Rank(_) => continue,
-            // The place is that of those that wait, and so is the state.
-            Culprit::Nobody(place) => {
-                let most = charge.by_state.iter().max_by_key(|(_, ns)| *ns);
-                (most.map_or(State::Unknown, |(state, _)| state), place)
-            }
-        };
-        let grain = grains.behind(execution, charge);
-        let (state, place) = grain.map_or((state, place), |grain| (State::Task, Place::of_type(grain.ty)));
+        let Some(verdict) = facts.verdict(charge) else { continue };
+        let Verdict { cause, blamed, pattern, state, place, grain } = verdict;
         let tasks_created = created.get(&(state, place)).copied().unwrap_or(0);
-        let (cause, blamed) = match charge.culprit {
-            _ if grain.is_some() => (Cause::Wait, Blamed::Task),
-            Culprit::Holder(_) => (Cause::Lock, Blamed::Holder),
-            Culprit::Device(_) => (Cause::Device, Blamed::Operation),
-            Culprit::Rank(_) => (Cause::MpiLate, Blamed::Rank),
-            Culprit::Nobody(_) => (Cause::Wait, Blamed::Nobody),
-            Culprit::Code(state, place) => {
-                let ns = in_code.get(&(state, place));
-                blame_of(execution, state, place, is_creation(tasks_created, ns))
-            }
-        };
-        let pattern = grain.map(|_| Pattern::TooFine);
         let work = match place.kind() {
             PlaceKind::Type(ty) if blamed == Blamed::Loop => works.iter().find(|w| w.ty == ty).copied(),
             _ => None,
@@ -193,7 +244,6 @@ pub(crate) fn findings(
     }
     let mut of_shortage: Option<Option<Pattern>> = None;
     let in_start = ledger.in_start();
-    let has_sections = ledger.causes.iter().any(|row| row.state.group() == Group::Runtime);
     for row in &ledger.causes {
         let state = row.state;
         let loss = match state.group() {
@@ -214,8 +264,10 @@ pub(crate) fn findings(
             let estimated = loss.0 == Cause::CpuNone && !execution.knows_switches();
             let confidence = if estimated { Confidence::Medium } else { own.confidence };
             let pattern = match loss.0 {
-                Cause::CpuNone => *of_shortage.get_or_insert_with(|| pattern_of_shortage(execution)),
-                Cause::Unknown if state == State::NoSubsystem && !has_sections => Some(Pattern::NoSections),
+                Cause::CpuNone => *of_shortage.get_or_insert_with(|| pattern_of_shortage(facts.execution)),
+                Cause::Unknown if state == State::NoSubsystem && !facts.has_sections => {
+                    Some(Pattern::NoSections)
+                }
                 _ => None,
             };
             let starting_ns = in_start.get(&(state, row.place)).min(ns);

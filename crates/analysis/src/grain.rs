@@ -5,7 +5,7 @@
 //! al., SC 2020), as far as a timeline tells.
 
 use crate::blame::{Charge, Culprit};
-use crate::states::StateLedger;
+use crate::states::{ByState, StateLedger};
 use crate::task_types::{TaskType, is_explicit};
 use rustc_hash::FxHashMap;
 use taskscope_execution::{Execution, Group, Place, PlaceKind, ProcessIndex, TypeIndex};
@@ -78,9 +78,9 @@ impl Grains {
 
     /// The too small type that a loss is due to: while nobody worked, that with most tasks; while tasks of a
     /// type ran, that type.
-    pub fn behind(&self, execution: &Execution, charge: &Charge) -> Option<Grain> {
-        match charge.culprit {
-            Culprit::Nobody(place) if charge.by_state.of_group(Group::Sync) > 0 => {
+    pub fn behind(&self, execution: &Execution, culprit: Culprit, charged: &ByState) -> Option<Grain> {
+        match culprit {
+            Culprit::Nobody(place) if charged.of_group(Group::Sync) > 0 => {
                 self.by_process.get(&process_of(execution, place))?.first().copied()
             }
             Culprit::Code(_, place) => match place.kind() {

@@ -33,6 +33,7 @@ mod path_lines;
 pub mod pop;
 mod radix;
 pub mod replay;
+mod rounding;
 mod short_teams;
 pub mod slo;
 pub mod span;
@@ -48,7 +49,7 @@ pub use blame::{Charge, Culprit, StateCharge, WaitPart, split_lock_waits};
 pub use efficiency::{Efficiency, efficiency, share};
 pub use entries::Entries;
 pub use findings::{Confidence, Finding, is_creation};
-use findings::{creations, findings};
+use findings::{Facts, creations, findings};
 pub use fine::FineNanos;
 pub use forest::{Letter, Shares};
 pub use grain::Grain;
@@ -107,7 +108,14 @@ pub struct Problem {
     pub tally: Tally,
 }
 
-/// Analyses an execution. Cannot fail; what did not fit is in the second part.
+/// What decides blame in the parts of a run.
+fn facts_of(whole: &Execution) -> Facts<'_> {
+    let of_tasks = || (task_types(whole, &body_times(whole), &blocked_times(whole)), creations(whole));
+    let (ledger, (types, created)) = book_beside(whole, of_tasks);
+    Facts::of(whole, &ledger, &ledger.charges(), &types, created)
+}
+
+/// Analyses an execution. Of a part of a run the causes are those of the whole. Cannot fail; what did not fit is in the second part.
 pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
     let tables = || {
         let bodies = body_times(execution);
@@ -118,9 +126,13 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
     let (ledger, (of_tasks, works, regions, starvation)) = book_beside(execution, tables);
     let (body_times, task_types, created) = of_tasks;
     let (charges, locks) = (ledger.charges(), locks(execution, &ledger));
+    let facts = match &execution.part {
+        None => Facts::of(execution, &ledger, &charges, &task_types, created.clone()),
+        Some(part) => facts_of(&part.whole),
+    };
     let efficiency = efficiency(&ledger, &charges);
     let hangs = hangs(execution);
-    let findings = findings(execution, &ledger, &charges, &works, &task_types, &created, &hangs);
+    let findings = findings(execution, &ledger, &charges, &works, &created, &facts, &hangs);
     let analysis = Analysis {
         efficiency,
         tasks: explicit_tasks_begun(execution),

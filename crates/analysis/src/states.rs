@@ -139,7 +139,7 @@ pub struct StateLedger {
     pub entries: Ledger<StateEntry, StateCharge>,
     /// Of what code is charged with, the part while it was the only one that worked.
     pub alone: Entries<Culprit>,
-    /// From the first to the last event of the trace, nanoseconds.
+    /// From the first to the last event of the trace, nanoseconds; of a part, as much of that as is in it.
     pub wall_ns: u64,
     /// Sum over processes of workers × time from the first to the last event of the process, of those that are asked about,
     /// as all that follows.
@@ -163,11 +163,11 @@ pub struct StateLedger {
 
 impl StateLedger {
     fn of(execution: &Execution, spent: Entries<Entry<StateEntry>>, (charged, alone): Blame) -> StateLedger {
-        let (first, last) = execution.range();
+        let ((first, last), (begin, end)) = (execution.whole().range(), execution.part_of_time());
         let mut ledger = StateLedger {
             entries: Ledger { spent, charged },
             alone,
-            wall_ns: last - first,
+            wall_ns: end.min(last).saturating_sub(begin.max(first)),
             ..StateLedger::default()
         };
         let mut rows = vec![usize::MAX; execution.threads.len()];

@@ -144,6 +144,9 @@ pub(crate) trait Sweep {
         Vec::new()
     }
 
+    /// Everything before the instant of this number has been handed over, and nothing of what comes after it.
+    fn passes(&mut self, _instant: usize) {}
+
     /// A thread that worked on `key`, or took a free lock, from `start` to `end` is charged with `given`.
     fn worked(&mut self, thread: ThreadIndex, key: Self::Key, start: u64, end: u64, given: &Given<'_>);
 
@@ -232,6 +235,17 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
         }
     }
 
+    /// Begins anew with what it is in, at an instant.
+    fn restart(&mut self, at: &Instant) {
+        let Some(change) = self.changes.get_mut(self.now) else { return };
+        change.start = at.now;
+        if let Some(charged) = at.charged(change.role) {
+            (self.since, self.role_since) = (charged.integrals, change.role);
+            (self.changes_since, self.round_since) = (charged.changes, at.round);
+        }
+        self.nobody_since = at.nobody;
+    }
+
     /// Takes up its next change, at that instant.
     #[inline(always)]
     fn step<S: Sweep<Key = K>>(&mut self, at: &mut Instant, sums: &mut S) {
@@ -240,6 +254,7 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
         };
         let (now, start, next) = (now.role, next.start, next.role);
         at.advance(start, sums);
+        at.divided_ns = 0;
         self.settle(at, sums);
         self.now += 1;
         if now != next {
@@ -259,6 +274,17 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
         } else {
             self.nobody_since = at.nobody;
         }
+    }
+}
+
+/// Hands over what has added up until an instant, which may be before the time of the process; all lanes stay in what they are.
+fn pass_instant<S: Sweep>(lanes: &mut [Lane<'_, S::Key>], at: &mut Instant, instant: u64, sums: &mut S) {
+    let before = at.now;
+    at.advance(instant.max(before), sums);
+    at.divided_ns += at.now - before;
+    for lane in lanes {
+        lane.settle(at, sums);
+        lane.restart(at);
     }
 }
 
@@ -353,6 +379,8 @@ struct Instant {
     round: u64,
     /// Nanoseconds so far in which no worker worked, nor took a lock.
     nobody: u64,
+    /// Nanoseconds since the last change that were handed over at instants in between.
+    divided_ns: u64,
 }
 
 /// What each thread of a role is charged with.
@@ -427,7 +455,15 @@ impl Instant {
             sums.waited(column, count * passed);
             if many > 0 {
                 let share = ((count * passed) as u128) << FRACTION_BITS;
-                charged.add(column, divided(share, many, &self.inverses));
+                let part = match self.divided_ns {
+                    0 => divided(share, many, &self.inverses),
+                    // Together as much as without instants in between.
+                    before => {
+                        let before = ((count * before) as u128) << FRACTION_BITS;
+                        divided(before + share, many, &self.inverses) - divided(before, many, &self.inverses)
+                    }
+                };
+                charged.add(column, part);
                 if many == 1 {
                     charged.add(SOLE, share);
                 }
@@ -457,9 +493,22 @@ fn inverse(by: u64) -> u64 {
 const SMALL: u128 = 1 << 48;
 const MOST: usize = 1 << 16;
 
-/// Walks over the time of all workers of a process. The waiting of those that are not asked about is left out; what they
+/// Whose waiting counts, and at which instants sums are divided.
+pub(crate) struct Asked<'a> {
+    /// By thread; a worker.
+    pub waits_count: &'a dyn Fn(ThreadIndex) -> bool,
+    /// In order. [`Sweep::passes`] is called for those that are before the end of the process.
+    pub instants: &'a [u64],
+}
+
+/// Walks over the time of all workers of a process. The waiting of those that do not count is left out; what they
 /// work on meanwhile is not, nor what the runtime's own threads run (target tasks).
-pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
+pub(crate) fn sweep<S: Sweep>(
+    execution: &Execution,
+    process: ProcessIndex,
+    Asked { waits_count, instants }: Asked<'_>,
+    sums: &mut S,
+) {
     let roles = State::ALL.map(role);
     let of_others = roles.map(|role| if is_charged(role) { role } else { Role::NEITHER });
     let [mut roles, mut of_others] =
@@ -501,24 +550,31 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
         waited_in: 0,
         round: 0,
         nobody: 0,
+        divided_ns: 0,
     };
     let of_lane = (READ_AHEAD / lanes.len().max(1)).clamp(FEWEST_OF_LANE, MOST_OF_LANE);
     // A time since the round's begin and a lane's number are sorted as one number.
     let lane_bits = usize::BITS - lanes.len().leading_zeros();
     let longest_round = u64::MAX >> lane_bits;
     let (mut order, mut spare): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
+    let mut instants = instants.iter().copied().enumerate().peekable();
     loop {
         for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= of_lane / 2) {
-            let waits_count =
-                execution.threads[lane.thread.index()].worker && execution.is_selected(lane.thread);
-            let roles = if waits_count { &mut roles } else { &mut of_others };
+            let counts = execution.threads[lane.thread.index()].worker && waits_count(lane.thread);
+            let roles = if counts { &mut roles } else { &mut of_others };
             lane.read(of_lane, roles, sums);
         }
         let coming = lanes.iter().filter_map(|lane| lane.ahead().first());
         let Some(begin) = coming.map(|change| change.start).min() else { break };
+        while let Some((number, instant)) = instants.next_if(|(_, instant)| *instant <= begin) {
+            pass_instant(&mut lanes, &mut at, instant, sums);
+            sums.passes(number);
+        }
         let going_on = lanes.iter().filter(|lane| !lane.ended);
         let known = going_on.filter_map(|lane| lane.ahead().last()).map(|change| change.start).min();
         let until = known.unwrap_or(u64::MAX).min(begin.saturating_add(longest_round));
+        // The next instant is after the begin.
+        let until = instants.peek().map_or(until, |(_, instant)| until.min(instant - 1));
         order.clear();
         for (number, lane) in lanes.iter().enumerate() {
             let round = lane.ahead().iter().take_while(|change| change.start <= until);
@@ -531,7 +587,12 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
         }
         at.ends_round();
     }
-    at.advance(execution.processes[process.index()].last, sums);
+    let last = execution.processes[process.index()].last;
+    while let Some((number, instant)) = instants.next_if(|(_, instant)| *instant < last) {
+        pass_instant(&mut lanes, &mut at, instant, sums);
+        sums.passes(number);
+    }
+    at.advance(last, sums);
     at.ends_round();
     for lane in &lanes {
         lane.settle(&at, sums);

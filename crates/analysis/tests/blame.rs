@@ -118,12 +118,12 @@ proptest! {
         }
         for of in expected.keys().chain(charges.keys()) {
             let [expected, charged] = [&expected, &charges].map(|all| all.get(of).copied().unwrap_or(0.0));
-            // Each state's parts are rounded so that they sum to what was waited.
-            prop_assert!((expected - charged).abs() < 1.01, "{of:?}: {expected} and {charged}");
+            // Each state's parts are rounded so that they sum to what was waited, at each border of a part of the run.
+            prop_assert!((expected - charged).abs() < 2.01, "{of:?}: {expected} and {charged}");
         }
         for charge in analysis.charges.iter().filter(|charge| matches!(charge.culprit, Culprit::Code(..))) {
             let expected = sole.get(&charge.culprit).copied().unwrap_or(0.0).min(charge.total() as f64);
-            prop_assert!((charge.sole_ns as f64 - expected).abs() < 1.01, "{charge:?}: alone {expected}");
+            prop_assert!((charge.sole_ns as f64 - expected).abs() < 2.01, "{charge:?}: alone {expected}");
         }
     }
 }

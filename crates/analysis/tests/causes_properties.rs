@@ -180,7 +180,6 @@ fn parts_of_a_run_add_up_to_the_whole() {
             }
         }
         assert_eq!(parts.iter().map(|part| part.capacity_ns).sum::<u64>(), whole.capacity_ns, "seed {seed}");
-        // Who is charged is rounded to whole nanoseconds in every part.
         for charge in &whole.rows {
             let of = |charges: &[CauseRow]| -> u64 {
                 let same = charges
@@ -189,7 +188,7 @@ fn parts_of_a_run_add_up_to_the_whole() {
                 same.map(|charge| charge.ns).sum()
             };
             let sum: u64 = parts.iter().map(|part| of(&part.rows)).sum();
-            assert!(sum.abs_diff(of(&whole.rows)) <= 8, "seed {seed}: {charge:?}, in parts {sum}");
+            assert_eq!(sum, of(&whole.rows), "seed {seed}: {charge:?}");
         }
     }
 }

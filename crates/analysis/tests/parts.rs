@@ -2,11 +2,17 @@
 
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
+use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
 use taskscope_analysis::causes::{Causes, book_causes, book_causes_in};
 use taskscope_analysis::slo::{Mode, Options, Slo, attribute};
 use taskscope_analysis::{Analysis, FineNanos, StateLedger, analyse, book};
+use taskscope_event::models::samples::flag;
 use taskscope_execution::graph::TaskGraph;
-use taskscope_execution::{Cause, Execution, OsSource, OsTimes, Place, State, ThreadIndex};
+use taskscope_execution::samples::{Level, NewSample};
+use taskscope_execution::{
+    Blamed, Cause, Execution, OsSource, OsTimes, Pattern, Place, RegionIndex, State, TaskIndex, ThreadIndex,
+};
+use taskscope_profile::Metric;
 use taskscope_testkit::dice::Dice;
 use taskscope_testkit::graph_names::graph_of;
 use taskscope_testkit::script::any_program;
@@ -17,16 +23,20 @@ fn cases() -> u64 {
     std::env::var("TASKSCOPE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(500)
 }
 
+/// Events of any program: thread, kind, time since the one before, payload.
+fn any_choices(dice: &mut Dice) -> Vec<(usize, u16, usize, [u8; 16])> {
+    let event = |dice: &mut Dice| {
+        let mut payload = [0; 16];
+        payload.iter_mut().for_each(|byte| *byte = dice.next() as u8);
+        (dice.below(5) as usize, dice.below(50) as u16, dice.below(200) as usize, payload)
+    };
+    (0..dice.between(1, 120)).map(|_| event(dice)).collect()
+}
+
 /// Any events on one to four threads, with any times off the CPU.
 fn any_execution(dice: &mut Dice) -> Execution {
     let threads = dice.between(1, 4) as usize;
-    let choices: Vec<_> = (0..dice.between(1, 120))
-        .map(|_| {
-            let mut payload = [0; 16];
-            payload.iter_mut().for_each(|byte| *byte = dice.next() as u8);
-            (dice.below(5) as usize, dice.below(50) as u16, dice.below(200) as usize, payload)
-        })
-        .collect();
+    let choices = any_choices(dice);
     let mut execution = any_program(threads, &choices).play();
     if dice.chance(50) {
         for thread in 0..threads as u32 {
@@ -83,14 +93,26 @@ impl<K: Copy + Eq + Hash + std::fmt::Debug> Sums<K> {
 
 /// The tables of the states.
 struct States {
+    wall: u64,
     capacity: u64,
     causes: Sums<(State, Place)>,
     by_thread: Sums<(ThreadIndex, State)>,
     starting: Sums<State>,
     charged: Sums<State>,
     culprits: Sums<(taskscope_analysis::Culprit, State)>,
+    /// Losses by what they are blamed on.
+    findings: Sums<Blame>,
     /// Further tables: table and column, row.
     tables: Sums<(&'static str, u32)>,
+}
+
+/// The cause of a finding, what is blamed, its pattern, and the state and place of the culprit.
+type Blame = (Cause, Blamed, Option<Pattern>, State, Place);
+
+fn findings(analysis: &Analysis) -> Sums<Blame> {
+    // Waits of a hang are losses, too.
+    let losses = analysis.findings.iter().filter(|finding| finding.hang.is_none());
+    Sums::of(losses.map(|of| ((of.cause, of.blamed, of.pattern, of.state, of.place), of.ns)))
 }
 
 /// Columns of tables that are sums of the time of threads: efficiency, task types, constructs, locks.
@@ -143,26 +165,46 @@ fn states(execution: &Execution) -> States {
     for (state, ns) in &charged.0 {
         assert_eq!(total.0.get(state), Some(ns), "{state:?} charged");
     }
+    let analysis = analyse(execution).0;
     States {
+        wall: ledger.wall_ns,
         capacity: ledger.capacity_ns,
         causes: Sums::of(ledger.causes.iter().map(|cause| ((cause.state, cause.place), cause.ns))),
         by_thread: Sums::of(by_thread),
         starting: Sums::of(ledger.starting.iter()),
         charged,
         culprits: Sums::of(culprits),
-        tables: Sums::of(tables(&analyse(execution).0)),
+        findings: findings(&analysis),
+        tables: Sums::of(tables(&analysis)),
     }
 }
 
-fn check_states(whole: &States, parts: &[States], what: &str) {
+/// What is charged is rounded in each part by threads, and in none by time.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    Time,
+    Threads,
+}
+
+impl By {
+    /// By how much the sum of so many parts may differ from the whole in a row of charges.
+    fn tolerance(self, parts: usize) -> i128 {
+        if self == By::Time { 0 } else { parts as i128 + 1 }
+    }
+}
+
+fn check_states(by: By, whole: &States, parts: &[States], what: &str) {
     assert_eq!(whole.capacity, parts.iter().map(|part| part.capacity).sum::<u64>(), "{what}: capacity");
     whole.causes.check(parts.iter().map(|part| &part.causes), 0, what);
     whole.by_thread.check(parts.iter().map(|part| &part.by_thread), 0, what);
     whole.starting.check(parts.iter().map(|part| &part.starting), 0, what);
     whole.charged.check(parts.iter().map(|part| &part.charged), 0, what);
+    whole.findings.check(parts.iter().map(|part| &part.findings), by.tolerance(parts.len()), what);
+    if by == By::Time {
+        assert_eq!(whole.wall, parts.iter().map(|part| part.wall).sum::<u64>(), "{what}: wall");
+    }
     whole.tables.check(parts.iter().map(|part| &part.tables), 0, what);
-    // Each part of a charge is rounded to whole nanoseconds.
-    whole.culprits.check(parts.iter().map(|part| &part.culprits), parts.len() as i128 + 1, what);
+    whole.culprits.check(parts.iter().map(|part| &part.culprits), by.tolerance(parts.len()), what);
 }
 
 fn check_tables_of_graph(graph: &TaskGraph, causes: &Causes, what: &str) {
@@ -187,7 +229,7 @@ fn check_tables_of_graph(graph: &TaskGraph, causes: &Causes, what: &str) {
     assert_eq!(causes.by_worker.len(), graph.workers.len());
 }
 
-fn check_graph(whole: &Causes, parts: &[Causes], what: &str) {
+fn check_graph(by: By, whole: &Causes, parts: &[Causes], what: &str) {
     let sum = |of: &dyn Fn(&Causes) -> u64| parts.iter().map(of).sum::<u64>();
     assert_eq!(whole.capacity_ns, sum(&|part| part.capacity_ns), "{what}: capacity");
     type Table = (Vec<((usize, Cause), u64)>, Vec<((Cause, usize), u64)>);
@@ -213,8 +255,7 @@ fn check_graph(whole: &Causes, parts: &[Causes], what: &str) {
         assert_eq!(queue.idle_ns, sum(&|part| part.queues[node].idle_ns), "{what}: idle before queue {node}");
     }
     let charges = |causes: &Causes| Sums::of(causes.rows.iter().map(|c| ((c.cause, c.who, c.symptom), c.ns)));
-    // Each part of a charge is rounded to whole nanoseconds.
-    charges(whole).check(&parts.iter().map(charges).collect::<Vec<_>>(), parts.len() as i128 + 1, what);
+    charges(whole).check(&parts.iter().map(charges).collect::<Vec<_>>(), by.tolerance(parts.len()), what);
 }
 
 fn check_idle(whole: &Slo, parts: &[Slo], what: &str) {
@@ -243,7 +284,7 @@ fn check_ranges_of_graph(graph: &TaskGraph, ranges: &[(u64, u64)], what: &str) {
     check_tables_of_graph(graph, &whole, what);
     let parts: Vec<Causes> = ranges.iter().map(|range| book_causes_in(graph, *range)).collect();
     parts.iter().for_each(|part| check_tables_of_graph(graph, part, what));
-    check_graph(&whole, &parts, what);
+    check_graph(By::Time, &whole, &parts, what);
     for (node, queue) in whole.queues.iter().enumerate() {
         let waits: u64 = parts.iter().map(|part| part.queues[node].wait_ns).sum();
         assert_eq!(waits, queue.wait_ns, "{what}: waits in queue {node}");
@@ -267,7 +308,7 @@ fn ranges_of_any_execution_add_up() {
             states(&part)
         });
         let what = format!("seed {seed}, {ranges:?}");
-        check_states(&states(&whole), &parts.collect::<Vec<_>>(), &what);
+        check_states(By::Time, &states(&whole), &parts.collect::<Vec<_>>(), &what);
         check_ranges_of_graph(&graph_of(&whole), &ranges, &what);
     }
 }
@@ -280,9 +321,8 @@ fn threads_of_any_execution_add_up() {
         let parts: Vec<Execution> = (0..whole.threads.len())
             .map(|wanted| {
                 let mut part = whole.clone();
-                for (thread, row) in part.threads.iter_mut().enumerate() {
-                    row.selected = thread == wanted;
-                }
+                let selected: Vec<bool> = (0..whole.threads.len()).map(|thread| thread == wanted).collect();
+                part.select(&selected);
                 part
             })
             .collect();
@@ -293,7 +333,12 @@ fn threads_of_any_execution_add_up() {
             states.tables.0.retain(|(table, _), _| !["worksharing", "regions"].contains(table));
             states
         };
-        check_states(&of_threads(&whole), &parts.iter().map(of_threads).collect::<Vec<_>>(), &what);
+        check_states(
+            By::Threads,
+            &of_threads(&whole),
+            &parts.iter().map(of_threads).collect::<Vec<_>>(),
+            &what,
+        );
         let booked = |execution: &Execution| {
             let graph = graph_of(execution);
             let causes = book_causes(&graph);
@@ -302,9 +347,59 @@ fn threads_of_any_execution_add_up() {
         };
         let (causes, slo) = booked(&whole);
         let (of_parts, slo_of_parts): (Vec<_>, Vec<_>) = parts.iter().map(booked).unzip();
-        check_graph(&causes, &of_parts, &what);
+        check_graph(By::Threads, &causes, &of_parts, &what);
         check_idle(&slo, &slo_of_parts, &what);
     }
+}
+
+/// Any events with samples of the stacks, in the runtime and outside.
+fn any_sampled(dice: &mut Dice) -> Execution {
+    let threads = dice.between(1, 4) as usize;
+    let choices = any_choices(dice);
+    let levels = [Level { first: 0, end: 1, region: RegionIndex::NONE, task: TaskIndex::NONE }];
+    let stacks: Vec<[u64; 2]> = (0..dice.between(1, 60)).map(|_| [dice.below(3), 9]).collect();
+    let mut sample = |addresses| NewSample {
+        thread: ThreadIndex(dice.below(threads as u64) as u32),
+        at: 1000 + dice.below(8000),
+        weight_ns: dice.between(1, 500),
+        flags: dice.below(2) as u32 * flag::IN_RUNTIME,
+        state: 0,
+        levels: &levels[..dice.below(2) as usize],
+        addresses,
+    };
+    let samples: Vec<NewSample<'_>> = stacks.iter().map(|stack| sample(&stack[..])).collect();
+    let mut execution = any_program(threads, &choices).play_with_samples(&samples);
+    execution.attribute_system_time();
+    execution
+}
+
+#[test]
+fn ranges_of_times_by_path_add_up() {
+    let metrics = [Metric::TIME, Metric::WORK, Metric::RUNTIME, Metric::WAITING, Metric::OUT_OF_CPU];
+    let sums = |execution: &Execution| {
+        let (profile, quality) = profile_of(execution, CallPathOptions::default());
+        (metrics.map(|metric| profile.tree.total(metric)), quality.other_threads_ns)
+    };
+    let mut in_runtime = 0;
+    for seed in 0..cases() {
+        let mut dice = Dice::new(seed);
+        let whole = any_sampled(&mut dice);
+        let ranges = any_ranges(&mut dice, whole.range());
+        let (expected, other_threads_ns) = sums(&whole);
+        // Other threads have the time of their samples.
+        if other_threads_ns > 0 {
+            continue;
+        }
+        let mut added = [0; 5];
+        for (begin, end) in &ranges {
+            let mut part = whole.clone();
+            part.cut(*begin, *end);
+            added.iter_mut().zip(sums(&part).0).for_each(|(sum, ns)| *sum += ns);
+        }
+        assert_eq!(added, expected, "seed {seed}, {ranges:?}");
+        in_runtime += expected[2];
+    }
+    assert!(in_runtime > 0);
 }
 
 /// Imported graphs: data between nodes, runtime work at unknown positions.

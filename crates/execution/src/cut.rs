@@ -20,9 +20,10 @@ struct Part {
 impl Execution {
     /// Keeps the part between `begin` (included) and `end` (not included), nanoseconds of the trace's clock. Intervals
     /// are cut at the borders. Tasks, regions and all other items outside are removed, and the rest is renumbered.
-    /// Names, and counts of anomalies and of a thread's events, are unchanged.
+    /// Names, and counts of anomalies and of a thread's events, are unchanged. The whole is kept ([`Execution::whole`]).
     pub fn cut(&mut self, begin: u64, end: u64) {
         let end = end.max(begin);
+        self.become_part(begin, end);
         let kept_tasks = (0..self.tasks.len()).map(|row| self.tasks.lives_in(row, begin, end));
         let tasks = numbers(kept_tasks).map(TaskIndex).collect();
         let kept_regions = self.regions.iter().map(|region| region_lives_in(region, begin, end));
@@ -56,6 +57,7 @@ impl Execution {
             samples,
             anomalies: _,
             filtered: _,
+            part: _,
         } = self;
         for process in processes {
             if let Some(cpus) = &mut process.cpus {

@@ -202,6 +202,15 @@ pub struct Uncertain {
     pub doubt: Doubt,
 }
 
+/// The run that an execution is a part of.
+#[derive(Clone, Debug)]
+pub struct PartOf {
+    /// All of it, with the time of all threads.
+    pub whole: Arc<Execution>,
+    /// Begin (included) and end (not included) of the part, nanoseconds of the trace's clock.
+    pub time: (u64, u64),
+}
+
 /// Everything that is known of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Execution {
@@ -253,6 +262,8 @@ pub struct Execution {
     pub filtered: bool,
     /// Samples of call stacks, and creation paths.
     pub samples: Samples,
+    /// The run that this is a part of, by time or threads; none of a whole run.
+    pub part: Option<PartOf>,
 }
 
 impl Execution {
@@ -261,6 +272,35 @@ impl Execution {
         let first = self.processes.iter().filter(|p| p.last > 0).map(|p| p.first).min().unwrap_or(0);
         let last = self.processes.iter().map(|p| p.last).max().unwrap_or(0);
         (first, last)
+    }
+
+    /// The run that this is a part of, or itself: what causes are decided by.
+    pub fn whole(&self) -> &Execution {
+        self.part.as_ref().map_or(self, |part| &part.whole)
+    }
+
+    /// Begin (included) and end (not included) of this part of the run; all time of a whole one.
+    pub fn part_of_time(&self) -> (u64, u64) {
+        self.part.as_ref().map_or((0, u64::MAX), |part| part.time)
+    }
+
+    /// Makes it a part of what it is, from `begin` to `end`, before anything of it is cut off.
+    pub(crate) fn become_part(&mut self, begin: u64, end: u64) {
+        match &mut self.part {
+            Some(part) => {
+                let begin = part.time.0.max(begin);
+                part.time = (begin, part.time.1.min(end).max(begin));
+            }
+            None => self.part = Some(PartOf { whole: Arc::new(self.clone()), time: (begin, end) }),
+        }
+    }
+
+    /// Asks about the time of some threads only, one value a thread.
+    pub fn select(&mut self, selected: &[bool]) {
+        self.become_part(0, u64::MAX);
+        for (thread, selected) in self.threads.iter_mut().zip(selected) {
+            thread.selected = *selected;
+        }
     }
 
     /// How many processes ran; the holders of CPUs are none.

@@ -57,7 +57,9 @@ pub use change::{
 };
 pub use column::{Column, SharedBytes};
 pub use cpus::{CpuFacts, CpuGroup, CpuLoad, CpuSet, Quota, Throttled};
-pub use execution::{Anomalies, CutWait, Doubt, Execution, Loss, Tally, TargetWaitPart, Thread, Uncertain};
+pub use execution::{
+    Anomalies, CutWait, Doubt, Execution, Loss, PartOf, Tally, TargetWaitPart, Thread, Uncertain,
+};
 pub use growing::ColumnFile;
 pub use holders::Holders;
 pub use ids::{

@@ -120,12 +120,12 @@ fn mark_selected(execution: &mut Execution, trace: &Trace, threads: &[ThreadInde
         of_threads.insert(threads[stream]);
     }
     let processes = &execution.processes;
-    for (index, thread) in execution.threads.iter_mut().enumerate() {
-        thread.selected = match thread.kind {
-            ThreadKind::Cpu => looms.contains(processes[thread.process.index()].loom.as_str()),
-            _ => of_threads.contains(&ThreadIndex(index as u32)),
-        };
-    }
+    let rows = execution.threads.iter().enumerate();
+    let selected = rows.map(|(index, thread)| match thread.kind {
+        ThreadKind::Cpu => looms.contains(processes[thread.process.index()].loom.as_str()),
+        _ => of_threads.contains(&ThreadIndex(index as u32)),
+    });
+    execution.select(&selected.collect::<Vec<_>>());
 }
 
 /// Adds the numbers of played and lost events to the threads. Recorders without a stream of their own count losses in the

@@ -2,7 +2,7 @@
 
 use super::contexts::Contexts;
 use super::waits::marker_of;
-use crate::sweep::{COLUMNS, Given, Integrals, Sweep, VICTIMS, sweep};
+use crate::sweep::{Asked, COLUMNS, Given, Integrals, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::samples::flag;
 use taskscope_execution::samples::Sample;
@@ -25,7 +25,8 @@ pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId
             nobody: [0; VICTIMS.len()],
             waited: [0; VICTIMS.len()],
         };
-        sweep(execution, process, &mut sums);
+        let waits_count = |thread| execution.is_selected(thread);
+        sweep(execution, process, Asked { waits_count: &waits_count, instants: &[] }, &mut sums);
         sums.settle();
     }
 }

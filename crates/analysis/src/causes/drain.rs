@@ -12,13 +12,16 @@ pub(super) struct DrainBlame {
     drainers: u64,
     running: u64,
     at: u64,
+    /// When either changed last, and what one running worker has been charged since then.
+    changed_at: u64,
+    since_change: u128,
     /// What one running worker has been charged since the start.
     integral: u128,
     /// By worker: the task type that it executes, and the integral when it began.
     since: Vec<(u32, u128)>,
     shares: FxHashMap<u32, u128>,
     /// Nanoseconds in which nobody executed anything.
-    pub nobody_ns: u64,
+    nobody_ns: u64,
 }
 
 impl DrainBlame {
@@ -30,10 +33,19 @@ impl DrainBlame {
         let waited = self.drainers * (at - self.at);
         self.at = at;
         if waited > 0 && self.running > 0 {
-            self.integral += ((waited as u128) << FRACTION_BITS) / self.running as u128;
+            // As much in all, however often this is called in between.
+            let waited = (self.drainers * (at - self.changed_at)) as u128;
+            let charged = (waited << FRACTION_BITS) / self.running as u128;
+            self.integral += charged - std::mem::replace(&mut self.since_change, charged);
         } else {
             self.nobody_ns += waited;
         }
+    }
+
+    /// Advances to a change of how many run or drain.
+    fn changes(&mut self, at: u64) {
+        self.advance(at);
+        (self.changed_at, self.since_change) = (at, 0);
     }
 
     /// The worker executes a task of this type from now on; [`NONE`] for none.
@@ -42,7 +54,7 @@ impl DrainBlame {
         if before == ty {
             return;
         }
-        self.advance(at);
+        self.changes(at);
         if before != NONE {
             self.running -= 1;
             let charged = self.integral - since;
@@ -56,25 +68,17 @@ impl DrainBlame {
 
     /// A worker begins to drain, or stops.
     pub fn drains(&mut self, at: u64, becomes: bool) {
-        self.advance(at);
+        self.changes(at);
         if becomes { self.drainers += 1 } else { self.drainers -= 1 }
     }
 
-    /// Forgets what was charged before `at`.
-    pub fn restart(&mut self, at: u64) {
+    /// Takes out the task types with their shares, in any unit, until `at`; and the nanoseconds in which nobody executed anything.
+    pub fn take(&mut self, at: u64) -> (Vec<(u32, u128)>, u64) {
         self.advance(at);
-        self.since.iter_mut().for_each(|(_, since)| *since = self.integral);
-        self.shares.clear();
-        self.nobody_ns = 0;
-    }
-
-    /// Task types with their shares, in any unit.
-    pub fn shares(&mut self, at: u64) -> Vec<(u32, u128)> {
-        for worker in 0..self.since.len() {
-            self.executes(worker, at, NONE);
+        for (ty, since) in self.since.iter_mut().filter(|(ty, _)| *ty != NONE) {
+            let charged = self.integral - std::mem::replace(since, self.integral);
+            *self.shares.entry(*ty).or_default() += charged;
         }
-        let mut shares: Vec<(u32, u128)> = self.shares.iter().map(|(ty, share)| (*ty, *share)).collect();
-        shares.sort_unstable();
-        shares
+        (self.shares.drain().collect(), std::mem::take(&mut self.nobody_ns))
     }
 }

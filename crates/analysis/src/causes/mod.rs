@@ -12,12 +12,12 @@ mod ready;
 
 pub use ready::{ReadyTable, ReadyWork};
 
-use crate::blame::apportion;
 use crate::entries::Entries;
 use crate::fine::Share;
-use crate::forest::{Forest, Letter, Now};
+use crate::forest::{Charged, Forest, Letter, Now};
 use crate::keys::{Keys, Who};
 use crate::ledger::{ByCause, Entry, Ledger};
+use crate::rounding::Division;
 use crate::slo::{Deciding, deciding_inputs};
 use crate::timeline::{
     Limits, Segments, Timeline, Waits, activity_segments, piece_outside, time_outside, uniform_shares,
@@ -160,8 +160,8 @@ pub fn book_causes(graph: &TaskGraph) -> Causes {
     Booking::new(graph, &segments, &deciding, (0, u64::MAX)).run()
 }
 
-/// Books the nanoseconds from `begin` (included) to `end` (not included), of the trace's clock: each in the cause that it has in the
-/// whole, so that parts which tile a time add up to it. (Who is charged is rounded to whole nanoseconds in each part.)
+/// Books the nanoseconds from `begin` (included) to `end` (not included), of the trace's clock: each in the cause, and charged to
+/// the same, as in the whole, so that parts which tile a time add up to it.
 pub fn book_causes_in(graph: &TaskGraph, (begin, end): (u64, u64)) -> Causes {
     let segments = activity_segments(graph);
     let deciding = deciding_inputs(graph);
@@ -180,6 +180,19 @@ struct Position {
     data: Option<DataOf>,
 }
 
+/// When tasks become ready, and on which nodes, in order.
+type Coming = std::iter::Peekable<std::vec::IntoIter<(u64, u32)>>;
+
+/// What was booked in a stretch of time.
+struct Stretch {
+    spent: FxHashMap<(u32, Position), u64>,
+    /// What is charged for waits that follow what others did, by key and class.
+    followed: FxHashMap<(u32, u32), Charged>,
+    /// Shares of draining by task type, and the nanoseconds of it in which nobody executed anything.
+    drained: Vec<(u32, u128)>,
+    drained_by_nobody: u64,
+}
+
 struct Booking<'a> {
     graph: &'a TaskGraph,
     segments: &'a Segments<'a>,
@@ -196,6 +209,10 @@ struct Booking<'a> {
     all_done: u64,
     /// What is booked: from when, and until before when.
     window: (u64, u64),
+    /// The run, divided for it; what was booked so far; the queues in the window, once they are known.
+    division: Division,
+    stretches: Vec<Stretch>,
+    ready_in_part: Option<ReadyAxis>,
 }
 
 impl<'a> Booking<'a> {
@@ -223,6 +240,9 @@ impl<'a> Booking<'a> {
             begin: graph.range().0,
             all_done: graph.pieces.iter().filter_map(|p| p.last()).map(|p| p.end).max().unwrap_or(0),
             window,
+            division: Division::of(graph.range(), window),
+            stretches: Vec::new(),
+            ready_in_part: None,
         }
     }
 
@@ -234,13 +254,8 @@ impl<'a> Booking<'a> {
         let mut done = false;
         let mut together = Vec::new();
         let mut last = 0;
-        let (begin, end) = self.window;
-        let mut restart = Some(begin).filter(|begin| *begin > 0);
-        while let Some(Reverse((now, _))) = queue.peek().copied().filter(|next| next.0.0 < end) {
-            if let Some(begin) = restart.take_if(|begin| *begin <= now) {
-                self.become_ready(&mut becoming_ready, begin);
-                self.restart(begin);
-            }
+        while let Some(Reverse((now, _))) = queue.peek().copied().filter(|next| next.0.0 != u64::MAX) {
+            self.pass_instants(&mut becoming_ready, now);
             self.become_ready(&mut becoming_ready, now);
             last = now;
             together.clear();
@@ -265,45 +280,51 @@ impl<'a> Booking<'a> {
                 }
             }
         }
-        // Where the window ends within the run, so does what goes on.
-        let goes_on = queue.peek().is_some_and(|next| next.0.0 != u64::MAX);
-        if let Some(begin) = restart {
-            last = last.max(begin);
-            self.become_ready(&mut becoming_ready, last);
-            self.restart(last);
-        }
-        if goes_on {
-            last = end;
-            self.become_ready(&mut becoming_ready, last);
-        }
-        for worker in 0..self.timelines.len() {
-            self.leave(worker as u32, last);
-        }
-        self.ready.settle_all(last);
-        self.forest.charge_all(last);
-        self.finish(last)
+        self.pass_instants(&mut becoming_ready, u64::MAX);
+        self.ends_stretch(last);
+        self.finish()
     }
 
-    /// Tasks join the queues until `at`.
-    fn become_ready(&mut self, coming: &mut std::iter::Peekable<std::vec::IntoIter<(u64, u32)>>, at: u64) {
-        while let Some((at, node)) = coming.next_if(|(ready, _)| *ready <= at) {
-            self.ready.ready(node, at, true);
+    /// Ends the stretches that end until `now`.
+    fn pass_instants(&mut self, coming: &mut Coming, now: u64) {
+        while let Some(instant) =
+            self.division.instants().get(self.stretches.len()).copied().filter(|at| *at <= now)
+        {
+            self.become_ready(coming, instant);
+            self.ends_stretch(instant);
         }
     }
 
-    /// Forgets what was booked before `at`.
-    fn restart(&mut self, at: u64) {
-        for worker in 0..self.timelines.len() as u32 {
-            if let Some((position, _)) = self.positions[worker as usize] {
-                self.leave(worker, at);
-                self.enter(worker, at, position);
+    /// Ends a stretch of time: takes out what was booked in it.
+    fn ends_stretch(&mut self, at: u64) {
+        for (worker, row) in (0..).zip(&mut self.positions) {
+            if let Some((position, since)) = row.as_mut().filter(|(_, since)| *since < at) {
+                *self.spent.entry((worker, *position)).or_default() += at - *since;
+                *since = at;
             }
         }
         self.forest.charge_all(at);
-        self.forest.charges.clear();
-        self.ready.restart(at);
-        self.drain.restart(at);
-        self.spent.clear();
+        self.ready.settle_all(at);
+        let (drained, drained_by_nobody) = self.drain.take(at);
+        self.stretches.push(Stretch {
+            spent: std::mem::take(&mut self.spent),
+            followed: std::mem::take(&mut self.forest.charges),
+            drained,
+            drained_by_nobody,
+        });
+        let part = self.division.part();
+        match self.stretches.len() {
+            count if count == part.start => self.ready.restart(at),
+            count if count == part.end => self.ready_in_part = Some(self.ready.clone()),
+            _ => {}
+        }
+    }
+
+    /// Tasks join the queues until `at`.
+    fn become_ready(&mut self, coming: &mut Coming, at: u64) {
+        while let Some((at, node)) = coming.next_if(|(ready, _)| *ready <= at) {
+            self.ready.ready(node, at, true);
+        }
     }
 
     /// When each task that had to wait for a worker became ready, and where.
@@ -507,7 +528,9 @@ impl<'a> Booking<'a> {
         (lives.then_some(Position { cause, key, symptom, data }), Now::has(who.letter(), key))
     }
 
-    fn finish(mut self, last: u64) -> Causes {
+    fn finish(mut self) -> Causes {
+        // A window without time has no queues.
+        self.ready = self.ready_in_part.take().unwrap_or_else(|| ReadyAxis::new(self.graph.nodes.len()));
         let spent = self.entries();
         let mut by_worker = vec![[0; Cause::ALL.len()]; self.graph.workers.len()];
         let mut by_cause = [0; Cause::ALL.len()];
@@ -515,7 +538,7 @@ impl<'a> Booking<'a> {
             by_worker[entry.of.worker as usize][entry.cause as usize] += ns;
             by_cause[entry.cause as usize] += ns;
         }
-        let charged = self.charged(&spent, &by_cause, last);
+        let charged = self.charged(&spent);
         let rows: Vec<CauseRow> = (charged.largest_first().into_iter())
             .map(|(Entry { cause, of: GraphCharge { who, symptom } }, ns)| CauseRow {
                 cause,
@@ -543,50 +566,66 @@ impl<'a> Booking<'a> {
     }
 
     /// The time that workers spent.
-    fn entries(&mut self) -> Entries<Entry<GraphEntry>> {
-        let spent = std::mem::take(&mut self.spent);
-        let entry = |((worker, position), ns): ((u32, Position), u64)| {
-            let Position { cause, key, symptom, data } = position;
+    fn entries(&self) -> Entries<Entry<GraphEntry>> {
+        let entry = |((worker, position), ns): (&(u32, Position), &u64)| {
+            let Position { cause, key, symptom, data } = *position;
             let is_own = !follows_another(cause) && cause != Cause::WaitDrain;
             let who = is_own.then(|| self.keys.who(key as usize));
-            let of = GraphEntry { worker, who, symptom: (symptom != NONE).then_some(symptom), data };
-            (Entry { cause, of }, ns)
+            let of = GraphEntry { worker: *worker, who, symptom: (symptom != NONE).then_some(symptom), data };
+            (Entry { cause, of }, *ns)
         };
-        let spent = Entries::of(spent.into_iter().map(entry));
+        let part = &self.stretches[self.division.part()];
+        let spent = Entries::of(part.iter().flat_map(|stretch| &stretch.spent).map(entry));
         if self.uniform.is_empty() { spent } else { spent.moving(self.uniform_times()) }
     }
 
     /// What is charged with it. Shares of what others did meanwhile are rounded so that they sum to the time of their cause.
-    fn charged(
-        &mut self,
-        spent: &Entries<Entry<GraphEntry>>,
-        totals: &ByCause,
-        last: u64,
-    ) -> Entries<Entry<GraphCharge>> {
+    fn charged(&self, spent: &Entries<Entry<GraphEntry>>) -> Entries<Entry<GraphCharge>> {
         let charge = |cause, who, symptom| Entry { cause, of: GraphCharge { who, symptom } };
         let own = spent.by(|Entry { cause, of }| of.who.map(|who| charge(*cause, who, of.symptom)));
         let mut charges: Vec<(Entry<GraphCharge>, u64)> = own.iter().map(|(key, ns)| (*key, ns)).collect();
+        let spent_in = |stretches: &[Stretch], cause: Cause| -> u64 {
+            let all = stretches.iter().flat_map(|stretch| &stretch.spent);
+            all.filter(|((_, position), _)| position.cause == cause).map(|(_, ns)| ns).sum()
+        };
         let classes = self.graph.types.len() as u32 + 1;
-        let mut followed: Vec<_> =
-            self.forest.charges.iter().map(|(row, charged)| (*row, *charged)).collect();
-        followed.sort_unstable_by_key(|(row, _)| *row);
         for cause in [Cause::WaitCreate, Cause::WaitDepend, Cause::WaitSync] {
-            let rows = || followed.iter().filter(|((_, class), _)| class / classes == cause as u32);
-            let shares: Vec<u128> =
-                rows().map(|(_, c)| (((c.ns as i128) << 60) + c.fine).max(0) as u128).collect();
-            let shared = rows().zip(shared_out(&shares, totals[cause as usize]));
-            charges.extend(shared.map(|(((key, class), _), ns)| {
+            let is_of_cause = |class: u32| class / classes == cause as u32;
+            let all = self.stretches.iter().flat_map(|stretch| stretch.followed.keys());
+            let rows = rows_of(all.copied().filter(|(_, class)| is_of_cause(*class)));
+            let given = self.division.rounded(|count| {
+                let before = &self.stretches[..count];
+                let mut shares = vec![0_i128; rows.len()];
+                for (row, charged) in before.iter().flat_map(|stretch| &stretch.followed) {
+                    if let Ok(row) = rows.binary_search(row) {
+                        shares[row] += ((charged.ns as i128) << 60) + charged.fine;
+                    }
+                }
+                // From units of 2⁻⁶⁰ ns to 2⁻²⁰, so that their product with a time fits.
+                let shares = shares.into_iter().map(|share| share.max(0) as u128 >> 40);
+                (shares.collect(), spent_in(before, cause))
+            });
+            charges.extend(rows.into_iter().zip(given).map(|((key, class), ns)| {
                 let symptom = class % classes;
-                (charge(cause, self.keys.who(*key as usize), (symptom + 1 < classes).then_some(symptom)), ns)
+                (charge(cause, self.keys.who(key as usize), (symptom + 1 < classes).then_some(symptom)), ns)
             }));
         }
-        let drained = totals[Cause::WaitDrain as usize];
-        let shares = self.drain.shares(last);
-        let nobody = self.drain.nobody_ns.min(drained);
-        let given = apportion(&shares.iter().map(|(_, share)| *share).collect::<Vec<_>>(), drained - nobody);
-        let rest = drained - given.iter().sum::<u64>();
+        let types = rows_of(self.stretches.iter().flat_map(|stretch| &stretch.drained).map(|(ty, _)| *ty));
+        let given = self.division.rounded(|count| {
+            let before = &self.stretches[..count];
+            let mut shares = vec![0; types.len()];
+            for (ty, share) in before.iter().flat_map(|stretch| &stretch.drained) {
+                if let Ok(row) = types.binary_search(ty) {
+                    shares[row] += share;
+                }
+            }
+            let nobody: u64 = before.iter().map(|stretch| stretch.drained_by_nobody).sum();
+            (shares, spent_in(before, Cause::WaitDrain).saturating_sub(nobody))
+        });
+        let part = &self.stretches[self.division.part()];
+        let rest = spent_in(part, Cause::WaitDrain) - given.iter().sum::<u64>();
         let drains =
-            shares.iter().zip(given).map(|((ty, _), ns)| (Who::Task(*ty), ns)).chain([(Who::Nobody, rest)]);
+            types.into_iter().zip(given).map(|(ty, ns)| (Who::Task(ty), ns)).chain([(Who::Nobody, rest)]);
         charges.extend(drains.map(|(who, ns)| (charge(Cause::WaitDrain, who, None), ns)));
         Entries::of(charges)
     }
@@ -664,10 +703,12 @@ const fn follows_another(cause: Cause) -> bool {
     matches!(cause, Cause::WaitCreate | Cause::WaitDepend | Cause::WaitSync)
 }
 
-/// As [`apportion`], for shares in units of 2⁻⁶⁰ ns, cut to 2⁻²⁰ so that their product with a time fits.
-fn shared_out(shares: &[u128], owed: u64) -> Vec<u64> {
-    let cut: Vec<u128> = shares.iter().map(|share| share >> 40).collect();
-    apportion(&cut, owed)
+/// Each once, in order.
+fn rows_of<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut rows: Vec<T> = all.collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
 }
 
 fn slow(charges: &[CauseRow]) -> Slow {

@@ -40,6 +40,7 @@ struct Node {
 }
 
 /// Counts ready tasks and idle workers by node while time goes on.
+#[derive(Clone)]
 pub(super) struct ReadyAxis {
     nodes: Vec<Node>,
     all_ready: u64,

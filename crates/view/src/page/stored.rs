@@ -80,6 +80,7 @@ impl Page {
             filtered: _,
             // Only a whole is stored.
             cut_waits: _,
+            part: _,
         } = &*self.execution;
         // Pages show whom a call waited for, not what was in its messages, and no data.
         let Communication { ranks, calls, .. } = communication;
