@@ -51,9 +51,6 @@ const NO_SUMS: [&str; 14] = [
     "own_ns_per",
 ];
 
-/// Findings of one cause, at most, whose times are rounded.
-const FINDINGS: u64 = 8;
-
 /// Nanoseconds by table, row and column.
 type Sums = BTreeMap<String, u64>;
 
@@ -101,8 +98,6 @@ fn sums_of(report: &Value) -> Sums {
     let Value::Object(fields) = report else { return sums };
     for (table, value) in fields {
         match table.as_str() {
-            // Without events at its borders a part is shorter than its range.
-            "wall_ns" => {}
             // The absence of threads that are not workers is in no ledger.
             "thread_states" => {
                 let mut rows = value.clone();
@@ -112,25 +107,15 @@ fn sums_of(report: &Value) -> Sums {
                 }
                 add(&mut sums, "", &serde_json::json!({ table: rows }), false);
             }
-            // What is blamed, and a pattern, are those of the part.
             "findings" => {
                 for row in value.as_array().unwrap() {
-                    *sums.entry(format!("findings by cause {}", row["cause"])).or_default() +=
-                        row["ns"].as_u64().unwrap();
-                }
-            }
-            // Each row of a part is rounded; by state they are exact.
-            "blame" => {
-                for row in value.as_array().unwrap() {
-                    *sums.entry(format!("blame of {}", row["state"])).or_default() +=
+                    let of = ["cause", "blamed", "pattern", "state", "where"].map(|key| row[key].to_string());
+                    *sums.entry(format!("findings {}", of.join(" "))).or_default() +=
                         row["ns"].as_u64().unwrap();
                 }
             }
             "call_paths" => {
                 for (key, value) in value["totals"].as_object().unwrap() {
-                    // The samples of each part divide its time between work and the runtime; both together are exact.
-                    let divided = ["work_ns", "runtime_ns"].contains(&key.as_str());
-                    let key = if divided { "work_ns and runtime_ns" } else { key };
                     if key.ends_with("_ns") {
                         *sums.entry(format!("call_paths.{key}")).or_default() += value.as_u64().unwrap();
                     }
@@ -187,9 +172,7 @@ fn ranges_of_reports_add_up_in_every_table() {
                 name.split(['.', '[', ' ']).find(|part| !part.is_empty()).unwrap_or_default().to_owned(),
             );
             let (of_whole, of_parts) = (whole.get(name).unwrap_or(&0), parts.get(name).unwrap_or(&0));
-            // Charges, which findings are made of, are whole nanoseconds in each part.
-            let most = if name.starts_with("findings") { ranges.len() as u64 * FINDINGS } else { 0 };
-            if of_whole.abs_diff(*of_parts) > most {
+            if of_whole != of_parts {
                 wrong.push(format!(
                     "{} {ranges:?}: {name}: whole {of_whole}, parts {of_parts}",
                     trace.display()

@@ -10,7 +10,7 @@ pub const OF_PROFILES: Runtime = Runtime::OpenMp;
 pub fn of(session: &Session) -> Option<Runtime> {
     let models = session.events_by_model.iter().filter(|(_, events)| *events > 0);
     let models: Vec<&str> = models.map(|(model, _)| *model).collect();
-    let sampled = !session.execution.samples.rows.is_empty();
+    let sampled = !session.execution.whole().samples.rows.is_empty();
     let has_queues = !session.devices.queues.is_empty();
     let of_others = || sampled.then_some(Runtime::Threads).or(has_queues.then_some(Runtime::Devices));
     of_models(&models).or_else(of_others)

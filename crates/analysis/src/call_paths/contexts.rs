@@ -129,6 +129,11 @@ impl<'a> Contexts<'a> {
         }
     }
 
+    /// Contexts of the whole run, where this is a part of one.
+    pub fn of_whole(&self, profile: &mut Profile) -> Contexts<'a> {
+        Contexts::new(self.execution.whole(), profile, self.task_context)
+    }
+
     /// The node of a context's creation; its body is below.
     pub fn node(&self, context: ContextId) -> NodeId {
         self.table[context.0 as usize].node

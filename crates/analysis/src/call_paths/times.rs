@@ -13,13 +13,13 @@
 //! Threads that are no workers are not in the ledger: their time is that of their samples.
 
 use super::contexts::Contexts;
-use super::sampled::Placed;
+use super::sampled::{Placed, add_samples};
 use super::waits::{Begun, marker_of, place_of};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::samples::flag;
 use taskscope_execution::samples::Sample;
 use taskscope_execution::{Execution, Group, OffCpu, Place, Section, Span, State, ThreadIndex, ThreadKind};
-use taskscope_profile::{Frame, Marker, Metric, NodeId, Tree};
+use taskscope_profile::{Frame, Marker, Metric, NodeId, Profile, Tree};
 
 /// Adds the time of all paths. Returns whether it is that of the samples, and the nanoseconds of samples of
 /// threads that are no workers. Without samples no time by path is known.
@@ -27,10 +27,12 @@ pub fn add_times(contexts: &mut Contexts<'_>, tree: &mut Tree, placed: &[Placed]
     let execution = contexts.execution;
     let rows = &execution.samples.rows;
     let counts = |sample: &&Sample| execution.is_selected(sample.thread);
-    if !rows.iter().any(|sample| counts(&sample)) {
+    // A part may be too short for a sample.
+    let all = &execution.whole().samples.rows;
+    if !all.iter().any(|sample| counts(&sample)) {
         return (false, 0);
     }
-    let is_time_sampled = rows.iter().any(|sample| sample.flags & flag::CPU_TIME != 0);
+    let is_time_sampled = all.iter().any(|sample| sample.flags & flag::CPU_TIME != 0);
     let in_ledger = |thread: ThreadIndex| {
         let row = &execution.threads[thread.index()];
         !is_time_sampled && row.worker && row.selected && row.kind != ThreadKind::Cpu
@@ -44,10 +46,11 @@ pub fn add_times(contexts: &mut Contexts<'_>, tree: &mut Tree, placed: &[Placed]
             }
         }
     }
+    let whole = WholeRun::of(contexts);
     let mut waits = Waits::default();
     for thread in (0..execution.threads.len()).map(|index| ThreadIndex(index as u32)) {
         if in_ledger(thread) {
-            add_thread(contexts, tree, placed, thread, &mut waits);
+            add_thread(contexts, tree, placed, thread, whole.as_ref(), &mut waits);
         }
     }
     let of_wait = |(_, placed): &(&Sample, &Placed)| placed.state.is_some_and(|(state, _)| state.is_wait());
@@ -90,6 +93,82 @@ struct Stay {
     ns: u64,
     blocked_ns: u64,
     off_ns: u64,
+    /// Where the time is for which there is no sample.
+    construct: Option<NodeId>,
+    in_runtime: InRuntime,
+}
+
+/// By state and place.
+type Stays = FxHashMap<(State, Place), Stay>;
+
+/// How much of a thread's time in one state at one place is the runtime's, by the samples of the whole run: so it is the same
+/// for each nanosecond, and times of parts add up.
+#[derive(Clone, Copy, Default)]
+struct InRuntime {
+    /// Weight of the samples in the runtime, and of all.
+    runtime: u128,
+    all: u128,
+    /// Nanoseconds before the part of the run.
+    before_ns: u64,
+}
+
+impl InRuntime {
+    fn of(samples: &[Share]) -> InRuntime {
+        let weigh = |is_meant: fn(&Share) -> bool| {
+            samples.iter().filter(|share| is_meant(share)).map(|(.., weight)| u128::from(*weight)).sum()
+        };
+        let is_runtime = |(_, metric, _): &Share| *metric == Some(Metric::RUNTIME);
+        InRuntime { runtime: weigh(is_runtime), all: weigh(|_| true), before_ns: 0 }
+    }
+
+    /// The runtime's part of the `ns` nanoseconds of the part.
+    fn part(&self, ns: u64) -> u64 {
+        // Keeps products within 128 bits.
+        let spare = (128 - self.all.leading_zeros()).saturating_sub(63);
+        let (runtime, all) = (self.runtime >> spare, (self.all >> spare).max(1));
+        let until = |ns: u64| (u128::from(ns) * runtime / all) as u64;
+        until(self.before_ns + ns) - until(self.before_ns)
+    }
+}
+
+/// Whether a thread in this state has no CPU, or is blocked.
+fn is_away(state: State) -> bool {
+    state.group() == Group::Off || state == State::Blocked
+}
+
+/// The run of which an execution is a part.
+struct WholeRun<'e> {
+    contexts: Contexts<'e>,
+    placed: Vec<Placed>,
+    /// Where the part begins.
+    begin: u64,
+}
+
+impl<'e> WholeRun<'e> {
+    fn of(contexts: &Contexts<'e>) -> Option<WholeRun<'e>> {
+        let (begin, end) = contexts.execution.part_of_time();
+        if (begin, end) == (0, u64::MAX) {
+            return None;
+        }
+        let mut profile = Profile::default();
+        let mut whole = contexts.of_whole(&mut profile);
+        let placed = add_samples(&mut whole, &mut profile.tree);
+        Some(WholeRun { contexts: whole, placed, begin })
+    }
+
+    /// Hands over how much is the runtime's of a thread's time.
+    fn divide(&self, thread: ThreadIndex, stays: &mut Stays) {
+        let execution = self.contexts.execution;
+        for (key, stay) in stays_of(&self.contexts, &self.placed, thread) {
+            stays.entry(key).or_default().in_runtime = stay.in_runtime;
+        }
+        let before = execution.shown_spans_of_run(thread).take_while(|cut| cut.span.start < self.begin);
+        for cut in before.filter(|cut| !is_away(cut.span.section.state)) {
+            if let Some(stay) = stays.get_mut(&(cut.under, cut.span.section.place)) {
+                stay.in_runtime.before_ns += cut.span.end.min(self.begin) - cut.span.start;
+            }
+        }
+    }
 }
 
 /// Adds the time of a worker to its paths, its waits to `waits`.
@@ -98,10 +177,14 @@ fn add_thread(
     tree: &mut Tree,
     placed: &[Placed],
     thread: ThreadIndex,
+    whole: Option<&WholeRun<'_>>,
     waits: &mut Waits,
 ) {
     let execution = contexts.execution;
     let mut stays = stays_of(contexts, placed, thread);
+    if let Some(whole) = whole {
+        whole.divide(thread, &mut stays);
+    }
     let mut begun = Begun::default();
     for cut in execution.shown_spans_of_run(thread) {
         let ns = cut.span.nanos();
@@ -126,7 +209,11 @@ fn add_thread(
             *sum += ns;
         };
         match stays.get_mut(&(cut.under, span.section.place)) {
-            Some(stay) => of(stay),
+            Some(stay) => {
+                of(stay);
+                let construct = || contexts.of_section(tree, &span.section).1;
+                stay.construct = Some(stay.construct.unwrap_or_else(construct));
+            }
             None => {
                 let (mut node, metric) = (contexts.of_section(tree, &span.section).1, work_in(cut.under));
                 if metric == Some(Metric::RUNTIME) {
@@ -145,29 +232,35 @@ fn add_thread(
     keys.sort_unstable();
     for key in keys {
         let stay = &stays[&key];
+        let Some(construct) = stay.construct else { continue };
+        let (in_runtime, work): (Vec<Share>, Vec<Share>) =
+            stay.samples.iter().partition(|(_, metric, _)| *metric == Some(Metric::RUNTIME));
+        let runtime_ns = stay.in_runtime.part(stay.ns);
         for (ns, shares, metric) in [
-            (stay.ns, &stay.samples, None),
+            (runtime_ns, &in_runtime, Some(Metric::RUNTIME)),
+            (stay.ns - runtime_ns, &work, None),
             (stay.blocked_ns, &stay.blocked, Some(Metric::BLOCKED)),
             (stay.off_ns, &stay.off, Some(Metric::OUT_OF_CPU)),
         ] {
-            let shares = if shares.is_empty() { &stay.samples } else { shares };
-            if let Some((node, own, _)) = shares.first() {
-                apportion(tree, ns, shares, (*node, metric.or(*own)), metric);
-            }
+            let is_work = metric.is_none() || metric == Some(Metric::RUNTIME);
+            let shares = if shares.is_empty() && !is_work { &stay.samples } else { shares };
+            let place = || match metric {
+                Some(Metric::RUNTIME) => tree.child(construct, Frame::state(Marker::Runtime)),
+                _ => construct,
+            };
+            let place = shares.first().map_or_else(place, |(node, ..)| *node);
+            let own = shares.first().map_or(work_in(key.0), |(_, own, _)| *own);
+            apportion(tree, ns, shares, (place, metric.or(own)), metric);
         }
     }
 }
 
 /// A thread's samples by the state and place that its track has at their time.
-fn stays_of(
-    contexts: &Contexts<'_>,
-    placed: &[Placed],
-    thread: ThreadIndex,
-) -> FxHashMap<(State, Place), Stay> {
+fn stays_of(contexts: &Contexts<'_>, placed: &[Placed], thread: ThreadIndex) -> Stays {
     let execution = contexts.execution;
     let rows = &execution.samples.rows;
     let first = rows.partition_point(|row| row.thread < thread);
-    let mut stays: FxHashMap<(State, Place), Stay> = FxHashMap::default();
+    let mut stays = Stays::default();
     let own = rows[first..].iter().zip(&placed[first..]).take_while(|(row, _)| row.thread == thread);
     for (sample, placed) in own {
         let section = contexts.section_at(thread, sample.at);
@@ -207,6 +300,7 @@ fn stays_of(
         stay.samples = all.map(|(node, _, ns)| (*node, work_in(*state), *ns)).collect();
     }
     stays.retain(|_, stay| !stay.samples.is_empty());
+    stays.values_mut().for_each(|stay| stay.in_runtime = InRuntime::of(&stay.samples));
     stays
 }
 

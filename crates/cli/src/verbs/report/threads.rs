@@ -45,7 +45,7 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
         Form::Json => {
             let mut report = taskscope_view::report_json(&session, &analysis, &problems);
             report.devices = taskscope_view::devices::in_time(&session);
-            if request.paths.is_asked || !session.execution.samples.rows.is_empty() {
+            if request.paths.is_asked || !session.execution.whole().samples.rows.is_empty() {
                 let paths = CallPaths::of_session(&session, request.paths.context);
                 report.call_paths = Some(request.paths.tables(&paths));
             }
