@@ -223,6 +223,22 @@ fn numbers_of_a_run_with_samples_are_equal_wherever_they_occur() {
         }
 
         assert_page_is_one(&trace, here.path());
+        assert_parts_are_one(&trace, here.path(), number(&report, "wall_ns"));
+    }
+}
+
+/// Fails where a range of a trace, or a slice, has two values for one number.
+fn assert_parts_are_one(trace: &Path, directory: &Path, wall_ns: u64) {
+    let border = wall_ns / 3;
+    for (name, (begin, end)) in [("first", (0, border)), ("second", (border, wall_ns + 1))] {
+        let range = format!("{begin}ns..{end}ns");
+        assert_one_ledger(&parsed(taskscope().args(["report", "--json", "--range", &range]).arg(trace)));
+        let slice = directory.join(format!("{name}.trace"));
+        let sliced = output(taskscope().args(["slice", "--range", &range, "-o"]).arg(&slice).arg(trace));
+        assert!(sliced.status.success(), "{}", common::text(&sliced.stderr));
+        assert_one_ledger(&parsed(taskscope().args(["report", "--json"]).arg(&slice)));
+        assert_page_is_one(&slice, directory);
+        std::fs::remove_dir_all(&slice).unwrap();
     }
 }
 

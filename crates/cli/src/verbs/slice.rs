@@ -91,10 +91,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let (events, threads) = (counted(sliced.events, "event"), counted(sliced.streams, "thread"));
     eprintln!("{events} of {threads}{added} in {}", taskscope_view::format::path(&args.output));
-    if let Some(left_out) = trace.left_out_of_slices() {
-        eprintln!(
-            "note: {left_out} are not in the slice, so its report counts that time to the threads' states"
-        );
+    let limits = trace.limits_of_slices();
+    for limit in &limits {
+        eprintln!("note: {limit}");
+    }
+    if !limits.is_empty() {
         eprintln!(
             "note: for causes of a part: taskscope report --range BEGIN..END {}",
             shell_word(trace.root())

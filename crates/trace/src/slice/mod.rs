@@ -17,6 +17,7 @@
 mod bytes;
 mod instrument;
 mod metadata;
+mod os_time;
 mod request;
 mod run_file;
 mod slicer;

@@ -1,10 +1,12 @@
 //! The run file of a slice: the command of the whole, its notices, and one about the slice.
 
+use super::os_time::OS_TIME;
 use crate::trace::Trace;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 use taskscope_event::layout;
+use taskscope_event::models::system;
 use taskscope_files::{read_regular, write_file};
 
 /// Larger ones are not run files.
@@ -13,15 +15,24 @@ const MAX_BYTES: u64 = 8 << 20;
 const KEPT: [&str; 6] = ["command", "program", "mode", "cwd", "host", "notices"];
 
 impl Trace {
-    /// Records that decide causes and are not in slices, as words; `None` if the trace has none.
-    pub fn left_out_of_slices(&self) -> Option<&'static str> {
-        let has = |kind: &str| self.locations().iter().any(|location| location.metadata["kind"] == kind);
-        match (has("os-time"), has("device-queue")) {
-            (true, true) => Some("times off the CPU and device queues"),
-            (true, false) => Some("times off the CPU"),
-            (false, true) => Some("device queues"),
-            (false, false) => None,
+    /// Why causes in a slice may differ from those of the same time in the whole run, in sentences.
+    pub fn limits_of_slices(&self) -> Vec<&'static str> {
+        let of_kind =
+            |kind| self.locations().iter().filter(move |location| location.metadata["kind"] == kind);
+        let is_sum = |code| matches!(code, system::RUN_DELAY | system::BLOCKED_SUM);
+        let has_sums = || of_kind(OS_TIME).any(|location| location.events().any(|event| is_sum(event.code)));
+        let mut limits = Vec::new();
+        if of_kind("device-queue").next().is_some() {
+            limits.push(
+                "device queues are not in it, and time of waits for them counts to the states of the threads",
+            );
         }
+        if has_sums() {
+            limits.push(
+                "sums of times off the CPU that reach across its borders are spread over what is in it",
+            );
+        }
+        limits
     }
 }
 
@@ -36,12 +47,8 @@ pub(super) fn write_run_file(trace: &Trace, output: &Path) -> io::Result<()> {
             run[key] = value.clone();
         }
     }
-    let text = match trace.left_out_of_slices() {
-        Some(left_out) => format!(
-            "part of a run: {left_out} are not in it, and that time counts to what the threads were in"
-        ),
-        None => "part of a run".to_owned(),
-    };
+    let text =
+        std::iter::once("part of a run").chain(trace.limits_of_slices()).collect::<Vec<_>>().join("; ");
     if !run["notices"].is_array() {
         run["notices"] = json!([]);
     }

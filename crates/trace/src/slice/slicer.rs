@@ -5,6 +5,7 @@ mod borders;
 use super::bytes::{events_in, first_u32, place_clocks, push};
 use super::instrument::{self, Instrumented};
 use super::metadata::Declared;
+use super::os_time::{OS_TIME, OsTimes};
 use super::request::{Process, Slice, Sliced};
 use super::run_file;
 use super::thread_state::{Life, ThreadState, is_task_step};
@@ -22,13 +23,18 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{
-    self, dictionary, kernel, model_of, nanos6, nosv, omp, openmp, ovni, recorder, samples,
+    self, dictionary, kernel, model_of, nanos6, nosv, omp, openmp, ovni, recorder, samples, system,
 };
 use taskscope_event::{Code, StreamFile, layout};
-use taskscope_files::{create_directory_below, write_file};
+use taskscope_files::{create_directory_below, read_regular, write_file};
 
 /// The CPU of a thread that is bound to none, as events name it.
 const VIRTUAL_CPU: [u8; 4] = (-1_i32).to_le_bytes();
+
+/// Directory of a trace with files of modules, which may be gone when names are looked up.
+const MODULES: &str = "modules";
+/// Larger files of modules are not kept: their code has names only while they are where they were loaded from.
+const MAX_MODULE_BYTES: u64 = 1 << 30;
 
 /// Events between two looks at whether to stop.
 const EVENTS_PER_ROUND: u64 = 1 << 14;
@@ -282,12 +288,69 @@ impl<'a> Slicer<'a> {
                 self.write_stream(stream, output, &standard[index], &own[index], &metadata, shift)?;
             }
         }
+        self.write_os_times(output, &touched)?;
         self.write_clock_offsets(output, &touched, shift.unwrap_or(0))?;
         if sliced.streams > 0 {
             run_file::write_run_file(self.trace, output)?;
+            self.write_modules(output)?;
         }
         sliced.added -= sliced.events;
         Ok(sliced)
+    }
+
+    /// Writes the times off the CPU of the threads that the slice has.
+    fn write_os_times(&self, output: &Path, touched: &[bool]) -> io::Result<()> {
+        if !self.keeps_model(system::THREAD) {
+            return Ok(());
+        }
+        for location in self.trace.locations().iter().filter(|location| location.metadata["kind"] == OS_TIME)
+        {
+            let metadata = &location.metadata;
+            let process = (metadata["loom"].as_str(), metadata["pid"].as_i64());
+            let streams = self.trace.streams().iter().enumerate();
+            let own = streams.filter(|(index, _)| touched[*index] && self.process_of(*index) == process);
+            let threads = own.filter_map(|(_, stream)| Some((stream.tid()?, stream.last_clock_ns()?)));
+            let part = OsTimes { clocks: self.slice.clocks, threads: &threads.collect() };
+            if let Some(bytes) = part.file_of(location) {
+                let below = location.directory.strip_prefix(self.trace.root());
+                self.write_files(
+                    output,
+                    below.unwrap_or(Path::new(&location.relative_path)),
+                    &[
+                        (StreamFile::Own.name(), &bytes),
+                        (layout::LOCATION_METADATA, format!("{metadata:#}\n").as_bytes()),
+                    ],
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the files of modules that the trace keeps, by which code has names. Links and unreadable files are left out.
+    fn write_modules(&self, output: &Path) -> io::Result<()> {
+        let modules = Path::new(MODULES);
+        let Ok(entries) = std::fs::read_dir(self.trace.root().join(modules)) else { return Ok(()) };
+        for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file())) {
+            let name = entry.file_name();
+            if let (Some(name), Ok(bytes)) = (name.to_str(), read_regular(&entry.path(), MAX_MODULE_BYTES)) {
+                self.write_files(output, modules, &[(name, &bytes)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes files into a directory below the slice's.
+    fn write_files(&self, output: &Path, below: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
+        let directory = output.join(below);
+        let named = |name: &str, error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", directory.join(name).display()))
+        };
+        create_directory_below(output, below).map_err(|error| named("", error))?;
+        for (name, bytes) in files {
+            replace_file(&directory.join(name), |out| out.write_all(bytes))
+                .map_err(|error| named(name, error))?;
+        }
+        Ok(())
     }
 
     /// Writes the table of clock offsets. Clocks in the slice are corrected, except for `shift`. If several hosts are
@@ -458,26 +521,14 @@ impl<'a> Slicer<'a> {
     ) -> io::Result<()> {
         // Names that are no UTF-8 as they are: as they are shown, two may be one.
         let below = stream.directory.strip_prefix(self.trace.root());
-        let directory = output.join(below.unwrap_or(Path::new(&stream.relative_path)));
-        let named = |name: &str, error: io::Error| {
-            io::Error::new(error.kind(), format!("{}: {error}", directory.join(name).display()))
-        };
-        let below = directory.strip_prefix(output).unwrap_or(&directory);
-        create_directory_below(output, below).map_err(|error| named("", error))?;
-        let write = |name: &str, bytes: &[u8]| {
-            replace_file(&directory.join(name), |out| out.write_all(bytes))
-                .map_err(|error| named(name, error))
-        };
-        write(StreamFile::Standard.name(), standard)?;
-        if own.len() > file_header().len() {
-            write(StreamFile::Own.name(), own)?;
-        }
         let mut sampled = self.samples_of(stream);
         place_clocks(&mut sampled, shift);
-        if sampled.len() > file_header().len() {
-            write(StreamFile::Samples.name(), &sampled)?;
-        }
-        write(layout::STREAM_METADATA, format!("{metadata:#}\n").as_bytes())
+        let metadata = format!("{metadata:#}\n");
+        let mut files = vec![(StreamFile::Standard.name(), standard)];
+        let others = [(StreamFile::Own.name(), own), (StreamFile::Samples.name(), &sampled)];
+        files.extend(others.into_iter().filter(|(_, bytes)| bytes.len() > file_header().len()));
+        files.push((layout::STREAM_METADATA, metadata.as_bytes()));
+        self.write_files(output, below.unwrap_or(Path::new(&stream.relative_path)), &files)
     }
 
     /// The samples of the range.

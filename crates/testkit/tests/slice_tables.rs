@@ -1,0 +1,185 @@
+//! The tables of a slice are those of the same time of the whole run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use taskscope_analysis::{Analysis, analyse};
+use taskscope_event::framing::file_header;
+use taskscope_event::models::system;
+use taskscope_execution::State;
+use taskscope_session::Session;
+use taskscope_testkit::dice::Dice;
+use taskscope_testkit::trace_builder::push_event;
+use taskscope_trace::{OpenOptions, Slice, Trace};
+
+/// Stored traces, and those of the corpus beside the project.
+fn traces() -> Vec<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let corpus = here.join("../../../shared/corpus");
+    let mut traces = Vec::new();
+    let stored = here.join("../cli/tests/traces");
+    for (directory, below) in
+        [(stored, ""), (corpus.join("runtimes"), "trace"), (corpus.join("ovni"), "ovni")]
+    {
+        let entries = std::fs::read_dir(directory).into_iter().flatten();
+        traces.extend(entries.map(|entry| entry.unwrap().path().join(below)).filter(|path| path.is_dir()));
+    }
+    traces.sort();
+    traces
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target)
+        } else {
+            _ = std::fs::copy(entry.path(), target).unwrap()
+        }
+    }
+}
+
+/// Adds side streams: times in which threads were blocked or had no CPU.
+fn add_os_times(root: &Path, session: &Session, dice: &mut Dice) {
+    let execution = &session.execution;
+    for (number, process) in execution.processes.iter().enumerate().filter(|(_, process)| !process.has_cpus) {
+        let directory = root.join(format!("loom.{}/proc.{}/os-time", process.loom, process.pid));
+        std::fs::create_dir_all(&directory).unwrap();
+        let about = serde_json::json!({
+            "version": 1, "require": { "taskscope-system": system::VERSION }, "kind": "os-time",
+            "source": "context-switches", "loom": process.loom, "pid": process.pid, "finished": 1,
+        });
+        std::fs::write(directory.join("taskscope.json"), about.to_string()).unwrap();
+        let mut events = Vec::new();
+        let threads = execution.threads.iter().filter(|thread| thread.process.index() == number);
+        for (number, thread) in (0_u32..).zip(threads.filter(|thread| !thread.track.is_empty())) {
+            let tid = (thread.tid as u64).to_le_bytes();
+            events.push((process.first, system::THREAD, [&tid[..], &number.to_le_bytes()].concat()));
+            let mut at = thread.track.start();
+            let longest = (thread.track.end() - at) / 8 + 2;
+            while dice.chance(80) {
+                let start = at + dice.below(longest);
+                let (ns, delay) = (dice.between(1, longest), dice.below(longest / 4 + 1) as u32);
+                at = start + ns + u64::from(delay);
+                let ns = (at - start).to_le_bytes();
+                let number = number.to_le_bytes();
+                events.push(match dice.below(2) {
+                    0 => (at, system::PREEMPTED, [&ns[..], &number].concat()),
+                    _ => (at, system::BLOCKED, [&ns[..], &delay.to_le_bytes(), &number].concat()),
+                });
+            }
+        }
+        events.sort_by_key(|(at, code, _)| (*at, *code != system::THREAD));
+        let mut bytes = file_header().to_vec();
+        events.iter().for_each(|(at, code, payload)| push_event(&mut bytes, *code, *at, payload));
+        std::fs::write(directory.join("taskscope.obs"), bytes).unwrap();
+    }
+}
+
+/// States whose times come from the side streams.
+const OFF_CPU: [State; 3] = [State::OutOfCpu, State::Oversubscribed, State::Blocked];
+
+/// Nanoseconds by table and row.
+type Sums = BTreeMap<String, u64>;
+
+fn sums_of(session: &Session, analysis: &Analysis) -> Sums {
+    let mut sums = Sums::new();
+    let mut add = |name: String, ns: u64| {
+        if ns > 0 {
+            *sums.entry(name).or_default() += ns;
+        }
+    };
+    let execution = &session.execution;
+    for time in analysis.ledger.threads.iter().filter(|time| time.worker) {
+        let thread = &execution.threads[time.thread.index()];
+        let process = &execution.processes[thread.process.index()];
+        for (state, ns) in time.by_state.iter() {
+            let kind = if OFF_CPU.contains(&state) { "off the CPU" } else { "thread" };
+            add(format!("{kind}: {} {} {} {}", process.loom, process.pid, thread.tid, state.name()), ns);
+        }
+    }
+    // Types without names are numbered by their order in the trace.
+    let name = |state: State, place| {
+        let name = session.places.name(state, place);
+        if name.starts_with("task type ") { "a task type".to_owned() } else { name }
+    };
+    for row in &analysis.ledger.causes {
+        add(format!("{} at {}", row.state.name(), name(row.state, row.place)), row.ns);
+    }
+    for charge in &analysis.charges {
+        for (state, ns) in charge.by_state.iter() {
+            add(format!("charged {}", state.name()), ns);
+        }
+    }
+    for lock in &analysis.locks {
+        add("locks".to_owned(), lock.waited_ns);
+        add("locks unheld".to_owned(), lock.unheld_ns);
+    }
+    sums
+}
+
+/// What a slice has in full (docs/filter.md): of OpenMP, regions that are open at the begin have no place.
+fn is_kept(name: &str, has_regions: bool) -> bool {
+    !has_regions || ["off the CPU", "locks"].iter().any(|table| name.starts_with(table))
+}
+
+#[test]
+fn tables_of_slices_are_those_of_ranges() {
+    let mut wrong = Vec::new();
+    let (mut slices, mut compared, mut off_cpu) = (0, 0, 0);
+    for (seed, stored) in traces().iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("whole");
+        copy(stored, &root);
+        let Ok(session) = Session::open(&root) else { continue };
+        // Events that break rules, and clocks that cannot be true, are raised or left out in a slice.
+        if !session.problems.is_empty()
+            || session.clocks_too_far > 0
+            || stored.to_string_lossy().contains("-bad-")
+        {
+            continue;
+        }
+        let mut dice = Dice::new(seed as u64);
+        add_os_times(&root, &session, &mut dice);
+        let (first, last) = session.execution.range();
+        for case in 0..2 {
+            let mut cuts = [dice.between(first, last + 1), dice.between(first, last + 1)];
+            cuts.sort_unstable();
+            let [begin, end] = cuts;
+            let part = folder.path().join(format!("part{case}"));
+            let trace = Trace::open(&root, &OpenOptions::default()).unwrap();
+            let clocks = Some((begin as i64, end as i64));
+            if trace.write_slice(&Slice { clocks, ..Slice::default() }, &part).unwrap().streams == 0 {
+                continue;
+            }
+            let of = |root: &Path| {
+                let mut session = Session::open(root).unwrap();
+                session.execution.cut(begin, end);
+                let analysis = analyse(&session.execution).0;
+                (analysis.ledger.capacity_ns, sums_of(&session, &analysis))
+            };
+            let ((capacity, whole), (in_slice, sliced)) = (of(&root), of(&part));
+            slices += 1;
+            // Threads that have not begun in the range, or have ended before it, are in no slice.
+            let is_absent = |name: &String| name.ends_with(" ended") || name.ends_with(" not_started");
+            if capacity != in_slice || whole.keys().any(is_absent) {
+                assert!(in_slice <= capacity, "{} {begin}..{end}", stored.display());
+                continue;
+            }
+            compared += 1;
+            let has_regions = !session.execution.regions.is_empty();
+            let names = whole.keys().chain(sliced.keys()).collect::<BTreeSet<_>>();
+            for name in names.into_iter().filter(|name| is_kept(name, has_regions)) {
+                let [expected, found] = [&whole, &sliced].map(|sums| sums.get(name).copied().unwrap_or(0));
+                off_cpu += u64::from(name.starts_with("off the CPU"));
+                if expected != found {
+                    let case = format!("{} {begin}..{end}", stored.display());
+                    wrong.push(format!("{case}: {name}: {expected}, in the slice {found}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{slices} slices, {} sums differ:\n{}", wrong.len(), wrong.join("\n"));
+    println!("{compared} of {slices} slices have the capacity of the range, {off_cpu} times off the CPU");
+    assert!(2 * compared > slices && off_cpu > 0, "{compared} of {slices}, {off_cpu}");
+}

@@ -1,0 +1,157 @@
+//! Times off the CPU in a slice: the side stream of each process, with what concerns the range and the threads of the slice.
+//!
+//! Records keep their clocks, also where their intervals reach beyond the range: readers cut them to the lives of threads, which
+//! a slice ends at the range's borders. The clocks of side streams are not corrected.
+
+use super::bytes::push;
+use crate::Event;
+use crate::location::Location;
+use rustc_hash::{FxHashMap, FxHashSet};
+use taskscope_event::framing::file_header;
+use taskscope_event::models::system;
+
+/// The kind of the locations that have times off the CPU.
+pub(super) const OS_TIME: &str = "os-time";
+
+/// The part of a process's side stream.
+pub(super) struct OsTimes<'a> {
+    /// Begin (included) and end (not included); `None` for all time.
+    pub clocks: Option<(i64, i64)>,
+    /// Threads of the slice by their ids, each with the clock of its last event in the whole trace.
+    pub threads: &'a FxHashMap<i64, i64>,
+}
+
+impl OsTimes<'_> {
+    /// The file of the part; `None` where no record concerns a thread of the slice.
+    pub fn file_of(&self, location: &Location) -> Option<Vec<u8>> {
+        let mut numbers = FxHashSet::default();
+        // Blocked threads by their numbers, whose return is not recorded yet.
+        let mut blocked: FxHashSet<u32> = FxHashSet::default();
+        for event in location.events() {
+            let (first, number) = (word(event.payload, 0), number_of(&event));
+            match (event.code, first, number) {
+                (system::THREAD, Some(tid), Some(number))
+                    if self.threads.contains_key(&tid.cast_signed()) =>
+                {
+                    numbers.insert(number);
+                }
+                (system::BLOCKS, _, Some(number)) => _ = blocked.insert(number),
+                (system::BLOCKED, _, Some(number)) => _ = blocked.remove(&number),
+                _ => {}
+            }
+        }
+        let masks = self.masks(location);
+        let mut bytes = file_header().to_vec();
+        let mut events = location.events().peekable();
+        // The readings of CPU times around the border are those of an interval that reaches across it.
+        let mut reading: Option<(i64, Event<'_>)> = None;
+        let mut is_written = false;
+        while let Some(event) = events.next() {
+            if number_of(&event).is_some_and(|number| !numbers.contains(&number)) {
+                continue;
+            }
+            if event.code == system::CPU_TIME {
+                let at = word(event.payload, 0).map_or(event.clock_ns, u64::cast_signed);
+                if let Some((before, previous)) = reading.replace((at, event))
+                    && self.meets(before, at)
+                {
+                    if !std::mem::replace(&mut is_written, true) {
+                        write(&mut bytes, &previous);
+                    }
+                    write(&mut bytes, &event);
+                }
+            } else if self.keeps(&event, &blocked, &masks) {
+                write(&mut bytes, &event);
+            }
+        }
+        (!numbers.is_empty()).then_some(bytes)
+    }
+
+    fn keeps(&self, event: &Event<'_>, blocked: &FxHashSet<u32>, masks: &FxHashMap<u64, i64>) -> bool {
+        let (at, first) = (event.clock_ns, word(event.payload, 0));
+        let since = |ns: Option<u64>| at.saturating_sub_unsigned(ns.unwrap_or(0));
+        match event.code {
+            system::PREEMPTED | system::BLOCKED => self.meets(since(first), at),
+            system::RUN_DELAY | system::BLOCKED_SUM => {
+                self.meets(since(first.max(half(event.payload, 8).map(u64::from))), at)
+            }
+            // Of one that returned, the return has all.
+            system::BLOCKS => {
+                let is_blocked = number_of(event).is_some_and(|number| blocked.contains(&number));
+                self.clocks.is_none() || is_blocked && self.meets(since(first), i64::MAX)
+            }
+            system::THROTTLED | system::KEPT => {
+                let end = word(event.payload, 8);
+                first.zip(end).is_some_and(|(start, end)| self.meets(start.cast_signed(), end.cast_signed()))
+            }
+            system::UNTOLD => self.meets(at, at),
+            // Sums of the life of a thread; nobody knows their part.
+            system::TOTAL_ON_CPU | system::TOTAL_RUN_DELAY => self.clocks.is_none(),
+            system::BOUND => {
+                let mask = first.zip(word(event.payload, 8));
+                mask.is_some_and(|(at, tid)| masks.get(&tid).is_none_or(|of| *of == at.cast_signed()))
+            }
+            _ => true,
+        }
+    }
+
+    /// When the mask was found that held longest for each thread of the slice, which has it in each part of its life.
+    fn masks(&self, location: &Location) -> FxHashMap<u64, i64> {
+        let mut found: FxHashMap<u64, Vec<(i64, &[u8])>> = FxHashMap::default();
+        for event in location.events().filter(|event| event.code == system::BOUND) {
+            if let (Some(at), Some(tid), Some(mask)) =
+                (word(event.payload, 0), word(event.payload, 8), event.payload.get(16..))
+            {
+                found.entry(tid).or_default().push((at.cast_signed(), mask));
+            }
+        }
+        let longest = |(tid, masks): (u64, Vec<(i64, &[u8])>)| {
+            let last = *self.threads.get(&tid.cast_signed())?;
+            let ends = masks.iter().skip(1).map(|(at, _)| *at).chain([last]);
+            let mut times: Vec<(i64, i64, &[u8])> = Vec::new();
+            for ((at, mask), end) in masks.iter().zip(ends) {
+                let ns = end.saturating_sub(*at).max(0);
+                match times.iter_mut().find(|(_, _, known)| known == mask) {
+                    Some((sum, ..)) => *sum = sum.saturating_add(ns),
+                    None => times.push((ns, *at, mask)),
+                }
+            }
+            times.into_iter().max_by_key(|(ns, ..)| *ns).map(|(_, at, _)| (tid, at))
+        };
+        found.into_iter().filter_map(longest).collect()
+    }
+
+    /// Whether something from `start` to `end` has to do with the range.
+    fn meets(&self, start: i64, end: i64) -> bool {
+        self.clocks.is_none_or(|(begin, until)| {
+            (start < until || until == i64::MAX) && (end > begin || start == begin)
+        })
+    }
+}
+
+fn write(bytes: &mut Vec<u8>, event: &Event<'_>) {
+    push(bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
+}
+
+/// The number of the thread that an event is about, if it is about one.
+fn number_of(event: &Event<'_>) -> Option<u32> {
+    match event.code {
+        system::THREAD
+        | system::TOTAL_ON_CPU
+        | system::TOTAL_RUN_DELAY
+        | system::COALESCED
+        | system::PREEMPTED
+        | system::BLOCKS
+        | system::UNTOLD => half(event.payload, 8),
+        system::BLOCKED | system::RUN_DELAY | system::BLOCKED_SUM => half(event.payload, 12),
+        _ => None,
+    }
+}
+
+fn word(payload: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*payload.get(at..)?.first_chunk()?))
+}
+
+fn half(payload: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*payload.get(at..)?.first_chunk()?))
+}
