@@ -3,6 +3,7 @@
 use crate::profiling;
 use crate::recording;
 use crate::sampler::{self, Host, Sampler};
+use crate::shared;
 use crate::task_stacks::{levels, sample};
 use crate::thread::{self, Thread};
 
@@ -10,7 +11,7 @@ use crate::thread::{self, Thread};
 pub static HOST: Host = Host {
     sampler_of,
     take_sample: sample::take_sample,
-    begin_thread: thread::attach_outside_openmp,
+    begin_thread,
     write_modules,
     before_exit,
     finish: recording::finish_now,
@@ -31,6 +32,11 @@ unsafe fn sampler_of(user: *mut ()) -> Option<&'static Sampler> {
     }
     // SAFETY: by contract; the sampler lives as long as the thread records, and is not changed before.
     unsafe { (*thread).sampler.as_deref().map(|sampler| &sampler.core) }
+}
+
+fn begin_thread(routine: usize) {
+    thread::attach_outside_openmp();
+    shared::thread_starts(routine);
 }
 
 fn write_modules() {

@@ -6,7 +6,7 @@ use taskscope_event::models::ovni;
 
 use crate::host::{self, HOST};
 use crate::sampler::{self, intercept, modules, settings, unwanted};
-use crate::{recording, thread};
+use crate::{recording, shared, thread};
 
 /// Programs that only start others: a shell replaces itself by them, and would leave its recording open.
 const STARTERS: [&str; 24] = [
@@ -70,5 +70,6 @@ fn start_at_load() {
     if recording::start_recording(&[("ovni", ovni::VERSION)]) {
         host::start_sampling();
         thread::attach_outside_openmp();
+        shared::thread_starts(0);
     }
 }

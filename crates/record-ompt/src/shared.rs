@@ -1,15 +1,41 @@
-//! Entry points for a recorder of another interface (MPI) that is linked into one library with this one: one
+//! Entry points for a recorder of another interface (MPI, threads) that is linked into one library with this one: one
 //! process, one stream per thread, one stack of open constructs.
 //!
 //! **The caller** calls [`start_recording`] before anything else, and [`record`] for each of its events,
 //! on any thread; a thread that the OpenMP runtime has not announced is attached there.
 
 use core::ffi::c_void;
+use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::frames::Open;
 pub use crate::recording::start_recording;
 pub use crate::sections::SectionCodes;
-pub use crate::thread::{Moment, record};
+pub use crate::thread::{Moment, record, record_outside_openmp};
+
+/// Is called on each thread that starts to record: `routine` is the address of the thread's routine, 0 where not known.
+pub type ThreadStart = fn(routine: usize);
+
+/// A [`ThreadStart`], or 0.
+static AT_THREAD_START: AtomicUsize = AtomicUsize::new(0);
+
+/// Has `hook` called on each thread that starts to record from now on, and on the calling one if it records.
+pub fn at_thread_start(hook: ThreadStart) {
+    AT_THREAD_START.store(hook as usize, Release);
+    if taskscope_record::thread::is_attached() {
+        hook(0);
+    }
+}
+
+/// The calling thread has started to record.
+#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+pub(crate) fn thread_starts(routine: usize) {
+    let hook = AT_THREAD_START.load(Acquire);
+    if hook != 0 && taskscope_record::thread::is_attached() {
+        // SAFETY: `at_thread_start` stores functions of this type alone.
+        let hook = unsafe { core::mem::transmute::<usize, ThreadStart>(hook) };
+        hook(routine);
+    }
+}
 
 /// A call into a library that is not the OpenMP runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -152,13 +152,23 @@ impl Moment<'_> {
 /// if that is impossible, `record` does not run.
 #[inline(always)]
 pub fn record(record: impl FnOnce(&mut Moment<'_>)) {
-    record_at(|recorder| recorder.now(), record);
+    record_at(|recorder| recorder.now(), attach_and_enter, record);
+}
+
+/// [`record`] for a thread that OpenMP need not know.
+#[inline]
+pub fn record_outside_openmp(record: impl FnOnce(&mut Moment<'_>)) {
+    let attach = || {
+        attach_outside_openmp();
+        enter()
+    };
+    record_at(|recorder| recorder.now(), attach, record);
 }
 
 /// [`record`] for events without a time of their own: uses the time of the previous callback.
 #[inline(always)]
 pub fn record_untimed(record: impl FnOnce(&mut Moment<'_>)) {
-    record_at(|recorder| recorder.last_time(), record);
+    record_at(|recorder| recorder.last_time(), attach_and_enter, record);
 }
 
 /// [`record`] with the time of the callback before.
@@ -169,12 +179,16 @@ pub fn record_after(record: impl FnOnce(&mut Moment<'_>, u64)) {
         before.set(recorder.last_time());
         recorder.now()
     };
-    record_at(time, |moment| record(moment, before.get()));
+    record_at(time, attach_and_enter, |moment| record(moment, before.get()));
 }
 
 #[inline(always)]
-fn record_at(time: impl FnOnce(&mut ThreadRecorder) -> u64, record: impl FnOnce(&mut Moment<'_>)) {
-    let Some(mut recording) = enter().or_else(attach_and_enter) else { return };
+fn record_at(
+    time: impl FnOnce(&mut ThreadRecorder) -> u64,
+    attach: impl FnOnce() -> Option<taskscope_record::Recording>,
+    record: impl FnOnce(&mut Moment<'_>),
+) {
+    let Some(mut recording) = enter().or_else(attach) else { return };
     let thread = recording.user().cast::<Thread>();
     if thread.is_null() {
         // This thread is already inside the recorder, and calls an intercepted function.

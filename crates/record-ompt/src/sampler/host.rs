@@ -12,9 +12,9 @@ pub struct Host {
     pub sampler_of: unsafe fn(user: *mut ()) -> Option<&'static Sampler>,
     /// Takes a sample of the calling thread. Async-signal-safe; the context is the kernel's.
     pub take_sample: unsafe fn(InHandler, *const libc::ucontext_t),
-    /// Starts recording on the calling thread.
+    /// Starts recording on the calling thread, which is to run the routine at this address.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
-    pub begin_thread: fn(),
+    pub begin_thread: fn(routine: usize),
     /// Writes the modules that were loaded since, on a thread that records.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub write_modules: fn(),

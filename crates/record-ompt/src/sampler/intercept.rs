@@ -480,7 +480,7 @@ unsafe extern "C-unwind" fn started(start: *mut c_void) -> *mut c_void {
     if !super::Bounds::of_this_thread().is_small() {
         code_map::refresh_if_suspected();
         if let Some(host) = host() {
-            (host.begin_thread)();
+            (host.begin_thread)(routine as usize);
         }
     }
     // SAFETY: the program's own routine with its argument.

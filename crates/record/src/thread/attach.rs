@@ -222,8 +222,15 @@ pub fn is_attached() -> bool {
 pub use crate::os_thread::os_tid;
 
 /// A number that identifies the calling thread's recorder, attached or forked away; 0 without one.
+#[inline(always)]
 pub fn address() -> usize {
     tls::get() as usize
+}
+
+/// The calling thread's thread pointer, attached or not: different for any two threads that live at the same time.
+#[inline(always)]
+pub fn pointer() -> usize {
+    tls::thread_pointer()
 }
 
 /// Calls [`detach`] when this thread ends without having called it.
