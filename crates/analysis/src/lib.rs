@@ -43,6 +43,7 @@ mod states;
 mod sweep;
 mod task_types;
 mod teams;
+mod thread_waits;
 mod timeline;
 
 pub use blame::{Charge, Culprit, StateCharge, WaitPart, split_lock_waits};
@@ -67,6 +68,7 @@ pub use task_types::{
     TaskType, blocked_times, body_times, explicit_tasks_begun, is_explicit, percentile, task_types,
 };
 pub use teams::{Load, ParallelConstruct, Worksharing, parallel_constructs, worksharing};
+pub use thread_waits::{Root, Tie, WaitPartOf, WaitsAt, thread_waits};
 
 use taskscope_execution::{Execution, Tally};
 
@@ -97,6 +99,8 @@ pub struct Analysis {
     pub hangs: Vec<Hang>,
     /// Which tasks kept others from running, where the program told when tasks were able to.
     pub starvation: Starvation,
+    /// Waits of threads for each other outside of a runtime's constructs, longest first.
+    pub thread_waits: Vec<WaitsAt>,
 }
 
 /// Something that makes numbers less sure, observed in this run.
@@ -140,6 +144,7 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
         body_times,
         regions,
         locks,
+        thread_waits: thread_waits(execution),
         starvation,
         ledger,
         charges,

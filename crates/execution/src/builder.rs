@@ -9,6 +9,7 @@ use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
 use crate::splice::Splice;
 use crate::storing::{Stored, Storing};
 use crate::task_tables::TaskTables;
+use crate::thread_waits::ThreadWaitsBuilder;
 use crate::{
     Anomalies, Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, Joined, Loss,
     NO_NUMBER, NO_TIME, Numbers, Object, ObjectIndex, Observer, Process, ProcessIndex, Region, RegionIndex,
@@ -33,6 +34,7 @@ pub struct ExecutionBuilder {
     superseded: Vec<(ObjectIndex, ThreadIndex, u64)>,
     ordinals: FxHashMap<(ThreadIndex, RegionIndex, TypeIndex), u32>,
     messages: MessagesBuilder,
+    thread_waits: ThreadWaitsBuilder,
     samples: SamplesBuilder,
     storing: Storing,
 }
@@ -194,6 +196,16 @@ impl ExecutionBuilder {
             object.is_some_and(|object| matches!(object.kind, wait::kind::LOCK | wait::kind::NEST_LOCK))
         };
         joined.leave(holds.filter(is_lock).map(|hold| hold.site));
+        let last_of = |thread: ThreadIndex| {
+            let row = self.execution.threads.get(thread.index());
+            row.map_or(0, |row| self.execution.processes[row.process.index()].last)
+        };
+        self.execution.thread_waits = std::mem::take(&mut self.thread_waits).finish(last_of, |thread| {
+            let row = self.execution.threads.get(thread.index())?;
+            row.ended.then_some(row.last)
+        });
+        // So are the calls in which threads wait for each other.
+        joined.leave(self.execution.thread_waits.sites());
         // Calls of several functions may be in one line.
         joined.leave(self.messages.call_sites());
         self.finish_stored(&joined);
@@ -486,6 +498,12 @@ impl ExecutionBuilder {
             Change::Message(change) => {
                 let process = self.execution.threads[thread.index()].process;
                 self.messages.change(thread, process, at, change);
+            }
+            Change::ThreadWait(change) => {
+                let process = self.execution.threads[thread.index()].process;
+                let objects = &self.execution.catalog.objects;
+                let object_of = |object: ObjectIndex| objects.get(object.index()).copied();
+                self.thread_waits.change(thread, process, at, change, object_of);
             }
             _ => self.storing.task_change(thread, at, change),
         }

@@ -431,6 +431,8 @@ pub enum Change {
     },
     /// A change of messages between processes.
     Message(crate::MessageChange),
+    /// Waits for another thread, or ends such a wait.
+    ThreadWait(crate::ThreadWaitChange),
     /// Events of this thread were lost between its previous change and here, or, if `lasts`, from here to its end: the
     /// remaining changes end open sections.
     Lost {

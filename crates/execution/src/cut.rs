@@ -53,6 +53,7 @@ impl Execution {
             system_time,
             queued,
             communication,
+            thread_waits,
             uncertain,
             samples,
             anomalies: _,
@@ -118,6 +119,8 @@ impl Execution {
         });
         part.cut_communication(communication);
         samples.rows.retain(|sample| (begin..end).contains(&sample.at));
+        // Who ended a wait, and who held a lock, is that of the whole.
+        thread_waits.part = Some((begin, end));
         let of_region = std::mem::take(&mut samples.of_region).into_iter();
         let kept = of_region.map(|(region, path)| (part.region(region), path));
         samples.of_region = kept.filter(|(region, _)| region.is_some()).collect();

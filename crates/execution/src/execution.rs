@@ -6,7 +6,8 @@ use crate::track::TakesActivities;
 use crate::{
     Activities, Anomaly, Catalog, Column, CpuSet, Dependence, Hold, NO_TIME, OffCpu, OsSource, OsTotals,
     Process, ProcessIndex, Queued, Region, RegionIndex, RuntimeRole, Section, Span, State, SystemTime,
-    TaskIndex, Tasks, TeamLimits, ThreadIndex, ThreadKind, Track, TrackSpans, WaitDependence, WorkShare,
+    TaskIndex, Tasks, TeamLimits, ThreadIndex, ThreadKind, ThreadWaits, Track, TrackSpans, WaitDependence,
+    WorkShare,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -254,6 +255,8 @@ pub struct Execution {
     pub system_time: Vec<SystemTime>,
     /// Communication between processes.
     pub communication: Communication,
+    /// Waits of threads for each other outside of a runtime's constructs.
+    pub thread_waits: ThreadWaits,
     /// Uncertain intervals.
     pub uncertain: Vec<Uncertain>,
     /// Numbers of anomalies.

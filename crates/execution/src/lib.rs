@@ -45,6 +45,7 @@ mod storing;
 mod system_time;
 mod tables;
 mod task_tables;
+mod thread_waits;
 mod track;
 mod track_builder;
 pub mod view;
@@ -80,4 +81,5 @@ pub use tables::{
     WorkShare,
 };
 pub use taskscope_cause::{Blamed, Cause, Group, Pattern, State};
+pub use thread_waits::{ThreadWait, ThreadWaitChange, ThreadWaits, WaitOutcome, Waker};
 pub use track::{Span, Spans, TakesActivities, Track, TrackColumns, TrackSpans, TrackStates};

@@ -5,13 +5,25 @@
 //! next one, so a loop that waits at one place costs one entry in all. The kinds `CRITICAL` to `ATOMIC` are
 //! entered by one and the same standard event and therefore share one entry: a lock between two waits for one
 //! critical construct needs the critical's entry again.
+//!
+//! # Waits of threads for each other
+//!
+//! `WAIT_BEGIN` to `THREAD_STARTS` are recorded of programs whose threads wait in the C library (`record --threads`). They are
+//! complete in themselves: a wait is from its `WAIT_BEGIN` to the `WAIT_END` of the same thread, or to its next `WAIT_BEGIN` where a
+//! thread was cancelled in it.
+//!
+//! - A lock that is free is taken and released without an event. `FOUND_HELD` comes after the `WAIT_BEGIN` of a lock,
+//!   with the holder's mark. A thread that releases a lock while others wait records `HANDED_OVER` before it does so.
+//! - `WAKES_ONE` and `WAKES_ALL` come before the call that wakes, and only while threads wait. The last thread that comes to a
+//!   barrier wakes all.
+//! - `THREAD_STARTS` comes first on a thread. A join waits for the object that is the joined thread's `handle`.
 
 use super::prelude::*;
 
 /// The letter that opens every code of this model.
 pub const LETTER: u8 = b'W';
 /// The model version that these events belong to.
-pub const VERSION: &str = "1.0.0";
+pub const VERSION: &str = "1.1.0";
 
 /// `kind` of a wait: the numbers of the events below, which recorders for any runtime share.
 pub mod kind {
@@ -37,6 +49,30 @@ pub mod kind {
     pub const ATOMIC: u32 = 10;
     /// For a device operation.
     pub const TARGET: u32 = 11;
+    /// For a mutex of the C library.
+    pub const MUTEX: u32 = 12;
+    /// For a read-write lock of the C library, to read or to write.
+    pub const RW_LOCK: u32 = 13;
+    /// For a spin lock of the C library.
+    pub const SPIN_LOCK: u32 = 14;
+    /// For a condition.
+    pub const CONDITION: u32 = 15;
+    /// In a barrier of the C library.
+    pub const THREAD_BARRIER: u32 = 16;
+    /// For a semaphore.
+    pub const SEMAPHORE: u32 = 17;
+    /// For the end of a thread.
+    pub const JOIN: u32 = 18;
+}
+
+/// How a wait of a thread ended.
+pub mod outcome {
+    /// The thread has what it waited for.
+    pub const DONE: u32 = 0;
+    /// The time that the caller allowed was over.
+    pub const TIMED_OUT: u32 = 1;
+    /// The call failed or was interrupted.
+    pub const FAILED: u32 = 2;
 }
 
 events! {
@@ -44,4 +80,11 @@ events! {
     WAIT_OBJECT = b"WWo" plain (object: u64, site: u32, kind: u32) Rule, "sets object {object} and site {site} for waits of kind {kind}";
     ACQUIRED = b"WHa" plain (object: u64, kind: u32) Rule, "holds object {object} (kind {kind})";
     RELEASED = b"WHr" plain (object: u64, kind: u32) Rule, "has released object {object} (kind {kind})";
+    WAIT_BEGIN = b"WTb" plain (object: u64, site: u32, kind: u32) Rule, "begins to wait (kind {kind}) for object {object} in the call at site {site}";
+    FOUND_HELD = b"WTf" jumbo (holder: u64, site: u32) Rule, "has found the lock held by the thread with pointer {holder}, taken at site {site}";
+    WAIT_END = b"WTe" plain (kind: u32, outcome: u32) Rule, "ends its wait (kind {kind}) with outcome {outcome}";
+    HANDED_OVER = b"WTh" plain (object: u64, site: u32, kind: u32) Rule, "is about to release object {object} (kind {kind}), taken at site {site}, for which others wait";
+    WAKES_ONE = b"WTo" plain (object: u64, site: u32, kind: u32) Rule, "wakes one thread that waits (kind {kind}) for object {object}, in the call at site {site}";
+    WAKES_ALL = b"WTa" plain (object: u64, site: u32, kind: u32) Rule, "wakes all threads that wait (kind {kind}) for object {object}, in the call at site {site}";
+    THREAD_STARTS = b"WTs" jumbo (handle: u64, pointer: u64, site: u32) Rule, "has the handle {handle} and the thread pointer {pointer}, and runs the routine at site {site}";
 }

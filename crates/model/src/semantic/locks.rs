@@ -8,6 +8,7 @@ use taskscope_event::Code;
 use taskscope_event::models::wait::{self, kind};
 use taskscope_execution::{
     Anomaly, Change, ObjectIndex, Observer, Place, PlaceKind, Section, SiteIndex, State, ThreadIndex,
+    ThreadWaitChange,
 };
 
 impl Interpreter {
@@ -47,9 +48,47 @@ impl Interpreter {
                     out.change(thread, at, Change::Acquires { object, site });
                 }
             }
-            _ => out.anomaly(thread, at, Anomaly::UnknownEvent),
+            _ => match self.thread_wait(thread, code, payload, out)? {
+                Some(change) => out.change(thread, at, Change::ThreadWait(change)),
+                None => out.anomaly(thread, at, Anomaly::UnknownEvent),
+            },
         }
         Ok(())
+    }
+
+    /// What an event says about waits of threads for each other, if it is about them.
+    fn thread_wait<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<Option<ThreadWaitChange>, Short> {
+        Ok(Some(match code {
+            wait::WAIT_BEGIN | wait::HANDED_OVER | wait::WAKES_ONE | wait::WAKES_ALL => {
+                let id = u64_at(payload, 0).ok_or(Short)?;
+                let site = self.site_at(thread, payload, 8)?;
+                let wait_kind = u32_at(payload, 12).ok_or(Short)?;
+                let process = self.threads[thread.index()].process;
+                let object = self.names.object(process, id, wait_kind, out);
+                match code {
+                    wait::WAIT_BEGIN => ThreadWaitChange::Begins { object, site },
+                    wait::HANDED_OVER => ThreadWaitChange::HandsOver { object, site },
+                    _ => ThreadWaitChange::Wakes { object, site, all: code == wait::WAKES_ALL },
+                }
+            }
+            wait::FOUND_HELD => ThreadWaitChange::FoundHeld {
+                holder: u64_at(payload, 0).ok_or(Short)?,
+                site: self.site_at(thread, payload, 8)?,
+            },
+            wait::WAIT_END => ThreadWaitChange::Ends { outcome: u32_at(payload, 4).ok_or(Short)? },
+            wait::THREAD_STARTS => ThreadWaitChange::Starts {
+                handle: u64_at(payload, 0).ok_or(Short)?,
+                pointer: u64_at(payload, 8).ok_or(Short)?,
+                site: self.site_at(thread, payload, 16)?,
+            },
+            _ => return Ok(None),
+        }))
     }
 
     fn set_sticky<O: Observer>(&mut self, thread: ThreadIndex, at: u64, sticky: Sticky, out: &mut O) {

@@ -4,7 +4,7 @@
 use super::places::Places;
 use rustc_hash::FxHashMap;
 use taskscope_execution::graph::NamedAddress;
-use taskscope_execution::{Catalog, DataName, ProcessIndex};
+use taskscope_execution::{Catalog, DataName, ObjectIndex, ProcessIndex};
 use taskscope_symbol::VariablePlace;
 
 impl Places {
@@ -43,6 +43,15 @@ impl Places {
             };
         }
         names
+    }
+
+    /// The name of an object that is a part of the program's memory: its static variable, else its address.
+    pub fn name_of_memory(&self, object: ObjectIndex) -> String {
+        let Some(row) = self.catalog().objects.get(object.index()) else { return "unknown".to_owned() };
+        match self.variable(row.process, row.id) {
+            Some(place) => words(&place, place.indices.len()),
+            None => format!("{:#x}", row.id),
+        }
     }
 }
 

@@ -58,7 +58,9 @@ impl Places {
     pub(crate) fn with_calls_of(self, execution: &Execution) -> Places {
         Places {
             first_taken: first_taken(execution),
-            of_locks: execution.holds.iter().map(|hold| hold.site).collect(),
+            of_locks: (execution.holds.iter().map(|hold| hold.site))
+                .chain(execution.thread_waits.sites())
+                .collect(),
             of_calls: (execution.communication.calls.iter())
                 .filter_map(|call| match call.place.kind() {
                     PlaceKind::Site(site) => Some((site, call.function_name()?)),
@@ -413,6 +415,13 @@ fn object_word(wait_kind: u32) -> &'static str {
         kind::NEST_LOCK => "nestable lock",
         kind::ORDERED => "ordered",
         kind::ATOMIC => "atomic",
+        kind::MUTEX => "mutex",
+        kind::RW_LOCK => "read-write lock",
+        kind::SPIN_LOCK => "spin lock",
+        kind::CONDITION => "condition",
+        kind::THREAD_BARRIER => "barrier",
+        kind::SEMAPHORE => "semaphore",
+        kind::JOIN => "thread",
         _ => "object",
     }
 }

@@ -11,6 +11,10 @@ pub(super) struct Waits<'a> {
     entries: Vec<(u32, Event<'a>)>,
     /// Acquired and not released.
     held: Vec<Event<'a>>,
+    /// The start of the thread, by which others name it.
+    start: Option<Event<'a>>,
+    /// The wait for another thread that is not over, with the holder that was found.
+    open: Vec<Event<'a>>,
 }
 
 impl<'a> Waits<'a> {
@@ -27,6 +31,19 @@ impl<'a> Waits<'a> {
                 }
                 return;
             }
+            wait::THREAD_STARTS => {
+                self.start = Some(*event);
+                return;
+            }
+            wait::WAIT_BEGIN => {
+                self.open.clear();
+                return self.open.push(*event);
+            }
+            wait::FOUND_HELD => {
+                self.open.truncate(1);
+                return self.open.push(*event);
+            }
+            wait::WAIT_END => return self.open.clear(),
             _ => return,
         };
         let Some(kind) = kind.map(|bytes| u32::from_le_bytes(*bytes)) else { return };
@@ -40,7 +57,8 @@ impl<'a> Waits<'a> {
 
     /// Writes it as events of the thread's own models.
     pub fn write(&self, clock_ns: i64, own: &mut Vec<u8>) {
-        for event in self.held.iter().chain(self.entries.iter().map(|(_, event)| event)) {
+        let entries = self.entries.iter().map(|(_, event)| event);
+        for event in self.start.iter().chain(&self.held).chain(entries).chain(&self.open) {
             push(own, clock_ns, event.code, event.is_jumbo, event.payload);
         }
     }

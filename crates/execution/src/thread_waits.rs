@@ -1,0 +1,426 @@
+//! Waits of threads for each other outside of a runtime's constructs: locks, conditions, semaphores, barriers and joins
+//! of the system's threads, and what ended each wait.
+//!
+//! ```text
+//!   holder A   ──────────┤ hands over
+//!   holder B             ├──────┤ hands over
+//!   waiter        ├───────────────┤
+//!                  A      B      B
+//! ```
+//! Of a lock's holds only those are recorded that end while others wait. A hold begins, as far as others see it, when the
+//! holder before has released the lock, or the first of them began to wait. A wait without such a release belongs to
+//! the holder that the waiting thread found.
+//!
+//! A wait for anything else ends by a wake: the first one since its begin that has not woken another thread. A wake of all
+//! threads wakes each that waits.
+
+use crate::{Hold, Object, ObjectIndex, ProcessIndex, SiteIndex, TaskIndex, ThreadIndex};
+use rustc_hash::FxHashMap;
+use taskscope_event::models::wait::{kind, outcome};
+
+/// A wait of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadWait {
+    /// The waiting thread.
+    pub thread: ThreadIndex,
+    /// What it waits for.
+    pub object: ObjectIndex,
+    /// The call in which it waits.
+    pub site: SiteIndex,
+    /// Begin.
+    pub start: u64,
+    /// End; of a wait that is not over, the last event of its process.
+    pub end: u64,
+    /// How it ended.
+    pub outcome: WaitOutcome,
+    /// Who ended it; `None` of locks, which have holders, and where that is not known.
+    pub waker: Option<Waker>,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WaitOutcome {
+    /// The thread has what it waited for.
+    Done,
+    /// The time that the caller allowed was over.
+    TimedOut,
+    /// The call failed, was interrupted, or its thread was cancelled.
+    Failed,
+    /// It is not over at the end of the recording.
+    Open,
+}
+
+/// Who ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waker {
+    /// The thread: it signalled, posted, arrived last, or was joined.
+    pub thread: ThreadIndex,
+    /// The call in which it did so; of a joined thread, its routine.
+    pub site: SiteIndex,
+    /// When.
+    pub at: u64,
+}
+
+/// All waits of threads for each other.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadWaits {
+    /// By thread and begin; those of a thread do not overlap.
+    pub waits: Vec<ThreadWait>,
+    /// Holds that ended while others waited, by object and begin; those of one object do not overlap.
+    pub holds: Vec<Hold>,
+    /// The part of the time that is asked about; `None` of the whole.
+    pub part: Option<(u64, u64)>,
+}
+
+impl ThreadWaits {
+    /// The waits of a thread that overlap a part of the time, by begin.
+    pub fn of_thread(&self, thread: ThreadIndex, from: u64, until: u64) -> &[ThreadWait] {
+        let first = self.waits.partition_point(|wait| (wait.thread, wait.end) <= (thread, from));
+        let rest = self.waits.get(first..).unwrap_or_default();
+        let count = rest.partition_point(|wait| wait.thread == thread && wait.start < until);
+        rest.get(..count).unwrap_or_default()
+    }
+
+    /// The calls in which threads wait, wake, and take locks.
+    pub fn sites(&self) -> impl Iterator<Item = SiteIndex> {
+        let of_waits =
+            self.waits.iter().flat_map(|wait| [Some(wait.site), wait.waker.map(|waker| waker.site)]);
+        of_waits.flatten().chain(self.holds.iter().map(|hold| hold.site))
+    }
+
+    /// The holds of an object that end after `from` and not after `until`, by begin.
+    pub fn holds_of(&self, object: ObjectIndex, from: u64, until: u64) -> &[Hold] {
+        let first = self.holds.partition_point(|hold| (hold.object, hold.end) <= (object, from));
+        let rest = self.holds.get(first..).unwrap_or_default();
+        let count = rest.partition_point(|hold| hold.object == object && hold.end <= until);
+        rest.get(..count).unwrap_or_default()
+    }
+}
+
+/// What threads record about waits for each other.
+#[derive(Clone, Copy, Debug)]
+pub enum ThreadWaitChange {
+    /// Begins to wait.
+    Begins {
+        /// For what.
+        object: ObjectIndex,
+        /// In which call.
+        site: SiteIndex,
+    },
+    /// Has found the lock that it waits for held.
+    FoundHeld {
+        /// Thread pointer of the holder.
+        holder: u64,
+        /// Where that took it.
+        site: SiteIndex,
+    },
+    /// Waits no longer.
+    Ends {
+        /// `taskscope_event::models::wait::outcome`.
+        outcome: u32,
+    },
+    /// Releases a lock that others wait for.
+    HandsOver {
+        /// The lock.
+        object: ObjectIndex,
+        /// Where it took it.
+        site: SiteIndex,
+    },
+    /// Wakes threads that wait.
+    Wakes {
+        /// For what they wait.
+        object: ObjectIndex,
+        /// In which call.
+        site: SiteIndex,
+        /// All of them, or one.
+        all: bool,
+    },
+    /// Has these names in the events of others.
+    Starts {
+        /// Its handle (`pthread_t`).
+        handle: u64,
+        /// Its thread pointer.
+        pointer: u64,
+        /// Its routine.
+        site: SiteIndex,
+    },
+}
+
+/// A wait that is not over.
+#[derive(Clone, Copy, Debug)]
+struct OpenWait {
+    object: ObjectIndex,
+    of: Option<Object>,
+    site: SiteIndex,
+    start: u64,
+    /// The holder that the thread has found, and where that took the lock.
+    found: Option<(ThreadIndex, SiteIndex)>,
+}
+
+/// What is known of an object while events come.
+#[derive(Debug, Default)]
+struct State {
+    waiting: u32,
+    /// Where holds that have not ended begin, as others see it.
+    boundary: u64,
+    /// The last release.
+    released: u64,
+    /// Wakes since the oldest open wait began, by time, and how many threads each may still wake.
+    wakes: Vec<(Waker, WakeKind)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WakeKind {
+    One,
+    All,
+    Used,
+}
+
+/// Keeps waits as events come, in the order of time over all threads of a process.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadWaitsBuilder {
+    waits: ThreadWaits,
+    open: FxHashMap<ThreadIndex, OpenWait>,
+    objects: FxHashMap<ObjectIndex, State>,
+    /// Threads by process and thread pointer, and by process and handle with their routine.
+    by_pointer: FxHashMap<(ProcessIndex, u64), ThreadIndex>,
+    by_handle: FxHashMap<(ProcessIndex, u64), (ThreadIndex, SiteIndex)>,
+}
+
+impl ThreadWaitsBuilder {
+    /// Takes a change of a thread. `object_of` returns an object's row.
+    pub fn change(
+        &mut self,
+        thread: ThreadIndex,
+        process: ProcessIndex,
+        at: u64,
+        change: ThreadWaitChange,
+        object_of: impl Fn(ObjectIndex) -> Option<Object>,
+    ) {
+        match change {
+            ThreadWaitChange::Begins { object, site } => {
+                self.ends(thread, at, WaitOutcome::Failed);
+                let state = self.objects.entry(object).or_default();
+                if state.waiting == 0 {
+                    (state.boundary, state.released) = (at, 0);
+                    state.wakes.clear();
+                }
+                state.waiting += 1;
+                self.open
+                    .insert(thread, OpenWait { object, of: object_of(object), site, start: at, found: None });
+            }
+            ThreadWaitChange::FoundHeld { holder, site } => {
+                let found = self.by_pointer.get(&(process, holder)).map(|holder| (*holder, site));
+                if let Some(wait) = self.open.get_mut(&thread) {
+                    wait.found = found.filter(|(holder, _)| *holder != thread);
+                }
+            }
+            ThreadWaitChange::Ends { outcome } => {
+                let outcome = match outcome {
+                    outcome::DONE => WaitOutcome::Done,
+                    outcome::TIMED_OUT => WaitOutcome::TimedOut,
+                    _ => WaitOutcome::Failed,
+                };
+                self.ends(thread, at, outcome);
+            }
+            ThreadWaitChange::HandsOver { object, site } => {
+                let Some(state) = self.objects.get_mut(&object).filter(|state| state.waiting > 0) else {
+                    return;
+                };
+                let start = std::mem::replace(&mut state.boundary, at).min(at);
+                state.released = at;
+                self.waits.holds.push(Hold { object, thread, site, task: TaskIndex::NONE, start, end: at });
+            }
+            ThreadWaitChange::Wakes { object, site, all } => {
+                let Some(state) = self.objects.get_mut(&object).filter(|state| state.waiting > 0) else {
+                    return;
+                };
+                let kind = if all { WakeKind::All } else { WakeKind::One };
+                state.wakes.push((Waker { thread, site, at }, kind));
+            }
+            ThreadWaitChange::Starts { handle, pointer, site } => {
+                self.by_pointer.insert((process, pointer), thread);
+                self.by_handle.insert((process, handle), (thread, site));
+            }
+        }
+    }
+
+    fn ends(&mut self, thread: ThreadIndex, at: u64, outcome: WaitOutcome) {
+        let Some(OpenWait { object, of, site, start, found }) = self.open.remove(&thread) else { return };
+        let mut waker = None;
+        // The last thread that comes to a barrier wakes itself, too.
+        let may_wake_itself = of.is_some_and(|of| of.kind == kind::THREAD_BARRIER);
+        if let Some(state) = self.objects.get_mut(&object) {
+            state.waiting = state.waiting.saturating_sub(1);
+            if let Some((holder, taken_at)) = found.filter(|_| state.released < start) {
+                let begin = state.boundary.max(start).min(at);
+                (state.boundary, state.released) = (at, at);
+                self.waits.holds.push(Hold {
+                    object,
+                    thread: holder,
+                    site: taken_at,
+                    task: TaskIndex::NONE,
+                    start: begin,
+                    end: at,
+                });
+            }
+            // What ends by itself has used no wake.
+            if outcome == WaitOutcome::Done {
+                let fits = |(wake, kind): &&mut (Waker, WakeKind)| {
+                    wake.at >= start && *kind != WakeKind::Used && (wake.thread != thread || may_wake_itself)
+                };
+                if let Some((wake, kind)) = state.wakes.iter_mut().find(fits) {
+                    if *kind == WakeKind::One {
+                        *kind = WakeKind::Used;
+                    }
+                    waker = Some(*wake);
+                }
+                let used = state.wakes.iter().take_while(|(_, kind)| *kind == WakeKind::Used).count();
+                state.wakes.drain(..used);
+            }
+        }
+        // A thread that is joined may start after the wait for it.
+        if let Some(of) = of.filter(|of| of.kind == kind::JOIN && outcome == WaitOutcome::Done)
+            && let Some((joined, routine)) = self.by_handle.get(&(of.process, of.id))
+        {
+            waker = Some(Waker { thread: *joined, site: *routine, at });
+        }
+        self.waits.waits.push(ThreadWait { thread, object, site, start, end: at, outcome, waker });
+    }
+
+    /// The waits, when all events have come; open ones last to `last` of their threads. `ended` is when a thread ended, if it did.
+    pub fn finish(
+        mut self,
+        last: impl Fn(ThreadIndex) -> u64,
+        ended: impl Fn(ThreadIndex) -> Option<u64>,
+    ) -> ThreadWaits {
+        let mut open: Vec<ThreadIndex> = self.open.keys().copied().collect();
+        open.sort_unstable();
+        for thread in open {
+            let start = self.open.get(&thread).map_or(0, |wait| wait.start);
+            self.ends(thread, last(thread).max(start), WaitOutcome::Open);
+        }
+        // The C library and the recorder do something after that.
+        for waker in self.waits.waits.iter_mut().filter_map(|wait| wait.waker.as_mut()) {
+            waker.at = ended(waker.thread).map_or(waker.at, |ended| waker.at.min(ended));
+        }
+        self.waits.waits.sort_by_key(|wait| (wait.thread, wait.start, wait.end));
+        self.waits.holds.sort_by_key(|hold| (hold.object, hold.start, hold.end));
+        self.waits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCK: ObjectIndex = ObjectIndex(0);
+    const CONDITION: ObjectIndex = ObjectIndex(1);
+    const CHILD: ObjectIndex = ObjectIndex(2);
+
+    fn play(changes: &[(u32, u64, ThreadWaitChange)]) -> ThreadWaits {
+        let mut builder = ThreadWaitsBuilder::default();
+        for (thread, at, change) in changes {
+            builder.change(ThreadIndex(*thread), ProcessIndex(0), *at, *change, |object| {
+                let kind = if object == CHILD { kind::JOIN } else { kind::MUTEX };
+                Some(Object { process: ProcessIndex(0), id: 77, kind })
+            });
+        }
+        builder.finish(|_| 1000, |thread| (thread == ThreadIndex(3)).then_some(450))
+    }
+
+    fn begins(object: ObjectIndex) -> ThreadWaitChange {
+        ThreadWaitChange::Begins { object, site: SiteIndex(9) }
+    }
+
+    fn ends() -> ThreadWaitChange {
+        ThreadWaitChange::Ends { outcome: outcome::DONE }
+    }
+
+    fn hands_over(site: u32) -> ThreadWaitChange {
+        ThreadWaitChange::HandsOver { object: LOCK, site: SiteIndex(site) }
+    }
+
+    fn wakes(site: u32, all: bool) -> ThreadWaitChange {
+        ThreadWaitChange::Wakes { object: CONDITION, site: SiteIndex(site), all }
+    }
+
+    fn starts(pointer: u64) -> ThreadWaitChange {
+        ThreadWaitChange::Starts { handle: 77, pointer, site: SiteIndex(5) }
+    }
+
+    fn holds(waits: &ThreadWaits) -> Vec<(u32, u64, u64)> {
+        waits.holds.iter().map(|hold| (hold.site.0, hold.start, hold.end)).collect()
+    }
+
+    fn wakers(waits: &ThreadWaits) -> Vec<Option<(u32, u64)>> {
+        waits.waits.iter().map(|wait| wait.waker.map(|waker| (waker.thread.0, waker.at))).collect()
+    }
+
+    #[test]
+    fn holds_begin_at_the_release_before_or_the_first_wait() {
+        let waits = play(&[
+            (1, 100, begins(LOCK)),
+            (2, 150, begins(LOCK)),
+            (0, 200, hands_over(1)),
+            (1, 210, ends()),
+            (1, 300, hands_over(2)),
+            (2, 310, ends()),
+            (2, 400, hands_over(3)),
+        ]);
+        assert_eq!(holds(&waits), [(1, 100, 200), (2, 200, 300)]);
+    }
+
+    #[test]
+    fn without_a_release_the_holder_that_was_found_is_to_blame() {
+        let found = ThreadWaitChange::FoundHeld { holder: 0xab, site: SiteIndex(4) };
+        let timed_out = ThreadWaitChange::Ends { outcome: outcome::TIMED_OUT };
+        let waits =
+            play(&[(0, 10, starts(0xab)), (1, 100, begins(LOCK)), (1, 100, found), (1, 160, timed_out)]);
+        assert_eq!(holds(&waits), [(4, 100, 160)]);
+        assert_eq!(waits.waits[0].outcome, WaitOutcome::TimedOut);
+    }
+
+    #[test]
+    fn each_signal_wakes_one_thread_and_a_broadcast_all() {
+        let waits = play(&[
+            (1, 100, begins(CONDITION)),
+            (2, 110, begins(CONDITION)),
+            (0, 200, wakes(1, false)),
+            (3, 210, wakes(2, false)),
+            (2, 220, ends()),
+            (1, 230, ends()),
+            (1, 300, begins(CONDITION)),
+            (2, 310, begins(CONDITION)),
+            (0, 400, wakes(1, true)),
+            (1, 410, ends()),
+            (2, 420, ends()),
+        ]);
+        assert_eq!(wakers(&waits), [Some((3, 210)), Some((0, 400)), Some((0, 200)), Some((0, 400))]);
+    }
+
+    #[test]
+    fn a_wake_before_a_wait_does_not_end_it() {
+        let waits = play(&[
+            (1, 100, begins(CONDITION)),
+            (0, 150, wakes(1, false)),
+            (2, 200, begins(CONDITION)),
+            (2, 300, ends()),
+            (1, 310, ends()),
+        ]);
+        assert_eq!(wakers(&waits), [Some((0, 150)), None]);
+    }
+
+    #[test]
+    fn a_join_is_ended_by_the_end_of_the_joined_thread() {
+        let waits = play(&[(1, 100, begins(CHILD)), (3, 110, starts(0xcd)), (1, 500, ends())]);
+        assert_eq!(wakers(&waits), [Some((3, 450))]);
+    }
+
+    #[test]
+    fn a_wait_that_is_not_over_lasts_to_the_end_and_one_without_end_to_the_next() {
+        let waits = play(&[(1, 100, begins(LOCK)), (1, 300, begins(CONDITION))]);
+        let rows: Vec<_> = waits.waits.iter().map(|wait| (wait.start, wait.end, wait.outcome)).collect();
+        assert_eq!(rows, [(100, 300, WaitOutcome::Failed), (300, 1000, WaitOutcome::Open)]);
+    }
+}
