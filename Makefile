@@ -92,7 +92,7 @@ test-tokio-unstable:
 
 # Debug information goes to NAME.debug beside each file.
 build:
-	@$(step) "build the command and the recorders (first time: several minutes)" $(cargo) build --release -p taskscope -p taskscope-record-ompt -p taskscope-record-c -p taskscope-record-capi -p taskscope-record-device -p taskscope-record-mpi
+	@$(step) "build the command and the recorders (first time: several minutes)" $(cargo) build --release -p taskscope -p taskscope-record-ompt -p taskscope-record-c -p taskscope-record-capi -p taskscope-record-device -p taskscope-record-mpi -p taskscope-record-threads
 	@$(step) "move debug information to files of its own" scripts/split-debug $(release)/taskscope $(release)/*.so
 
 demo: packages build

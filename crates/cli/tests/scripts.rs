@@ -64,7 +64,14 @@ fn an_installation_has_its_debug_information_and_uninstalls_completely() {
     let plain = ["-fno-openmp", "-g", "-Wno-unused-result"];
     Compiler::Gcc.build(&at("target/release"), "taskscope", COMMAND, &plain);
     let library = [&plain[..], &["-shared", "-fPIC"]].concat();
-    for name in ["libtaskscope_ompt", "libtaskscope_mpi", "libtaskscope_device", "libovni", "libtaskscope"] {
+    for name in [
+        "libtaskscope_ompt",
+        "libtaskscope_mpi",
+        "libtaskscope_threads",
+        "libtaskscope_device",
+        "libovni",
+        "libtaskscope",
+    ] {
         Compiler::Gcc.build(&at("target/release"), &format!("{name}.so"), "int answer = 42;\n", &library);
     }
     let install = |arguments: &[&str]| {
@@ -86,6 +93,7 @@ fn an_installation_has_its_debug_information_and_uninstalls_completely() {
         "lib/libtaskscope.so.1",
         "lib/taskscope/libtaskscope_ompt.so",
         "lib/taskscope/libtaskscope_mpi.so",
+        "lib/taskscope/libtaskscope_threads.so",
         "lib/taskscope/libtaskscope_device.so",
         "lib/taskscope/ovni/libovni.so.1",
     ] {

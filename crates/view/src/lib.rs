@@ -32,6 +32,7 @@ pub mod server;
 mod sheet;
 mod talp;
 mod thread_split;
+mod thread_waits;
 mod timeline_text;
 mod verdict;
 mod words;

@@ -13,6 +13,7 @@ use crate::report_rows::{
     Uncertain, WorksharingTimes, incomplete, locks, regions, starvation, task_types, threads, uncertain,
     worksharing,
 };
+use crate::thread_waits::ThreadWaitTimes;
 use crate::words;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -113,6 +114,10 @@ pub struct Report {
     pub regions: Vec<RegionTimes>,
     /// Locks and critical constructs.
     pub locks: Vec<LockTimes>,
+    /// Waits of threads for each other outside of a runtime's constructs (`record --threads`), longest first; only where the
+    /// trace has some. Of all threads: none of it is part of the capacity.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thread_waits: Vec<ThreadWaitTimes>,
     /// Tasks that were able to run and did not; null where the program does not record when tasks are able to run.
     pub starvation: Option<StarvationTimes>,
     /// Device queues; only where the trace has some.
@@ -230,6 +235,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> R
         worksharing,
         regions,
         locks,
+        thread_waits: crate::thread_waits::rows(session, analysis),
         starvation: starvation(session, analysis),
         devices: None,
         call_paths: None,

@@ -113,6 +113,9 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], opti
         if wants(Section::Locks) {
             page.locks();
         }
+        if wants(Section::Waits) {
+            page.waits();
+        }
     }
     page.notices(problems);
     // What follows on samples alone has its own.
@@ -595,6 +598,32 @@ impl Page<'_> {
             }
         }
         self.more(rows.len().saturating_sub(self.options.top), Section::Locks);
+    }
+
+    /// Waits of threads for each other: of all threads, beside the capacity.
+    fn waits(&mut self) {
+        let rows = crate::thread_waits::rows(self.session, self.analysis);
+        if rows.is_empty() {
+            return;
+        }
+        let waited = format!("waited {}", self.unit.short());
+        let columns = [(&*waited, 10), ("waits", 10), ("longest", 10)];
+        self.heading("Waits of threads for each other (all threads)", &columns);
+        let pids = Pids::of(rows.iter().map(|row| row.pid));
+        for row in rows.iter().take(self.options.top) {
+            let values = [self.unit.show(row.waited_ns), count(row.waits), time(row.longest_ns)];
+            let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
+            let place = row.place.as_deref().unwrap_or("code that is not known");
+            let name = match &row.object {
+                Some(object) => format!("{} {object}: {place}", row.kind),
+                None => format!("{}: {place}", row.kind),
+            };
+            self.row(0, &pids.told(name, row.pid), &columns);
+            for part in row.parts.iter().take(self.options.top) {
+                self.row(4, &part.text(), &[(&self.unit.show(part.ns), 10)]);
+            }
+        }
+        self.more(rows.len().saturating_sub(self.options.top), Section::Waits);
     }
 
     fn is_shown(&self, notice: &str) -> bool {

@@ -34,7 +34,7 @@ macro_rules! sections {
 
 sections! {
     /// Sections computed from the time of threads, in the order of the report.
-    OF_THREADS: 10 {
+    OF_THREADS: 11 {
         Summary "summary" "The run: completeness and recording cost";
         Efficiency "efficiency" "Parallel efficiency and its factors";
         Ranks "ranks" "Ranks of an MPI job";
@@ -45,6 +45,7 @@ sections! {
         Tasks "tasks" "Task types";
         Constructs "constructs" "Parallel and worksharing constructs";
         Locks "locks" "Locks and critical constructs";
+        Waits "waits" "Waits of threads for each other, and who made them wait";
     }
     /// Sections with a source of their own.
     OTHERS: 3 {
@@ -68,12 +69,13 @@ sections! {
 
 impl Section {
     /// The sections of the short report.
-    pub const SHORT: [Section; 6] = [
+    pub const SHORT: [Section; 7] = [
         Section::Summary,
         Section::Efficiency,
         Section::Ranks,
         Section::Calls,
         Section::Time,
         Section::Findings,
+        Section::Waits,
     ];
 }

@@ -78,6 +78,7 @@ impl Page {
             // What was made of them is in the report.
             samples: _,
             filtered: _,
+            thread_waits: _,
             // Only a whole is stored.
             cut_waits: _,
             part: _,

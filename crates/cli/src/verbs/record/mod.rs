@@ -24,6 +24,7 @@ mod run_file;
 mod run_time_code;
 mod summary;
 mod tails;
+mod threads;
 mod untouched;
 mod watcher;
 mod wrapped;
@@ -128,6 +129,11 @@ pub struct Args {
     #[arg(long, value_name = "CLOCK", value_enum, default_value_t)]
     clock: SampleClock,
 
+    /// Record which threads wait for which, in programs whose threads wait in the C library: mutexes, read-write locks, spin
+    /// locks, conditions, barriers, semaphores, joins. Samples are taken 100 times a second then, unless --sample says otherwise.
+    #[arg(long)]
+    threads: bool,
+
     /// Let other users read taskscope-run.json (command line, directory), and tails in shared memory while the program
     /// runs, as the umask permits. Default: the owner alone.
     #[arg(long)]
@@ -172,10 +178,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Requested features that would not work.
 fn without_effect(args: &Args) -> Option<&'static str> {
     let profiled = args.mode == RecordMode::Profile;
+    if args.threads && profiled {
+        return Some("--threads is for traces: leave --mode profile out");
+    }
     if args.live.is_some() && !profiled {
         return Some("--live is for profiles: add --mode profile");
     }
-    (args.clock == SampleClock::Cpu && args.sample.is_none() && !profiled)
+    (args.clock == SampleClock::Cpu && args.sample.is_none() && !profiled && !args.threads)
         .then_some("--clock is for samples: add --sample HZ, or --mode profile")
 }
 
@@ -286,7 +295,9 @@ fn attach(
     environment: &mut Environment,
 ) -> Attached {
     let mpi_library = mpi::library_for(programs, tool);
-    let openmp_tool = mpi_library.as_deref().unwrap_or(tool);
+    let threads_library =
+        if args.threads { threads::library_for(mpi_library.is_some(), tool, environment) } else { None };
+    let openmp_tool = mpi_library.as_deref().or(threads_library.as_deref()).unwrap_or(tool);
     environment.attach(openmp_tool, &trace.path);
     if args.no_preload {
         environment.keep_libgomp(programs);
@@ -303,10 +314,11 @@ fn attach(
     if let Some(signal) = args.control_signal {
         environment.set("TASKSCOPE_CONTROL_SIGNAL", signal.to_string());
     }
-    if let Some(rate) = args.sample {
+    let rate = args.sample.or(threads_library.is_some().then_some(threads::SAMPLES_PER_SECOND));
+    if let Some(rate) = rate {
         environment.set("TASKSCOPE_SAMPLE", rate.to_string());
     }
-    if args.sample.is_some() || profiled {
+    if rate.is_some() || profiled {
         environment.set("TASKSCOPE_SAMPLE_CLOCK", args.clock.name());
     }
     let has_own_tool = environment.chain_own_tools(programs);
@@ -318,7 +330,7 @@ fn attach(
     if let Some(Filters(own @ 1..)) = Filters::of_this_thread() {
         environment.set(FILTERS, own.to_string());
     }
-    if args.sample.is_some()
+    if rate.is_some()
         || profiled
         || mpi_library.is_some()
         || has_own_tool

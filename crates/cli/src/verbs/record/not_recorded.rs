@@ -237,6 +237,9 @@ impl Run<'_> {
         ));
         if !others.is_empty() || !threads.is_empty() {
             remedies.push(format!(
+                "taskscope record --threads -- {command}        (which threads wait for which, besides)"
+            ));
+            remedies.push(format!(
                 "taskscope record --mode profile -- {command}        (sums alone, for long runs)"
             ));
         }

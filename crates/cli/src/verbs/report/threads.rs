@@ -61,7 +61,9 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
             let samples_alone = taskscope_view::knows_samples_alone(&session, &analysis);
             let splits_threads = samples_alone && (is_short || sections.contains(&Section::Threads));
             if samples_alone {
-                sections.retain(|section| [Section::Summary, Section::Findings].contains(section));
+                sections.retain(|section| {
+                    [Section::Summary, Section::Findings, Section::Waits].contains(section)
+                });
             }
             let options = ReportOptions {
                 sections,

@@ -1,0 +1,36 @@
+//! `libtaskscope_threads.so`, which records waits of threads for each other: preloaded, so that it comes before the C library.
+//! It holds the OMPT tool too, which then must come from it: one process, one recorder.
+
+use super::environment::Environment;
+use std::path::{Path, PathBuf};
+
+/// The library's file name.
+pub const FILE_NAME: &str = "libtaskscope_threads.so";
+/// Samples a second and thread, if no rate is given. Call paths of waits need the sampler.
+pub const SAMPLES_PER_SECOND: f64 = 100.0;
+
+/// The library beside the OpenMP recorder `tool`; `None`, with a notice, where it cannot be used.
+pub fn library_for(uses_mpi: bool, tool: &Path, environment: &mut Environment) -> Option<PathBuf> {
+    if uses_mpi {
+        let text =
+            "waits of threads for each other are not recorded: the recorder of MPI has no part for them";
+        environment.notice("threads-not-recorded", text.to_owned());
+        return None;
+    }
+    let found = find(tool);
+    if found.is_none() {
+        let text = format!("waits of threads for each other are not recorded: {FILE_NAME} is not installed");
+        environment.notice("threads-not-recorded", text);
+    }
+    found
+}
+
+fn find(tool: &Path) -> Option<PathBuf> {
+    let places = [
+        tool.with_file_name(FILE_NAME),
+        // Cargo's directory of dependencies, or the one above it.
+        tool.with_file_name("deps").join(FILE_NAME),
+        tool.parent()?.with_file_name(FILE_NAME),
+    ];
+    places.into_iter().find(|path| path.is_file())
+}

@@ -1,0 +1,332 @@
+/* Threads that wait for each other, one way a run: thread_waits WAY. The lines that make others wait are marked. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MILLISECOND = 1000000, HELD = 60 * MILLISECOND };
+
+static pthread_mutex_t cache_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t second_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t recursive_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_spinlock_t spin_lock;
+static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;
+static pthread_barrier_t barrier;
+static sem_t items;
+static mtx_t c11_mutex;
+static int is_ready;
+/* Ids of threads that are about to wait. */
+static volatile int waiting[4];
+
+static void nap(long ns)
+{
+	struct timespec time = {0, ns};
+	nanosleep(&time, NULL);
+}
+
+static void about_to_wait(int number)
+{
+	__atomic_store_n(&waiting[number], (int)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+}
+
+static int sleeps(int tid)
+{
+	char path[64], text[256] = "";
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+	FILE *file = fopen(path, "r");
+	if (!file)
+		return 1;
+	size_t bytes = fread(text, 1, sizeof text - 1, file);
+	fclose(file);
+	char *end = bytes ? strrchr(text, ')') : NULL;
+	return end && end[2] == 'S';
+}
+
+/* Until that thread waits in the kernel, and the time of a hold longer. */
+static void until_it_waits(int number)
+{
+	int tid, times = 0;
+	while (!(tid = __atomic_load_n(&waiting[number], __ATOMIC_SEQ_CST)))
+		nap(MILLISECOND);
+	while (times < 5) {
+		times = sleeps(tid) ? times + 1 : 0;
+		nap(MILLISECOND);
+	}
+	nap(HELD);
+}
+
+static void *evict(void *unused)
+{
+	pthread_mutex_lock(&cache_mutex); /* holds the mutex */
+	about_to_wait(0);
+	until_it_waits(1);
+	pthread_mutex_unlock(&cache_mutex);
+	return unused;
+}
+
+static void *writer(void *unused)
+{
+	pthread_rwlock_wrlock(&table_lock); /* holds the table to write */
+	about_to_wait(0);
+	until_it_waits(1);
+	pthread_rwlock_unlock(&table_lock);
+	return unused;
+}
+
+static void *reader(void *unused)
+{
+	pthread_rwlock_rdlock(&table_lock); /* holds the table to read */
+	about_to_wait(0);
+	until_it_waits(1);
+	pthread_rwlock_unlock(&table_lock);
+	return unused;
+}
+
+static void *spinner(void *unused)
+{
+	pthread_spin_lock(&spin_lock); /* holds the spin lock */
+	about_to_wait(0);
+	while (!waiting[1])
+		nap(MILLISECOND);
+	nap(HELD);
+	pthread_spin_unlock(&spin_lock);
+	return unused;
+}
+
+static void *recursive(void *unused)
+{
+	pthread_mutex_lock(&recursive_mutex); /* holds the recursive mutex */
+	pthread_mutex_lock(&recursive_mutex);
+	about_to_wait(0);
+	until_it_waits(1);
+	pthread_mutex_unlock(&recursive_mutex);
+	nap(HELD);
+	pthread_mutex_unlock(&recursive_mutex);
+	return unused;
+}
+
+static void *c11_holder(void *unused)
+{
+	mtx_lock(&c11_mutex); /* holds the mutex of C11 */
+	about_to_wait(0);
+	until_it_waits(1);
+	mtx_unlock(&c11_mutex);
+	return unused;
+}
+
+static void *producer(void *unused)
+{
+	until_it_waits(1);
+	pthread_mutex_lock(&cache_mutex);
+	is_ready = 1;
+	pthread_cond_signal(&ready); /* signals */
+	pthread_mutex_unlock(&cache_mutex);
+	return unused;
+}
+
+/* Signals for what nobody waits for. */
+static void *wrong_signaller(void *unused)
+{
+	until_it_waits(1);
+	pthread_mutex_lock(&cache_mutex);
+	pthread_cond_signal(&ready); /* signals too early */
+	pthread_mutex_unlock(&cache_mutex);
+	nap(2 * HELD);
+	return producer(unused);
+}
+
+static void *late(void *unused)
+{
+	until_it_waits(1);
+	pthread_barrier_wait(&barrier); /* comes last */
+	return unused;
+}
+
+static void *poster(void *unused)
+{
+	until_it_waits(1);
+	sem_post(&items); /* posts */
+	return unused;
+}
+
+static void *slow_child(void *unused)
+{
+	until_it_waits(1);
+	return unused;
+}
+
+/* Holds the second mutex while it waits for the first. */
+static void *between(void *unused)
+{
+	while (!waiting[0])
+		nap(MILLISECOND);
+	pthread_mutex_lock(&second_mutex); /* holds the second mutex */
+	about_to_wait(2);
+	pthread_mutex_lock(&cache_mutex);
+	pthread_mutex_unlock(&cache_mutex);
+	pthread_mutex_unlock(&second_mutex);
+	return unused;
+}
+
+static pthread_t start(void *(*routine)(void *))
+{
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, routine, NULL))
+		abort();
+	return thread;
+}
+
+static void until_held(int number)
+{
+	while (!waiting[number])
+		nap(MILLISECOND);
+}
+
+static void wait_ready(void)
+{
+	pthread_mutex_lock(&cache_mutex);
+	about_to_wait(1);
+	while (!is_ready)
+		pthread_cond_wait(&ready, &cache_mutex); /* waits for the condition */
+	pthread_mutex_unlock(&cache_mutex);
+}
+
+static void cleanup(void *mutex)
+{
+	pthread_mutex_unlock(mutex);
+}
+
+/* Is cancelled in its wait. */
+static void *cancelled(void *unused)
+{
+	pthread_mutex_lock(&cache_mutex);
+	pthread_cleanup_push(cleanup, &cache_mutex);
+	about_to_wait(1);
+	for (;;)
+		pthread_cond_wait(&ready, &cache_mutex);
+	pthread_cleanup_pop(1);
+	return unused;
+}
+
+int main(int count, char **arguments)
+{
+	const char *way = count > 1 ? arguments[1] : "";
+	struct timespec until;
+	pthread_t thread = 0;
+	pthread_spin_init(&spin_lock, PTHREAD_PROCESS_PRIVATE);
+	pthread_barrier_init(&barrier, NULL, 2);
+	sem_init(&items, 0, 0);
+	mtx_init(&c11_mutex, mtx_timed);
+	errno = 77;
+	if (!strcmp(way, "mutex")) {
+		thread = start(evict);
+		until_held(0);
+		about_to_wait(1);
+		pthread_mutex_lock(&cache_mutex); /* waits for the mutex */
+		pthread_mutex_unlock(&cache_mutex);
+	} else if (!strcmp(way, "timed")) {
+		thread = start(evict);
+		until_held(0);
+		clock_gettime(CLOCK_REALTIME, &until);
+		if (pthread_mutex_timedlock(&cache_mutex, &until) != ETIMEDOUT)
+			return 3;
+		about_to_wait(1);
+	} else if (!strcmp(way, "write")) {
+		thread = start(reader);
+		until_held(0);
+		about_to_wait(1);
+		pthread_rwlock_wrlock(&table_lock); /* waits to write */
+		pthread_rwlock_unlock(&table_lock);
+	} else if (!strcmp(way, "read")) {
+		thread = start(writer);
+		until_held(0);
+		about_to_wait(1);
+		pthread_rwlock_rdlock(&table_lock); /* waits to read */
+		pthread_rwlock_unlock(&table_lock);
+	} else if (!strcmp(way, "spin")) {
+		thread = start(spinner);
+		until_held(0);
+		about_to_wait(1);
+		pthread_spin_lock(&spin_lock); /* spins */
+		pthread_spin_unlock(&spin_lock);
+	} else if (!strcmp(way, "recursive")) {
+		thread = start(recursive);
+		until_held(0);
+		about_to_wait(1);
+		pthread_mutex_lock(&recursive_mutex); /* waits for the recursive mutex */
+		pthread_mutex_unlock(&recursive_mutex);
+	} else if (!strcmp(way, "c11")) {
+		thread = start(c11_holder);
+		until_held(0);
+		about_to_wait(1);
+		mtx_lock(&c11_mutex); /* waits for the mutex of C11 */
+		mtx_unlock(&c11_mutex);
+	} else if (!strcmp(way, "condition")) {
+		thread = start(producer);
+		wait_ready();
+	} else if (!strcmp(way, "wrong")) {
+		thread = start(wrong_signaller);
+		wait_ready();
+	} else if (!strcmp(way, "barrier")) {
+		thread = start(late);
+		about_to_wait(1);
+		pthread_barrier_wait(&barrier); /* waits in the barrier */
+	} else if (!strcmp(way, "semaphore")) {
+		thread = start(poster);
+		about_to_wait(1);
+		if (sem_wait(&items)) /* waits for an item */
+			return 3;
+	} else if (!strcmp(way, "join")) {
+		thread = start(slow_child);
+		about_to_wait(1);
+		pthread_join(thread, NULL); /* joins */
+		thread = 0;
+	} else if (!strcmp(way, "chain")) {
+		pthread_t first = start(evict);
+		thread = start(between);
+		until_held(2);
+		about_to_wait(1);
+		pthread_mutex_lock(&second_mutex); /* waits at the end of the chain */
+		pthread_mutex_unlock(&second_mutex);
+		pthread_join(first, NULL);
+	} else if (!strcmp(way, "cancel")) {
+		void *result = NULL;
+		thread = start(cancelled);
+		until_it_waits(1);
+		pthread_cancel(thread);
+		if (pthread_join(thread, &result) || result != PTHREAD_CANCELED)
+			return 3;
+		thread = 0;
+		if (pthread_mutex_trylock(&cache_mutex))
+			return 4;
+	} else if (!strcmp(way, "free")) {
+		/* Nothing waits. */
+		for (int round = 0; round < 1000; round++) {
+			pthread_mutex_lock(&cache_mutex);
+			pthread_rwlock_rdlock(&table_lock);
+			pthread_rwlock_unlock(&table_lock);
+			pthread_mutex_unlock(&cache_mutex);
+			sem_post(&items);
+			sem_wait(&items);
+			pthread_cond_signal(&ready);
+			pthread_spin_lock(&spin_lock);
+			pthread_spin_unlock(&spin_lock);
+		}
+	} else {
+		return 2;
+	}
+	if (errno != 77 && errno != ENOENT)
+		return 5;
+	if (thread)
+		pthread_join(thread, NULL);
+	puts(way);
+	return 0;
+}

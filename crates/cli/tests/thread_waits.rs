@@ -1,0 +1,204 @@
+//! Ground truth of waits of threads for each other: programs of which it is known by construction who made whom wait.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/thread_waits.c")
+}
+
+/// The line of the program that has this comment.
+fn line_of(comment: &str) -> u64 {
+    let text = std::fs::read_to_string(source()).unwrap();
+    let marked = format!("/* {comment} */");
+    let line = text.lines().position(|line| line.contains(&marked)).unwrap_or_else(|| panic!("no {marked}"));
+    line as u64 + 1
+}
+
+struct Ways {
+    here: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Ways {
+    fn new() -> Ways {
+        let here = tempfile::tempdir().unwrap();
+        let program =
+            Compiler::Gcc.build_file(&source(), &here.path().join("program"), &["-g", "-O1", "-pthread"]);
+        Ways { here, program }
+    }
+
+    /// The waits that the report of a run has. The program's result and output are those without a recorder.
+    fn waits(&self, way: &str) -> Vec<Value> {
+        let mut command = record(self.here.path());
+        command.args(["-q", "--threads", "-o", way, "--"]).arg(&self.program).arg(way);
+        let run = output(&mut command);
+        assert!(run.status.success(), "{way}: {:?} {}", run.status, text(&run.stderr));
+        assert_eq!(text(&run.stdout), format!("{way}\n"));
+        let report = report(&self.here.path().join(way));
+        let waits = report["thread_waits"].as_array().cloned().unwrap_or_default();
+        for wait in &waits {
+            let parts: u64 = parts(wait).iter().map(|part| ns(&part["ns"])).sum();
+            assert_eq!(parts, ns(&wait["waited_ns"]), "{way}: {wait}");
+        }
+        waits
+    }
+}
+
+fn ns(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a time"))
+}
+
+fn parts(wait: &Value) -> &[Value] {
+    wait["parts"].as_array().unwrap()
+}
+
+/// The waits of a kind in the call at a line.
+fn at<'a>(waits: &'a [Value], kind: &str, comment: &str) -> &'a Value {
+    let line = line_of(comment);
+    let found = waits.iter().find(|wait| wait["kind"] == kind && wait["line"] == line);
+    found.unwrap_or_else(|| panic!("no {kind} at line {line}: {waits:?}"))
+}
+
+/// The largest part that is another thread's doing.
+fn largest(wait: &Value) -> &Value {
+    let found = parts(wait).iter().filter(|part| !part["by"].is_null()).max_by_key(|part| ns(&part["ns"]));
+    found.unwrap_or_else(|| panic!("nobody: {wait}"))
+}
+
+fn assert_blamed(wait: &Value, role: &str, comment: &str) {
+    let part = largest(wait);
+    assert_eq!(part["by"]["role"], role, "{wait}");
+    assert_eq!(part["by"]["line"], line_of(comment), "{wait}");
+    assert_eq!((&part["end"], &part["chain"]), (&"ran".into(), &1.into()), "{wait}");
+}
+
+#[test]
+fn waits_for_locks_are_charged_to_the_place_that_took_them() {
+    let ways = Ways::new();
+    let cases = [
+        ("mutex", "mutex", "cache_mutex", "waits for the mutex", "holds the mutex"),
+        (
+            "recursive",
+            "mutex",
+            "recursive_mutex",
+            "waits for the recursive mutex",
+            "holds the recursive mutex",
+        ),
+        ("c11", "mutex", "c11_mutex", "waits for the mutex of C11", "holds the mutex of C11"),
+        ("write", "read-write lock", "table_lock", "waits to write", "holds the table to read"),
+        ("read", "read-write lock", "table_lock", "waits to read", "holds the table to write"),
+        ("spin", "spin lock", "spin_lock", "spins", "holds the spin lock"),
+    ];
+    for (way, kind, object, waiting, holding) in cases {
+        let waits = ways.waits(way);
+        let wait = at(&waits, kind, waiting);
+        assert_eq!(wait["object"], object, "{wait}");
+        assert_blamed(wait, "holds", holding);
+    }
+}
+
+#[test]
+fn a_wait_that_times_out_is_charged_to_the_holder() {
+    let waits = Ways::new().waits("timed");
+    let wait = waits.iter().find(|wait| wait["kind"] == "mutex").unwrap();
+    assert_blamed(wait, "holds", "holds the mutex");
+}
+
+#[test]
+fn other_waits_are_charged_to_the_thread_that_ended_them() {
+    let ways = Ways::new();
+    let cases = [
+        ("condition", "condition", "waits for the condition", "signals"),
+        ("barrier", "barrier", "waits in the barrier", "comes last"),
+        ("semaphore", "semaphore", "waits for an item", "posts"),
+    ];
+    for (way, kind, waiting, waking) in cases {
+        assert_blamed(at(&ways.waits(way), kind, waiting), "wakes", waking);
+    }
+}
+
+#[test]
+fn each_wait_in_a_loop_is_charged_to_its_own_signal() {
+    let waits = Ways::new().waits("wrong");
+    let wait = at(&waits, "condition", "waits for the condition");
+    assert_eq!(wait["waits"], 2, "{wait}");
+    for comment in ["signals", "signals too early"] {
+        let line = line_of(comment);
+        let part = parts(wait).iter().find(|part| part["by"]["line"] == line);
+        assert!(part.is_some_and(|part| ns(&part["ns"]) > 0), "{comment}: {wait}");
+    }
+}
+
+#[test]
+fn a_join_is_charged_to_the_routine_of_the_joined_thread() {
+    let waits = Ways::new().waits("join");
+    let wait = at(&waits, "thread", "joins");
+    let part = largest(wait);
+    assert_eq!(
+        (&part["by"]["role"], &part["by"]["function"]),
+        (&"joined".into(), &"slow_child".into()),
+        "{wait}"
+    );
+}
+
+#[test]
+fn chains_are_followed_over_threads_to_their_root() {
+    let waits = Ways::new().waits("chain");
+    let wait = at(&waits, "mutex", "waits at the end of the chain");
+    let part = largest(wait);
+    assert_eq!(part["chain"], 2, "{wait}");
+    assert_eq!(part["by"]["line"], line_of("holds the second mutex"), "{wait}");
+    assert_eq!(part["root"]["line"], line_of("holds the mutex"), "{wait}");
+}
+
+#[test]
+fn calls_that_do_not_wait_make_no_event() {
+    assert_eq!(Ways::new().waits("free"), [Value::Null; 0]);
+}
+
+#[test]
+fn a_cancelled_wait_ends_and_the_thread_still_unlocks() {
+    let waits = Ways::new().waits("cancel");
+    assert!(waits.iter().any(|wait| wait["kind"] == "condition" && wait["waits"] == 1), "{waits:?}");
+}
+
+#[test]
+fn the_text_names_the_lock_and_its_holder() {
+    let ways = Ways::new();
+    ways.waits("mutex");
+    let mut command = taskscope();
+    let run = output(command.current_dir(ways.here.path()).args(["report", "--section", "waits", "mutex"]));
+    let shown = text(&run.stdout);
+    let holder = format!("held by evict [lock at thread_waits.c:{}]", line_of("holds the mutex"));
+    assert!(shown.contains("mutex cache_mutex: main [lock at ") && shown.contains(&holder), "{shown}");
+}
+
+#[test]
+fn parts_of_the_time_sum_to_the_whole() {
+    let ways = Ways::new();
+    let whole = ways.waits("mutex");
+    let of = |range: &str| {
+        let mut command = taskscope();
+        command.current_dir(ways.here.path()).args(["report", "--json", "--range", range, "mutex"]);
+        let run = output(&mut command);
+        assert!(run.status.success(), "{}", text(&run.stderr));
+        let report: Value = serde_json::from_slice(&run.stdout).unwrap();
+        let waits = report["thread_waits"].as_array().cloned().unwrap_or_default();
+        waits.iter().map(|wait| ns(&wait["waited_ns"])).sum::<u64>()
+    };
+    let sum: u64 = whole.iter().map(|wait| ns(&wait["waited_ns"])).sum();
+    assert_eq!(of("0ms..40ms") + of("40ms.."), sum);
+}
+
+#[test]
+fn profiles_have_no_waits_of_threads() {
+    let here = tempfile::tempdir().unwrap();
+    let mut command = record(here.path());
+    let run = output(command.args(["--threads", "--mode", "profile", "--", "true"]));
+    assert_eq!(run.status.code(), Some(125));
+    assert!(text(&run.stderr).contains("--threads is for traces"), "{}", text(&run.stderr));
+}

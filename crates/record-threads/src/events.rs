@@ -1,0 +1,125 @@
+//! Events of the calling thread.
+
+use core::ffi::{c_int, c_void};
+
+use taskscope_event::models::wait::{self, outcome};
+use taskscope_ompt::shared::{Moment, record_outside_openmp};
+
+use crate::objects::Mark;
+
+/// Result codes of a family of functions.
+#[derive(Clone, Copy)]
+pub struct Codes {
+    /// The object is not free.
+    pub busy: c_int,
+    /// The time was over.
+    pub timed_out: c_int,
+}
+
+/// Those of POSIX threads.
+pub const POSIX: Codes = Codes { busy: libc::EBUSY, timed_out: libc::ETIMEDOUT };
+/// Those of C11's threads: `thrd_busy` and `thrd_timedout`.
+pub const C11: Codes = Codes { busy: 1, timed_out: 4 };
+
+impl Codes {
+    /// How a wait with this result ended.
+    pub fn outcome(self, result: c_int) -> u32 {
+        match result {
+            0 | libc::EOWNERDEAD | libc::PTHREAD_BARRIER_SERIAL_THREAD => outcome::DONE,
+            result if result == self.timed_out => outcome::TIMED_OUT,
+            _ => outcome::FAILED,
+        }
+    }
+}
+
+/// Runs `record` on the calling thread, if it records; `errno` is kept.
+fn with_moment(record: impl FnOnce(&mut Moment<'_>)) {
+    // SAFETY: `errno` is the thread's own.
+    unsafe {
+        let errno = libc::__errno_location();
+        let kept = *errno;
+        record_outside_openmp(record);
+        *errno = kept;
+    }
+}
+
+fn site(moment: &mut Moment<'_>, return_address: usize) -> u32 {
+    moment.code_site(return_address as *const c_void)
+}
+
+fn object_site_kind(object: usize, site: u32, kind: u32) -> [u8; 16] {
+    let mut payload = [0; 16];
+    payload[..8].copy_from_slice(&(object as u64).to_le_bytes());
+    payload[8..12].copy_from_slice(&site.to_le_bytes());
+    payload[12..].copy_from_slice(&kind.to_le_bytes());
+    payload
+}
+
+/// A wait of this kind begins, in a call that returns to `caller`; the lock's holder as it was found.
+pub fn begin(kind: u32, object: usize, caller: usize, found: Option<Mark>) {
+    with_moment(|moment| {
+        let number = site(moment, caller);
+        moment.record_call_path(number, caller as *const c_void);
+        let found = found.map(|mark| (mark.holder as u64, site(moment, mark.site)));
+        let (at, payload) = (moment.at, object_site_kind(object, number, kind));
+        moment.recorder.own_begin(at, wait::WAIT_BEGIN, payload, 8);
+        if let Some((holder, site)) = found {
+            let parts: [&[u8]; 2] = [&holder.to_le_bytes(), &site.to_le_bytes()];
+            moment.recorder.own_jumbo(at, wait::FOUND_HELD, &parts);
+        }
+    });
+}
+
+/// The wait ends in this way (`wait::outcome`).
+pub fn end(kind: u32, outcome: u32) {
+    with_moment(|moment| {
+        let mut payload = [0; 8];
+        payload[..4].copy_from_slice(&kind.to_le_bytes());
+        payload[4..].copy_from_slice(&outcome.to_le_bytes());
+        moment.recorder.own_end(moment.at, wait::WAIT_END, payload);
+    });
+}
+
+/// This thread releases a lock that others wait for, and that it took in a call that returned to `taken_at`.
+pub fn hands_over(kind: u32, object: usize, taken_at: usize) {
+    with_moment(|moment| {
+        let site = site(moment, taken_at);
+        moment.recorder.own_point(moment.at, wait::HANDED_OVER, object_site_kind(object, site, kind));
+    });
+}
+
+/// This thread wakes one thread that waits for the object, or all of them.
+pub fn wakes(kind: u32, object: usize, caller: usize, all: bool) {
+    with_moment(|moment| {
+        let number = site(moment, caller);
+        moment.record_call_path(number, caller as *const c_void);
+        let code = if all { wait::WAKES_ALL } else { wait::WAKES_ONE };
+        moment.recorder.own_point(moment.at, code, object_site_kind(object, number, kind));
+    });
+}
+
+/// This thread has these names in the events of others; it runs `routine`, 0 where not known.
+pub fn starts(handle: usize, pointer: usize, routine: usize) {
+    with_moment(|moment| {
+        // Sites are return addresses: what lies before one is looked up.
+        let site = if routine == 0 { 0 } else { site(moment, routine + 1) };
+        let parts: [&[u8]; 3] =
+            [&(handle as u64).to_le_bytes(), &(pointer as u64).to_le_bytes(), &site.to_le_bytes()];
+        moment.recorder.own_jumbo(moment.at, wait::THREAD_STARTS, &parts);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_both_families_have_their_outcome() {
+        assert_eq!(POSIX.outcome(0), outcome::DONE);
+        assert_eq!(POSIX.outcome(libc::EOWNERDEAD), outcome::DONE);
+        assert_eq!(POSIX.outcome(libc::ETIMEDOUT), outcome::TIMED_OUT);
+        assert_eq!(POSIX.outcome(libc::EINVAL), outcome::FAILED);
+        assert_eq!(C11.outcome(4), outcome::TIMED_OUT);
+        assert_eq!(C11.outcome(2), outcome::FAILED);
+    }
+}

@@ -1,0 +1,63 @@
+//! The recorder of threads: `libtaskscope_threads.so`, preloaded, records which thread waits for which.
+//!
+//! ```text
+//!  program ── pthread_mutex_lock ──▶ entry ──▶ mutex, condition, … ──▶ the C library's function
+//!                                                │ contended: begin, holder, end
+//!                                                ▼
+//!                              events ──▶ record-ompt::shared ──▶ record: taskscope.obs
+//! ```
+//!
+//! **What is intercepted.** Mutexes, read-write locks, spin locks, conditions, barriers, semaphores and joins of
+//! POSIX threads, with the variants that take a time; locks, conditions and joins of C11, which the C library does not
+//! route through the former. `entry` has the list. Each symbol is two instructions: it passes the return address on as
+//! a further argument and jumps, so no frame is added. The functions behind are looked up when the library is loaded, those of
+//! conditions by version: their oldest version has another memory layout.
+//!
+//! **What is recorded.** Events of the model `taskscope-wait`:
+//!
+//! - a wait has a begin and an end, with the object, the call and its call path;
+//! - a lock's holder is known from a mark that it leaves when it takes the lock ([`objects`]). The waiting thread records
+//!   the holder that it finds; each holder that releases a lock for which others wait records where it took it;
+//! - who signals a condition, posts a semaphore or comes last to a barrier records that, if others wait;
+//! - a thread that starts records its handle, which a join names.
+//!
+//! Which of these ended a wait is decided when the trace is read.
+//!
+//! **Uncontended calls** make no event and no system call: `trylock` first; if it succeeds, two stores into the
+//! object's entry. Releasing is two loads and a store. Entries are in a table of fixed size
+//! ([`objects::MAX_OBJECTS`]), looked up by address, without locks or allocation. A lock without an entry is recorded without its
+//! holder.
+//!
+//! **One library, one recorder.** The OMPT tool and the sampler are linked in, as into the recorder of MPI: a process has
+//! one stream per thread. Samples have to be taken: threads are attached, and call paths known, through the sampler.
+//!
+//! **Rules of a guest.** Results, `errno` and cancellation points are those of the C library. A cancelled thread
+//! unwinds through these functions, which therefore own nothing that needs dropping; its wait ends with its next event. What the
+//! recorder itself locks inside an event is not recorded. In a forked child the table is empty. A thread that is not attached
+//! passes straight through.
+//!
+//! **What is not.** `pthread_once`, `sem_timedwait` and `sem_clockwait`; futexes that the program waits for itself (Rust's
+//! `std::sync`, Go); functions inside the C library that wait without these symbols; statically linked programs.
+
+// A panic would abort the program.
+#![cfg_attr(
+    not(test),
+    warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+#![cfg_attr(test, allow(dead_code, reason = "tests intercept nothing"))]
+
+mod barrier;
+mod condition;
+#[cfg(not(test))]
+mod entry;
+mod events;
+mod join;
+mod lock;
+mod next;
+mod objects;
+mod read_holds;
+mod semaphore;
+mod start;
+
+// What the library exports besides its own entries.
+pub use taskscope_ompt::{ompt_start_tool, taskscope_name_data_};

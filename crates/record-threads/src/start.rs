@@ -1,0 +1,25 @@
+//! Starts of the library and of threads.
+
+use taskscope_ompt::shared;
+
+use crate::{events, next, objects};
+
+/// Runs when the library is loaded.
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
+
+#[cfg_attr(test, allow(dead_code, reason = "tests intercept nothing"))]
+extern "C" fn at_load() {
+    next::look_up();
+    objects::prepare();
+    shared::at_thread_start(thread_starts);
+}
+
+/// The calling thread records from now on, and is to run `routine`; 0 where not known.
+fn thread_starts(routine: usize) {
+    // SAFETY: no preconditions.
+    let handle = unsafe { libc::pthread_self() };
+    events::starts(handle as usize, taskscope_record::thread::pointer(), routine);
+}
