@@ -7,6 +7,7 @@
 //! - [`neutral`]: the open JSON and CSV form that any runtime can write (`docs/neutral-trace.md`).
 #![forbid(unsafe_code)]
 
+mod delimited;
 pub mod device_records;
 mod error;
 mod graph_trace;

@@ -238,6 +238,14 @@ fn a_quoted_field_may_have_line_breaks() {
 }
 
 #[test]
+fn a_quote_that_is_not_closed_ends_with_its_line() {
+    let result = imported_texts(&["id,queue,start,end,note\n1,q,5,6,\"open\n2,q,7,8,\n3,q,8,9,x\n"]);
+    assert_eq!(result.queues[0].delivered, 3);
+    assert_eq!(result.problems.len(), 1, "{:?}", result.problems);
+    assert!(result.problems[0].ends_with("line 2: a quote of `note` is not closed; it ends with its line"));
+}
+
+#[test]
 fn values_that_are_not_numbers_are_reported_once_a_column() {
     let rows: String = (2..100).map(|n| format!("K-{n},q,?,{n}0,{n}5\n")).collect();
     let text = format!("id,queue,append,start,end\n18446744073709551616,q,-1,10,15\n{rows}");

@@ -171,6 +171,40 @@ fn csv_equals_json() {
     assert!(said.starts_with("data.csv: line 1: producer: the head line has no such column"), "{said}");
 }
 
+#[test]
+fn csv_fields_may_be_quoted_and_have_line_breaks() {
+    fn tables(tasks: &str) -> CsvTables<'_> {
+        CsvTables { workers: "id,node,begin,end\r\n0,0,0,400\r\n", tasks, ..CsvTables::default() }
+    }
+    let tasks = "\u{feff}id,\"type\",node,worker,start,end,function\r\n\
+                 1,\"a \"\"b\"\",\r\nc\",0,0,0,100,\"日本\r\n\"\r\n\r\n2,d,0,0,150,300,\r\n";
+    let graph = read_csv(tables(tasks)).unwrap();
+    assert_eq!(graph.types.iter().map(|ty| ty.name.as_str()).collect::<Vec<_>>(), ["a \"b\",\r\nc", "d"]);
+    assert!(unread_columns(&tables(tasks)).is_empty());
+
+    // Errors name the line of the field.
+    let said = |tasks: &str| read_csv(tables(tasks)).unwrap_err().to_string();
+    let late = tasks.replace("100,", "x,");
+    assert!(said(&late).starts_with("tasks.csv: line 3: end: `x` is no integer"), "{}", said(&late));
+    let late = tasks.replace("300", "-3");
+    assert!(said(&late).starts_with("tasks.csv: line 6: end: -3 is negative"), "{}", said(&late));
+    let more = tasks.replace("300,", "300,,,");
+    assert!(
+        said(&more).starts_with("tasks.csv: line 6: 9 fields, but the head line names 7"),
+        "{}",
+        said(&more)
+    );
+
+    // A quote that is not closed costs its line, not the rest of the file.
+    let open = tasks.replace("2,d,0,0,150", "2,\"d,0,0,150").replace("300,", "300,\n3,e,0,0,-1,9,");
+    let errors = read_csv(tables(&open)).unwrap_err().0;
+    let places: Vec<_> = errors.iter().map(|error| (error.line, error.field.as_str())).collect();
+    assert_eq!(places, [(6, "type"), (7, "start")]);
+    let huge = format!("{tasks}4,\"{}", "x\n".repeat(1 << 20));
+    let errors = read_csv(tables(&huge)).unwrap_err();
+    assert_eq!((errors.0[0].line, errors.0[0].field.as_str(), errors.0.len()), (7, "type", 100));
+}
+
 /// The schema and the reader agree on examples: the page's own, those of this file, and ones with missing fields.
 #[test]
 fn the_schema_accepts_readable_documents() {

@@ -84,7 +84,7 @@ impl<'a> Locations<'a> {
         self.operation(record, device::OPERATION)?;
         let row_index = record.detail.amount as usize;
         let row = &self.table.rows[row_index];
-        let values = join_values(&self.table.values(row_index).collect::<Vec<_>>());
+        let values = join_values(&self.table.values(row_index));
         let location = &mut self.locations[record.queue.0 as usize];
         let (seq, file) = (record.seq.to_le_bytes(), row.file.to_le_bytes());
         location.put(location.clock, device::COLUMNS, &[&seq, &file, values.as_bytes()])?;

@@ -1,5 +1,6 @@
 //! The rows of the files, as they lie there: TSV or CSV, with or without a header line.
 
+use crate::delimited::{Record, Records, Separator};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -34,7 +35,7 @@ pub struct File {
     pub columns: Vec<String>,
     /// Roles by column.
     roles: Vec<Option<Role>>,
-    separator: char,
+    separator: Separator,
     text: String,
 }
 
@@ -119,7 +120,8 @@ const NAMES: &[(&str, Role)] = &[
 /// A record as it was delivered.
 pub struct Row {
     pub file: u32,
-    line: Range<usize>,
+    /// Bytes of the file's text.
+    place: Range<usize>,
     /// Index into `Table::queue_names`; `None` for a record that names no queue.
     pub queue: Option<u32>,
     /// Index into [`Table::texts`]; `None` if it is empty or there is no such column.
@@ -218,10 +220,11 @@ impl Table {
     }
 
     /// The values of a row by column, as they are written.
-    pub fn values(&self, row: usize) -> impl Iterator<Item = String> + '_ {
+    pub fn values(&self, row: usize) -> Vec<String> {
         let row = &self.rows[row];
         let file = &self.files[row.file as usize];
-        split(&file.text[row.line.clone()], file.separator)
+        let mut records = Records::new(&file.text[row.place.clone()], file.separator, false);
+        records.read().map_or_else(Vec::new, |record| record.fields().map(str::to_owned).collect())
     }
 
     /// A text by index.
@@ -253,10 +256,13 @@ impl File {
                 }
             } else if !line.trim().is_empty() {
                 let separator = separator_of(line);
-                let fields: Vec<String> =
-                    split(line, separator).map(|field| field.trim().to_owned()).collect();
+                let mut records = Records::new(&text[at..], separator, true);
+                let (fields, head_end) = records.read().map_or((Vec::new(), end), |head| {
+                    let fields = head.fields().map(|field| field.trim().to_owned()).collect();
+                    (fields, (at + head.bytes.end + 1).min(text.len()))
+                });
                 let (columns, first_row) =
-                    if has_times(&roles(&fields)) { (fields, end) } else { (described, at) };
+                    if has_times(&roles(&fields)) { (fields, head_end) } else { (described, at) };
                 let roles = roles(&columns);
                 if !has_times(&roles) {
                     break;
@@ -284,83 +290,9 @@ fn roles(columns: &[String]) -> Vec<Option<Role>> {
     columns.iter().map(role).collect()
 }
 
-fn separator_of(line: &str) -> char {
-    ['\t', ',', ';'].into_iter().find(|separator| line.contains(*separator)).unwrap_or(' ')
-}
-
-/// The fields of a line; in CSV a field may stand in quotes, doubled ones within.
-fn split(line: &str, separator: char) -> impl Iterator<Item = String> + '_ {
-    let mut rest = Some(line.trim_end_matches(['\n', '\r']));
-    std::iter::from_fn(move || {
-        let text = rest?;
-        if separator == ' ' {
-            let text = text.trim_start();
-            let end = text.find(char::is_whitespace);
-            rest = end.map(|end| text[end..].trim_start()).filter(|more| !more.is_empty());
-            return Some(text[..end.unwrap_or(text.len())].to_owned());
-        }
-        if separator != '\t' && text.starts_with('"') {
-            let mut value = String::new();
-            let mut characters = text[1..].char_indices().peekable();
-            while let Some((at, character)) = characters.next() {
-                if character != '"' {
-                    value.push(character);
-                } else if characters.peek().is_some_and(|(_, next)| *next == '"') {
-                    value.push('"');
-                    characters.next();
-                } else {
-                    let after = &text[1 + at + 1..];
-                    rest = after.find(separator).map(|end| &after[end + 1..]);
-                    return Some(value);
-                }
-            }
-            rest = None;
-            return Some(value);
-        }
-        let end = text.find(separator);
-        rest = end.map(|end| &text[end + 1..]);
-        Some(text[..end.unwrap_or(text.len())].to_owned())
-    })
-}
-
-/// In CSV, how far a line break may lie within a quoted field: a quote that is never closed ends with its line.
-const LONGEST_QUOTED: usize = 64 << 10;
-
-/// The end of the record that begins at `at`: a line break outside of quoted fields.
-fn end_of_record(text: &str, at: usize, separator: char) -> usize {
-    let end_of_line = |at: usize| text[at..].find('\n').map_or(text.len(), |end| at + end);
-    let first = end_of_line(at);
-    if separator == '\t' || separator == ' ' || !text[at..first].contains('"') {
-        return first;
-    }
-    let mut field = at;
-    loop {
-        if !text[field..].starts_with('"') {
-            let Some(end) = text[field..].find(['\n', separator]) else { return text.len() };
-            if text[field + end..].starts_with('\n') {
-                return field + end;
-            }
-            field += end + separator.len_utf8();
-            continue;
-        }
-        let mut close = field + 1;
-        loop {
-            let Some(quote) = text[close..].find('"').filter(|quote| close + quote - field < LONGEST_QUOTED)
-            else {
-                return first;
-            };
-            close += quote + 1;
-            if !text[close..].starts_with('"') {
-                break;
-            }
-            close += 1;
-        }
-        let Some(end) = text[close..].find(['\n', separator]) else { return text.len() };
-        if text[close + end..].starts_with('\n') {
-            return close + end;
-        }
-        field = close + end + separator.len_utf8();
-    }
+fn separator_of(line: &str) -> Separator {
+    let character = b"\t,;".iter().find(|separator| line.as_bytes().contains(separator));
+    character.map_or(Separator::Blanks, |character| Separator::Character(*character))
 }
 
 /// A whole number, in decimal, with a fraction that is cut, or in hexadecimal.
@@ -388,27 +320,16 @@ struct RowReader<'a> {
 
 impl RowReader<'_> {
     fn read(&mut self, first: usize, rows: &mut Vec<Row>, problems: &mut Vec<String>) {
-        let text = &self.file.text;
-        let mut line_number = 1 + text[..first].bytes().filter(|byte| *byte == b'\n').count();
-        let mut at = first;
-        while at < text.len() {
-            let end = if text[at..].starts_with('#') {
-                text[at..].find('\n').map_or(text.len(), |end| at + end)
-            } else {
-                end_of_record(text, at, self.file.separator)
-            };
-            let line = &text[at..end];
-            if !line.trim().is_empty() && !line.starts_with('#') {
-                match self.row(at..end, line_number) {
-                    Ok((row, complaint)) => {
-                        rows.push(row);
-                        problems.extend(complaint.map(|text| self.problem(line_number, &text)));
-                    }
-                    Err(text) => problems.push(self.problem(line_number, &text)),
+        let file = self.file;
+        let mut records = Records::new(&file.text, file.separator, true).starting_at(first);
+        while let Some(record) = records.read() {
+            match self.row(&record) {
+                Ok((row, complaint)) => {
+                    rows.push(row);
+                    problems.extend(complaint.map(|text| self.problem(record.line, &text)));
                 }
+                Err(text) => problems.push(self.problem(record.line, &text)),
             }
-            at = end + 1;
-            line_number += 1 + line.bytes().filter(|byte| *byte == b'\n').count();
         }
         for (column, (value, line, count)) in &self.no_numbers {
             let more =
@@ -420,10 +341,11 @@ impl RowReader<'_> {
     }
 
     /// A number, or that there should be one.
-    fn number(&mut self, column: usize, value: &str, line: usize) -> Option<u64> {
+    fn number(&mut self, column: usize, value: &str, record: &Record<'_>) -> Option<u64> {
         let number = number(value);
         if number.is_none() {
-            self.no_numbers.entry(column).or_insert_with(|| (value.to_owned(), line, 0)).2 += 1;
+            let first = || (value.to_owned(), record.line_of(column), 0);
+            self.no_numbers.entry(column).or_insert_with(first).2 += 1;
         }
         number
     }
@@ -433,10 +355,10 @@ impl RowReader<'_> {
     }
 
     /// A row, and its irregularity.
-    fn row(&mut self, line: Range<usize>, at_line: usize) -> Result<(Row, Option<String>), String> {
+    fn row(&mut self, record: &Record<'_>) -> Result<(Row, Option<String>), String> {
         let mut row = Row {
             file: self.number,
-            line: line.clone(),
+            place: record.bytes.clone(),
             queue: None,
             device: None,
             list: None,
@@ -453,18 +375,12 @@ impl RowReader<'_> {
             end: 0,
         };
         let mut complaint = None;
-        let (mut fields, mut told) = (0, 0);
+        let mut known = 0;
         let file = self.file;
-        let mut values = split(&file.text[line], file.separator);
         for (column, role) in file.roles.iter().enumerate() {
-            let Some(value) = values.next() else { break };
-            fields += 1;
-            let value = value.trim();
-            let Some(role) = role else { continue };
-            if value.is_empty() {
-                continue;
-            }
-            told += 1;
+            let value = record.field(column).trim();
+            let Some(role) = role.filter(|_| !value.is_empty()) else { continue };
+            known += 1;
             match role {
                 Role::Queue => row.queue = Some(self.texts.index(value)),
                 Role::Device => row.device = Some(self.texts.index(value)),
@@ -473,17 +389,17 @@ impl RowReader<'_> {
                 Role::Name => row.name = Some(self.texts.index(value)),
                 Role::Order => row.order = Some(self.texts.index(value)),
                 Role::Thread => row.thread_index = self.threads.index(value),
-                Role::Id => row.id = self.number(column, value, at_line),
-                Role::Execution => row.execution = self.number(column, value, at_line),
+                Role::Id => row.id = self.number(column, value, record),
+                Role::Execution => row.execution = self.number(column, value, record),
                 Role::Append => {
-                    row.append = self.number(column, value, at_line).filter(|time| *time != 0);
+                    row.append = self.number(column, value, record).filter(|time| *time != 0);
                 }
                 Role::Submit => {
-                    row.submit = self.number(column, value, at_line).filter(|time| *time != 0);
+                    row.submit = self.number(column, value, record).filter(|time| *time != 0);
                 }
-                Role::Bytes => row.bytes = self.number(column, value, at_line),
+                Role::Bytes => row.bytes = self.number(column, value, record),
                 Role::Start | Role::End => {
-                    let place = if *role == Role::Start { &mut row.start } else { &mut row.end };
+                    let place = if role == Role::Start { &mut row.start } else { &mut row.end };
                     match number(value) {
                         Some(time) => *place = time,
                         None => complaint = Some(format!("`{value}` is no time; taken as not known")),
@@ -491,13 +407,19 @@ impl RowReader<'_> {
                 }
             }
         }
-        let unnamed: Vec<_> = values.filter(|value| !value.trim().is_empty()).collect();
+        let columns = file.columns.len();
+        let unnamed: Vec<_> =
+            record.fields().skip(columns).filter(|value| !value.trim().is_empty()).collect();
         if !unnamed.is_empty() {
-            let columns = self.file.columns.len();
             complaint = Some(format!("more than {columns} fields: left out `{}`", unnamed.join("`, `")));
         }
-        if told == 0 || fields < self.file.columns.len() && (row.start == 0 || row.end == 0) {
-            return Err(format!("{fields} fields instead of {}: not imported", self.file.columns.len()));
+        if let Some(field) = record.unclosed {
+            let name = file.columns.get(field).map_or("a further column", String::as_str);
+            complaint = Some(format!("a quote of `{name}` is not closed; it ends with its line"));
+        }
+        let fields = record.len();
+        if known == 0 || fields < columns && (row.start == 0 || row.end == 0) {
+            return Err(format!("{fields} fields instead of {columns}: not imported"));
         }
         Ok((row, complaint))
     }
@@ -506,26 +428,6 @@ impl RowReader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_are_split_as_written() {
-        let fields = |line, separator| split(line, separator).collect::<Vec<_>>();
-        assert_eq!(fields("a\t\tb\r\n", '\t'), ["a", "", "b"]);
-        assert_eq!(fields("\"a,\"\"b\"\"\",c,", ','), ["a,\"b\"", "c", ""]);
-        assert_eq!(fields("a  b c ", ' '), ["a", "b", "c"]);
-        assert_eq!(fields("\"open", ','), ["open"]);
-    }
-
-    #[test]
-    fn records_end_where_no_quote_is_open() {
-        let end = |text: &str, separator| end_of_record(text, 0, separator);
-        assert_eq!(end("a,\"b\nc\",d\ne", ','), 9);
-        assert_eq!(end("a,\"b\"\"\nc\"\ne", ','), 9);
-        assert_eq!(end("\"b\n\"", ','), 4);
-        assert_eq!(end("a,b\"c\nd\",e", ','), 5, "a quote within a field is none");
-        assert_eq!(end("a,\"b\nc,d\n", ','), 4, "one that is never closed ends with its line");
-        assert_eq!(end("a\t\"b\nc\"", '\t'), 4);
-    }
 
     #[test]
     fn numbers_are_read_whole() {

@@ -2,6 +2,7 @@
 
 use super::json::{TASK_MEMBERS, WORKER_MEMBERS};
 use super::rows::{CopyRow, DataRow, Rows, RuntimeRow, Source, TaskRow, WorkerRow, role};
+use crate::delimited::{Record, Records, Separator};
 use crate::{ImportError, ImportErrors};
 use taskscope_execution::graph::{Table, TaskGraph};
 
@@ -129,14 +130,22 @@ type Wrong = (&'static str, String);
 
 struct Row<'a> {
     columns: &'a [String],
-    fields: Vec<String>,
+    record: Record<'a>,
 }
 
 impl Row<'_> {
+    fn index(&self, column: &str) -> Option<usize> {
+        self.columns.iter().position(|name| name == column)
+    }
+
     /// The field of a column; empty if the table has no such column.
     fn text(&self, column: &str) -> &str {
-        let index = self.columns.iter().position(|name| name == column);
-        index.and_then(|index| self.fields.get(index)).map_or("", String::as_str)
+        self.index(column).map_or("", |index| self.record.field(index).trim())
+    }
+
+    /// The line of a column's field.
+    fn line(&self, column: &str) -> usize {
+        self.record.line_of(self.index(column).unwrap_or(0))
     }
 
     fn number(&self, column: &'static str) -> Result<u64, Wrong> {
@@ -173,12 +182,20 @@ pub fn unread_columns(tables: &CsvTables<'_>) -> Vec<String> {
         ("runtime.csv", tables.runtime, &["worker", "start", "end", "kind"]),
     ];
     let unread = files.into_iter().flat_map(|(file, text, known)| {
-        let head = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
-        let columns = split(head.trim_start_matches('\u{feff}'));
+        let mut records = records(text);
+        let columns = records.read().map_or_else(Vec::new, |head| columns(&head));
         let further = columns.into_iter().filter(|name| !name.is_empty() && !known.contains(&name.as_str()));
         further.map(move |name| format!("{file}: {name}"))
     });
     unread.collect()
+}
+
+fn records(text: &str) -> Records<'_> {
+    Records::new(text.trim_start_matches('\u{feff}'), Separator::Character(b','), false)
+}
+
+fn columns(head: &Record<'_>) -> Vec<String> {
+    head.fields().map(|name| name.trim().to_owned()).collect()
 }
 
 /// Reads the rows of a table, and returns their lines.
@@ -189,57 +206,33 @@ fn read(
     errors: &mut Vec<ImportError>,
     mut take: impl FnMut(&Row<'_>) -> Result<(), Wrong>,
 ) -> Vec<usize> {
-    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let mut records = records(text);
     let mut rows = Vec::new();
     let mut report = |line, field: &str, text| {
         if errors.len() < 100 {
             errors.push(ImportError { file: file.to_owned(), line, field: field.to_owned(), text });
         }
     };
-    let Some((number, head)) = lines.next() else { return rows };
-    let columns = split(head.trim_start_matches('\u{feff}'));
+    let Some(head) = records.read() else { return rows };
+    let (head_line, columns) = (head.line, columns(&head));
+    let mut is_complete = true;
     for column in needed.iter().filter(|column| !columns.iter().any(|name| name == *column)) {
-        report(number + 1, column, "the head line has no such column".to_owned());
+        report(head_line, column, "the head line has no such column".to_owned());
+        is_complete = false;
     }
-    if needed.iter().any(|column| !columns.iter().any(|name| name == column)) {
-        return rows;
-    }
-    for (number, line) in lines {
-        let row = Row { columns: &columns, fields: split(line) };
-        if row.fields.len() > columns.len() {
-            let text = format!("{} fields, but the head line names {}", row.fields.len(), columns.len());
-            report(number + 1, "", text);
+    while let Some(record) = records.read().filter(|_| is_complete) {
+        let row = Row { columns: &columns, record };
+        let (line, fields) = (row.record.line, row.record.len());
+        if let Some(field) = row.record.unclosed {
+            let column = columns.get(field).map_or("", String::as_str);
+            report(line, column, "a quote is opened here and not closed within 64 KiB".to_owned());
+        } else if fields > columns.len() {
+            report(line, "", format!("{fields} fields, but the head line names {}", columns.len()));
         } else if let Err((field, text)) = take(&row) {
-            report(number + 1, field, text);
+            report(row.line(field), field, text);
         } else {
-            rows.push(number + 1);
+            rows.push(line);
         }
     }
     rows
-}
-
-/// The fields of a line; a field in quotes may hold commas, and quotes doubled.
-fn split(line: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut quoted = false;
-    let mut characters = line.trim_end_matches('\r').chars().peekable();
-    while let Some(character) = characters.next() {
-        let field = fields.last_mut().expect("never empty");
-        match character {
-            '"' if quoted && characters.peek() == Some(&'"') => {
-                field.push('"');
-                characters.next();
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(String::new()),
-            other => field.push(other),
-        }
-    }
-    for field in &mut fields {
-        let trimmed = field.trim();
-        if trimmed.len() != field.len() {
-            *field = trimmed.to_owned();
-        }
-    }
-    fields
 }
