@@ -9,6 +9,11 @@
 
 use crate::handlers::Handler;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
+use petgraph::Direction;
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::DfsPostOrder;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -84,10 +89,9 @@ pub fn loops_of(code: &[u8], start: u64, handlers: &[Handler]) -> Vec<Loop> {
     loops
 }
 
-/// The control flow graph, its blocks numbered by address.
+/// The control flow graph; a node is a block by its place in the order of addresses.
 struct Graph {
-    next: Vec<Vec<usize>>,
-    before: Vec<Vec<usize>>,
+    flow: DiGraph<(), ()>,
     /// Blocks that the function's entry leads to, in reverse postorder.
     reached: Vec<usize>,
     /// Position in `reached`; `usize::MAX` for other blocks.
@@ -97,88 +101,51 @@ struct Graph {
 impl Graph {
     fn of(blocks: &[(u64, Block)], start: u64) -> Graph {
         let number = |at: &u64| blocks.binary_search_by_key(at, |(start, _)| *start).ok();
-        let targets = |(_, block): &(u64, Block)| block.next.iter().filter_map(number).collect();
-        let next: Vec<Vec<usize>> = blocks.iter().map(targets).collect();
-        let mut graph = Graph {
-            before: vec![Vec::new(); next.len()],
-            order: vec![usize::MAX; next.len()],
-            reached: Vec::new(),
-            next,
-        };
-        let mut seen = vec![false; graph.next.len()];
-        let mut path: Vec<(usize, usize)> = number(&start).map(|first| (first, 0)).into_iter().collect();
-        path.iter().for_each(|(first, _)| seen[*first] = true);
-        while let Some((at, tried)) = path.last_mut() {
-            match graph.next[*at].get(*tried) {
-                Some(to) => {
-                    *tried += 1;
-                    if !std::mem::replace(&mut seen[*to], true) {
-                        path.push((*to, 0));
-                    }
-                }
-                None => {
-                    graph.reached.push(*at);
-                    path.pop();
-                }
+        let mut flow = nodes(blocks.len());
+        for (from, (_, block)) in blocks.iter().enumerate() {
+            // The edge that was added last is followed first.
+            for to in block.next.iter().rev().filter_map(number) {
+                flow.add_edge(NodeIndex::new(from), NodeIndex::new(to), ());
             }
         }
-        graph.reached.reverse();
-        for (position, at) in graph.reached.iter().enumerate() {
-            graph.order[*at] = position;
-            graph.next[*at].iter().for_each(|to| graph.before[*to].push(*at));
+        let mut reached = Vec::new();
+        if let Some(first) = number(&start) {
+            let mut walk = DfsPostOrder::new(&flow, NodeIndex::new(first));
+            reached.extend(std::iter::from_fn(|| walk.next(&flow)).map(NodeIndex::index));
+            reached.reverse();
         }
-        graph
+        let mut order = vec![usize::MAX; blocks.len()];
+        reached.iter().enumerate().for_each(|(position, at)| order[*at] = position);
+        Graph { flow, reached, order }
     }
 
-    /// The strongly connected parts with a cycle among some blocks (Tarjan's algorithm).
+    fn next(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
+        self.flow.neighbors(NodeIndex::new(at)).map(NodeIndex::index)
+    }
+
+    /// The strongly connected parts with a cycle among some blocks.
     fn cycles_in(&self, part: &[usize]) -> Vec<Vec<usize>> {
-        const UNSEEN: usize = usize::MAX;
-        let local: rustc_hash::FxHashMap<usize, usize> = part.iter().copied().zip(0..).collect();
-        let mut seen = vec![UNSEEN; part.len()];
-        let mut low = vec![0; part.len()];
-        let mut is_open = vec![false; part.len()];
-        let (mut stack, mut path, mut cycles, mut count) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        for root in 0..part.len() {
-            if seen[root] == UNSEEN {
-                path.push((root, 0));
-            }
-            while let Some((at, tried)) = path.last().copied() {
-                if tried == 0 {
-                    (seen[at], low[at], is_open[at]) = (count, count, true);
-                    count += 1;
-                    stack.push(at);
-                }
-                if let Some(to) = self.next[part[at]].get(tried) {
-                    path.last_mut().expect("not empty").1 += 1;
-                    match local.get(to) {
-                        Some(to) if seen[*to] == UNSEEN => path.push((*to, 0)),
-                        Some(to) if is_open[*to] => low[at] = low[at].min(seen[*to]),
-                        _ => {}
-                    }
-                    continue;
-                }
-                path.pop();
-                if let Some((outer, _)) = path.last() {
-                    low[*outer] = low[*outer].min(low[at]);
-                }
-                if low[at] == seen[at] {
-                    let from = stack.iter().rposition(|one| *one == at).expect("it was pushed");
-                    let body: Vec<usize> = stack.drain(from..).map(|one| part[one]).collect();
-                    body.iter().for_each(|one| is_open[local[one]] = false);
-                    if body.len() > 1 || self.next[body[0]].contains(&body[0]) {
-                        cycles.push(body);
-                    }
-                }
+        let local: FxHashMap<usize, usize> = part.iter().copied().zip(0..).collect();
+        let mut inner = nodes(part.len());
+        for (from, at) in part.iter().enumerate() {
+            for to in self.next(*at).filter_map(|to| local.get(&to)) {
+                inner.add_edge(NodeIndex::new(from), NodeIndex::new(*to), ());
             }
         }
-        cycles
+        // Not Tarjan's algorithm, which is recursive there: functions have many thousand blocks.
+        let mut cycles = kosaraju_scc(&inner);
+        cycles.retain(|body| body.len() > 1 || inner.contains_edge(body[0], body[0]));
+        cycles.into_iter().map(|body| body.into_iter().map(|at| part[at.index()]).collect()).collect()
     }
 
     /// Blocks of a cycle that others lead to, the first to be reached first.
     fn entries_of(&self, body: &[usize]) -> Vec<usize> {
-        let inside: rustc_hash::FxHashSet<usize> = body.iter().copied().collect();
-        let is_entry =
-            |at: &usize| self.order[*at] == 0 || self.before[*at].iter().any(|from| !inside.contains(from));
+        let inside: FxHashSet<usize> = body.iter().copied().collect();
+        let is_entry = |at: &usize| {
+            let before = self.flow.neighbors_directed(NodeIndex::new(*at), Direction::Incoming);
+            let mut before = before.map(NodeIndex::index).filter(|from| self.order[*from] != usize::MAX);
+            self.order[*at] == 0 || before.any(|from| !inside.contains(&from))
+        };
         let mut entries: Vec<usize> = body.iter().copied().filter(is_entry).collect();
         entries.sort_unstable_by_key(|at| self.order[*at]);
         entries
@@ -189,7 +156,7 @@ impl Graph {
         inside.sort_unstable();
         let is_control = |at: &usize| {
             let leaves = |to: &usize| *to == header || inside.binary_search(to).is_err();
-            blocks[*at].1.is_branch && self.next[*at].iter().any(leaves)
+            blocks[*at].1.is_branch && self.next(*at).any(|to| leaves(&to))
         };
         let controls = inside.iter().filter(|at| is_control(at)).take(MAX_CONTROLS);
         Loop {
@@ -198,6 +165,15 @@ impl Graph {
             blocks: inside.iter().map(|at| blocks[*at].0..blocks[*at].1.end).collect(),
         }
     }
+}
+
+/// A graph without edges.
+fn nodes(count: usize) -> DiGraph<(), ()> {
+    let mut graph = DiGraph::with_capacity(count, 2 * count);
+    for _ in 0..count {
+        graph.add_node(());
+    }
+    graph
 }
 
 /// Makes a handler reachable by exceptions alone, not from the preceding code, such as a call that never returns.
