@@ -9,13 +9,12 @@
 //! ```text
 //! 8 bytes   "tskcache"
 //! 8 bytes   length of the header, little-endian
-//! 8 bytes   hash of the header
+//! 8 bytes   XXH3 of the header, as all hashes
 //! header    JSON: key, length of the file, place and hash of each block, the writer's additions
 //! blocks    columns as this machine writes them, each at a multiple of 8
 //! ```
 
 use rayon::prelude::*;
-use rustc_hash::FxHasher;
 use serde_json::{Value, json};
 use std::hash::Hasher;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -28,10 +27,11 @@ use taskscope_event::layout;
 use taskscope_execution::SharedBytes;
 use taskscope_files::{NewFile, open_regular, write_file};
 use taskscope_trace::UnchangingFile;
+use xxhash_rust::xxh3::{Xxh3Default as Xxh3, xxh3_64};
 
 const MAGIC: &[u8; 8] = b"tskcache";
 /// Version of the form. Raise it when stored data changes.
-const FORM: u32 = 21;
+const FORM: u32 = 22;
 /// Bytes that are hashed at either end of a file.
 const END_BYTES: u64 = 64 * 1024;
 
@@ -52,7 +52,7 @@ impl Key {
         }
         let hashes: Vec<u64> =
             files.par_iter().map(|file| file_hash(root, file).ok()).collect::<Option<_>>()?;
-        let mut all = FxHasher::default();
+        let mut all = Xxh3::new();
         hashes.iter().for_each(|hash| all.write_u64(*hash));
         Some(Key(format!("{} {FORM} {} {:016x}", env!("CARGO_PKG_VERSION"), files.len(), all.finish())))
     }
@@ -75,7 +75,7 @@ fn list(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 fn file_hash(root: &Path, path: &Path) -> io::Result<u64> {
     let (mut file, _) = open_regular(path)?;
     let metadata = file.metadata()?;
-    let mut hash = FxHasher::default();
+    let mut hash = Xxh3::new();
     hash.write(path.strip_prefix(root).unwrap_or(path).as_os_str().as_encoded_bytes());
     hash.write_u64(metadata.len());
     hash.write_i64(metadata.mtime());
@@ -107,9 +107,8 @@ fn places_of(root: &Path, part: &str) -> Vec<PathBuf> {
         places.push(root.with_file_name(name));
     }
     if let Some(directory) = directory() {
-        let mut hash = FxHasher::default();
-        hash.write(root.as_os_str().as_encoded_bytes());
-        places.push(directory.join(format!("{:016x}{ending}", hash.finish())));
+        let hash = xxh3_64(root.as_os_str().as_encoded_bytes());
+        places.push(directory.join(format!("{hash:016x}{ending}")));
     }
     places
 }
@@ -150,7 +149,7 @@ impl Cache {
         }
         let length = usize::try_from(word(8)?).ok()?;
         let text = bytes.get(24..24_usize.checked_add(length)?)?;
-        if hash_of(text) != word(16)? {
+        if xxh3_64(text) != word(16)? {
             return None;
         }
         let mut header: Value = serde_json::from_slice(text).ok()?;
@@ -245,7 +244,7 @@ fn write_all(
     let header = json!({ "key": key.0, "bytes": at, "blocks": rows, "more": more }).to_string();
     out.write_all(MAGIC)?;
     out.write_all(&(header.len() as u64).to_le_bytes())?;
-    out.write_all(&hash_of(header.as_bytes()).to_le_bytes())?;
+    out.write_all(&xxh3_64(header.as_bytes()).to_le_bytes())?;
     out.write_all(header.as_bytes())?;
     let mut written = 24 + header.len();
     let pad = |out: &mut BufWriter<NewFile>, written: &mut usize, to: usize| -> io::Result<()> {
@@ -268,19 +267,13 @@ fn write_all(
     Ok(())
 }
 
-fn hash_of(bytes: &[u8]) -> u64 {
-    let mut hash = FxHasher::default();
-    hash.write(bytes);
-    hash.finish()
-}
-
 /// Hash of a block; for large blocks only of the ends, enough to notice a truncated or foreign file.
 fn ends_hash(bytes: &[u8]) -> u64 {
     let end = END_BYTES as usize;
     if bytes.len() <= 2 * end {
-        return hash_of(bytes);
+        return xxh3_64(bytes);
     }
-    hash_of(&bytes[..end]) ^ hash_of(&bytes[bytes.len() - end..]).rotate_left(1)
+    xxh3_64(&bytes[..end]) ^ xxh3_64(&bytes[bytes.len() - end..]).rotate_left(1)
 }
 
 #[cfg(test)]
