@@ -26,6 +26,7 @@ mod opening;
 mod output;
 mod ovni_names;
 mod pool;
+mod progress;
 mod reading;
 #[cfg(test)]
 mod schemas;

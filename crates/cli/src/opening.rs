@@ -5,7 +5,8 @@
 
 use crate::messages::Failure;
 use crate::newest::{self, UNNAMED};
-use crate::reading::{Interruption, Progress, print_problems};
+use crate::progress::Progress;
+use crate::reading::{Interruption, print_problems};
 use crate::verbs::{no_streams, profiles};
 use crate::watch::Watch;
 use std::io::ErrorKind;
@@ -147,7 +148,7 @@ impl TracePart {
 
     /// The progress of reading all events, on a terminal.
     pub fn progress(&self) -> Progress {
-        Progress::new("events", self.trace.event_count())
+        Progress::new("reading", "events", self.trace.event_count())
     }
 
     /// Replays the events that `plays` accepts through a machine. `round` is called every some thousand events and at

@@ -1,4 +1,4 @@
-//! What subcommands that read a trace share besides opening it: violations, problems, progress, `^C`.
+//! What subcommands that read a trace share besides opening it: violations, problems, `^C`.
 
 use crate::ignored_signals::IgnoredSignals;
 use crate::messages::Failure;
@@ -7,10 +7,9 @@ use anyhow::Context;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 use taskscope_check::verdict::{Judge, Verdict};
 use taskscope_event::models;
 use taskscope_filter::{Record, Value};
@@ -320,70 +319,6 @@ impl<'v> ViolationLine<'v> {
             count: violation.count,
             text: &violation.text,
             meaning: violation.code.meaning(),
-        }
-    }
-}
-
-/// Rate, share and time left, on a terminal and after a second only.
-pub struct Progress {
-    what: &'static str,
-    total: u64,
-    started: Instant,
-    next: Duration,
-    shown: bool,
-    enabled: bool,
-}
-
-impl Progress {
-    /// Progress of `total` things.
-    pub fn new(what: &'static str, total: u64) -> Self {
-        Progress {
-            what,
-            total,
-            started: Instant::now(),
-            next: Duration::from_secs(1),
-            shown: false,
-            enabled: io::stderr().is_terminal(),
-        }
-    }
-
-    /// Hides it where results go to a terminal meanwhile.
-    pub fn beside_results(mut self) -> Self {
-        self.enabled &= !io::stdout().is_terminal();
-        self
-    }
-
-    /// As [`show`](Self::show), for callers that count every single thing.
-    #[inline]
-    pub fn show_sometimes(&mut self, done: u64) {
-        if done.is_multiple_of(1 << 14) {
-            self.show(done);
-        }
-    }
-
-    /// Shows that `done` of them are done.
-    pub fn show(&mut self, done: u64) {
-        if !self.enabled {
-            return;
-        }
-        let elapsed = self.started.elapsed();
-        if elapsed < self.next {
-            return;
-        }
-        self.next = elapsed + Duration::from_millis(200);
-        self.shown = true;
-        let rate = done as f64 / elapsed.as_secs_f64();
-        let share = 100.0 * done as f64 / self.total.max(1) as f64;
-        let left = self.total.saturating_sub(done) as f64 / rate.max(1.0);
-        let mut line = io::stderr().lock();
-        let _ = write!(line, "\r{share:5.1} %  {:.2} M {}/s  {left:.0} s left \x1b[K", rate / 1e6, self.what)
-            .and_then(|()| line.flush());
-    }
-
-    /// Clears the line.
-    pub fn finish(&mut self) {
-        if self.shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::ignored_signals::IgnoredSignals;
 use crate::messages::{self, Failure};
+use crate::progress::Progress;
 use signal_hook::SigId;
-use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use taskscope_session::ReadProgress;
 
 /// Between two looks at the clock and at signals.
@@ -55,11 +55,11 @@ impl Watch {
             .collect();
         let (watched_progress, watched_now) = (progress.clone(), now.clone());
         let watcher = move || {
-            let mut line = Line::new();
+            let mut line = Progress::new("reading", "events", 0);
             while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 let signal = interrupted.load(Ordering::Relaxed) as i32;
                 if signal != 0 {
-                    line.clear();
+                    line.finish();
                     if let Some(path) = &lock(&watched_now).unfinished {
                         let _ = std::fs::remove_file(path);
                     }
@@ -67,9 +67,11 @@ impl Watch {
                     // 128 and the signal, as shells tell it.
                     std::process::exit(128 + signal);
                 }
-                line.show(lock(&watched_now).stage, &watched_progress);
+                let (done, total) = (&watched_progress.events, &watched_progress.of);
+                let (done, total) = (done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
+                line.show_stage(lock(&watched_now).stage, done, total);
             }
-            line.clear();
+            line.finish();
         };
         // Without a thread nothing is shown, and signals end the program as they always do.
         let thread = std::thread::Builder::new().spawn(watcher).ok();
@@ -112,71 +114,9 @@ fn lock(now: &Mutex<Now>) -> std::sync::MutexGuard<'_, Now> {
     now.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The line at the bottom of a terminal.
-struct Line {
-    enabled: bool,
-    started: Instant,
-    shown: bool,
-}
-
-impl Line {
-    fn new() -> Line {
-        Line { enabled: io::stderr().is_terminal(), started: Instant::now(), shown: false }
-    }
-
-    fn show(&mut self, stage: &str, progress: &ReadProgress) {
-        let elapsed = self.started.elapsed();
-        if !self.enabled || elapsed < Duration::from_secs(1) {
-            return;
-        }
-        self.shown = true;
-        let (done, of) = (progress.events.load(Ordering::Relaxed), progress.of.load(Ordering::Relaxed));
-        let text = progress_text(stage, done, of, elapsed);
-        let mut out = io::stderr().lock();
-        let _ = write!(out, "\r{text} \x1b[K").and_then(|()| out.flush());
-    }
-
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            let mut out = io::stderr().lock();
-            let _ = write!(out, "\r\x1b[K").and_then(|()| out.flush());
-        }
-    }
-}
-
-/// While events are read: a bar, the rate, the time left; later the stage and the time since the start.
-fn progress_text(stage: &str, done: u64, of: u64, elapsed: Duration) -> String {
-    if done >= of {
-        return format!("{stage}, {:.0} s", elapsed.as_secs_f64());
-    }
-    const WIDTH: usize = 24;
-    let share = done as f64 / of as f64;
-    let full = (share * WIDTH as f64) as usize;
-    let rate = done as f64 / elapsed.as_secs_f64();
-    let left = (of - done) as f64 / rate.max(1.0);
-    format!(
-        "{stage} {}{} {:3.0} %  {:.1} M events/s  {left:.0} s left",
-        "█".repeat(full),
-        "░".repeat(WIDTH - full),
-        share * 100.0,
-        rate / 1e6
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_line_shows_the_progress() {
-        let text = progress_text("reading", 6_000_000, 24_000_000, Duration::from_secs(2));
-        assert_eq!(
-            text,
-            format!("reading {}{}  25 %  3.0 M events/s  6 s left", "█".repeat(6), "░".repeat(18))
-        );
-        assert_eq!(progress_text("analysing", 5, 5, Duration::from_secs(3)), "analysing, 3 s");
-        assert_eq!(progress_text("opening", 0, 0, Duration::from_secs(1)), "opening, 1 s");
-    }
 
     #[test]
     fn a_watch_ends_when_it_is_dropped() {

@@ -2,7 +2,8 @@
 
 use crate::messages::Failure;
 use crate::opening::TraceArgs;
-use crate::reading::{Interruption, Progress, print_problems};
+use crate::progress::Progress;
+use crate::reading::{Interruption, print_problems};
 use std::path::Path;
 use std::process::ExitCode;
 use taskscope_event::StreamFile;
@@ -40,7 +41,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         |which: StreamFile, stream: &Stream| stream.file(which).map_or(0, |file| file.bytes().len() as u64);
     let total =
         FILES.into_iter().flat_map(|which| unsorted(which).map(move |stream| bytes_of(which, stream))).sum();
-    let mut progress = Progress::new("bytes", total);
+    let mut progress = Progress::new("sorting", "bytes", total);
     // A link may lead anywhere, even to `/`: only what lies in the directory that was named is written.
     let root = trace.root().canonicalize()?;
     let is_outside = |file: &Path| file.canonicalize().is_ok_and(|place| !place.starts_with(&root));
