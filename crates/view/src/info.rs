@@ -6,6 +6,7 @@ use crate::documents::Notice;
 use crate::format::{count, counted, harmless, short_count, thread_words, time};
 use crate::words::{self, NoticeText};
 use anstyle::Style;
+use jiff::Timestamp;
 use rustc_hash::FxHashSet;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -397,19 +398,9 @@ impl Info {
 
 /// `2026-11-21 12:34:56 UTC` of nanoseconds since 1970.
 pub(crate) fn date_and_time(unix_ns: u64) -> String {
-    let seconds = unix_ns / 1_000_000_000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01 in years that begin in March, so that the leap day comes last.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+    // Within the range of dates, which ends in the year 9999.
+    let time = Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or(Timestamp::MAX);
+    time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 #[cfg(test)]
@@ -423,3 +414,4 @@ mod tests {
         assert_eq!(date_and_time(1_795_263_507_792_795_348), "2026-11-21 12:18:27 UTC");
     }
 }
+        assert_eq!(date_and_time(u64::MAX), "2554-07-21 23:34:33 UTC");
