@@ -34,6 +34,17 @@ pub struct Counted<'a>(pub u64, pub &'a str);
 impl fmt::Display for Counted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Counted(number, noun) = *self;
+        write!(f, "{} {}", Count(number), Noun(number, noun))
+    }
+}
+
+/// The noun of a count alone, in the singular or the plural.
+#[derive(Clone, Copy, Debug)]
+pub struct Noun<'a>(pub u64, pub &'a str);
+
+impl fmt::Display for Noun<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Noun(number, noun) = *self;
         let before_y = noun.strip_suffix('y').filter(|rest| !rest.ends_with(['a', 'e', 'o', 'u']));
         let (stem, ending) = match (number, before_y) {
             (1, _) => (noun, ""),
@@ -41,7 +52,7 @@ impl fmt::Display for Counted<'_> {
             _ if noun.ends_with('s') || noun.ends_with('x') || noun.ends_with("ch") => (noun, "es"),
             _ => (noun, "s"),
         };
-        write!(f, "{} {stem}{ending}", Count(number))
+        write!(f, "{stem}{ending}")
     }
 }
 

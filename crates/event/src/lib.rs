@@ -25,5 +25,5 @@ pub mod tail;
 
 pub use code::Code;
 pub use code_map::CodeMap;
-pub use counted::{Count, Counted};
+pub use counted::{Count, Counted, Noun};
 pub use layout::StreamFile;

@@ -1,6 +1,6 @@
 //! Device queues: what they did with their time, what was out of place, what the clocks are worth.
 
-use crate::format::{count, counted, fit, percent, time};
+use crate::format::{Cell, count, counted, fit, percent, time};
 use anstyle::Style;
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
@@ -52,7 +52,7 @@ pub fn report_text(session: &Session) -> String {
         let _ = writeln!(
             page,
             "  {:<26}{:>10}{:>11}{:>9}{:>9}{:>9}  {}",
-            fit(&queue.name, 25),
+            Cell(fit(&queue.name, 25)),
             count(operations_in(queue, session.times).count() as u64),
             time(span),
             percent(ledger.time.kernels, span),
@@ -76,7 +76,7 @@ pub fn report_text(session: &Session) -> String {
             let _ = writeln!(
                 page,
                 "    {:<24}{:>10}{:>11}  {DIM}{}{DIM:#}",
-                fit(if is_shared { &row.name } else { &row.short }, 23),
+                Cell(fit(if is_shared { &row.name } else { &row.short }, 23)),
                 count(row.operations),
                 time(row.time_ns),
                 row.submitted_by
@@ -134,7 +134,7 @@ fn wait_rows(session: &Session, page: &mut String) {
         let _ = writeln!(
             page,
             "  {:<58}{:>8}{:>11}{:>9}",
-            fit(&text, 57),
+            Cell(fit(&text, 57)),
             wait.threads,
             time(wait.time_ns),
             percent(wait.time_ns, total)
@@ -351,8 +351,8 @@ pub fn info_text(session: &Session) -> String {
         let _ = writeln!(
             page,
             "  {:<26}{:<22}{:>9}{:>10}{:>10}{:>6}{:>7}",
-            fit(&queue.name, 25),
-            format!("{order} ({})", queue.order_from),
+            Cell(fit(&queue.name, 25)),
+            Cell(format!("{order} ({})", queue.order_from)),
             count(queue.count("appended")),
             count(queue.count("delivered")),
             count(queue.count("cancelled")),

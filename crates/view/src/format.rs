@@ -1,9 +1,12 @@
 //! Numbers as a person reads them: three significant figures, thin groups, one unit.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::Path;
-use taskscope_event::{Count, Counted};
+use taskscope_event::{Count, Counted, Noun};
 use taskscope_execution::{Process, Thread};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
 
 /// A time: `1.23 s`, `12.3 ms`, `456 µs`, `789 ns`; three significant figures.
 pub fn time(ns: u64) -> String {
@@ -115,6 +118,11 @@ pub fn short_count(number: u64) -> String {
     }
 }
 
+/// A large count, short, with its noun: `21.4 M events`.
+pub fn short_counted(number: u64, noun: &str) -> String {
+    format!("{} {}", short_count(number), Noun(number, noun))
+}
+
 /// A part of a whole in percent: `74.3 %`.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "–".to_string() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
@@ -157,21 +165,62 @@ pub fn thread_words(process: &Process, thread: &Thread) -> String {
     }
 }
 
-/// [`harmless`] `text` in at most `width` characters; what does not fit is cut in the middle, as names differ at
-/// both ends.
+/// Columns of a terminal that a text takes: two for `日`, none for a combining mark.
+pub fn columns(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.width() }
+}
+
+/// A text that format strings pad to a number of [`columns`]: `{:<20}`, `{:>20}`.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell<T: AsRef<str>>(pub T);
+
+impl<T: AsRef<str>> fmt::Display for Cell<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.as_ref();
+        let missing = f.width().unwrap_or(0).saturating_sub(columns(text));
+        let left = match f.align() {
+            Some(fmt::Alignment::Right) => missing,
+            Some(fmt::Alignment::Center) => missing / 2,
+            Some(fmt::Alignment::Left) | None => 0,
+        };
+        write!(f, "{:left$}{text}{:right$}", "", "", right = missing - left)
+    }
+}
+
+/// [`harmless`] `text` in at most `width` [`columns`]; a longer one is cut in the middle, as names differ at both ends.
 pub fn fit(text: &str, width: usize) -> String {
     let text = harmless(text);
-    let length = text.chars().count();
-    if length <= width || width < 3 {
+    if columns(&text) <= width || width < 3 {
         return text.to_string();
     }
     let (head, tail) = ((width - 1).div_ceil(2), (width - 1) / 2);
-    let start: String = text.chars().take(head).collect();
-    let end: String = text.chars().skip(length - tail).collect();
+    let start = &text[..bytes_of(text.graphemes(true), head)];
+    let end = &text[text.len() - bytes_of(text.graphemes(true).rev(), tail)..];
     format!("{start}…{end}")
 }
 
-/// A line with ANSI styles as lines of at most `width` characters, broken at spaces; all but the first are indented
+/// [`harmless`] `text` in at most `width` [`columns`]; a longer one is cut at its start.
+pub fn fit_end(text: &str, width: usize) -> String {
+    let text = harmless(text);
+    if columns(&text) <= width {
+        return text.to_string();
+    }
+    let end = bytes_of(text.graphemes(true).rev(), width.saturating_sub(1));
+    format!("…{}", &text[text.len() - end..])
+}
+
+/// Bytes of the characters, as users see them, that fit into so many columns.
+fn bytes_of<'t>(characters: impl Iterator<Item = &'t str>, width: usize) -> usize {
+    let mut room = width;
+    let fitting = characters.take_while(|character| {
+        let left = room.checked_sub(columns(character));
+        room = left.unwrap_or(0);
+        left.is_some()
+    });
+    fitting.map(str::len).sum()
+}
+
+/// A line with ANSI styles as lines of at most `width` [`columns`], broken at spaces; all but the first are indented
 /// further than it. A longer word stands alone.
 pub fn broken(line: &str, width: usize) -> Vec<String> {
     if visible(line) <= width {
@@ -195,19 +244,19 @@ pub fn broken(line: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Characters that a terminal shows: those of styles, from ESC to `m`, are none.
-fn visible(text: &str) -> usize {
+/// [`columns`] of a text with ANSI styles, which have none.
+pub(crate) fn visible(text: &str) -> usize {
     let mut parts = text.split('\u{1b}');
-    let first = parts.next().map_or(0, |part| part.chars().count());
-    first + parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| rest.chars().count())).sum::<usize>()
+    let first = parts.next().map_or(0, columns);
+    first + parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| columns(rest))).sum::<usize>()
 }
 
-/// [`harmless`] `text` in lines of at most `width` characters, broken at spaces; a longer word stands alone.
+/// [`harmless`] `text` in lines of at most `width` [`columns`], broken at spaces; a longer word stands alone.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in harmless(text).split(' ') {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+            Some(line) if columns(line) + 1 + columns(word) <= width => {
                 line.push(' ');
                 line.push_str(word);
             }
@@ -289,6 +338,25 @@ mod tests {
         assert_eq!(fit("abc", 5), "abc");
         assert_eq!(fit("a\n\x1b[31mb\u{202e}c\u{61c}", 40), "a��[31mb�c�");
         assert_eq!(wrap("one\ttwo three", 8), ["one�two", "three"]);
+    }
+
+    #[test]
+    fn text_is_measured_in_columns() {
+        for (text, width) in [("abc", 3), ("日本語", 6), ("e\u{301}", 1), ("🙂", 2), ("👩‍👩‍👧", 2), ("…µ", 2)]
+        {
+            assert_eq!(columns(text), width, "{text}");
+            assert_eq!(columns(&format!("{:<9}|", Cell(text))), 10, "{text}");
+            assert_eq!(format!("{:>9}", Cell(text)), format!("{}{text}", " ".repeat(9 - width)));
+            assert_eq!(format!("{:1}", Cell(text)), text);
+        }
+        assert_eq!(fit("日本語の名前です", 9), "日本…です");
+        assert_eq!(fit("日本語の名前です", 10), "日本…です");
+        assert_eq!(fit("日本語の名前です", 16), "日本語の名前です");
+        assert_eq!(fit("ae\u{301}iou e\u{301}x", 6), "ae\u{301}i…e\u{301}x", "marks stay with their letters");
+        assert_eq!(fit("a👩‍👩‍👧bcd👩‍👩‍👧", 6), "a👩‍👩‍👧…👩‍👩‍👧");
+        assert_eq!((fit_end("ab▸日本語", 5), fit_end("ab", 5)), ("…本語".to_owned(), "ab".to_owned()));
+        assert_eq!(wrap("日本 語 ab", 7), ["日本 語", "ab"]);
+        assert_eq!(broken("  日本 語 ab", 9), ["  日本 語", "    ab"]);
     }
 
     #[test]

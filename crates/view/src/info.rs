@@ -3,7 +3,7 @@
 use crate::cpus::ProcessCpus;
 use crate::devices::Devices;
 use crate::documents::Notice;
-use crate::format::{count, counted, harmless, short_count, thread_words, time};
+use crate::format::{Cell, columns, count, counted, fit, harmless, short_count, thread_words, time};
 use crate::words::{self, NoticeText};
 use anstyle::Style;
 use jiff::Timestamp;
@@ -20,6 +20,8 @@ use taskscope_session::Session;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
+/// Widest column of names.
+const MAX_NAME: usize = 60;
 
 fn notices(session: &Session) -> Vec<NoticeText> {
     let anomalies = session.execution.anomalies.by_name.iter();
@@ -110,17 +112,22 @@ pub fn text(session: &Session) -> String {
             },
         ),
     );
+    let name_of = |stream: &taskscope_session::StreamInfo| {
+        let thread = &execution.threads[stream.thread.index()];
+        thread_words(&execution.processes[thread.process.index()], thread)
+    };
+    let longest = session.streams.iter().map(|stream| columns(&name_of(stream))).max().unwrap_or(0);
+    let wide = (longest + 1).clamp(24, MAX_NAME);
     if !session.streams.is_empty() {
         let _ = writeln!(
             page,
-            "\n  {BOLD}{:<24}{:<10}{:>12}{:>12}{:>12}{:>10}  {BOLD:#}",
+            "\n  {BOLD}{:<wide$}{:<10}{:>12}{:>12}{:>12}{:>10}  {BOLD:#}",
             "process/thread", "kind", "from", "to", "events", "lost"
         );
     }
     let endless: FxHashSet<_> = session.endless_threads().collect();
     for stream in &session.streams {
         let thread = &execution.threads[stream.thread.index()];
-        let process = &execution.processes[thread.process.index()];
         let since = |at: u64| if at == NO_TIME { "–".to_string() } else { time(at.saturating_sub(first)) };
         let end = match (stream.finished, stream.whole) {
             (true, true) if endless.contains(&stream.thread) => "has no end",
@@ -129,9 +136,9 @@ pub fn text(session: &Session) -> String {
             (true, false) => "damaged",
         };
         let row = format!(
-            "  {:<24}{:<10}{:>12}{:>12}{:>12}{:>10}  {end}",
+            "  {:<wide$}{:<10}{:>12}{:>12}{:>12}{:>10}  {end}",
             // Negative where the metadata is damaged.
-            thread_words(process, thread),
+            Cell(fit(&name_of(stream), wide - 1)),
             thread.role_name(),
             since(thread.first),
             stream.last.map_or("–".to_string(), since),
@@ -317,7 +324,7 @@ impl ProfileInfo {
         for process in &self.processes {
             page.push('\n');
             for (key, value) in process {
-                let _ = writeln!(page, "  {:<20} {}", harmless(key), harmless(value));
+                let _ = writeln!(page, "  {:<20} {}", Cell(harmless(key)), harmless(value));
             }
         }
         if let Some(note) = crate::incomplete_profiles(&self.processes) {
@@ -411,7 +418,7 @@ mod tests {
     fn dates_are_those_of_the_calendar() {
         assert_eq!(date_and_time(0), "1970-01-01 00:00:00 UTC");
         assert_eq!(date_and_time(951_782_400_000_000_000), "2000-02-29 00:00:00 UTC");
+        assert_eq!(date_and_time(u64::MAX), "2554-07-21 23:34:33 UTC");
         assert_eq!(date_and_time(1_795_263_507_792_795_348), "2026-11-21 12:18:27 UTC");
     }
 }
-        assert_eq!(date_and_time(u64::MAX), "2554-07-21 23:34:33 UTC");

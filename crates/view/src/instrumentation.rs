@@ -1,6 +1,6 @@
 //! What instrumented threads or tasks showed, and for how long: the report's section.
 
-use crate::format::{count, fit, percent, time};
+use crate::format::{Cell, count, counted, fit, percent, time};
 use anstyle::Style;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -116,7 +116,7 @@ impl ShownTimes<'_> {
         let _ = writeln!(
             page,
             "\n  {BOLD}{:<wide$}{:>10}{:>9}{:>11}{:>11}{BOLD:#}",
-            fit(&title, wide - 1),
+            Cell(fit(&title, wide - 1)),
             "time",
             "of all",
             "begins",
@@ -131,7 +131,7 @@ impl ShownTimes<'_> {
         }
         left_out(&mut page, self.times.rows.len().saturating_sub(top) as u64, "row");
         for lane in self.times.lanes.iter().take(top) {
-            let label = fit(&self.label(lane), wide - 1);
+            let label = Cell(fit(&self.label(lane), wide - 1));
             let _ = writeln!(page, "\n  {BOLD}{label:<wide$}{:>10}{BOLD:#}", time(lane.ns));
             for row in lane.rows.iter().take(top) {
                 let _ = writeln!(page, "    {}", cells(row, lane.ns, wide - 2));
@@ -199,7 +199,7 @@ impl ShownTimes<'_> {
 }
 
 fn cells(row: &Row, of_all: u64, wide: usize) -> String {
-    let label = fit(&format!("{:<10}{}", row.kind.name(), row.name), wide - 1);
+    let label = Cell(fit(&format!("{:<10}{}", row.kind.name(), row.name), wide - 1));
     match row.ns {
         0 => format!("{label:<wide$}{:>10}{:>9}{:>11}", "", "", count(row.begins)),
         ns => format!("{label:<wide$}{:>10}{:>9}{:>11}", time(ns), percent(ns, of_all), count(row.begins)),
@@ -208,7 +208,6 @@ fn cells(row: &Row, of_all: u64, wide: usize) -> String {
 
 fn left_out(page: &mut String, rows: u64, what: &str) {
     if rows > 0 {
-        let more = if rows == 1 { "" } else { "s" };
-        let _ = writeln!(page, "  {DIM}and {} {what}{more} more (--top){DIM:#}", count(rows));
+        let _ = writeln!(page, "  {DIM}and {} more (--top){DIM:#}", counted(rows, what));
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::findings::{Findings, Whose};
 use crate::format::{
-    Unit, bar, byte_count, count, counted, fit, percent, shell_word, short_count, thread_words, time, wrap,
+    Unit, bar, byte_count, columns, count, counted, fit, percent, shell_word, short_count, short_counted,
+    thread_words, time, wrap,
 };
 use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
 use crate::section::Section;
@@ -180,10 +181,7 @@ impl Page<'_> {
             threads = format!("{processes} processes  {threads}");
         }
         let tasks = counted(analysis.tasks, "task");
-        let events = match session.events {
-            1 => counted(1, "event"),
-            events => format!("{} events", short_count(events)),
-        };
+        let events = short_counted(session.events, "event");
         let wall = time(ledger.wall_ns);
         match recorded {
             Some(trace) => {
@@ -262,7 +260,7 @@ impl Page<'_> {
         }
         let largest = factors.iter().map(|(_, _, loss)| *loss).max().unwrap_or(0);
         let drawn = format!("{GREEN}{}{GREEN:#}", bar(efficiency.parallel, 20));
-        let pad = 22 - bar(efficiency.parallel, 20).chars().count();
+        let pad = 22 - columns(&bar(efficiency.parallel, 20));
         self.line("");
         self.line(&format!(
             "  {BOLD}Parallel efficiency  {:.2}{BOLD:#}   {drawn}{:pad$}{DIM}{base}{DIM:#}",
@@ -674,7 +672,7 @@ impl Page<'_> {
         let next: Vec<String> = explain.into_iter().chain([more]).collect();
         self.line("");
         // A command must be one line, as it is there to be copied.
-        let one = 2 + 7 + next.join("     ").chars().count() <= self.sheet.width;
+        let one = 2 + 7 + columns(&next.join("     ")) <= self.sheet.width;
         let between = if one { "     " } else { "\n         " };
         let _ = writeln!(self.sheet.text, "  {DIM}next:{DIM:#}  {}", next.join(between));
     }

@@ -2,6 +2,7 @@
 
 use crate::call_paths::totals::states_of;
 use crate::findings::{Findings, Whose};
+use crate::format::Cell;
 use crate::{CallPaths, format};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -607,7 +608,7 @@ impl RunDifference {
                 let name = if line == 0 { label(fact.name) } else { "" };
                 let part =
                     |lines: &[String]| lines.get(line).map_or(String::new(), |text| format::fit(text, WIDTH));
-                let row = format!("   {name:<31}{:<WIDTH$}  {}", part(&before), part(&after));
+                let row = format!("   {name:<31}{:<WIDTH$}  {}", Cell(part(&before)), part(&after));
                 let _ = writeln!(out, "{}", row.trim_end());
             }
         }
@@ -621,7 +622,7 @@ fn line(group: Group, name: &str, comparison: &Comparison) -> String {
         Some(cause) => format!("{name}: {}", cause.label()),
         None => name.trim_end_matches("_ns").to_owned(),
     };
-    let name = format::fit(&name, 42);
+    let name = Cell(format::fit(&name, 42));
     let share = group == Group::Efficiency;
     let value = |value: f64| {
         if share {

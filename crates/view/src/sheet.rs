@@ -1,12 +1,12 @@
 //! Lines of a report: headings, rows with columns, remarks.
 
-use crate::format::{broken, fit, wrap};
+use crate::format::{Cell, broken, columns as width_of, fit, wrap};
 use anstyle::Style;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 
-/// Characters of a name that must be seen beside its numbers.
+/// Columns of a name that must be seen beside its numbers.
 pub(crate) const LEAST_OF_NAME: usize = 16;
 
 /// Lines with ANSI styles, none longer than the width.
@@ -33,28 +33,28 @@ impl Sheet {
 
     /// A heading with the headings of its columns, right-aligned in their widths.
     pub fn heading(&mut self, title: &str, columns: &[(&str, usize)]) {
-        let right: String = columns.iter().map(|(name, width)| format!("{name:>width$}")).collect();
-        let room = self.width.saturating_sub(2 + right.chars().count());
+        let right: String = columns.iter().map(|(name, width)| format!("{:>width$}", Cell(name))).collect();
+        let room = self.width.saturating_sub(2 + width_of(&right));
         self.line("");
-        if room < title.chars().count() + 1 {
+        if room < width_of(title) + 1 {
             self.line(&format!("  {BOLD}{}{BOLD:#}", fit(title, self.width - 2)));
-            return self.line(&format!("{DIM}{right:>width$}{DIM:#}", width = self.width));
+            return self.line(&format!("{DIM}{:>width$}{DIM:#}", Cell(right), width = self.width));
         }
-        let pad = room.saturating_sub(title.chars().count());
+        let pad = room.saturating_sub(width_of(title));
         self.line(&format!("  {BOLD}{title}{BOLD:#}{:pad$}{DIM}{right}{DIM:#}", ""));
     }
 
     /// A row: a name on the left, columns right-aligned in their widths.
     pub fn row(&mut self, indent: usize, name: &str, columns: &[(&str, usize)]) {
-        let right: String = columns.iter().map(|(value, width)| format!("{value:>width$}")).collect();
-        let room = self.width.saturating_sub(2 + indent + right.chars().count());
+        let right: String = columns.iter().map(|(value, width)| format!("{:>width$}", Cell(value))).collect();
+        let room = self.width.saturating_sub(2 + indent + width_of(&right));
         // Where nothing would be left of a name, it has a line of its own.
-        if room < name.chars().count().min(LEAST_OF_NAME) + 1 {
+        if room < width_of(name).min(LEAST_OF_NAME) + 1 {
             self.line(&format!("  {:indent$}{}", "", fit(name, self.width.saturating_sub(2 + indent))));
-            return self.line(&format!("{right:>width$}", width = self.width));
+            return self.line(&format!("{:>width$}", Cell(right), width = self.width));
         }
         let name = fit(name, room.saturating_sub(1));
-        let pad = room.saturating_sub(name.chars().count());
+        let pad = room.saturating_sub(width_of(&name));
         self.line(&format!("  {:indent$}{name}{:pad$}{right}", "", ""));
     }
 
@@ -67,9 +67,9 @@ impl Sheet {
 
     /// A text below a row, after its label.
     pub fn aside(&mut self, label: &str, text: &str) {
-        let room = self.width.saturating_sub(8 + label.len());
+        let room = self.width.saturating_sub(8 + width_of(label));
         for (number, line) in wrap(text, room).iter().map(|line| fit(line, room)).enumerate() {
-            let label = if number == 0 { format!("{label}: ") } else { " ".repeat(label.len() + 2) };
+            let label = if number == 0 { format!("{label}: ") } else { " ".repeat(width_of(label) + 2) };
             self.line(&format!("      {DIM}{label}{line}{DIM:#}"));
         }
     }

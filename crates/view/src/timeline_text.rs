@@ -1,6 +1,6 @@
 //! The run as lines of a terminal: one line for each thread, one character for each piece of time.
 
-use crate::format::{count, counted, fit, harmless, time};
+use crate::format::{Cell, columns as columns_of, count, counted, fit, harmless, time, visible};
 use anstyle::{Ansi256Color, AnsiColor, Color, Style};
 use std::fmt::Write;
 use taskscope_execution::devices::{Class, Devices, Queue};
@@ -65,7 +65,7 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
         }
     };
     let labels = shown.iter().map(|index| name(*index)).chain(queues.iter().map(|queue| queue.name.clone()));
-    let label = labels.map(|name| name.chars().count()).max().unwrap_or(0).clamp(6, 26);
+    let label = labels.map(|name| columns_of(&name)).max().unwrap_or(0).clamp(6, 26);
     let columns = width.saturating_sub(label + 2).clamp(20, 400);
     let edge = |column: usize| start + ((u128::from(end - start) * column as u128) / columns as u128) as u64;
     let mut occurs = [false; Group::ALL.len()];
@@ -105,7 +105,7 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
         write_line(&mut text, &fit(&queue.name, label), label, glyphs);
     }
     let length = time(end - start);
-    let gap = columns.saturating_sub(1 + length.chars().count());
+    let gap = columns.saturating_sub(1 + columns_of(&length));
     let _ = writeln!(text, "{:>label$}  0{}{length}", "", " ".repeat(gap));
     let mut line = format!("{:>label$} ", "");
     let groups =
@@ -113,7 +113,7 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
     let of_devices = DEVICE_LOOKS.into_iter().zip(devices_occur).filter(|(_, occurs)| *occurs);
     for (glyph, colour, word) in groups.chain(of_devices.map(|(look, _)| look)) {
         // Legends break between entries, not inside.
-        if visible(&line) + word.len() + 4 > width.max(40) {
+        if visible(&line) + columns_of(word) + 4 > width.max(40) {
             text.push_str(line.trim_end());
             text.push('\n');
             line = format!("{:>label$} ", "");
@@ -152,7 +152,7 @@ fn write_line(
     label: usize,
     glyphs: impl Iterator<Item = (char, Option<AnsiColor>)>,
 ) {
-    let _ = write!(text, "{name:>label$}  ");
+    let _ = write!(text, "{:>label$}  ", Cell(name));
     let mut current: Option<AnsiColor> = None;
     for (glyph, colour) in glyphs {
         if colour != current {
@@ -211,17 +211,4 @@ fn dominant(sums: [u64; taskscope_execution::lod::CLASSES]) -> Option<Group> {
 
 fn style(colour: Option<AnsiColor>) -> Style {
     Style::new().fg_color(colour.map(Color::Ansi))
-}
-
-/// Characters of a line without its escape sequences.
-fn visible(line: &str) -> usize {
-    let mut inside = false;
-    line.chars()
-        .filter(|c| {
-            let escape = *c == '\u{1b}';
-            let counts = !inside && !escape;
-            inside = escape || (inside && *c != 'm');
-            counts
-        })
-        .count()
 }

@@ -8,8 +8,9 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use taskscope_event::Noun;
 use taskscope_import::device_records::{Error, Imported, ImportedQueue, Options, ReadError, import};
-use taskscope_view::format::{count, counted, fit, time};
+use taskscope_view::format::{Cell, count, counted, fit, time};
 
 /// What only this format knows.
 #[derive(clap::Args)]
@@ -89,9 +90,10 @@ fn print(imported: &Imported, root: &Path, out: &mut impl Write) -> std::io::Res
     for queue in &imported.queues {
         writeln!(
             out,
-            "  {:<26} {:>8} operations, {} ({}), by {}{}",
-            fit(&queue.name, 26),
+            "  {:<26} {:>8} {}, {} ({}), by {}{}",
+            Cell(fit(&queue.name, 26)),
             count(queue.delivered),
+            Noun(queue.delivered, "operation"),
             queue.order,
             queue.order_from,
             queue.sequence_from,

@@ -110,11 +110,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         "viewing {}: {}, ready in {took}\n  {}\n  \
          {dim}from another machine: ssh -L {port}:127.0.0.1:{port} {}, then open the same address there; ^C ends the viewer{dim:#}",
         format::path(&args.trace),
-        if events == 1 {
-            format::counted(1, "event")
-        } else {
-            format!("{} events", format::short_count(events))
-        },
+        format::short_counted(events, "event"),
         address,
         host_name(),
     );

@@ -2,7 +2,7 @@
 
 use super::columns::{is_count, key_of, show, word_of};
 use super::{BOLD, DIM};
-use crate::format::{Unit, count, fit};
+use crate::format::{Unit, count, fit, fit_end};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write;
@@ -110,13 +110,7 @@ impl PathsDifferenceReport {
             let path = frames.join(" ▸ ");
             let room = width.saturating_sub(37).max(24);
             // The innermost steps say most.
-            let shown = if path.chars().count() > room {
-                let cut: String =
-                    path.chars().rev().take(room - 1).collect::<Vec<_>>().into_iter().rev().collect();
-                format!("…{cut}")
-            } else {
-                path
-            };
+            let shown = fit_end(&path, room);
             let _ = writeln!(
                 out,
                 "  {:>10} {:>10} {:>10}  {shown}",

@@ -2,7 +2,7 @@
 
 use super::columns::{TimeKind, is_count, show, word_of};
 use super::{BOLD, CallPaths, DIM, PathsOptions, PathsView, SHORTEST_NAME, flat_name};
-use crate::format::{Unit, fit, percent};
+use crate::format::{Unit, columns, fit, percent};
 use anstyle::Style;
 use std::fmt::Write;
 use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy};
@@ -64,13 +64,13 @@ impl CallPaths {
 
 fn heading(out: &mut String, title: &str, what: &str, width: usize) {
     let what = format!("  ({what}; ▸ the hot path)");
-    let fits = 2 + title.chars().count() + what.chars().count() <= width;
+    let fits = 2 + columns(title) + columns(&what) <= width;
     let _ = writeln!(out, "  {BOLD}{title}{BOLD:#}{DIM}{}{DIM:#}", if fits { what.as_str() } else { "" });
 }
 
 /// A legend above the names of rows, or on a line of its own where these have no room for it.
 fn legend(out: &mut String, legend: &str, (room, width): (usize, usize)) -> String {
-    if legend.is_empty() || legend.chars().count() <= room {
+    if legend.is_empty() || columns(legend) <= room {
         return if legend.is_empty() { String::new() } else { format!("    {legend}") };
     }
     for line in crate::format::wrap(legend, width.saturating_sub(2).max(38)) {

@@ -1,7 +1,7 @@
 //! The head of the report of profile files: what ran, and the sums over the run.
 
 use super::{BOLD, DIM, SHORTEST_NAME};
-use crate::format::{Unit, counted, fit, percent, wrap};
+use crate::format::{Unit, columns, counted, fit, percent, wrap};
 use std::fmt::Write;
 use taskscope_execution::{Group, State};
 use taskscope_profile::named::CallTree;
@@ -24,7 +24,7 @@ pub fn profile_summary(tree: &CallTree, verdict: &str, width: usize) -> String {
     ) + &cpus;
     let command = command.map_or("profile", String::as_str);
     // Where it cannot lie beside most of the command, it has a line of its own.
-    let (room, between) = match width.checked_sub(what.chars().count() + 2) {
+    let (room, between) = match width.checked_sub(columns(&what) + 2) {
         Some(room) if room >= 20 => (room, " "),
         _ => (width.saturating_sub(1), "\n  "),
     };
@@ -63,7 +63,7 @@ pub fn profile_efficiency(tree: &CallTree, width: usize) -> String {
         let _ = write!(out, "\n  {BOLD}Parallel efficiency {}{BOLD:#}", percent(useful, capacity));
         if let Some((name, ns)) = largest {
             let most = format!("most was lost to {}: {}", label_of(name), percent(ns, capacity));
-            let fits = "  Parallel efficiency 100.0 %; ".len() + most.chars().count() <= width;
+            let fits = "  Parallel efficiency 100.0 %; ".len() + columns(&most) <= width;
             let _ = write!(out, ";{}{most}", if fits { " " } else { "\n  " });
         }
         out.push('\n');

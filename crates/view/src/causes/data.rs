@@ -1,7 +1,7 @@
 //! The sections `data` and `queues`: waiting for data under the programmer's names, and ready tasks that waited.
 
 use crate::documents::Named;
-use crate::format;
+use crate::format::{self, Cell};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write;
@@ -38,7 +38,7 @@ pub(super) fn data_text(rows: &[DataWait], capacity: u64, top: usize, out: &mut 
     let total: u64 = rows.iter().map(|row| row.ns).sum();
     let _ = writeln!(out, "  Data that workers waited for ({})", format::time(total));
     for row in rows.iter().take(top) {
-        let (name, share) = (format::fit(&row.data, 44), format::percent(row.ns, capacity));
+        let (name, share) = (Cell(format::fit(&row.data, 44)), format::percent(row.ns, capacity));
         let (cause, time) = (row.cause.0.name(), format::time(row.ns));
         let _ = writeln!(out, "   {cause:<12} {name:<44}{time:>10}{share:>8}");
     }

@@ -1,7 +1,7 @@
 //! The section `idle`: starvation, latency, overhead and tail.
 
 use super::{CausesOptions, number};
-use crate::format;
+use crate::format::{self, Cell};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -229,7 +229,7 @@ pub(super) fn text(idle: &IdleTimes, top: usize, out: &mut String) {
     for (name, rows) in idle.blame.iter().filter(|(_, rows)| !rows.is_empty()) {
         let _ = writeln!(out, "  {name} is due to");
         for (who, time) in rows.iter().take(top) {
-            let (who, ns) = (format::fit(who, 40), time.whole());
+            let (who, ns) = (Cell(format::fit(who, 40)), time.whole());
             let _ = writeln!(out, "   {who:<40}{:>12}{:>9}", format::time(ns), format::percent(ns, capacity));
         }
         if rows.len() > top {

@@ -1,7 +1,7 @@
 //! The sections `ledger` and `blame`: what every worker-nanosecond went into, and who is to blame.
 
 use crate::documents::{Named, some_text};
-use crate::format;
+use crate::format::{self, Cell};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -257,7 +257,7 @@ pub(super) fn blame_text(charges: &[Charge], capacity: u64, top: usize, out: &mu
     let total: u64 = charges.iter().map(|charge| charge.ns).sum();
     let _ = writeln!(out, "  Who is to blame for {} of workers' time lost", format::time(total));
     for charge in charges.iter().take(top) {
-        let who = format::fit(&charge.label, 38);
+        let who = Cell(format::fit(&charge.label, 38));
         let (time, share) = (format::time(charge.ns), format::percent(charge.ns, capacity));
         let _ = write!(out, "   {:<18} {who:<38}{time:>10}{share:>8}", charge.cause.0.name());
         if let Some(code) = &charge.seen_in {

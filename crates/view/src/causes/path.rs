@@ -3,7 +3,7 @@
 
 use super::CausesOptions;
 use crate::documents::{Named, some_text};
-use crate::format;
+use crate::format::{self, Cell};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::OnceCell;
@@ -331,7 +331,7 @@ pub(super) fn path_text(path: &CriticalPath, top: usize, out: &mut String) {
     let _ = writeln!(out, "  Critical path: what the end of the run waited for ({})", format::time(wall));
     let rows = &path.by_cause;
     for row in rows.iter().take(top) {
-        let (name, share) = (format::fit(&row.label(), 38), format::percent(row.ns, wall));
+        let (name, share) = (Cell(format::fit(&row.label(), 38)), format::percent(row.ns, wall));
         let _ =
             writeln!(out, "   {:<18} {name:<39}{:>12}{share:>9}", row.cause.0.name(), format::time(row.ns));
     }
@@ -362,7 +362,7 @@ pub(super) fn path_text(path: &CriticalPath, top: usize, out: &mut String) {
         let _ = writeln!(
             out,
             "   {:<44} could end {} later on average, the tightest {}; {} of {} critical",
-            format::fit(&row.task_type, 44),
+            Cell(format::fit(&row.task_type, 44)),
             format::time(row.mean_ns),
             format::time(row.least_ns),
             format::count(row.without),
@@ -532,7 +532,7 @@ pub(super) fn whatif_text(times: &WhatIfTimes, out: &mut String) {
     );
     for row in &times.predictions {
         let faster = times.replayed_wall_ns as f64 / row.wall_ns.max(1) as f64;
-        let text = format::fit(&row.what, 54);
+        let text = Cell(format::fit(&row.what, 54));
         let _ = writeln!(out, "   {text:<54}{:>12}   {faster:.2} × as fast", format::time(row.wall_ns));
     }
     if times.mpi_start_ns > 0 {
