@@ -62,6 +62,7 @@ test: packages
 	@$(step) "build the tests (first time: several minutes)" $(cargo) test --workspace --no-run
 	@$(step) "build the example programs" $(MAKE) --no-print-directory -s -C examples/openmp
 	@$(step) "run the tests of all crates" $(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
+	@$(step) "run the test without instrumentation" $(CARGO) test -p taskscope-record --no-default-features --test without_instrumentation $(if $(CI),,--quiet)
 	@$(step) "run the tests with tracing, tokio and rayon" $(CARGO) test -p taskscope-record --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
 	@$(step) "run the tests of tokio's own instrumentation" $(MAKE) --no-print-directory -s test-tokio-unstable
 

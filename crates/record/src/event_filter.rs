@@ -43,7 +43,6 @@ pub(crate) fn current() -> u32 {
 }
 
 /// Whether events like `code` are wanted now.
-#[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only instrumentation asks"))]
 pub(crate) fn wants(code: Code) -> bool {
     is_on() && lets_pass(code)
 }

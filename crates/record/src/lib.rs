@@ -31,8 +31,6 @@
 //!
 //! Linux only; x86-64 and aarch64.
 
-#![cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "parts that serve the feature alone"))]
-
 pub mod attached;
 pub mod calibration;
 mod checkpoint;
@@ -75,7 +73,6 @@ pub mod tokio;
 #[cfg(feature = "tracing")]
 pub mod tracing;
 mod turns;
-#[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only instrumentation moves tasks"))]
 mod unpaired;
 
 pub use in_handler::{InHandler, enter_in_handler};

@@ -13,7 +13,6 @@ pub fn switch_on() {
 }
 
 /// Sets whether sinks are loaded.
-#[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only sinks need it"))]
 pub(crate) fn set_sinks(loaded: bool) {
     SINKS.store(if loaded { LIVE } else { 0 }, Relaxed);
     if is_on() {

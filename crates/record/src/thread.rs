@@ -184,7 +184,6 @@ impl ThreadRecorder {
         }
     }
 
-    #[cfg(feature = "instrument")]
     /// Stores an event of the instrument model; its counterpart may come on another thread.
     #[inline(always)]
     pub(crate) fn own_unpaired<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {

@@ -8,8 +8,9 @@ use taskscope_event::Code;
 use taskscope_event::models::{dictionary as model, instrument, nosv, ovni, system};
 
 use super::attaching::attach_as;
+use super::feature::IS_COMPILED_IN;
 use super::{dictionary, names, sinks, site};
-pub use crate::event_filter::{is_on, switch_off, switch_on};
+use crate::event_filter;
 use crate::metadata::Json;
 pub use crate::process::StartError;
 use crate::process::{self, Config};
@@ -20,7 +21,7 @@ use crate::thread::{self, Recording, enter, enter_for};
 /// # Errors
 /// When recording has started already, or directories cannot be made. The program is to run on.
 pub fn start(trace_directory: impl AsRef<Path>) -> Result<(), StartError> {
-    if !sinks::start_from_environment() {
+    if !IS_COMPILED_IN || !sinks::start_from_environment() {
         return Ok(());
     }
     let started = process::start(Config {
@@ -43,8 +44,10 @@ pub fn start(trace_directory: impl AsRef<Path>) -> Result<(), StartError> {
 /// longest decides. States count as `state.NAME`, message domains as `ptp.NAME`, kinds of tasks as
 /// `task.NAME`.
 pub fn set_enabled(prefix: &str, enabled: bool) {
-    dictionary::with(|names| names.set_prefix(prefix, enabled));
-    site::forget_all();
+    if IS_COMPILED_IN {
+        dictionary::with(|names| names.set_prefix(prefix, enabled));
+        site::forget_all();
+    }
 }
 
 /// [`start`] in the directory that `TASKSCOPE_TRACE_DIR` names, with the sinks of `TASKSCOPE_SINKS`. Sinks
@@ -56,6 +59,9 @@ pub fn start_from_environment() -> bool {
 /// [`start_from_environment`], with the reason why it did not work.
 #[doc(hidden)]
 pub fn start_configured() -> Result<bool, StartError> {
+    if !IS_COMPILED_IN {
+        return Ok(false);
+    }
     if let Some(directory) = std::env::var_os(process::TRACE_DIRECTORY_VARIABLE) {
         return start(Path::new(&directory)).map(|()| true);
     }
@@ -66,6 +72,9 @@ pub fn start_configured() -> Result<bool, StartError> {
 /// Ends recording: closes the streams of all threads that still live. Call it once, before the program
 /// ends. Returns how many streams could not be closed since their thread was within an event.
 pub fn finish() -> usize {
+    if !IS_COMPILED_IN {
+        return 0;
+    }
     sinks::remove_all();
     dictionary::write_totals();
     process::finish()
@@ -74,6 +83,9 @@ pub fn finish() -> usize {
 /// The calling thread's recorder for `code`, which is made now if need be.
 #[inline(always)]
 fn recorder(code: Code) -> Option<Recording> {
+    if !IS_COMPILED_IN {
+        return None;
+    }
     match enter_for(code) {
         // Switched off, or filtered.
         None if thread::is_attached() => None,
@@ -113,7 +125,28 @@ pub fn name_memory(address: u64, bytes: u64, name: &[u8]) {
 
 /// Ends recording on the calling thread; the thread's end does so implicitly.
 pub fn detach() {
-    thread::detach();
+    if IS_COMPILED_IN {
+        thread::detach();
+    }
+}
+
+/// Switches recording on for all threads.
+pub fn switch_on() {
+    if IS_COMPILED_IN {
+        event_filter::switch_on();
+    }
+}
+
+/// Switches recording off for all threads. Guards still record the ends of what they began.
+pub fn switch_off() {
+    if IS_COMPILED_IN {
+        event_filter::switch_off();
+    }
+}
+
+/// Whether recording is switched on.
+pub fn is_on() -> bool {
+    IS_COMPILED_IN && event_filter::is_on()
 }
 
 /// A point in time.

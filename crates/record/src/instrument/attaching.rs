@@ -2,6 +2,7 @@
 
 use taskscope_event::models::ovni;
 
+use super::feature::IS_COMPILED_IN;
 use crate::process;
 use crate::thread::{self, enter};
 
@@ -14,10 +15,11 @@ pub(super) fn attach_with_own_stream() -> bool {
 /// Starts recording the calling thread; its stream for the instrument model may be created at the first
 /// event.
 pub(super) fn attach_as(own_stream_on_demand: bool) -> bool {
-    if thread::is_attached() {
+    if IS_COMPILED_IN && thread::is_attached() {
         return true;
     }
-    let attached = process::is_recording()
+    let attached = IS_COMPILED_IN
+        && process::is_recording()
         && thread::attach_with(
             core::ptr::null_mut(),
             Box::new(|recorder, at| recorder.end(at, ovni::THREAD_ENDS, [])),

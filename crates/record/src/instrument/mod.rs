@@ -58,58 +58,37 @@
 //! **Spans and tasks of ovni's models.** Threads are recorded from their first event on, and until they end.
 //! Spans are marks on a stack (`ovni` model), tasks those of the `nosv` model, so that every tool for ovni
 //! traces shows them. Without [`start`], and on threads without files, all functions have no effect. Without
-//! the feature `instrument`, no code is compiled into the program.
+//! the feature `instrument`, all calls are inlined to nothing, and no code is linked into the program.
 
-#[cfg(feature = "instrument")]
 mod active;
-#[cfg(feature = "instrument")]
 mod attaching;
-#[cfg(feature = "instrument")]
 mod dictionary;
-#[cfg(feature = "instrument")]
+pub(crate) mod feature;
 mod follow;
-#[cfg(feature = "instrument")]
 mod keys;
-#[cfg(feature = "instrument")]
 #[doc(hidden)]
 pub mod named;
-#[cfg(feature = "instrument")]
 mod names;
-#[cfg(feature = "instrument")]
 mod raise;
-#[cfg(feature = "instrument")]
 mod register;
 mod settings;
 pub mod sinks;
-#[cfg(feature = "instrument")]
 mod site;
-#[cfg(feature = "instrument")]
 mod task_context;
 mod words;
-#[cfg(feature = "instrument")]
 pub use active::*;
-#[cfg(feature = "instrument")]
 pub use follow::Followed;
-#[cfg(feature = "instrument")]
 pub use keys::{
     Burst, Content, Domain, InState, InStateAndBurst, Key, StateName, StatesHidden, UnknownName, composite,
     find_key, hide_states,
 };
-#[cfg(feature = "instrument")]
 #[doc(hidden)]
 pub use names::{span_id, task_type_id, value_type};
-#[cfg(feature = "instrument")]
 #[doc(hidden)]
 pub use raise::{late_events, raise, raise_data};
 pub use settings::{DISABLE_VARIABLE, ENABLE_VARIABLE, LEVEL_VARIABLE};
-#[cfg(feature = "instrument")]
 pub use task_context::{OnThread, TaskContext, TaskKind, task_kind};
 pub use words::{Class, Level};
-
-#[cfg(not(feature = "instrument"))]
-mod inert;
-#[cfg(not(feature = "instrument"))]
-pub use inert::*;
 
 /// A span from here to the end of the scope of the guard that it gives.
 ///

@@ -14,6 +14,7 @@ use taskscope_event::models::instrument as i;
 
 use super::attaching::attach_with_own_stream;
 use super::dictionary;
+use super::feature::IS_COMPILED_IN;
 use super::sinks;
 use crate::thread::{self, enter, enter_plain};
 use crate::{event_filter, late_count, late_events, process};
@@ -21,6 +22,9 @@ use crate::{event_filter, late_count, late_events, process};
 /// Records an event. Returns whether it was wanted, so that its end is, too.
 #[inline(always)]
 pub(super) fn put<const N: usize>(code: Code, payload: [u8; N]) -> bool {
+    if !IS_COMPILED_IN {
+        return false;
+    }
     match enter_plain() {
         Some(mut recorder) => {
             let at = recorder.now();
@@ -34,6 +38,9 @@ pub(super) fn put<const N: usize>(code: Code, payload: [u8; N]) -> bool {
 /// [`put`] for the end of a recorded section, which is recorded whatever the switch's state.
 #[inline(always)]
 pub(super) fn put_end<const N: usize>(code: Code, payload: [u8; N]) {
+    if !IS_COMPILED_IN {
+        return;
+    }
     match enter_plain() {
         Some(mut recorder) => {
             let at = recorder.now();
@@ -76,6 +83,9 @@ pub(super) fn put_data(code: Code, data: &[u8]) -> bool {
 
 /// Whether the event is to be recorded or shown at all; attaches the thread if need be.
 fn is_wanted(code: Code, is_end: bool) -> bool {
+    if !IS_COMPILED_IN {
+        return false;
+    }
     if process::has_finished() {
         late_count::count(code);
         return false;

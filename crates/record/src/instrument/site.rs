@@ -10,6 +10,8 @@
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, fence};
 
+use super::feature::IS_COMPILED_IN;
+
 /// Recording is off for this name.
 const OFF: u32 = u32::MAX;
 
@@ -36,6 +38,9 @@ impl Site {
     /// cached.
     #[inline(always)]
     pub(super) fn number(&'static self, resolve: impl FnOnce() -> Answer) -> Option<u32> {
+        if !IS_COMPILED_IN {
+            return None;
+        }
         match self.state.load(Relaxed) {
             OFF => None,
             0 => self.ask(resolve),

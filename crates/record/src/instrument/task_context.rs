@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use taskscope_event::models::instrument as i;
 
 use super::dictionary::{Meaning, Space};
+use super::feature::IS_COMPILED_IN;
 use super::raise::{put, put_end};
 use super::register::register;
 use super::site::Site;
@@ -77,6 +78,9 @@ impl TaskContext {
     /// Creates a task of a kind returned by [`task_kind`].
     #[inline(always)]
     pub fn of_kind(kind: u32) -> TaskContext {
+        if !IS_COMPILED_IN {
+            return TaskContext(0);
+        }
         let task = next_number();
         if put(i::TASK_CREATE, long_and_word(task, kind)) { TaskContext(task) } else { TaskContext(0) }
     }

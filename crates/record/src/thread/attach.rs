@@ -253,8 +253,9 @@ pub(crate) fn call_detach_at_thread_end() {
 
 /// Ends recording on the calling thread: closing events, cut files, complete metadata.
 pub fn detach() {
-    #[cfg(feature = "instrument")]
-    crate::instrument::sinks::thread_ends();
+    if crate::instrument::feature::IS_COMPILED_IN {
+        crate::instrument::sinks::thread_ends();
+    }
     let recorder = tls::get().cast::<ThreadRecorder>();
     tls::set(ptr::null_mut());
     // In a forked child the recorder is the parent's.

@@ -11,6 +11,7 @@ use taskscope_context::{Contexts, Item, Lane, Out, Problem, Raw};
 use taskscope_event::Code;
 use taskscope_event::models::instrument::problem;
 
+use super::super::feature::IS_COMPILED_IN;
 use super::super::{dictionary, site};
 use taskscope_context::Behaviour;
 
@@ -70,7 +71,9 @@ pub(in super::super) fn are_loaded() -> bool {
 
 /// Loads a sink. Tasks that exist already are new to it, and it never receives their open sections.
 pub fn add(sink: impl Sink + 'static) {
-    add_boxed(Box::new(sink));
+    if IS_COMPILED_IN {
+        add_boxed(Box::new(sink));
+    }
 }
 
 fn add_boxed(sink: Box<dyn Sink>) {
@@ -103,7 +106,7 @@ fn add_boxed(sink: Box<dyn Sink>) {
 
 /// Finishes all sinks, and unloads them.
 pub fn remove_all() {
-    if !are_loaded() {
+    if !IS_COMPILED_IN || !are_loaded() {
         return;
     }
     let Some(inside) = Inside::enter() else { return };

@@ -50,34 +50,16 @@
 //! `graph=FILE.json`; `text=FILE` and `profile=FILE` write to the file instead of stderr.
 
 mod graph;
-#[cfg(feature = "instrument")]
 mod live;
 mod profile;
 mod sink;
 mod text;
 
 pub use graph::TaskGraph;
-#[cfg(feature = "instrument")]
 pub(crate) use live::thread_ends;
-#[cfg(feature = "instrument")]
 pub use live::{add, remove_all};
-#[cfg(feature = "instrument")]
 pub(super) use live::{are_loaded, pass, start_from_environment};
 pub use profile::Profile;
 pub use sink::{LiveEvent, Names, Nothing, SINKS_VARIABLE, Sink};
 pub use taskscope_context::{Behaviour, Shown};
 pub use text::LiveText;
-
-/// Without the feature `instrument`, sinks receive no events.
-#[cfg(not(feature = "instrument"))]
-mod inert {
-    use super::Sink;
-
-    /// Has no effect.
-    pub fn add(_sink: impl Sink + 'static) {}
-
-    /// Has no effect.
-    pub fn remove_all() {}
-}
-#[cfg(not(feature = "instrument"))]
-pub use inert::{add, remove_all};

@@ -2,7 +2,6 @@
 
 use taskscope_context::{Behaviour, Shown};
 
-#[cfg(feature = "instrument")]
 use crate::instrument::dictionary::{self, Space};
 
 /// The environment variable that chooses sinks.
@@ -52,25 +51,10 @@ impl Names {
     }
 }
 
-#[cfg(feature = "instrument")]
 fn name(space: Space, number: u64) -> Option<String> {
     dictionary::look(|names| {
         names.name_of(space, number).map(|name| String::from_utf8_lossy(name).into_owned())
     })
-}
-
-#[cfg(not(feature = "instrument"))]
-fn name(_: Space, _: u64) -> Option<String> {
-    None
-}
-
-#[cfg(not(feature = "instrument"))]
-enum Space {
-    State,
-    Key,
-    ValueOf(u32),
-    Domain,
-    TaskKind,
 }
 
 /// A receiver of events.
