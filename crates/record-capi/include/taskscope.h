@@ -149,76 +149,23 @@ taskscope_counter_(void)
 #endif
 }
 
-/* kind: 0 a point, 1 a begin whose end is as large, 2 an end. */
-static inline __attribute__((always_inline)) void
+/* Kinds of events. Those of the instrument model are in a stream of their own, and may be closed on another
+ * thread, so no room is kept for their ends. */
+enum {
+	TASKSCOPE_POINT_ = 0, TASKSCOPE_BEGIN_ = 1 /* whose end is as large */, TASKSCOPE_END_ = 2,
+	TASKSCOPE_MOVES_ = 4, TASKSCOPE_MOVES_END_ = 6
+};
+
+/* Records an event. Returns 0 if it is not wanted, and so its end is not. All but the payload is constant. */
+static inline __attribute__((always_inline)) int
 taskscope_store_(uint32_t head, const void *payload, uint32_t bytes, uint32_t kind)
 {
+	const int moves = (kind & TASKSCOPE_MOVES_) != 0;
 	struct taskscope_recorder_ *r = taskscope_current_;
 	if (__builtin_expect(r == NULL || r->owner != taskscope_thread_pointer_(), 0))
 		goto slow;
-	if (__builtin_expect(__atomic_load_n(&r->filter, __ATOMIC_RELAXED) != 0, 0) && kind != 2) {
-		if (r->filter == 1)
-			return;
-		goto slow;
-	}
-	if (__builtin_expect(__atomic_load_n(&r->busy, __ATOMIC_RELAXED) != 0, 0))
-		goto slow;
-	__atomic_store_n(&r->busy, 1, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(__atomic_load_n(&r->state, __ATOMIC_RELAXED) != 1, 0))
-		goto leave;
-	{
-		const intptr_t size = 12 + (intptr_t) bytes;
-		uint64_t ticks = taskscope_counter_() - r->clock.counter;
-		if (__builtin_expect(ticks >= r->clock.span, 0))
-			goto leave;
-		if (kind == 2) {
-			if (__builtin_expect(r->end == NULL || r->region_end - r->end < size, 0))
-				goto leave;
-			r->end += size;
-		} else {
-			intptr_t needed = kind == 1 ? 2 * size : size;
-			if (__builtin_expect((intptr_t) ((uintptr_t) r->end - (uintptr_t) r->position) < needed, 0))
-				goto leave;
-			if (kind == 1)
-				r->end -= size;
-		}
-		uint64_t ns = r->clock.ns + (uint64_t) (((taskscope_wide_) ticks * r->clock.rate) >> 32);
-		ns = ns < r->clock.last ? r->clock.last : ns;
-		r->clock.last = ns;
-		uint8_t *to = r->position;
-		memcpy(to + 12, payload, bytes);
-		memcpy(to + 4, &ns, 8);
-		/* The first word completes the event: it is stored last. */
-#if defined(__x86_64__)
-		__atomic_signal_fence(__ATOMIC_RELEASE);
-#else
-		__atomic_thread_fence(__ATOMIC_RELEASE);
-#endif
-		memcpy(to, &head, 4);
-		r->position = to + size;
-		__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		if (__builtin_expect(__atomic_load_n(&r->pending, __ATOMIC_RELAXED) != 0, 0))
-			taskscope_settle_();
-		return;
-	}
-leave:
-	__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
-slow:
-	taskscope_current_ = taskscope_emit_(head, payload, bytes, kind);
-}
-
-/* An event of the instrument model. What is open may be closed on another thread, so no room is kept for an
- * end. Returns 0 if it was not wanted, and so its end is not. */
-static inline __attribute__((always_inline)) int
-taskscope_put_(uint32_t head, const void *payload, uint32_t bytes, uint32_t is_end)
-{
-	struct taskscope_recorder_ *r = taskscope_current_;
-	if (__builtin_expect(r == NULL || r->owner != taskscope_thread_pointer_(), 0))
-		goto slow;
-	if (__builtin_expect(__atomic_load_n(&r->filter, __ATOMIC_RELAXED) != 0, 0)) {
-		if (r->filter == 1 && !is_end)
+	if (__builtin_expect(__atomic_load_n(&r->filter, __ATOMIC_RELAXED) != 0, 0) && kind != TASKSCOPE_END_) {
+		if (r->filter == 1 && !(kind & TASKSCOPE_END_))
 			return 0;
 		goto slow;
 	}
@@ -230,24 +177,36 @@ taskscope_put_(uint32_t head, const void *payload, uint32_t bytes, uint32_t is_e
 		goto leave;
 	{
 		const intptr_t size = 12 + (intptr_t) bytes;
+		uint8_t **position = moves ? &r->own_position : &r->position;
+		uint8_t **end = moves ? &r->own_end : &r->end;
 		uint64_t ticks = taskscope_counter_() - r->clock.counter;
 		if (__builtin_expect(ticks >= r->clock.span, 0))
 			goto leave;
-		if (__builtin_expect((intptr_t) ((uintptr_t) r->own_end - (uintptr_t) r->own_position) < size, 0))
-			goto leave;
+		if (kind == TASKSCOPE_END_) {
+			if (__builtin_expect(*end == NULL || r->region_end - *end < size, 0))
+				goto leave;
+			*end += size;
+		} else {
+			const intptr_t needed = kind == TASKSCOPE_BEGIN_ ? 2 * size : size;
+			if (__builtin_expect((intptr_t) ((uintptr_t) *end - (uintptr_t) *position) < needed, 0))
+				goto leave;
+			if (kind == TASKSCOPE_BEGIN_)
+				*end -= size;
+		}
 		uint64_t ns = r->clock.ns + (uint64_t) (((taskscope_wide_) ticks * r->clock.rate) >> 32);
 		ns = ns < r->clock.last ? r->clock.last : ns;
 		r->clock.last = ns;
-		uint8_t *to = r->own_position;
+		uint8_t *to = *position;
 		memcpy(to + 12, payload, bytes);
 		memcpy(to + 4, &ns, 8);
+		/* The first word completes the event: it is stored last. */
 #if defined(__x86_64__)
 		__atomic_signal_fence(__ATOMIC_RELEASE);
 #else
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 #endif
 		memcpy(to, &head, 4);
-		r->own_position = to + size;
+		*position = to + size;
 		__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (__builtin_expect(__atomic_load_n(&r->pending, __ATOMIC_RELAXED) != 0, 0))
@@ -257,8 +216,18 @@ taskscope_put_(uint32_t head, const void *payload, uint32_t bytes, uint32_t is_e
 leave:
 	__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
 slow:
-	taskscope_current_ = taskscope_raise_(head, payload, bytes, is_end);
+	taskscope_current_ = moves ? taskscope_raise_(head, payload, bytes, kind == TASKSCOPE_MOVES_END_)
+	                           : taskscope_emit_(head, payload, bytes, kind);
 	return 1;
+}
+
+/* Begins what taskscope_end ends, unless recording is switched off, on whatever thread this one was before. */
+static inline __attribute__((always_inline)) int
+taskscope_begin_(uint32_t head, const void *payload, uint32_t bytes)
+{
+	if (taskscope_current_ != NULL && __atomic_load_n(&taskscope_current_->filter, __ATOMIC_RELAXED) == 1)
+		return 0;
+	return taskscope_store_(head, payload, bytes, TASKSCOPE_BEGIN_);
 }
 
 #endif /* not TASKSCOPE_OFF */
@@ -278,7 +247,7 @@ struct taskscope_open {
 static inline void
 taskscope_point(void)
 {
-	taskscope_store_(0x2e424f00u, "", 0, 0);
+	taskscope_store_(0x2e424f00u, "", 0, TASKSCOPE_POINT_);
 }
 
 /* `value` (a number from taskscope_value) is `now` from now on; 0 is not recorded. */
@@ -290,7 +259,7 @@ taskscope_set(uint32_t value, int64_t now)
 		uint32_t type;
 	} payload = {now, value};
 	if (now != 0)
-		taskscope_store_(0x3d4d4f0bu, &payload, 12, 0);
+		taskscope_store_(0x3d4d4f0bu, &payload, 12, TASKSCOPE_POINT_);
 }
 
 /* Begins a span (a number from taskscope_span). While recording is switched off, it is not recorded. */
@@ -302,10 +271,8 @@ taskscope_begin(uint32_t span)
 		uint32_t type;
 	} payload = {span, 0};
 	struct taskscope_open open = {span, 0, 0};
-	if (taskscope_current_ != NULL && __atomic_load_n(&taskscope_current_->filter, __ATOMIC_RELAXED) == 1)
+	if (!taskscope_begin_(0x5b4d4f0bu, &payload, 12))
 		open.value = 0;
-	else
-		taskscope_store_(0x5b4d4f0bu, &payload, 12, 1);
 	return open;
 }
 
@@ -314,7 +281,7 @@ static inline uint32_t
 taskscope_task_create(uint32_t type)
 {
 	uint32_t payload[2] = {taskscope_task_number(), type};
-	taskscope_store_(0x63545607u, payload, 8, 0);
+	taskscope_store_(0x63545607u, payload, 8, TASKSCOPE_POINT_);
 	return payload[0];
 }
 
@@ -324,10 +291,8 @@ taskscope_task_begin(uint32_t task)
 {
 	uint32_t payload[2] = {task, 0};
 	struct taskscope_open open = {task, 0, 1};
-	if (taskscope_current_ != NULL && __atomic_load_n(&taskscope_current_->filter, __ATOMIC_RELAXED) == 1)
+	if (!taskscope_begin_(0x78545607u, payload, 8))
 		open.value = 0;
-	else
-		taskscope_store_(0x78545607u, payload, 8, 1);
 	return open;
 }
 
@@ -342,9 +307,9 @@ taskscope_end(struct taskscope_open open)
 	if (open.value == 0)
 		return;
 	if (open.is_task)
-		taskscope_store_(0x65545607u, &payload, 8, 2);
+		taskscope_store_(0x65545607u, &payload, 8, TASKSCOPE_END_);
 	else
-		taskscope_store_(0x5d4d4f0bu, &payload, 12, 2);
+		taskscope_store_(0x5d4d4f0bu, &payload, 12, TASKSCOPE_END_);
 }
 
 #endif /* not TASKSCOPE_OFF */
@@ -431,7 +396,7 @@ static inline int
 taskscope_state_push(uint32_t state)
 {
 	uint32_t number = state - 1;
-	return state != 0 && taskscope_put_(0x70534903u, &number, 4, 0);
+	return state != 0 && taskscope_store_(0x70534903u, &number, 4, TASKSCOPE_MOVES_);
 }
 
 static inline void
@@ -439,20 +404,20 @@ taskscope_state_pop(uint32_t state)
 {
 	uint32_t number = state - 1;
 	if (state != 0)
-		taskscope_put_(0x71534903u, &number, 4, 0);
+		taskscope_store_(0x71534903u, &number, 4, TASKSCOPE_MOVES_);
 }
 
 /* State changes are sub-states from now on, and until taskscope_states_show. */
 static inline void
 taskscope_states_hide(void)
 {
-	taskscope_put_(0x68534900u, "", 0, 0);
+	taskscope_store_(0x68534900u, "", 0, TASKSCOPE_MOVES_);
 }
 
 static inline void
 taskscope_states_show(void)
 {
-	taskscope_put_(0x73534900u, "", 0, 0);
+	taskscope_store_(0x73534900u, "", 0, TASKSCOPE_MOVES_);
 }
 
 /* Bursts: intervals on a key. A close ends the newest burst with this key and value. */
@@ -460,7 +425,7 @@ static inline int
 taskscope_burst_open(uint32_t key, uint64_t value)
 {
 	struct taskscope_pair pair = {key, value};
-	return key != 0 && taskscope_put_(0x6f42490bu, &pair, 12, 0);
+	return key != 0 && taskscope_store_(0x6f42490bu, &pair, 12, TASKSCOPE_MOVES_);
 }
 
 static inline void
@@ -468,7 +433,7 @@ taskscope_burst_close(uint32_t key, uint64_t value)
 {
 	struct taskscope_pair pair = {key, value};
 	if (key != 0)
-		taskscope_put_(0x6342490bu, &pair, 12, 0);
+		taskscope_store_(0x6342490bu, &pair, 12, TASKSCOPE_MOVES_);
 }
 
 struct taskscope_both_ {
@@ -485,19 +450,26 @@ taskscope_state_and_burst_open(uint32_t state, uint32_t key, uint64_t value)
 		return taskscope_burst_open(key, value);
 	if (key == 0)
 		return taskscope_state_push(state);
-	return taskscope_put_(0x6f41490fu, &both, 16, 0);
+	return taskscope_store_(0x6f41490fu, &both, 16, TASKSCOPE_MOVES_);
+}
+
+static inline __attribute__((always_inline)) void
+taskscope_close_(uint32_t state, uint32_t key, uint64_t value, uint32_t kind)
+{
+	struct taskscope_both_ both = {state - 1, key, value};
+	struct taskscope_pair pair = {key, value};
+	if (state != 0 && key != 0)
+		taskscope_store_(0x6341490fu, &both, 16, kind);
+	else if (state != 0)
+		taskscope_store_(0x71534903u, &both.state, 4, kind);
+	else if (key != 0)
+		taskscope_store_(0x6342490bu, &pair, 12, kind);
 }
 
 static inline void
 taskscope_state_and_burst_close(uint32_t state, uint32_t key, uint64_t value)
 {
-	struct taskscope_both_ both = {state - 1, key, value};
-	if (state == 0)
-		taskscope_burst_close(key, value);
-	else if (key == 0)
-		taskscope_state_pop(state);
-	else
-		taskscope_put_(0x6341490fu, &both, 16, 0);
+	taskscope_close_(state, key, value, TASKSCOPE_MOVES_);
 }
 
 /* A moment. */
@@ -506,7 +478,7 @@ taskscope_key_point(uint32_t key, uint64_t value)
 {
 	struct taskscope_pair pair = {key, value};
 	if (key != 0)
-		taskscope_put_(0x7050490bu, &pair, 12, 0);
+		taskscope_store_(0x7050490bu, &pair, 12, TASKSCOPE_MOVES_);
 }
 
 /* Several pairs as one record; those with key 0 are left out. */
@@ -528,7 +500,7 @@ taskscope_context_create(uint32_t kind)
 	if (kind == 0)
 		return 0;
 	payload.task = taskscope_context_number_();
-	return taskscope_put_(0x6354490bu, &payload, 12, 0) ? payload.task : 0;
+	return taskscope_store_(0x6354490bu, &payload, 12, TASKSCOPE_MOVES_) ? payload.task : 0;
 }
 
 /* This thread takes the task up. */
@@ -536,7 +508,7 @@ static inline void
 taskscope_context_enter(uint64_t task)
 {
 	if (task != 0)
-		taskscope_put_(0x65544907u, &task, 8, 0);
+		taskscope_store_(0x65544907u, &task, 8, TASKSCOPE_MOVES_);
 }
 
 /* This thread puts the task down, which waits for something. */
@@ -544,7 +516,7 @@ static inline void
 taskscope_context_leave(uint64_t task)
 {
 	if (task != 0)
-		taskscope_put_(0x6c544907u, &task, 8, 1);
+		taskscope_store_(0x6c544907u, &task, 8, TASKSCOPE_MOVES_END_);
 }
 
 /* This thread puts the task down, which could run on. */
@@ -552,7 +524,7 @@ static inline void
 taskscope_context_yield(uint64_t task)
 {
 	if (task != 0)
-		taskscope_put_(0x79544907u, &task, 8, 1);
+		taskscope_store_(0x79544907u, &task, 8, TASKSCOPE_MOVES_END_);
 }
 
 /* This thread puts one task down and takes another up. */
@@ -561,7 +533,7 @@ taskscope_context_switch(uint64_t old_task, uint64_t new_task)
 {
 	uint64_t tasks[2] = {old_task, new_task};
 	if ((old_task | new_task) != 0)
-		taskscope_put_(0x7354490fu, tasks, 16, 0);
+		taskscope_store_(0x7354490fu, tasks, 16, TASKSCOPE_MOVES_);
 }
 
 /* What the task waited for has come. */
@@ -569,7 +541,7 @@ static inline void
 taskscope_context_ready(uint64_t task)
 {
 	if (task != 0)
-		taskscope_put_(0x72544907u, &task, 8, 0);
+		taskscope_store_(0x72544907u, &task, 8, TASKSCOPE_MOVES_);
 }
 
 /* The task has ended. If this thread has it, it puts it down. */
@@ -577,7 +549,7 @@ static inline void
 taskscope_context_end(uint64_t task)
 {
 	if (task != 0)
-		taskscope_put_(0x78544907u, &task, 8, 1);
+		taskscope_store_(0x78544907u, &task, 8, TASKSCOPE_MOVES_END_);
 }
 
 /* Left for a task, and shown when it next runs. */
@@ -603,14 +575,7 @@ taskscope_scope_open_(uint32_t state, uint32_t key, uint64_t value)
 static inline void
 taskscope_scope_close_(struct taskscope_scope_ *scope)
 {
-	struct taskscope_both_ both = {scope->state - 1, scope->key, scope->value};
-	struct taskscope_pair pair = {scope->key, scope->value};
-	if (scope->state != 0 && scope->key != 0)
-		taskscope_put_(0x6341490fu, &both, 16, 1);
-	else if (scope->state != 0)
-		taskscope_put_(0x71534903u, &both.state, 4, 1);
-	else if (scope->key != 0)
-		taskscope_put_(0x6342490bu, &pair, 12, 1);
+	taskscope_close_(scope->state, scope->key, scope->value, TASKSCOPE_MOVES_END_);
 }
 
 #define TASKSCOPE_JOIN2_(a, b) a##b
@@ -684,7 +649,7 @@ size_t taskscope_name(uint32_t space, uint32_t number, uint64_t value, char *buf
 /* Any event of a model: three letters, and a payload of `bytes` bytes (0, 4, 8, 12 or 16; constant). */
 #define taskscope_event(letters, payload, bytes) \
 	taskscope_store_(((bytes) == 0 ? 0u : (uint32_t) (bytes) - 1) | (uint32_t) (uint8_t) (letters)[0] << 8 | \
-		(uint32_t) (uint8_t) (letters)[1] << 16 | (uint32_t) (uint8_t) (letters)[2] << 24, (payload), (bytes), 0)
+		(uint32_t) (uint8_t) (letters)[1] << 16 | (uint32_t) (uint8_t) (letters)[2] << 24, (payload), (bytes), TASKSCOPE_POINT_)
 
 /* Any event of a model with data of any length. */
 void taskscope_data(const char *letters, const void *data, size_t bytes);
