@@ -2,8 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 
-use serde_json::Value;
-
+use crate::json::Value;
 use crate::lifecycle::{text, thread_for};
 use crate::misuse::misuse;
 
@@ -24,14 +23,7 @@ pub unsafe extern "C" fn ovni_attr_has(key: *const c_char) -> c_int {
 /// `key` points to a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ovni_attr_set_double(key: *const c_char, number: f64) {
-    // Whole numbers are written without a point.
-    let whole = number as i64;
-    let value = if whole as f64 == number && whole.unsigned_abs() < 1 << 53 {
-        Some(Value::from(whole))
-    } else {
-        serde_json::Number::from_f64(number).map(Value::Number)
-    };
-    match value {
+    match Value::number(number) {
         // SAFETY: by contract.
         Some(value) => unsafe { set("ovni_attr_set_double", key, value) },
         None => misuse!("ovni_attr_set_double", "{number} cannot be stored"),
@@ -66,7 +58,7 @@ pub unsafe extern "C" fn ovni_attr_set_str(key: *const c_char, value: *const c_c
 pub unsafe extern "C" fn ovni_attr_set_json(key: *const c_char, json: *const c_char) {
     // SAFETY: by contract.
     let json = unsafe { text(json) };
-    match serde_json::from_str(&json) {
+    match Value::parse(&json) {
         // SAFETY: by contract.
         Ok(value) => unsafe { set("ovni_attr_set_json", key, value) },
         Err(why) => misuse!("ovni_attr_set_json", "{json:?} is not JSON: {why}"),

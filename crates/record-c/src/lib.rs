@@ -17,6 +17,7 @@
 
 mod attributes;
 mod events;
+mod json;
 mod last_flush;
 mod lifecycle;
 mod marks;

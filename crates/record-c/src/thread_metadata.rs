@@ -15,10 +15,11 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Map, Value, json};
 use taskscope_event::models::ovni;
 use taskscope_record::process::{FORMAT_LIBRARY_COMMIT, FORMAT_LIBRARY_VERSION};
 use taskscope_record::{About, Describe, Json, enter};
+
+use crate::json::{Object, Value};
 
 const LOOM_CPUS: &str = "ovni.loom_cpus";
 /// The object that programs add to first.
@@ -31,7 +32,7 @@ pub struct ThreadMetadata {
 
 #[derive(Clone, Default)]
 struct Inner {
-    tree: Map<String, Value>,
+    tree: Object,
     /// Strings returned to C, by key; valid until the next request for another value.
     handed_out: HashMap<String, CString>,
     /// `ovni_thread_free` was called.
@@ -68,19 +69,17 @@ enum Change {
 impl ThreadMetadata {
     /// Metadata of a thread in application `app`.
     pub fn new(app: i32) -> Self {
-        let tree = json!({
-            "version": 3,
-            "ovni": {
-                "lib": { "version": FORMAT_LIBRARY_VERSION, "commit": FORMAT_LIBRARY_COMMIT },
-                "part": "thread",
-                "tid": 0,
-                "pid": 0,
-                "loom": "",
-                "app_id": app,
-                "require": { "ovni": ovni::VERSION },
-            },
-        });
-        let Value::Object(tree) = tree else { unreachable!("it is written as an object") };
+        let library = [("version", FORMAT_LIBRARY_VERSION.into()), ("commit", FORMAT_LIBRARY_COMMIT.into())];
+        let ovni = [
+            ("lib", Value::object(library)),
+            ("part", "thread".into()),
+            ("tid", 0.into()),
+            ("pid", 0.into()),
+            ("loom", "".into()),
+            ("app_id", app.into()),
+            ("require", Value::object([("ovni", ovni::VERSION.into())])),
+        ];
+        let tree = Object::from_iter([("version", Value::from(3)), ("ovni", Value::object(ovni))]);
         ThreadMetadata { inner: Mutex::new(Inner { tree, ..Inner::default() }) }
     }
 
@@ -101,7 +100,8 @@ impl ThreadMetadata {
 
     /// See `ovni_add_cpu`.
     pub fn add_cpu(&self, index: i32, phyid: i32) {
-        let change = self.lock().push(LOOM_CPUS, json!({ "index": index, "phyid": phyid }));
+        let change =
+            self.lock().push(LOOM_CPUS, Value::object([("index", index.into()), ("phyid", phyid.into())]));
         self.store(change.unwrap_or(Change::Nothing));
     }
 
@@ -177,7 +177,7 @@ impl Inner {
         let text = value.to_string();
         set(&mut self.tree, key, value)?;
         let (leaf, parents) = path.split_last().ok_or(NotAnObject)?;
-        let member = format!("{}:{text}", Value::from(*leaf));
+        let member = format!("{}:{text}", Json::string(leaf).as_str());
         Ok(self.changed(parents, depth, &member))
     }
 
@@ -210,7 +210,7 @@ impl Inner {
         let mut text: String = end.open.drain(depth..).rev().map(|open| closing(open.is_array)).collect();
         text.push(',');
         for part in &path[depth..] {
-            text.push_str(&format!("{}:{{", Value::from(*part)));
+            text.push_str(&format!("{}:{{", Json::string(part).as_str()));
             end.open.push(Open { key: (*part).to_owned(), is_array: false });
         }
         text.push_str(member);
@@ -221,7 +221,7 @@ impl Inner {
     }
 
     /// The text of a stream that has not ended.
-    fn growing_text(&mut self, tree: &Map<String, Value>, own: &str) -> String {
+    fn growing_text(&mut self, tree: &Object, own: &str) -> String {
         let mut text = format!("{{\"taskscope\":{own}");
         let default = || FIRST_CHANGED.map(str::to_owned).to_vec();
         let last = if self.last_changed.is_empty() { default() } else { self.last_changed.clone() };
@@ -231,11 +231,11 @@ impl Inner {
             let next = rest.split_first().and_then(|(key, rest)| Some((key, object.get(key)?, rest)));
             for (key, value) in object.iter().filter(|(key, _)| next.is_none_or(|(next, ..)| next != *key)) {
                 let comma = if core::mem::take(&mut is_first) { "" } else { "," };
-                text.push_str(&format!("{comma}{}:{value}", Value::from(key.as_str())));
+                text.push_str(&format!("{comma}{}:{value}", Json::string(key).as_str()));
             }
             let Some((key, value, after)) = next else { break };
             let comma = if core::mem::take(&mut is_first) { "" } else { "," };
-            text.push_str(&format!("{comma}{}:", Value::from(key.as_str())));
+            text.push_str(&format!("{comma}{}:", Json::string(key).as_str()));
             let key = key.clone();
             match value {
                 Value::Object(inner) if !inner.is_empty() => {
@@ -275,7 +275,7 @@ fn closing(is_array: bool) -> char {
 }
 
 /// How many parts of `path` lead to objects.
-fn existing_depth(tree: &Map<String, Value>, path: &[&str]) -> usize {
+fn existing_depth(tree: &Object, path: &[&str]) -> usize {
     let (mut object, mut depth) = (tree, 0);
     while let Some(inner) = path.get(depth).and_then(|part| object.get(*part)?.as_object()) {
         (object, depth) = (inner, depth + 1);
@@ -286,29 +286,29 @@ fn existing_depth(tree: &Map<String, Value>, path: &[&str]) -> usize {
 /// A part of the path to a key is not an object, or a part of the key is empty.
 pub struct NotAnObject;
 
-fn find<'a>(tree: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+fn find<'a>(tree: &'a Object, key: &str) -> Option<&'a Value> {
     match key.split_once('.') {
         None => tree.get(key),
         Some((part, rest)) => find(tree.get(part)?.as_object()?, rest),
     }
 }
 
-fn find_mut<'a>(tree: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Value> {
+fn find_mut<'a>(tree: &'a mut Object, key: &str) -> Option<&'a mut Value> {
     match key.split_once('.') {
         None => tree.get_mut(key),
         Some((part, rest)) => find_mut(tree.get_mut(part)?.as_object_mut()?, rest),
     }
 }
 
-fn set(tree: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), NotAnObject> {
+fn set(tree: &mut Object, key: &str, value: Value) -> Result<(), NotAnObject> {
     match key.split_once('.') {
         _ if key.is_empty() || key.starts_with('.') => Err(NotAnObject),
         None => {
-            tree.insert(key.to_owned(), value);
+            tree.insert(key, value);
             Ok(())
         }
         Some((part, rest)) => {
-            let inner = tree.entry(part).or_insert_with(|| Value::Object(Map::new()));
+            let inner = tree.get_or_insert(part, || Value::Object(Object::default()));
             set(inner.as_object_mut().ok_or(NotAnObject)?, rest, value)
         }
     }
@@ -333,27 +333,19 @@ impl Describe for ThreadMetadata {
             put("ovni.finished", 1.into());
         }
         inner.end = None;
-        let text = pretty(&Value::Object(tree));
+        let text = Value::Object(tree).pretty();
         // The recorder's own member is text already.
         let rest = text.trim_start_matches('{');
         format!("{{\n    \"taskscope\": {},{rest}\n", own.as_str())
     }
 }
 
-/// JSON with an indentation of four blanks, as the original writes it.
-fn pretty(value: &Value) -> String {
-    let mut bytes = Vec::new();
-    let style = serde_json::ser::PrettyFormatter::with_indent(b"    ");
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, style);
-    // Writing a tree into memory cannot fail.
-    let _ = serde::Serialize::serialize(value, &mut serializer);
-    String::from_utf8(bytes).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// In the place of the members that are known when the text is written.
+    const ABOUT_BEFORE: &str = "";
     const ABOUT: About<'_> = About { pid: 4, tid: 5, loom: "node", finished: false };
 
     /// A file that changes are brought to as the recorder does.
@@ -381,25 +373,17 @@ mod tests {
                 }
             }
             // After each change the text is complete, and equals a newly written one.
-            let read: Value = serde_json::from_str(&self.text).unwrap();
-            let ovni_of = |tree: &Value| {
-                let mut ovni = tree["ovni"].clone();
-                for key in ["tid", "pid", "loom"] {
-                    ovni[key].take();
-                }
-                ovni
-            };
-            let tree = Value::Object(self.metadata.lock().tree.clone());
-            assert_eq!(ovni_of(&read), ovni_of(&tree));
-            for (key, value) in tree
-                .as_object()
-                .unwrap()
-                .iter()
-                .filter(|(key, _)| !["ovni", "taskscope"].contains(&key.as_str()))
-            {
-                assert_eq!(read[key], *value);
+            let mut read = Value::parse(&self.text).ok().unwrap();
+            for key in ["tid", "pid", "loom"] {
+                set(read.as_object_mut().unwrap(), &format!("ovni.{key}"), ABOUT_BEFORE.into()).ok().unwrap();
             }
-            assert_eq!(read["taskscope"], json!({ "lost_events": 0 }));
+            let mut tree = self.metadata.lock().tree.clone();
+            tree.remove("taskscope");
+            for key in ["tid", "pid", "loom"] {
+                set(&mut tree, &format!("ovni.{key}"), ABOUT_BEFORE.into()).ok().unwrap();
+            }
+            tree.insert("taskscope", Value::object([("lost_events", 0.into())]));
+            assert_eq!(read, Value::Object(tree));
         }
 
         fn set(&mut self, key: &str, value: impl Into<Value>) {
@@ -408,7 +392,8 @@ mod tests {
         }
 
         fn add_cpu(&mut self, index: i32) {
-            let change = self.metadata.lock().push(LOOM_CPUS, json!({ "index": index })).ok().unwrap();
+            let change =
+                self.metadata.lock().push(LOOM_CPUS, Value::object([("index", index.into())])).ok().unwrap();
             self.apply(change);
         }
     }
@@ -436,9 +421,9 @@ mod tests {
         }
         assert_eq!(disk.rewritten, 2, "the array is made once");
         disk.set("ovni.nranks", 4);
-        disk.set("a", json!({ "b": {}, "c": [] }));
+        disk.set("a", Value::parse(r#"{ "b": {}, "c": [] }"#).ok().unwrap());
         disk.set("a.b.d", 1);
-        disk.set("a.c", json!([1]));
+        disk.set("a.c", Value::Array(vec![1.into()]));
         disk.set("taskscope.lost_events", 77);
         disk.add_cpu(200);
         disk.set("ovni.require.ovni", "1.0.0");

@@ -129,6 +129,11 @@ impl Json {
             match c {
                 '"' => out.push_str("\\\""),
                 '\\' => out.push_str("\\\\"),
+                '\u{8}' => out.push_str("\\b"),
+                '\t' => out.push_str("\\t"),
+                '\n' => out.push_str("\\n"),
+                '\u{c}' => out.push_str("\\f"),
+                '\r' => out.push_str("\\r"),
                 c if (c as u32) < 0x20 => {
                     let _ = write!(out, "\\u{:04x}", c as u32);
                 }
@@ -224,7 +229,7 @@ mod tests {
     fn text_is_escaped() {
         let json =
             Json::object([("a\"", Json::string("b\\\n")), ("n", Json::integer(-3)), ("l", Json::array([]))]);
-        assert_eq!(json.0, r#"{"a\"":"b\\\u000a","n":-3,"l":[]}"#);
+        assert_eq!(json.0, r#"{"a\"":"b\\\n","n":-3,"l":[]}"#);
     }
 
     #[test]
