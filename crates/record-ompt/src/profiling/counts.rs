@@ -25,7 +25,7 @@ pub struct Counts {
     /// Nodes of the tree that were counted at lately.
     nodes: [Option<(Spot, NodeId)>; SPOTS],
     /// Node of unattributed waiting, if there was any.
-    nobody: Option<NodeId>,
+    unattributed: Option<NodeId>,
 }
 
 /// A place, or a kind of wait there.
@@ -57,7 +57,7 @@ impl Counts {
             contexts: Contexts::default(),
             short: [Short::default(); SPOTS],
             nodes: [None; SPOTS],
-            nobody: None,
+            unattributed: None,
         }
     }
 
@@ -91,7 +91,7 @@ impl Counts {
             self.tree.add(node, Metric::taken(kind), ns);
         }
         self.blame(kind, settled.blame);
-        self.give_unattributed(kind, settled.nobody);
+        self.give_unattributed(kind, settled.unattributed);
         if let Some((owed, work)) = settled.for_work {
             let mut left = owed;
             for (sample, part) in work.parts() {
@@ -116,7 +116,7 @@ impl Counts {
 
     fn give_unattributed(&mut self, kind: Marker, ns: u64) {
         if ns > 0 {
-            let node = *self.nobody.get_or_insert_with(|| nobody(&mut self.tree));
+            let node = *self.unattributed.get_or_insert_with(|| unattributed(&mut self.tree));
             self.tree.add(node, Metric::given(kind), ns);
         }
     }
@@ -141,7 +141,7 @@ impl Counts {
         for short in &mut self.short {
             flush_short(&mut self.tree, core::mem::take(short));
         }
-        (self.nodes, self.nobody) = ([None; SPOTS], None);
+        (self.nodes, self.unattributed) = ([None; SPOTS], None);
         merged.absorb(&self.tree, place_of_context);
         self.tree.clear();
     }
@@ -190,11 +190,11 @@ fn count_short(
     }
     let node = tree.child(node, Frame::state(kind));
     tree.add(node, Metric::taken(kind), ns);
-    let nobody = nobody(tree);
-    tree.add(nobody, Metric::given(kind), ns);
+    let unattributed = unattributed(tree);
+    tree.add(unattributed, Metric::given(kind), ns);
 }
 
-fn nobody(tree: &mut Tree) -> NodeId {
+fn unattributed(tree: &mut Tree) -> NodeId {
     tree.child(ROOT, Frame::state(Marker::Nobody))
 }
 

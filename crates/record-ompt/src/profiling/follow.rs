@@ -408,7 +408,7 @@ impl Moment<'_> {
                 let place = (wait.context, path);
                 // A device works for the construct that waits for it.
                 let own = [Blame { place: Some(place), ns: wait.taken }];
-                let by_device = Settled { nobody: 0, blame: &own, for_work: None };
+                let by_device = Settled { unattributed: 0, blame: &own, for_work: None };
                 let settled = if kind == Marker::Target { &by_device } else { settled };
                 counted.counts.count(|counts| counts.waited(kind, place, wait.taken, settled));
                 if kind == Marker::Target
@@ -615,7 +615,7 @@ fn count_lock_wait(
     blame: &[Blame],
 ) {
     if waited >= SHORTEST_NS {
-        let settled = Settled { nobody: 0, blame, for_work: None };
+        let settled = Settled { unattributed: 0, blame, for_work: None };
         counts.waited(kind, (context, path), waited, &settled);
     } else if waited > 0 {
         counts.waited_shortly((kind, context, codeptr), waited);

@@ -39,7 +39,7 @@ pub struct Integrals {
     /// While at least one worker works: per working worker.
     working: Sum,
     /// While none works.
-    nobody: Sum,
+    unattributed: Sum,
 }
 
 /// Position up to which a thread has taken its share.
@@ -104,7 +104,7 @@ impl Integrals {
     /// From now on.
     pub fn new(now: u64) -> Integrals {
         let (busy, until) = (AtomicBool::new(false), AtomicU64::new(now));
-        Integrals { busy, until, working: Sum::new(), nobody: Sum::new() }
+        Integrals { busy, until, working: Sum::new(), unattributed: Sum::new() }
     }
 
     /// Adds the result of a `look` at all workers for the time until `at`, unless another look is less than
@@ -118,7 +118,7 @@ impl Integrals {
             let passed = (at - self.until.load(Relaxed)) * PARTS;
             self.until.store(at, Relaxed);
             let Seen { idle, working, is_known } = look();
-            let to = if working > 0 { &self.working } else { &self.nobody };
+            let to = if working > 0 { &self.working } else { &self.unattributed };
             if let Some(turn) = to.turns.get(epoch).filter(|_| !is_known) {
                 let working = u64::from(working.max(1));
                 let part = |of: u32| match passed.checked_mul(of.into()) {
@@ -163,8 +163,8 @@ impl Integrals {
 
     /// Unattributed time, nanoseconds: for present workers, and for each worker that had not begun, by epoch.
     pub fn unattributed(&self) -> (u64, impl Iterator<Item = u64> + '_) {
-        let turns = self.nobody.turns.iter().map(|turn| turn.load(Relaxed) / PARTS);
-        (self.nobody.present.load(Relaxed) / PARTS, turns)
+        let turns = self.unattributed.turns.iter().map(|turn| turn.load(Relaxed) / PARTS);
+        (self.unattributed.present.load(Relaxed) / PARTS, turns)
     }
 }
 

@@ -43,5 +43,10 @@ fn count(counts: &mut Counts, team: &Team, since: u64, over: u64) {
         Some(work) => (&[][..], Some((pending, work))),
         None => (&charged[..], None),
     };
-    counts.waited(Marker::JoinBarrier, place, taken, &Settled { nobody: taken - pending, blame, for_work });
+    counts.waited(
+        Marker::JoinBarrier,
+        place,
+        taken,
+        &Settled { unattributed: taken - pending, blame, for_work },
+    );
 }

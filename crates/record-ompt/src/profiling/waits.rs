@@ -85,7 +85,7 @@ impl Default for Waits {
 
 /// Charges of a completed wait. Its parts add up to the waiting time.
 pub struct Settled<'a> {
-    pub nobody: u64,
+    pub unattributed: u64,
     pub blame: &'a [Blame],
     /// For the work of the last to arrive, in shares by weight.
     pub for_work: Option<(u64, &'a Recent)>,
@@ -236,7 +236,7 @@ impl Waits {
         let blame_from = wait.blame_from as usize;
         let blame = self.blame.get(blame_from..).unwrap_or_default();
         let blamed: u64 = blame.iter().map(|part| part.ns).chain(for_work.map(|(ns, _)| ns)).sum();
-        settle(&wait, &Settled { nobody: wait.taken - blamed, blame, for_work });
+        settle(&wait, &Settled { unattributed: wait.taken - blamed, blame, for_work });
         self.blame.truncate(blame_from);
     }
 }
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(waits.depth(), 9);
         assert!(waits.end_short().is_some());
         assert_eq!(waits.depth(), 7);
-        waits.end(|_, settled| assert_eq!(settled.nobody, 0));
+        waits.end(|_, settled| assert_eq!(settled.unattributed, 0));
         assert_eq!(waits.depth(), 3);
         // SAFETY: some have begun that are not over.
         unsafe { waits.forget_innermost() };
@@ -361,7 +361,7 @@ mod tests {
             let ended = waits.end_short().map(|(_, taken, _)| taken);
             assert_eq!(ended, (!is_long).then_some(taken));
             if is_long {
-                waits.end(|wait, settled| assert_eq!((wait.taken, settled.nobody), (taken, taken)));
+                waits.end(|wait, settled| assert_eq!((wait.taken, settled.unattributed), (taken, taken)));
             }
             assert_eq!(waits.depth(), NO_WAIT);
         }

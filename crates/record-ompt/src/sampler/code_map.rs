@@ -33,9 +33,9 @@ struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// No known module.
-    Nobody,
+    Unknown,
     /// The program's, or that of a library with several callers.
-    Anybody,
+    Program,
     /// The OpenMP runtime's.
     Runtime,
     /// This library's.
@@ -195,7 +195,7 @@ impl CodeMap {
                 } else if runtime_code::is_in_runtime(module.start as *const _) || is_named(b"libomptarget") {
                     Owner::Runtime
                 } else {
-                    Owner::Anybody
+                    Owner::Program
                 };
                 module_files::keep(&module);
                 let prepared = prepare(&module);
@@ -243,7 +243,7 @@ impl CodeMap {
 
     /// Owner of an address.
     pub fn owner(&self, address: u64) -> Owner {
-        self.range(address).map_or(Owner::Nobody, |range| range.owner_of(address))
+        self.range(address).map_or(Owner::Unknown, |range| range.owner_of(address))
     }
 
     /// For the addresses of a stack.
@@ -297,7 +297,7 @@ impl<'a> Along<'a> {
     /// Owner of an address, and the rule that finds its caller, if framehop has none.
     #[inline(always)]
     pub fn owner_and_rule(&mut self, address: u64) -> (Owner, Option<&'static Rule>) {
-        self.range(address).map_or((Owner::Nobody, None), |range| {
+        self.range(address).map_or((Owner::Unknown, None), |range| {
             (range.owner_of(address), unusual::rule(range.prepared.unusual, address))
         })
     }
@@ -316,7 +316,7 @@ impl Range {
 
     /// Owner of an address in the range.
     fn owner_of(&self, address: u64) -> Owner {
-        let may_be_runtimes = self.is_program && self.owner == Owner::Anybody;
+        let may_be_runtimes = self.is_program && self.owner == Owner::Program;
         if may_be_runtimes && runtime_inside::contains(address) { Owner::Runtime } else { self.owner }
     }
 }
@@ -400,11 +400,11 @@ mod tests {
         refresh_now();
         let map = current().unwrap();
         let here = the_map_knows_this_program_and_nothing_at_null as fn() as usize as u64;
-        assert_eq!(map.owner(here), Owner::Anybody);
-        assert_eq!(map.owner(0x10), Owner::Nobody);
+        assert_eq!(map.owner(here), Owner::Program);
+        assert_eq!(map.owner(0x10), Owner::Unknown);
         assert_eq!((map.function(here), map.function(here + 1)), (Some(here), Some(here)));
         assert_ne!(map.function(here - 1), Some(here));
-        assert_eq!(map.owner(u64::MAX), Owner::Nobody);
+        assert_eq!(map.owner(u64::MAX), Owner::Unknown);
         assert!(map.modules.len() > 2, "{}", map.modules.len());
         let staying = map.modules.iter().filter(|module| stays(module)).count();
         assert!((3..map.modules.len()).contains(&staying), "{staying} of {}", map.modules.len());

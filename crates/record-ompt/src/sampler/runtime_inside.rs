@@ -129,6 +129,6 @@ mod tests {
         code_map::refresh();
         let owner = |address| code_map::current().map(|map| map.owner(address));
         assert_eq!(owner(own), Some(Owner::Runtime));
-        assert_eq!(owner(they_are_found_in_the_program as fn() as usize as u64), Some(Owner::Anybody));
+        assert_eq!(owner(they_are_found_in_the_program as fn() as usize as u64), Some(Owner::Program));
     }
 }

@@ -132,7 +132,7 @@ impl Frames {
         Frames {
             addresses: [0; MAX_FRAMES],
             stack_pointers: [0; MAX_FRAMES + 1],
-            owners: [Owner::Nobody; MAX_FRAMES],
+            owners: [Owner::Unknown; MAX_FRAMES],
             count: 0,
             reached_root: false,
             is_cut: false,
@@ -198,7 +198,7 @@ impl Frames {
                 continue;
             }
             let (mut here, sp) = (address.address(), registers.sp());
-            if owner == Owner::Nobody {
+            if owner == Owner::Unknown {
                 // JIT-compiled or not found: without unwind tables, the caller's address may be any number.
                 if self.count > 0 && (bounds.contains(here) || read_anywhere(here & !7).is_err()) {
                     return;
@@ -236,7 +236,7 @@ impl Frames {
                 },
                 // Code without unwind tables and a null frame pointer looks like a root, too.
                 Ok(None) => {
-                    self.reached_root = owner != Owner::Nobody;
+                    self.reached_root = owner != Owner::Unknown;
                     return;
                 }
                 Err(()) => return,

@@ -99,7 +99,7 @@ impl Level {
             .last();
         // A runtime that is linked into the program is not known from it.
         beyond.and_then(owner) == Some(Owner::Runtime)
-            && matches!(entered.and_then(owner), Some(Owner::Anybody | Owner::Nobody))
+            && matches!(entered.and_then(owner), Some(Owner::Program | Owner::Unknown))
     }
 }
 
@@ -139,7 +139,7 @@ impl Stack<'_> {
     /// outermost is the body, or the callback that announces it. The body of an undeferred task is inlined
     /// into its creator's, and may have no frames.
     fn has_begun(&self, exit: u64, enter: u64, announced: bool) -> bool {
-        let is_others = |index| matches!(self.frames.owner(index), Some(Owner::Anybody | Owner::Nobody));
+        let is_others = |index| matches!(self.frames.owner(index), Some(Owner::Program | Owner::Unknown));
         let frames = 0..self.frames.addresses().len();
         match frames.take_while(|index| self.frames.frame_end(*index) <= exit).last() {
             Some(index) => is_others(index),
@@ -149,7 +149,7 @@ impl Stack<'_> {
 
     /// Whether the body of a task without frames of its own has begun.
     fn is_in_body(&self, enter: u64, announced: bool) -> bool {
-        let is_others = matches!(self.frames.owner(0), Some(Owner::Anybody | Owner::Nobody));
+        let is_others = matches!(self.frames.owner(0), Some(Owner::Program | Owner::Unknown));
         announced && !self.in_callback && (enter != 0 || is_others)
     }
 }
@@ -367,7 +367,7 @@ impl Levels {
         {
             caller.frames.0 = 0;
         }
-        let is_programs = matches!(frames.owner(0), Some(Owner::Anybody | Owner::Nobody));
+        let is_programs = matches!(frames.owner(0), Some(Owner::Program | Owner::Unknown));
         self.in_runtime = self.list().first().is_none_or(|level| {
             let (first, past) = level.frames;
             // The body's exit frame has ended: the program itself calls the body of a region of one thread,
@@ -476,10 +476,10 @@ mod tests {
     /// 3xx this library's.
     fn owner_of(address: u64) -> Owner {
         match address / 100 {
-            1 => Owner::Anybody,
+            1 => Owner::Program,
             2 => Owner::Runtime,
             3 => Owner::Recorder,
-            _ => Owner::Nobody,
+            _ => Owner::Unknown,
         }
     }
 

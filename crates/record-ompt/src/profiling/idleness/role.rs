@@ -69,7 +69,7 @@ pub struct Charge<'a> {
 enum To<'a> {
     Place(Place),
     Samples(&'a Recent),
-    Nobody,
+    Unattributed,
 }
 
 impl Charge<'_> {
@@ -96,7 +96,7 @@ impl Charge<'_> {
                 let node = node_of_place(tree, place);
                 weights.add_to(tree, node, of);
             }
-            To::Nobody => add_unattributed(tree, self.owed),
+            To::Unattributed => add_unattributed(tree, self.owed),
         }
     }
 }
@@ -217,7 +217,7 @@ impl Role {
                 give(charge);
             }
         };
-        give(Charge::known(unattributed, To::Nobody));
+        give(Charge::known(unattributed, To::Unattributed));
         let last = To::Place(stretch.fork);
         let Some(fork) = fork else {
             let [ended, owed] = [stretch.put_off(work), stretch.owed.take()];

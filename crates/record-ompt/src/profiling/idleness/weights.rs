@@ -74,8 +74,8 @@ pub struct Idled {
 
 pub(super) fn add_unattributed(tree: &mut Tree, owed: Owed) {
     if owed.weights.turn > 0 {
-        let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
-        owed.add_to(tree, nobody);
+        let unattributed = tree.child(ROOT, Frame::state(Marker::Nobody));
+        owed.add_to(tree, unattributed);
     }
 }
 
@@ -95,11 +95,11 @@ pub fn add_sample(tree: &mut Tree, code: NodeId, idled: &Idled) {
 /// Divides the idleness of all workers among the paths, in proportion to their weights: `idle` in all, of which `late`
 /// before they began.
 pub fn settle(tree: &mut Tree, pool: &Pool, idle: u64, late: &[Late]) {
-    let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
+    let unattributed = tree.child(ROOT, Frame::state(Marker::Nobody));
     let (present, turns) = pool.sampled.unattributed();
-    Weights { present, turn: 0 }.add_to(tree, nobody, (SAMPLED, 0));
+    Weights { present, turn: 0 }.add_to(tree, unattributed, (SAMPLED, 0));
     for (epoch, turn) in turns.enumerate() {
-        Weights { present: 0, turn }.add_to(tree, nobody, (SAMPLED, epoch));
+        Weights { present: 0, turn }.add_to(tree, unattributed, (SAMPLED, epoch));
     }
     let symptom = tree.child(ROOT, Frame::state(Marker::Idle));
     tree.add(symptom, Metric::taken(Marker::Idle), idle);
@@ -161,8 +161,8 @@ mod tests {
         }
         let late = [(400, 40), (50, 10), (7, 7)].map(|(owed, length)| Late { owed, length });
         settle(&mut tree, &Pool::new(0), 400 + 50 + 7 + 8, &late);
-        let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
-        let shared = [one, two, nobody].map(|node| tree.value(node, Metric::shared(Marker::Idle)));
+        let unattributed = tree.child(ROOT, Frame::state(Marker::Nobody));
+        let shared = [one, two, unattributed].map(|node| tree.value(node, Metric::shared(Marker::Idle)));
         assert_eq!(shared, [300 + 20 + 11 + 6, 100 + 19 + 2, 7]);
         assert!([KNOWN, SAMPLED].iter().all(|kind| {
             tree.total(kind.present) == 0 && (0..EPOCHS).all(|epoch| tree.total(kind.turn(epoch)) == 0)

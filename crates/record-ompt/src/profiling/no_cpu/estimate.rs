@@ -137,17 +137,17 @@ pub(super) fn estimate(wall: u64, (max_workers, cpus): (u64, u64), spent: &Sums,
     let wall = wall as f64;
     let (at_once, on_cpu) = (busy / wall, busy - busy_off);
     let without = if busy > 0.0 { busy_off / busy } else { 0.0 };
-    let nobody = if at_once < 1.0 {
+    let none_running = if at_once < 1.0 {
         (1.0 - at_once) * (waiting_off / waiting) + at_once * without
     } else {
         power(without, at_once).max(1.0 - on_cpu / wall)
     };
-    let nobody = nobody.clamp(0.0, 1.0);
-    let rest = waiting * (1.0 - nobody);
+    let none_running = none_running.clamp(0.0, 1.0);
+    let rest = waiting * (1.0 - none_running);
     let workers = Cause::ALL.iter().zip(spent).map(|(_, ns)| *ns as f64).sum::<f64>() / wall;
     // Workers begin and end within a window, and some of its time may be read in the next one.
     let over = if max_workers > cpus && workers > cpus as f64 + 0.1 {
-        let free = cpus as f64 * wall * (1.0 - nobody) - on_cpu;
+        let free = cpus as f64 * wall * (1.0 - none_running) - on_cpu;
         let lost = rest.min(free.max(0.0)).min(waiting - waiting_off);
         (rest - lost) / waiting
     } else {
@@ -155,7 +155,7 @@ pub(super) fn estimate(wall: u64, (max_workers, cpus): (u64, u64), spent: &Sums,
     };
     let causes = Cause::ALL.iter().zip(spent).zip(moved.out_of_cpu.iter_mut().zip(&mut moved.oversubscribed));
     for ((_, ns), (own_out, own_over)) in causes.filter(|((cause, _), _)| is_waiting(**cause)) {
-        *own_out = ((*ns as f64 * nobody) as u64).min(*ns);
+        *own_out = ((*ns as f64 * none_running) as u64).min(*ns);
         *own_over = ((*ns as f64 * over) as u64).min(*ns - *own_out);
     }
     moved

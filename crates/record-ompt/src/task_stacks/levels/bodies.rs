@@ -20,7 +20,7 @@ impl Stack<'_> {
     /// call a task's body (`if (0)`), the runtime reports the value of that register, even if the program
     /// keeps no frame pointers.
     pub(super) fn is_frame_pointer(&self, address: u64) -> bool {
-        let is_programs = |index| matches!(self.frames.owner(index), Some(Owner::Anybody | Owner::Nobody));
+        let is_programs = |index| matches!(self.frames.owner(index), Some(Owner::Program | Owner::Unknown));
         // Below the return address and the caller's frame pointer; on aarch64 at the frame's other end, and always kept.
         let frame = match cfg!(target_arch = "x86_64") {
             true => (0..self.frames.addresses().len())
@@ -82,7 +82,7 @@ impl Levels {
         let members = self.list.get_mut(..self.count).unwrap_or_default().iter_mut();
         for member in members.filter(|level| level.task == 0 && !level.is_initial && level.exit != 0) {
             let Some(index) = stack.frame_at(member.exit) else { continue };
-            if matches!(stack.frames.owner(index), Some(Owner::Anybody | Owner::Nobody)) {
+            if matches!(stack.frames.owner(index), Some(Owner::Program | Owner::Unknown)) {
                 let forked = stack.forks.iter().rev().find(|(region, _)| *region == member.region);
                 let forking = forked.and_then(|(_, codeptr)| stack.frame_in_function_of(*codeptr, index));
                 let end = stack.frames.frame_end(index);
@@ -135,7 +135,7 @@ mod tests {
     /// Region and user frames of each level, for a stack of frames with the stack pointers 16, 32, … : 1xx
     /// are the program's, 2xx the runtime's.
     fn levels(addresses: &[u64], most: u32, tasks: Vec<Known>) -> Vec<(u32, Vec<u64>)> {
-        let map = CodeMap::of(&[(100, 200, Owner::Anybody), (200, 300, Owner::Runtime)]);
+        let map = CodeMap::of(&[(100, 200, Owner::Program), (200, 300, Owner::Runtime)]);
         let frames = Frames::of(addresses, |address| map.owner(address));
         TASKS.set(tasks);
         let bounds = Bounds::everything();
