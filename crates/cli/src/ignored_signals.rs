@@ -1,4 +1,4 @@
-//! Signals that were ignored when the program was started, which stay so: what `nohup` says of the terminal's end.
+//! Signals that were ignored when the program was started, and stay so, such as `nohup`'s for the end of the terminal.
 
 use nix::sys::signal::Signal;
 
@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 pub struct IgnoredSignals(u64);
 
 impl IgnoredSignals {
-    /// Those of now; none where the kernel does not tell.
+    /// The currently ignored signals; none if the kernel does not report them.
     pub fn now() -> IgnoredSignals {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         // Bit 0 is signal 1.

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// What a loaded libovni says of itself.
+/// Version of a loaded libovni.
 pub struct Loaded {
     /// Such as `1.14.0`.
     pub version: String,
@@ -16,7 +16,7 @@ pub struct Loaded {
     pub path: PathBuf,
 }
 
-/// Loads `libovni.so.1` as a program would, and asks it for its version. `None` where none is found.
+/// Loads `libovni.so.1` as a program would, and queries its version. `None` if there is none.
 pub fn loaded() -> Option<Loaded> {
     type VersionGet = unsafe extern "C" fn(*mut *const c_char, *mut *const c_char);
     // SAFETY: libovni's constructors do nothing; the handle is kept, so that its code and strings stay.

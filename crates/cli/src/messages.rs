@@ -1,10 +1,10 @@
-//! How an error looks and which exit code it gives: the one place that prints errors.
+//! Form and exit code of errors: the only module that prints errors.
 //!
 //! ```text
 //! error: cannot read cholesky.trace/…/stream.obs
 //!   why:  it ends in the middle of an event at byte 1 048 571 (was the program killed?)
 //!   kept: 1 204 551 events up to 11.98 s; what came later on this thread is missing
-//!   try:  taskscope report cholesky.trace        (goes on with what is there, and says so)
+//!   try:  taskscope report cholesky.trace        (reads the existing part, with a notice)
 //! ```
 
 use crate::output::Shown;
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use taskscope_view::format::harmless;
 
-/// Exit code of a verb that could not do its work, unless the verb says otherwise.
+/// Exit code of a subcommand that failed, unless it has another one.
 pub const FAILED: u8 = 2;
 
 /// An error with everything that its reader needs. Any other error type prints its own message
@@ -39,19 +39,19 @@ impl Failure {
         self
     }
 
-    /// What is usable in spite of the error.
+    /// The usable part in spite of the error.
     pub fn kept(mut self, kept: impl Into<String>) -> Self {
         self.kept = Some(kept.into());
         self
     }
 
-    /// What to do about it, best a command that can be pasted.
+    /// The remedy, best a command that can be pasted.
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
 
-    /// What to do about it, where that is known.
+    /// The remedy, if known.
     pub fn remedy_text(&self) -> Option<&str> {
         self.remedy.as_deref()
     }
@@ -71,7 +71,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Turns what a verb returned into the process's exit code, and prints its error if it has one.
+/// Turns the result of a subcommand into the process's exit code, and prints its error if it has one.
 pub fn finish(result: anyhow::Result<ExitCode>) -> ExitCode {
     let error = match result {
         Ok(code) => return code,

@@ -1,4 +1,4 @@
-//! The trace that a subcommand reads where none is named: the newest one in the working directory.
+//! The trace that a subcommand reads by default: the newest one in the working directory.
 
 use crate::messages::Failure;
 use crate::verbs::is_being_recorded;

@@ -1,11 +1,11 @@
-//! Where results and talk go, and what a terminal may show.
+//! Targets of results and messages, and characters that are safe on a terminal.
 
 use serde::Serialize;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use taskscope_view::format::{acts, harmless};
 
-/// Stdout for results: buffered, coloured only where colour is wanted (a terminal, no `NO_COLOR`), and [`Shown`].
-/// Flush it before the verb returns, so that a full disk is an error and not silence.
+/// Stdout for results: buffered, coloured only on a terminal without `NO_COLOR`, and [`Shown`]. Flush it before the
+/// subcommand returns, so that a full disk is an error and not silence.
 pub fn results() -> Shown<BufWriter<anstream::AutoStream<StdoutLock<'static>>>> {
     Shown::on(BufWriter::new(anstream::AutoStream::auto(io::stdout().lock())))
 }
@@ -28,7 +28,7 @@ pub fn write_json_line(out: &mut impl Write, document: &impl Serialize) -> io::R
     writeln!(out)
 }
 
-/// Characters of a line of the terminal that results go to; none where they go elsewhere.
+/// Columns of the terminal that receives results; none for other targets.
 pub fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }

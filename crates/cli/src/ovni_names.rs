@@ -1,6 +1,6 @@
 //! The command under the names of ovni's tools: their options, their formats.
 //!
-//! What differs on purpose: all violations are listed, not the first; `-h` succeeds; sentences of
+//! Intended differences: all violations are listed, not the first; `-h` succeeds; sentences of
 //! `ovnidump` are our own. See docs/ovni-compatibility.md.
 
 use crate::libovni;
@@ -25,7 +25,7 @@ use taskscope_session::selection::Selection;
 use taskscope_trace::{ClockSource, OpenOptions, ProblemKind, ReadOrder, Trace};
 use taskscope_view::format::harmless;
 
-/// Runs the tool whose name the program was called by; `None` if it is none of ovni's.
+/// Runs the tool of the program's name; `None` for names that are not ovni's.
 pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
     let name = Path::new(arguments.first()?).file_name()?.to_str()?;
     let result = match name {
@@ -186,7 +186,7 @@ fn try_ovnidump(options: Ovnidump) -> anyhow::Result<ExitCode> {
     Ok(complain("ovnidump", &trace))
 }
 
-/// Tells what is wrong with a trace; damage is a failure, even though what can be read was read.
+/// Reports the problems of a trace; damage is a failure, even if the rest was read.
 fn complain(tool: &str, trace: &Trace) -> ExitCode {
     let mut damaged = false;
     for problem in trace.problems() {
@@ -253,7 +253,7 @@ fn ovnisync(_options: Ovnisync) -> Run {
         .into()))
 }
 
-/// Prints what ovni's command prints: the library path, and the versions of this command and of the libovni that
+/// Prints the output of ovni's command: the library path, and the versions of this command and of the libovni that
 /// programs load here. Then the models.
 fn ovniver() -> Run {
     let print = || -> anyhow::Result<ExitCode> {

@@ -32,9 +32,9 @@ pub struct ViolationPrinter {
     prefix: &'static str,
     all: bool,
     allowed: Vec<ViolationCode>,
-    /// Whether the list is all that the verb is for, or it has work to do without a reader, too.
+    /// Whether the list is the subcommand's only result, so that it ends without a reader.
     is_all: bool,
-    /// Whoever read the JSON lines has gone.
+    /// Whether the reader of the JSON lines has gone.
     unread: bool,
 }
 
@@ -54,13 +54,13 @@ impl ViolationPrinter {
         }
     }
 
-    /// Also prints what exceeds twenty violations of a kind.
+    /// Also prints violations beyond the first twenty of a kind.
     pub fn all(mut self, all: bool) -> Self {
         self.all |= all;
         self
     }
 
-    /// For a verb that goes on when the pipe that takes the JSON lines is closed.
+    /// For a subcommand that continues after the pipe of the JSON lines is closed.
     pub fn beside_other_work(mut self) -> Self {
         self.is_all = false;
         self
@@ -135,7 +135,7 @@ impl ViolationPrinter {
         }
     }
 
-    /// Says how many there were in all.
+    /// Prints the number of all violations.
     pub fn summary(&self, verdict: &Verdict) -> anyhow::Result<()> {
         if !self.prefix.is_empty() {
             return Ok(());
@@ -163,8 +163,8 @@ impl ViolationPrinter {
 /// Problems of one kind that are printed one by one.
 const SHOWN_PROBLEMS: usize = 5;
 
-/// The header of a verb's output: what is wrong with what it read, counted by kind, then the first of each
-/// kind with their places. Nothing is said of a trace without problems.
+/// The header of a subcommand's output: the problems of the trace, counted by kind, then the first of each kind with
+/// their places. Empty for a trace without problems.
 pub fn print_problems(trace: &Trace) {
     let counts = problem_counts(trace);
     if counts.is_empty() {
@@ -191,7 +191,7 @@ fn problem_counts(trace: &Trace) -> BTreeMap<&'static str, u64> {
     counts
 }
 
-/// A problem of a trace: what could not be read, or is not in order.
+/// A problem of a trace: an unreadable or irregular part.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "schema", rename = "taskscope-problem/1")]
 pub struct ProblemLine<'t> {
@@ -205,7 +205,7 @@ pub struct ProblemLine<'t> {
     byte_offset: Option<u64>,
     /// Time on the trace's clock, nanoseconds.
     clock_ns: Option<i64>,
-    /// How many such problems these are; 0 where they are not counted.
+    /// Number of such problems; 0 if they are not counted.
     count: u64,
     /// One sentence.
     text: &'t str,
@@ -257,7 +257,7 @@ impl Record for ViolationRecord<'_> {
     }
 }
 
-/// Keeps the violations whose event or stream is selected.
+/// Keeps the violations of selected events or streams.
 pub fn select_violations(violations: Vec<Violation>, trace: &Trace, selection: &Selection) -> Vec<Violation> {
     if selection.is_everything() {
         return violations;
@@ -288,7 +288,7 @@ pub struct ViolationLine<'v> {
     /// How severe it is.
     #[schemars(extend("enum" = ["error", "warning"]))]
     pub severity: &'static str,
-    /// Directory of the thread's stream or the device queue below the trace's root; empty where it is of none.
+    /// Directory of the thread's stream or the device queue below the trace's root; empty if it concerns none.
     pub stream: &'v str,
     /// Position in the stream's file, bytes.
     pub byte_offset: Option<u64>,
@@ -296,13 +296,13 @@ pub struct ViolationLine<'v> {
     pub time_ns: Option<i64>,
     /// The event that breaks the rule.
     pub event: Option<String>,
-    /// Of a device queue, the sequence number of the operation.
+    /// For a device queue, the sequence number of the operation.
     pub operation: Option<u64>,
     /// How many violations these are.
     pub count: u64,
     /// One sentence.
     pub text: &'v str,
-    /// What the rule demands.
+    /// The rule's demand.
     pub meaning: &'static str,
 }
 
@@ -348,8 +348,8 @@ impl Interruption {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// What a verb that was stopped returns: what it leaves, and the exit code that shells give to what a
-    /// signal ended.
+    /// The error of a stopped subcommand: its usable result, and the exit code of shells for a process that a signal
+    /// ended.
     pub fn failure(&self, kept: impl Into<String>) -> Failure {
         let signal = self.0.load(Ordering::Relaxed) as u8;
         Failure::new("interrupted").kept(kept).exit_code(128 + signal)

@@ -15,22 +15,22 @@ use taskscope_session::ReadProgress;
 /// Between two looks at the clock and at signals.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What the command is at.
+/// The command's current work.
 #[derive(Default)]
 struct Now {
     stage: &'static str,
-    /// What must not stay when the command is interrupted.
+    /// Files to remove when the command is interrupted.
     unfinished: Option<PathBuf>,
 }
 
 /// A command that is watched until this is dropped.
 pub struct Watch {
-    /// To be told by whoever reads the trace.
+    /// Updated by the reader of the trace.
     pub progress: Arc<ReadProgress>,
     now: Arc<Mutex<Now>>,
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Whether `^C` ends the program at once, as it does where nobody watches.
+    /// Whether `^C` ends the program at once, as it does without a watch.
     over: Arc<AtomicBool>,
     signals: Vec<SigId>,
 }

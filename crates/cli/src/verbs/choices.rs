@@ -1,4 +1,4 @@
-//! Options whose values are a fixed set that another crate defines.
+//! Options with a fixed set of values from another crate.
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;

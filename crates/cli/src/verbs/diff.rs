@@ -1,4 +1,4 @@
-//! `taskscope diff`: what changed between two runs, number by number (`diff_runs`) or by call paths.
+//! `taskscope diff`: changes between two runs, number by number (`diff_runs`) or by call paths.
 
 use super::choices::Choice;
 use crate::output;

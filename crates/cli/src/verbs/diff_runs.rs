@@ -13,10 +13,10 @@ use taskscope_event::layout;
 use taskscope_session::graph::read_graph;
 use taskscope_view::{CallPaths, RunNumbers, compare_runs};
 
-/// Prints what changed.
+/// Prints the changes.
 ///
 /// # Errors
-/// If a side holds no trace, or the result cannot be written.
+/// If a side has no trace, or the result cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (before, after) = (runs_of(&args.before)?, runs_of(&args.after)?);
     let difference = compare_runs(&before, &after);

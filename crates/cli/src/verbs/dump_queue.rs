@@ -72,7 +72,7 @@ pub struct QueueRecord {
     lane: Option<u32>,
     /// How late it was delivered, nanoseconds.
     late_ns: u64,
-    /// What is wrong with its times.
+    /// Problems of its times.
     anomalies: Vec<&'static str>,
 }
 
@@ -91,7 +91,7 @@ enum Cell {
 }
 
 impl Cell {
-    /// A number where the text is one exactly as JSON would write it.
+    /// A number if the text is exactly JSON's form of one.
     fn of(text: &str) -> Cell {
         if let Ok(number) = text.parse::<u64>()
             && number.to_string() == text

@@ -1,4 +1,4 @@
-//! `taskscope dump --shown`: what instrumented threads or tasks show.
+//! `taskscope dump --shown`: shown states of instrumented threads or tasks.
 
 use crate::output;
 use anyhow::Context;

@@ -12,14 +12,14 @@ use taskscope_trace::Trace;
 
 /// Keys that are not Nanos++'s have numbers from here.
 const FIRST_OWN_KEY: u32 = 1000;
-/// Nanos++'s keys of the running task: its number, its function, where that is written.
+/// Nanos++'s keys of the running task: its number, its function, the place of that function.
 const WD_ID: u32 = 2;
 const USER_FUNCTION: u32 = 11;
 const USER_LOCATION: u32 = 21;
 /// … and of all: how many could run and are on no thread, and how many there are.
 const READY_TASKS: u32 = 22;
 const LIVE_TASKS: u32 = 23;
-/// What is derived from tasks, unless the program has the key itself.
+/// Keys derived from tasks, unless the program has the key itself.
 const DERIVED: [(u32, &str); 5] = [
     (WD_ID, "Work Descriptor id:"),
     (USER_FUNCTION, "User Function Name"),
@@ -56,7 +56,7 @@ struct Numbers {
     states: BTreeMap<String, u32>,
     domains: BTreeMap<String, u32>,
     kinds: BTreeMap<String, u64>,
-    /// Where kinds of tasks are written.
+    /// Source places of kinds of tasks.
     locations: BTreeMap<String, u64>,
     /// Names of values, by key's name and value.
     values: BTreeMap<(String, u64), String>,
@@ -166,13 +166,13 @@ struct Writer<'a> {
     rows: Vec<Row>,
     row_names: Vec<String>,
     threads: Vec<u32>,
-    /// Of each stream: the task on it, Paraver's state, and since when.
+    /// The task on each stream, Paraver's state, and its begin.
     now: Vec<Now>,
-    /// Of each stream.
+    /// Shown state of each stream.
     showing: Vec<Showing>,
     /// Tasks that exist.
     tasks: HashMap<(u32, u64), LiveTask>,
-    /// Of each process, those that can run and are on no thread.
+    /// Number of ready tasks of each process.
     ready: Vec<u64>,
     live: Vec<u64>,
     /// Halves that wait for the other, by domain's name and id: sent or received.
@@ -384,7 +384,7 @@ impl<'a> Writer<'a> {
         self.out.events(self.rows[thread], at, wanted.map(|(key, value)| (KEYS + key, *value)));
     }
 
-    /// Closes the state record of the thread, and begins one for what it shows now.
+    /// Closes the state record of the thread, and begins one for its current state.
     fn show_state(&mut self, thread: usize, at: u64) {
         let shown = self.showing[thread].of(What::States).last().copied();
         let process = self.names.processes[thread];

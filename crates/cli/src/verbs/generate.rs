@@ -14,7 +14,7 @@ pub struct Args {
     directory: PathBuf,
 }
 
-/// Writes one completion file for each shell and one page for the command and each verb.
+/// Writes one completion file for each shell, and one page for the command and each subcommand.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut command = crate::CommandLine::command();
     let context = || format!("cannot write to {}", args.directory.display());

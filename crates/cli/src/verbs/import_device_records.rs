@@ -1,5 +1,5 @@
-//! `taskscope import --from device-records`: a vendor's records, in the order in which they were
-//! delivered, become device queues; what was out of place is told.
+//! `taskscope import --from device-records`: a vendor's records, in the order of delivery, become device queues;
+//! irregularities are reported.
 
 use crate::messages::Failure;
 use crate::output;
@@ -12,7 +12,7 @@ use taskscope_event::Noun;
 use taskscope_import::device_records::{Error, Imported, ImportedQueue, Options, ReadError, import};
 use taskscope_view::format::{Cell, count, counted, fit, time};
 
-/// What only this format knows.
+/// Options of this format.
 #[derive(clap::Args)]
 pub struct DeviceRecordsArgs {
     /// Device records: this queue runs its operations in any order. Without it, a queue that runs three
@@ -24,16 +24,16 @@ pub struct DeviceRecordsArgs {
     in_order: Vec<String>,
 }
 
-/// The queues of an import, and what was out of place in them.
+/// The queues of an import, and their irregularities.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "schema", rename = "taskscope-import-device-records/1")]
 pub struct ImportReport<'i> {
-    /// What was imported.
+    /// The imported queues.
     #[serde(flatten)]
     imported: &'i Imported,
 }
 
-/// Imports the files into the new trace `root`, and prints what was out of place, per queue.
+/// Imports the files into the new trace `root`, and prints the irregularities of each queue.
 pub fn run(files: &[PathBuf], root: &Path, args: DeviceRecordsArgs, json: bool) -> anyhow::Result<ExitCode> {
     if std::fs::read_dir(root).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(Failure::new(format!("cannot write {}", root.display()))

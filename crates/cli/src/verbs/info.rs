@@ -1,4 +1,4 @@
-//! `taskscope info`: what is in a trace, and how far it can be trusted.
+//! `taskscope info`: the contents of a trace, and their reliability.
 
 use crate::newest::{UNNAMED, choose};
 use crate::opening::SelectionArgs;

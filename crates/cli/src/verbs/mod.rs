@@ -1,4 +1,4 @@
-//! One file for each verb of the command.
+//! The subcommands, one file each.
 
 pub mod check;
 mod choices;

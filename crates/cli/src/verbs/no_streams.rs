@@ -1,4 +1,4 @@
-//! Why a directory has no stream in it, as far as what lies there and the machine can tell.
+//! Reasons for a directory without streams, from its contents and the machine.
 
 use crate::messages::Failure;
 use crate::verbs::record::no_profile::Ended;
@@ -13,7 +13,7 @@ use taskscope_view::format::shell_word;
 /// A recorder needs more for the first events of a thread.
 const ROOM_FOR_A_STREAM: u64 = 64 << 10;
 
-/// What is known of the reason, and what to try.
+/// The likely reason, and a remedy.
 pub fn why(trace: &Path) -> Failure {
     let shown = trace.display();
     // `record` writes its run file even for a program that never starts OpenMP.

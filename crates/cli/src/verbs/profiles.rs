@@ -1,4 +1,4 @@
-//! Profiles, and call paths of traces and profiles, for the verbs that read either.
+//! Profiles, and call paths of traces and profiles, for the subcommands that read either.
 
 use crate::messages::Failure;
 use crate::opening::a_profile;
@@ -8,7 +8,7 @@ use taskscope_profile::Profile;
 use taskscope_profile::named::CallTree;
 use taskscope_session::{KeptModules, merge_profiles, profile_files};
 
-/// In a profile a task's path goes on where it was created.
+/// Rejects the execution context for profiles: they have the creation of tasks only.
 pub fn check_context(profile: &Path, context: TaskContext) -> anyhow::Result<()> {
     match context {
         TaskContext::Creation => Ok(()),
@@ -16,7 +16,8 @@ pub fn check_context(profile: &Path, context: TaskContext) -> anyhow::Result<()>
     }
 }
 
-/// The profiles at a path, merged, and files that were kept beside them; `None` where there are none. Damaged files are told on stderr.
+/// The profiles at a path, merged, and files that were kept beside them; `None` if there are none. Damaged files are
+/// reported on stderr.
 ///
 /// # Errors
 /// If there are files and none can be read.
@@ -42,7 +43,7 @@ pub fn is_profile(path: &Path) -> bool {
     !profile_files(path).is_empty()
 }
 
-/// The named paths of a trace or a profile, for verbs that take either.
+/// The named paths of a trace or a profile, for subcommands that take either.
 ///
 /// # Errors
 /// If there is nothing to read.

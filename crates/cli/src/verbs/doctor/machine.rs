@@ -11,7 +11,7 @@ use taskscope_record::clock::Source;
 /// Less room than this fills up within seconds of a fine-grained program.
 const LITTLE_ROOM_MIB: u64 = 1024;
 
-/// What this machine offers, and what it limits.
+/// Checks the features and limits of this machine.
 pub fn findings() -> Vec<Finding> {
     let mut findings = vec![clock(), room(), file_size()];
     findings.extend(address_space());
@@ -19,7 +19,7 @@ pub fn findings() -> Vec<Finding> {
     findings
 }
 
-/// Records a little to see which clock the recorder takes here, and what an event costs.
+/// Records a little to find the recorder's clock here, and the cost of an event.
 fn clock() -> Finding {
     let cost = Scratch::create().ok().and_then(|scratch| calibration::nanos_per_event(&scratch.0));
     let Some(cost) = cost else {

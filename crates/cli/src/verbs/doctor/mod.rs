@@ -1,5 +1,4 @@
-//! `taskscope doctor`: can I record here? Each finding says what was looked at; each problem has a
-//! remedy that can be pasted.
+//! `taskscope doctor`: can I record here? Each finding names its check; each problem has a remedy that can be pasted.
 
 mod machine;
 mod openmp;

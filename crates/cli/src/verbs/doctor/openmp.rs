@@ -22,7 +22,7 @@ int main(void) {
 
 const INSTALL: &str = "apt-get install libomp-19-dev";
 
-/// What can be said about recording OpenMP programs.
+/// Findings about recording OpenMP programs.
 pub fn findings() -> Vec<Finding> {
     let mut findings = Vec::new();
     let tool = match recorder_library::find() {

@@ -1,8 +1,8 @@
 //! Runs the program as if taskscope were not there.
 //!
 //! The child stays in our process group, so that signals of the terminal (`^C`, `^\`, `^Z`) reach it
-//! directly. We only have to survive them, wait, and end as the child ended. Signals that somebody
-//! sends to us alone (a batch system, `kill`) are forwarded.
+//! directly. We only have to survive them, wait, and end as the child ended. Signals sent to us alone
+//! (by a batch system, `kill`) are forwarded.
 
 use super::inherited;
 use super::watcher::Watcher;
@@ -95,11 +95,11 @@ pub fn run(
     Ok(Outcome { status, wall, pid: pid.as_raw().cast_unsigned(), end_monotonic_ns })
 }
 
-/// The timer for the looks of a [`Watcher`]; none where there cannot be one.
+/// The timer for the checks of a [`Watcher`]; none if it cannot be created.
 struct Alarm(Option<Timer>);
 
 impl Alarm {
-    /// Starts to listen. Called when the program runs already, whose signals stay as they are.
+    /// Starts to listen. Called after the program was started, so that its signals are unchanged.
     fn start(signals: &mut SignalsInfo<WithOrigin>) -> Alarm {
         let mut alarm = SigSet::empty();
         alarm.add(Signal::SIGALRM);

@@ -23,8 +23,8 @@ fn is_of_level_zero(name: &str) -> bool {
         || name == "libomptarget.so"
 }
 
-/// Has the library loaded where it is installed beside the OpenMP recorder `tool`. Programs without
-/// device queues never load it.
+/// Has the library loaded if it is installed beside the OpenMP recorder `tool`. Programs without device queues never
+/// load it.
 pub fn attach(environment: &mut Environment, tool: &Path, programs: &[PathBuf]) {
     let Some(library) = find(tool) else { return };
     // Of several layers, the last one in the list is nearest to the program.

@@ -1,9 +1,9 @@
 //! Chooses the trace directory and takes possession of it, without a race between processes.
 //!
-//! A directory belongs to who creates the run file in it (`taskscope-run.json`; each further rank of
+//! A directory belongs to the process that creates the run file in it (`taskscope-run.json`; each further rank of
 //! a job has its own). Ranks of one job thus meet in the first directory of their name in which
 //! their own file does not exist yet, however they are ordered in time, and a second job of the same
-//! name finds them all there and goes on to the next number.
+//! name finds them all there and continues with the next number.
 
 use super::launcher::Rank;
 use crate::messages::Failure;
@@ -136,8 +136,8 @@ fn mode_of_run_file(share: bool) -> u32 {
     if share { 0o666 } else { 0o600 }
 }
 
-/// Empties a directory in which an earlier run left nothing but the reason that it was not recorded. Others do not while the returned
-/// file is open; whoever creates the run file first has the directory.
+/// Empties a directory in which an earlier run left only the reason that it was not recorded. Others do not while the
+/// returned file is open; the first creator of the run file has the directory.
 fn take_over(path: &Path) -> Option<File> {
     let directory = File::open(path).ok()?;
     rustix::fs::flock(&directory, rustix::fs::FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -180,7 +180,7 @@ impl TraceDirectory {
             .collect()
     }
 
-    /// Removes what [`take`] created, as far as it is empty, for a program that never ran.
+    /// Removes the files of [`take`], as far as they are empty, for a program that never ran.
     pub fn give_back(&self) {
         // What cannot be removed (another rank's file in it) is to stay.
         let _ = fs::remove_file(&self.run_file);
@@ -194,13 +194,13 @@ impl TraceDirectory {
         as_typed(&self.path)
     }
 
-    /// The same, quoted for a shell where that is needed.
+    /// The same, quoted for a shell if necessary.
     pub fn word(&self) -> String {
         shell_word(Path::new(&self.shown()))
     }
 }
 
-/// Relative to the working directory where it lies below that.
+/// Relative to the working directory if it is below that.
 pub fn as_typed(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(here).unwrap_or(path).display().to_string()

@@ -1,4 +1,4 @@
-//! What the loader reads of an ELF file: needed libraries, search paths, symbols asked for and given.
+//! The loader's view of an ELF file: needed libraries, search paths, imported and exported symbols.
 
 use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, StringTable};
@@ -77,8 +77,8 @@ fn parse<'data, Header: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(data
     Some(dynamic)
 }
 
-/// Whether an OpenMP runtime that loads tools is linked into a program: by the entry that every region begins with, or, in a
-/// program without names, by what it calls a tool's entry.
+/// Whether an OpenMP runtime that loads tools is linked into a program: by the entry of every region, or, in a program
+/// without names, by its call of a tool's entry.
 pub fn holds_openmp_runtime(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let cache = ReadCache::new(file);
@@ -104,8 +104,8 @@ fn defines<'data>(file: &object::File<'data, impl ReadRef<'data>>, function: &st
     symbols.any(|symbol| symbol.is_definition() && symbol.name() == Ok(function))
 }
 
-/// Keys of what shows in a program's or library's own code and notes (`super::known`): the compiler, libraries that are linked in, calls
-/// that start threads.
+/// Keys of the origins of a program's or library's own code and notes (`super::known`): the compiler, linked libraries,
+/// calls that start threads.
 pub fn origins(path: &Path) -> Vec<&'static str> {
     let Ok(file) = File::open(path) else { return Vec::new() };
     let cache = ReadCache::new(file);

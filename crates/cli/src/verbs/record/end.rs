@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use taskscope_event::{StreamFile, alive, layout};
 use taskscope_files::write_file;
 
-/// Stores the end of the program where its streams in `trace` are unfinished. What cannot be written leaves the last sign of
-/// life.
+/// Stores the end of the program for its unfinished streams in `trace`. If that fails, the last sign of life remains.
 pub fn store(trace: &Path, outcome: &Outcome) {
     let Some(end) = outcome.end_monotonic_ns else { return };
     if let Some(process) = newest_process(trace, outcome.pid).filter(|process| has_unfinished_stream(process))

@@ -1,17 +1,17 @@
-//! The variables that attach the recorder to whatever the command starts.
+//! The variables that attach the recorder to the command's processes.
 //!
 //! | variable | value |
 //! | --- | --- |
 //! | `OMP_TOOL_LIBRARIES` | our OMPT tool, which the OpenMP runtime loads, before the user's |
 //! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
 //! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | a library of the program's with a tool, and the user's own `OMP_TOOL_LIBRARIES`; our tool chains to the first that starts |
-//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken, MPI is recorded, a library of the program's has a tool, or the runtime is linked into the program |
-//! | `ASAN_OPTIONS` | in front of the user's, where something is preloaded: that AddressSanitizer's library is to bear this |
-//! | `TASKSCOPE_ADDED`, `TASKSCOPE_ADDED_*` | what of all this was added ([`taskscope_record::attached`]) |
+//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, for samples and MPI, if a library of the program has a tool, or the runtime is linked into the program |
+//! | `ASAN_OPTIONS` | in front of the user's, with a preloaded library: makes AddressSanitizer's library accept it |
+//! | `TASKSCOPE_ADDED`, `TASKSCOPE_ADDED_*` | the additions ([`taskscope_record::attached`]) |
 //! | `LD_LIBRARY_PATH` | in front of the user's: our `libovni.so.1` for programs that record through ovni, and for commands that use no OpenMP themselves, as they may start such programs ([`super::ovni`]), the program's own runtime for programs that offload ([`super::offload`]) |
-//! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
+//! | `TASKSCOPE_DRAINER` | the drainer of tails in memory, if any ([`super::tails`]) |
 //! | `TASKSCOPE_SHARE` | 1 with `--share`: tails that lie in memory are readable by other users |
-//! | `TASKSCOPE_SECCOMP_FILTERS` | how many filters of system calls `record` has, where it has some ([`attached::Filters`]) |
+//! | `TASKSCOPE_SECCOMP_FILTERS` | number of system call filters of `record`, if any ([`attached::Filters`]) |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
 
 use super::elf::Dynamic;
@@ -25,10 +25,10 @@ use taskscope_record::attached;
 
 /// Tools that run behind ours, the first that wants to.
 const NEXT_TOOLS: &str = "TASKSCOPE_NEXT_TOOL_LIBRARIES";
-/// Where the loader looks first.
+/// The loader's first search path.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
-/// Variables to set, and what a reader of the trace must know about them.
+/// Variables to set, and notices for readers of the trace.
 #[derive(Debug, Default)]
 pub struct Environment {
     /// In no particular order.
@@ -69,9 +69,10 @@ impl Environment {
         }
     }
 
-    /// What follows where a program brings an OMPT tool of its own: the runtime takes the first that it finds in the
-    /// program, what is preloaded and its libraries, in this order, before any that a variable names. So one in a library
-    /// runs behind ours, which has to be preloaded: says whether that is so. Before one in the program itself nothing comes.
+    /// Handles programs with an OMPT tool of their own. The runtime takes the first tool that it finds in the program,
+    /// preloaded libraries and its libraries, in this order, before any that a variable names. So a library's tool runs
+    /// behind ours, which must be preloaded: returns whether that is so. A tool in the program itself always comes
+    /// first.
     pub fn chain_own_tools(&mut self, programs: &[PathBuf]) -> bool {
         let objects =
             || programs.iter().flat_map(|program| loader::objects_of(program).into_iter().enumerate());
@@ -104,7 +105,7 @@ impl Environment {
         true
     }
 
-    /// Adds what the programs that the command starts need when they use libgomp. Says whether one does.
+    /// Adds the needs of the command's programs that use libgomp. Returns whether one does.
     pub fn replace_libgomp(&mut self, programs: &[PathBuf]) -> bool {
         let decisions = programs.iter().map(|program| (program, libgomp::decide(program)));
         let mut decisions: Vec<_> =
@@ -150,7 +151,7 @@ impl Environment {
         true
     }
 
-    /// Has a runtime there before a program loads code that calls one. What that needs can only be seen then.
+    /// Preloads a runtime for code that a program loads later. The needs of that code are only known then.
     pub fn preload_runtime(&mut self, programs: &[PathBuf]) {
         let Some(program) = programs.iter().find(|program| !libgomp::has_ompt_runtime(program)) else {
             return;
@@ -173,7 +174,7 @@ impl Environment {
         }
     }
 
-    /// Says what follows from the user's wish to keep libgomp, if a program uses it.
+    /// Notes the consequences of keeping libgomp by the user's wish, if a program uses it.
     pub fn keep_libgomp(&mut self, programs: &[PathBuf]) {
         if let Some(program) = programs.iter().find(|program| libgomp::decide(program) != Decision::NotNeeded)
         {
@@ -186,7 +187,7 @@ impl Environment {
         }
     }
 
-    /// Takes out what a variable is to be set to, or is already.
+    /// Takes out the pending value of a variable, else its current one.
     fn take(&mut self, variable: &str) -> OsString {
         match self.variables.iter().position(|(name, _)| *name == variable) {
             Some(index) => self.variables.swap_remove(index).1,
@@ -215,8 +216,8 @@ impl Environment {
         self.set("LD_PRELOAD", list);
     }
 
-    /// Names what was added to the environment, so that the recorder can take it out again where it finds itself in a program
-    /// that it must leave alone ([`taskscope_record::attached`]).
+    /// Names the additions to the environment, so that the recorder can remove them in a program that it must leave
+    /// alone ([`taskscope_record::attached`]).
     pub fn name_additions(&mut self) {
         let items = |list: &OsStr| -> Vec<OsString> {
             list.as_bytes()
@@ -242,8 +243,8 @@ impl Environment {
         self.set(attached::ADDED, own);
     }
 
-    /// Has AddressSanitizer's library bear what is preloaded before it, which it would end the program for: in all that the command
-    /// starts, as not all of that is known.
+    /// Makes AddressSanitizer's library accept preloaded libraries, which it would end the program for: in all
+    /// processes of the command, as not all are known.
     pub fn appease_sanitizer(&mut self, programs: &[PathBuf]) {
         const OPTIONS: &str = "ASAN_OPTIONS";
         if !self.variables.iter().any(|(name, _)| *name == "LD_PRELOAD") {
@@ -266,7 +267,7 @@ impl Environment {
         self.set(OPTIONS, options);
     }
 
-    /// The names of all variables, for launchers that pass on only what they are told to.
+    /// The names of all variables, for launchers that pass on named ones only.
     pub fn names(&self) -> Vec<&'static str> {
         self.variables.iter().map(|(name, _)| *name).collect()
     }
@@ -275,7 +276,7 @@ impl Environment {
         self.variables.push((name, value.as_ref().to_owned()));
     }
 
-    /// Adds what a reader of the trace must know.
+    /// Adds a notice for readers of the trace.
     pub fn notice(&mut self, name: &'static str, text: String) {
         self.notices.push(Notice { name, text });
     }
@@ -284,9 +285,9 @@ impl Environment {
 /// As many directories as a program may lie below the root.
 const MAX_DEPTH: usize = 48;
 
-/// The path of a library as glibc's loader alone understands it: from the directory of the program up to the root, and down to
-/// the library. Others (musl's) find no such file and pass by; a library that they find, and that needs what they do not have,
-/// ends the program.
+/// The path of a library in a form that only glibc's loader expands: from the directory of the program up to the root,
+/// and down to the library. Others (musl's) find no such file and skip it; a library that they find but whose
+/// dependences they lack ends the program.
 fn through_origin(library: &Path) -> OsString {
     let mut path = OsString::from("$ORIGIN");
     path.push("/..".repeat(MAX_DEPTH));

@@ -1,5 +1,5 @@
-//! Gives the program what taskscope was started with: the environment in its order, the signal mask and the disposition of
-//! SIGPIPE.
+//! Passes taskscope's own start conditions to the program: the environment in its order, the signal mask and the
+//! disposition of SIGPIPE.
 //!
 //! The standard library ignores SIGPIPE in us before `main` begins, and sets it to its default and
 //! empties the mask in every child. A service manager that ignores SIGPIPE, or a shell that blocks a

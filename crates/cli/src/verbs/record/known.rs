@@ -1,11 +1,11 @@
-//! Runtimes, languages and libraries by which a program runs code in parallel, and what each leaves in its files.
+//! Runtimes, languages and libraries of parallel programs, and their traces in files.
 
 /// How the time of such a program can be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// OpenMP, through a runtime that may have been loaded too late.
     OpenMp,
-    /// Through libovni, where the runtime's own switch is on.
+    /// Through libovni, if the runtime's own switch is on.
     Ovni,
     Mpi,
     /// Through the layers and libraries that device drivers load.
@@ -28,7 +28,7 @@ pub struct Known {
     pub group: Group,
     /// Beginnings of the file names of its libraries, or of the programs that hold it (followed by a version at most).
     pub files: &'static [&'static str],
-    /// What else is worth knowing to record it.
+    /// Another fact for recording it.
     pub hint: Option<&'static str>,
 }
 
@@ -91,7 +91,7 @@ pub fn by_key(key: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.key == key)
 }
 
-/// What the file of this name belongs to: a library (`libtbb.so.12`), or a program (`python3.11`).
+/// The owner of a file name: a library (`libtbb.so.12`), or a program (`python3.11`).
 pub fn by_file(name: &str) -> Option<&'static Known> {
     let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
     let is_it =

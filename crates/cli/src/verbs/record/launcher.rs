@@ -14,8 +14,8 @@ pub struct Rank {
     pub job: String,
 }
 
-/// Rank, size and job variables, the most specific first. Slurm sets its rank variable in a batch
-/// script too, where no step has been launched; that is not a rank.
+/// Rank, size and job variables, the most specific first. Slurm sets its rank variable in a batch script too, outside
+/// of steps; that is not a rank.
 const LAUNCHERS: [(&str, &str, &[&str]); 6] = [
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", &["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"]),
     ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", &[]),
@@ -55,8 +55,8 @@ fn rank_of(variable: impl Fn(&str) -> Option<String>) -> Option<Rank> {
     })
 }
 
-/// What has to be added to the arguments of a launcher so that the programs that it starts on other
-/// nodes get these variables. Open MPI is the one that passes on nothing by itself.
+/// Additional arguments of a launcher so that its programs on other nodes get these variables. Only Open MPI needs
+/// them.
 pub fn arguments_that_pass_on(program: &Path, variables: &[&str]) -> Vec<OsString> {
     if !is_open_mpi(program) || std::env::var_os("OMPI_MCA_mca_base_env_list").is_some() {
         return Vec::new();

@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 /// Exported with an event handle of another layout: a program with `detach` crashes.
 const KNOWN_TO_CRASH: &str = "omp_fulfill_event";
 
-/// What is to be done about a program's OpenMP runtime.
+/// The decision about a program's OpenMP runtime.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It does not use libgomp, as far as its headers tell.
+    /// It does not use libgomp, by its headers.
     NotNeeded,
     /// Preload this library.
     Replace(PathBuf),
-    /// Run it on libgomp, because the replacement cannot do what this symbol does.
+    /// Run it on libgomp, because the replacement lacks this symbol.
     Keep {
         /// The symbol, for the message.
         symbol: String,
@@ -60,8 +60,8 @@ pub fn has_ompt_runtime(program: &Path) -> bool {
     loader::objects_of(program).iter().any(|(path, _)| is_ompt_runtime_name(path))
 }
 
-/// What runs a program's code for libgomp, if it has any. A script's interpreter is taken to be for this program's own machine, as
-/// the recorder is.
+/// The runtime for a program's libgomp code, if it has any. A script's interpreter is taken to be for this program's
+/// own machine, as the recorder is.
 pub fn replacement_for(program: &Path) -> Option<PathBuf> {
     let machine = super::elf::read(program).or_else(|| super::elf::read(Path::new("/proc/self/exe")))?;
     Some(find_replacement(&machine)?.0)

@@ -52,7 +52,7 @@ fn find_needed(
     candidates(name, &directories).into_iter().find_map(|path| fits(&path).map(|library| (path, library)))
 }
 
-/// Where a library of this name may lie, in the loader's order, for a program without search paths.
+/// Possible places of a library of this name, in the loader's order, for a program without search paths.
 pub fn places_of(name: &str) -> Vec<PathBuf> {
     candidates(name, &library_path())
 }
@@ -97,7 +97,7 @@ fn library_path() -> Vec<PathBuf> {
 
 static SEARCHED_FIRST: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Has these directories searched before those of `LD_LIBRARY_PATH`: scripts put them in front of it for what they start.
+/// Has these directories searched before those of `LD_LIBRARY_PATH`: scripts prepend them for their programs.
 pub fn search_first(directories: Vec<PathBuf>) {
     *SEARCHED_FIRST.lock().unwrap_or_else(PoisonError::into_inner) = directories;
 }

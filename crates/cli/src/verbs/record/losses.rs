@@ -1,4 +1,4 @@
-//! What the recorders could not keep, from the metadata that they left.
+//! Losses of the recorders, from their metadata.
 
 use serde_json::Value;
 use std::fs;
@@ -15,12 +15,12 @@ const MAX_METADATA_BYTES: u64 = 64 << 20;
 pub struct Losses {
     /// Events that were not stored.
     pub events: u64,
-    /// Threads whose files could not be made.
+    /// Threads without files, as these could not be created.
     pub threads: u64,
 }
 
 impl Losses {
-    /// Of the trace in `directory`; what cannot be read counts nothing.
+    /// Losses of the trace in `directory`; unreadable files count nothing.
     pub fn of(directory: &Path) -> Losses {
         let mut losses = Losses::default();
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {

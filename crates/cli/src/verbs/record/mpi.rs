@@ -1,7 +1,7 @@
 //! `libtaskscope_mpi.so`, which records MPI programs: preloaded, so that it comes before the MPI library.
 //! It holds the OMPT tool too, which then must come from it: one process, one recorder.
 //!
-//! A program whose headers do not tell that it uses MPI (Python) is recorded when a launcher starts it.
+//! A program that uses MPI without naming it in its headers (Python) is recorded if a launcher starts it.
 
 use super::{launcher, loader};
 use std::path::{Path, PathBuf};
@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 /// The library's file name.
 pub const FILE_NAME: &str = "libtaskscope_mpi.so";
 
-/// The library, where it is installed beside the OpenMP recorder `tool` and one of the programs can be
-/// expected to use MPI.
+/// The library, if it is installed beside the OpenMP recorder `tool` and one of the programs may use MPI.
 pub fn library_for(programs: &[PathBuf], tool: &Path) -> Option<PathBuf> {
     let expected = launcher::rank().is_some() || programs.iter().any(|program| uses_mpi(program));
     expected.then(|| find(tool)).flatten()

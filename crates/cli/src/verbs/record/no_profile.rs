@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use taskscope_profile::FIRST_MS;
 use taskscope_view::format;
 
-/// What is known of a run for which a profile was asked for.
+/// Known facts of a run with a requested profile.
 pub struct Ended<'a> {
     /// The programs that were run.
     pub programs: &'a [PathBuf],
-    /// The time that the run took, nanoseconds; not known while it goes on.
+    /// The duration of the run, nanoseconds; unknown while it runs.
     pub wall_ns: Option<u64>,
     /// The signal that killed it.
     pub signal: Option<i32>,
@@ -45,7 +45,7 @@ impl Ended<'_> {
         }
     }
 
-    /// What leaves more than nothing.
+    /// The command that leaves more.
     pub fn remedy(&self) -> &'static str {
         match self.static_program() {
             Some(_) => "link it dynamically, without `-static` and `-static-pie`",

@@ -1,8 +1,7 @@
-//! Programs that offload with LLVM's runtime: it asks the loader for `libomp.so` to hear of OMPT tools.
+//! Programs that offload with LLVM's runtime, which finds OMPT tools through `libomp.so`.
 //!
-//! A program that finds its runtime by a path of its own is no help to `dlopen("libomp.so")` in another library,
-//! so the device's callbacks would go nowhere. Under `record` that name leads to the runtime that the program
-//! runs on.
+//! A program that finds its runtime by a path of its own does not help `dlopen("libomp.so")` in another library, so the
+//! device's callbacks would be lost. Under `record` that name leads to the program's runtime.
 
 use super::environment::Environment;
 use super::libgomp::is_ompt_runtime_name;
@@ -10,7 +9,7 @@ use super::loader;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What LLVM's offload runtime asks for.
+/// Library that LLVM's offload runtime loads.
 const ASKED_FOR: &str = "libomp.so";
 
 /// A directory in the trace with [`ASKED_FOR`] alone; removed with this.
@@ -24,7 +23,7 @@ impl Drop for Directory {
     }
 }
 
-/// Has the runtime found under that name, where it is not. The directory has to stay while the program runs.
+/// Makes the runtime available under that name, if it is not. The directory must stay while the program runs.
 pub fn attach(environment: &mut Environment, trace: &Path, programs: &[PathBuf]) -> Option<Directory> {
     let runtime = programs.iter().find_map(|program| runtime_of_offloader(program))?;
     let found = loader::places_of(ASKED_FOR).into_iter().next().and_then(|path| path.canonicalize().ok());

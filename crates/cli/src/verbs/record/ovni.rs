@@ -1,5 +1,4 @@
-//! Programs whose runtime records through ovni (Nanos6, nOS-V, NODES, …): our `libovni.so.1` takes the
-//! place of the original.
+//! Programs that record through ovni (Nanos6, nOS-V, NODES, …): our `libovni.so.1` takes the place of the original.
 
 use super::environment::Environment;
 use super::loader;
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The name that programs need.
 const NEEDED: &str = "libovni.so.1";
-/// What cargo builds.
+/// Library as built by cargo.
 const BUILT: &str = "libovni.so";
 /// Names the directory that holds our [`NEEDED`], when it lies elsewhere.
 pub const VARIABLE: &str = "TASKSCOPE_OVNI_DIR";
@@ -23,8 +22,8 @@ pub fn is_used_by(programs: &[PathBuf]) -> bool {
         .any(|(_, object)| object.needed.iter().any(counts))
 }
 
-/// Puts our library in front of the original, and the trace where `record` wants it: where the original is loaded all
-/// the same, by a path of the program's own, its streams are in the trace.
+/// Puts our library in front of the original, and sets the trace directory for the original: if that is loaded all the
+/// same, by a path of the program's own, its streams are in the trace.
 pub fn attach(environment: &mut Environment, trace: &Path, is_used: bool) {
     let Some(directory) = library_directory() else {
         environment.set("OVNI_TRACEDIR", trace);
@@ -42,7 +41,7 @@ pub fn attach(environment: &mut Environment, trace: &Path, is_used: bool) {
     environment.set("OVNI_TRACEDIR", trace);
 }
 
-/// Where the variable says, in the library directory of an installation, or in cargo's output.
+/// The directory of the variable, the library directory of an installation, or cargo's output.
 fn library_directory() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         let named = std::path::absolute(named).ok()?;

@@ -1,4 +1,4 @@
-//! Where `libtaskscope_ompt.so`, the OMPT tool that the OpenMP runtime is to load, lies.
+//! Finds `libtaskscope_ompt.so`, the OMPT tool for the OpenMP runtime.
 
 use crate::messages::Failure;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ pub const FILE_NAME: &str = "libtaskscope_ompt.so";
 /// Names the library when it lies elsewhere.
 pub const VARIABLE: &str = "TASKSCOPE_OMPT_LIBRARY";
 
-/// Finds the library: where [`VARIABLE`] says, beside the command, in the library directories of an
-/// installation, in cargo's directory of dependencies.
+/// Finds the library: by [`VARIABLE`], beside the command, in the library directories of an installation, in cargo's
+/// directory of dependencies.
 pub fn find() -> Result<PathBuf, Failure> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from) {
         return match std::path::absolute(&named) {

@@ -1,5 +1,5 @@
-//! `taskscope-run.json`: what was run, how it ended, and everything about the recording that a reader
-//! of the trace must know. Written before the program starts, and again, completed, after its end.
+//! `taskscope-run.json`: the command, its end, and all facts about the recording for readers of the trace. Written
+//! before the program starts, and again, completed, after its end.
 
 use super::not_recorded::NotRecorded;
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use taskscope_record::attached::Checker;
 pub struct Notice {
     /// Stable, for `--allow NAME` and scripts.
     pub name: &'static str,
-    /// One sentence, with its remedy where there is one.
+    /// One sentence, with its remedy if there is one.
     pub text: String,
 }
 
@@ -28,7 +28,7 @@ impl Notice {
     }
 }
 
-/// What a run leaves.
+/// Output of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordMode {
@@ -60,7 +60,7 @@ pub struct RunFile {
     pub command: Vec<String>,
     /// The file that was run.
     pub program: String,
-    /// What was asked for.
+    /// The requested mode.
     pub mode: RecordMode,
     /// Working directory.
     pub cwd: String,

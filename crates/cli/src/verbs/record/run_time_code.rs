@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use taskscope_event::layout;
 use taskscope_session::KeptModules;
 
-/// Where compilers write them.
+/// Directory of compilers' maps.
 const DIRECTORY: &str = "/tmp";
 /// Deepest directory of a process in a trace.
 const MAX_DEPTH: usize = 4;

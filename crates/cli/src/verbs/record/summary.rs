@@ -1,4 +1,4 @@
-//! What `record` says on stderr, before and after the program.
+//! Messages of `record` on stderr, before and after the program.
 
 use super::directory::TraceDirectory;
 use super::not_recorded::NotRecorded;
@@ -83,7 +83,7 @@ pub fn print_profiles(run: &RunFile, profiles: &[PathBuf], trace: &TraceDirector
     }
 }
 
-/// Bytes of all files below a directory; what cannot be read counts nothing.
+/// Bytes of all files below a directory; unreadable files count nothing.
 fn size_of(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries

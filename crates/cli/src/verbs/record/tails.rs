@@ -1,10 +1,10 @@
-//! The newest events of a program, where they lie in memory.
+//! The newest events of a program with tails in memory.
 //!
-//! On network file systems, and on those that cannot reserve blocks, a stream's tail is a file in
-//! `/dev/shm` that the trace only links to (`taskscope_record`'s `tail_place`). While the program runs,
-//! a thread of ours stores what its threads have sealed there, so that none of them waits for the file
-//! system ([`taskscope_record::drain`]). A stream that ends properly removes its tail. What a crash left behind is brought into the trace directory here, so that the
-//! trace is whole wherever it is copied to, and nothing stays in memory.
+//! On network file systems, and on those that cannot reserve blocks, a stream's tail is a file in `/dev/shm` with a
+//! link in the trace (`taskscope_record`'s `tail_place`). While the program runs, a thread of ours stores the regions
+//! that its threads have sealed, so that none of them waits for the file system ([`taskscope_record::drain`]). A stream
+//! that ends properly removes its tail. After a crash the tails are moved into the trace directory here, so that copies
+//! of the trace are complete, and nothing stays in memory.
 
 use super::environment::Environment;
 use nix::errno::Errno;
@@ -19,8 +19,8 @@ use taskscope_record::drain::{DRAINER_VARIABLE, Drainer, Refused};
 use taskscope_record::{TAIL_DIRECTORY_VARIABLE, tail_place_for};
 use taskscope_view::format::counted;
 
-/// Starts to store the tails of the trace in `directory`, where they lie elsewhere, and tells the program.
-/// Without the thread, the program's threads store themselves.
+/// Starts to store the tails of the trace in `directory`, if they are elsewhere, and announces it to the program.
+/// Without the drainer, the program's threads store themselves.
 pub fn drain(directory: &Path, environment: &mut Environment) -> Option<Drainer> {
     let place = tail_place_for(directory)?;
     let (drainer, name) = Drainer::start(&place).ok()?;
@@ -32,7 +32,7 @@ pub fn drain(directory: &Path, environment: &mut Environment) -> Option<Drainer>
     Some(drainer)
 }
 
-/// What could not be stored, and what followed.
+/// The refused parts and their consequences.
 pub fn refused_sentence(refused: &Refused) -> Option<String> {
     let why = refused.why.as_ref()?;
     let streams = counted(refused.streams, "stream");

@@ -24,7 +24,7 @@ enum Reason {
     Loader(String),
     /// Code for another kind of processor, or of another word size.
     Machine,
-    /// It runs with the rights of somebody else; loaders take nothing from the environment then.
+    /// It runs with the rights of another user; loaders then ignore the environment.
     Rights,
     /// It has a checker of memory accesses, which would report the recorder's.
     Checked(Checker),
@@ -76,16 +76,17 @@ impl Reason {
 pub struct Untouched {
     /// One for each program that runs untouched.
     pub notices: Vec<Notice>,
-    /// The programs that may be recorded; all, where none is.
+    /// The programs that may be recorded; all by default.
     pub others: Vec<PathBuf>,
     /// Whether nothing is to be attached.
     pub is_all: bool,
     programs: Vec<PathBuf>,
 }
 
-/// Looks which of the programs that a command names are to run untouched. The variables reach all that it starts. So nothing is
-/// attached where the first program, or all but the system's commands, are to run untouched; or where one is that would not bear
-/// the variables: programs of musl pass by what glibc alone finds, and with a [`Checker`] the recorder finds itself unwanted.
+/// Finds the programs of a command that must run untouched. The variables reach all its processes. So nothing is
+/// attached if the first program, or all but the system's commands, must run untouched, or if one would not tolerate
+/// the variables. Programs of musl skip names that only glibc expands, and with a [`Checker`] the recorder leaves by
+/// itself.
 pub fn among(programs: Vec<PathBuf>) -> Untouched {
     let Some(own) = elf::read(Path::new("/proc/self/exe")) else {
         return Untouched { others: programs, ..Untouched::default() };
@@ -134,7 +135,7 @@ fn is_of_musl(loader: &str) -> bool {
 /// More notices of this kind are not printed.
 const MAX_LEFT_ALONE: usize = 8;
 
-/// Notices of programs that nobody named, and that the recorder has left alone: takes their reports out of the trace.
+/// Notices of unnamed programs that the recorder has left alone: takes their reports out of the trace.
 pub fn left_alone(trace: &Path, untouched: &Untouched) -> Vec<Notice> {
     let mut programs: Vec<PathBuf> =
         untouched.programs.iter().filter_map(|program| program.canonicalize().ok()).collect();

@@ -11,14 +11,14 @@ use std::time::Duration;
 /// Pauses between looks: many at first, for short runs; the last one from then on.
 const PAUSES_MS: [u64; 11] = [1, 2, 3, 5, 10, 20, 50, 100, 300, 1_000, 3_000];
 const LAST_PAUSE: Duration = Duration::from_secs(10);
-/// Processes per look, and threads of each whose children are found.
+/// Processes per check, and threads of each with inspected children.
 const MAX_PROCESSES: usize = 64;
 const MAX_THREADS: usize = 64;
 /// Names of mapped files, and bytes of a list of them.
 const MAX_NAMES: usize = 4096;
 const MAX_MAPS: u64 = 4 << 20;
 
-/// What was seen of the processes of one run.
+/// Facts seen of the processes of one run.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Files that were executed.

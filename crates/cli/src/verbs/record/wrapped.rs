@@ -1,4 +1,4 @@
-//! Which programs a command starts: itself, and what it plainly names when it is a wrapper
+//! The programs of a command: itself, and those that it plainly names if it is a wrapper
 //! (`mpirun -n 4 ./app`, `env X=1 ./app`, `sh -c './app 3'`, `bash run.sh`, `make run`, a script that calls `"$dir/$prog"`).
 
 use super::loader;
@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// More than this much of a script is not read: what it starts stands near its beginning.
+/// Bytes of a script that are read: its programs are near its beginning.
 const SCRIPT_BYTES: u64 = 64 * 1024;
 /// Scripts that are read, and programs that are looked at.
 const MAX_SCRIPTS: usize = 16;
@@ -23,8 +23,8 @@ const MAKES: [&str; 3] = ["make", "gmake", "bmake"];
 /// Directories of the system's own commands, which scripts name all the time.
 pub const SYSTEM: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
 
-/// The program and every executable file that is named in its arguments or in the text of scripts and makefiles that
-/// it runs, also by these. Each once, the program first. What is found by guessing is only looked at.
+/// The program and every executable file that is named in its arguments, or in the text of scripts and makefiles that
+/// it runs, also by these. Each once, the program first. Guessed files are only inspected.
 pub fn programs_of(program: &Path, arguments: &[OsString]) -> Vec<PathBuf> {
     let mut search = Search::default();
     search.note(program.to_owned());
@@ -58,9 +58,9 @@ struct Search {
     programs: Vec<PathBuf>,
     seen: BTreeSet<PathBuf>,
     scripts: Vec<PathBuf>,
-    /// Where relative names may lead, beside the current directory.
+    /// Directories of relative names, beside the current directory.
     directories: Vec<PathBuf>,
-    /// Where scripts have the loader look for libraries.
+    /// Directories that scripts add to the loader's search.
     libraries: Vec<PathBuf>,
 }
 
@@ -183,8 +183,8 @@ fn text_of(script: &Path) -> Option<String> {
     (!text.contains(&0)).then(|| String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The text without quotes and with the values of its own variables, as far as those are plain. What a script finds out
-/// about its own place is `own`.
+/// The text without quotes and with the values of its own variables, as far as those are plain. `own` replaces a
+/// script's computed own place.
 fn expanded(text: &str, own: &Path) -> String {
     let mut variables: BTreeMap<&str, String> = BTreeMap::new();
     let unquoted = |text: &str| text.replace(['"', '\''], "");
@@ -225,7 +225,7 @@ fn expanded(text: &str, own: &Path) -> String {
     substituted(&text, &variables)
 }
 
-/// Replaces `$NAME`, `${NAME}` and `$(NAME)` by what is known; the environment counts too.
+/// Replaces `$NAME`, `${NAME}` and `$(NAME)` by known values; the environment counts too.
 fn substituted(text: &str, variables: &BTreeMap<&str, String>) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
