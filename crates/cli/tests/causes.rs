@@ -280,7 +280,7 @@ fn a_thread_of_the_runtime_loses_nothing() {
     assert!(
         imported.status.success()
             && message.contains("1 worker on 1 node")
-            && message.contains("no capacity: 4")
+            && message.contains("not count as capacity: 4")
     );
     let report = json_of(&["report", "--section", "ledger,path,pop,idle", "--json", trace]);
     assert_eq!((&report["workers"], &report["runtime_threads"]), (&1.into(), &serde_json::json!([4])));

@@ -649,7 +649,7 @@ fn sort_reports_streams_that_it_cannot_read() {
     for arguments in [&["sort", path][..], &["sort", "--check", path]] {
         let run = taskscope(arguments);
         assert_eq!(run.status.code(), Some(1), "{run:?}");
-        assert!(String::from_utf8_lossy(&run.stderr).contains("was not looked at"), "{run:?}");
+        assert!(String::from_utf8_lossy(&run.stderr).contains("were not checked"), "{run:?}");
     }
 }
 

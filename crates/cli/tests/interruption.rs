@@ -161,7 +161,7 @@ fn an_interrupted_dump_ends_with_a_whole_line() {
         let printed = text.lines().count();
         assert!(0 < printed && printed < 50_000, "{printed}");
         assert!(
-            stderr(&output).contains(&format!("kept: what is printed ({printed} events)")),
+            stderr(&output).contains(&format!("kept: the printed part ({printed} events)")),
             "{}",
             stderr(&output)
         );

@@ -124,7 +124,7 @@ fn a_profile_has_no_timeline() {
     }
     for verb in ["report", "export"] {
         let help = output(taskscope().args([verb, "--help"]));
-        assert!(text(&help.stdout).contains("it was created, or, in traces"), "{verb}");
+        assert!(text(&help.stdout).contains("by its creation or, in traces, by its execution"), "{verb}");
     }
 }
 

@@ -36,9 +36,9 @@ fn a_filter_that_cannot_be_meant_is_refused_with_the_reason() {
     let (_, viewer) = viewer_of(small());
     for (text, why) in [
         ("stat%3Dbarrier", "sections have no field called `stat`"),
-        ("state%3D", "this is no filter"),
-        ("duration%3E%3E1", "this is no filter"),
-        ("%28state%3Dbarrier", "this is no filter"),
+        ("state%3D", "this is not a filter"),
+        ("duration%3E%3E1", "this is not a filter"),
+        ("%28state%3Dbarrier", "this is not a filter"),
         (
             "duration%3E1xs",
             "`xs` in `1xs` is no unit of time; units are: ns, us, ms, s, min (at character 10)",
