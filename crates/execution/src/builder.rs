@@ -215,7 +215,7 @@ impl ExecutionBuilder {
             let end = self.execution.processes[process.index()].last.max(hold.start);
             self.execution.holds.to_mut().push(Hold { end, ..hold });
         }
-        joined.join_tables(&mut self.execution);
+        self.execution.join_tables(&joined);
         let told = doubts(&self.execution);
         self.execution.uncertain.extend(told);
         doubtful_cpus::doubt_cpus(&mut self.execution, &self.open);
@@ -276,8 +276,8 @@ impl ExecutionBuilder {
             let last = self.execution.processes[thread.process.index()].last;
             let end = if thread.ended { open.newest.end() } else { last };
             let Execution { threads, activities, .. } = &self.execution;
-            let track = |thread: ThreadIndex| Some(&threads.get(thread.index())?.track);
-            let splice = Splice::of(&open.shows, end, activities, track);
+            let columns = |thread: ThreadIndex| threads.get(thread.index())?.track.shared_columns();
+            let splice = Splice::of(&open.shows, end, activities, columns);
             self.execution.threads[number].track = Track::spliced(splice);
         }
     }

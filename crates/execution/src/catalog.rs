@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{CpuFacts, ProcessIndex, SiteIndex, TypeIndex, TypeKind};
+use crate::{CpuFacts, ProcessIndex, SiteIndex, TypeIndex};
 
 /// A process of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,6 +75,21 @@ pub struct Construct {
     pub body: u64,
     /// Its location as its compiler wrote it (`;file;function;line;column;;`); may be empty.
     pub location: String,
+}
+
+/// Kinds of types.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TypeKind {
+    /// Explicit tasks; OMPT task flags if known.
+    Task {
+        /// OMPT's `ompt_task_flag_t`.
+        flags: u32,
+    },
+    /// A worksharing construct; OMPT work kind if known.
+    Work {
+        /// OMPT's `ompt_work_t`; 0 if not known.
+        kind: u32,
+    },
 }
 
 /// A task type or worksharing construct.

@@ -1,9 +1,10 @@
 //! Changes from models to observers: definitions of names, and changes of threads, tasks and regions.
 
-use crate::samples::NewSample;
+use crate::catalog::TypeKind;
+use crate::messages_builder::MessageChange;
 use crate::{
-    ObjectIndex, OpenTrack, PathIndex, Place, ProcessIndex, RegionIndex, SiteIndex, State, TaskIndex,
-    TeamLimits, ThreadIndex, TypeIndex,
+    ObjectIndex, PathIndex, Place, ProcessIndex, RegionIndex, SiteIndex, State, TaskIndex, TeamLimits,
+    ThreadIndex, TypeIndex,
 };
 
 /// The numbers that runtimes and recorders gave to tasks and regions, each in its process.
@@ -13,50 +14,6 @@ pub struct Numbers {
     pub tasks: Vec<u64>,
     /// By [`RegionIndex`]; [`NO_NUMBER`](crate::NO_NUMBER) for none.
     pub regions: Vec<u64>,
-}
-
-/// Receives the changes that models derive from events.
-///
-/// Changes of one thread come in time order. Between threads only [`complete_until`](Observer::complete_until) is
-/// promised. Times are nanoseconds of the trace's clock.
-pub trait Observer {
-    /// A name for a number that changes use. May come after the first use of the number.
-    fn define(&mut self, definition: Definition<'_>);
-
-    /// At `at`, `change` happened on `thread`.
-    fn change(&mut self, thread: ThreadIndex, at: u64, change: Change);
-
-    /// The receiver for the sections of one thread: for many changes without a lookup each time.
-    fn of_thread(&mut self, thread: ThreadIndex) -> OpenTrack<'_>;
-
-    /// An event contradicts the known state; the model continued as the anomaly's name says.
-    fn anomaly(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
-        self.of_thread(thread).anomaly(at, anomaly);
-    }
-
-    /// A sample of a call stack. Samples may come in any order, after everything that they name.
-    fn sample(&mut self, _sample: &NewSample<'_>) {}
-
-    /// All events have been interpreted, and these are the numbers of tasks and regions.
-    fn numbers(&mut self, _numbers: Numbers) {}
-
-    /// No further change on any thread has a time before `at`.
-    fn complete_until(&mut self, _at: u64) {}
-}
-
-/// Kinds of types.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum TypeKind {
-    /// Explicit tasks; OMPT task flags if known.
-    Task {
-        /// OMPT's `ompt_task_flag_t`.
-        flags: u32,
-    },
-    /// A worksharing construct; OMPT work kind if known.
-    Work {
-        /// OMPT's `ompt_work_t`; 0 if not known.
-        kind: u32,
-    },
 }
 
 /// The name or origin of a number.
@@ -430,7 +387,7 @@ pub enum Change {
         object: ObjectIndex,
     },
     /// A change of messages between processes.
-    Message(crate::MessageChange),
+    Message(MessageChange),
     /// Waits for another thread, or ends such a wait.
     ThreadWait(crate::ThreadWaitChange),
     /// Events of this thread were lost between its previous change and here, or, if `lasts`, from here to its end: the

@@ -1,15 +1,15 @@
 //! The states of a run over time, in columns.
 
+use crate::anomalies::Anomalies;
 use crate::messages::Communication;
 use crate::samples::Samples;
-use crate::track::TakesActivities;
+use crate::track_columns::TakesActivities;
+use crate::uncertain::Uncertain;
 use crate::{
-    Activities, Anomaly, Catalog, Column, CpuSet, Dependence, Hold, NO_TIME, OffCpu, OsSource, OsTotals,
-    Process, ProcessIndex, Queued, Region, RegionIndex, RuntimeRole, Section, Span, State, SystemTime,
-    TaskIndex, Tasks, TeamLimits, ThreadIndex, ThreadKind, ThreadWaits, Track, TrackSpans, WaitDependence,
-    WorkShare,
+    Activities, Catalog, Column, CpuSet, Dependence, Hold, NO_TIME, OffCpu, OsSource, OsTotals, Process,
+    ProcessIndex, Queued, Region, RegionIndex, RuntimeRole, Section, Span, State, SystemTime, TaskIndex,
+    Tasks, TeamLimits, ThreadIndex, ThreadKind, ThreadWaits, Track, TrackSpans, WaitDependence, WorkShare,
 };
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A thread and its time.
@@ -83,44 +83,6 @@ impl Thread {
     }
 }
 
-/// Number of occurrences, largest value, and the first occurrence.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// How often.
-    pub count: u64,
-    /// The largest, in nanoseconds.
-    pub max_ns: u64,
-    /// Thread and time of the first, if known.
-    pub first: Option<(ThreadIndex, u64)>,
-}
-
-impl Tally {
-    pub(crate) fn count(&mut self, ns: u64) {
-        self.count += 1;
-        self.max_ns = self.max_ns.max(ns);
-    }
-}
-
-/// Numbers of anomalies.
-#[derive(Clone, Debug, Default)]
-pub struct Anomalies {
-    /// By [`Anomaly::name`].
-    pub by_name: BTreeMap<&'static str, Tally>,
-    /// Releases that were reported after the next holder's acquisition; expected with OMPT.
-    pub late_releases: Tally,
-}
-
-impl Anomalies {
-    pub(crate) fn count(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
-        let tally = self.by_name.entry(anomaly.name()).or_default();
-        tally.count(anomaly.nanos());
-        // Threads' anomalies come in the order of time, those of several threads need not.
-        if tally.first.is_none_or(|(_, first)| at < first) {
-            tally.first = Some((thread, at));
-        }
-    }
-}
-
 /// A stretch of a thread's time in which events were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
@@ -132,36 +94,6 @@ pub struct Loss {
     pub end: u64,
     /// How many.
     pub events: u64,
-}
-
-/// Why a stretch of a thread's time is not certain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Doubt {
-    /// Its stream ends here, before the thread: the last state is shown.
-    StreamEnds,
-    /// The event at its end contradicts the known state, so an earlier event is missing.
-    DoesNotFit,
-    /// The thread's clock went back over it: its events were recorded later, without their times.
-    ClockGoesBack,
-    /// Several threads run on one CPU.
-    CpuShared,
-}
-
-impl Doubt {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Doubt; 4] =
-        [Doubt::StreamEnds, Doubt::DoesNotFit, Doubt::ClockGoesBack, Doubt::CpuShared];
-
-    /// The name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Doubt::StreamEnds => "stream-ends",
-            Doubt::DoesNotFit => "does-not-fit",
-            Doubt::ClockGoesBack => "clock-goes-back",
-            Doubt::CpuShared => "cpu-shared",
-        }
-    }
 }
 
 /// A part of a wait for a lock that reaches beyond a part of the time, with its holder as of the whole.
@@ -188,19 +120,6 @@ pub struct TargetWaitPart {
     pub end: u64,
     /// The running operation: row of [`Catalog::operations`].
     pub operation: u32,
-}
-
-/// An uncertain interval of a thread or a CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Uncertain {
-    /// The thread.
-    pub thread: ThreadIndex,
-    /// Its first nanosecond.
-    pub start: u64,
-    /// The first nanosecond after it.
-    pub end: u64,
-    /// Why.
-    pub doubt: Doubt,
 }
 
 /// The run that an execution is a part of.

@@ -1,9 +1,7 @@
 //! Types and sites that are one construct: compilers copy constructs when they inline a function, unroll a loop or
 //! clone.
 
-use rustc_hash::FxHashMap;
-
-use crate::{Execution, Place, PlaceKind, RegionIndex, SiteIndex, ThreadIndex, TypeIndex};
+use crate::ids::{Place, PlaceKind, SiteIndex, TypeIndex};
 
 /// For each type and each site the one that it is.
 #[derive(Clone, Debug, Default)]
@@ -46,41 +44,6 @@ impl Joined {
             PlaceKind::Type(ty) => Place::of_type(self.ty(ty)),
             PlaceKind::Site(site) => Place::site(self.site(site)),
             _ => place,
-        }
-    }
-
-    /// Joins the tables that are not stored by threads and tasks.
-    pub(crate) fn join_tables(&self, execution: &mut Execution) {
-        if self.is_none() {
-            return;
-        }
-        for region in &mut execution.regions {
-            region.site = self.site(region.site);
-        }
-        for ty in &mut execution.catalog.types {
-            ty.site = self.site(ty.site);
-        }
-        for gap in &mut execution.catalog.gaps {
-            (gap.after, gap.before) = (self.site(gap.after), self.site(gap.before));
-        }
-        for hold in execution.holds.to_mut() {
-            hold.site = self.site(hold.site);
-        }
-        self.join_works(execution);
-    }
-
-    /// Recounts constructs that were executed as several types.
-    fn join_works(&self, execution: &mut Execution) {
-        let works = &mut execution.works;
-        works.iter_mut().for_each(|work| work.ty = self.ty(work.ty));
-        let mut by_start: Vec<usize> = (0..works.len()).collect();
-        by_start.sort_by_key(|work| works[*work].start);
-        let mut ordinals: FxHashMap<(ThreadIndex, RegionIndex, TypeIndex), u32> = FxHashMap::default();
-        for work in by_start {
-            let work = &mut works[work];
-            let next = ordinals.entry((work.thread, work.region, work.ty)).or_insert(0);
-            work.ordinal = *next;
-            *next += 1;
         }
     }
 }

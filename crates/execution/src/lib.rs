@@ -11,14 +11,28 @@
 //! - edges that clocks put in the wrong order are clamped to zero length and counted.
 //!
 //! No I/O but through [`ColumnFile`], no names of functions (see `symbol`), no judgement (see `analysis`).
+//!
+//! **Modules**, each importing only those named before it:
+//!
+//! | modules | content |
+//! | --- | --- |
+//! | `ids`, `column`, `runs`, `starts`, `kept_times`, `tables` | numbers of things; columns and tables |
+//! | `joined`, `activities`, `longest`, `messages`, `change`, `newest`, `samples` | what is stored, and what changes it |
+//! | `track_columns`, `columns_builder`, `track_builder`, `splice`, `track` | the sections of a thread or CPU |
+//! | `cpus`, `os_times`, `system_cause`, `anomalies`, `uncertain`, `catalog`, `execution` | an execution |
+//! | `growing`, `task_tables`, `storing`, `open_thread`, `observer`, `messages_builder`, `builder` | building one from changes |
+//! | `cpu_groups`, `holders`, `off_cpu`, `system_time`, `join_tables`, `cut` | what follows from one; a part of one |
+//! | `lod`, `graph`, `devices`, `view` | rooms of their own: levels of detail, task graph, device queues, views of models |
 #![forbid(unsafe_code)]
 
 mod activities;
+mod anomalies;
 mod builder;
 mod catalog;
 mod change;
 mod column;
 mod columns_builder;
+mod cpu_groups;
 mod cpus;
 mod cut;
 pub mod devices;
@@ -28,6 +42,7 @@ pub mod graph;
 mod growing;
 mod holders;
 mod ids;
+mod join_tables;
 mod joined;
 mod kept_times;
 pub mod lod;
@@ -35,32 +50,35 @@ mod longest;
 pub mod messages;
 mod messages_builder;
 mod newest;
+mod observer;
 mod off_cpu;
 mod open_thread;
+mod os_times;
 mod runs;
 pub mod samples;
 mod splice;
 mod starts;
 mod storing;
+mod system_cause;
 mod system_time;
 mod tables;
 mod task_tables;
 mod thread_waits;
 mod track;
 mod track_builder;
+mod track_columns;
+mod uncertain;
 pub mod view;
 
 pub use activities::{Activities, Activity, ActivityTimes, ByActivity, RareRow, RecentNumbers};
+pub use anomalies::{Anomalies, Tally};
 pub use builder::ExecutionBuilder;
-pub use catalog::{Catalog, Construct, DataName, Gap, Module, Object, Process, Site, Type};
-pub use change::{
-    Anomaly, Change, Definition, Numbers, Observer, RuntimeRole, Section, ThreadKind, TypeKind,
-};
+pub use catalog::{Catalog, Construct, DataName, Gap, Module, Object, Process, Site, Type, TypeKind};
+pub use change::{Anomaly, Change, Definition, Numbers, RuntimeRole, Section, ThreadKind};
 pub use column::{Column, SharedBytes};
-pub use cpus::{CpuFacts, CpuGroup, CpuLoad, CpuSet, Quota, Throttled};
-pub use execution::{
-    Anomalies, CutWait, Doubt, Execution, Loss, PartOf, Tally, TargetWaitPart, Thread, Uncertain,
-};
+pub use cpu_groups::CpuGroup;
+pub use cpus::{CpuFacts, CpuLoad, CpuSet, Quota, Throttled};
+pub use execution::{CutWait, Execution, Loss, PartOf, TargetWaitPart, Thread};
 pub use growing::ColumnFile;
 pub use holders::Holders;
 pub use ids::{
@@ -71,15 +89,20 @@ pub use joined::Joined;
 pub use kept_times::KeptTimes;
 pub use longest::{LongestSections, Stretch};
 pub use messages_builder::MessageChange;
-pub use off_cpu::{CutSpan, CutSpans, OffCpu, OsSource, OsTimes, OsTotals, RunDelay};
+pub use observer::Observer;
+pub use off_cpu::{CutSpan, CutSpans};
 pub use open_thread::OpenTrack;
+pub use os_times::{OffCpu, OsSource, OsTimes, OsTotals, RunDelay};
 pub use runs::Runs;
 pub use starts::{ByRow, RisingStarts, Starts, StartsInOrder, TrackStarts};
-pub use system_time::{CpuShortage, SystemCause, SystemTime, join_intervals};
+pub use system_cause::{SystemCause, SystemTime};
+pub use system_time::{CpuShortage, join_intervals};
 pub use tables::{
     Dependence, Hold, NO_NUMBER, NO_TIME, Queued, Region, TaskStatus, Tasks, TeamLimits, WaitDependence,
     WorkShare,
 };
 pub use taskscope_cause::{Blamed, Cause, Group, Pattern, State};
 pub use thread_waits::{ThreadWait, ThreadWaitChange, ThreadWaits, WaitOutcome, Waker};
-pub use track::{Span, Spans, TakesActivities, Track, TrackColumns, TrackSpans, TrackStates};
+pub use track::{Track, TrackSpans, TrackStates};
+pub use track_columns::{Span, Spans, TakesActivities, TrackColumns};
+pub use uncertain::{Doubt, Uncertain};

@@ -9,8 +9,8 @@
 use crate::activities::{Activities, ActivityNumbers, ActivityTimes};
 use crate::longest::{LongestSections, Stretch};
 use crate::starts::Starts;
-use crate::track::{TakesActivities, Track, TrackColumns, Wanted};
 use crate::track_builder::TrackBuilder;
+use crate::track_columns::{TakesActivities, TrackColumns, Wanted};
 use crate::{Place, Section, Span, Spans, State, ThreadIndex};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -67,13 +67,13 @@ pub(crate) struct Splice {
 }
 
 impl Splice {
-    /// The track of the `shown` threads, of which there is at least one, until `end`; `track` returns the tracks of
+    /// The track of the `shown` threads, of which there is at least one, until `end`; `columns` returns the columns of
     /// threads.
     pub fn of<'a>(
         shown: &[Shown],
         end: u64,
         activities: &Arc<Activities>,
-        track: impl Fn(ThreadIndex) -> Option<&'a Track>,
+        columns: impl Fn(ThreadIndex) -> Option<&'a Arc<TrackColumns>>,
     ) -> Splice {
         let activities = activities.clone();
         let mut splice = Splice { pieces: Vec::new(), rows: 0, end, activities, columns: OnceLock::new() };
@@ -81,7 +81,7 @@ impl Splice {
             let until = shown.get(number + 1).map_or(end, |next| next.0).min(end);
             // What is shown for no time is not, but for the only one.
             if *start < until || (splice.pieces.is_empty() && number + 1 == shown.len()) {
-                let of = source(track(*thread), *start, until);
+                let of = source(columns(*thread), *start, until);
                 splice.push(Piece { start: *start, end: until.max(*start), of });
             }
         }
@@ -132,7 +132,7 @@ impl Splice {
         })
     }
 
-    /// See [`Track::for_each_in`].
+    /// See [`Track::for_each_in`](crate::Track::for_each_in).
     pub fn for_each_in(&self, wanted: impl Fn(State, Place) -> bool, mut take: impl FnMut(Span)) {
         let wanted = Wanted::of(wanted, &self.activities);
         for piece in &self.pieces {
@@ -157,7 +157,7 @@ impl Splice {
         }
     }
 
-    /// See [`Track::add_times`].
+    /// See [`Track::add_times`](crate::Track::add_times).
     pub fn add_times(&self, sums: &mut ActivityTimes) {
         for piece in &self.pieces {
             match &piece.of {
@@ -172,7 +172,7 @@ impl Splice {
         }
     }
 
-    /// See [`Track::find_longest`].
+    /// See [`Track::find_longest`](crate::Track::find_longest).
     pub fn find_longest(&self, longest: &mut LongestSections) {
         for piece in &self.pieces {
             match &piece.of {
@@ -199,9 +199,9 @@ impl Splice {
 }
 
 /// A thread's sections from `start` to `end`; idle without a thread.
-fn source(track: Option<&Track>, start: u64, end: u64) -> Source {
+fn source(columns: Option<&Arc<TrackColumns>>, start: u64, end: u64) -> Source {
     let idle = Source::Section(Section::of(State::Idle));
-    let Some(columns) = track.and_then(Track::shared_columns) else { return idle };
+    let Some(columns) = columns else { return idle };
     let starts = columns.starts();
     let first = starts.partition_point(|row| row <= start).saturating_sub(1);
     let rows = first..starts.partition_point(|row| row < end).max(first + 1);

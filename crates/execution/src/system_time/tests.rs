@@ -1,7 +1,10 @@
 //! Small runs with a known partition.
 
 use super::*;
-use crate::{Change, CpuFacts, CpuSet, ExecutionBuilder, Hold, Observer, OsSource, SiteIndex, TaskIndex};
+use crate::{
+    Change, CpuFacts, CpuSet, ExecutionBuilder, Hold, ObjectIndex, Observer, OsSource, Section, SiteIndex,
+    TaskIndex,
+};
 use State::{Barrier, Idle, LockWait, OutOfCpu, Oversubscribed, Runtime, Serial, Task};
 
 /// A run from 0 to 100 of workers with these sections and their begins.

@@ -10,6 +10,7 @@ mod long_file;
 pub mod nanos;
 mod prv;
 mod queues;
+mod whole_file;
 
 pub use cfg::write_configurations;
 pub use labels::{write_pcf, write_row};
@@ -20,7 +21,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use taskscope_execution::view::{View, ViewChange, ViewDescription, ViewObserver};
-use taskscope_files::{NewFile, remove_regular, write_file};
+use taskscope_files::{NewFile, remove_regular};
+use whole_file::naming;
+pub(crate) use whole_file::write_whole;
 
 /// Changes in a batch.
 const BATCH: usize = 8192;
@@ -257,19 +260,6 @@ impl Lane {
             _ => Ok(()),
         }
     }
-}
-
-/// Writes a file, whole or not at all; errors have its name.
-pub(crate) fn write_whole(
-    path: &Path,
-    write: impl FnOnce(&mut io::BufWriter<NewFile>) -> io::Result<()>,
-) -> io::Result<()> {
-    write_file(path, write).map_err(|error| naming(path, error))
-}
-
-/// The same error, with the file's name before it.
-fn naming(path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -14,51 +14,22 @@
 //! its executions count, else their first starts. The second pass hands in the rows as they were delivered.
 
 mod account;
+mod error;
 mod locations;
+mod options;
 mod plan;
 mod table;
 
 pub use account::{Foreign, Imported, ImportedQueue};
+pub use error::Error;
+pub use options::Options;
 pub use table::ReadError;
 
 use locations::Locations;
 use plan::Plan;
 use std::path::{Path, PathBuf};
 use table::Table;
-use taskscope_reorder::{Completion, Detail, Limits, Notice, Output, QueueIndex, QueueOrder, Reorder};
-
-/// The caller's knowledge beyond the files.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Queues that are out-of-order, by name.
-    pub out_of_order: Vec<String>,
-    /// Queues that are in-order, by name.
-    pub in_order: Vec<String>,
-    /// Memory for records that wait for others.
-    pub limits: Limits,
-}
-
-/// Why nothing was imported.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file cannot be read as a dump.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// No file has a record.
-    #[error("there are no records in the files")]
-    NoRecords {
-        /// Problems of the lines, each with its file and number.
-        problems: Vec<String>,
-    },
-    /// The trace cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// The file or directory.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
-}
+use taskscope_reorder::{Completion, Detail, Notice, Output, QueueIndex, QueueOrder, Reorder};
 
 /// Imports `files`, given in the order of delivery, into the new trace directory `root`.
 ///

@@ -1,0 +1,46 @@
+//! Parts of a thread's time of which it is not certain what the thread was in.
+
+use crate::ids::ThreadIndex;
+
+/// Why a stretch of a thread's time is not certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Doubt {
+    /// Its stream ends here, before the thread: the last state is shown.
+    StreamEnds,
+    /// The event at its end contradicts the known state, so an earlier event is missing.
+    DoesNotFit,
+    /// The thread's clock went back over it: its events were recorded later, without their times.
+    ClockGoesBack,
+    /// Several threads run on one CPU.
+    CpuShared,
+}
+
+impl Doubt {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Doubt; 4] =
+        [Doubt::StreamEnds, Doubt::DoesNotFit, Doubt::ClockGoesBack, Doubt::CpuShared];
+
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Doubt::StreamEnds => "stream-ends",
+            Doubt::DoesNotFit => "does-not-fit",
+            Doubt::ClockGoesBack => "clock-goes-back",
+            Doubt::CpuShared => "cpu-shared",
+        }
+    }
+}
+
+/// An uncertain interval of a thread or a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uncertain {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// Its first nanosecond.
+    pub start: u64,
+    /// The first nanosecond after it.
+    pub end: u64,
+    /// Why.
+    pub doubt: Doubt,
+}
