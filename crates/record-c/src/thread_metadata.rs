@@ -277,7 +277,7 @@ fn closing(is_array: bool) -> char {
 /// How many parts of `path` lead to objects.
 fn existing_depth(tree: &Object, path: &[&str]) -> usize {
     let (mut object, mut depth) = (tree, 0);
-    while let Some(inner) = path.get(depth).and_then(|part| object.get(*part)?.as_object()) {
+    while let Some(inner) = path.get(depth).and_then(|part| object.get(part)?.as_object()) {
         (object, depth) = (inner, depth + 1);
     }
     depth
