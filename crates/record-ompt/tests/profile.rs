@@ -130,13 +130,13 @@ fn names_are_found_in_a_program_that_was_replaced_by_the_same_build() {
 /// each sample represents the elapsed time.
 #[test]
 fn many_threads_on_a_cpu_are_sampled_more_rarely() {
-    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-    let threads = (32 * cpus).min(256);
+    // Virtual time has two CPUs.
+    let threads = 32 * 2;
     let Some((profile, _)) = profile(threads, "1000", &["serial_between", "25"]) else { return };
     let (samples, time) = (profile.tree.total(Metric::SAMPLES), profile.tree.total(Metric::TIME));
     assert!(samples > u64::from(threads), "{samples}");
-    let least = if threads == 32 * cpus { 2_000_000 } else { 1_000_000 };
-    assert!(time / samples >= least, "a sample stands for {} ns", time / samples);
+    // Half as often, but for the first ones, when there were few threads.
+    assert!(time / samples >= 1_500_000, "a sample stands for {} ns", time / samples);
 }
 
 #[test]
