@@ -85,6 +85,11 @@ fn compile_to(file_name: &str, compiler: Compiler, name: &str, flags: &[&str]) -
     Some(program)
 }
 
+/// The library of virtual time (`programs/virtual_time.h`), to be preloaded behind the tool.
+pub fn virtual_time() -> PathBuf {
+    compile(Compiler::Clang, "virtual_time", &["-shared", "-fPIC", "-fno-openmp", "-pthread"])
+}
+
 /// The tool, as built for these tests.
 pub fn tool() -> PathBuf {
     let path = std::env::current_exe().unwrap().with_file_name("libtaskscope_ompt.so");

@@ -1,6 +1,6 @@
 //! Runs under profiling, and their profiles by function name.
 
-use super::{Compiler, Run, compile, fresh_directory, tool};
+use super::{Compiler, Run, compile, fresh_directory, tool, virtual_time};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use taskscope_profile::{Metric, NodeId, Profile};
@@ -47,11 +47,9 @@ impl Profiled {
 
     /// Advances time only at the program's request.
     pub fn with_virtual_time(mut self) -> Profiled {
-        let flags = ["-shared", "-fPIC", "-fno-openmp", "-pthread"];
-        let library = compile(Compiler::Clang, "virtual_time", &flags);
         let mut preloaded = self.preloaded();
         preloaded.push(":");
-        preloaded.push(library);
+        preloaded.push(virtual_time());
         self.command.env("LD_PRELOAD", preloaded).env("TASKSCOPE_CLOCK", "kernel").env("KMP_BLOCKTIME", "0");
         self
     }

@@ -1,6 +1,6 @@
-/* Threads that are in a known state for a known time: `states MODE MILLISECONDS` prints who was in what from
-   when to when, by stamps that each thread takes itself right before and right behind a construct, so that
-   the truth holds however busy the machine is. */
+/* Threads that are in a known state for a known time: `states MODE MILLISECONDS` prints the thread, state, begin and end of
+   each stay, by stamps that each thread takes itself right before and right behind a construct. In virtual time, but for
+   modes `forks` and `target`. */
 #define _GNU_SOURCE
 #include <omp.h>
 #include <pthread.h>
@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "virtual_time.h"
 
 #ifdef __clang__
 void __kmpc_atomic_start(void), __kmpc_atomic_end(void);
@@ -46,11 +48,12 @@ static long was(const char *state, long begin) {
 
 /* Works for so many times `some_ms`. */
 __attribute__((noinline)) static void spin(double times) {
-    double sum = 0;
+    if (IS_VIRTUAL_TIME) {
+        VIRTUAL_WORK((uint64_t)(times * some_ms * 1e6));
+        return;
+    }
     long until = now() + (long)(times * some_ms * 1e6);
-    while (now() < until)
-        for (int i = 1; i < 500; i++) sum += 1.0 / i;
-    sink = sum;
+    while (now() < until) sink += 1;
 }
 
 static void work(double times) {
@@ -197,6 +200,9 @@ static void league(void) {
     was("barrier_teams", left);
 }
 
+/* A worker that falls asleep just now is not woken for a task. */
+static void let_others_sleep(void) { spin(0.1); }
+
 static void child(double times) {
     raise_flag();
     work(times);
@@ -207,6 +213,7 @@ static void taskwait(void) {
 #pragma omp single
     {
         flag = 0;
+        let_others_sleep();
 #pragma omp task
         child(2);
         await_flag();
@@ -223,6 +230,7 @@ static void taskwait_depend(void) {
 #pragma omp single
     {
         flag = 0;
+        let_others_sleep();
 #pragma omp task depend(out : variable)
         child(2);
         await_flag();
@@ -239,6 +247,7 @@ static void taskgroup(void) {
     {
         long begin;
         flag = 0;
+        let_others_sleep();
 #pragma omp taskgroup
         {
 #pragma omp task
