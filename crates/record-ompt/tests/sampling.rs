@@ -144,7 +144,7 @@ fn functions_that_align_their_stack_are_followed() {
 #[test]
 #[cfg_attr(not(target_arch = "x86_64"), ignore = "other machines find functions otherwise")]
 fn code_that_finds_a_function_is_followed() {
-    let Some(run) = sampled(&["-O2", "-Wl,-z,lazy"], &["work", "200"]) else { return };
+    let Some(run) = sampled(&["-O2", "-Wl,-z,lazy"], &["calls", "200"]) else { return };
     let trace = run.env("LD_BIND_NOT", "1").trace();
     assert_rooted(&trace, "lazy");
     let mut linker = trace.of(dictionary::MODULE).filter(|event| event.text("path").contains("/ld-linux"));

@@ -37,6 +37,13 @@ __attribute__((noinline)) double spin(int depth) {
     return sum;
 }
 
+/* Calls functions of a library for `limit` milliseconds of CPU time. */
+__attribute__((noinline)) void call_library(void) {
+    double until = now() + limit;
+    while (now() < until)
+        for (int i = 0; i < 1000; i++) sink += rand();
+}
+
 /* The body of `teams` forks, and goes on after that. */
 __attribute__((noinline)) void in_team(void) {
 #pragma omp parallel num_threads(2)
@@ -179,6 +186,8 @@ int main(int count, char **arguments) {
     if (!strcmp(mode, "work")) {
         sink += with_array(3);
         in_region();
+    } else if (!strcmp(mode, "calls")) {
+        call_library();
     } else if (!strcmp(mode, "teams")) {
         league(2);
     } else if (!strcmp(mode, "one_team")) {
