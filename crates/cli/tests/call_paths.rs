@@ -378,10 +378,11 @@ fn deferred_target_constructs_are_tasks_on_the_paths_of_their_creators() {
             assert!(!steps.iter().any(outlined), "{steps:?}");
         }
         let told = format!("{flags:?} {options:?}: time {time:?}, blame {blame:?}, of {taken}");
-        // Samples come late on a loaded machine; events do not.
+        // By the clock, which is at least four rounds of 40 ms, and of 20 ms on two threads. Samples come late on a loaded
+        // machine; events do not.
         assert!(time.iter().all(|ns| *ns > 20_000_000), "{told}");
         assert!(blame[0] > 150_000_000 && blame[1] > 70_000_000, "{told}");
-        assert!((blame[0] + blame[1]) * 100 >= taken * 80, "{told}");
+        assert!(blame[0] + blame[1] <= taken, "{told}");
         assert!(helpers < 100, "{helpers} samples of idle helpers");
     }
 }

@@ -1,6 +1,5 @@
 /* Functions that wait through the same helpers: each wait is at the path that it was made by, each hold at its holder's. */
 #include <omp.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "virtual_time.h"
@@ -10,16 +9,7 @@ static volatile int held;
 
 #define KEEP __asm__ volatile("")
 
-static void work(double milliseconds) {
-    if (IS_VIRTUAL_TIME) {
-        VIRTUAL_WORK((uint64_t)(milliseconds * 1e6));
-        return;
-    }
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    double end = t.tv_sec * 1e3 + t.tv_nsec / 1e6 + milliseconds;
-    while (t.tv_sec * 1e3 + t.tv_nsec / 1e6 < end) clock_gettime(CLOCK_MONOTONIC, &t);
-}
+static void work(double milliseconds) { VIRTUAL_WORK((uint64_t)(milliseconds * 1e6)); }
 
 __attribute__((noinline)) static void take(void) {
     omp_set_lock(&lock);
