@@ -71,7 +71,7 @@ QUICK_CRATES = analysis context event export import model profile reorder sessio
 QUICK_OF_VIEW = filters models page palette report runtime_pages server shown task_numbers timeline_text
 QUICK_OF_COMMAND = architecture documents module_cycles vocabulary words
 test-quick:
-	@$(step) "build the quick tests" $(cargo) test --workspace --all-targets --no-run
+	@$(step) "build the quick tests" $(cargo) test --workspace --no-run
 	@$(step) "run unit tests" $(CARGO) test --quiet --workspace --lib --bins --no-fail-fast
 	@$(step) "run tests of the reading crates" $(CARGO) test --quiet --no-fail-fast --test '*' $(QUICK_CRATES:%=-p taskscope-%)
 	@$(step) "run tests of views" $(CARGO) test --quiet --no-fail-fast -p taskscope-view $(QUICK_OF_VIEW:%=--test %)
