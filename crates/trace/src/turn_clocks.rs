@@ -48,7 +48,7 @@ impl TurnClocks {
     /// Takes a later event.
     #[inline(always)]
     pub(crate) fn later(&mut self, code: Code, clock: i64) {
-        if !self.of_thread.get(code).is_some() {
+        if self.of_thread.get(code).is_none() {
             self.clocks.push(clock);
         }
     }

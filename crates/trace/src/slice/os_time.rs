@@ -42,11 +42,10 @@ impl OsTimes<'_> {
         }
         let masks = self.masks(location);
         let mut bytes = file_header().to_vec();
-        let mut events = location.events().peekable();
         // The readings of CPU times around the border are those of an interval that reaches across it.
         let mut reading: Option<(i64, Event<'_>)> = None;
         let mut is_written = false;
-        while let Some(event) = events.next() {
+        for event in location.events() {
             if number_of(&event).is_some_and(|number| !numbers.contains(&number)) {
                 continue;
             }
