@@ -11,7 +11,7 @@
 
 use core::cell::Cell;
 
-use crate::profiling::Cause;
+use crate::profiling::State;
 use crate::sections::SectionCodes;
 
 /// ovni's emulator keeps at most 512 values per stack. Beyond this depth only the innermost entry is shown:
@@ -99,8 +99,8 @@ pub struct Frame {
     pub open: Open,
     /// The code site that opened it; 0 is unknown.
     pub site: u32,
-    /// In profile mode, the cause that time is counted for while this entry is innermost.
-    pub cause: Cause,
+    /// In profile mode, the state that time is counted for while this entry is innermost.
+    pub state: State,
     /// Whether the trace shows it: false if it was opened during a pause.
     pub shown: bool,
     /// For a context: the one beneath, as [`Frames::context`].
@@ -225,7 +225,7 @@ impl Frames {
     pub unsafe fn open_task(&mut self, id: u32, site: u32) {
         let open = Open::Task { id };
         // SAFETY: by contract.
-        unsafe { self.push(Frame { open, site, cause: Cause::Unknown, shown: true, outer: 0 }) }
+        unsafe { self.push(Frame { open, site, state: State::Unknown, shown: true, outer: 0 }) }
     }
 
     /// If this explicit task is the innermost entry and shown, returns the explicit task that is the context
@@ -247,16 +247,16 @@ impl Frames {
     /// # Safety
     /// The stack [has room](Self::has_room).
     #[inline(always)]
-    pub unsafe fn open_profiled(&mut self, open: Open, site: u32, cause: Cause) {
+    pub unsafe fn open_profiled(&mut self, open: Open, site: u32, state: State) {
         // SAFETY: by contract.
-        unsafe { self.push(Frame { open, site, cause, shown: true, outer: 0 }) }
+        unsafe { self.push(Frame { open, site, state, shown: true, outer: 0 }) }
     }
 
-    /// The innermost entry, and the cause beneath it, if there is an entry beneath.
+    /// The innermost entry, and the state beneath it, if there is an entry beneath.
     #[inline(always)]
-    pub fn top_two(&self) -> Option<(&Frame, Cause)> {
+    pub fn top_two(&self) -> Option<(&Frame, State)> {
         let [.., beneath, top] = self.stack.as_slice() else { return None };
-        Some((top, beneath.cause))
+        Some((top, beneath.state))
     }
 
     /// Closes the innermost entry, an explicit task; `beneath` is the one that is the context beneath, or 0.

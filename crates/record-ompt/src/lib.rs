@@ -21,7 +21,7 @@
 //! | sinks | `sink` (`Sink`), `trace_sink`, `profiling::sink`: fast paths of small tasks, over which callbacks are generic; `fast_path` |
 //! | events | `open_close`, `standard`, `dictionary`, `table`, `creation_paths`, `state`, `profiling::follow`, `task_stacks::sample` |
 //! | one thread | `thread` (`Thread`, `Moment`), `thread_sampler` |
-//! | profiles | `profiling`: `follower` ▸ `threads` ▸ `housekeeping` ▸ `write` ▸ `run` ▸ `counts` ▸ `waits`, `locks`, `idleness` ▸ `workers` ▸ `account` ▸ `cause` |
+//! | profiles | `profiling`: `follower` ▸ `threads` ▸ `housekeeping` ▸ `write` ▸ `run` ▸ `counts` ▸ `waits`, `locks`, `idleness` ▸ `workers` ▸ `account` ▸ `states` |
 //! | stacks of tasks | `task_stacks` (`levels`, `paths`, `regions`), `outlined`, `frames`, `site_cache` |
 //! | sampler | `sampler`: knows no OpenMP; calls the recorder through `sampler::Host` |
 //! | base | `abi`, `tool_data`, `sections`, `payload`, `ids`, `mode`, `pause`, `worker_count`, `own_memory` |

@@ -5,7 +5,7 @@ use taskscope_event::models::omp;
 use crate::abi::status;
 use crate::frames::{DEEPEST_SHOWN, Device, Frame, Open, Phase};
 use crate::payload::two;
-use crate::profiling::Cause;
+use crate::profiling::{State, state_of};
 use crate::sections::SectionCodes;
 use crate::thread::Moment;
 
@@ -27,13 +27,13 @@ impl Moment<'_> {
             return;
         }
         if self.thread.profile.is_some() {
-            let cause = Cause::of(open).unwrap_or_else(|| self.cause_at(depth));
+            let state = state_of(open).unwrap_or_else(|| self.state_at(depth));
             // A task's place of the site holds the task beneath.
             let is_task = matches!(open, Open::Task { .. });
             let site = if is_task { self.thread.frames.task_on_top() } else { site };
             // SAFETY: there is room, as above.
-            unsafe { self.thread.frames.push(Frame { open, site, cause, shown: true, outer: 0 }) };
-            return self.follow_open(open, cause, depth);
+            unsafe { self.thread.frames.push(Frame { open, site, state, shown: true, outer: 0 }) };
+            return self.follow_open(open, state, depth);
         }
         own(self);
         if depth >= DEEPEST_SHOWN {
@@ -41,14 +41,14 @@ impl Moment<'_> {
         }
         let shown = !self.thread.is_paused;
         // SAFETY: there is room, as above.
-        unsafe { self.thread.frames.push(Frame { open, site, cause: Cause::Unknown, shown, outer: 0 }) };
+        unsafe { self.thread.frames.push(Frame { open, site, state: State::Unknown, shown, outer: 0 }) };
         self.show(open);
     }
 
-    /// The cause of time at this depth of the stack.
-    fn cause_at(&self, depth: usize) -> Cause {
+    /// The state of time at this depth of the stack.
+    fn state_at(&self, depth: usize) -> State {
         let beneath = self.thread.frames.stack.get(depth.wrapping_sub(1));
-        beneath.map_or_else(|| self.thread.cause_outside(), |frame| frame.cause)
+        beneath.map_or_else(|| self.thread.state_outside(), |frame| frame.state)
     }
 
     /// Closes the innermost entry. With `suspended`, an OMPT status, a task is recorded as suspended rather
@@ -212,9 +212,9 @@ impl Moment<'_> {
             self.hide_top();
         }
         let open = Open::Member { region, phase };
-        let cause = Cause::of(open).unwrap_or_else(|| self.cause_at(index));
+        let state = state_of(open).unwrap_or_else(|| self.state_at(index));
         if let Some(frame) = self.thread.frames.stack.get_mut(index) {
-            (frame.open, frame.cause) = (open, cause);
+            (frame.open, frame.state) = (open, state);
         }
         match phase {
             _ if self.thread.profile.is_none() => self.show_top(),

@@ -1,13 +1,13 @@
-//! Time of a thread by cause: exact sums, written by the thread, read by any other.
+//! Time of a thread by state: exact sums, written by the thread, read by any other.
 //!
-//! The causes are the states of a trace's ledger, under the same names, as far as they are known without
+//! The states are those of a trace's ledger, under the same names, as far as they are known without
 //! looking ahead, so a profile and a trace of the same program are comparable.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence, fence};
 
-use super::cause::{CAUSES, Cause, Sums, book};
 use super::integrals::SharedTaken;
 use super::no_cpu::Watch;
+use super::states::{STATES, State, Sums, book};
 
 /// Time that a thread has spent, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,14 +21,14 @@ pub struct Spent {
 /// A thread's account. Aligned so that no two share a cache line.
 #[repr(C, align(128))]
 pub struct Account {
-    /// Start of the current cause, in nanoseconds of the recorder's clock; [`CHANGING`] while the thread
+    /// Start of the current state, in nanoseconds of the recorder's clock; [`CHANGING`] while the thread
     /// updates it and the sums. A reader that gets the same value before and after has read a consistent
     /// state: several changes at one time leave the sums equal.
     since: AtomicU64,
-    cause: AtomicU32,
+    state: AtomicU32,
     /// The thread's role among the workers: a [`Standing`].
     standing: AtomicU32,
-    sums: [AtomicU64; CAUSES],
+    sums: [AtomicU64; STATES],
     tasks: Tasks,
     began: AtomicU64,
     /// The team of the barrier at which it waits; 0 for none.
@@ -90,12 +90,35 @@ struct Tasks {
     ended_at: AtomicU64,
 }
 
+/// States of work for the program, and of locks.
+const WORK: [State; 9] = {
+    use State::*;
+    [Task, Worksharing, Masked, ImplicitTask, Serial, CriticalWait, LockWait, OrderedWait, AtomicWait]
+};
+
+/// States of a thread that has not run out of work, and for which nothing works.
+const WAITS: [State; 7] = {
+    use State::*;
+    [TaskCreation, Barrier, JoinBarrier, Taskwait, TaskwaitDepend, Taskgroup, Communication]
+};
+
+/// One bit for each state.
+const fn bits(states: &[State]) -> u64 {
+    const { assert!(STATES <= u64::BITS as usize) };
+    let (mut bits, mut at) = (0, 0);
+    while at < states.len() {
+        bits |= 1 << states[at] as u32;
+        at += 1;
+    }
+    bits
+}
+
 const CHANGING: u64 = u64::MAX;
 const WANTS_NONE: u64 = u64::MAX;
 
-/// An interval in one cause.
+/// An interval in one state.
 pub struct Stretch {
-    cause: u32,
+    state: u32,
     pub ns: u64,
 }
 
@@ -103,7 +126,7 @@ impl Stretch {
     /// Whether it was in the body of a task.
     #[inline(always)]
     pub fn is_in_task(&self) -> bool {
-        self.cause == Cause::Task as u32
+        self.state == State::Task as u32
     }
 }
 
@@ -120,7 +143,7 @@ pub enum Standing {
 
 /// State of an account at one time.
 pub struct Reading {
-    /// Time by cause since the thread began.
+    /// Time by state since the thread began.
     pub sums: Sums,
     /// When it began.
     pub began: u64,
@@ -132,10 +155,10 @@ impl Account {
     /// Creates the account of a thread that begins at `now`.
     pub fn new(now: u64) -> Account {
         Account {
-            cause: AtomicU32::new(Cause::Serial as u32),
+            state: AtomicU32::new(State::Serial as u32),
             since: AtomicU64::new(now),
             began: AtomicU64::new(now),
-            sums: [const { AtomicU64::new(0) }; CAUSES],
+            sums: [const { AtomicU64::new(0) }; STATES],
             standing: AtomicU32::new(Standing::Other as u32),
             tasks: Tasks {
                 running: AtomicU32::new(0),
@@ -154,49 +177,49 @@ impl Account {
     /// Whether the thread is in the body of a task; on its own thread.
     #[inline(always)]
     pub fn is_in_task(&self) -> bool {
-        self.cause.load(Relaxed) == Cause::Task as u32
+        self.state.load(Relaxed) == State::Task as u32
     }
 
-    /// Switches the thread to `cause` at `at`. Returns the previous interval. On its own thread only.
+    /// Switches the thread to `state` at `at`. Returns the previous interval. On its own thread only.
     #[inline(always)]
-    pub fn switch(&self, cause: Cause, at: u64) -> Stretch {
-        let before = self.cause.load(Relaxed);
+    pub fn switch(&self, state: State, at: u64) -> Stretch {
+        let before = self.state.load(Relaxed);
         let ns = at.saturating_sub(self.since.load(Relaxed));
-        self.change(cause, at, |account| account.charge(before, ns));
-        Stretch { cause: before, ns }
+        self.change(state, at, |account| account.charge(before, ns));
+        Stretch { state: before, ns }
     }
 
     /// [`switch`](Self::switch) of a thread that [is in the body of a task](Self::is_in_task), for how long.
     #[inline(always)]
-    pub fn switch_from_task(&self, cause: Cause, at: u64) -> u64 {
+    pub fn switch_from_task(&self, state: State, at: u64) -> u64 {
         let ns = at.saturating_sub(self.since.load(Relaxed));
-        self.change(cause, at, |account| account.charge(Cause::Task as u32, ns));
+        self.change(state, at, |account| account.charge(State::Task as u32, ns));
         ns
     }
 
     /// Switches as [`switch`](Self::switch) does, but the time from `cut` on counts as `second`.
-    pub fn switch_with_cut(&self, cut: u64, second: Cause, cause: Cause, at: u64) -> Stretch {
-        let (before, since) = (self.cause.load(Relaxed), self.since.load(Relaxed));
+    pub fn switch_with_cut(&self, cut: u64, second: State, state: State, at: u64) -> Stretch {
+        let (before, since) = (self.state.load(Relaxed), self.since.load(Relaxed));
         let cut = cut.clamp(since, at.max(since));
-        self.change(cause, at, |account| {
+        self.change(state, at, |account| {
             account.charge(before, cut - since);
             account.charge(second as u32, at.saturating_sub(cut));
         });
-        Stretch { cause: before, ns: cut - since }
+        Stretch { state: before, ns: cut - since }
     }
 
     #[inline(always)]
-    fn change(&self, cause: Cause, at: u64, charge: impl FnOnce(&Account)) {
+    fn change(&self, state: State, at: u64, charge: impl FnOnce(&Account)) {
         self.since.store(CHANGING, Relaxed);
         fence_of_writer();
         charge(self);
-        self.cause.store(cause as u32, Relaxed);
+        self.state.store(state as u32, Relaxed);
         self.since.store(at, Release);
     }
 
     #[inline(always)]
-    fn charge(&self, cause: u32, ns: u64) {
-        if let Some(sum) = self.sums.get(cause as usize) {
+    fn charge(&self, state: u32, ns: u64) {
+        if let Some(sum) = self.sums.get(state as usize) {
             sum.store(sum.load(Relaxed) + ns, Relaxed);
         }
     }
@@ -204,34 +227,40 @@ impl Account {
     /// Time that the thread has spent until `at`, on its own thread.
     #[inline(always)]
     pub fn spent(&self, at: u64) -> Spent {
-        const LOCKS: usize = Cause::AtomicWait as usize;
-        const WAITS: usize = Cause::Communication as usize;
-        let sum = |sums: &[AtomicU64]| sums.iter().map(|sum| sum.load(Relaxed)).sum();
-        let [work, waits] = [(0, LOCKS), (LOCKS + 1, WAITS)].map(|(first, last)| self.sums.get(first..=last));
-        let mut spent = Spent { work: work.map_or(0, sum), waits: waits.map_or(0, sum) };
+        const OF_WORK: u64 = bits(&WORK);
+        const OF_WAITS: u64 = bits(&WAITS);
+        let sum = |states: &[State]| {
+            states
+                .iter()
+                .filter_map(|state| self.sums.get(*state as usize))
+                .map(|sum| sum.load(Relaxed))
+                .sum()
+        };
+        let mut spent = Spent { work: sum(&WORK), waits: sum(&WAITS) };
         let now = at.saturating_sub(self.since.load(Relaxed));
-        match self.cause.load(Relaxed) as usize {
-            cause if cause <= LOCKS => spent.work += now,
-            cause if cause <= WAITS => spent.waits += now,
-            _ => {}
+        let state = 1_u64 << (self.state.load(Relaxed) % u64::BITS);
+        if state & OF_WORK != 0 {
+            spent.work += now;
+        } else if state & OF_WAITS != 0 {
+            spent.waits += now;
         }
         spent
     }
 
-    /// Current cause of a worker, from any thread; `None` for other threads. `idle_since` as in
+    /// Current state of a worker, from any thread; `None` for other threads. `idle_since` as in
     /// [`read`](Self::read).
-    pub fn activity(&self, idle_since: impl Fn(u32) -> Option<u64>) -> Option<Cause> {
-        let cause = self.cause().filter(|_| self.standing() == Standing::Worker)?;
-        let is_over = cause == Cause::JoinBarrier && idle_since(self.joins.load(Relaxed)).is_some();
-        Some(if is_over { Cause::Idle } else { cause })
+    pub fn activity(&self, idle_since: impl Fn(u32) -> Option<u64>) -> Option<State> {
+        let state = self.state().filter(|_| self.standing() == Standing::Worker)?;
+        let is_over = state == State::JoinBarrier && idle_since(self.joins.load(Relaxed)).is_some();
+        Some(if is_over { State::Idle } else { state })
     }
 
-    /// Current cause of the thread, by its own state; from any thread.
-    pub fn cause(&self) -> Option<Cause> {
-        Cause::ALL.get(self.cause.load(Relaxed) as usize).copied()
+    /// Current state of the thread, by its own account; from any thread.
+    pub fn state(&self) -> Option<State> {
+        State::ALL.get(self.state.load(Relaxed) as usize).copied()
     }
 
-    /// Start of the current cause, as far as any thread can know it.
+    /// Start of the current state, as far as any thread can know it.
     pub fn since(&self) -> u64 {
         self.since.load(Relaxed)
     }
@@ -281,9 +310,9 @@ impl Account {
     /// The team of the region's end at which it waits, and the start of the wait, from any thread.
     pub fn waits_at_end(&self) -> Option<(u32, u64)> {
         let since = self.since.load(Acquire);
-        let (cause, team) = (self.cause.load(Relaxed), self.joins.load(Relaxed));
+        let (state, team) = (self.state.load(Relaxed), self.joins.load(Relaxed));
         fence(Acquire);
-        let is_so = cause == Cause::JoinBarrier as u32 && team != 0 && since != CHANGING;
+        let is_so = state == State::JoinBarrier as u32 && team != 0 && since != CHANGING;
         (is_so && since == self.since.load(Relaxed)).then_some((team, since))
     }
 
@@ -329,24 +358,24 @@ impl Account {
     }
 
     fn read_once(&self, now: u64, idle_since: &impl Fn(u32) -> Option<u64>) -> Option<Reading> {
-        let mut sums: Sums = [0; CAUSES];
+        let mut sums: Sums = [0; STATES];
         let since = self.since.load(Acquire);
         for (sum, own) in sums.iter_mut().zip(&self.sums) {
             *sum = own.load(Relaxed);
         }
-        let cause = self.cause.load(Relaxed);
+        let state = self.state.load(Relaxed);
         let over =
-            if cause == Cause::JoinBarrier as u32 { idle_since(self.joins.load(Relaxed)) } else { None };
+            if state == State::JoinBarrier as u32 { idle_since(self.joins.load(Relaxed)) } else { None };
         fence(Acquire);
         if since == CHANGING || since != self.since.load(Relaxed) {
             return None;
         }
         let now = now.max(since);
         let cut = over.map_or(now, |over| over.clamp(since, now));
-        if let Some(sum) = sums.get_mut(cause as usize) {
+        if let Some(sum) = sums.get_mut(state as usize) {
             *sum += cut - since;
         }
-        book(&mut sums, Cause::Idle, now - cut);
+        book(&mut sums, State::Idle, now - cut);
         Some(Reading { sums, began: self.began.load(Relaxed), standing: self.standing() })
     }
 }
@@ -359,50 +388,43 @@ fn fence_of_writer() {
 
 #[cfg(test)]
 mod tests {
+    use super::super::states::is_mutex;
     use super::*;
     use taskscope_cause::Group;
 
     #[test]
-    fn every_nanosecond_has_one_cause() {
+    fn every_nanosecond_has_one_state() {
         let account = Account::new(100);
-        account.switch(Cause::ImplicitTask, 150);
-        account.switch(Cause::JoinBarrier, 170);
+        account.switch(State::ImplicitTask, 150);
+        account.switch(State::JoinBarrier, 170);
         let reading = account.read(200, |_| None);
         assert_eq!(reading.sums.iter().sum::<u64>(), 100);
-        assert_eq!(reading.sums[Cause::JoinBarrier as usize], 30);
+        assert_eq!(reading.sums[State::JoinBarrier as usize], 30);
         // The region was over at 180, as others know.
         let reading = account.read(200, |_| Some(180));
-        assert_eq!(reading.sums[Cause::Idle as usize], 20);
-        account.switch_with_cut(180, Cause::Idle, Cause::ImplicitTask, 210);
+        assert_eq!(reading.sums[State::Idle as usize], 20);
+        account.switch_with_cut(180, State::Idle, State::ImplicitTask, 210);
         let sums = account.read(220, |_| None).sums;
-        let of = |cause: Cause| sums[cause as usize];
+        let of = |state: State| sums[state as usize];
         assert_eq!(
-            (of(Cause::Serial), of(Cause::ImplicitTask), of(Cause::JoinBarrier), of(Cause::Idle)),
+            (of(State::Serial), of(State::ImplicitTask), of(State::JoinBarrier), of(State::Idle)),
             (50, 30, 10, 30)
         );
-        for (number, cause) in Cause::ALL.into_iter().enumerate() {
-            assert_eq!(cause as usize, number);
-            let group = cause.state().group();
-            assert_eq!(cause.is_useful(), group == Group::Useful, "{cause:?}");
-            assert_eq!(cause.is_mutex(), group == Group::Mutex, "{cause:?}");
-            assert_eq!(cause.is_idle(), group == Group::Idle, "{cause:?}");
-        }
     }
 
     #[test]
     fn spent_time_is_work_or_waits_or_neither() {
-        use Cause::*;
-        for cause in Cause::ALL {
+        use State::*;
+        for state in State::ALL {
             let account = Account::new(100);
-            account.switch(cause, 100);
+            account.switch(state, 100);
             account.switch(Unknown, 107);
             let spent = account.spent(110);
-            let is_work = cause.is_useful() || cause.is_mutex();
-            let is_neither = cause.is_idle()
-                || matches!(cause, TargetWait | ForkJoin | Unknown | OutOfCpu | Oversubscribed);
-            let waits = if is_work || is_neither { 0 } else { 7 };
-            assert_eq!(spent, Spent { work: if is_work { 7 } else { 0 }, waits }, "{cause:?}");
-            account.switch(cause, 120);
+            let is_work = state.is_useful() || is_mutex(state);
+            let is_wait = state == TaskCreation || state.group() == Group::Sync && state != Taskyield;
+            let waits = if is_wait { 7 } else { 0 };
+            assert_eq!(spent, Spent { work: if is_work { 7 } else { 0 }, waits }, "{state:?}");
+            account.switch(state, 120);
             let more = account.spent(125);
             assert_eq!(
                 (more.work - spent.work, more.waits - spent.waits),

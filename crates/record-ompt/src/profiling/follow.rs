@@ -5,12 +5,12 @@ use taskscope_profile::{Marker, Metric};
 use taskscope_record::clock;
 
 use super::account::{Standing, Stretch};
-use super::cause::Cause;
 use super::counts::Counts;
 use super::follower::{Follower, Membership};
 use super::idleness::Charge;
 use super::locks::{self, Blame, SHORTEST_NS, marker};
 use super::recent::Recent;
+use super::states::State;
 use super::teams::{self, JOIN};
 use super::waits::{InTeam, NO_WAIT, Settled, Wait};
 use super::workers::{self, Workers};
@@ -23,46 +23,44 @@ use crate::task_stacks::regions;
 use crate::thread::{Kind, Moment, Thread, record};
 use crate::thread_sampler::ThreadSampler;
 
-impl Cause {
-    /// Cause of a thread's time after it has opened this; `None` if the cause does not change.
-    #[inline(always)]
-    pub fn of(open: Open) -> Option<Cause> {
-        Some(match open {
-            Open::Task { .. } => Cause::Task,
-            Open::Work { kind, .. } if u32::from(kind) == work::TASKLOOP => Cause::TaskCreation,
-            Open::Work { .. } => Cause::Worksharing,
-            Open::Masked => Cause::Masked,
-            Open::Call { .. } => Cause::Communication,
-            Open::Region { .. } => Cause::ForkJoin,
-            Open::Member { phase: Phase::Running, .. } => Cause::ImplicitTask,
-            Open::Member { phase: Phase::Joining { .. }, .. } => Cause::JoinBarrier,
-            Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Reduction => return None,
-            Open::Device(_) => Cause::TargetWait,
-            Open::Section { state, .. } => match marker(state) {
-                Marker::Barrier | Marker::JoinBarrier => Cause::Barrier,
-                Marker::Taskwait => Cause::Taskwait,
-                Marker::TaskwaitDepend => Cause::TaskwaitDepend,
-                Marker::Taskgroup => Cause::Taskgroup,
-                Marker::Critical => Cause::CriticalWait,
-                Marker::Lock | Marker::NestLock => Cause::LockWait,
-                Marker::Ordered => Cause::OrderedWait,
-                Marker::Atomic => Cause::AtomicWait,
-                _ => return None,
-            },
-        })
-    }
+/// State of a thread's time after it has opened this; `None` if the state does not change.
+#[inline(always)]
+pub fn state_of(open: Open) -> Option<State> {
+    Some(match open {
+        Open::Task { .. } => State::Task,
+        Open::Work { kind, .. } if u32::from(kind) == work::TASKLOOP => State::TaskCreation,
+        Open::Work { .. } => State::Worksharing,
+        Open::Masked => State::Masked,
+        Open::Call { .. } => State::Communication,
+        Open::Region { .. } => State::ForkJoin,
+        Open::Member { phase: Phase::Running, .. } => State::ImplicitTask,
+        Open::Member { phase: Phase::Joining { .. }, .. } => State::JoinBarrier,
+        Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Reduction => return None,
+        Open::Device(_) => State::TargetWait,
+        Open::Section { state, .. } => match marker(state) {
+            Marker::Barrier | Marker::JoinBarrier => State::Barrier,
+            Marker::Taskwait => State::Taskwait,
+            Marker::TaskwaitDepend => State::TaskwaitDepend,
+            Marker::Taskgroup => State::Taskgroup,
+            Marker::Critical => State::CriticalWait,
+            Marker::Lock | Marker::NestLock => State::LockWait,
+            Marker::Ordered => State::OrderedWait,
+            Marker::Atomic => State::AtomicWait,
+            _ => return None,
+        },
+    })
 }
 
 impl Thread {
-    /// Cause of the thread's time, as in a trace's ledger.
+    /// State of the thread's time, as in a trace's ledger.
     #[inline(always)]
-    fn cause(&self) -> Cause {
-        self.frames.top().map_or_else(|| self.cause_outside(), |frame| frame.cause)
+    fn booked_state(&self) -> State {
+        self.frames.top().map_or_else(|| self.state_outside(), |frame| frame.state)
     }
 
-    /// Cause of the thread's time outside of all constructs.
-    pub fn cause_outside(&self) -> Cause {
-        if matches!(self.kind, Kind::Worker | Kind::Helper) { Cause::Idle } else { Cause::Serial }
+    /// State of the thread's time outside of all constructs.
+    pub fn state_outside(&self) -> State {
+        if matches!(self.kind, Kind::Worker | Kind::Helper) { State::Idle } else { State::Serial }
     }
 
     /// Charges others' idleness since the thread's last sample or fork. `fork` is the path of the fork;
@@ -109,7 +107,7 @@ impl Thread {
 impl Moment<'_> {
     /// Sets the kind of the thread.
     pub fn follow_kind(&mut self) {
-        let (kind, cause, at) = (self.thread.kind, self.thread.cause(), self.at);
+        let (kind, state, at) = (self.thread.kind, self.thread.booked_state(), self.at);
         if let Some(follower) = &mut self.thread.profile {
             let standing = match kind {
                 Kind::Initial | Kind::Worker if follower.has_worked => Standing::Worker,
@@ -120,7 +118,7 @@ impl Moment<'_> {
             // A thread may have run for long before it works.
             let is_worker = standing == Standing::Worker;
             let forks = follower.role.set(follower.account, is_worker, kind == Kind::Initial, at);
-            follower.switch(cause, at);
+            follower.switch(state, at);
             if forks && self.recent().is_some_and(|recent| !recent.is_empty()) {
                 // Its samples have not been charged until now.
                 self.follow_fork(None);
@@ -139,13 +137,13 @@ impl Moment<'_> {
         }
     }
 
-    /// Something was opened, in which time goes to `cause`; so much was open before.
+    /// Something was opened, in which time goes to `state`; so much was open before.
     #[inline(always)]
-    pub fn follow_open(&mut self, open: Open, cause: Cause, depth: usize) {
+    pub fn follow_open(&mut self, open: Open, state: State, depth: usize) {
         let (thread, at) = (&mut *self.thread, self.at);
         let place = (thread.context(), thread.wait_return);
         let Some(follower) = thread.profile.as_deref_mut() else { return };
-        follower.switch(cause, at);
+        follower.switch(state, at);
         let is_device = matches!(open, Open::Device(_));
         if follower.waits.depth() == depth {
             if is_device && follower.waits.innermost().is_some_and(|wait| wait.kind == Marker::Target) {
@@ -187,9 +185,9 @@ impl Moment<'_> {
             }
             return self.follow_member_end(depth);
         }
-        let cause = thread.cause();
+        let state = thread.booked_state();
         let Some(follower) = thread.profile.as_deref_mut() else { return };
-        follower.switch(cause, at);
+        follower.switch(state, at);
         if let Open::Task { id } = closed {
             follower.account.ran(id, at);
             follower.account.runs(thread.frames.task_on_top());
@@ -212,13 +210,13 @@ impl Moment<'_> {
     #[inline(never)]
     fn follow_member_end(&mut self, depth: usize) {
         let at = self.at;
-        let (over, cause) = (self.over_since(), self.thread.cause());
+        let (over, state) = (self.over_since(), self.thread.booked_state());
         let Some(follower) = &mut self.thread.profile else { return };
         let waits = follower.waits.depth() != NO_WAIT && follower.waits.depth() > depth;
         // First: from now on no other thread may count its waiting time (`open_ends`).
         match over.filter(|_| waits) {
-            Some(over) => follower.switch_with_cut(over, cause, at),
-            None => follower.switch(cause, at),
+            Some(over) => follower.switch_with_cut(over, state, at),
+            None => follower.switch(state, at),
         }
         if waits {
             self.end_followed_wait(over.unwrap_or(at));
@@ -232,12 +230,12 @@ impl Moment<'_> {
 
     /// Begins the wait of the innermost implicit task at the barrier at its region's end.
     pub fn follow_joining(&mut self, depth: usize) {
-        let (at, cause) = (self.at, self.thread.cause());
+        let (at, state) = (self.at, self.thread.booked_state());
         self.thread.leave_work_of_team(at);
         let Thread { profile, sampler, is_paused, .. } = &mut *self.thread;
         let Some(follower) = profile.as_deref_mut() else { return };
         // An arriving thread does not read the other members' data.
-        follower.switch(cause, at);
+        follower.switch(state, at);
         let Some(&Membership { team: number, context, index, .. }) = follower.members.last() else { return };
         follower.account.joins(number);
         if *is_paused {
@@ -258,11 +256,11 @@ impl Moment<'_> {
 
     /// Ends that wait: the barrier was over when the region ended.
     pub fn follow_behind_join(&mut self) {
-        let (at, cause, over) = (self.at, self.thread.cause(), self.over_since());
+        let (at, state, over) = (self.at, self.thread.booked_state(), self.over_since());
         let Some(follower) = &mut self.thread.profile else { return };
         match over {
-            Some(over) => follower.switch_with_cut(over, cause, at),
-            None => follower.switch(cause, at),
+            Some(over) => follower.switch_with_cut(over, state, at),
+            None => follower.switch(state, at),
         }
         self.end_followed_wait(over.unwrap_or(at));
     }
@@ -432,8 +430,8 @@ impl Moment<'_> {
         if paused {
             self.follow_fork(None);
         }
-        let (before, at) = (self.thread.cause(), self.at);
-        let over = self.over_since().filter(|_| before == Cause::JoinBarrier);
+        let (before, at) = (self.thread.booked_state(), self.at);
+        let over = self.over_since().filter(|_| before == State::JoinBarrier);
         while self.thread.profile.as_ref().is_some_and(|follower| follower.waits.depth() != NO_WAIT) {
             self.end_followed_wait(over.unwrap_or(at));
         }
@@ -442,8 +440,8 @@ impl Moment<'_> {
         follower.role.pause(paused);
         follower.is_paused = false;
         match over.filter(|_| paused) {
-            Some(over) => follower.switch_with_cut(over, Cause::Unknown, at),
-            None => follower.switch(if paused { Cause::Unknown } else { before }, at),
+            Some(over) => follower.switch_with_cut(over, State::Unknown, at),
+            None => follower.switch(if paused { State::Unknown } else { before }, at),
         }
         follower.is_paused = paused;
         if !paused {
@@ -578,22 +576,22 @@ impl Follower {
         role.joined(account, at, |charge| counted.counts.count(|counts| counts.idled(charge)));
     }
 
-    /// From `at` on the thread is in `cause`; if it was in a task's body, that is counted at the task.
+    /// From `at` on the thread is in `state`; if it was in a task's body, that is counted at the task.
     #[inline(always)]
-    fn switch(&self, cause: Cause, at: u64) {
+    fn switch(&self, state: State, at: u64) {
         if self.is_paused {
             return;
         }
-        let stretch = self.account.switch(cause, at);
+        let stretch = self.account.switch(state, at);
         self.count_body(&stretch);
     }
 
     /// Switches as `switch` does, with the time from `cut` on as idle.
-    fn switch_with_cut(&self, cut: u64, cause: Cause, at: u64) {
+    fn switch_with_cut(&self, cut: u64, state: State, at: u64) {
         if self.is_paused {
             return;
         }
-        let stretch = self.account.switch_with_cut(cut, Cause::Idle, cause, at);
+        let stretch = self.account.switch_with_cut(cut, State::Idle, state, at);
         self.count_body(&stretch);
     }
 

@@ -4,14 +4,13 @@
 //! ```text
 //!   handler ─── sample ─────────▶ tree of the thread (samples) ─┐ collected
 //!   callbacks ▶ follow ┬ waits ─▶ counts of the thread (counts) ┴─▶ run ─▶ write: HOST.PID.tsprof
-//!                      └ account: time by cause ─▶ idleness ────────▶ live: HOST.PID.live.jsonl
+//!                      └ account: time by state ─▶ idleness ────────▶ live: HOST.PID.live.jsonl
 //! ```
 //! A path in a thread's tree starts at its *context*: the creation path of the region or task that the
 //! thread is in, as a number (`contexts`). Contexts are few: of recursive tasks those that repeat are
 //! one. They become frames when counts are collected.
 
 mod account;
-mod cause;
 mod contexts;
 mod counts;
 mod double_buffer;
@@ -32,14 +31,15 @@ mod rows;
 mod run;
 mod samples;
 mod sink;
+mod states;
 mod teams;
 mod threads;
 mod waits;
 mod workers;
 mod write;
 
-pub use cause::Cause;
 pub use contexts::{define_path, is_of_tasks};
+pub use follow::state_of;
 pub use follow::{charge_leaver, charge_so_far, write_so_far};
 pub use follower::Follower;
 pub use idleness::{SampleOf, share_in_callback};
@@ -48,6 +48,7 @@ pub use recent::{Recent, Sampled};
 pub use run::{Counted, sample_no_cpu};
 pub use samples::{Sample, is_work};
 pub use sink::Profile;
+pub use states::State;
 #[cfg_attr(test, allow(unused_imports, reason = "tests preload nothing"))]
 pub use write::write_before_exit;
 pub use write::write_last;

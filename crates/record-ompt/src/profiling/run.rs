@@ -11,7 +11,6 @@ use taskscope_profile::{FrameKind, Metric, Tree};
 use taskscope_record::{clock, os_time, process};
 
 use super::account::{Account, Reading, Standing};
-use super::cause::{CAUSES, Cause, Sums, book};
 use super::contexts::body_of;
 use super::counts::{Counts, merge_row};
 use super::double_buffer::DoubleBuffer;
@@ -22,6 +21,7 @@ use super::integrals::EPOCHS;
 use super::no_cpu::{self, Moved, Observed, Share};
 use super::rows::Rows;
 use super::samples::SampleTree;
+use super::states::{STATES, State, Sums, book};
 use super::teams;
 use super::workers::Workers;
 use crate::worker_count;
@@ -31,7 +31,7 @@ const MAX_PATHS: usize = 1 << 20;
 
 /// Counts of one thread.
 pub struct Counted {
-    /// Time by cause. In memory that is never freed, since other threads read it.
+    /// Time by state. In memory that is never freed, since other threads read it.
     pub account: &'static Account,
     /// Counts of the handler.
     pub samples: DoubleBuffer<SampleTree>,
@@ -79,7 +79,7 @@ pub struct Merged {
     pub tree: Tree,
     /// Threads seen.
     pub threads: u64,
-    /// Time by cause of workers that have ended.
+    /// Time by state of workers that have ended.
     pub ended: Sums,
     /// For how long these were not there before, by epoch.
     pub late: ByEpoch,
@@ -126,8 +126,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub fn sample_no_cpu(counted: &Counted, late_ns: Option<u64>) -> Option<Share> {
     let run = current().filter(|run| run.no_cpu.is_wanted())?;
     let account = counted.account;
-    if let Some((cause, late_ns)) = account.activity(teams::over_since).zip(late_ns) {
-        run.no_cpu.sampled(cause, late_ns);
+    if let Some((state, late_ns)) = account.activity(teams::over_since).zip(late_ns) {
+        run.no_cpu.sampled(state, late_ns);
     }
     let share = run.read_no_cpu(account, true);
     if run.no_cpu.is_due(clock::now(), run.workers.used()) {
@@ -141,19 +141,19 @@ pub struct Totals {
     /// When: nanoseconds since the run began.
     pub wall: u64,
     pub workers: u64,
-    /// By cause, as a trace's ledger books it: each worker has a cause from the begin of the run on.
+    /// By state, as a trace's ledger books it: each worker has a state from the begin of the run on.
     pub sums: Sums,
-    /// Time moved from other causes to causes without a CPU.
+    /// Time moved from other states to states without a CPU.
     pub moved: Moved,
     /// The part of it before workers began, by epoch.
     pub late: Vec<Late>,
 }
 
 impl Totals {
-    /// Time of a cause before some was taken from it.
-    pub fn whole(&self, cause: Cause) -> u64 {
-        let (out_of_cpu, oversubscribed) = self.moved.of(cause);
-        self.sums.get(cause as usize).copied().unwrap_or(0) + out_of_cpu + oversubscribed
+    /// Time of a state before some was taken from it.
+    pub fn whole(&self, state: State) -> u64 {
+        let (out_of_cpu, oversubscribed) = self.moved.of(state);
+        self.sums.get(state as usize).copied().unwrap_or(0) + out_of_cpu + oversubscribed
     }
 }
 
@@ -174,7 +174,7 @@ impl Run {
             merged: Mutex::new(Merged {
                 tree: Tree::growing_to(MAX_PATHS),
                 threads: 0,
-                ended: [0; CAUSES],
+                ended: [0; STATES],
                 late: [0; EPOCHS],
                 workers: 0,
                 is_written: false,
@@ -236,10 +236,10 @@ impl Run {
         if self.counts(&reading) {
             merged.workers += 1;
             add(&mut merged.ended, &reading.sums);
-            book(&mut merged.ended, Cause::NotStarted, reading.began.saturating_sub(self.began));
+            book(&mut merged.ended, State::NotStarted, reading.began.saturating_sub(self.began));
             add(&mut merged.late, &self.workers.pool.late(reading.began));
             // Grows with the run: the rest up to the run's end is added when that is known.
-            book(&mut merged.ended, Cause::Ended, now.saturating_sub(self.began).wrapping_neg());
+            book(&mut merged.ended, State::Ended, now.saturating_sub(self.began).wrapping_neg());
         }
         self.workers.free_account(counted.account);
     }
@@ -279,8 +279,8 @@ impl Run {
         let mut moved = Moved::NONE;
         let (workers, cpus) = (worker_count::most(), self.no_cpu.cpus());
         if workers > cpus && self.no_cpu.is_known() {
-            for cause in [Cause::NotStarted, Cause::Ended] {
-                let index = cause as usize;
+            for state in [State::NotStarted, State::Ended] {
+                let index = state as usize;
                 if let (Some(moved), Some(ns)) = (moved.oversubscribed.get_mut(index), sums.get(index)) {
                     *moved = (u128::from(*ns) * u128::from(workers - cpus) / u128::from(workers - 1)) as u64;
                 }
@@ -289,7 +289,7 @@ impl Run {
         moved
     }
 
-    /// Workers' time by cause until now.
+    /// Workers' time by state until now.
     pub fn totals(&self) -> Totals {
         self.no_cpu.read_limit();
         self.close_window();
@@ -298,12 +298,12 @@ impl Run {
         let now = clock::now();
         let (mut sums, mut late, mut workers) = (merged.ended, merged.late, merged.workers);
         let wall = now.saturating_sub(self.began);
-        book(&mut sums, Cause::Ended, workers * wall);
+        book(&mut sums, State::Ended, workers * wall);
         for account in self.workers.accounts() {
             let reading = account.read(now, teams::over_since);
             if self.counts(&reading) {
                 workers += 1;
-                book(&mut sums, Cause::NotStarted, reading.began.saturating_sub(self.began));
+                book(&mut sums, State::NotStarted, reading.began.saturating_sub(self.began));
                 add(&mut sums, &reading.sums);
                 add(&mut late, &self.workers.pool.late(reading.began));
             }

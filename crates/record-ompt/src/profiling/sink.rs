@@ -7,7 +7,7 @@ use taskscope_event::models::samples::state;
 use taskscope_profile::{FrameKind, Marker};
 use taskscope_record::FastRecording;
 
-use super::Cause;
+use super::State;
 use super::contexts::body_of;
 use super::follower::Follower;
 use super::waits::{NO_WAIT, SHORTEST_PART_NS};
@@ -85,18 +85,18 @@ impl Sink for Profile {
         if account.is_in_task() {
             // At once, in the middle of its creator.
             let row = follower.counted.rows.of(beneath)?;
-            row.ran(account.switch_from_task(Cause::Task, recorder.now()?));
+            row.ran(account.switch_from_task(State::Task, recorder.now()?));
         } else {
             let at = recorder.now()?;
             if follower.waits.depth() == frames.depth() && !follower.waits.pause_shortly(at) {
                 return None;
             }
-            account.switch(Cause::Task, at);
+            account.switch(State::Task, at);
         }
         task.with(STARTED).store(next);
         account.runs(task.id());
         // SAFETY: it has room.
-        unsafe { frames.open_profiled(Open::Task { id: task.id() }, beneath, Cause::Task) };
+        unsafe { frames.open_profiled(Open::Task { id: task.id() }, beneath, State::Task) };
         Some(())
     }
 
@@ -108,7 +108,7 @@ impl Sink for Profile {
         next: *mut Data,
     ) -> Option<()> {
         let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
-        let (top, cause) = frames.top_two()?;
+        let (top, state) = frames.top_two()?;
         let (account, id, beneath) = (follower.account, frames.task_on_top(), top.site);
         if top.open != (Open::Task { id }) || ToolData::load(prior) != running(id) || !account.is_in_task() {
             return None;
@@ -119,7 +119,7 @@ impl Sink for Profile {
             next == running(beneath) || beneath == 0 && !next.has(EXPLICIT) && !next.has(UNRECORDED);
         let row = follower.counted.rows.of(id).filter(|_| goes_on)?;
         let at = recorder.now()?;
-        row.ran(account.switch_from_task(cause, at));
+        row.ran(account.switch_from_task(state, at));
         account.ran(id, at);
         account.runs(beneath);
         // SAFETY: it is the innermost.
@@ -137,23 +137,23 @@ impl Sink for Profile {
         if !is_plain || !frames.has_room() || follower.waits.depth() == frames.depth() {
             return None;
         }
-        follower.account.switch(Cause::Worksharing, recorder.now()?);
+        follower.account.switch(State::Worksharing, recorder.now()?);
         // SAFETY: it has room.
-        unsafe { frames.open_profiled(Open::Work { typeid: 0, kind, codes: None }, 0, Cause::Worksharing) };
+        unsafe { frames.open_profiled(Open::Work { typeid: 0, kind, codes: None }, 0, State::Worksharing) };
         Some(())
     }
 
     #[inline(always)]
     fn end_work(recorder: &mut FastRecording, thread: &mut Thread, kind: u8) -> Option<()> {
         let (frames, follower) = (&mut thread.frames, thread.profile.as_deref()?);
-        let (top, cause) = frames.top_two()?;
+        let (top, state) = frames.top_two()?;
         let is_it = matches!(top.open, Open::Work { kind: opened, .. } if opened == kind);
         // An interrupted wait, for example by a task, is not running.
         let innermost = follower.waits.depth();
         if !is_it || innermost != NO_WAIT && innermost + 1 >= frames.depth() {
             return None;
         }
-        follower.account.switch(cause, recorder.now()?);
+        follower.account.switch(state, recorder.now()?);
         // SAFETY: it is the innermost, and no context.
         unsafe { frames.close_profiled() };
         Some(())
@@ -170,12 +170,12 @@ impl Sink for Profile {
         }
         let row = follower.counted.rows.of(context)?;
         let at = recorder.now()?;
-        row.ran(account.switch_from_task(Cause::Taskwait, at));
+        row.ran(account.switch_from_task(State::Taskwait, at));
         thread.wait_return = codeptr;
         // SAFETY: both have room.
         unsafe {
             follower.waits.begin_in_room(Marker::Taskwait, depth + 1, at, (context, codeptr));
-            frames.open_profiled(TASKWAIT, 0, Cause::Taskwait);
+            frames.open_profiled(TASKWAIT, 0, State::Taskwait);
         }
         Some(())
     }
@@ -183,9 +183,9 @@ impl Sink for Profile {
     #[inline(always)]
     fn end_taskwait(recorder: &mut FastRecording, thread: &mut Thread) -> Option<()> {
         let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
-        let (top, cause) = frames.top_two()?;
-        // No other entry has this cause.
-        if follower.waits.depth() != frames.depth() || top.cause != Cause::Taskwait {
+        let (top, state) = frames.top_two()?;
+        // No other entry has this state.
+        if follower.waits.depth() != frames.depth() || top.state != State::Taskwait {
             return None;
         }
         let wait = follower.waits.short_so_far()?;
@@ -196,7 +196,7 @@ impl Sink for Profile {
             return None;
         }
         row.waited(wait.taken + last_part);
-        follower.account.switch(cause, at);
+        follower.account.switch(state, at);
         // SAFETY: both are there.
         unsafe {
             follower.waits.forget_innermost();

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use taskscope_profile::{Marker, Metric, Process, Profile, Tree, key, move_to};
 use taskscope_record::{clock, cpus};
 
-use super::cause::Cause;
 use super::housekeeper::Charge;
 use super::idleness;
 use super::open_ends;
 use super::run::{Run, Totals, current};
+use super::states::State;
 use crate::pause;
 use crate::sampler::{Clock, code_map, settings};
 use crate::worker_count;
@@ -60,7 +60,7 @@ pub(super) fn write(run: &Run, finished: bool) {
     drop(merged);
     let Some((_, name)) = &run.place else { return };
     let all = run.totals();
-    let idle = IDLE.iter().map(|cause| all.whole(*cause)).sum();
+    let idle = IDLE.iter().map(|state| all.whole(*state)).sum();
     let period_ns = settings().map_or(0, |settings| settings.period_ns);
     open_ends::add(&mut tree, &run.workers);
     idleness::add_unsampled(&mut tree, &run.workers, clock::now(), period_ns);
@@ -114,44 +114,44 @@ fn totals(all: &Totals, runnable_ns: Option<u64>) -> BTreeMap<String, u64> {
     let mut totals =
         BTreeMap::from([("wall_ns".to_owned(), all.wall), ("capacity_ns".to_owned(), all.sums.iter().sum())]);
     totals.extend(runnable_ns.map(|ns| ("runnable_ns".to_owned(), ns)));
-    let mut insert = |family: &str, cause: Cause, ns: u64| {
+    let mut insert = |family: &str, state: State, ns: u64| {
         if ns > 0 {
-            totals.insert(format!("{family}.{}", cause.state().name()), ns);
+            totals.insert(format!("{family}.{}", state.name()), ns);
         }
     };
-    for (cause, ns) in Cause::ALL.into_iter().zip(all.sums) {
-        insert("state", cause, ns);
-        let (out_of_cpu, oversubscribed) = all.moved.of(cause);
-        insert("no_cpu", cause, out_of_cpu + oversubscribed);
+    for (state, ns) in State::ALL.into_iter().zip(all.sums) {
+        insert("state", state, ns);
+        let (out_of_cpu, oversubscribed) = all.moved.of(state);
+        insert("no_cpu", state, out_of_cpu + oversubscribed);
     }
     totals
 }
 
-const IDLE: [Cause; 3] = [Cause::Idle, Cause::NotStarted, Cause::Ended];
+const IDLE: [State; 3] = [State::Idle, State::NotStarted, State::Ended];
 
 /// Causes of waiting, and the metric of their blame.
-const BLAMED: [(&[Cause], Metric); 10] = [
-    (&[Cause::Barrier], Metric::given(Marker::Barrier)),
-    (&[Cause::JoinBarrier], Metric::given(Marker::JoinBarrier)),
-    (&[Cause::Taskwait], Metric::given(Marker::Taskwait)),
-    (&[Cause::TaskwaitDepend], Metric::given(Marker::TaskwaitDepend)),
-    (&[Cause::Taskgroup], Metric::given(Marker::Taskgroup)),
-    (&[Cause::CriticalWait], Metric::given(Marker::Critical)),
-    (&[Cause::LockWait], Metric::given(Marker::Lock)),
-    (&[Cause::OrderedWait], Metric::given(Marker::Ordered)),
-    (&[Cause::AtomicWait], Metric::given(Marker::Atomic)),
+const BLAMED: [(&[State], Metric); 10] = [
+    (&[State::Barrier], Metric::given(Marker::Barrier)),
+    (&[State::JoinBarrier], Metric::given(Marker::JoinBarrier)),
+    (&[State::Taskwait], Metric::given(Marker::Taskwait)),
+    (&[State::TaskwaitDepend], Metric::given(Marker::TaskwaitDepend)),
+    (&[State::Taskgroup], Metric::given(Marker::Taskgroup)),
+    (&[State::CriticalWait], Metric::given(Marker::Critical)),
+    (&[State::LockWait], Metric::given(Marker::Lock)),
+    (&[State::OrderedWait], Metric::given(Marker::Ordered)),
+    (&[State::AtomicWait], Metric::given(Marker::Atomic)),
     (&IDLE, Metric::shared(Marker::Idle)),
 ];
 
 /// Moves waiting without available CPUs out of the blame. The times of such parts are unknown, so each
 /// charged path has the same share.
 fn move_blame(tree: &mut Tree, all: &Totals) {
-    for (causes, metric) in BLAMED {
-        let sum = |part: &dyn Fn(Cause) -> u64| causes.iter().map(|cause| part(*cause)).sum::<u64>();
-        let whole = sum(&|cause| all.whole(cause));
+    for (states, metric) in BLAMED {
+        let sum = |part: &dyn Fn(State) -> u64| states.iter().map(|state| part(*state)).sum::<u64>();
+        let whole = sum(&|state| all.whole(state));
         let parts = [
-            (Marker::OutOfCpu, sum(&|cause| all.moved.of(cause).0)),
-            (Marker::Oversubscribed, sum(&|cause| all.moved.of(cause).1)),
+            (Marker::OutOfCpu, sum(&|state| all.moved.of(state).0)),
+            (Marker::Oversubscribed, sum(&|state| all.moved.of(state).1)),
         ];
         let given = tree.total(metric);
         for (marker, ns) in parts.into_iter().filter(|_| whole > 0) {

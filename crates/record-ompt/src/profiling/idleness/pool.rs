@@ -3,8 +3,8 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 use crate::profiling::account::Account;
-use crate::profiling::cause::Cause;
 use crate::profiling::integrals::{EPOCHS, Integrals, Seen};
+use crate::profiling::states::{State, is_idle};
 use crate::profiling::teams;
 
 /// Workers that begin within this time, nanoseconds, end one epoch.
@@ -132,10 +132,10 @@ impl Pool {
         let mut is_root = false;
         for account in accounts {
             match account.activity(teams::over_since) {
-                Some(cause) if cause.is_idle() => seen.idle += 1,
-                Some(cause) => {
-                    seen.working += u32::from(cause.is_useful() || cause == Cause::TargetWait);
-                    is_root |= cause == Cause::Serial;
+                Some(state) if is_idle(state) => seen.idle += 1,
+                Some(state) => {
+                    seen.working += u32::from(state.is_useful() || state == State::TargetWait);
+                    is_root |= state == State::Serial;
                 }
                 None => {}
             }

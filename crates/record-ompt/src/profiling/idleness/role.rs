@@ -7,10 +7,10 @@ use taskscope_profile::{NodeId, Tree};
 use super::pool::Pool;
 use super::weights::{Idled, KNOWN, Kind, Owed, SAMPLED, Weights, add_sample, add_unattributed};
 use crate::profiling::account::{Account, Spent};
-use crate::profiling::cause::Cause;
 use crate::profiling::integrals::Share;
 use crate::profiling::locks::Place;
 use crate::profiling::recent::{Recent, Sampled};
+use crate::profiling::states::State;
 use crate::profiling::workers::{self, Workers};
 use crate::profiling::{contexts, teams};
 
@@ -354,7 +354,7 @@ pub fn add_unsampled(tree: &mut Tree, workers: &Workers, now: u64, period_ns: u6
     pool.sampled.advance(now, period_ns / LOOKS, epoch, || pool.look(workers.accounts(), now));
     for account in workers.accounts() {
         let since = account.since().max(account.taken.at());
-        let Some(cause) = account.activity(teams::over_since).filter(|cause| cause.is_useful()) else {
+        let Some(state) = account.activity(teams::over_since).filter(|state| state.is_useful()) else {
             continue;
         };
         // While it changes it seems to be far ahead.
@@ -362,7 +362,7 @@ pub fn add_unsampled(tree: &mut Tree, workers: &Workers, now: u64, period_ns: u6
             continue;
         }
         let mut idled = Idled::default();
-        if cause == Cause::Serial && pool.has_one_root_until() > now {
+        if state == State::Serial && pool.has_one_root_until() > now {
             idled.known[0] = Owed { epoch, weights: Weights::of(now - since, pool.others()) };
         } else {
             idled.sampled = Some(pool.sampled.take(&mut account.taken.get(), epoch));
@@ -391,8 +391,8 @@ mod tests {
         let [work, waits] = stretch.look(&pool, &account, 150);
         assert_eq!((work, waits), (of(150, 50), of(0, 0)));
         assert_eq!(stretch.sampled(work, u64::MAX, 3), [of(0, 0), of(150, 50)]);
-        account.switch(Cause::Taskwait, 170);
-        account.switch(Cause::Serial, 200);
+        account.switch(State::Taskwait, 170);
+        account.switch(State::Serial, 200);
         let [work, waits] = stretch.look(&pool, &account, 210);
         assert_eq!((work, waits), (of(90, 30), of(90, 30)));
         assert_eq!(stretch.put_off(work), of(0, 0));

@@ -1,8 +1,8 @@
-//! Estimates from sums: pure functions of times by cause.
+//! Estimates from sums: pure functions of times by state.
 
-use crate::profiling::cause::{CAUSES, Cause, Sums};
+use crate::profiling::states::{STATES, State, Sums, is_mutex};
 
-/// Time by cause that is not that cause's, nanoseconds.
+/// Time by state that is not that state's, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// Work without a CPU, and waiting while all threads with work had none.
@@ -13,7 +13,7 @@ pub struct Moved {
 
 impl Moved {
     /// No time moved.
-    pub const NONE: Moved = Moved { out_of_cpu: [0; CAUSES], oversubscribed: [0; CAUSES] };
+    pub const NONE: Moved = Moved { out_of_cpu: [0; STATES], oversubscribed: [0; STATES] };
 
     /// Adds `more`.
     pub fn add(&mut self, more: &Moved) {
@@ -21,13 +21,13 @@ impl Moved {
         add(&mut self.oversubscribed, &more.oversubscribed);
     }
 
-    /// Both parts of a cause.
-    pub fn of(&self, cause: Cause) -> (u64, u64) {
-        let part = |sums: &Sums| sums.get(cause as usize).copied().unwrap_or(0);
+    /// Both parts of a state.
+    pub fn of(&self, state: State) -> (u64, u64) {
+        let part = |sums: &Sums| sums.get(state as usize).copied().unwrap_or(0);
         (part(&self.out_of_cpu), part(&self.oversubscribed))
     }
 
-    /// Takes both parts away from the sums of their causes, which may be less, and adds them to the causes that they are.
+    /// Takes both parts away from the sums of their states, which may be less, and adds them to the states that they are.
     pub fn take_from(&mut self, sums: &mut Sums) {
         let (mut out, mut over) = (0, 0);
         for ((sum, own_out), own_over) in
@@ -38,8 +38,8 @@ impl Moved {
             *sum -= *own_out + *own_over;
             (out, over) = (out + *own_out, over + *own_over);
         }
-        for (cause, ns) in [(Cause::OutOfCpu, out), (Cause::Oversubscribed, over)] {
-            if let Some(sum) = sums.get_mut(cause as usize) {
+        for (state, ns) in [(State::OutOfCpu, out), (State::Oversubscribed, over)] {
+            if let Some(sum) = sums.get_mut(state as usize) {
                 *sum += ns;
             }
         }
@@ -50,31 +50,31 @@ pub(super) fn add(sums: &mut Sums, more: &Sums) {
     sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
 }
 
-/// Whether other threads may wait for a thread in this cause.
-fn is_busy(cause: Cause) -> bool {
-    cause.is_useful() || matches!(cause, Cause::TaskCreation | Cause::ForkJoin)
+/// Whether other threads may wait for a thread in this state.
+fn is_busy(state: State) -> bool {
+    state.is_useful() || matches!(state, State::TaskCreation | State::ForkJoin)
 }
 
 /// Whether it is a wait caused inside this process.
-fn is_waiting(cause: Cause) -> bool {
-    use Cause::*;
-    cause.is_mutex() || matches!(cause, Barrier | JoinBarrier | Taskwait | TaskwaitDepend | Taskgroup | Idle)
+fn is_waiting(state: State) -> bool {
+    use State::*;
+    is_mutex(state) || matches!(state, Barrier | JoinBarrier | Taskwait | TaskwaitDepend | Taskgroup | Idle)
 }
 
 /// Whether a thread in it may sleep.
-fn may_sleep(cause: Cause) -> bool {
-    is_waiting(cause) || matches!(cause, Cause::Communication | Cause::TargetWait | Cause::Unknown)
+fn may_sleep(state: State) -> bool {
+    is_waiting(state) || matches!(state, State::Communication | State::TargetWait | State::Unknown)
 }
 
-/// Divides the run delay of a thread's interval among the causes of that interval. `sleep` is the time in it
+/// Divides the run delay of a thread's interval among the states of that interval. `sleep` is the time in it
 /// that the thread was neither on a CPU nor, by then, known to be runnable; `late` is the probability, by
-/// cause, that a thread has no CPU. Returns the delay by cause, and the part of `sleep` without a wait.
-pub(super) fn divide(delay: u64, sleep: u64, spent: &Sums, late: &[f64; CAUSES]) -> (Sums, u64) {
+/// state, that a thread has no CPU. Returns the delay by state, and the part of `sleep` without a wait.
+pub(super) fn divide(delay: u64, sleep: u64, spent: &Sums, late: &[f64; STATES]) -> (Sums, u64) {
     let mut room = *spent;
     let slept_in_work = sleep - take_proportionally(&mut room, sleep, may_sleep);
     take_proportionally(&mut room, slept_in_work, |_| true);
-    let (mut off, mut left) = ([0; CAUSES], delay);
-    // Delay that exceeds a cause's time goes to the others.
+    let (mut off, mut left) = ([0; STATES], delay);
+    // Delay that exceeds a state's time goes to the others.
     for _ in 0..3 {
         let weight = |index: usize, room: u64| room as f64 * late.get(index).copied().unwrap_or(0.0);
         let all: f64 = room.iter().enumerate().map(|(index, room)| weight(index, *room)).sum();
@@ -95,13 +95,13 @@ pub(super) fn divide(delay: u64, sleep: u64, spent: &Sums, late: &[f64; CAUSES])
     (off, slept_in_work)
 }
 
-/// Takes `ns`, or all there is, from causes in proportion to their time. Returns the amount taken, which may
+/// Takes `ns`, or all there is, from states in proportion to their time. Returns the amount taken, which may
 /// be slightly less.
-fn take_proportionally(sums: &mut Sums, ns: u64, takes: impl Fn(Cause) -> bool) -> u64 {
-    let all: u64 = Cause::ALL.iter().zip(&*sums).filter(|(cause, _)| takes(**cause)).map(|(_, ns)| ns).sum();
+fn take_proportionally(sums: &mut Sums, ns: u64, takes: impl Fn(State) -> bool) -> u64 {
+    let all: u64 = State::ALL.iter().zip(&*sums).filter(|(state, _)| takes(**state)).map(|(_, ns)| ns).sum();
     let (ns, mut taken) = (ns.min(all), 0);
-    for (cause, sum) in Cause::ALL.iter().zip(sums) {
-        if takes(*cause) {
+    for (state, sum) in State::ALL.iter().zip(sums) {
+        if takes(*state) {
             let part = part_of(*sum, ns, all);
             (*sum, taken) = (*sum - part, taken + part);
         }
@@ -114,7 +114,7 @@ pub(super) fn part_of(of: u64, part: u64, all: u64) -> u64 {
     if all == 0 { 0 } else { (u128::from(of) * u128::from(part.min(all)) / u128::from(all)) as u64 }
 }
 
-/// Estimates waiting that too little work does not explain, from the times by cause of all workers in a
+/// Estimates waiting that too little work does not explain, from the times by state of all workers in a
 /// window of `wall` nanoseconds, on `cpus` CPUs: `spent`, of which `off` without a CPU. `max_workers` is the
 /// maximum number of workers at a time.
 ///
@@ -125,8 +125,8 @@ pub(super) fn part_of(of: u64, part: u64, all: u64) -> u64 {
 /// too little work only as far as CPUs are free.
 pub(super) fn estimate(wall: u64, (max_workers, cpus): (u64, u64), spent: &Sums, off: &Sums) -> Moved {
     let mut moved = Moved::NONE;
-    let sum = |sums: &Sums, counts: fn(Cause) -> bool| -> f64 {
-        let counted = Cause::ALL.iter().zip(sums).filter(|(cause, _)| counts(**cause));
+    let sum = |sums: &Sums, counts: fn(State) -> bool| -> f64 {
+        let counted = State::ALL.iter().zip(sums).filter(|(state, _)| counts(**state));
         counted.map(|(_, ns)| *ns as f64).sum()
     };
     let (busy, waiting) = (sum(spent, is_busy), sum(spent, is_waiting));
@@ -144,7 +144,7 @@ pub(super) fn estimate(wall: u64, (max_workers, cpus): (u64, u64), spent: &Sums,
     };
     let none_running = none_running.clamp(0.0, 1.0);
     let rest = waiting * (1.0 - none_running);
-    let workers = Cause::ALL.iter().zip(spent).map(|(_, ns)| *ns as f64).sum::<f64>() / wall;
+    let workers = State::ALL.iter().zip(spent).map(|(_, ns)| *ns as f64).sum::<f64>() / wall;
     // Workers begin and end within a window, and some of its time may be read in the next one.
     let over = if max_workers > cpus && workers > cpus as f64 + 0.1 {
         let free = cpus as f64 * wall * (1.0 - none_running) - on_cpu;
@@ -153,8 +153,8 @@ pub(super) fn estimate(wall: u64, (max_workers, cpus): (u64, u64), spent: &Sums,
     } else {
         0.0
     };
-    let causes = Cause::ALL.iter().zip(spent).zip(moved.out_of_cpu.iter_mut().zip(&mut moved.oversubscribed));
-    for ((_, ns), (own_out, own_over)) in causes.filter(|((cause, _), _)| is_waiting(**cause)) {
+    let states = State::ALL.iter().zip(spent).zip(moved.out_of_cpu.iter_mut().zip(&mut moved.oversubscribed));
+    for ((_, ns), (own_out, own_over)) in states.filter(|((state, _), _)| is_waiting(**state)) {
         *own_out = ((*ns as f64 * none_running) as u64).min(*ns);
         *own_over = ((*ns as f64 * over) as u64).min(*ns - *own_out);
     }
@@ -171,11 +171,11 @@ fn power(base: f64, exponent: f64) -> f64 {
     if left >= 1.0 { 0.0 } else { value * (1.0 - left * (1.0 - base)) }
 }
 
-/// Delays of busy threads by cause.
+/// Delays of busy threads by state.
 pub(super) fn own_delays(off: &Sums) -> Sums {
-    let mut own = [0; CAUSES];
-    for ((cause, ns), own) in Cause::ALL.iter().zip(off).zip(&mut own) {
-        if is_busy(*cause) {
+    let mut own = [0; STATES];
+    for ((state, ns), own) in State::ALL.iter().zip(off).zip(&mut own) {
+        if is_busy(*state) {
             *own = *ns;
         }
     }
@@ -188,25 +188,25 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn sums(parts: &[(Cause, u64)]) -> Sums {
-        let mut sums = [0; CAUSES];
-        parts.iter().for_each(|(cause, ms)| sums[*cause as usize] = ms * MS);
+    fn sums(parts: &[(State, u64)]) -> Sums {
+        let mut sums = [0; STATES];
+        parts.iter().for_each(|(state, ms)| sums[*state as usize] = ms * MS);
         sums
     }
 
     /// Parts of the waiting in `spent`, in percent: without CPU, more workers than CPUs.
-    fn percent(cpus: u64, spent: &[(Cause, u64)], off: &[(Cause, u64)]) -> (u64, u64) {
+    fn percent(cpus: u64, spent: &[(State, u64)], off: &[(State, u64)]) -> (u64, u64) {
         let spent = sums(spent);
         let moved = estimate(100 * MS, (8, cpus), &spent, &sums(off));
         let waiting: u64 =
-            Cause::ALL.iter().filter(|cause| is_waiting(**cause)).map(|cause| spent[*cause as usize]).sum();
+            State::ALL.iter().filter(|state| is_waiting(**state)).map(|state| spent[*state as usize]).sum();
         let of = |sums: &Sums| (sums.iter().sum::<u64>() as f64 * 100.0 / waiting as f64).round() as u64;
         (of(&moved.out_of_cpu), of(&moved.oversubscribed))
     }
 
     #[test]
     fn waiting_for_a_thread_without_a_cpu_is_the_systems() {
-        use Cause::*;
+        use State::*;
         // One works and has a CPU: the other waits for it.
         assert_eq!(percent(2, &[(Task, 100), (Barrier, 100)], &[]), (0, 0));
         assert_eq!(
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn no_more_workers_lose_time_to_too_little_work_than_cpus_are_free() {
-        use Cause::*;
+        use State::*;
         // Two CPUs that work all the time beside six that wait.
         assert_eq!(percent(2, &[(Task, 200), (Barrier, 600)], &[(Barrier, 600)]), (0, 100));
         // One CPU is free: one of the seven that wait could work.
@@ -239,9 +239,9 @@ mod tests {
 
     #[test]
     fn a_delay_belongs_to_causes_in_which_samples_were_late() {
-        use Cause::*;
+        use State::*;
         let spent = sums(&[(Task, 6), (Barrier, 4)]);
-        let mut late = [0.5; CAUSES];
+        let mut late = [0.5; STATES];
         let (off, _) = divide(5 * MS, 0, &spent, &late);
         assert_eq!((off[Task as usize], off[Barrier as usize]), (3 * MS, 2 * MS), "where nothing is known");
         late[Task as usize] = 0.0;
@@ -251,7 +251,7 @@ mod tests {
         let (off, _) = divide(5 * MS, 0, &spent, &late);
         assert_eq!((off[Task as usize], off[Barrier as usize]), (MS, 4 * MS));
         // Waiting threads sleep rather than working ones.
-        let (off, slept_in_work) = divide(4 * MS, 3 * MS, &spent, &[0.5; CAUSES]);
+        let (off, slept_in_work) = divide(4 * MS, 3 * MS, &spent, &[0.5; STATES]);
         assert_eq!(slept_in_work, 0);
         assert_eq!(off.iter().sum::<u64>(), 4 * MS);
         assert!(off[Barrier as usize] <= MS && off[Task as usize] >= 3 * MS, "{off:?}");
@@ -282,7 +282,7 @@ mod tests {
             add(&mut moved.out_of_cpu, &own_delays(&off));
             let mut after = spent;
             moved.take_from(&mut after);
-            assert_eq!(after.iter().sum::<u64>(), wall, "every nanosecond has one cause");
+            assert_eq!(after.iter().sum::<u64>(), wall, "every nanosecond has one state");
         }
     }
 

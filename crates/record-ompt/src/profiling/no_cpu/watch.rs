@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use taskscope_record::thread_sums::ThreadSums;
 
-use crate::profiling::cause::{Cause, Sums};
+use crate::profiling::states::{STATES, State, Sums};
 
 /// Last reading of a thread. An unwatched thread reads nothing.
 #[derive(Default)]
@@ -17,13 +17,18 @@ pub struct Watch {
 }
 
 /// The previous reading, and the time that the thread had spent by then.
-#[derive(Default)]
 pub(super) struct Last {
     pub(super) stat: ThreadSums,
     pub(super) sums: Sums,
     pub(super) is_known: bool,
-    /// Time in a cause that counts as a delay not finished at another thread's reading.
-    pub(super) pending: (u64, Option<Cause>),
+    /// Time in a state that counts as a delay not finished at another thread's reading.
+    pub(super) pending: (u64, Option<State>),
+}
+
+impl Default for Last {
+    fn default() -> Last {
+        Last { stat: ThreadSums::default(), sums: [0; STATES], is_known: false, pending: (0, None) }
+    }
 }
 
 // SAFETY: only the thread that has set `busy` accesses `last`.

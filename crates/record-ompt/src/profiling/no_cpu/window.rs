@@ -10,7 +10,7 @@ use taskscope_record::thread_sums::ThreadSums;
 use super::estimate::{Moved, divide, estimate, own_delays};
 use super::watch::Last;
 use crate::profiling::account::{Account, Reading};
-use crate::profiling::cause::{CAUSES, Cause, Sums, book};
+use crate::profiling::states::{STATES, State, Sums, book};
 
 /// A handler closes no window that is shorter, nanoseconds, for each [`THREADS`] threads that it has to read.
 const SHORTEST_NS: u64 = 100_000_000;
@@ -74,18 +74,18 @@ fn read_since(
     let delay = all_delay.min(wall);
     let on_cpu = stat.on_cpu.saturating_sub(last.stat.on_cpu).min(wall - delay);
     let (mut off, slept_in_work) = divide(delay, wall - delay - on_cpu, &spent, &workers.late());
-    if let Some(cause) = account.cause() {
-        // A delay that began before the previous reading belongs to one cause.
-        book(&mut off, cause, all_delay - delay);
-        if !is_own && cause.is_useful() && of.is_none_or(|of| of == cause) {
-            book(&mut off, cause, slept_in_work);
-            last.pending = (last.pending.0 + slept_in_work, Some(cause));
+    if let Some(state) = account.state() {
+        // A delay that began before the previous reading belongs to one state.
+        book(&mut off, state, all_delay - delay);
+        if !is_own && state.is_useful() && of.is_none_or(|of| of == state) {
+            book(&mut off, state, slept_in_work);
+            last.pending = (last.pending.0 + slept_in_work, Some(state));
         }
     }
     workers.add(&spent, &off);
     (last.stat, last.sums) = (stat, reading.sums);
     let useful = |sums: &Sums| -> u64 {
-        Cause::ALL.iter().zip(sums).filter(|(cause, _)| cause.is_useful()).map(|(_, ns)| ns).sum()
+        State::ALL.iter().zip(sums).filter(|(state, _)| state.is_useful()).map(|(_, ns)| ns).sum()
     };
     Some(Share { off: useful(&off), of: useful(&spent) })
 }
@@ -97,12 +97,12 @@ pub struct Observed {
     /// CPUs that the process may use: those of its mask, limited by its quota once that is known.
     cpus: AtomicU64,
     limit: OnceLock<Limit>,
-    /// Time of workers by cause, and the part of it without a CPU.
-    spent: [AtomicU64; CAUSES],
-    off: [AtomicU64; CAUSES],
-    /// Samples by cause, and those that were late.
-    samples: [AtomicU64; CAUSES],
-    late: [AtomicU64; CAUSES],
+    /// Time of workers by state, and the part of it without a CPU.
+    spent: [AtomicU64; STATES],
+    off: [AtomicU64; STATES],
+    /// Samples by state, and those that were late.
+    samples: [AtomicU64; STATES],
+    late: [AtomicU64; STATES],
     /// Whether anything was read.
     is_known: AtomicBool,
     /// Set while a thread closes a window, or reads them.
@@ -129,11 +129,11 @@ struct Windows {
 // SAFETY: only the thread that has set `busy` accesses `windows`.
 unsafe impl Sync for Observed {}
 
-fn load(sums: &[AtomicU64; CAUSES]) -> Sums {
+fn load(sums: &[AtomicU64; STATES]) -> Sums {
     core::array::from_fn(|index| sums.get(index).map_or(0, |sum| sum.load(Relaxed)))
 }
 
-fn add(sums: &[AtomicU64; CAUSES], more: &Sums) {
+fn add(sums: &[AtomicU64; STATES], more: &Sums) {
     for (sum, more) in sums.iter().zip(more).filter(|(_, more)| **more > 0) {
         sum.fetch_add(*more, Relaxed);
     }
@@ -143,7 +143,7 @@ impl Observed {
     /// Creates the state for a process that begins at `now`. Before its runtime binds its threads, so that
     /// the CPUs are those of the process.
     pub fn new(now: u64, is_wanted: bool) -> Observed {
-        let zeros = || [const { AtomicU64::new(0) }; CAUSES];
+        let zeros = || [const { AtomicU64::new(0) }; STATES];
         Observed {
             is_wanted,
             cpus: AtomicU64::new(Mask::of_process().map_or(1, |mask| mask.cpus().count() as u64)),
@@ -155,7 +155,7 @@ impl Observed {
             is_known: AtomicBool::new(false),
             busy: AtomicBool::new(false),
             closed: AtomicU64::new(now),
-            windows: UnsafeCell::new(Windows { spent: [0; CAUSES], off: [0; CAUSES], waiting: Moved::NONE }),
+            windows: UnsafeCell::new(Windows { spent: [0; STATES], off: [0; STATES], waiting: Moved::NONE }),
         }
     }
 
@@ -195,7 +195,7 @@ impl Observed {
         Some((quota.millicpus, cost))
     }
 
-    /// Run delay of workers in any cause, nanoseconds; `None` if unknown.
+    /// Run delay of workers in any state, nanoseconds; `None` if unknown.
     pub fn runnable_ns(&self) -> Option<u64> {
         self.is_known().then(|| load(&self.off).iter().sum())
     }
@@ -210,10 +210,10 @@ impl Observed {
         self.is_known.load(Relaxed)
     }
 
-    /// A thread in this cause was sampled so many nanoseconds after its timer expired. Async-signal-safe.
-    pub fn sampled(&self, cause: Cause, late_ns: u64) {
-        let count = |counts: &[AtomicU64; CAUSES]| {
-            counts.get(cause as usize).map(|count| count.fetch_add(1, Relaxed));
+    /// A thread in this state was sampled so many nanoseconds after its timer expired. Async-signal-safe.
+    pub fn sampled(&self, state: State, late_ns: u64) {
+        let count = |counts: &[AtomicU64; STATES]| {
+            counts.get(state as usize).map(|count| count.fetch_add(1, Relaxed));
         };
         count(&self.samples);
         if late_ns >= super::LATE_NS {
@@ -221,9 +221,9 @@ impl Observed {
         }
     }
 
-    /// So much of a cause was not without a CPU after all.
-    fn take_back(&self, cause: Option<Cause>, ns: u64) {
-        if let Some(off) = cause.and_then(|cause| self.off.get(cause as usize)).filter(|_| ns > 0) {
+    /// So much of a state was not without a CPU after all.
+    fn take_back(&self, state: Option<State>, ns: u64) {
+        if let Some(off) = state.and_then(|state| self.off.get(state as usize)).filter(|_| ns > 0) {
             let _ = off.fetch_update(Relaxed, Relaxed, |sum| Some(sum.saturating_sub(ns)));
         }
     }
@@ -234,8 +234,8 @@ impl Observed {
         self.is_known.store(true, Relaxed);
     }
 
-    /// How likely a thread has no CPU, by cause: as of two samples in each cause that are late as often as all are.
-    fn late(&self) -> [f64; CAUSES] {
+    /// How likely a thread has no CPU, by state: as of two samples in each state that are late as often as all are.
+    fn late(&self) -> [f64; STATES] {
         let (samples, late) = (load(&self.samples), load(&self.late));
         let sum = |counts: &Sums| counts.iter().sum::<u64>() as f64;
         let usual = (sum(&late) + 1.0) / (sum(&samples) + 2.0);
@@ -280,7 +280,7 @@ impl Observed {
         true
     }
 
-    /// Time moved out of the causes that it was counted for, until the last closed window.
+    /// Time moved out of the states that it was counted for, until the last closed window.
     pub fn moved(&self) -> Moved {
         // Held for microseconds, but in a handler that may have lost its CPU.
         for _ in 0..1000 {

@@ -1,0 +1,27 @@
+//! Sums by the state that a thread's time is booked to: those of a trace's ledger, from `causes.toml`.
+
+use taskscope_cause::Group;
+pub use taskscope_cause::State;
+
+/// Number of states.
+pub const STATES: usize = State::ALL.len();
+
+/// Whether it is waiting for a lock, or acquiring a free one.
+pub const fn is_mutex(state: State) -> bool {
+    matches!(state.group(), Group::Mutex)
+}
+
+/// Whether a worker in it has nothing to do.
+pub const fn is_idle(state: State) -> bool {
+    matches!(state.group(), Group::Idle)
+}
+
+/// Nanoseconds by state.
+pub type Sums = [u64; STATES];
+
+/// Adds to a state; the sums wrap around at the end of 64 bits, so that a part may be taken away again.
+pub fn book(sums: &mut Sums, state: State, ns: u64) {
+    if let Some(sum) = sums.get_mut(state as usize) {
+        *sum = sum.wrapping_add(ns);
+    }
+}
