@@ -38,6 +38,8 @@ struct Name {
     glyph: Option<char>,
     /// For groups: the number of its terminal colour, 0 to 15; none is the terminal's own.
     ansi: Option<u8>,
+    /// For causes: the runtime that decides about it where it takes part in the run.
+    decided_by: Option<String>,
     #[serde(default)]
     advice: BTreeMap<String, String>,
     /// Another name with advice that applies to this one too.
@@ -160,14 +162,15 @@ fn write_enum(out: &mut String, kind: &str, doc: &str, names: &[Name], vocabular
             advice_of(vocabulary, other)
         });
         let advice = advice.iter().map(|(runtimes, text)| {
-            let runtimes = runtimes.split(' ').map(|runtime| {
-                let row = RUNTIMES.iter().find(|(name, _)| *name == runtime);
-                format!("Runtime::{},", row.unwrap_or_else(|| panic!("{}: no runtime {runtime}", name.name)).1)
-            });
+            let runtimes = runtimes.split(' ').map(|runtime| format!("{},", runtime_of(name, runtime)));
             format!("(&[{}], {text:?}),", runtimes.collect::<String>())
         });
+        let decided_by = match &name.decided_by {
+            Some(runtime) => format!("Some({})", runtime_of(name, runtime)),
+            None => "None".to_owned(),
+        };
         format!(
-            "Text {{ name: {:?}, label: {:?}, meaning: {:?}, computed: {:?}, helps: {:?}, blames: {:?}, published: {:?}, advice: &[{}] }},\n",
+            "Text {{ name: {:?}, label: {:?}, meaning: {:?}, computed: {:?}, helps: {:?}, blames: {:?}, published: {:?}, decided_by: {decided_by}, advice: &[{}] }},\n",
             name.name,
             name.label,
             name.meaning,
@@ -191,6 +194,12 @@ pub fn named(name: &str) -> Option<{kind}> {{ {kind}::ALL.into_iter().find(|row|
         names.len(),
         rows.collect::<String>()
     );
+}
+
+/// The variant of a runtime that a name of the vocabulary mentions.
+fn runtime_of(name: &Name, runtime: &str) -> String {
+    let row = RUNTIMES.iter().find(|(known, _)| *known == runtime);
+    format!("Runtime::{}", row.unwrap_or_else(|| panic!("{}: no runtime {runtime}", name.name)).1)
 }
 
 /// The advice of the cause, else of the blamed code, with this name.

@@ -23,6 +23,8 @@ pub struct Text {
     pub blames: &'static str,
     /// For causes, names in publications and other tools.
     pub published: &'static str,
+    /// For causes, the runtime that decides about it where it takes part in the run. Its words come first.
+    pub decided_by: Option<Runtime>,
     /// Remedies in the words of runtimes.
     pub advice: &'static [(&'static [Runtime], &'static str)],
 }
@@ -153,6 +155,11 @@ mod tests {
         let all = Cause::ALL.map(Cause::text).into_iter().chain(Blamed::ALL.map(Blamed::text));
         for text in all.chain(Pattern::ALL.map(Pattern::text)) {
             let has = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
+            assert!(
+                text.decided_by.is_none_or(|runtime| text.advice_for(runtime).is_some()),
+                "{}",
+                text.name
+            );
             for (runtimes, advice) in text.advice {
                 let only = |of: &[Runtime]| runtimes.iter().all(|runtime| of.contains(runtime));
                 assert!(!has(advice, &["OMP_", "KMP_"]) || only(&[OpenMp]), "{}", text.name);

@@ -31,7 +31,8 @@ fn assert_explained(recording: &Path, report: &Value) {
             assert!(!words.is_empty() && plain.contains(words), "{id} {key}: {words}\n{explained}");
         }
         let cause = row["cause"].as_str().unwrap();
-        assert!(explained.lines().any(|line| line == cause), "{id}: {cause}\n{explained}");
+        let of_cause = format!("{cause}  (cause of lost time)");
+        assert!(explained.lines().any(|line| line == of_cause), "{id}: {cause}\n{explained}");
     }
     let verdict = report["verdict"].as_str().unwrap();
     let summary =

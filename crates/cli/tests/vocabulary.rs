@@ -1,12 +1,16 @@
-//! Every name of a cause, a state, what is blamed or a pattern, in any output and in the documentation, is one of `causes.toml`.
+//! Every name of a cause, a state, what is blamed or a pattern, in any output and in the documentation, is one of `causes.toml`;
+//! so are the words that text has for states.
 
 mod common;
 
 use common::{output, taskscope, text};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use taskscope_cause::{Blamed, Cause, Group, Pattern, State};
+use taskscope_event::models::{openmp, wait};
+use taskscope_profile::{Frame, FrameKind, Marker, Metric, NO_MODULE, Profile, ROOT, Tree, key};
+use taskscope_testkit::script::Script;
 use taskscope_view::explain;
 
 fn root() -> PathBuf {
@@ -143,6 +147,46 @@ fn traces(imported: &Path) -> Vec<PathBuf> {
     traces
 }
 
+/// A run of two threads that hangs: each waits for the lock of the other.
+fn write_hang(root: &Path) {
+    let mut script = Script::new(2, 1_000_000, 9_000_000).killed();
+    script.site(0, 1_000_000, 1, 0x100).site(0, 1_000_000, 2, 0x200);
+    script.fork(0, 2_000_000, 1, 1, 2).join_team(1, 2_000_000, 1, 1, 2);
+    script.lock(0, 2_100_000, 2_100_000, 0xa, 1).lock(1, 2_100_000, 2_100_000, 0xb, 2);
+    for (thread, object, site) in [(0, 0xb_u64, 2_u32), (1, 0xa, 1)] {
+        let wait = [&object.to_le_bytes()[..], &site.to_le_bytes(), &wait::kind::LOCK.to_le_bytes()].concat();
+        script.emit(thread, 3_000_000, openmp::CRITICAL_ACQUIRING_BEGIN, &[]);
+        script.emit(thread, 3_000_000, wait::WAIT_OBJECT, &wait);
+    }
+    script.write(root).unwrap();
+}
+
+/// A profile with time in every state, a part of each without a CPU, and waits of every kind at one path.
+fn write_profile(root: &Path) {
+    let mut tree = Tree::default();
+    let body = tree.child(ROOT, Frame::body(FrameKind::Region));
+    let step = tree.child(body, Frame::user(NO_MODULE, 0x1234));
+    for metric in Metric::all() {
+        tree.add(step, metric, 1000);
+    }
+    for marker in Marker::ALL {
+        let state = tree.child(step, Frame::state(marker));
+        tree.add(state, Metric::SAMPLES, 1);
+        tree.add(state, Metric::TIME, 1_000_000);
+    }
+    let states = State::ALL.map(State::name);
+    let of_states =
+        states.map(|name| [(format!("state.{name}"), 1_000_000), (format!("no_cpu.{name}"), 1000)]);
+    let mut totals: BTreeMap<String, u64> = of_states.into_iter().flatten().collect();
+    totals.insert(key::WALL_NS.to_owned(), 40_000_000);
+    let process = [(key::WORKERS, "4"), (key::CPUS, "2"), (key::NO_CPU, "schedstat"), (key::FINISHED, "yes")];
+    let process = process.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let profile =
+        Profile { processes: vec![process.into_iter().collect()], modules: Vec::new(), tree, totals };
+    std::fs::create_dir(root).unwrap();
+    profile.write(&mut std::fs::File::create(root.join("host.1.tsprof")).unwrap()).unwrap();
+}
+
 const GRAPH: &str = "ledger,blame,data,queues,diagnosis,idle,path,pop,whatif";
 
 #[test]
@@ -177,6 +221,69 @@ fn outputs_use_the_vocabulary() {
     let kinds: BTreeSet<Kind> = names.0.keys().map(|(kind, _)| *kind).collect();
     assert!([Kind::Cause, Kind::Blamed, Kind::State].iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
     names.check();
+}
+
+/// Names that the stored traces do not lead to: those of hangs, and all of profiles.
+#[test]
+fn hangs_and_profiles_name_what_the_vocabulary_has() {
+    let here = tempfile::tempdir().unwrap();
+    let (hang, profile) = (here.path().join("hang"), here.path().join("profile"));
+    write_hang(&hang);
+    write_profile(&profile);
+    let mut names = Names::default();
+    for trace in [&hang, &profile] {
+        let trace = trace.to_str().unwrap();
+        let explain = ["explain", "F1"];
+        let (json, text_of_all) = (["report", "--json"], ["report", "--section", "all"]);
+        for arguments in [&json[..], &text_of_all, &explain, &["diff", "--json", trace]] {
+            let place = format!("taskscope {} {trace}", arguments.join(" "));
+            let printed = output(taskscope().args(arguments).arg(trace));
+            assert!(printed.status.success(), "{place}: {}", text(&printed.stderr));
+            let printed = text(&printed.stdout);
+            names.add_text(&printed, &place);
+            if arguments.contains(&"--json") {
+                names.add_document(&serde_json::from_str(&printed).unwrap(), &place);
+            }
+        }
+    }
+    let of_kind = |kind: Kind| names.0.keys().filter(move |(own, _)| *own == kind).map(|(_, name)| &**name);
+    assert!(of_kind(Kind::Pattern).any(|name| name == "hung"), "{:?}", names.0);
+    let states: BTreeSet<&str> = of_kind(Kind::State).collect();
+    assert!(State::ALL.iter().all(|state| states.contains(state.name())), "{states:?}");
+    names.check();
+}
+
+/// The first words of each row of the table of states are a state's label.
+#[test]
+fn the_text_has_the_words_of_the_vocabulary_for_states() {
+    let here = tempfile::tempdir().unwrap();
+    let profile = here.path().join("profile");
+    write_profile(&profile);
+    let report = |trace: &Path| {
+        let printed = output(taskscope().args(["report", "--section", "time", "--top", "1000"]).arg(trace));
+        text(&printed.stdout)
+    };
+    let of_profile = report(&profile);
+    for state in State::ALL {
+        let is_of_state = |line: &str| {
+            let words = line.split("%  ").nth(1).unwrap_or_default();
+            words.strip_suffix(" (estimated)").unwrap_or(words) == state.label()
+        };
+        assert!(of_profile.lines().any(is_of_state), "{}: {of_profile}", state.name());
+    }
+    let mut rows = 0;
+    for trace in traces(here.path()) {
+        let printed = report(&trace);
+        let table = printed.lines().skip_while(|line| !line.contains("Where the time went")).skip(1);
+        // Places are indented further; a sentence about CPUs has no share.
+        for line in table.filter(|line| line.ends_with('%') && !line.starts_with("   ")) {
+            let is_of_state = |state: &State| line.trim_start().starts_with(state.label());
+            let is_rest = line.contains(" other state");
+            assert!(is_rest || State::ALL.iter().any(is_of_state), "{}: {line}", trace.display());
+            rows += 1;
+        }
+    }
+    assert!(rows > 20, "{rows}");
 }
 
 /// Columns of tables whose title says that they have causes, states or patterns; and words that are causes.

@@ -46,7 +46,8 @@ pub enum Open {
     Taskgroup,
     /// A masked construct.
     Masked,
-    /// An MPI function of this number that ovni has no section for.
+    /// An MPI function of this number that ovni has no section for; of a profile, any, by
+    /// [`SectionCodes::call_number`].
     Call { function: u32 },
     /// The combination of a reduction's values.
     Reduction,

@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 
 use taskscope_event::Code;
-use taskscope_event::models::openmp;
+use taskscope_event::models::{mpi, openmp};
 
 /// A begin event and its end, both without payload. One number, so that it is stored and compared in one
 /// access: a load that spans two recent stores would wait for both.
@@ -18,6 +18,11 @@ impl SectionCodes {
         SectionCodes(NonZeroU64::MIN.saturating_add(packed - 1))
     }
 
+    /// The number of a call that is such a section, which is that of no function.
+    pub const fn call_number(self) -> u32 {
+        self.begin().to_u32()
+    }
+
     /// Opens the section.
     #[inline(always)]
     pub const fn begin(self) -> Code {
@@ -29,6 +34,12 @@ impl SectionCodes {
     pub const fn end(self) -> Code {
         code((self.0.get() >> 32) as u32)
     }
+}
+
+/// Whether a call starts MPI. `MPI_Finalize` mostly waits for the other ranks, which a profile cannot tell apart.
+#[inline(always)]
+pub fn starts_mpi(call: u32) -> bool {
+    call == mpi::INIT_BEGIN.to_u32() || call == mpi::INIT_THREAD_BEGIN.to_u32()
 }
 
 #[inline(always)]

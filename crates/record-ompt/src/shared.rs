@@ -51,6 +51,10 @@ impl Moment<'_> {
     pub fn begin_call(&mut self, call: Call, site: u32) {
         // In a sample, a call is work of its caller.
         let open = match call {
+            // A profile writes no events, and has its time apart.
+            Call::Standard(codes) if self.thread.profile.is_some() => {
+                Open::Call { function: codes.call_number() }
+            }
             Call::Standard(codes) => Open::Section { codes, state: self.thread.state() },
             Call::Numbered(function) => Open::Call { function },
         };
@@ -60,7 +64,13 @@ impl Moment<'_> {
     /// Ends the innermost call of this kind.
     pub fn end_call(&mut self, call: Call) {
         match call {
-            Call::Standard(codes) => self.close_section(codes),
+            Call::Standard(codes) => {
+                let of_profile = Open::Call { function: codes.call_number() };
+                match self.thread.frames.top().is_some_and(|top| top.open == of_profile) {
+                    true => self.close_in_context(|open| open == of_profile),
+                    false => self.close_section(codes),
+                }
+            }
             Call::Numbered(function) => self.close_in_context(|open| open == Open::Call { function }),
         }
     }

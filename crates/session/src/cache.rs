@@ -10,12 +10,14 @@
 //! 8 bytes   "tskcache"
 //! 8 bytes   length of the header, little-endian
 //! 8 bytes   XXH3 of the header, as all hashes
-//! header    JSON: key, length of the file, place and hash of each block, the writer's additions
+//! header    JSON: [`Header`]
 //! blocks    columns as this machine writes them, each at a multiple of 8
 //! ```
 
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::hash::Hasher;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -120,27 +122,40 @@ pub(crate) fn directory() -> Option<PathBuf> {
     Some(cache.or_else(home)?.join("taskscope"))
 }
 
-/// A cache that fits its trace.
-pub struct Cache {
-    bytes: SharedBytes,
-    blocks: Vec<Range<usize>>,
-    /// The writer's additions.
-    pub header: Value,
+/// The header of a cache file.
+#[derive(Serialize, Deserialize)]
+struct Header<K, H> {
+    /// The key of the trace.
+    key: K,
+    /// Length of the file.
+    bytes: usize,
+    /// The blocks: place, length, and hash of both ends.
+    blocks: Vec<(usize, usize, u64)>,
+    /// The writer's own part.
+    more: H,
 }
 
-impl Cache {
+/// A cache that fits its trace, with a header of the type that its writer gave it.
+pub struct Cache<H> {
+    bytes: SharedBytes,
+    blocks: Vec<Range<usize>>,
+    /// The writer's header.
+    pub header: H,
+}
+
+impl<H: DeserializeOwned> Cache<H> {
     /// The cache of a trace, if there is one that fits.
-    pub fn open(root: &Path, key: &Key) -> Option<Cache> {
+    pub fn open(root: &Path, key: &Key) -> Option<Cache<H>> {
         places(root).iter().find_map(|place| Cache::load(place, key))
     }
 
     /// The same of a part that was saved for itself.
-    pub fn open_part(root: &Path, part: &str, key: &Key) -> Option<Cache> {
+    pub fn open_part(root: &Path, part: &str, key: &Key) -> Option<Cache<H>> {
         places_of(root, part).iter().find_map(|place| Cache::load(place, key))
     }
 
     /// The cache in this file, if it is whole and fits.
-    pub fn load(path: &Path, key: &Key) -> Option<Cache> {
+    pub fn load(path: &Path, key: &Key) -> Option<Cache<H>> {
         let file: SharedBytes = Arc::new(UnchangingFile::open(path).ok()?);
         let bytes = (*file).as_ref();
         let word = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
@@ -152,22 +167,23 @@ impl Cache {
         if xxh3_64(text) != word(16)? {
             return None;
         }
-        let mut header: Value = serde_json::from_slice(text).ok()?;
-        if header["key"] != key.0 || header["bytes"] != bytes.len() {
+        // Other versions have other headers.
+        let header: Header<String, H> = serde_json::from_slice(text).ok()?;
+        if header.key != key.0 || header.bytes != bytes.len() {
             return None;
         }
-        let sound = |block: &Value| {
-            let number = |at: usize| usize::try_from(block[at].as_u64()?).ok();
-            let (start, length) = (number(0)?, number(1)?);
-            let range = start..start.checked_add(length)?;
-            (ends_hash(bytes.get(range.clone())?) == block[2].as_u64()?).then_some(range)
+        let sound = |(start, length, hash): &(usize, usize, u64)| {
+            let range = *start..start.checked_add(*length)?;
+            (ends_hash(bytes.get(range.clone())?) == *hash).then_some(range)
         };
         // Those of thousands of threads are short: all of them are read.
-        let blocks = header["blocks"].as_array()?.par_iter().with_min_len(64).map(sound);
+        let blocks = header.blocks.par_iter().with_min_len(64).map(sound);
         let blocks = blocks.collect::<Option<_>>()?;
-        Some(Cache { bytes: file, blocks, header: header["more"].take() })
+        Some(Cache { bytes: file, blocks, header: header.more })
     }
+}
 
+impl<H> Cache<H> {
     /// All bytes, for columns in them.
     pub fn bytes(&self) -> &SharedBytes {
         &self.bytes
@@ -186,7 +202,7 @@ impl Cache {
 pub fn save(
     root: &Path,
     key: &Key,
-    header: Value,
+    header: &impl Serialize,
     blocks: &[&[u8]],
     stop: &AtomicBool,
 ) -> io::Result<PathBuf> {
@@ -201,10 +217,11 @@ pub fn save_part(
     root: &Path,
     part: &str,
     key: &Key,
-    header: Value,
+    header: &impl Serialize,
     blocks: &[&[u8]],
     stop: &AtomicBool,
 ) -> io::Result<PathBuf> {
+    let header = serde_json::value::to_raw_value(header)?;
     let mut last = io::Error::other("there is no place for a cache");
     for place in places_of(root, part) {
         match write(&place, key, &header, blocks, stop) {
@@ -218,7 +235,7 @@ pub fn save_part(
     Err(last)
 }
 
-fn write(place: &Path, key: &Key, more: &Value, blocks: &[&[u8]], stop: &AtomicBool) -> io::Result<()> {
+fn write(place: &Path, key: &Key, more: &RawValue, blocks: &[&[u8]], stop: &AtomicBool) -> io::Result<()> {
     if let Some(directory) = place.parent() {
         std::fs::create_dir_all(directory)?;
     }
@@ -228,20 +245,20 @@ fn write(place: &Path, key: &Key, more: &Value, blocks: &[&[u8]], stop: &AtomicB
 fn write_all(
     out: &mut BufWriter<NewFile>,
     key: &Key,
-    more: &Value,
+    more: &RawValue,
     blocks: &[&[u8]],
     stop: &AtomicBool,
 ) -> io::Result<()> {
     let up = |at: usize| at.next_multiple_of(8);
     // The header holds places that depend on its own length: leave room for the longest numbers.
-    let room = up(24 + 256 + key.0.len() + more.to_string().len() + blocks.len() * 66);
+    let room = up(24 + 256 + key.0.len() + more.get().len() + blocks.len() * 66);
     let mut at = room;
     let mut rows = Vec::with_capacity(blocks.len());
     for block in blocks {
-        rows.push(json!([at, block.len(), ends_hash(block)]));
+        rows.push((at, block.len(), ends_hash(block)));
         at = up(at + block.len());
     }
-    let header = json!({ "key": key.0, "bytes": at, "blocks": rows, "more": more }).to_string();
+    let header = serde_json::to_string(&Header { key: &key.0, bytes: at, blocks: rows, more })?;
     out.write_all(MAGIC)?;
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(&xxh3_64(header.as_bytes()).to_le_bytes())?;
@@ -291,11 +308,12 @@ mod tests {
         assert_eq!(Key::of(&root).unwrap(), key);
         let big: Vec<u8> = (0..300_000_u32).map(|i| (i % 251) as u8).collect();
         let never = AtomicBool::new(false);
-        let more = json!({ "n": 1 });
-        let place = save(&root, &key, more.clone(), &[b"abc", &big, b""], &never).unwrap();
+        let more = vec![(1_u64, "one".to_owned())];
+        let place = save(&root, &key, &more, &[b"abc", &big, b""], &never).unwrap();
         assert_eq!(place, folder.path().canonicalize().unwrap().join("x.trace.cache"));
-        let cache = Cache::open(&root, &key).unwrap();
+        let cache: Cache<Vec<(u64, String)>> = Cache::open(&root, &key).unwrap();
         assert_eq!(cache.header, more);
+        assert!(Cache::<Vec<String>>::open(&root, &key).is_none(), "of another form");
         let blocks: Vec<&[u8]> =
             cache.blocks().iter().map(|r| &(**cache.bytes()).as_ref()[r.clone()]).collect();
         assert_eq!(blocks, [&b"abc"[..], &big, b""]);
@@ -304,7 +322,7 @@ mod tests {
         bytes[100_000] = 8;
         std::fs::write(&stream, bytes).unwrap();
         assert_ne!(Key::of(&root).unwrap(), key);
-        assert!(Cache::open(&root, &Key::of(&root).unwrap()).is_none());
+        assert!(Cache::<Vec<(u64, String)>>::open(&root, &Key::of(&root).unwrap()).is_none());
         // Somebody writes it.
         std::fs::write(stream.with_extension("tail"), b"x").unwrap();
         assert!(Key::of(&root).is_none());
@@ -317,20 +335,21 @@ mod tests {
         std::fs::create_dir(&root).unwrap();
         std::fs::write(root.join("stream.obs"), b"1").unwrap();
         let key = Key::of(&root).unwrap();
-        let place = save(&root, &key, json!({}), &[&[5; 100]], &AtomicBool::new(false)).unwrap();
+        let load = |place: &Path| Cache::<()>::load(place, &key);
+        let place = save(&root, &key, &(), &[&[5; 100]], &AtomicBool::new(false)).unwrap();
         let whole = std::fs::read(&place).unwrap();
-        assert!(Cache::load(&place, &key).is_some());
+        assert!(load(&place).is_some());
         for cut in [0, 7, 20, 100, whole.len() - 1] {
             std::fs::write(&place, &whole[..cut]).unwrap();
-            assert!(Cache::load(&place, &key).is_none(), "cut at {cut}");
+            assert!(load(&place).is_none(), "cut at {cut}");
         }
         for at in [0, 9, 17, 40, whole.len() - 20] {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x40;
             std::fs::write(&place, bytes).unwrap();
-            assert!(Cache::load(&place, &key).is_none(), "changed at {at}");
+            assert!(load(&place).is_none(), "changed at {at}");
         }
-        assert!(save(&root, &key, json!({}), &[&[5; 100]], &AtomicBool::new(true)).is_err());
+        assert!(save(&root, &key, &(), &[&[5; 100]], &AtomicBool::new(true)).is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "no part is left");
     }
 }

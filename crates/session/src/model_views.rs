@@ -9,7 +9,7 @@
 use crate::cache::{self, Cache, Key};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -115,6 +115,17 @@ fn shown_for(rows: &[ValueRow]) -> FxHashMap<i64, u64> {
         left
     };
     rows.par_iter().map(of_row).reduce(FxHashMap::default, join)
+}
+
+/// The header of a view's file, besides its columns.
+#[derive(Serialize, Deserialize)]
+struct StoredView {
+    title: String,
+    labels: Vec<(i64, String)>,
+    /// End of each row.
+    ends: Vec<u64>,
+    /// Uncertain intervals of each row: begin, end.
+    doubts: Vec<Vec<(u64, u64)>>,
 }
 
 /// The views of a trace.
@@ -240,15 +251,8 @@ impl ModelViews {
 
     /// A view from its file; `None` if there is none that fits.
     pub fn stored(&self, name: ViewName) -> Option<KeptView> {
-        let cache = Cache::open_part(&self.root, &name.to_string(), self.key.as_ref()?)?;
-        let more = &cache.header;
-        let label = |row: &serde_json::Value| Some((row[0].as_i64()?, row[1].as_str()?.to_string()));
-        let labels = more["labels"].as_array()?.iter().map(label).collect::<Option<_>>()?;
-        let stretch = |row: &serde_json::Value| Some((row[0].as_u64()?, row[1].as_u64()?));
-        let marks = |row: &serde_json::Value| {
-            Some(uncertain(row.as_array()?.iter().map(stretch).collect::<Option<_>>()?))
-        };
-        let ends = more["ends"].as_array()?;
+        let cache: Cache<StoredView> = Cache::open_part(&self.root, &name.to_string(), self.key.as_ref()?)?;
+        let ends = &cache.header.ends;
         if cache.blocks().len() != ends.len() * OF_ROW {
             return None;
         }
@@ -257,18 +261,15 @@ impl ModelViews {
             let values = Values {
                 start: Column::shared(cache.bytes(), start)?,
                 value: Column::shared(cache.bytes(), value)?,
-                end: end.as_u64()?,
+                end: *end,
             };
             let pyramid =
                 Pyramid::from_stored(cache.bytes(), at[2..].try_into().ok()?, &FlagRules::default())?;
             (values.start.len() == values.value.len()).then_some(ValueRow { values, pyramid })
         });
-        Some(KeptView {
-            title: more["title"].as_str()?.to_string(),
-            labels,
-            rows: rows.collect::<Option<_>>()?,
-            doubts: more["doubts"].as_array()?.iter().map(marks).collect::<Option<_>>()?,
-        })
+        let rows = rows.collect::<Option<_>>()?;
+        let StoredView { title, labels, doubts, .. } = cache.header;
+        Some(KeptView { title, labels, rows, doubts: doubts.into_iter().map(uncertain).collect() })
     }
 
     /// Writes a view's file, unless the trace has changed since it was opened. A failure is ignored: the view is then
@@ -277,18 +278,18 @@ impl ModelViews {
         let Some(key) = self.key.as_ref().filter(|key| Key::of(&self.root).as_ref() == Some(key)) else {
             return;
         };
-        let more = json!({
-            "title": view.title,
-            "labels": view.labels,
-            "ends": view.rows.iter().map(|row| row.values.end).collect::<Vec<_>>(),
-            "doubts": view.doubts.iter().map(|row| row.stretches().collect::<Vec<_>>()).collect::<Vec<_>>(),
-        });
+        let more = StoredView {
+            title: view.title.clone(),
+            labels: view.labels.clone(),
+            ends: view.rows.iter().map(|row| row.values.end).collect(),
+            doubts: view.doubts.iter().map(|row| row.stretches().collect()).collect(),
+        };
         let blocks = view.rows.iter().flat_map(|row| {
             let values = [row.values.start.as_bytes(), row.values.value.as_bytes()];
             values.into_iter().chain(row.pyramid.stored())
         });
         let blocks: Vec<&[u8]> = blocks.collect();
-        let _ = cache::save_part(&self.root, &name.to_string(), key, more, &blocks, &self.stop);
+        let _ = cache::save_part(&self.root, &name.to_string(), key, &more, &blocks, &self.stop);
     }
 
     /// Plays the trace and keeps one view, or all.

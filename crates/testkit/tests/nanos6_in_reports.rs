@@ -163,7 +163,8 @@ fn threads_have_the_runtime_s_word_and_workers_are_cpus() {
         sections: taskscope_view::Section::ALL.to_vec(),
         ..Default::default()
     };
-    let report = taskscope_view::report_text(&session, &analysis, &[], &options);
+    let report =
+        taskscope_view::report_text(&taskscope_view::report_json(&session, &analysis, &[]), &options);
     for words in ["(3 CPUs × ", "CPU 1 of ", "1/11  worker", "1/10  main", "2/20  delegate", "2/21  attached"]
     {
         assert!(report.contains(words), "{words}:\n{report}");

@@ -4,7 +4,7 @@ use crate::format::{counted, fit, percent};
 use crate::runtime;
 use crate::words::NoticeText;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use taskscope_cause::Runtime;
 use taskscope_execution::{CpuFacts, CpuGroup, CpuSet, Execution, Process, Quota, ThreadIndex};
@@ -114,7 +114,7 @@ fn cpus_of(millicpus: u64) -> String {
 }
 
 /// The CPUs of a process.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessCpus {
     /// Its node.
     pub host: String,
@@ -143,7 +143,7 @@ pub struct ProcessCpus {
 }
 
 /// Use of a process's allowed CPUs. The kernel counts all but `own_ns` in ticks, mostly of 10 ms.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CpuUse {
     /// Nanoseconds between the first and the last reading.
     pub ns: u64,
@@ -184,7 +184,7 @@ pub(crate) fn of_processes(execution: &Execution) -> Vec<ProcessCpus> {
 }
 
 /// Worker-time in which threads could run and had no CPU, as the kernel counts it.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CpuShortage {
     /// Nanoseconds lost by the workers themselves.
     pub own_ns: u64,
@@ -211,14 +211,17 @@ pub(crate) fn shortage(execution: &Execution) -> Option<CpuShortage> {
 }
 
 /// The same in words, where what is lost and what the kernel counts are a hundredth of the capacity apart.
-pub(crate) fn shortage_text(execution: &Execution, capacity_ns: u64) -> Option<String> {
-    let shortage = execution.cpu_shortage();
+pub(crate) fn shortage_text(
+    shortage: &CpuShortage,
+    processes: &[ProcessCpus],
+    capacity_ns: u64,
+) -> Option<String> {
     let is_large = |ns: u64| ns.saturating_mul(100) >= capacity_ns.max(1);
-    if !execution.knows_off_cpu() || !(is_large(shortage.others_ns) || is_large(shortage.waiting_ns)) {
+    if !(is_large(shortage.others_ns) || is_large(shortage.waiting_ns)) {
         return None;
     }
     let share = |ns: u64| percent(ns, capacity_ns);
-    let stopped = match stopped_text(execution) {
+    let stopped = match stopped_text(processes) {
         Some(text) => format!(" ({} {text})", share(shortage.stopped_ns)),
         None => String::new(),
     };
@@ -233,13 +236,13 @@ pub(crate) fn shortage_text(execution: &Execution, capacity_ns: u64) -> Option<S
 }
 
 /// How often and how long signals stopped the process that was stopped longest; `None` where none was.
-pub(crate) fn stopped_text(execution: &Execution) -> Option<String> {
-    let facts = execution.processes.iter().filter_map(|process| process.cpus.as_ref());
-    let facts = facts.filter(|facts| !facts.stopped.is_empty()).max_by_key(|facts| facts.stopped_ns())?;
+pub(crate) fn stopped_text(processes: &[ProcessCpus]) -> Option<String> {
+    let longest =
+        processes.iter().filter(|process| process.stops > 0).max_by_key(|process| process.stopped_ns)?;
     Some(format!(
         "stopped by signals {} for {} (SIGSTOP: cpulimit, Ctrl-Z, a debugger)",
-        counted(facts.stopped.len() as u64, "time"),
-        crate::format::time(facts.stopped_ns())
+        counted(longest.stops as u64, "time"),
+        crate::format::time(longest.stopped_ns)
     ))
 }
 
@@ -269,7 +272,7 @@ pub(crate) fn more_workers(session: &Session) -> Option<NoticeText> {
             counted(workers as u64, "worker")
         ));
     }
-    Some(NoticeText { name: MORE_WORKERS.to_owned(), text })
+    Some(NoticeText::new(MORE_WORKERS, text))
 }
 
 fn sentence(execution: &Execution, group: &CpuGroup, runtime: Option<Runtime>) -> String {

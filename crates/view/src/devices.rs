@@ -1,10 +1,11 @@
 //! Device queues: what they did with their time, what was out of place, what the clocks are worth.
 
+use crate::documents::Word;
 use crate::format::{Cell, count, counted, fit, percent, time};
 use anstyle::Style;
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use taskscope_analysis::devices::{QueueLedger, ledgers, nanos_in, reaches_into, submitter};
@@ -405,7 +406,7 @@ fn clock_sentences(queue: &Queue) -> Vec<String> {
 }
 
 /// Device queues and the calls of the host that concern them.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Devices {
     /// The queues.
     pub queues: Vec<DeviceQueue>,
@@ -416,7 +417,7 @@ pub struct Devices {
 }
 
 /// The same with sums of time, as in a report.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DevicesInTime {
     /// The queues.
     pub queues: Vec<DeviceQueueInTime>,
@@ -429,7 +430,7 @@ pub struct DevicesInTime {
 }
 
 /// A device queue and its records.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceQueue {
     /// Its name.
     pub name: String,
@@ -441,7 +442,7 @@ pub struct DeviceQueue {
     pub pid: Option<i64>,
     /// Whether it runs its operations one after the other.
     #[schemars(extend("enum" = ["in-order", "out-of-order"]))]
-    pub order: &'static str,
+    pub order: Word,
     /// How that is known.
     #[schemars(extend("enum" = ["told", "overlaps", "assumed"]))]
     pub order_from: String,
@@ -462,7 +463,7 @@ pub struct DeviceQueue {
     /// Counts of the recorder or import: appended = delivered + cancelled + lost, and what was out of place.
     pub account: BTreeMap<String, u64>,
     /// Records by anomaly (docs/device-records.md).
-    pub anomalies: BTreeMap<&'static str, u64>,
+    pub anomalies: BTreeMap<Word, u64>,
     /// Records that were in the buffer of another thread, each as a sentence.
     pub foreign: Vec<String>,
     /// What was wrong with the delivery of its records, as the text report says it.
@@ -472,7 +473,7 @@ pub struct DeviceQueue {
 }
 
 /// The map from a device's clock to the host's, and how well it satisfies its bounds.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceClock {
     /// The clock, where that was found out.
     pub source: String,
@@ -495,7 +496,7 @@ pub struct DeviceClock {
 }
 
 /// A device queue with sums of its time.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceQueueInTime {
     /// The queue.
     #[serde(flatten)]
@@ -511,7 +512,7 @@ pub struct DeviceQueueInTime {
 }
 
 /// Nanoseconds of a queue.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QueueTimes {
     /// In kernels.
     pub kernels: u64,
@@ -532,7 +533,7 @@ pub struct QueueTimes {
 }
 
 /// Waiting of operations between their submission and their start.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Queueing {
     /// Operations whose submission is known.
     pub operations: u64,
@@ -543,7 +544,7 @@ pub struct Queueing {
 }
 
 /// Operations of one name.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceOperations {
     /// The name, or the kind of one without a name.
     pub name: String,
@@ -559,7 +560,7 @@ pub struct DeviceOperations {
 }
 
 /// Calls of one thread of the host.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceCalls {
     /// Process id.
     pub pid: i64,
@@ -580,7 +581,7 @@ pub struct DeviceCalls {
 }
 
 /// Waits of threads in calls of one name for operations of one name.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceWaits {
     /// The call.
     pub call: String,
@@ -683,7 +684,7 @@ fn facts_of(queue: &Queue, part: (u64, u64)) -> DeviceQueue {
         path: queue.path.clone(),
         device: queue.device.clone(),
         pid: queue.pid,
-        order: if queue.in_order { "in-order" } else { "out-of-order" },
+        order: if queue.in_order { "in-order" } else { "out-of-order" }.into(),
         order_from: queue.order_from.clone(),
         finished: queue.finished,
         operations: operations_in(queue, part).count(),
@@ -693,7 +694,7 @@ fn facts_of(queue: &Queue, part: (u64, u64)) -> DeviceQueue {
         late: queue.late.len(),
         duplicates: queue.duplicates,
         account: queue.account.iter().cloned().collect(),
-        anomalies: anomalies(queue).into_iter().collect(),
+        anomalies: anomalies(queue).into_iter().map(|(name, count)| (name.into(), count)).collect(),
         foreign: queue.foreign.clone(),
         remarks: account_sentences(queue),
         clock: DeviceClock {

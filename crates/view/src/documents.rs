@@ -6,7 +6,8 @@
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use taskscope_analysis::causes::ReadyWork;
@@ -75,6 +76,8 @@ pub trait Vocabulary: Copy + 'static {
     fn names() -> Vec<&'static str>;
     /// The name in JSON.
     fn name(self) -> &'static str;
+    /// The one with this name in JSON.
+    fn of_name(name: &str) -> Option<Self>;
 }
 
 macro_rules! vocabularies {
@@ -89,6 +92,10 @@ macro_rules! vocabularies {
 
             fn name(self) -> &'static str {
                 $type::name(self)
+            }
+
+            fn of_name(name: &str) -> Option<$type> {
+                $type::ALL.into_iter().find(|row| row.name() == name)
             }
         }
     )*};
@@ -115,6 +122,13 @@ impl<T: Vocabulary> Serialize for Named<T> {
     }
 }
 
+impl<'de, T: Vocabulary> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Named<T>, D::Error> {
+        let name = Word::deserialize(deserializer)?;
+        T::of_name(&name).map(Named).ok_or_else(|| D::Error::custom(format!("no {}: {name}", T::KIND)))
+    }
+}
+
 impl<T: Vocabulary> JsonSchema for Named<T> {
     fn schema_name() -> Cow<'static, str> {
         T::KIND.into()
@@ -125,10 +139,15 @@ impl<T: Vocabulary> JsonSchema for Named<T> {
     }
 }
 
+/// A word of a fixed set in a document.
+pub type Word = Cow<'static, str>;
+
 /// The place of a piece of code, as far as it is known.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CodePlace {
     /// The function's name.
+    // A document without the key has no place.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub function: Option<String>,
     /// Its source file.
     pub file: Option<String>,
@@ -152,16 +171,18 @@ pub(crate) fn some_text(text: impl Into<String>) -> Option<String> {
 }
 
 /// A fact about a trace that changes how its numbers are to be read.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Notice {
     /// Stable name, for `--allow`.
     pub name: String,
     /// One or more sentences.
     pub text: String,
+    /// Whether it changes nothing that can be seen; text leaves it out.
+    pub minor: bool,
 }
 
 impl From<crate::words::NoticeText> for Notice {
     fn from(notice: crate::words::NoticeText) -> Notice {
-        Notice { name: notice.name, text: notice.text }
+        Notice { name: notice.name, text: notice.text, minor: notice.minor }
     }
 }

@@ -9,6 +9,8 @@ use taskscope_cause::{Blamed, Cause, Group, Pattern, State, Text};
 pub struct Explanation {
     /// The heading that it is listed under.
     pub group: &'static str,
+    /// The kind of thing that has the name: names of different kinds may be equal.
+    pub kind: &'static str,
     /// The name as reports print it.
     pub name: &'static str,
     /// What it means.
@@ -22,34 +24,34 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    fn of_text(group: &'static str, text: &'static Text, cause: Option<Cause>) -> Explanation {
+    fn of_text([group, kind]: [&'static str; 2], text: &'static Text, cause: Option<Cause>) -> Explanation {
         let Text { name, meaning, computed, helps, .. } = *text;
-        Explanation { group, name, meaning, computed, helps, vocabulary: Some((text, cause)) }
+        Explanation { group, kind, name, meaning, computed, helps, vocabulary: Some((text, cause)) }
     }
 
     /// Of a cause.
     pub fn of_cause(cause: Cause) -> Explanation {
-        Explanation::of_text("Causes of lost time", cause.text(), None)
+        Explanation::of_text(["Causes of lost time", "cause of lost time"], cause.text(), None)
     }
 
     /// Of what is blamed.
     pub fn of_blamed(blamed: Blamed) -> Explanation {
-        Explanation::of_text("What is blamed", blamed.text(), None)
+        Explanation::of_text(["What is blamed", "what is blamed"], blamed.text(), None)
     }
 
     /// Of a pattern.
     pub fn of_pattern(pattern: Pattern) -> Explanation {
-        Explanation::of_text("Patterns", pattern.text(), None)
+        Explanation::of_text(["Patterns", "pattern"], pattern.text(), None)
     }
 
     /// Of a group of states.
     pub fn of_group(group: Group) -> Explanation {
-        Explanation::of_text("Groups of states", group.text(), None)
+        Explanation::of_text(["Groups of states", "group of states"], group.text(), None)
     }
 
     /// Of a state.
     pub fn of_state(state: State) -> Explanation {
-        Explanation::of_text("States of threads", state.text(), Some(state.cause()))
+        Explanation::of_text(["States of threads", "state of threads"], state.text(), Some(state.cause()))
     }
 }
 
@@ -64,11 +66,12 @@ pub fn all() -> impl Iterator<Item = Explanation> {
 }
 
 macro_rules! explanations {
-    ($( $group:literal { $( $name:literal: $meaning:literal; $computed:literal; $helps:literal; )* } )*) => {
+    ($( $group:literal, $kind:literal { $( $name:literal: $meaning:literal; $computed:literal; $helps:literal; )* } )*) => {
         /// What is no part of the vocabulary.
         static EXPLANATIONS: &[Explanation] = &[$($(
             Explanation {
                 group: $group,
+                kind: $kind,
                 name: $name,
                 meaning: $meaning,
                 computed: $computed,
@@ -198,7 +201,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 explanations! {
-    "Letters of SLOW (sections ledger, idle, diagnosis)" {
+    "Letters of SLOW (sections ledger, idle, diagnosis)", "letter of SLOW" {
     "starvation": "Workers had nothing to execute because there was not enough parallel work at the time.";
         "Idle time with a running task as its cause, followed from worker to worker; waiting for late ranks; and wait.drain.";
         "See tasks, too-coarse and badly-distributed in report --section diagnosis.";
@@ -212,7 +215,7 @@ explanations! {
         "Waits for locks, and idle time caused by such a wait.";
         "See lock.";
     }
-    "Sections by the task graph, and their contents" {
+    "Sections by the task graph, and their contents", "by the task graph" {
     "ledger": "The cause of every nanosecond of every worker.";
         "The first cause that applies; a worker's own activity precedes the cause of its idle time. The causes sum to the capacity exactly; work, starvation, latency, overhead and contention are sums of them.";
         "Look at the largest cause, then at its rows in section blame.";
@@ -272,7 +275,7 @@ explanations! {
         "Inflation: smaller working sets a task, first touch on the node that uses it, tasks placed near their data.";
 
     }
-    "Efficiency factors" {
+    "Efficiency factors", "efficiency factor" {
     "efficiency": "Useful time over capacity: the part of the workers' time in which the program's own code ran.";
         "Capacity is workers × time from the first to the last event of the process. A worker is a thread that ever was in a team; without any region the initial thread. Efficiency = CPU availability × serialization × load balance × device offload × blocked × runtime overhead (× known), exactly: each factor is what remains after removing one kind of loss, in this order (as TALP does for OpenMP).";
         "Work on the factor that is lowest.";
@@ -284,7 +287,7 @@ explanations! {
     "known": "The rest without time of unknown state."; "U / (A − Is − Il − Id − Ib − Ir), U the useful time."; "See unknown.";
 
     }
-    "Notices about the recording (--allow NAME)" {
+    "Notices about the recording (--allow NAME)", "notice" {
     "unfinished-stream": "Streams did not end properly: the program was killed, became another one (exec), or still runs. Everything up to the last completed event is in the report."; "The thread's metadata does not say that it finished. A thread's state at its last event is taken to last until the last event of the process."; "The shown part is correct; later events are missing.";
     "uncertain": "Some intervals are uncertain: a stream ends before its thread, an event contradicts the known state of its thread, a thread's clock goes back, or several threads run on one CPU at once. Timelines hatch them, or print `?`."; "At the end of a stream the interval lasts from its last event to the end of the shown time; before a contradicting event, from the thread's previous change; if a clock goes back, from the earlier clock to the later one, at which the events are shown. A CPU is uncertain while the thread that it shows is. Times are counted as they are shown."; "taskscope check lists the contradictions, with stream and byte.";
     "slice": "The trace is a part of a run, written by `taskscope slice`."; "Records of devices and of the operating system are not in a slice: time off the CPU counts to the threads' states."; "For causes of a part, use report --range on the whole trace.";
@@ -309,7 +312,7 @@ explanations! {
     "missing-names": "Some places in the code have no function or line."; "Files are compared with the recorded ones by build id; lines come from DWARF, names from DWARF or the symbol table."; "Compile with -g; keep the executables as they were when recorded, at the same path.";
 
     }
-    "Events that contradict each other" {
+    "Events that contradict each other", "contradiction of events" {
     "inverted-edge": "A thread executed a region or task before its recorded creation. Clocks of threads differ a little, and the first region of a construct is recorded once its code is known."; "The creation is moved to the use, so that the distance is zero; count and largest distance are shown."; "None is needed: it is harmless up to some hundred nanoseconds, and once for each construct.";
     "late-release": "A lock's release was reported after the next holder had it. OMPT reports a release after it has happened, so some are always late."; "The next holder counts from its own acquisition; the late report is ignored."; "Nothing: it moves no time.";
     "time-runs-back": "An event lies before its thread's previous one."; "It is moved to the previous one's time."; "taskscope check names the stream.";
@@ -324,7 +327,7 @@ explanations! {
     "unknown-event": "Events belong to no model that is known."; "They are ignored and counted."; "A newer taskscope may know them.";
 
     }
-    "Damage of streams" {
+    "Damage of streams", "damage of a stream" {
     "unreadable": "A file or directory cannot be read."; "The system refused."; "Check permissions.";
     "bad-metadata": "A stream.json is not JSON."; "It is ignored; names come from the directories."; "–";
     "metadata-version": "A stream.json has another version than 3."; "It is read as far as it is understood."; "–";
@@ -348,7 +351,7 @@ explanations! {
     "clock-gate": "The first events of streams lie more than an hour apart."; "Shown as they are."; "Clocks of hosts differ: see clock-offsets.";
 
     }
-    "Device queues" {
+    "Device queues", "device queues" {
     "device-busy": "An operation was submitted, and the device runs kernels of other queues.";
         "A gap of the queue in which something waits while a kernel of another queue of the device runs.";
         "Nothing, if the other work is wanted: the device is in use.";

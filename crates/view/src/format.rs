@@ -251,10 +251,27 @@ pub(crate) fn visible(text: &str) -> usize {
     first + parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| columns(rest))).sum::<usize>()
 }
 
-/// [`harmless`] `text` in lines of at most `width` [`columns`], broken at spaces; a longer word stands alone.
+/// The words of a text. A number and its unit are one word.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    const UNITS: [&str; 5] = ["%", "ns", "µs", "ms", "s"];
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let is_break = |at: &usize| {
+            let next = text[at + 1..].split(' ').next().unwrap_or_default();
+            let is_unit = UNITS.contains(&next.trim_end_matches(['.', ',', ';', ':', ')']));
+            !(is_unit && text[..*at].ends_with(|c: char| c.is_ascii_digit()))
+        };
+        let at = text.match_indices(' ').map(|(at, _)| at).find(is_break);
+        rest = at.map(|at| &text[at + 1..]);
+        Some(at.map_or(text, |at| &text[..at]))
+    })
+}
+
+/// [`harmless`] `text` in lines of at most `width` [`columns`], broken between words; a longer word stands alone.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in harmless(text).split(' ') {
+    for word in words(&harmless(text)) {
         match lines.last_mut() {
             Some(line) if columns(line) + 1 + columns(word) <= width => {
                 line.push(' ');
@@ -295,6 +312,15 @@ pub fn shell_word(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_stay_beside_their_units() {
+        assert_eq!(wrap("lost is 12.5 % of it", 12), ["lost is", "12.5 % of it"]);
+        assert_eq!(wrap("all (67 %).", 8), ["all", "(67 %)."]);
+        assert_eq!(wrap("a  b", 3), ["a ", "b"]);
+        assert_eq!(wrap("runs s and ms", 6), ["runs s", "and ms"]);
+        assert_eq!(wrap("", 6), [""]);
+    }
 
     #[test]
     fn a_shell_reads_a_quoted_path_unchanged() {

@@ -1,9 +1,10 @@
 //! What instrumented threads or tasks showed, and for how long: the report's section.
 
+use crate::documents::Word;
 use crate::format::{Cell, count, counted, fit, percent, time};
 use anstyle::Style;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use taskscope_session::instrumentation::{Behaviour, By, LaneTimes, Names, Row, Times, TimesOptions, Whose};
 use taskscope_trace::Trace;
@@ -15,14 +16,14 @@ const DIM: Style = Style::new().dimmed();
 pub const LANES_IN_JSON: usize = 100;
 
 /// How long and how often threads, or tasks in their own time, showed what the program emits (docs/instrumenting.md).
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Instrumentation {
     /// Whose time it is.
     #[schemars(extend("enum" = By::ALL.map(By::name)))]
-    pub per: &'static str,
+    pub per: Word,
     /// What a switch of tasks ends and begins again.
     #[schemars(extend("enum" = behaviours()))]
-    pub behaviour: &'static str,
+    pub behaviour: Word,
     /// Nanoseconds of all lanes: threads from their first to their last event, tasks while they were on threads.
     pub time_ns: u64,
     /// Sums over all lanes.
@@ -34,10 +35,10 @@ pub struct Instrumentation {
 }
 
 /// Something that was shown.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ShownRow {
     /// Its kind: task, state, sub-state, burst, point, send or receive.
-    pub kind: &'static str,
+    pub kind: Word,
     /// Its name; of a burst or point the key, with the value where that has a name.
     pub name: String,
     /// Nanoseconds in which it was shown; twice at a time counts once.
@@ -49,7 +50,7 @@ pub struct ShownRow {
 }
 
 /// What one thread or task showed.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ShownLane {
     /// The thread or task.
     #[serde(flatten)]
@@ -61,7 +62,7 @@ pub struct ShownLane {
 }
 
 /// Whose time a lane is.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum LaneOwner {
     /// A thread's.
@@ -147,7 +148,7 @@ impl ShownTimes<'_> {
     pub fn facts(&self) -> Instrumentation {
         let rows = |rows: &[Row]| -> Vec<ShownRow> {
             let row = |row: &Row| ShownRow {
-                kind: row.kind.name(),
+                kind: row.kind.name().into(),
                 name: row.name.clone(),
                 time_ns: row.ns,
                 begins: row.begins,
@@ -170,8 +171,8 @@ impl ShownTimes<'_> {
             rows: rows(&lane.rows),
         });
         Instrumentation {
-            per: self.options.by.name(),
-            behaviour: self.options.behaviour.name(),
+            per: self.options.by.name().into(),
+            behaviour: self.options.behaviour.name().into(),
             time_ns: self.times.ns,
             rows: rows(&self.times.rows),
             lanes: lanes.collect(),

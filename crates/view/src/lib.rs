@@ -43,8 +43,8 @@ pub use call_paths::{
     profile_times,
 };
 pub use causes::{CausesOptions, CausesReport, WhatIf, causes_report, causes_text};
-pub use findings::{Findings, Whose, findings_text, verdict_text};
-pub use report_json::{Report, report as report_json};
+pub use findings::{Findings, Losses, Whose, findings_text, verdict_text};
+pub use report_json::{Report, report as report_json, report_of};
 pub use report_text::{Options as ReportOptions, report as report_text};
 pub use run_numbers::{RunDifference, RunDifferenceReport, RunNumbers, compare_runs};
 pub use section::Section;

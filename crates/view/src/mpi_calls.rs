@@ -1,10 +1,10 @@
 //! The calls of MPI by function and place: how many, how much data, how long, and for whom they waited.
 
-use crate::documents::{CodePlace, some_text};
+use crate::documents::{CodePlace, Word, some_text};
 use crate::words;
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use taskscope_analysis::LateProcess;
 use taskscope_execution::messages::{Call, PeerWaitKind};
@@ -12,7 +12,7 @@ use taskscope_execution::{Place, PlaceKind, ProcessIndex, SiteIndex, State};
 use taskscope_session::Session;
 
 /// The calls of one function at one place. Times are summed over all threads of all processes.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MpiCalls {
     /// The function, such as `MPI_Recv`.
     pub call: String,
@@ -35,19 +35,17 @@ pub struct MpiCalls {
 }
 
 /// Waits for one process.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PeerWaits {
     /// What was late.
     #[schemars(extend("enum" = PeerWaitKind::ALL.map(PeerWaitKind::name)))]
-    pub kind: &'static str,
+    pub kind: Word,
     /// Rank of the late process; null where it has none.
     pub rank: Option<u32>,
     /// Its process id.
     pub pid: i64,
     /// Nanoseconds of waiting.
     pub ns: u64,
-    #[serde(skip)]
-    late: LateProcess,
 }
 
 /// The rows, those that took longest first. Calls at places of one name are one row.
@@ -84,11 +82,10 @@ pub fn rows(session: &Session) -> Vec<MpiCalls> {
                 .collect();
             late.sort_by_key(|(kind, process, ns)| (Reverse(*ns), *kind, *process));
             let waits = late.into_iter().map(|(kind, late, ns)| PeerWaits {
-                kind: kind.name(),
+                kind: kind.name().into(),
                 rank: late.rank,
                 pid: late.pid,
                 ns,
-                late,
             });
             MpiCalls {
                 call: function,
@@ -109,10 +106,10 @@ pub fn rows(session: &Session) -> Vec<MpiCalls> {
 impl MpiCalls {
     /// Whom the calls waited for longest.
     pub fn latest(&self) -> Option<String> {
-        let mut by_process: FxHashMap<LateProcess, u64> = FxHashMap::default();
-        self.waits.iter().for_each(|wait| *by_process.entry(wait.late).or_default() += wait.ns);
-        let most = by_process.into_iter().max_by_key(|(late, ns)| (*ns, Reverse(*late)));
-        most.map(|(late, _)| words::who_is_late(late))
+        let mut by_process: FxHashMap<(Option<u32>, i64), u64> = FxHashMap::default();
+        self.waits.iter().for_each(|wait| *by_process.entry((wait.rank, wait.pid)).or_default() += wait.ns);
+        let most = by_process.into_iter().max_by_key(|(process, ns)| (*ns, Reverse(*process)));
+        most.map(|((rank, pid), _)| words::rank_or_process(rank, pid))
     }
 }
 

@@ -1,13 +1,13 @@
 //! The ranks of an MPI job: what each one's workers did with their time.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taskscope_analysis::{Analysis, ByState};
 use taskscope_execution::{Group, Process, ProcessIndex, State};
 use taskscope_session::Session;
 
 /// One rank of an MPI job.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Rank {
     /// From 0.
     pub rank: u32,
@@ -30,8 +30,6 @@ pub struct Rank {
     /// `useful_ns` / (`capacity_ns` − `mpi_start_ns`).
     #[schemars(range(min = 0, max = 1))]
     pub parallel_efficiency: f64,
-    #[serde(skip)]
-    process: ProcessIndex,
 }
 
 /// The process id; where CPUs are the workers, that of the process that owns them.
@@ -45,25 +43,27 @@ pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<Rank> {
     let execution = &session.execution;
     let communication = &execution.communication;
     let processes = &execution.processes;
-    let mut rows: Vec<Rank> = (communication.ranks.iter())
-        .map(|(process, rank)| Rank {
-            rank: rank.rank,
-            host: processes[*process as usize].loom.split('.').next().unwrap_or("").to_owned(),
-            pid: pid_of(processes, &processes[*process as usize]),
-            workers: 0,
-            capacity_ns: 0,
-            mpi_start_ns: 0,
-            useful_ns: 0,
-            communication_ns: 0,
-            peer_wait_ns: 0,
-            parallel_efficiency: 0.0,
-            process: ProcessIndex(*process),
+    let mut rows: Vec<(ProcessIndex, Rank)> = (communication.ranks.iter())
+        .map(|(process, rank)| {
+            let row = Rank {
+                rank: rank.rank,
+                host: processes[*process as usize].loom.split('.').next().unwrap_or("").to_owned(),
+                pid: pid_of(processes, &processes[*process as usize]),
+                workers: 0,
+                capacity_ns: 0,
+                mpi_start_ns: 0,
+                useful_ns: 0,
+                communication_ns: 0,
+                peer_wait_ns: 0,
+                parallel_efficiency: 0.0,
+            };
+            (ProcessIndex(*process), row)
         })
         .collect();
-    rows.sort_by_key(|row| (row.rank, row.process));
+    rows.sort_by_key(|(process, row)| (row.rank, *process));
     let process_of = |thread: usize| execution.threads.get(thread).map(|thread| thread.process);
-    for row in &mut rows {
-        let own = |thread| process_of(thread) == Some(row.process);
+    for (process, row) in &mut rows {
+        let own = |thread| process_of(thread) == Some(*process);
         let mut sum = ByState::default();
         for time in analysis.ledger.threads.iter().filter(|time| time.worker && own(time.thread.index())) {
             row.workers += 1;
@@ -84,9 +84,9 @@ pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<Rank> {
         }
     }
     // Where the CPUs of a loom are the workers, its processes have none.
-    rows.retain(|row| row.workers > 0);
-    for row in &mut rows {
-        row.peer_wait_ns = waited.get(row.process.index()).copied().unwrap_or(0);
+    rows.retain(|(_, row)| row.workers > 0);
+    for (process, row) in &mut rows {
+        row.peer_wait_ns = waited.get(process.index()).copied().unwrap_or(0);
     }
-    rows
+    rows.into_iter().map(|(_, row)| row).collect()
 }

@@ -1,22 +1,23 @@
-//! The report as JSON; its schema is `docs/report.schema.json`.
+//! The report as a document; its schema is `docs/report.schema.json`. Text, JSON and pages print it.
 
 use crate::call_paths::json::CallPathTables;
 use crate::cpus::{CpuShortage, ProcessCpus};
 use crate::devices::DevicesInTime;
-use crate::documents::{Named, Notice, some_text};
-use crate::findings::{FindingRow, Findings, Whose, finding_row};
+use crate::documents::{Named, Notice, Word, some_text};
+use crate::findings::{FindingRow, Findings, Losses, Whose, finding_row};
 use crate::instrumentation::Instrumentation;
 use crate::mpi_calls::MpiCalls;
 use crate::ranks::Rank;
 use crate::report_rows::{
-    EfficiencyFactors, IncompleteStream, LockTimes, RegionTimes, StarvationTimes, TaskTypeTimes, ThreadTimes,
-    Uncertain, WorksharingTimes, incomplete, locks, regions, starvation, task_types, threads, uncertain,
-    worksharing,
+    EfficiencyFactors, IncompleteStream, LockTimes, RegionTimes, StarvationTimes, StateTimes, TaskTypeTimes,
+    ThreadTimes, Uncertain, WorksharingTimes, by_state, incomplete, locks, regions, starvation, task_types,
+    threads, uncertain, worksharing,
 };
+use crate::section::Section;
 use crate::thread_waits::ThreadWaitTimes;
 use crate::words;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taskscope_analysis::{Analysis, Problem};
 use taskscope_cause::{Blamed, Cause};
 use taskscope_execution::{ObjectIndex, SiteIndex, State, TypeIndex};
@@ -25,7 +26,7 @@ use taskscope_session::Session;
 /// The report of a run.
 ///
 /// Times are integers in nanoseconds: lengths, or times since the first event of the trace.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "schema", rename = "taskscope-report/1")]
 pub struct Report {
     /// The directory, as it was given.
@@ -40,10 +41,16 @@ pub struct Report {
     pub signal: Option<i32>,
     /// Whether every stream ended properly and could be read to its end.
     pub complete: bool,
+    /// Number of streams.
+    pub streams: usize,
     /// Streams that did not end properly.
     pub incomplete_streams: Vec<IncompleteStream>,
+    /// Problems of the streams by kind, without ends that are missing.
+    pub problems: Vec<ProblemCount>,
     /// The part of the trace that was selected with `--range` and `--where`; null for the whole.
     pub part: Option<String>,
+    /// Whether `--where` left events out: states, and what waiting is charged to, are those of the other events.
+    pub filtered: bool,
     /// Intervals of threads, and of CPUs where these are the workers, that are uncertain.
     pub uncertain: Uncertain,
     /// From the first to the last event of the trace, or to the last sample of threads that had not ended; nanoseconds.
@@ -92,7 +99,9 @@ pub struct Report {
     pub ranks: Vec<Rank>,
     /// Calls of MPI by function and place, the longest first; empty where there are none.
     pub mpi_calls: Vec<MpiCalls>,
-    /// The use of every worker-nanosecond: sums exactly to `capacity_ns`.
+    /// Worker-nanoseconds by state: sums exactly to `capacity_ns`.
+    pub states: StateTimes,
+    /// The use of every worker-nanosecond: sums exactly to `capacity_ns`, and state by state to `states`.
     pub causes: Vec<CauseTimes>,
     /// The charges of each waiting or idle worker-nanosecond: sums, state by state, exactly to the causes of that state.
     pub blame: Vec<Charge>,
@@ -116,7 +125,7 @@ pub struct Report {
     pub locks: Vec<LockTimes>,
     /// Waits of threads for each other outside of a runtime's constructs (`record --threads`), longest first; only where the
     /// trace has some. Of all threads: none of it is part of the capacity.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thread_waits: Vec<ThreadWaitTimes>,
     /// Tasks that were able to run and did not; null where the program does not record when tasks are able to run.
     pub starvation: Option<StarvationTimes>,
@@ -131,8 +140,24 @@ pub struct Report {
     pub instrumentation: Option<Instrumentation>,
 }
 
+impl Report {
+    /// The findings, and the time that they are a part of.
+    pub fn losses(&self) -> Losses<'_> {
+        Losses { rows: &self.findings, base_ns: self.findings_base_ns, whose: self.findings_of }
+    }
+}
+
+/// Problems of one kind.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ProblemCount {
+    /// The kind, as `check` names it.
+    pub name: Word,
+    /// Their number.
+    pub count: u64,
+}
+
 /// Worker-time of one state at one place.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CauseTimes {
     /// The cause that the state counts as.
     pub cause: Named<Cause>,
@@ -146,7 +171,7 @@ pub struct CauseTimes {
 }
 
 /// Waiting of one state that is charged to one place.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Charge {
     /// The cause that the state counts as.
     pub cause: Named<Cause>,
@@ -165,31 +190,32 @@ pub struct Charge {
 
 /// The whole report, without the tables that are added where they are wanted: devices, call paths, instrumentation.
 pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Report {
+    report_of(session, analysis, problems, Section::ALL)
+}
+
+/// The report for some sections. The tables of other sections are empty: looking up the names of their places takes time.
+pub fn report_of(
+    session: &Session,
+    analysis: &Analysis,
+    problems: &[Problem],
+    sections: &[Section],
+) -> Report {
     let ledger = &analysis.ledger;
     let execution = &session.execution;
     let run = session.run.as_ref();
+    let wants = |section: Section| sections.contains(&section);
     // Names are resolved first, so that notices can say which were missing.
-    let causes = words::causes(&session.places, analysis);
-    let blame = words::blame(session, analysis);
-    let findings = Findings::of(session, analysis);
-    let task_types = task_types(session, analysis);
-    let worksharing = worksharing(session, analysis);
-    let regions = regions(session, analysis);
-    let locks = locks(session, analysis);
-    let causes = causes.into_iter().map(|(state, place, ns)| CauseTimes {
-        cause: Named(state.cause()),
-        state: Named(state),
-        ns,
-        place: some_text(place),
-    });
-    let blame = blame.into_iter().map(|row| Charge {
-        cause: Named(row.state.cause()),
-        state: Named(row.state),
-        ns: row.ns,
-        blamed: Named(row.blamed),
-        blamed_state: row.in_state.map(Named),
-        place: some_text(row.place),
-    });
+    let has_findings = wants(Section::Summary) || wants(Section::Findings);
+    let findings = if has_findings { Findings::of(session, analysis) } else { Findings::none() };
+    let mpi_calls = table(wants(Section::Calls), || crate::mpi_calls::rows(session));
+    let causes = table(wants(Section::Time), || causes(session, analysis));
+    let blame = table(wants(Section::Blame), || charges(session, analysis));
+    let starvation = if wants(Section::Findings) { starvation(session, analysis) } else { None };
+    let task_types = table(wants(Section::Tasks), || task_types(session, analysis));
+    let worksharing = table(wants(Section::Constructs), || worksharing(session, analysis));
+    let regions = table(wants(Section::Constructs), || regions(session, analysis));
+    let locks = table(wants(Section::Locks), || locks(session, analysis));
+    let thread_waits = table(wants(Section::Waits), || crate::thread_waits::rows(session, analysis));
     Report {
         trace: session.root.display().to_string(),
         command: run.map(|run| run.command.clone()),
@@ -197,8 +223,11 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> R
         exit_code: run.and_then(|run| run.exit_code),
         signal: run.and_then(|run| run.signal),
         complete: session.is_complete(),
+        streams: session.streams.len(),
         incomplete_streams: incomplete(session),
+        problems: words::problem_counts(session),
         part: session.part.clone(),
+        filtered: session.filtered,
         uncertain: uncertain(session),
         wall_ns: ledger.wall_ns,
         verdict: findings.verdict,
@@ -214,7 +243,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> R
             cpus => Some(crate::format::counted(cpus as u64, "CPU")),
         },
         process_cpus: crate::cpus::of_processes(execution),
-        no_cpu: crate::cpus::shortage(execution),
+        no_cpu: if wants(Section::Time) { crate::cpus::shortage(execution) } else { None },
         other_threads: ledger.other_threads,
         processes: execution.process_count(),
         tasks: analysis.tasks,
@@ -223,24 +252,52 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> R
         recording_cost_ns_per_event: run.and_then(|run| run.recording_cost_ns_per_event),
         notices: words::notices(session, problems).into_iter().map(Notice::from).collect(),
         efficiency: EfficiencyFactors::from(&analysis.efficiency),
-        ranks: crate::ranks::ranks(session, analysis),
-        mpi_calls: crate::mpi_calls::rows(session),
-        causes: causes.collect(),
-        blame: blame.collect(),
+        ranks: table(wants(Section::Ranks), || crate::ranks::ranks(session, analysis)),
+        mpi_calls,
+        states: by_state(&ledger.by_state),
+        causes,
+        blame,
         findings_of: findings.whose,
         findings_base_ns: findings.base_ns,
         findings: findings.rows.into_iter().map(|row| finding_row(row, Some((session, analysis)))).collect(),
-        thread_states: threads(session, analysis),
+        thread_states: table(wants(Section::Threads), || threads(session, analysis)),
         task_types,
         worksharing,
         regions,
         locks,
-        thread_waits: crate::thread_waits::rows(session, analysis),
-        starvation: starvation(session, analysis),
+        thread_waits,
+        starvation,
         devices: None,
         call_paths: None,
         instrumentation: None,
     }
+}
+
+/// A table, if its section is wanted.
+fn table<T>(is_wanted: bool, rows: impl FnOnce() -> Vec<T>) -> Vec<T> {
+    if is_wanted { rows() } else { Vec::new() }
+}
+
+fn causes(session: &Session, analysis: &Analysis) -> Vec<CauseTimes> {
+    let rows = words::causes(&session.places, analysis).into_iter().map(|(state, place, ns)| CauseTimes {
+        cause: Named(state.cause()),
+        state: Named(state),
+        ns,
+        place: some_text(place),
+    });
+    rows.collect()
+}
+
+fn charges(session: &Session, analysis: &Analysis) -> Vec<Charge> {
+    let rows = words::blame(session, analysis).into_iter().map(|row| Charge {
+        cause: Named(row.state.cause()),
+        state: Named(row.state),
+        ns: row.ns,
+        blamed: Named(row.blamed),
+        blamed_state: row.in_state.map(Named),
+        place: some_text(row.place),
+    });
+    rows.collect()
 }
 
 /// Types and sites belong to a process, so the tables have a row for each process.

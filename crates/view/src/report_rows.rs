@@ -1,12 +1,12 @@
 //! Rows of the report's tables: what text, pages and JSON say of threads, tasks, constructs and locks.
 
-use crate::documents::{CodePlace, Named, some_text};
+use crate::documents::{CodePlace, Named, Word, some_text};
 use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use taskscope_analysis::{Analysis, ByState, Efficiency, Load};
-use taskscope_execution::{Doubt, NO_TIME, OsSource, Place, RuntimeRole, State};
+use taskscope_execution::{Doubt, NO_TIME, OsSource, RuntimeRole, State};
 use taskscope_session::Session;
 
 /// Nanoseconds by state; states without time are left out.
@@ -18,7 +18,7 @@ pub(crate) fn by_state(times: &ByState) -> StateTimes {
 }
 
 /// A stream that did not end properly.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct IncompleteStream {
     /// Its directory below the trace's root.
     pub stream: String,
@@ -47,7 +47,7 @@ pub(crate) fn incomplete(session: &Session) -> Vec<IncompleteStream> {
 }
 
 /// Intervals of threads, and of CPUs where these are the workers, that are uncertain.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Uncertain {
     /// Number of intervals.
     pub count: usize,
@@ -58,7 +58,7 @@ pub struct Uncertain {
 }
 
 /// An interval that is uncertain.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UncertainInterval {
     /// Process id; of a CPU 0.
     pub process: i64,
@@ -67,7 +67,7 @@ pub struct UncertainInterval {
     /// The thread's name; empty for none.
     pub thread_name: String,
     /// The thread's kind.
-    pub kind: &'static str,
+    pub kind: Word,
     /// Begin, nanoseconds.
     pub start_ns: u64,
     /// End, nanoseconds.
@@ -76,7 +76,7 @@ pub struct UncertainInterval {
     /// the end contradicts the state before. `clock-goes-back`: the thread's clock went back over it. `cpu-shared`:
     /// several threads run on the CPU at once. A CPU is uncertain where the thread that it shows is.
     #[schemars(extend("enum" = Doubt::ALL.map(Doubt::name)))]
-    pub why: &'static str,
+    pub why: Word,
 }
 
 /// Intervals that are listed; the longest ones.
@@ -94,10 +94,10 @@ pub(crate) fn uncertain(session: &Session) -> Uncertain {
             process: execution.processes[thread.process.index()].pid,
             thread: thread.tid,
             thread_name: thread.name.to_string(),
-            kind: thread.kind.name(),
+            kind: thread.kind.name().into(),
             start_ns: part.start.saturating_sub(start),
             end_ns: part.end.saturating_sub(start),
-            why: part.doubt.name(),
+            why: part.doubt.name().into(),
         }
     });
     Uncertain {
@@ -110,7 +110,7 @@ pub(crate) fn uncertain(session: &Session) -> Uncertain {
 /// Factors of the parallel efficiency, shares of 1:
 /// `parallel` = `cpu_availability` · `serialization` · `load_balance` · `device_offload` · `blocked` ·
 /// `runtime_overhead` · `known`. Losses are worker-nanoseconds.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EfficiencyFactors {
     /// Useful time over capacity, without start and end of MPI.
     #[schemars(range(min = 0, max = 1))]
@@ -181,7 +181,7 @@ impl From<&Efficiency> for EfficiencyFactors {
 }
 
 /// A thread and its time.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadTimes {
     /// Its loom.
     pub loom: String,
@@ -191,9 +191,11 @@ pub struct ThreadTimes {
     pub tid: i64,
     /// The name that the program gave it (pthread_setname_np); empty without one. Any text.
     pub name: String,
+    /// Its words in text: `12/34 solver`, or `CPU 3`.
+    pub label: String,
     /// Its kind.
     #[schemars(extend("enum" = ["initial", "worker", "other", "cpu", "unknown"]))]
-    pub kind: &'static str,
+    pub kind: Word,
     /// The name that Nanos6 or nOS-V have for its role; null where not recorded.
     pub role: Option<Named<RuntimeRole>>,
     /// Whether it is a worker.
@@ -212,7 +214,7 @@ pub struct ThreadTimes {
     pub cpus: Option<String>,
     /// The source of its times out of CPU; where unknown, they are in the other states.
     #[schemars(extend("enum" = ["unknown", "context-switches", "estimated"]))]
-    pub off_cpu: &'static str,
+    pub off_cpu: Word,
     /// Nanoseconds on a CPU over the recording, as the kernel counts; null where unknown.
     pub on_cpu_ns: Option<u64>,
     /// Growth of `run_delay` in its schedstat over the recording, nanoseconds; null where unknown.
@@ -243,7 +245,9 @@ pub(crate) fn threads(session: &Session, analysis: &Analysis) -> Vec<ThreadTimes
             pid: process.pid,
             tid: thread.tid,
             name: thread.name.to_string(),
-            kind: thread.kind.name(),
+            label: crate::words::cpu_name(execution, row.thread)
+                .unwrap_or_else(|| crate::format::thread_words(process, thread)),
+            kind: thread.kind.name().into(),
             role: thread.role.map(Named),
             worker: thread.worker,
             ended: thread.ended,
@@ -252,7 +256,7 @@ pub(crate) fn threads(session: &Session, analysis: &Analysis) -> Vec<ThreadTimes
             events: thread.events,
             lost_events: thread.lost_events,
             cpus: crate::cpus::mask_of(execution, row.thread),
-            off_cpu: thread.os_source.name(),
+            off_cpu: thread.os_source.name().into(),
             on_cpu_ns: thread.os_totals.on_cpu_ns,
             run_delay_ns: thread.os_totals.run_delay_ns,
             runnable_ns: known_off.then(|| total(execution.runnable_times(row.thread))),
@@ -265,7 +269,7 @@ pub(crate) fn threads(session: &Session, analysis: &Analysis) -> Vec<ThreadTimes
 }
 
 /// Tasks of a type in a process.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TaskTypeTimes {
     /// The type's name.
     pub name: String,
@@ -315,7 +319,7 @@ pub(crate) fn task_types(session: &Session, analysis: &Analysis) -> Vec<TaskType
 }
 
 /// Work of a team and its balance.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TeamLoad {
     /// Executions of the construct.
     pub executions: u64,
@@ -343,7 +347,7 @@ impl From<&Load> for TeamLoad {
 }
 
 /// A worksharing construct in a process.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WorksharingTimes {
     /// Its name.
     pub name: String,
@@ -376,7 +380,7 @@ pub(crate) fn worksharing(session: &Session, analysis: &Analysis) -> Vec<Worksha
 }
 
 /// A parallel construct in a process.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RegionTimes {
     /// Its name.
     pub name: String,
@@ -406,7 +410,7 @@ pub(crate) fn regions(session: &Session, analysis: &Analysis) -> Vec<RegionTimes
 }
 
 /// A lock or critical construct.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LockTimes {
     /// Its name: the place that took it first; of several locks of one place the second is #2.
     pub object: String,
@@ -431,7 +435,7 @@ pub struct LockTimes {
 }
 
 /// A place that held a lock while others waited.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LockHolder {
     /// The place that took the lock.
     #[serde(rename = "where")]
@@ -447,13 +451,9 @@ pub struct LockHolder {
 pub(crate) fn locks(session: &Session, analysis: &Analysis) -> Vec<LockTimes> {
     let places = &session.places;
     let rows = analysis.locks.iter().map(|row| {
-        let state = match places.object_kind(row.object) {
-            "critical" => State::CriticalWait,
-            "ordered" => State::OrderedWait,
-            _ => State::LockWait,
-        };
+        let kind = places.object_kind(row.object);
         let holders = row.holders.iter().map(|holder| LockHolder {
-            place: some_text(places.name(state, Place::site(holder.site))),
+            place: some_text(places.construct(kind, holder.site)),
             ns: holder.ns,
             code: CodePlace::of(places, holder.site),
         });
@@ -474,7 +474,7 @@ pub(crate) fn locks(session: &Session, analysis: &Analysis) -> Vec<LockTimes> {
 }
 
 /// Tasks that were able to run and did not.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StarvationTimes {
     /// Task-nanoseconds between being able to run and running.
     pub waited_ns: u64,
@@ -487,7 +487,7 @@ pub struct StarvationTimes {
 }
 
 /// Tasks of a type that ran while others waited.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StarvingCode {
     /// The type.
     #[serde(rename = "where")]
@@ -500,6 +500,8 @@ pub struct StarvingCode {
     pub longest_ns: u64,
     /// The number in its process of the task of the longest; null for a task without one.
     pub longest_task: Option<u64>,
+    /// The task of the longest in words.
+    pub longest_task_name: String,
     /// Its process id.
     pub longest_pid: i64,
     /// Its thread id.
@@ -521,6 +523,7 @@ pub(crate) fn starvation(session: &Session, analysis: &Analysis) -> Option<Starv
             pieces: row.pieces,
             longest_ns: row.longest_ns,
             longest_task: session.execution.tasks.number(row.longest_task),
+            longest_task_name: session.execution.task_name(row.longest_task),
             longest_pid: session.execution.processes[thread.process.index()].pid,
             longest_tid: thread.tid,
             longest_thread_name: thread.name.to_string(),

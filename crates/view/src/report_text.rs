@@ -1,36 +1,37 @@
 //! The report as calm lines for a terminal.
 
-use crate::findings::{Findings, Whose};
+use crate::cpus::{MORE_WORKERS, shortage_text};
+use crate::documents::{Named, Notice};
+use crate::findings::Whose;
 use crate::format::{
     Unit, bar, byte_count, columns, count, counted, fit, percent, shell_word, short_count, short_counted,
-    thread_words, time, wrap,
+    time, wrap,
 };
-use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
+use crate::report_json::Report;
+use crate::report_rows::StateTimes;
 use crate::section::Section;
 use crate::sheet::{BOLD, DIM, Sheet};
 use crate::verdict::FLOOR;
-use crate::words;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
-use taskscope_analysis::{Analysis, Problem, ThreadTime, share};
+use std::path::{Path, PathBuf};
 use taskscope_execution::{Group, State, ThreadKind};
-use taskscope_session::Session;
 
-/// Whether the rows of a table are of several processes, and so say of which.
+/// Whether a table names the process of each row: only where its rows are of several.
 struct Pids {
-    are_told: bool,
+    are_several: bool,
 }
 
 impl Pids {
     fn of(mut pids: impl Iterator<Item = Option<i64>>) -> Pids {
         let first = pids.next().flatten();
-        Pids { are_told: pids.any(|pid| pid != first) }
+        Pids { are_several: pids.any(|pid| pid != first) }
     }
 
-    fn told(&self, name: String, pid: Option<i64>) -> String {
+    fn beside(&self, name: &str, pid: Option<i64>) -> String {
         match pid {
-            Some(pid) if self.are_told => format!("{name}, process {pid}"),
-            _ => name,
+            Some(pid) if self.are_several => format!("{name}, process {pid}"),
+            _ => name.to_owned(),
         }
     }
 }
@@ -38,8 +39,10 @@ impl Pids {
 /// How to write it.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What to write.
+    /// The sections to write. The report must have been made with them.
     pub sections: Vec<Section>,
+    /// The trace in commands; where there is none, as the report names it.
+    pub trace: Option<PathBuf>,
     /// Rows of each table; of the findings too.
     pub top: usize,
     /// Characters of a line.
@@ -56,6 +59,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             sections: Section::SHORT.to_vec(),
+            trace: None,
             top: 3,
             width: 100,
             allow: Vec::new(),
@@ -69,23 +73,14 @@ const GREEN: Style = AnsiColor::Green.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
 
 /// The report as text with ANSI styles.
-pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], options: &Options) -> String {
-    // Naming findings may walk all operations of devices.
-    let says = |section: Section| options.sections.contains(&section);
-    let needs = says(Section::Summary) || says(Section::Findings);
-    let mut page = Page {
-        session,
-        analysis,
-        findings: needs.then(|| Findings::of(session, analysis)),
-        options,
-        unit: Unit::for_total(analysis.ledger.capacity_ns),
-        sheet: Sheet::new(options.width),
-    };
+pub fn report(report: &Report, options: &Options) -> String {
+    let unit = Unit::for_total(report.capacity_ns);
+    let mut page = Page { report, options, unit, sheet: Sheet::new(options.width) };
     let wants = |section| options.sections.contains(&section);
     if wants(Section::Summary) {
         page.summary();
     }
-    if analysis.ledger.capacity_ns > 0 {
+    if report.capacity_ns > 0 {
         if wants(Section::Efficiency) {
             page.efficiency();
         }
@@ -118,18 +113,21 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], opti
             page.waits();
         }
     }
-    page.notices(problems);
-    // What follows on samples alone has its own.
-    if wants(Section::Findings) && page.findings.as_ref().is_some_and(|all| all.whose == Whose::Workers) {
+    page.notices();
+    // Of samples alone, the call paths that follow have such a line.
+    if wants(Section::Findings) && report.findings_of == Whose::Workers {
         page.next();
     }
     page.sheet.text
 }
 
+/// Nanoseconds of the states of a group.
+fn of_group(times: &StateTimes, group: Group) -> u64 {
+    times.iter().filter(|(state, _)| state.0.group() == group).map(|(_, ns)| ns).sum()
+}
+
 struct Page<'a> {
-    session: &'a Session,
-    analysis: &'a Analysis,
-    findings: Option<Findings>,
+    report: &'a Report,
     options: &'a Options,
     unit: Unit,
     sheet: Sheet,
@@ -153,108 +151,108 @@ impl Page<'_> {
     }
 
     fn summary(&mut self) {
-        let (session, analysis) = (self.session, self.analysis);
-        let ledger = &analysis.ledger;
+        let report = self.report;
         let recorded = self.options.recorded.as_deref();
-        let run = session.run.as_ref().filter(|run| !run.command.is_empty() && recorded.is_none());
-        if let Some(run) = run {
-            let command = fit(&run.command.join(" "), self.sheet.width - 4);
+        let command = report.command.as_ref().filter(|words| !words.is_empty() && recorded.is_none());
+        if let Some(command) = command {
+            let command = fit(&command.join(" "), self.sheet.width - 4);
             self.line(&format!("{BOLD}{command}{BOLD:#}"));
         }
-        let lost = session.lost_events();
-        let lost = match lost {
+        let lost = match report.lost_events {
             0 => "0 lost".to_string(),
             lost => format!("{YELLOW}{} lost{YELLOW:#}", count(lost)),
         };
-        let mut threads = counted(ledger.os_threads() as u64, "thread");
-        if ledger.cpus > 0 {
-            threads = format!("{}  {threads}", counted(ledger.cpus as u64, "CPU"));
-        } else if ledger.other_threads > 0 && !words::knows_samples_alone(session, analysis) {
-            let _ = write!(threads, " ({})", counted(ledger.workers as u64, "worker"));
+        let mut threads = counted(report.threads as u64, "thread");
+        if report.cpus_are_workers {
+            threads = format!("{}  {threads}", counted(report.cpus as u64, "CPU"));
+        } else if report.other_threads > 0 && !report.samples_alone {
+            let _ = write!(threads, " ({})", counted(report.workers as u64, "worker"));
         }
         // Where CPUs are the workers, their number is there already.
-        if let Some(cpus) = crate::cpus::header(&session.execution).filter(|_| ledger.cpus == 0) {
+        if let Some(cpus) = report.cpus_text.as_ref().filter(|_| !report.cpus_are_workers) {
             let _ = write!(threads, " on {cpus}");
         }
-        let processes = session.execution.process_count();
-        if processes > 1 {
-            threads = format!("{processes} processes  {threads}");
+        if report.processes > 1 {
+            threads = format!("{} processes  {threads}", report.processes);
         }
-        let tasks = counted(analysis.tasks, "task");
-        let events = short_counted(session.events, "event");
-        let wall = time(ledger.wall_ns);
+        let tasks = counted(report.tasks, "task");
+        let events = short_counted(report.events, "event");
+        let wall = time(report.wall_ns);
         match recorded {
             Some(trace) => {
                 self.line(&format!("taskscope: {wall}  {threads}  {tasks}  {events}  {lost}  {trace}"));
             }
             None => self.line(&format!("  {wall}  {threads}  {tasks}  {events}  {lost}")),
         }
-        if let Some(part) = &session.part {
+        if let Some(part) = &report.part {
             self.line(&format!("  part of the trace: {part}"));
         }
-        if let Some(notice) = crate::cpus::more_workers(session).filter(|n| self.is_shown(&n.name)) {
+        let more_workers = report.notices.iter().find(|notice| notice.name == MORE_WORKERS);
+        if let Some(notice) = more_workers.filter(|notice| self.is_allowed(notice)) {
             self.warning(&format!("more workers than CPUs: {}", notice.text));
         }
-        if let Some(problems) = words::problem_counts(session) {
-            self.line(&format!("  {YELLOW}problems{YELLOW:#}: {problems}"));
+        if !report.problems.is_empty() {
+            let counts = report.problems.iter().map(|row| format!("{} {}", count(row.count), row.name));
+            let counts = counts.collect::<Vec<_>>().join(", ");
+            self.line(&format!("  {YELLOW}problems{YELLOW:#}: {counts}"));
         }
-        if !session.is_complete() {
-            let start = session.execution.range().0;
-            let open: Vec<_> = session.streams.iter().filter(|s| !(s.finished && s.whole)).collect();
-            let until = open.iter().filter_map(|s| s.last).max().map(|at| time(at.saturating_sub(start)));
+        if !report.complete {
+            let open = &report.incomplete_streams;
+            let until = open.iter().filter_map(|stream| stream.kept_until_ns).max().map(time);
             let until =
                 until.map_or("nothing of them is here".to_string(), |at| format!("everything up to {at}"));
             let why = match open.len() {
                 0 => "see the notes".to_string(),
                 open => format!(
                     "{open} of {} did not end properly; {until}",
-                    counted(session.streams.len() as u64, "stream")
+                    counted(report.streams as u64, "stream")
                 ),
             };
             self.line(&format!("  {YELLOW}incomplete{YELLOW:#}: {why}"));
         }
-        if let Some(cost) = session.run.as_ref().and_then(|run| run.recording_cost_ns_per_event)
-            && ledger.capacity_ns > 0
+        if let Some(cost) = report.recording_cost_ns_per_event
+            && report.capacity_ns > 0
         {
-            let part = cost * session.events as f64 / ledger.capacity_ns as f64 * 100.0;
+            let part = cost * report.events as f64 / report.capacity_ns as f64 * 100.0;
             self.line(&format!(
                 "  {DIM}recording cost ≈ {cost:.0} ns an event, ≈ {part:.2} % of worker time (measured on the \
                  recording host){DIM:#}"
             ));
         }
-        if ledger.capacity_ns == 0 {
+        if report.capacity_ns == 0 {
             self.line("  nothing was recorded that has a length");
         }
-        if let Some(verdict) = self.findings.as_ref().and_then(|findings| findings.verdict.as_ref()) {
+        if let Some(verdict) = &report.verdict {
             self.sheet.verdict(verdict);
         }
     }
 
     fn efficiency(&mut self) {
-        let (ledger, efficiency) = (&self.analysis.ledger, &self.analysis.efficiency);
-        let lost = ledger.capacity_ns - efficiency.start_ns - efficiency.useful_ns;
+        let (report, efficiency) = (self.report, &self.report.efficiency);
+        let lost = report.capacity_ns - efficiency.mpi_start_ns - efficiency.useful_ns;
         let base = format!(
             "({} × {}; {} {} lost)",
-            counted(ledger.workers as u64, if ledger.workers_are_cpus() { "CPU" } else { "worker" }),
-            time(ledger.wall_ns),
+            counted(report.workers as u64, if report.cpus_are_workers { "CPU" } else { "worker" }),
+            time(report.wall_ns),
             self.unit.show(lost),
             self.unit.of_workers()
         );
         let mut factors = vec![
-            ("Load balance", efficiency.load_balance, efficiency.load_balance_ns),
-            ("Serialization", efficiency.serialization, efficiency.serialization_ns),
+            ("Load balance", efficiency.load_balance, efficiency.load_balance_loss_ns),
+            ("Serialization", efficiency.serialization, efficiency.serialization_loss_ns),
         ];
-        if efficiency.cpu_availability_ns > 0 {
-            factors
-                .insert(0, ("CPU availability", efficiency.cpu_availability, efficiency.cpu_availability_ns));
+        if efficiency.cpu_availability_loss_ns > 0 {
+            let loss = efficiency.cpu_availability_loss_ns;
+            factors.insert(0, ("CPU availability", efficiency.cpu_availability, loss));
         }
-        if efficiency.device_offload_ns > 0 {
-            factors.push(("Device offload", efficiency.device_offload, efficiency.device_offload_ns));
+        if efficiency.device_offload_loss_ns > 0 {
+            factors.push(("Device offload", efficiency.device_offload, efficiency.device_offload_loss_ns));
         }
-        if efficiency.blocked_ns > 0 {
-            factors.push(("Blocked", efficiency.blocked, efficiency.blocked_ns));
+        if efficiency.blocked_loss_ns > 0 {
+            factors.push(("Blocked", efficiency.blocked, efficiency.blocked_loss_ns));
         }
-        factors.push(("Runtime overhead", efficiency.runtime_overhead, efficiency.runtime_overhead_ns));
+        let loss = efficiency.runtime_overhead_loss_ns;
+        factors.push(("Runtime overhead", efficiency.runtime_overhead, loss));
         if efficiency.unknown_ns > 0 {
             factors.push(("Known", efficiency.known, efficiency.unknown_ns));
         }
@@ -275,30 +273,28 @@ impl Page<'_> {
             let lost = if loss > 0 { format!("{} lost", self.unit.show(loss)) } else { String::new() };
             self.line(&format!("   {branch} {name:<18} {factor:.2}  {lost:>12}{mark}{parts}"));
         }
-        if efficiency.start_ns > 0 {
+        if efficiency.mpi_start_ns > 0 {
             self.line(&format!(
                 "     {DIM}without {} {} while ranks start or end MPI{DIM:#}",
-                self.unit.show(efficiency.start_ns),
+                self.unit.show(efficiency.mpi_start_ns),
                 self.unit.of_workers()
             ));
         }
     }
 
     fn overhead_parts(&self) -> String {
-        let ledger = &self.analysis.ledger;
-        let states = State::ALL.iter().filter(|s| s.group() == Group::Runtime);
+        let capacity_ns = self.report.capacity_ns;
+        let states = self.report.states.iter().filter(|(state, _)| state.0.group() == Group::Runtime);
         let parts: Vec<String> = states
-            .filter(|state| share(ledger, **state) >= 0.0005)
-            .map(|state| {
-                format!("{} {}", state.label(), percent(ledger.by_state.get(*state), ledger.capacity_ns))
-            })
+            .filter(|(_, ns)| **ns as f64 / capacity_ns as f64 >= 0.0005)
+            .map(|(state, ns)| format!("{} {}", state.0.label(), percent(*ns, capacity_ns)))
             .collect();
         if parts.is_empty() { String::new() } else { format!("   {DIM}({}){DIM:#}", parts.join(", ")) }
     }
 
     /// Those with the lowest efficiency first, where there are several.
     fn ranks(&mut self) {
-        let mut rows = crate::ranks::ranks(self.session, self.analysis);
+        let mut rows: Vec<_> = self.report.ranks.iter().collect();
         if rows.len() < 2 {
             return;
         }
@@ -322,7 +318,7 @@ impl Page<'_> {
 
     /// The calls of MPI that took longest, where there are any.
     fn calls(&mut self) {
-        let rows = crate::mpi_calls::rows(self.session);
+        let rows = &self.report.mpi_calls;
         if rows.is_empty() {
             return;
         }
@@ -343,21 +339,21 @@ impl Page<'_> {
     }
 
     fn time(&mut self) {
-        let ledger = &self.analysis.ledger;
-        let causes = words::causes(&self.session.places, self.analysis);
+        let (report, capacity_ns) = (self.report, self.report.capacity_ns);
         self.heading("Where the time went", &[(self.unit.of_workers(), 16), ("share", 9)]);
-        let mut states: Vec<(State, u64)> = ledger.by_state.iter().collect();
+        let mut states: Vec<(State, u64)> = report.states.iter().map(|(state, ns)| (state.0, *ns)).collect();
         states.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
         // Below a thousandth a state is worth no line of its own, unless everything was asked for.
-        let worth = states.iter().filter(|(_, ns)| ns.saturating_mul(1000) >= ledger.capacity_ns).count();
+        let worth = states.iter().filter(|(_, ns)| ns.saturating_mul(1000) >= capacity_ns).count();
         let shown = if self.options.sections.len() > Section::SHORT.len() { states.len() } else { worth };
         for (state, ns) in &states[..shown] {
             let (state, ns) = (*state, *ns);
-            let part = percent(ns, ledger.capacity_ns);
-            let places: Vec<_> =
-                causes.iter().filter(|(s, place, _)| *s == state && !place.is_empty()).collect();
+            let part = percent(ns, capacity_ns);
+            let places = report.causes.iter().filter(|row| row.state == Named(state));
+            let places: Vec<(&String, u64)> =
+                places.filter_map(|row| Some((row.place.as_ref()?, row.ns))).collect();
             match places[..] {
-                [(_, place, _)] => {
+                [(place, _)] => {
                     self.row(
                         0,
                         &format!("{}: {place}", state.label()),
@@ -366,14 +362,14 @@ impl Page<'_> {
                 }
                 _ => {
                     self.row(0, state.label(), &[(&self.unit.show(ns), 16), (&part, 9)]);
-                    for (_, place, ns) in places.iter().take(self.options.top) {
-                        let part = percent(*ns, ledger.capacity_ns);
+                    for (place, ns) in places.iter().take(self.options.top) {
+                        let part = percent(*ns, capacity_ns);
                         self.row(4, place, &[(&self.unit.show(*ns), 16), (&part, 9)]);
                     }
                     if places.len() > self.options.top {
-                        let rest: u64 = places.iter().skip(self.options.top).map(|(_, _, ns)| ns).sum();
+                        let rest: u64 = places.iter().skip(self.options.top).map(|(_, ns)| ns).sum();
                         let name = format!("{} more", places.len() - self.options.top);
-                        let part = percent(rest, ledger.capacity_ns);
+                        let part = percent(rest, capacity_ns);
                         self.row(4, &name, &[(&self.unit.show(rest), 16), (&part, 9)]);
                     }
                 }
@@ -385,9 +381,12 @@ impl Page<'_> {
                 1 => "1 other state".to_string(),
                 others => format!("{others} other states"),
             };
-            self.row(0, &name, &[(&self.unit.show(rest), 16), (&percent(rest, ledger.capacity_ns), 9)]);
+            self.row(0, &name, &[(&self.unit.show(rest), 16), (&percent(rest, capacity_ns), 9)]);
         }
-        if let Some(text) = crate::cpus::shortage_text(&self.session.execution, ledger.capacity_ns) {
+        let shortage = report.no_cpu.as_ref();
+        let shortage =
+            shortage.and_then(|shortage| shortage_text(shortage, &report.process_cpus, capacity_ns));
+        if let Some(text) = shortage {
             for line in wrap(&text, self.sheet.width - 4) {
                 self.row(0, &line, &[]);
             }
@@ -395,31 +394,25 @@ impl Page<'_> {
     }
 
     fn findings(&mut self) {
-        if let Some(findings) = &self.findings {
-            findings.write(&mut self.sheet, self.options.top, self.options.floor);
-        }
+        self.report.losses().write(&mut self.sheet, self.options.top, self.options.floor);
     }
 
-    /// Which tasks kept others from running, where the program told when tasks were able to run.
+    /// The tasks that kept others from running, where the program reports when tasks are able to run.
     fn starvation(&mut self) {
-        let starvation = &self.analysis.starvation;
-        let worth = starvation.by.iter().filter(|row| row.waited_ns > 0).count();
-        if worth == 0 {
+        let Some(starvation) = self.report.starvation.as_ref().filter(|found| !found.by.is_empty()) else {
             return;
-        }
-        let places = &self.session.places;
+        };
         let columns = [("others waited", 16), ("longest run", 12)];
         self.heading("Tasks that were able to run waited for", &columns);
-        for row in starvation.by.iter().take(worth.min(self.options.top)) {
+        for row in starvation.by.iter().take(self.options.top) {
             let columns = [(&*time(row.waited_ns), 16), (&*time(row.longest_ns), 12)];
-            self.row(0, &places.type_name(row.ty), &columns);
+            self.row(0, row.place.as_deref().unwrap_or_default(), &columns);
         }
-        if let Some(first) = starvation.by.first().filter(|row| row.waited_ns > 0) {
-            let thread = &self.session.execution.threads[first.longest_on.index()];
+        if let Some(first) = starvation.by.first() {
             let text = format!(
                 "{} starved the others most: {} waited {} in all, {} of it for this one, which ran up to {} \
                  without a pause ({} on thread {})",
-                places.type_name(first.ty),
+                first.place.as_deref().unwrap_or_default(),
                 if starvation.waits == 1 {
                     "a task".to_owned()
                 } else {
@@ -428,17 +421,18 @@ impl Page<'_> {
                 time(starvation.waited_ns),
                 time(first.waited_ns),
                 time(first.longest_ns),
-                self.session.execution.task_name(first.longest_task),
-                thread.tid,
+                first.longest_task_name,
+                first.longest_tid,
             );
             for line in wrap(&text, self.sheet.width - 4) {
                 self.row(0, &line, &[]);
             }
         }
-        self.more(worth.saturating_sub(self.options.top), Section::Findings);
+        self.more(starvation.by.len().saturating_sub(self.options.top), Section::Findings);
     }
 
     fn threads(&mut self) {
+        let report = self.report;
         let mut groups = vec![
             ("useful", Group::Useful),
             ("runtime", Group::Runtime),
@@ -448,15 +442,14 @@ impl Page<'_> {
             ("no CPU", Group::Off),
             ("other", Group::Unknown),
         ];
-        if self.analysis.efficiency.device_offload_ns > 0 {
+        if report.efficiency.device_offload_loss_ns > 0 {
             groups.insert(4, ("device", Group::Device));
         }
-        if self.analysis.ledger.threads.iter().any(|row| row.by_state.get(State::Blocked) > 0) {
+        if report.thread_states.iter().any(|row| of_group(&row.states, Group::Blocked) > 0) {
             groups.insert(groups.len() - 1, ("blocked", Group::Blocked));
         }
         // A thread's name is to be read beside them.
-        let threads = &self.session.execution.threads;
-        let has_names = threads.iter().any(|thread| !thread.name.is_empty());
+        let has_names = report.thread_states.iter().any(|row| !row.name.is_empty());
         let each = match groups.len() {
             _ if has_names => 8,
             8.. => 9,
@@ -464,39 +457,33 @@ impl Page<'_> {
         };
         let mut columns: Vec<(&str, usize)> = groups.iter().map(|(name, _)| (*name, each)).collect();
         columns.insert(0, ("events", each));
-        let cpus = self.analysis.ledger.cpus > 0;
-        self.heading(if cpus { "CPUs, which are the workers, and threads" } else { "Threads" }, &columns);
+        let title =
+            if report.cpus_are_workers { "CPUs, which are the workers, and threads" } else { "Threads" };
+        self.heading(title, &columns);
         // CPUs first, where these are the workers.
-        let rows = &self.analysis.ledger.threads;
-        let is_cpu =
-            |row: &ThreadTime| self.session.execution.threads[row.thread.index()].kind == ThreadKind::Cpu;
-        let ordered = rows.iter().filter(|row| is_cpu(row)).chain(rows.iter().filter(|row| !is_cpu(row)));
-        for row in ordered.collect::<Vec<_>>() {
-            let thread = &self.session.execution.threads[row.thread.index()];
-            let process = &self.session.execution.processes[thread.process.index()];
-            let total = row.by_state.total();
+        let (cpus, threads): (Vec<_>, Vec<_>) =
+            report.thread_states.iter().partition(|row| row.kind == ThreadKind::Cpu.name());
+        for row in cpus.into_iter().chain(threads) {
+            let total: u64 = row.states.values().sum();
             let shares: Vec<String> =
-                groups.iter().map(|(_, group)| percent(row.by_state.of_group(*group), total)).collect();
+                groups.iter().map(|(_, group)| percent(of_group(&row.states, *group), total)).collect();
             let mut columns: Vec<(&str, usize)> = shares.iter().map(|text| (text.as_str(), each)).collect();
-            let events = short_count(thread.events);
+            let events = short_count(row.events);
             columns.insert(0, (&events, each));
             // Where CPUs are the workers, a thread has the runtime's word.
-            let role = match thread.role {
-                Some(role) => format!("  {}", role.name()),
-                None if thread.worker || self.analysis.ledger.cpus > 0 => String::new(),
+            let role = match row.role {
+                _ if row.kind == ThreadKind::Cpu.name() => String::new(),
+                Some(role) => format!("  {}", role.0.name()),
+                None if row.worker || report.cpus_are_workers => String::new(),
                 None => "  no worker".to_owned(),
             };
-            let name = match words::cpu_name(&self.session.execution, row.thread) {
-                Some(name) => name,
-                None => format!("{}{role}", thread_words(process, thread)),
-            };
-            self.row(0, &name, &columns);
+            self.row(0, &format!("{}{role}", row.label), &columns);
         }
     }
 
     fn tasks(&mut self) {
         let total = format!("total {}", self.unit.short());
-        let rows = &self.analysis.task_types;
+        let rows = &self.report.task_types;
         let has_blocked = rows.iter().any(|row| row.blocked_ns > 0);
         let each = if has_blocked { 9 } else { 10 };
         let mut columns = vec!["began", &*total, "mean", "median", "95 %", "longest"];
@@ -508,13 +495,12 @@ impl Page<'_> {
             return;
         }
         self.heading("Task types", &columns);
-        let pids = Pids::of(rows.iter().map(|row| pid_of_type(self.session, row.ty)));
+        let pids = Pids::of(rows.iter().map(|row| row.pid));
         for row in rows.iter().take(self.options.top) {
-            let name = pids.told(self.session.places.type_name(row.ty), pid_of_type(self.session, row.ty));
             let mut values = vec![
                 count(row.began),
                 self.unit.show(row.body_ns),
-                time(row.mean_ns()),
+                time(row.mean_ns),
                 time(row.median_ns),
                 time(row.p95_ns),
                 time(row.max_ns),
@@ -523,7 +509,7 @@ impl Page<'_> {
                 values.insert(2, self.unit.show(row.blocked_ns));
             }
             let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), each)).collect();
-            self.row(0, &name, &columns);
+            self.row(0, &pids.beside(&row.name, row.pid), &columns);
         }
         self.more(rows.len().saturating_sub(self.options.top), Section::Tasks);
     }
@@ -531,28 +517,24 @@ impl Page<'_> {
     fn constructs(&mut self) {
         let (busy, lost) = (format!("busy {}", self.unit.short()), format!("lost {}", self.unit.short()));
         let columns = [("executed", 10), (&*busy, 10), ("balance", 10), (&*lost, 10)];
-        if self.analysis.regions.is_empty() && self.analysis.works.is_empty() {
+        let works = self.report.worksharing.iter().map(|row| (&row.name, &row.load, row.pid));
+        let regions = self.report.regions.iter().map(|row| (&row.name, &row.load, row.pid));
+        let mut rows: Vec<_> = works.chain(regions).collect();
+        if rows.is_empty() {
             return;
         }
         self.heading("Constructs: how evenly their teams were loaded", &columns);
-        let places = &self.session.places;
-        let works = (self.analysis.works.iter())
-            .map(|row| (places.type_name(row.ty), row.load, pid_of_type(self.session, row.ty)));
-        let regions = (self.analysis.regions.iter()).map(|row| {
-            (places.construct("parallel", row.site), row.load, pid_of_site(self.session, row.site))
-        });
-        let mut rows: Vec<_> = works.chain(regions).collect();
-        rows.sort_by_key(|(_, load, _)| std::cmp::Reverse(load.imbalance_ns()));
+        rows.sort_by_key(|(_, load, _)| std::cmp::Reverse(load.imbalance_ns));
         let pids = Pids::of(rows.iter().map(|(_, _, pid)| *pid));
         for (name, load, pid) in rows.iter().take(self.options.top) {
             let values = [
                 count(load.executions),
                 self.unit.show(load.busy_ns),
-                format!("{:.2}", load.balance()),
-                self.unit.show(load.imbalance_ns()),
+                format!("{:.2}", load.load_balance),
+                self.unit.show(load.imbalance_ns),
             ];
             let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
-            self.row(0, &pids.told(name.clone(), *pid), &columns);
+            self.row(0, &pids.beside(name, *pid), &columns);
         }
         self.more(rows.len().saturating_sub(self.options.top), Section::Constructs);
     }
@@ -560,13 +542,12 @@ impl Page<'_> {
     fn locks(&mut self) {
         let (held, waited) = (format!("held {}", self.unit.short()), format!("waited {}", self.unit.short()));
         let columns = [("acquired", 10), (&*held, 10), ("longest", 10), (&*waited, 10)];
-        let places = &self.session.places;
-        let rows = &self.analysis.locks;
+        let rows = &self.report.locks;
         if rows.is_empty() {
             return;
         }
         self.heading("Locks, and who held them while others waited", &columns);
-        let pids = Pids::of(rows.iter().map(|row| pid_of_object(self.session, row.object)));
+        let pids = Pids::of(rows.iter().map(|row| row.pid));
         for row in rows.iter().take(self.options.top) {
             let values = [
                 count(row.acquisitions),
@@ -575,12 +556,11 @@ impl Page<'_> {
                 self.unit.show(row.waited_ns),
             ];
             let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
-            let pid = pid_of_object(self.session, row.object);
-            self.row(0, &pids.told(places.object_name(row.object), pid), &columns);
+            self.row(0, &pids.beside(&row.object, row.pid), &columns);
             // A compiler that unrolls a loop makes several sites of one line.
-            let mut holders: Vec<(String, u64)> = Vec::new();
+            let mut holders: Vec<(&str, u64)> = Vec::new();
             for holder in &row.holders {
-                let name = places.construct(places.object_kind(row.object), holder.site);
+                let name = holder.place.as_deref().unwrap_or_default();
                 match holders.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, ns)) => *ns += holder.ns,
                     None => holders.push((name, holder.ns)),
@@ -591,7 +571,7 @@ impl Page<'_> {
                 self.row(4, name, &[(&self.unit.show(*ns), 10)]);
             }
             if row.unheld_ns > 0 && row.unheld_ns.saturating_mul(100) > row.waited_ns {
-                let nobody = if self.session.filtered { "not known" } else { "nobody (it was free)" };
+                let nobody = if self.report.filtered { "not known" } else { "nobody (it was free)" };
                 self.row(4, nobody, &[(&self.unit.show(row.unheld_ns), 10)]);
             }
         }
@@ -600,7 +580,7 @@ impl Page<'_> {
 
     /// Waits of threads for each other: of all threads, beside the capacity.
     fn waits(&mut self) {
-        let rows = crate::thread_waits::rows(self.session, self.analysis);
+        let rows = &self.report.thread_waits;
         if rows.is_empty() {
             return;
         }
@@ -616,7 +596,7 @@ impl Page<'_> {
                 Some(object) => format!("{} {object}: {place}", row.kind),
                 None => format!("{}: {place}", row.kind),
             };
-            self.row(0, &pids.told(name, row.pid), &columns);
+            self.row(0, &pids.beside(&name, row.pid), &columns);
             for part in row.parts.iter().take(self.options.top) {
                 self.row(4, &part.text(), &[(&self.unit.show(part.ns), 10)]);
             }
@@ -624,8 +604,8 @@ impl Page<'_> {
         self.more(rows.len().saturating_sub(self.options.top), Section::Waits);
     }
 
-    fn is_shown(&self, notice: &str) -> bool {
-        self.options.allow.iter().all(|name| name != notice)
+    fn is_allowed(&self, notice: &Notice) -> bool {
+        self.options.allow.iter().all(|name| *name != notice.name)
     }
 
     /// Sentences of the header, the words before the first colon in colour.
@@ -638,19 +618,12 @@ impl Page<'_> {
         }
     }
 
-    fn notices(&mut self, problems: &[Problem]) {
-        let all = words::notices(self.session, problems);
-        // Late reports of releases are the rule with OMPT and move nothing that can be seen.
-        let is_noise = |name: &str| {
-            let late = problems.iter().find(|p| p.name == name && name == "late-release");
-            late.is_some_and(|p| p.tally.max_ns.saturating_mul(100) < self.analysis.ledger.wall_ns)
+    fn notices(&mut self) {
+        let in_header = |notice: &Notice| {
+            notice.name == MORE_WORKERS && self.options.sections.contains(&Section::Summary)
         };
-        // The header has that one.
-        let in_header = |name: &str| {
-            name == crate::cpus::MORE_WORKERS && self.options.sections.contains(&Section::Summary)
-        };
-        let is_wanted = |name: &str| self.is_shown(name) && !is_noise(name) && !in_header(name);
-        let shown: Vec<_> = all.iter().filter(|notice| is_wanted(&notice.name)).collect();
+        let is_wanted = |notice: &&Notice| self.is_allowed(notice) && !notice.minor && !in_header(notice);
+        let shown: Vec<_> = self.report.notices.iter().filter(is_wanted).collect();
         if !shown.is_empty() {
             self.line("");
         }
@@ -664,9 +637,10 @@ impl Page<'_> {
     }
 
     fn next(&mut self) {
-        let trace = shell_word(&self.session.root);
-        let (findings, floor) = (self.findings.as_ref(), self.options.floor);
-        let explain = findings.and_then(|all| all.rows.iter().find(|row| all.is_worth(row, floor)));
+        let trace = self.options.trace.as_deref().unwrap_or(Path::new(&self.report.trace));
+        let trace = shell_word(trace);
+        let (losses, floor) = (self.report.losses(), self.options.floor);
+        let explain = losses.rows.iter().find(|row| losses.is_worth(row, floor));
         let explain = explain.map(|finding| format!("taskscope explain {} {trace}", finding.id));
         let more = format!("taskscope report --section all {trace}");
         let next: Vec<String> = explain.into_iter().chain([more]).collect();

@@ -218,7 +218,7 @@ impl RunNumbers {
         numbers.put(Group::Run, "capacity_ns", base as f64);
         numbers.put(Group::Run, "lost_ns", lost as f64);
         numbers.put(Group::Efficiency, "parallel", base.saturating_sub(lost) as f64 / base.max(1) as f64);
-        for (name, ns) in states_of(tree) {
+        for (name, ns) in states_of(&tree.totals) {
             if let Some(state) = State::named(name) {
                 numbers.put_cause(state.cause(), ns);
             }

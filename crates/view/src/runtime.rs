@@ -1,6 +1,8 @@
 //! The runtime of a recorded run, in whose words advice is given.
 
-use taskscope_cause::{Cause, Runtime};
+use crate::call_paths::totals::states_of;
+use taskscope_cause::{Cause, Runtime, State};
+use taskscope_profile::named::CallTree;
 use taskscope_session::Session;
 
 /// The runtime of profiles: recorders of others write traces.
@@ -16,13 +18,25 @@ pub fn of(session: &Session) -> Option<Runtime> {
     of_models(&models).or_else(of_others)
 }
 
-/// The runtime in whose words advice on a cause is given: which CPUs the processes of a job have is up to the launcher of MPI.
+/// The runtime in whose words advice on a cause is given: the one that decides about it, where that takes part in the run.
 pub fn adviser(session: &Session, cause: Cause) -> Option<Runtime> {
-    let is_of_cpus = matches!(cause, Cause::CpuOversubscribed);
     let models = session.events_by_model.iter().filter(|(_, events)| *events > 0);
-    let has_ranks = models.into_iter().any(|(model, _)| IS_OF_MPI.contains(model));
-    let of_several = is_of_cpus && has_ranks && session.execution.process_count() > 1;
-    if of_several { Some(Runtime::Mpi) } else { of(session) }
+    let has_calls = models.into_iter().any(|(model, _)| IS_OF_MPI.contains(model));
+    let is_job = has_calls && session.execution.process_count() > 1;
+    decider(cause, is_job).or_else(|| of(session))
+}
+
+/// The same of profiles.
+pub fn adviser_of_profiles(tree: &CallTree, cause: Cause) -> Runtime {
+    let calls = [State::Communication, State::MpiStart];
+    let has_calls =
+        states_of(&tree.totals).iter().any(|(name, _)| calls.iter().any(|call| call.name() == *name));
+    decider(cause, has_calls && tree.processes.len() > 1).unwrap_or(OF_PROFILES)
+}
+
+/// The runtime that decides about a cause, if it takes part in the run; MPI does in a job of several processes.
+fn decider(cause: Cause, is_mpi_job: bool) -> Option<Runtime> {
+    cause.text().decided_by.filter(|runtime| *runtime != Runtime::Mpi || is_mpi_job)
 }
 
 /// Models whose events are those of MPI.

@@ -1,16 +1,16 @@
 //! Waits of threads for each other, in words.
 
-use crate::documents::{CodePlace, some_text};
+use crate::documents::{CodePlace, Word, some_text};
 use crate::report_json::pid_of_site;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taskscope_analysis::{Analysis, Root, Tie, WaitPartOf, WaitsAt};
 use taskscope_event::models::wait::kind;
 use taskscope_execution::SiteIndex;
 use taskscope_session::Session;
 
 /// The waits of threads for an object, in calls at one place.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadWaitTimes {
     /// What they wait for: mutex, read-write lock, spin lock, condition, barrier, semaphore or thread.
     pub kind: String,
@@ -37,11 +37,11 @@ pub struct ThreadWaitTimes {
 }
 
 /// A part of the waits at one place.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadWaitPart {
     /// How the chain of waits ends: `ran` (its last thread ran meanwhile), `handover` (the lock was free, or the thread was
     /// woken and did not run yet), `timeout` (the time that the caller allowed was over), `unknown`.
-    pub end: &'static str,
+    pub end: Word,
     /// The thread waited for; null where there is none.
     pub by: Option<TiedThread>,
     /// The thread at the end of the chain; null where that is the same.
@@ -55,10 +55,10 @@ pub struct ThreadWaitPart {
 }
 
 /// A thread that others wait for, by the code that makes them wait.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TiedThread {
     /// `holds` (took the lock there), `wakes` (woke the thread there, after it had run until then), `joined` (its routine).
-    pub role: &'static str,
+    pub role: Word,
     /// The place in words; null where not known.
     #[serde(rename = "where")]
     pub place: Option<String>,
@@ -131,7 +131,7 @@ fn part_times(session: &Session, part: &WaitPartOf) -> ThreadWaitPart {
             Tie::IsJoined(site) => ("joined", "thread", site),
         };
         TiedThread {
-            role,
+            role: Word::Borrowed(role),
             place: some_place(session, what, site),
             code: CodePlace::of(&session.places, site),
         }
@@ -141,7 +141,7 @@ fn part_times(session: &Session, part: &WaitPartOf) -> ThreadWaitPart {
         name => format!("{name} ({})", row.tid),
     });
     ThreadWaitPart {
-        end: end_name(part.root),
+        end: end_name(part.root).into(),
         by: part.first.map(tied),
         root: part.last.filter(|_| part.length > 1).map(tied),
         chain: part.length,
@@ -155,13 +155,13 @@ impl ThreadWaitPart {
     pub(crate) fn text(&self) -> String {
         let place = |tied: &TiedThread| {
             let place = tied.place.as_deref().unwrap_or("code that is not known");
-            match tied.role {
+            match &*tied.role {
                 "holds" => format!("held by {place}"),
                 "wakes" => format!("until {place}"),
                 _ => format!("runs {place}"),
             }
         };
-        let end = match self.end {
+        let end = match &*self.end {
             "handover" => "until it ran again",
             "timeout" => "timeout of its caller",
             "unknown" => "not known",

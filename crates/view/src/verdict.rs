@@ -2,7 +2,7 @@
 
 use crate::findings::Whose;
 use crate::format::{Unit, percent, time};
-use crate::words::{NamedFinding, who_is_late};
+use crate::words::{NamedFinding, rank_or_process};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime, State, deciding};
 
 /// Share of capacity below which findings are one line together, unless another one is asked for.
@@ -40,7 +40,7 @@ pub(crate) fn evidence(finding: &NamedFinding) -> String {
     victims.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
     let is_large = |ns: u64| u128::from(ns) * 100 >= u128::from(finding.ns) * u128::from(VICTIM_PERCENT);
     // What the system takes is its own evidence.
-    let is_other = |state: State| finding.blamed != Blamed::System || state.cause() != finding.cause;
+    let is_other = |state: State| finding.blamed != Blamed::System || !state.cause().is_in(finding.cause);
     let named: Vec<String> = (victims.iter())
         .filter(|(state, ns)| is_large(*ns) && is_other(*state))
         .take(MAX_VICTIMS)
@@ -56,7 +56,7 @@ pub(crate) fn evidence(finding: &NamedFinding) -> String {
         let alone = percent(finding.sole_ns, finding.ns);
         parts.push(format!("in {alone} of it the cause was the only thing that ran or held"));
     }
-    if finding.culprits.len() > 1 {
+    if finding.culprits.len() > 1 && !finding.place.is_empty() {
         parts.push(format!("{} places of this name", finding.culprits.len()));
     }
     parts.join("; ")
@@ -81,6 +81,7 @@ fn subject(finding: &NamedFinding) -> String {
             "" => "serial code".to_owned(),
             place => place.to_owned(),
         },
+        (Some(Pattern::Ordered), _) => at("turns of an ordered construct"),
         (_, Blamed::Holder) => at("a lock that is held"),
         (_, Blamed::Task) => at("too few tasks at a time,"),
         (_, Blamed::Loop) => at("uneven work"),
@@ -90,7 +91,7 @@ fn subject(finding: &NamedFinding) -> String {
         (_, Blamed::Code) => at("uneven work of region code"),
         (_, Blamed::Operation) => at("waiting for a device"),
         (_, Blamed::Rank) => match finding.late {
-            Some(late) => format!("{}, which comes late", who_is_late(late)),
+            Some(late) => format!("{}, which comes late", rank_or_process(late.rank, late.pid)),
             None => "a process that comes late".to_owned(),
         },
         (_, Blamed::Call | Blamed::Link) if finding.cause == Cause::MpiStart => {
@@ -105,6 +106,7 @@ fn subject(finding: &NamedFinding) -> String {
         (_, Blamed::System) if finding.cause == Cause::CpuOversubscribed => {
             "more workers than CPUs".to_owned()
         }
+        (_, Blamed::System) if finding.cause == Cause::Cpu => "CPUs that processes share".to_owned(),
         (_, Blamed::System) => "other code on the CPUs".to_owned(),
         (_, Blamed::Nobody) if finding.cause == Cause::Unknown => "what the trace does not tell".to_owned(),
         (_, Blamed::Nobody) => at("waiting while no worker runs code"),

@@ -3,6 +3,7 @@
 use crate::findings::Findings;
 use crate::format;
 use crate::hang::HangWords;
+use crate::report_json::ProblemCount;
 use crate::verdict;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -23,6 +24,15 @@ pub struct NoticeText {
     pub name: String,
     /// One sentence.
     pub text: String,
+    /// Whether it changes nothing that can be seen.
+    pub minor: bool,
+}
+
+impl NoticeText {
+    /// A notice that matters.
+    pub fn new(name: &str, text: String) -> NoticeText {
+        NoticeText { name: name.to_owned(), text, minor: false }
+    }
 }
 
 /// A finding whose place has a name; findings of one name are one.
@@ -206,12 +216,20 @@ pub(crate) fn numbered(
     findings.sort_by_key(|f| (f.hang.is_none(), f.cause == Cause::MpiStart, Reverse(f.ns)));
     for (number, finding) in findings.iter_mut().enumerate() {
         finding.id = format!("F{}", number + 1);
+        if finding.pattern.is_none() && waits_for_turn(finding) {
+            finding.pattern = Some(Pattern::Ordered);
+        }
         finding.remedy = verdict::remedy(finding, runtime(finding.cause)).to_owned();
         let evidence = [verdict::evidence(finding), std::mem::take(&mut finding.evidence)];
         finding.evidence =
             evidence.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
     }
     findings
+}
+
+/// Whether most of a finding was lost in waiting for the turn of an ordered construct.
+fn waits_for_turn(finding: &NamedFinding) -> bool {
+    finding.blamed == Blamed::Holder && finding.victims.get(State::OrderedWait) > finding.ns / 2
 }
 
 fn place_of(places: &Places, finding: &Finding) -> String {
@@ -234,7 +252,7 @@ fn is_of_no_place(cause: Cause) -> bool {
 fn no_cpu(session: &Session) -> String {
     let shortage = session.execution.cpu_shortage();
     let all = shortage.own_ns + shortage.waiting_ns;
-    match crate::cpus::stopped_text(&session.execution) {
+    match crate::cpus::stopped_text(&crate::cpus::of_processes(&session.execution)) {
         Some(text) if shortage.stopped_ns * 2 > all => {
             format!("threads had no CPU: the process was {text}")
         }
@@ -311,6 +329,8 @@ pub(crate) struct Source {
     pub workers: &'static str,
     /// Whether it is known when threads had no CPU.
     pub knows_off_cpu: bool,
+    /// Whether workers may have nothing to do because a thread is in a call of MPI, and that is not told apart.
+    pub waits_in_calls: bool,
     /// Why threads had no CPU.
     pub no_cpu: String,
     /// How many workers there are on how many CPUs.
@@ -325,6 +345,7 @@ impl Source {
             what: "trace",
             workers,
             knows_off_cpu: session.execution.knows_off_cpu(),
+            waits_in_calls: false,
             no_cpu: if has(Cause::CpuNone) { no_cpu(session) } else { String::new() },
             more_workers: if has(Cause::CpuOversubscribed) { more_workers(session) } else { String::new() },
         }
@@ -350,7 +371,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
             ),
             None => format!("tasks are too small: {place}"),
         },
-        (_, Blamed::Holder) if finding.victims.get(State::OrderedWait) > finding.ns / 2 => {
+        (_, Blamed::Holder) if waits_for_turn(finding) => {
             format!("threads wait for their turn while another is in {place}")
         }
         (_, Blamed::Holder) => format!("threads wait for what is held by {place}"),
@@ -408,6 +429,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
         },
         (_, Blamed::Nobody) => {
             let reason = match source.knows_off_cpu {
+                _ if source.waits_in_calls => "scheduling, wake-up, or a thread in a call of MPI",
                 true => "scheduling, wake-up",
                 false => "whether they had CPUs is not known",
             };
@@ -421,7 +443,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
 fn late_sentence(places: &Places, finding: &NamedFinding) -> String {
     const MAX_CALLS: usize = 4;
     let who = match finding.late {
-        Some(late) => who_is_late(late),
+        Some(late) => rank_or_process(late.rank, late.pid),
         None => "another process".to_string(),
     };
     let mut calls: Vec<String> = Vec::new();
@@ -464,12 +486,13 @@ fn operations_sentence(session: &Session, analysis: &Analysis, finding: &NamedFi
 }
 
 /// `rank 1`, or the process where it has no rank.
-pub fn who_is_late(late: LateProcess) -> String {
-    match late.rank {
+pub(crate) fn rank_or_process(rank: Option<u32>, pid: i64) -> String {
+    match rank {
         Some(rank) => format!("rank {rank}"),
-        None => format!("process {}", late.pid),
+        None => format!("process {pid}"),
     }
 }
+
 /// The words of a hang; none of another finding.
 pub fn hang_words<'s>(
     session: &'s Session,
@@ -535,15 +558,13 @@ fn summed<K: Eq + std::hash::Hash + Ord>(rows: impl Iterator<Item = (K, u64)>) -
     sums
 }
 
-/// How many problems the streams have, by kind; `None` without one. Streams that did not end are told apart.
-pub fn problem_counts(session: &Session) -> Option<String> {
-    let mut counts: std::collections::BTreeMap<&str, u64> = Default::default();
+/// Problems of the streams by kind, without missing ends.
+pub(crate) fn problem_counts(session: &Session) -> Vec<ProblemCount> {
+    let mut counts: std::collections::BTreeMap<&'static str, u64> = Default::default();
     for problem in session.problems.iter().filter(|p| p.kind != ProblemKind::UnfinishedStream) {
         *counts.entry(problem.kind.name()).or_default() += problem.count.max(1);
     }
-    let words: Vec<String> =
-        counts.iter().map(|(name, count)| format!("{} {name}", format::count(*count))).collect();
-    (!words.is_empty()).then(|| words.join(", "))
+    counts.into_iter().map(|(name, count)| ProblemCount { name: name.into(), count }).collect()
 }
 
 /// What a filter did to every number of a session, if there is one.
@@ -584,8 +605,8 @@ pub fn knows_samples_alone(session: &Session, analysis: &Analysis) -> bool {
 /// Everything that the reader of numbers must know first, in the order of weight.
 pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> Vec<NoticeText> {
     let mut all = Vec::new();
-    let mut say = |name: &str, text: String| all.push(NoticeText { name: name.to_string(), text });
-    let start = session.execution.range().0;
+    let mut say = |name: &str, text: String| all.push(NoticeText::new(name, text));
+    let (start, end) = session.execution.range();
     let unfinished: Vec<_> = session.streams.iter().filter(|s| !s.finished).collect();
     if !unfinished.is_empty() {
         let last = unfinished.iter().filter_map(|s| s.last).max();
@@ -699,12 +720,13 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
         };
         say(name, format!("{text}{more}"));
     }
-    for problem in problems {
-        say(problem.name, problem_text(problem));
-    }
-    for text in missing_names(&session.places.missing()) {
-        say("missing-names", text);
-    }
+    all.extend(problems.iter().map(|problem| NoticeText {
+        // Late reports of releases are the rule with OMPT.
+        minor: problem.name == "late-release" && problem.tally.max_ns.saturating_mul(100) < end - start,
+        ..NoticeText::new(problem.name, problem_text(problem))
+    }));
+    let missing = missing_names(&session.places.missing()).into_iter();
+    all.extend(missing.map(|text| NoticeText::new("missing-names", text)));
     all
 }
 

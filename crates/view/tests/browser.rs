@@ -15,6 +15,7 @@ use taskscope_execution::{Execution, NO_TIME, Span, State, TaskIndex, ThreadInde
 use taskscope_session::Session;
 use taskscope_session::model_views::ViewName;
 use taskscope_testkit::instrumented::write_walker;
+use taskscope_view::documents::Notice;
 use taskscope_view::html;
 use taskscope_view::page::{Direction, Page, View, packed_rows};
 use taskscope_view::server::Viewer;
@@ -131,13 +132,17 @@ fn expected_of_models(page: &Page, address: &str) -> Value {
     json!({ "address": address, "view": name.to_string(), "row": 1, "value": answer, "operation": operation, "range": range })
 }
 
+fn notice(name: &str, text: &str) -> Notice {
+    Notice { name: name.to_owned(), text: text.to_owned(), minor: false }
+}
+
 /// A trace in which there are only device queues, with a note and a name whose marks pile up.
 fn queues_alone() -> Page {
     let mut session = Session::in_memory("devices.trace", Execution::default());
     session.devices = devices_of(1_000_000, 3_000_000);
     session.devices.queues[1].name = format!("que{}ue\n2", "\u{301}".repeat(60));
     let mut page = Page::reported(session);
-    page.report["notices"] = json!([{ "name": "note", "text": "a note for a test" }]);
+    page.report.notices = vec![notice("note", "a note for a test")];
     page
 }
 
@@ -151,31 +156,35 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
     let mut reported = page_of(small());
-    reported.report["call_paths"] = json!({
+    let path = |frames: &[&str], ns: u64| json!({ "frames": frames, "ns": ns, "values": {} });
+    let call_paths = json!({
+        "sorted_by": "time_ns", "is_time_sampled": false, "other_threads_ns": 0, "totals": {},
         "paths": [
-            { "frames": ["main", "solve", "gemm"], "ns": 700_000 },
-            { "frames": ["main", "solve", "<b>trsm</b>"], "ns": 200_000 },
-            { "frames": ["main", "\u{2067}write\u{202e}"], "ns": 100_000 },
+            path(&["main", "solve", "gemm"], 700_000),
+            path(&["main", "solve", "<b>trsm</b>"], 200_000),
+            path(&["main", "\u{2067}write\u{202e}"], 100_000),
         ],
+        "top_down": [], "bottom_up": [], "functions": [], "loops": [], "lines": [], "balances": [],
+        "samples": { "count": 0 }, "counted_further_out": 0, "run_totals": {}, "processes": [],
         "notes": ["taken for a test"],
     });
+    reported.report.call_paths = serde_json::from_value(call_paths).unwrap();
     // One table is longer than the page shows at first.
-    let threads = reported.report["thread_states"].as_array_mut().unwrap();
+    let threads = &mut reported.report.thread_states;
     *threads = threads.iter().cycle().take(3 * threads.len()).cloned().collect();
     write("report.html", html::report(&reported));
-    write("report.json", reported.report.to_string());
+    write("report.json", json!(reported.report).to_string());
     // Names without an end and without a blank, and a trace in which there are only device queues.
     let mut long = page_of(small());
     let endless = "W".repeat(100_000);
-    long.report["findings"][0]["text"] = format!("threads wait for {endless}").into();
-    long.report["notices"] =
-        json!([{ "name": "truncated-event", "text": format!("loom/{}", &endless[..300]) }]);
+    long.report.findings[0].text = format!("threads wait for {endless}");
+    long.report.notices = vec![notice("truncated-event", &format!("loom/{}", &endless[..300]))];
     write("long.html", html::report(&long));
     // A part of a run: of all threads but one no event is in it.
     let mut selected = small();
     selected.threads[1..].iter_mut().for_each(|thread| thread.events = 0);
     let mut part = page_of(selected);
-    part.report["part"] = "--where 'thread = 1000'".into();
+    part.report.part = Some("--where 'thread = 1000'".to_owned());
     write("part.html", html::report(&part));
     write("devices.html", html::report(&queues_alone()));
     let (_trace, models, viewer_of_models) = viewer_of_trace();
@@ -197,9 +206,8 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     answers["talking"] = viewer_of_talking.address().into();
     let queues = Arc::new(queues_alone());
     let viewer_of_queues = Viewer::start(queues.clone(), 0).unwrap();
-    let of_each = queues.report["devices"]["queues"].as_array().unwrap();
-    let remarks: Vec<&Value> =
-        of_each.iter().flat_map(|queue| queue["remarks"].as_array().unwrap()).collect();
+    let devices = queues.report.devices.as_ref().unwrap();
+    let remarks: Vec<&String> = devices.queues.iter().flat_map(|row| &row.queue.remarks).collect();
     let range = queues.range(&[], queues.length() / 4, queues.length() / 2);
     answers["queues"] = json!({ "address": viewer_of_queues.address(), "range": range, "remarks": remarks });
     write("expected.json", answers.to_string());

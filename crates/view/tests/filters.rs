@@ -126,7 +126,7 @@ fn a_range_becomes_a_trace_that_opens() {
     let place = tempfile::tempdir().unwrap();
     tar::Archive::new(&answer.body[..]).unpack(place.path()).unwrap();
     let sliced = Session::open(place.path().join("slice.trace")).unwrap();
-    let whole = page.report["events"].as_u64().unwrap();
+    let whole = page.report.events;
     assert!(sliced.events > whole / 8 && sliced.events < whole / 2, "{} of {whole}", sliced.events);
     let (start, end) = sliced.execution.range();
     // What is open at the borders is opened just before and closed just after.

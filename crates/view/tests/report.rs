@@ -42,7 +42,10 @@ fn written(script: &Script) -> tempfile::TempDir {
 fn text(session: &Session, sections: &[Section]) -> String {
     let (analysis, problems) = analyse(&session.execution);
     let options = ReportOptions { sections: sections.to_vec(), ..ReportOptions::default() };
-    let styled = taskscope_view::report_text(session, &analysis, &problems, &options);
+    let styled = taskscope_view::report_text(
+        &taskscope_view::report_of(session, &analysis, &problems, sections),
+        &options,
+    );
     let plain = anstream::adapter::strip_str(&styled).to_string();
     plain.replace(&session.root.display().to_string(), "prog.trace")
 }
@@ -137,7 +140,10 @@ fn on_a_narrow_terminal_no_line_is_longer_than_it() {
     let (analysis, problems) = analyse(&session.execution);
     for width in [40, 60, 80, 100] {
         let options = ReportOptions { sections: Section::ALL.to_vec(), width, ..ReportOptions::default() };
-        let shown = taskscope_view::report_text(&session, &analysis, &problems, &options);
+        let shown = taskscope_view::report_text(
+            &taskscope_view::report_json(&session, &analysis, &problems),
+            &options,
+        );
         let shown = anstream::adapter::strip_str(&shown).to_string();
         // Commands are there to be copied, so they stay whole.
         for line in shown.lines().filter(|line| !line.contains("taskscope ")) {
@@ -160,7 +166,10 @@ fn findings_below_the_floor_are_one_line() {
             floor,
             ..ReportOptions::default()
         };
-        let shown = taskscope_view::report_text(&session, &analysis, &problems, &options);
+        let shown = taskscope_view::report_text(
+            &taskscope_view::report_json(&session, &analysis, &problems),
+            &options,
+        );
         anstream::adapter::strip_str(&shown).to_string().lines().map(str::to_owned).collect()
     };
     let named = |lines: &[String]| lines.iter().filter(|line| line.starts_with("  F")).count() - 1;

@@ -88,10 +88,12 @@ fn explain_finding(
         if selection.words.is_some() {
             return Err(a_profile(path).into());
         }
-        let findings = Findings::of_profile(&CallPaths::of(&profile, kept, None));
+        let paths = CallPaths::of(&profile, kept, None);
+        let findings = Findings::of_profile(&paths);
         let finding = finding_named(&findings, name, "profile")?;
         write_finding(out, &findings, finding)?;
-        return write_parts_of_finding(out, finding, Some(runtime::OF_PROFILES), false);
+        let runtime = runtime::adviser_of_profiles(&paths.tree, finding.cause);
+        return write_parts_of_finding(out, finding, Some(runtime), false);
     }
     let session = open_part(path, selection)?;
     let (analysis, _) = taskscope_analysis::analyse(&session.execution);
@@ -237,7 +239,7 @@ fn write_explanation(
     explanation: &Explanation,
     with_helps: bool,
 ) -> std::io::Result<()> {
-    writeln!(out, "{}", explanation.name)?;
+    writeln!(out, "{}  ({})", explanation.name, explanation.kind)?;
     write_part(out, "meaning", explanation.meaning)?;
     if !explanation.computed.is_empty() {
         write_part(out, "computed", explanation.computed)?;

@@ -80,7 +80,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             .into());
     }
     let opened_at = fragment(&args, (from, to), page.length());
-    let events = page.report["events"].as_u64().unwrap_or(0);
+    let events = page.report.events;
     let mut page = page;
     if let Some(key) = &key {
         page.keep_views(key.clone());

@@ -19,6 +19,7 @@ use crate::abi::work;
 use crate::frames::{Open, Phase};
 use crate::mutex_kind::wait_state;
 use crate::sampler::settings;
+use crate::sections::starts_mpi;
 use crate::task_stacks::regions;
 use crate::thread::{Kind, Moment, Thread, record};
 use crate::thread_sampler::ThreadSampler;
@@ -31,6 +32,7 @@ pub fn state_of(open: Open) -> Option<State> {
         Open::Work { kind, .. } if u32::from(kind) == work::TASKLOOP => State::TaskCreation,
         Open::Work { .. } => State::Worksharing,
         Open::Masked => State::Masked,
+        Open::Call { function } if starts_mpi(function) => State::MpiStart,
         Open::Call { .. } => State::Communication,
         Open::Region { .. } => State::ForkJoin,
         Open::Member { phase: Phase::Running, .. } => State::ImplicitTask,

@@ -3,16 +3,17 @@
 use super::columns::{is_count, key_of};
 use super::totals::{cpu_note, incomplete_profiles, is_estimated, states_of, useful_and_largest_loss};
 use super::{CallPaths, flat_name};
-use crate::findings::{FindingRow, Findings, Whose, finding_row};
+use crate::documents::Word;
+use crate::findings::{FindingRow, Findings, Losses, Whose, finding_row};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy};
 use taskscope_profile::named::{CallTree, What};
-use taskscope_profile::{FrameKind, Marker, Metric, NodeId, ROOT, conservation};
+use taskscope_profile::{FrameKind, Metric, NodeId, ROOT, conservation};
 
 /// The call paths of a profile.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "schema", rename = "taskscope-profile/1")]
 pub struct ProfileReport {
     /// The file or directory, as it was given.
@@ -30,6 +31,11 @@ pub struct ProfileReport {
 }
 
 impl ProfileReport {
+    /// The findings, and the time that they are a part of.
+    pub fn losses(&self) -> Losses<'_> {
+        Losses { rows: &self.findings, base_ns: self.findings_base_ns, whose: self.findings_of }
+    }
+
     /// Of the profile at a path.
     pub fn of(trace: String, findings: Findings, call_paths: CallPathTables) -> ProfileReport {
         ProfileReport {
@@ -50,7 +56,7 @@ impl ProfileReport {
 pub type PathValues = BTreeMap<String, u64>;
 
 /// Time, waiting and blame by the user's call paths (docs/call-paths.md).
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CallPathTables {
     /// The column by which rows are sorted.
     pub sorted_by: String,
@@ -89,7 +95,7 @@ pub struct CallPathTables {
 }
 
 /// A path with values of its own.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Path {
     /// Frames, outermost first.
     pub frames: Vec<String>,
@@ -106,20 +112,20 @@ pub struct Path {
 /// A row of a tree in the order of reading, largest first. Its columns (time, waiting, blame, …; only those that are
 /// not zero) are sums with all that is further in. Of more than 1000 rows (`--top`) the smallest are summed in a row
 /// (`rest`) below the step that they are in.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PathRow {
     /// The step's name.
     pub name: String,
     /// Whether it is a frame of the runtime; only where it is.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub runtime: bool,
     /// What the thread was in where it was not in its own code.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<&'static str>,
+    pub state: Option<Word>,
     /// What the step is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["function", "parallel", "task", "loop", "line", "unknown", "no-path", "rest"]))]
-    pub what: Option<&'static str>,
+    pub what: Option<Word>,
     /// Its function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
@@ -145,7 +151,7 @@ pub struct PathRow {
 }
 
 /// The part of a row's value that has no step further in.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OwnPart {
     /// Top-down: the part without a step further in.
@@ -155,14 +161,14 @@ pub enum OwnPart {
 }
 
 /// A function, loop or line, most of its own first.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlaceRow {
     /// Its name.
     pub name: String,
     /// `rest` in the last row, if there are more than `--top`: the sum of the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["rest"]))]
-    pub what: Option<&'static str>,
+    pub what: Option<Word>,
     /// Its function.
     pub function: Option<String>,
     /// Its source file.
@@ -170,7 +176,7 @@ pub struct PlaceRow {
     /// Its line.
     pub line: Option<u32>,
     /// What threads were in where they were not in their own code.
-    pub state: Option<&'static str>,
+    pub state: Option<Word>,
     /// The column that rows are sorted by, of the place alone.
     pub own: u64,
     /// The same with all that it called; null for the rest.
@@ -178,10 +184,10 @@ pub struct PlaceRow {
 }
 
 /// Waiting of one kind and its charges.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WaitBalance {
     /// The state in which threads waited.
-    pub wait: &'static str,
+    pub wait: Word,
     /// Nanoseconds waited, at the paths of those that waited.
     pub taken_ns: u64,
     /// Nanoseconds charged to the one that was waited for.
@@ -191,7 +197,7 @@ pub struct WaitBalance {
 }
 
 /// Samples of call stacks.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SampleCounts {
     /// Number of samples.
     pub count: u64,
@@ -204,7 +210,7 @@ pub struct SampleCounts {
 }
 
 /// The useful part of the workers' time in a profile.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileEfficiency {
     /// `useful_ns` / `capacity_ns`.
     #[schemars(range(min = 0, max = 1))]
@@ -250,7 +256,7 @@ impl CallPaths {
             balances: balances
                 .iter()
                 .map(|balance| WaitBalance {
-                    wait: balance.wait.name(),
+                    wait: balance.wait.name().into(),
                     taken_ns: balance.taken,
                     given_ns: balance.given,
                     shared_ns: balance.shared,
@@ -271,13 +277,13 @@ impl CallPaths {
     }
 
     fn all_notes(&self) -> Vec<String> {
-        let cpus = cpu_note(&self.tree, &states_of(&self.tree));
+        let cpus = cpu_note(&self.tree.processes, &states_of(&self.tree.totals));
         incomplete_profiles(&self.tree.processes).into_iter().chain(cpus).chain(self.note_lines()).collect()
     }
 
     /// Of a profile: the useful part of the workers' time, and in which state most of the rest was spent.
     fn efficiency(&self) -> Option<ProfileEfficiency> {
-        let states = states_of(&self.tree);
+        let states = states_of(&self.tree.totals);
         let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
         let (useful, largest) = useful_and_largest_loss(&states);
         let estimated = states.iter().map(|(name, _)| *name).filter(|name| is_estimated(name));
@@ -325,13 +331,13 @@ fn row_of(tree: &CallTree, node: NodeId, depth: usize, own: OwnPart) -> PathRow 
         columns: PathValues::new(),
     };
     if let Some(marker) = frame.marker() {
-        row.state = Some(marker.name());
+        row.state = Some(marker.name().into());
         if let Some(place) = tree.place_of(frame) {
             (row.file, row.line) = (place.file.clone(), place.line);
         }
     }
     if let Some(label) = tree.label(node) {
-        row.what = Some(match label.what {
+        let what = match label.what {
             What::Function => "function",
             What::Parallel => "parallel",
             What::Task => "task",
@@ -339,7 +345,8 @@ fn row_of(tree: &CallTree, node: NodeId, depth: usize, own: OwnPart) -> PathRow 
             What::Line => "line",
             What::Unknown => "unknown",
             What::NoPath => "no-path",
-        });
+        };
+        row.what = Some(what.into());
         (row.function, row.module) = (Some(label.function.clone()), Some(label.module.clone()));
         (row.file, row.line) = (label.file.clone(), label.line);
     }
@@ -409,7 +416,7 @@ fn close(
                 name: "the rest".into(),
                 runtime: false,
                 state: None,
-                what: Some("rest"),
+                what: Some("rest".into()),
                 function: None,
                 file: None,
                 line: None,
@@ -440,7 +447,7 @@ fn flat(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<PlaceRow> 
             function: row.label.as_ref().map(|label| label.function.clone()),
             file: row.label.as_ref().and_then(|label| label.file.clone()),
             line: row.label.as_ref().and_then(|label| label.line),
-            state: row.marker.map(Marker::name),
+            state: row.marker.map(|marker| marker.name().into()),
             own: row.own,
             total: Some(row.total),
         })
@@ -449,7 +456,7 @@ fn flat(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<PlaceRow> 
     if rest > 0 {
         made.push(PlaceRow {
             name: "the rest".into(),
-            what: Some("rest"),
+            what: Some("rest".into()),
             function: None,
             file: None,
             line: None,

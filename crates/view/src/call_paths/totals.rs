@@ -1,25 +1,26 @@
 //! The head of the report of profile files: what ran, and the sums over the run.
 
+use super::json::CallPathTables;
 use super::{BOLD, DIM, SHORTEST_NAME};
 use crate::format::{Unit, columns, counted, fit, percent, wrap};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use taskscope_execution::{Group, State};
-use taskscope_profile::named::CallTree;
 use taskscope_profile::{Process, Profile, key};
 
 /// The head of the report of profile files: what ran, lines of the verdict, and warnings.
-pub fn profile_summary(tree: &CallTree, verdict: &str, width: usize) -> String {
+pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize) -> String {
     let mut out = String::new();
     let number = |process: &Process, key: &str| Profile::number(process, key).unwrap_or(0);
-    let wall = tree.processes.iter().map(|process| number(process, key::WALL_NS)).max().unwrap_or(0);
-    let threads: u64 = tree.processes.iter().map(|process| number(process, key::THREADS)).sum();
-    let command = tree.processes.iter().find_map(|process| process.get(key::COMMAND));
-    let cpus = crate::cpus::header_of_profiles(&tree.processes);
+    let wall = run.processes.iter().map(|process| number(process, key::WALL_NS)).max().unwrap_or(0);
+    let threads: u64 = run.processes.iter().map(|process| number(process, key::THREADS)).sum();
+    let command = run.processes.iter().find_map(|process| process.get(key::COMMAND));
+    let cpus = crate::cpus::header_of_profiles(&run.processes);
     let cpus = cpus.map(|cpus| format!(" on {cpus}")).unwrap_or_default();
     let what = format!(
         "{}  {}  {}",
         crate::format::time(wall),
-        counted(tree.processes.len() as u64, "process"),
+        counted(run.processes.len() as u64, "process"),
         counted(threads, "thread"),
     ) + &cpus;
     let command = command.map_or("profile", String::as_str);
@@ -29,24 +30,27 @@ pub fn profile_summary(tree: &CallTree, verdict: &str, width: usize) -> String {
         _ => (width.saturating_sub(1), "\n  "),
     };
     let _ = writeln!(out, "{}:{between}{what}", fit(command, room));
-    let lost: u64 = tree.processes.iter().map(|process| number(process, key::LOST_SAMPLES)).sum();
+    let lost: u64 = run.processes.iter().map(|process| number(process, key::LOST_SAMPLES)).sum();
     if lost > 0 {
         let _ = writeln!(out, "  {} were lost", crate::format::counted(lost, "sample"));
     }
-    for line in incomplete_profiles(&tree.processes)
+    for line in incomplete_profiles(&run.processes)
         .iter()
         .flat_map(|note| wrap(note, width.saturating_sub(2).max(38)))
     {
         let _ = writeln!(out, "  {line}");
     }
-    let states = states_of(tree);
+    let states = states_of(&run.run_totals);
     let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
     out.push_str(verdict);
-    for line in cpu_note(tree, &states).iter().flat_map(|note| wrap(note, width.saturating_sub(2).max(38))) {
+    for line in
+        cpu_note(&run.processes, &states).iter().flat_map(|note| wrap(note, width.saturating_sub(2).max(38)))
+    {
         let _ = writeln!(out, "  {line}");
     }
-    for line in
-        runnable_line(tree, capacity).iter().flat_map(|line| wrap(line, width.saturating_sub(2).max(38)))
+    for line in runnable_line(&run.run_totals, capacity)
+        .iter()
+        .flat_map(|line| wrap(line, width.saturating_sub(2).max(38)))
     {
         let _ = writeln!(out, "  {line}");
     }
@@ -54,27 +58,25 @@ pub fn profile_summary(tree: &CallTree, verdict: &str, width: usize) -> String {
 }
 
 /// The parallel efficiency of profile files; empty where workers have no time.
-pub fn profile_efficiency(tree: &CallTree, width: usize) -> String {
-    let mut out = String::new();
-    let states = states_of(tree);
-    let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
-    if capacity > 0 {
-        let (useful, largest) = useful_and_largest_loss(&states);
-        let _ = write!(out, "\n  {BOLD}Parallel efficiency {}{BOLD:#}", percent(useful, capacity));
-        if let Some((name, ns)) = largest {
-            let most = format!("most was lost to {}: {}", label_of(name), percent(ns, capacity));
-            let fits = "  Parallel efficiency 100.0 %; ".len() + columns(&most) <= width;
-            let _ = write!(out, ";{}{most}", if fits { " " } else { "\n  " });
-        }
-        out.push('\n');
+pub fn profile_efficiency(run: &CallPathTables, width: usize) -> String {
+    let Some(efficiency) = &run.efficiency else { return String::new() };
+    let capacity = efficiency.capacity_ns;
+    let mut out =
+        format!("\n  {BOLD}Parallel efficiency {}{BOLD:#}", percent(efficiency.useful_ns, capacity));
+    if let Some(name) = &efficiency.largest_loss {
+        let lost = percent(efficiency.largest_loss_ns, capacity);
+        let most = format!("most was lost to {}: {lost}", label_of(name));
+        let fits = "  Parallel efficiency 100.0 %; ".len() + columns(&most) <= width;
+        let _ = write!(out, ";{}{most}", if fits { " " } else { "\n  " });
     }
+    out.push('\n');
     out
 }
 
 /// The workers' time by state, of profile files; empty where they have none.
-pub fn profile_times(tree: &CallTree, width: usize) -> String {
+pub fn profile_times(run: &CallPathTables, width: usize) -> String {
     let mut out = String::new();
-    let states = states_of(tree);
+    let states = states_of(&run.run_totals);
     let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
     if capacity > 0 {
         let unit = Unit::for_total(capacity);
@@ -87,20 +89,48 @@ pub fn profile_times(tree: &CallTree, width: usize) -> String {
     out
 }
 
-/// Workers and CPUs of the process with most workers for each of its CPUs.
-pub(crate) fn workers_on_cpus(processes: &[Process]) -> Option<(u64, u64)> {
-    let of = |process: &Process| {
-        let cpus = Profile::number(process, key::CPUS).filter(|cpus| *cpus > 0)?;
-        Some((Profile::number(process, key::WORKERS)?, cpus))
+/// Workers that share CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sharing {
+    /// Number of their processes.
+    pub processes: u64,
+    /// Workers of all.
+    pub workers: u64,
+    /// CPUs that they may use.
+    pub cpus: u64,
+}
+
+/// The most crowded CPUs: those of one process, or of all processes of a host that have the same CPUs.
+pub(crate) fn workers_on_cpus(processes: &[Process]) -> Option<Sharing> {
+    let mut shared: BTreeMap<(Option<&String>, Option<&String>, usize), Sharing> = BTreeMap::new();
+    for (number, process) in processes.iter().enumerate() {
+        let number_of = |key: &str| Profile::number(process, key);
+        let Some((workers, cpus)) =
+            number_of(key::WORKERS).zip(number_of(key::CPUS).filter(|cpus| *cpus > 0))
+        else {
+            continue;
+        };
+        // Without its mask a process shares with none.
+        let mask = process.get(key::CPU_MASK);
+        let alone = if mask.is_some() { 0 } else { number + 1 };
+        let row = shared.entry((process.get(key::HOST), mask, alone)).or_insert(Sharing {
+            processes: 0,
+            workers: 0,
+            cpus,
+        });
+        row.processes += 1;
+        row.workers = row.workers.saturating_add(workers);
+        row.cpus = row.cpus.min(cpus);
+    }
+    let crowded = |a: &Sharing, b: &Sharing| {
+        (a.workers as u128 * b.cpus as u128).cmp(&(b.workers as u128 * a.cpus as u128))
     };
-    let crowded =
-        |a: &(u64, u64), b: &(u64, u64)| (a.0 as u128 * b.1 as u128).cmp(&(b.0 as u128 * a.1 as u128));
-    processes.iter().filter_map(of).max_by(crowded)
+    shared.into_values().max_by(crowded)
 }
 
 /// How long workers could run and had no CPU, by the kernel, where that is a hundredth of their time or more.
-fn runnable_line(tree: &CallTree, capacity: u64) -> Option<String> {
-    let runnable = *tree.totals.get("runnable_ns")?;
+fn runnable_line(totals: &BTreeMap<String, u64>, capacity: u64) -> Option<String> {
+    let runnable = *totals.get("runnable_ns")?;
     let is_large = runnable.saturating_mul(100) >= capacity;
     is_large.then(|| {
         let share = percent(runnable, capacity);
@@ -134,21 +164,28 @@ pub(super) fn is_estimated(state: &str) -> bool {
 const NO_CPU_PERCENT: u64 = 10;
 
 /// The warning for more workers than CPUs, or for much time without a CPU, and what to do about it.
-pub(super) fn cpu_note(tree: &CallTree, states: &[(&str, u64)]) -> Option<String> {
+pub(super) fn cpu_note(processes: &[Process], states: &[(&str, u64)]) -> Option<String> {
     let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
     let no_cpu: u64 = states.iter().filter(|(name, _)| is_estimated(name)).map(|(_, ns)| ns).sum();
     let is_much = no_cpu > 0 && u128::from(no_cpu) * 100 >= u128::from(capacity) * u128::from(NO_CPU_PERCENT);
     let mut without =
         format!("workers lost {} of their time without a CPU (estimated)", percent(no_cpu, capacity));
-    let throttling = throttling(&tree.processes);
+    let throttling = throttling(processes);
     if let Some(text) = &throttling {
         without.push_str(&format!("; {text}"));
     }
-    match workers_on_cpus(&tree.processes).filter(|(workers, cpus)| workers > cpus) {
-        Some((workers, cpus)) => {
-            let warning =
-                format!("warning: {}, {} allowed", counted(workers, "worker"), counted(cpus, "CPU"));
-            let remedy = format!("try OMP_NUM_THREADS={cpus}, or allow more CPUs");
+    match workers_on_cpus(processes).filter(|sharing| sharing.workers > sharing.cpus) {
+        Some(Sharing { processes, workers, cpus }) => {
+            let (of_processes, remedy) = match processes {
+                1 => (String::new(), format!("try OMP_NUM_THREADS={cpus}, or allow more CPUs")),
+                many => (
+                    format!(" of {many} processes"),
+                    "try fewer processes or threads, or CPUs of its own for each (mpirun --map-by, srun -c)"
+                        .to_owned(),
+                ),
+            };
+            let (workers, cpus) = (counted(workers, "worker"), counted(cpus, "CPU"));
+            let warning = format!("warning: {workers}{of_processes}, {cpus} allowed");
             Some(if is_much { format!("{warning}: {without}; {remedy}") } else { warning })
         }
         None => is_much.then(|| {
@@ -173,8 +210,8 @@ pub fn incomplete_profiles(processes: &[Process]) -> Option<String> {
 }
 
 /// The workers' time by state, most first.
-pub(crate) fn states_of(tree: &CallTree) -> Vec<(&str, u64)> {
-    let mut states: Vec<(&str, u64)> = (tree.totals.iter())
+pub(crate) fn states_of(totals: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
+    let mut states: Vec<(&str, u64)> = (totals.iter())
         .filter_map(|(name, ns)| Some((name.strip_prefix("state.")?, *ns)))
         .filter(|(_, ns)| *ns > 0)
         .collect();
@@ -205,6 +242,8 @@ pub(super) fn useful_and_largest_loss<'a>(states: &[(&'a str, u64)]) -> (u64, Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CallPaths;
+    use taskscope_profile::named::CallTree;
 
     fn tree(workers: u64, cpus: u64, states: &[(&str, u64)]) -> CallTree {
         let mut tree = CallTree::default();
@@ -217,7 +256,7 @@ mod tests {
 
     fn note(workers: u64, cpus: u64, states: &[(&str, u64)]) -> Option<String> {
         let tree = tree(workers, cpus, states);
-        cpu_note(&tree, &states_of(&tree))
+        cpu_note(&tree.processes, &states_of(&tree.totals))
     }
 
     #[test]
@@ -235,7 +274,7 @@ mod tests {
             limited.processes[0].insert(key.to_string(), number.to_string());
         }
         assert_eq!(
-            cpu_note(&limited, &states_of(&limited)).unwrap(),
+            cpu_note(&limited.processes, &states_of(&limited.totals)).unwrap(),
             "warning: workers lost 60.0 % of their time without a CPU (estimated); its control group was throttled 5 times \
              for 474 ms by the limit of 0.8 CPUs; try a machine with free CPUs, or fewer threads"
         );
@@ -249,13 +288,15 @@ mod tests {
         // As of a profile of before, which does not have the number of CPUs.
         let mut before = tree(8, 2, &[("task", 60), ("idle", 40)]);
         before.processes[0].remove(key::CPUS);
-        assert_eq!(cpu_note(&before, &states_of(&before)), None);
+        assert_eq!(cpu_note(&before.processes, &states_of(&before.totals)), None);
     }
 
     #[test]
     fn estimated_states_are_marked() {
         let text = |tree: &CallTree| {
-            profile_summary(tree, "", 100) + &profile_efficiency(tree, 100) + &profile_times(tree, 100)
+            let (tree, missing, filtered) = (tree.clone(), Vec::new(), Vec::new());
+            let run = CallPaths { tree, missing, quality: None, unfit: 0, filtered }.tables(false, None, 10);
+            profile_summary(&run, "", 100) + &profile_efficiency(&run, 100) + &profile_times(&run, 100)
         };
         let mut known = tree(4, 1, &[("task", 20), ("out_of_cpu", 80)]);
         let all = text(&known);

@@ -5,7 +5,7 @@ use super::CausesOptions;
 use crate::documents::{Named, some_text};
 use crate::format::{self, Cell};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -159,7 +159,7 @@ fn path_in(graph: &TaskGraph, (begin, end): (u64, u64)) -> Vec<Step> {
 }
 
 /// The critical path, bounds of the run, and slack of its tasks.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CriticalPath {
     /// The wall time that is tiled, nanoseconds.
     pub wall_ns: u64,
@@ -201,7 +201,7 @@ pub struct CriticalPath {
 }
 
 /// Steps of one cause.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PathCause {
     /// The cause.
     pub cause: Named<Cause>,
@@ -227,7 +227,7 @@ impl PathCause {
 }
 
 /// Slack of the tasks of a type.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TypeSlack {
     /// The type.
     pub task_type: String,
@@ -242,7 +242,7 @@ pub struct TypeSlack {
 }
 
 /// A step of the critical path.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PathStep {
     /// The cause.
     pub cause: Named<Cause>,

@@ -18,14 +18,14 @@ use crate::verdict::{Total, verdict_on_workers};
 use crate::words::{self, NamedFinding};
 use crate::{CallPaths, format::Unit};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::{Analysis, Confidence};
 use taskscope_cause::{Blamed, Cause, Pattern};
 use taskscope_session::Session;
 
 /// Whose time findings are a part of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Whose {
     /// All time of workers (threads of a runtime, or CPUs): the capacity.
@@ -102,14 +102,14 @@ impl Findings {
         profile::findings(&paths.tree)
     }
 
+    /// Those of a recording that is not looked at.
+    pub(crate) const fn none() -> Findings {
+        Findings { rows: Vec::new(), base_ns: 0, whose: Whose::Workers, verdict: None }
+    }
+
     /// The unit of their column.
     pub fn unit(&self) -> Unit {
         Unit::for_total(self.base_ns)
-    }
-
-    /// Whether a finding is large enough for lines of its own.
-    pub fn is_worth(&self, finding: &NamedFinding, floor: f64) -> bool {
-        finding.hang.is_some() || finding.ns > 0 && finding.ns as f64 >= self.base_ns as f64 * floor
     }
 
     /// The finding with this number: `F1`, `f2`, …
@@ -119,7 +119,7 @@ impl Findings {
 }
 
 /// A loss with its cause, or a hang.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FindingRow {
     /// `F1`, `F2`, …
     #[schemars(regex(pattern = "^F[0-9]+$"))]
@@ -149,7 +149,7 @@ pub struct FindingRow {
     /// The part, nanoseconds, in which the cause alone ran, or held what was waited for.
     pub sole_ns: u64,
     /// The call path of most of the cause, outermost first; of profiles and samples.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
     /// Its code; only where known.
     #[serde(flatten)]
@@ -172,8 +172,26 @@ pub struct FindingRow {
     pub late: Option<LateRank>,
 }
 
+/// The findings of a document, and the time that they are a part of.
+#[derive(Clone, Copy, Debug)]
+pub struct Losses<'d> {
+    /// Hangs, then the largest.
+    pub rows: &'d [FindingRow],
+    /// The time that they are a part of, nanoseconds.
+    pub base_ns: u64,
+    /// Whose time that is.
+    pub whose: Whose,
+}
+
+impl Losses<'_> {
+    /// Whether a finding is large enough for lines of its own.
+    pub fn is_worth(&self, finding: &FindingRow, floor: f64) -> bool {
+        finding.hang.is_some() || finding.ns > 0 && finding.ns as f64 >= self.base_ns as f64 * floor
+    }
+}
+
 /// Size and cost of the tasks of a type.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TaskGrain {
     /// Tasks of the type that ran.
     pub tasks: u64,
@@ -184,7 +202,7 @@ pub struct TaskGrain {
 }
 
 /// A process that came late.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LateRank {
     /// Its process id.
     pub late_pid: i64,

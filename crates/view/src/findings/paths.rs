@@ -1,6 +1,6 @@
 //! The path at which most of a number of a call tree is.
 
-use crate::format::percent;
+use crate::format::{count, percent};
 use rustc_hash::FxHashMap;
 use taskscope_profile::named::{CallTree, What};
 use taskscope_profile::{NodeId, ROOT};
@@ -56,19 +56,26 @@ impl HotPath {
         path
     }
 
-    /// The innermost step and its caller, after words for the whole; these alone without steps.
+    /// The steps as far as the program goes: reserved names (`__futex_wait`) at the end are the inside of a library, of which
+    /// only the function that was called is a step.
+    fn of_program(&self) -> &[String] {
+        let inside = self.steps.iter().rev().take_while(|step| step.starts_with('_')).count();
+        &self.steps[..(self.steps.len() + 1 - inside.max(1))]
+    }
+
+    /// The innermost step of the program and its caller, after words for the whole; these alone without steps.
     pub fn after(&self, words: &str, whole: u64) -> String {
         let most = if self.part < whole { ", most of it" } else { "" };
-        match self.steps.as_slice() {
+        match self.of_program() {
             [] => words.to_owned(),
             [one] => format!("{words}{most} in {one}"),
             [.., caller, innermost] => format!("{words}{most} in {innermost}, called by {caller}"),
         }
     }
 
-    /// The innermost step; empty without steps.
+    /// The innermost step of the program; empty without steps.
     pub fn place(&self) -> String {
-        self.steps.last().cloned().unwrap_or_default()
+        self.of_program().last().cloned().unwrap_or_default()
     }
 
     /// The path and its share, for the evidence; empty without steps.
@@ -77,5 +84,36 @@ impl HotPath {
             true => String::new(),
             false => format!("{} at {}", percent(self.part.min(whole), whole), self.steps.join(" ▸ ")),
         }
+    }
+
+    /// The same of a count of things.
+    pub fn evidence_of(&self, things: &str, whole: u64) -> String {
+        match self.steps.is_empty() {
+            true => String::new(),
+            false => {
+                format!("{} of {} {things} at {}", count(self.part), count(whole), self.steps.join(" ▸ "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inside_of_a_library_is_one_step() {
+        let of = |steps: &[&str]| {
+            let steps: Vec<String> = steps.iter().map(|step| (*step).to_owned()).collect();
+            HotPath { steps, part: 1 }.after("waits", 1)
+        };
+        assert_eq!(
+            of(&["main", "pthread_join", "__join", "__futex"]),
+            "waits in __join, called by pthread_join"
+        );
+        assert_eq!(of(&["main", "__join", "__futex", "__futex64"]), "waits in __join, called by main");
+        assert_eq!(of(&["main", "solve"]), "waits in solve, called by main");
+        assert_eq!(of(&["__futex"]), "waits in __futex");
+        assert_eq!(of(&[]), "waits");
     }
 }

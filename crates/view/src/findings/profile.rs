@@ -6,7 +6,7 @@
 
 use super::paths::HotPath;
 use super::{Findings, Whose};
-use crate::call_paths::totals::{states_of, throttling, workers_on_cpus};
+use crate::call_paths::totals::{Sharing, states_of, throttling, workers_on_cpus};
 use crate::format::counted;
 use crate::verdict::{Total, verdict_on_workers};
 use crate::words::{NamedFinding, Source, numbered, sentence};
@@ -43,8 +43,10 @@ struct Loss {
 
 /// All findings.
 pub(super) fn findings(tree: &CallTree) -> Findings {
-    let totals: Vec<(State, u64)> =
-        states_of(tree).into_iter().filter_map(|(name, ns)| Some((State::named(name)?, ns))).collect();
+    let totals: Vec<(State, u64)> = states_of(&tree.totals)
+        .into_iter()
+        .filter_map(|(name, ns)| Some((State::named(name)?, ns)))
+        .collect();
     let sum_of = |is: &dyn Fn(State) -> bool| -> u64 {
         let of = totals.iter().filter(|(state, _)| is(*state));
         // Damaged files have any number.
@@ -72,9 +74,14 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
         let loss = add(&mut losses, (cause, blamed, *state, String::new()), confidence);
         loss.finding.ns = loss.finding.ns.saturating_add(*ns);
         loss.finding.victims.add(*state, *ns);
-        if *state == State::Blocked {
-            loss.at = tree.nodes().map(|node| (node, tree.tree.value(node, Metric::BLOCKED))).collect();
-        }
+        // What there is to tell where the time was: of regions and tasks how many began, which cost about the same each.
+        let metric = match state {
+            State::Blocked => Metric::BLOCKED,
+            State::ForkJoin => Metric::REGIONS,
+            State::TaskCreation => Metric::TASKS,
+            _ => continue,
+        };
+        loss.at = tree.nodes().map(|node| (node, tree.tree.value(node, metric))).collect();
     }
     let knows_off_cpu =
         tree.processes.iter().any(|process| process.get(key::NO_CPU).is_some_and(|how| how != "none"));
@@ -82,8 +89,15 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
     for loss in losses.into_values() {
         let Loss { mut finding, at } = loss;
         let path = HotPath::of(tree, &at);
-        finding.evidence = path.evidence(finding.ns);
+        finding.evidence = match finding.state {
+            State::ForkJoin if finding.blamed == Blamed::Runtime => path.evidence_of("regions", sum_at(&at)),
+            State::TaskCreation => path.evidence_of("tasks", sum_at(&at)),
+            _ => path.evidence(finding.ns),
+        };
         match finding.blamed {
+            Blamed::Runtime if matches!(finding.state, State::ForkJoin | State::TaskCreation) => {
+                finding.place = path.place();
+            }
             Blamed::Serial => finding.place = path.after("serial code", finding.ns),
             Blamed::Nobody if !knows_off_cpu => finding.confidence = Confidence::Low,
             Blamed::Code if finding.cause == Cause::Blocked => finding.place = path.place(),
@@ -95,30 +109,40 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
     let runtime_ns = sum_of(&|state| state.group() == Group::Runtime);
     constructs.tell_of_tasks(&mut rows, runtime_ns);
     let throttled = throttling(&tree.processes);
+    let shared = workers_on_cpus(&tree.processes).filter(|sharing| sharing.workers > sharing.cpus);
+    let share = |sharing: Sharing| {
+        let (workers, cpus) = (counted(sharing.workers, "worker"), counted(sharing.cpus, "CPU"));
+        match sharing.processes {
+            1 => format!("{workers} share {cpus}"),
+            many => format!("{workers} of {many} processes share {cpus}"),
+        }
+    };
+    let of_processes = shared.filter(|sharing| sharing.processes > 1).map(share);
     let source = Source {
         what: "profile",
         workers: "workers",
         knows_off_cpu,
-        no_cpu: match &throttled {
-            Some(text) => format!("threads had no CPU: {text}"),
-            None => "threads had no CPU: other code ran on their CPUs".to_owned(),
+        waits_in_calls: totals.iter().any(|(state, _)| *state == State::Communication),
+        no_cpu: match (&throttled, &of_processes) {
+            (Some(text), _) => format!("threads had no CPU: {text}"),
+            (None, Some(text)) => format!("threads had no CPU: {text}, with whatever else runs there"),
+            (None, None) => "threads had no CPU: other code ran on their CPUs".to_owned(),
         },
-        more_workers: match workers_on_cpus(&tree.processes).filter(|(workers, cpus)| workers > cpus) {
-            Some((workers, cpus)) => format!(
-                "more workers than CPUs: {} share {}",
-                counted(workers, "worker"),
-                counted(cpus, "CPU")
-            ),
+        more_workers: match shared {
+            Some(sharing) => format!("more workers than CPUs: {}", share(sharing)),
             None => "more workers than CPUs".to_owned(),
         },
     };
     for finding in &mut rows {
         if finding.cause == Cause::CpuNone && throttled.is_some() {
             finding.pattern = Some(Pattern::Throttled);
+        } else if finding.cause == Cause::CpuNone && of_processes.is_some() {
+            // A process does not know which of the others had the CPUs.
+            finding.cause = Cause::Cpu;
         }
         finding.text = sentence(finding, &source);
     }
-    let rows = numbered(rows, |_| Some(crate::runtime::OF_PROFILES));
+    let rows = numbered(rows, |cause| Some(crate::runtime::adviser_of_profiles(tree, cause)));
     let base_ns = sum_of(&|_| true);
     let starting_ns = sum_of(&|state| state.group() == Group::Start);
     let total = Total {
@@ -128,6 +152,10 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
         unknown_ns: sum_of(&|state| state.group() == Group::Unknown),
     };
     Findings { verdict: verdict_on_workers(total, &rows), rows, base_ns, whose: Whose::Workers }
+}
+
+fn sum_at(at: &[(NodeId, u64)]) -> u64 {
+    at.iter().fold(0, |sum, (_, value)| sum.saturating_add(*value))
 }
 
 fn add(losses: &mut BTreeMap<Key, Loss>, key: Key, confidence: Confidence) -> &mut Loss {
@@ -435,6 +463,31 @@ mod tests {
         assert_eq!(serial.path, ["main", "init"]);
         assert_eq!(found.rows[4].tasks_created, 40);
         assert!(found.verdict.is_some_and(|text| text.contains("are lost; most to other code on the CPUs")));
+    }
+
+    /// What forks is named where most regions begin; a job's advice is the launcher's.
+    #[test]
+    fn the_runtime_has_the_place_that_calls_it_most_and_ranks_share_cpus() {
+        let mut tree = tree();
+        let regions: Vec<NodeId> = tree.nodes().filter(|node| construct(&tree, *node).is_some()).collect();
+        tree.tree.add(regions[0], Metric::REGIONS, 90);
+        tree.tree.add(*regions.last().unwrap(), Metric::REGIONS, 10);
+        let of_process = [(key::HOST, "node"), (key::WORKERS, "2"), (key::CPUS, "2"), (key::CPU_MASK, "03")];
+        let process: BTreeMap<String, String> =
+            of_process.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        tree.processes = vec![process.clone(), process];
+        let found = findings(&tree);
+        let fork = found.rows.iter().find(|row| row.cause == Cause::RuntimeFork).unwrap();
+        assert_eq!(fork.place, "even [parallel at a.c:5]");
+        assert_eq!(
+            fork.evidence.split("; ").last().unwrap(),
+            "90 of 100 regions at main ▸ even [parallel at a.c:5]"
+        );
+        let cpu = &found.rows[0];
+        assert_eq!((cpu.cause, cpu.blamed, cpu.ns), (Cause::Cpu, Blamed::System, 1000));
+        assert!(cpu.text.contains("4 workers of 2 processes share 2 CPUs"), "{}", cpu.text);
+        assert!(cpu.remedy.contains("Fewer processes"), "{}", cpu.remedy);
+        assert_eq!(found.rows.iter().map(|row| row.ns).sum::<u64>(), 1732 - 500);
     }
 
     /// A recorder that charges more than was waited, as for waits that are not over, makes no more losses.

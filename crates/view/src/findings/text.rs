@@ -1,9 +1,8 @@
 //! Findings as lines for a terminal.
 
-use super::Findings;
+use super::{FindingRow, Losses};
 use crate::format::{Unit, counted, percent, wrap};
 use crate::sheet::{LEAST_OF_NAME, Sheet};
-use crate::words::NamedFinding;
 
 /// Columns of findings: lost time, share, confidence.
 const COLUMNS: [usize; 3] = [11, 9, 12];
@@ -12,25 +11,25 @@ const COLUMNS: [usize; 3] = [11, 9, 12];
 const BESIDE_SENTENCE: usize = 5;
 
 /// The findings as lines of at most `width` characters: `top` rows, those below a share `floor` of the time as one.
-pub fn findings_text(findings: &Findings, top: usize, floor: f64, width: usize) -> String {
+pub fn findings_text(losses: Losses<'_>, top: usize, floor: f64, width: usize) -> String {
     let mut sheet = Sheet::new(width);
-    findings.write(&mut sheet, top, floor);
+    losses.write(&mut sheet, top, floor);
     sheet.text
 }
 
 /// The verdict as lines of at most `width` characters; empty without one.
-pub fn verdict_text(findings: &Findings, width: usize) -> String {
+pub fn verdict_text(verdict: Option<&str>, width: usize) -> String {
     let mut sheet = Sheet::new(width);
-    if let Some(verdict) = &findings.verdict {
+    if let Some(verdict) = verdict {
         sheet.verdict(verdict);
     }
     sheet.text
 }
 
-impl Findings {
+impl Losses<'_> {
     /// Writes the rows; `top` of them, those below `floor` as one line.
     pub(crate) fn write(&self, sheet: &mut Sheet, top: usize, floor: f64) {
-        let unit = self.unit();
+        let unit = Unit::for_total(self.base_ns);
         let (worth, small): (Vec<_>, Vec<_>) =
             self.rows.iter().partition(|finding| self.is_worth(finding, floor));
         let columns =
@@ -58,9 +57,9 @@ impl Findings {
     }
 
     /// The lines of a finding; the largest has its evidence too.
-    fn write_finding(&self, sheet: &mut Sheet, finding: &NamedFinding, unit: Unit, is_largest: bool) {
+    fn write_finding(&self, sheet: &mut Sheet, finding: &FindingRow, unit: Unit, is_largest: bool) {
         let (lost, part) = (unit.show(finding.ns), percent(finding.ns, self.base_ns));
-        let columns = [(&*lost, COLUMNS[0]), (&*part, COLUMNS[1]), (finding.confidence.name(), COLUMNS[2])];
+        let columns = [(&*lost, COLUMNS[0]), (&*part, COLUMNS[1]), (finding.confidence.0.name(), COLUMNS[2])];
         let room = sheet.width.saturating_sub(2 + COLUMNS.iter().sum::<usize>() + BESIDE_SENTENCE);
         if room < LEAST_OF_NAME * 2 {
             sheet.row(0, &finding.id, &columns);

@@ -1,15 +1,15 @@
 //! Hangs in JSON.
 
 use super::HangWords;
-use crate::documents::some_text;
+use crate::documents::{Named, Word, some_text};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taskscope_analysis::Needed;
 use taskscope_execution::messages::Owed;
 use taskscope_execution::{Place, Section, State, ThreadIndex};
 
 /// The waits of a hang and what they need.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Hang")]
 pub struct HangFacts {
     /// Whether the waits can never be over; else nothing went on for long.
@@ -29,7 +29,7 @@ pub struct HangFacts {
 }
 
 /// The numbers and the name of a thread; null where there is none.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadId {
     /// Process id.
     pub pid: Option<i64>,
@@ -40,13 +40,13 @@ pub struct ThreadId {
 }
 
 /// A thread that waits.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HungWait {
     /// The thread.
     #[serde(flatten)]
     pub thread: ThreadId,
     /// Its state.
-    pub state: &'static str,
+    pub state: Named<State>,
     /// The place of the wait.
     #[serde(rename = "where")]
     pub place: Option<String>,
@@ -55,7 +55,7 @@ pub struct HungWait {
     /// The lock.
     pub object: Option<String>,
     /// Function of MPI, without `MPI_`.
-    pub call: Option<&'static str>,
+    pub call: Option<Word>,
     /// Whether one of the needs is enough; else all are needed.
     pub any: bool,
     /// What would end the wait.
@@ -63,13 +63,13 @@ pub struct HungWait {
 }
 
 /// What a needed thread did last.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LastActivity {
     /// The thread.
     #[serde(flatten)]
     pub thread: ThreadId,
     /// Its state.
-    pub state: &'static str,
+    pub state: Named<State>,
     /// Its place.
     #[serde(rename = "where")]
     pub place: Option<String>,
@@ -82,7 +82,7 @@ pub struct LastActivity {
 }
 
 /// Something that a wait needs.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Need {
     /// The holder of a lock.
@@ -128,7 +128,7 @@ pub enum Need {
 }
 
 /// What a rank has to do.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "owes", rename_all = "snake_case")]
 pub enum Owes {
     /// Send.
@@ -148,17 +148,17 @@ pub enum Owes {
     /// Take part in an operation.
     Part {
         /// The function to call, without `MPI_`.
-        call: &'static str,
+        call: Word,
     },
     /// Call the same function.
     SamePart {
         /// The function that was called instead, without `MPI_`.
-        called: &'static str,
+        called: Word,
     },
     /// Call a function on the window.
     Call {
         /// The function, without `MPI_`.
-        call: &'static str,
+        call: Word,
     },
 }
 
@@ -170,18 +170,18 @@ impl HangWords<'_> {
             let section = &wait.span.section;
             HungWait {
                 thread: self.thread_id(wait.thread),
-                state: section.state.name(),
+                state: Named(section.state),
                 place: place(section),
                 start_ns: self.since(wait.span.start),
                 object: section.object.is_some().then(|| self.session.places.object_name(section.object)),
-                call: wait.function,
+                call: wait.function.map(Word::from),
                 any: wait.any,
                 needs: wait.needs.iter().map(|needed| self.need(needed)).collect(),
             }
         });
         let needed = self.hang.needed.iter().map(|seen| LastActivity {
             thread: self.thread_id(seen.thread),
-            state: seen.span.section.state.name(),
+            state: Named(seen.span.section.state),
             place: place(&seen.span.section),
             start_ns: self.since(seen.span.start),
             ended: seen.gone,
@@ -229,9 +229,9 @@ impl HangWords<'_> {
                 let owes = match owes {
                     Owed::Message { tag, of_any, .. } => Owes::Message { tag, any_source: of_any },
                     Owed::Receipt { tag, bytes } => Owes::Receipt { tag, bytes },
-                    Owed::Part { function } => Owes::Part { call: function },
-                    Owed::SamePart { called } => Owes::SamePart { called },
-                    Owed::Access(function) => Owes::Call { call: function },
+                    Owed::Part { function } => Owes::Part { call: function.into() },
+                    Owed::SamePart { called } => Owes::SamePart { called: called.into() },
+                    Owed::Access(function) => Owes::Call { call: function.into() },
                 };
                 Need::Rank { pid: process.map(|process| process.pid), rank, owes }
             }

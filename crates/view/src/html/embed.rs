@@ -39,7 +39,7 @@ const COUNTERS: usize = 24;
 pub fn report(page: &Page) -> String {
     let program = bundle::program();
     let policy = policy(&program, bundle::STYLE, "");
-    let title = format!("taskscope: {}", page.report["trace"].as_str().unwrap_or("report"));
+    let title = format!("taskscope: {}", page.report.trace);
     let title: String = title.chars().take(200).collect();
     let page_of = |overview: &Overview<'_>, report: &Value, longest_name: Option<usize>| {
         let mut overview = json!(overview);
@@ -49,7 +49,7 @@ pub fn report(page: &Page) -> String {
         let data = [("overview", overview.to_string()), ("report", report.to_string())];
         document(&title, &policy, &program, &data)
     };
-    let mut report = page.report.clone();
+    let mut report = json!(page.report);
     // The report is beside the overview.
     let mut overview = Overview { report: None, drawn: Some(PageData::of(page)), ..page.overview() };
     let mut text = page_of(&overview, &report, None);

@@ -39,9 +39,9 @@ pub use types::TypeRows;
 pub use values::{ModelFamilies, ValueFacts, packed_model_rows};
 
 use crate::call_paths::{CallPaths, TOP_PATHS};
+use crate::report_json::Report;
 use crate::words;
 use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_analysis::call_paths::TaskContext;
@@ -61,15 +61,14 @@ pub struct Page {
     pub timeline: Timeline,
     /// Words for places.
     pub names: Names,
-    /// The report ([`crate::Report`]), exactly as `report --json` prints it: a cache keeps it so, and the HTML page shortens its
-    /// tables.
-    pub report: Value,
+    /// The report, as `report --json` prints it.
+    pub report: Report,
     /// The worst instance of each finding that has one.
     pub instances: Vec<Instance>,
     /// Body times of each task type in the order of the report's task types: `(from ns, tasks)`.
     pub histograms: Vec<Vec<(u64, u64)>>,
-    /// The critical path ([`PathOfPage`]), as JSON too; null where the trace has no task graph.
-    pub critical_path: Value,
+    /// The critical path; `None` where the trace has no task graph.
+    pub critical_path: Option<PathOfPage>,
     /// Which clocks the trace has, for a person.
     pub clocks: String,
     /// Device queues.
@@ -118,7 +117,7 @@ impl Page {
         let critical_path = rayon::in_place_scope(|scope| {
             scope.spawn(|_| analysed = Some(taskscope_analysis::analyse(execution)));
             scope.spawn(|_| timeline = Some(timeline_of(execution)));
-            json!(path(&session))
+            path(&session)
         });
         let (analysis, problems) = analysed.unwrap_or_else(|| taskscope_analysis::analyse(execution));
         let timeline = timeline.unwrap_or_default();
@@ -128,7 +127,7 @@ impl Page {
     /// Takes an opened and analysed run. Builds the level of detail, in parallel.
     pub fn new(session: Session, analysis: &Analysis, problems: &[Problem]) -> Page {
         let timeline = Timeline::build(&session.execution);
-        let critical_path = json!(overview::critical_path(&session));
+        let critical_path = overview::critical_path(&session);
         Page::of(session, analysis, problems, timeline, critical_path)
     }
 
@@ -137,7 +136,7 @@ impl Page {
         analysis: &Analysis,
         problems: &[Problem],
         mut timeline: Timeline,
-        critical_path: Value,
+        critical_path: Option<PathOfPage>,
     ) -> Page {
         let mut report = crate::report_json(&session, analysis, problems);
         if !session.devices.is_empty() {
@@ -164,7 +163,7 @@ impl Page {
         Page {
             names: Names::of(execution.clone(), taskscope_session::KeptModules::of_trace(&session.root)),
             timeline,
-            report: json!(report),
+            report,
             instances,
             histograms,
             critical_path,

@@ -8,8 +8,7 @@ use crate::documents::Named;
 use crate::html::PageData;
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use taskscope_analysis::Analysis;
 use taskscope_execution::{Execution, NO_TIME, Process, RuntimeRole, State, TypeIndex};
 use taskscope_session::Session;
@@ -41,13 +40,11 @@ pub struct Overview<'p> {
     /// Body times of each task type in the order of the report's: lower limit in nanoseconds, and tasks.
     pub histograms: &'p [Vec<(u64, u64)>],
     /// The critical path; null where the trace has no task graph.
-    #[schemars(with = "Option<PathOfPage>")]
-    pub critical_path: &'p Value,
+    pub critical_path: Option<&'p PathOfPage>,
     /// The clocks of the trace, in words.
     pub clocks: &'p str,
     /// The report; null where it is beside this document, as on the HTML page.
-    #[schemars(with = "Option<crate::Report>")]
-    pub report: Option<&'p Value>,
+    pub report: Option<&'p crate::Report>,
     /// Data that the viewer asks for, and the HTML page has in it.
     #[serde(flatten)]
     pub drawn: Option<PageData>,
@@ -162,7 +159,7 @@ impl Overview<'_> {
             devices: page.queues.list(),
             instances: instances.collect(),
             histograms: &page.histograms,
-            critical_path: &page.critical_path,
+            critical_path: page.critical_path.as_ref(),
             clocks: &page.clocks,
             report: Some(&page.report),
             drawn: None,
@@ -171,7 +168,7 @@ impl Overview<'_> {
 }
 
 /// The critical path of a page.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PathOfPage {
     /// The path with its longest steps in the order of time. All steps tile its time; where only the longest are listed,

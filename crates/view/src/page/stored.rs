@@ -3,9 +3,12 @@
 //! Sections, pyramids, tasks, dependences and holds stay in the file and are read where they are asked for; other
 //! tables are copied, as they are much smaller.
 
-use super::{Instance, Names, Page, Queue, QueueOperation, Queues, time_of};
-use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
+use super::{Instance, Names, Page, PathOfPage, Queue, QueueOperation, Queues, time_of};
+use crate::documents::Named;
+use crate::report_json::Report;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -45,6 +48,132 @@ const STATUSES: [TaskStatus; 6] = [
     TaskStatus::Cancelled,
     TaskStatus::Unseen,
 ];
+
+/// What a page's file has besides its blocks; the report is cloned into it only when it is read.
+#[derive(Serialize, Deserialize)]
+struct Header<'p> {
+    report: Cow<'p, Report>,
+    critical_path: Cow<'p, Option<PathOfPage>>,
+    histograms: Cow<'p, [Vec<(u64, u64)>]>,
+    clocks: Cow<'p, str>,
+    instances: Vec<InstanceRow>,
+    rules: RuleRow,
+    processes: Vec<ProcessRow>,
+    threads: Vec<ThreadRow>,
+    /// The thread of each stream, by its directory below the root.
+    streams: BTreeMap<String, usize>,
+    queues: Vec<QueueRow>,
+    ranks: Vec<RankRow>,
+    modules: Vec<ModuleRow>,
+    constructs: Vec<ConstructRow>,
+    types: Vec<TypeRow>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct InstanceRow {
+    finding: String,
+    thread: u32,
+    start: u64,
+    end: u64,
+}
+
+/// The rules of the pyramids' flags, by class.
+#[derive(Serialize, Deserialize)]
+struct RuleRow {
+    long_ns: Vec<u64>,
+    always: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ProcessRow {
+    loom: String,
+    pid: i64,
+    first: u64,
+    last: u64,
+    has_cpus: bool,
+    cpus: Option<CpuRow>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CpuRow {
+    allowed: String,
+    online: Option<u32>,
+    /// Thousandths of a CPU, and the control group.
+    quota: Option<(u64, String)>,
+    /// Begin, end, periods, nanoseconds.
+    throttled: Vec<(u64, u64, u64, u64)>,
+    /// Begin, end; nanoseconds busy, stolen, own.
+    loads: Vec<(u64, u64, u64, u64, u64)>,
+    stopped: Vec<(u64, u64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ThreadRow {
+    process: u32,
+    tid: i64,
+    name: String,
+    kind: usize,
+    role: Option<Named<RuntimeRole>>,
+    worker: bool,
+    ended: bool,
+    first: u64,
+    last: u64,
+    track_end: u64,
+    events: u64,
+    lost_events: u64,
+    os_source: usize,
+    on_cpu_ns: Option<u64>,
+    run_delay_ns: Option<u64>,
+    cpus: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct QueueRow {
+    name: String,
+    device: String,
+    pid: Option<i64>,
+    names: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RankRow {
+    process: u32,
+    job: u64,
+    rank: u32,
+    ranks: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ModuleRow {
+    process: u32,
+    start: u64,
+    end: u64,
+    bias: u64,
+    build_id: String,
+    path: String,
+    at: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ConstructRow {
+    site: u32,
+    body: u64,
+    location: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TypeRow {
+    process: u32,
+    label: String,
+    site: u32,
+    kind: Option<KindRow>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum KindRow {
+    Task(u32),
+    Work(u32),
+}
 
 impl Page {
     /// Writes the page into the cache of the trace in `root`.
@@ -87,35 +216,52 @@ impl Page {
         let Communication { ranks, calls, .. } = communication;
         let Catalog { modules, data: _, sites, constructs, types, objects, gaps, operations: _ } = catalog;
         let rules = self.timeline.pyramid(ThreadIndex(0)).map(|p| p.rules().clone()).unwrap_or_default();
-        let more = json!({
-            "report": self.report,
-            "histograms": self.histograms,
-            "critical_path": self.critical_path,
-            "clocks": self.clocks,
-            "instances": self.instances.iter()
-                .map(|i| json!([i.finding, i.thread.0, i.start, i.end])).collect::<Vec<_>>(),
-            "long_ns": rules.long_ns.to_vec(),
-            "always": rules.always.map(|flags| flags.0).to_vec(),
-            "processes": processes.iter()
-                .map(|p| json!([p.loom, p.pid, p.first, p.last, p.has_cpus, p.cpus.as_ref().map(cpus_to_json)])).collect::<Vec<_>>(),
-            "threads": threads.iter().map(|t| json!([
-                t.process.0, t.tid, KINDS.iter().position(|kind| *kind == t.kind), t.worker, t.ended, t.first,
-                t.last, t.events, t.lost_events, t.track.end(),
-                OS_SOURCES.iter().position(|source| *source == t.os_source),
-                t.os_totals.on_cpu_ns, t.os_totals.run_delay_ns,
-                t.cpus.as_ref().map(|cpus| cpus.to_string()),
-                t.role.map(|role| role as u8),
-                t.name,
-            ])).collect::<Vec<_>>(),
-            "streams": self.tracks_by_stream,
-            "queues": self.queues.queues().iter()
-                .map(|q| json!([q.name, q.device, q.pid, q.names])).collect::<Vec<_>>(),
-            "ranks": ranks.iter().map(|(process, r)| json!([process, r.job, r.rank, r.ranks])).collect::<Vec<_>>(),
-            "modules": modules.iter()
-                .map(|m| json!([m.process.0, m.start, m.end, m.bias, m.build_id, m.path, m.at])).collect::<Vec<_>>(),
-            "constructs": constructs.iter().map(|(site, c)| json!([site.0, c.body, c.location])).collect::<Vec<_>>(),
-            "types": types.iter().map(|t| json!([t.process.0, t.label, t.site.0, type_kind(t.kind)])).collect::<Vec<_>>(),
-        });
+        let more = Header {
+            report: Cow::Borrowed(&self.report),
+            critical_path: Cow::Borrowed(&self.critical_path),
+            histograms: Cow::Borrowed(&self.histograms),
+            clocks: Cow::Borrowed(&self.clocks),
+            instances: (self.instances.iter())
+                .map(|instance| InstanceRow {
+                    finding: instance.finding.clone(),
+                    thread: instance.thread.0,
+                    start: instance.start,
+                    end: instance.end,
+                })
+                .collect(),
+            rules: RuleRow {
+                long_ns: rules.long_ns.to_vec(),
+                always: rules.always.map(|flags| flags.0).to_vec(),
+            },
+            processes: processes.iter().map(ProcessRow::of).collect(),
+            threads: threads.iter().map(ThreadRow::of).collect(),
+            streams: self.tracks_by_stream.iter().map(|(path, track)| (path.clone(), *track)).collect(),
+            queues: (self.queues.queues().iter())
+                .map(|queue| QueueRow {
+                    name: queue.name.clone(),
+                    device: queue.device.clone(),
+                    pid: queue.pid,
+                    names: queue.names.clone(),
+                })
+                .collect(),
+            ranks: (ranks.iter())
+                .map(|(process, row)| RankRow {
+                    process: *process,
+                    job: row.job,
+                    rank: row.rank,
+                    ranks: row.ranks,
+                })
+                .collect(),
+            modules: modules.iter().map(ModuleRow::of).collect(),
+            constructs: (constructs.iter())
+                .map(|(site, row)| ConstructRow {
+                    site: site.0,
+                    body: row.body,
+                    location: row.location.clone(),
+                })
+                .collect(),
+            types: types.iter().map(TypeRow::of).collect(),
+        };
         let pyramids = (0..threads.len()).filter_map(|at| self.timeline.pyramid(ThreadIndex(at as u32)));
         let mut blocks: Vec<&[u8]> = Vec::with_capacity(threads.len() * OF_THREAD + 20);
         for (thread, pyramid) in threads.iter().zip(pyramids) {
@@ -164,29 +310,23 @@ impl Page {
             .map(|queue| [words(&queue.operations, words_of_operation), queue.lost.clone().into()])
             .collect();
         blocks.extend(queues.iter().flatten().map(Column::as_bytes));
-        cache::save(root, key, more, &blocks, stop).map(drop)
+        cache::save(root, key, &more, &blocks, stop).map(drop)
     }
 
     /// The page of the trace in `root` from its cache; `None` where there is none that fits.
     pub fn stored(root: &Path, key: &Key) -> Option<Page> {
-        let cache = Cache::open(root, key)?;
-        let more = &cache.header;
-        let rows = |name: &str| more[name].as_array().map(Vec::as_slice);
-        let number = |value: &Value| value.as_u64();
-        let small = |value: &Value| value.as_u64().and_then(|n| u32::try_from(n).ok());
-        let text = |value: &Value| value.as_str().map(str::to_string);
-        let thread_rows = rows("threads")?;
-        let (of_threads, tables) = cache.blocks().split_at_checked(thread_rows.len() * OF_THREAD)?;
-        let mut rules = FlagRules::default();
-        for class in 0..CLASSES {
-            rules.long_ns[class] = number(&more["long_ns"][class])?;
-            rules.always[class] = Flags(u8::try_from(number(&more["always"][class])?).ok()?);
-        }
+        let cache: Cache<Header<'static>> = Cache::open(root, key)?;
+        let header = &cache.header;
+        let (of_threads, tables) = cache.blocks().split_at_checked(header.threads.len() * OF_THREAD)?;
+        let rules = FlagRules {
+            long_ns: header.rules.long_ns.as_slice().try_into().ok()?,
+            always: <[u8; CLASSES]>::try_from(header.rules.always.as_slice()).ok()?.map(Flags),
+        };
         let mut execution = Execution::default();
         let activities = Column::<Activity>::shared(cache.bytes(), tables.get(ACTIVITIES)?.clone())?;
         execution.activities = Arc::new(Activities::from_stored(&activities));
-        let mut pyramids = Vec::with_capacity(thread_rows.len());
-        for (row, at) in thread_rows.iter().zip(of_threads.chunks_exact(OF_THREAD)) {
+        let mut pyramids = Vec::with_capacity(header.threads.len());
+        for (row, at) in header.threads.iter().zip(of_threads.chunks_exact(OF_THREAD)) {
             let bytes = cache.bytes();
             let track = Track::from_columns(TrackColumns {
                 start: Column::shared(bytes, at[0].clone())?,
@@ -196,74 +336,21 @@ impl Page {
                 task: Runs::stored(Column::shared(bytes, at[4].clone())?),
                 region: Runs::stored(Column::shared(bytes, at[5].clone())?),
                 object: Runs::stored(Column::shared(bytes, at[6].clone())?),
-                end: number(&row[9])?,
+                end: row.track_end,
                 activities: execution.activities.clone(),
                 times: None,
             })?;
             pyramids.push(Pyramid::from_stored(bytes, at[7..].try_into().ok()?, &rules)?);
-            execution.threads.push(Thread {
-                process: ProcessIndex(small(&row[0])?),
-                tid: row[1].as_i64()?,
-                kind: *KINDS.get(number(&row[2])? as usize)?,
-                role: match &row[14] {
-                    Value::Null => None,
-                    role => Some(*RuntimeRole::ALL.get(number(role)? as usize)?),
-                },
-                worker: row[3].as_bool()?,
-                // Pages are of whole traces.
-                selected: true,
-                ended: row[4].as_bool()?,
-                first: number(&row[5])?,
-                name: text(&row[15])?,
-                last: number(&row[6])?,
-                // Only the analysis needs it, which was done before.
-                last_event: number(&row[6])?,
-                asleep_since: None,
-                events: number(&row[7])?,
-                lost_events: number(&row[8])?,
-                os_source: *OS_SOURCES.get(number(&row[10])? as usize)?,
-                os_totals: OsTotals { on_cpu_ns: number(&row[11]), run_delay_ns: number(&row[12]) },
-                cpus: row[13].as_str().and_then(CpuSet::parse),
-                track,
-            });
+            execution.threads.push(row.thread(track)?);
         }
-        for p in rows("processes")? {
-            let (loom, pid) = (text(&p[0])?, p[1].as_i64()?);
-            let (first, last, has_cpus) = (number(&p[2])?, number(&p[3])?, p[4].as_bool()?);
-            execution.processes.push(Process {
-                loom,
-                pid,
-                has_cpus,
-                first,
-                last,
-                cpus: cpus_from_json(&p[5]),
-            });
-        }
+        execution.processes = header.processes.iter().map(ProcessRow::process).collect::<Option<_>>()?;
         let catalog = &mut execution.catalog;
-        for m in rows("modules")? {
-            catalog.modules.push(Module {
-                process: ProcessIndex(small(&m[0])?),
-                start: number(&m[1])?,
-                end: number(&m[2])?,
-                bias: number(&m[3])?,
-                build_id: text(&m[4])?,
-                path: text(&m[5])?,
-                at: number(&m[6])?,
-            });
+        catalog.modules = header.modules.iter().map(ModuleRow::module).collect();
+        for row in &header.constructs {
+            let construct = Construct { body: row.body, location: row.location.clone() };
+            catalog.constructs.insert(SiteIndex(row.site), construct);
         }
-        for c in rows("constructs")? {
-            let construct = Construct { body: number(&c[1])?, location: text(&c[2])? };
-            catalog.constructs.insert(SiteIndex(small(&c[0])?), construct);
-        }
-        for t in rows("types")? {
-            let (process, label) = (ProcessIndex(small(&t[0])?), text(&t[1])?);
-            catalog.types.push(Type {
-                process,
-                label,
-                site: SiteIndex(small(&t[2])?),
-                kind: kind_of_type(&t[3]),
-            });
-        }
+        catalog.types = header.types.iter().map(TypeRow::ty).collect();
         let table = |at: usize| Column::<u64>::shared(cache.bytes(), tables.get(at)?.clone());
         execution.tasks = stored_tasks(cache.bytes(), tables.get(TASKS..QUEUES)?)?;
         execution.holds = Column::shared(cache.bytes(), tables.get(HOLDS)?.clone())?;
@@ -315,19 +402,15 @@ impl Page {
             end,
         });
         let mut queues = Vec::new();
-        for (number, q) in rows("queues")?.iter().enumerate() {
+        for (number, row) in header.queues.iter().enumerate() {
             queues.push(Queue {
-                name: text(&q[0])?,
-                device: text(&q[1])?,
-                pid: q[2].as_i64(),
-                names: q[3].as_array()?.iter().map(text).collect::<Option<_>>()?,
+                name: row.name.clone(),
+                device: row.device.clone(),
+                pid: row.pid,
+                names: row.names.clone(),
                 operations: rows_of(&table(QUEUES + 2 * number)?, operation_of_words),
                 lost: table(QUEUES + 2 * number + 1)?.to_vec(),
             });
-        }
-        let mut tracks_by_stream = FxHashMap::default();
-        for (path, track) in more["streams"].as_object()? {
-            tracks_by_stream.insert(path.clone(), number(track)? as usize);
         }
         execution.system_time = rows_of(&table(6)?, |[thread, start, end, cause]| SystemTime {
             thread: ThreadIndex(low(thread)),
@@ -341,24 +424,18 @@ impl Page {
             end,
         });
         execution.communication.calls = rows_of(&table(8)?, call_of_words);
-        for r in rows("ranks")? {
-            let rank = Rank { job: number(&r[1])?, rank: small(&r[2])?, ranks: small(&r[3])? };
-            execution.communication.ranks.insert(small(&r[0])?, rank);
+        for row in &header.ranks {
+            let rank = Rank { job: row.job, rank: row.rank, ranks: row.ranks };
+            execution.communication.ranks.insert(row.process, rank);
         }
-        let mut instances = Vec::new();
-        for i in rows("instances")? {
-            let thread = ThreadIndex(small(&i[1])?);
-            instances.push(Instance {
-                finding: text(&i[0])?,
-                thread,
-                start: number(&i[2])?,
-                end: number(&i[3])?,
-            });
-        }
-        let histogram = |rows: &Value| -> Option<Vec<(u64, u64)>> {
-            rows.as_array()?.iter().map(|row| Some((number(&row[0])?, number(&row[1])?))).collect()
-        };
-        let histograms = rows("histograms")?.iter().map(histogram).collect::<Option<_>>()?;
+        let instances: Vec<Instance> = (header.instances.iter())
+            .map(|row| Instance {
+                finding: row.finding.clone(),
+                thread: ThreadIndex(row.thread),
+                start: row.start,
+                end: row.end,
+            })
+            .collect();
         let known = |process: ProcessIndex| process.index() < execution.processes.len();
         if !execution.threads.iter().all(|thread| known(thread.process)) {
             return None;
@@ -371,20 +448,21 @@ impl Page {
         let queued = queues.iter().map(|_| OnceLock::new()).collect();
         let queues = Queues::new(queues);
         let time = time_of(&execution, &queues);
+        let Header { report, critical_path, histograms, clocks, streams, .. } = cache.header;
         Some(Page {
             names: Names::of(execution.clone(), taskscope_session::KeptModules::of_trace(root)),
             execution,
             timeline,
-            report: cache.header["report"].clone(),
+            report: report.into_owned(),
             instances,
-            histograms,
-            critical_path: cache.header["critical_path"].clone(),
-            clocks: cache.header["clocks"].as_str()?.to_string(),
+            histograms: histograms.into_owned(),
+            critical_path: critical_path.into_owned(),
+            clocks: clocks.into_owned(),
             time,
             queues,
             root: root.to_path_buf(),
             key: Some(key.clone()),
-            tracks_by_stream,
+            tracks_by_stream: streams.into_iter().collect(),
             models: OnceLock::new(),
             shown: OnceLock::new(),
             ready_tasks: OnceLock::new(),
@@ -397,64 +475,164 @@ impl Page {
     }
 }
 
-fn type_kind(kind: Option<TypeKind>) -> Value {
-    match kind {
-        Some(TypeKind::Task { flags }) => json!(["task", flags]),
-        Some(TypeKind::Work { kind }) => json!(["work", kind]),
-        None => Value::Null,
+impl ProcessRow {
+    fn of(process: &Process) -> ProcessRow {
+        ProcessRow {
+            loom: process.loom.clone(),
+            pid: process.pid,
+            first: process.first,
+            last: process.last,
+            has_cpus: process.has_cpus,
+            cpus: process.cpus.as_ref().map(CpuRow::of),
+        }
+    }
+
+    fn process(&self) -> Option<Process> {
+        let cpus = match &self.cpus {
+            Some(row) => Some(row.facts()?),
+            None => None,
+        };
+        let (loom, pid, has_cpus) = (self.loom.clone(), self.pid, self.has_cpus);
+        Some(Process { loom, pid, has_cpus, first: self.first, last: self.last, cpus })
     }
 }
 
-fn kind_of_type(value: &Value) -> Option<TypeKind> {
-    let number = u32::try_from(value[1].as_u64()?).ok()?;
-    match value[0].as_str()? {
-        "task" => Some(TypeKind::Task { flags: number }),
-        "work" => Some(TypeKind::Work { kind: number }),
-        _ => None,
+impl CpuRow {
+    fn of(cpus: &CpuFacts) -> CpuRow {
+        CpuRow {
+            allowed: cpus.allowed.to_string(),
+            online: cpus.online,
+            quota: cpus.quota.as_ref().map(|quota| (quota.millicpus, quota.cgroup.clone())),
+            throttled: cpus
+                .throttled
+                .iter()
+                .map(|part| (part.start, part.end, part.periods, part.ns))
+                .collect(),
+            loads: (cpus.loads.iter())
+                .map(|load| (load.start, load.end, load.busy_ns, load.stolen_ns, load.own_ns))
+                .collect(),
+            stopped: cpus.stopped.clone(),
+        }
+    }
+
+    fn facts(&self) -> Option<CpuFacts> {
+        Some(CpuFacts {
+            allowed: CpuSet::parse(&self.allowed)?,
+            online: self.online,
+            quota: (self.quota.as_ref())
+                .map(|(millicpus, cgroup)| Quota { millicpus: *millicpus, cgroup: cgroup.clone() }),
+            throttled: (self.throttled.iter())
+                .map(|&(start, end, periods, ns)| Throttled { start, end, periods, ns })
+                .collect(),
+            loads: (self.loads.iter())
+                .map(|&(start, end, busy_ns, stolen_ns, own_ns)| CpuLoad {
+                    start,
+                    end,
+                    busy_ns,
+                    stolen_ns,
+                    own_ns,
+                })
+                .collect(),
+            stopped: self.stopped.clone(),
+        })
     }
 }
 
-fn cpus_to_json(cpus: &CpuFacts) -> Value {
-    json!([
-        cpus.allowed.to_string(),
-        cpus.online,
-        cpus.quota.as_ref().map(|quota| json!([quota.millicpus, quota.cgroup])),
-        cpus.throttled.iter().map(|t| [t.start, t.end, t.periods, t.ns]).collect::<Vec<_>>(),
-        cpus.loads.iter().map(|l| [l.start, l.end, l.busy_ns, l.stolen_ns, l.own_ns]).collect::<Vec<_>>(),
-        cpus.stopped.iter().map(|(start, end)| [start, end]).collect::<Vec<_>>(),
-    ])
+impl ThreadRow {
+    fn of(thread: &Thread) -> ThreadRow {
+        ThreadRow {
+            process: thread.process.0,
+            tid: thread.tid,
+            name: thread.name.to_string(),
+            kind: KINDS.iter().position(|kind| *kind == thread.kind).unwrap_or(KINDS.len()),
+            role: thread.role.map(Named),
+            worker: thread.worker,
+            ended: thread.ended,
+            first: thread.first,
+            last: thread.last,
+            track_end: thread.track.end(),
+            events: thread.events,
+            lost_events: thread.lost_events,
+            os_source: OS_SOURCES.iter().position(|source| *source == thread.os_source).unwrap_or(0),
+            on_cpu_ns: thread.os_totals.on_cpu_ns,
+            run_delay_ns: thread.os_totals.run_delay_ns,
+            cpus: thread.cpus.as_ref().map(CpuSet::to_string),
+        }
+    }
+
+    fn thread(&self, track: Track) -> Option<Thread> {
+        Some(Thread {
+            process: ProcessIndex(self.process),
+            tid: self.tid,
+            kind: *KINDS.get(self.kind)?,
+            role: self.role.map(|role| role.0),
+            worker: self.worker,
+            // Pages are of whole traces.
+            selected: true,
+            ended: self.ended,
+            first: self.first,
+            name: self.name.clone(),
+            last: self.last,
+            // Only the analysis needs it, which was done before.
+            last_event: self.last,
+            asleep_since: None,
+            events: self.events,
+            lost_events: self.lost_events,
+            os_source: *OS_SOURCES.get(self.os_source)?,
+            os_totals: OsTotals { on_cpu_ns: self.on_cpu_ns, run_delay_ns: self.run_delay_ns },
+            cpus: self.cpus.as_deref().and_then(CpuSet::parse),
+            track,
+        })
+    }
 }
 
-fn cpus_from_json(value: &Value) -> Option<CpuFacts> {
-    let quota =
-        |value: &Value| Some(Quota { millicpus: value[0].as_u64()?, cgroup: value[1].as_str()?.to_owned() });
-    Some(CpuFacts {
-        allowed: CpuSet::parse(value[0].as_str()?)?,
-        online: value[1].as_u64().and_then(|count| u32::try_from(count).ok()),
-        quota: quota(&value[2]),
-        throttled: (numbers_of_rows(&value[3]).into_iter())
-            .map(|[start, end, periods, ns]| Throttled { start, end, periods, ns })
-            .collect(),
-        stopped: numbers_of_rows(&value[5]).into_iter().map(|[start, end]| (start, end)).collect(),
-        loads: (numbers_of_rows(&value[4]).into_iter())
-            .map(|[start, end, busy_ns, stolen_ns, own_ns]| CpuLoad {
-                start,
-                end,
-                busy_ns,
-                stolen_ns,
-                own_ns,
-            })
-            .collect(),
-    })
+impl ModuleRow {
+    fn of(module: &Module) -> ModuleRow {
+        ModuleRow {
+            process: module.process.0,
+            start: module.start,
+            end: module.end,
+            bias: module.bias,
+            build_id: module.build_id.clone(),
+            path: module.path.clone(),
+            at: module.at,
+        }
+    }
+
+    fn module(&self) -> Module {
+        Module {
+            process: ProcessIndex(self.process),
+            start: self.start,
+            end: self.end,
+            bias: self.bias,
+            build_id: self.build_id.clone(),
+            path: self.path.clone(),
+            at: self.at,
+        }
+    }
 }
 
-/// The rows of an array of arrays of `N` numbers; others are left out.
-fn numbers_of_rows<const N: usize>(value: &Value) -> Vec<[u64; N]> {
-    let row = |row: &Value| {
-        let numbers: Option<Vec<u64>> = row.as_array()?.iter().map(Value::as_u64).collect();
-        <[u64; N]>::try_from(numbers?).ok()
-    };
-    value.as_array().into_iter().flatten().filter_map(row).collect()
+impl TypeRow {
+    fn of(ty: &Type) -> TypeRow {
+        let kind = ty.kind.map(|kind| match kind {
+            TypeKind::Task { flags } => KindRow::Task(flags),
+            TypeKind::Work { kind } => KindRow::Work(kind),
+        });
+        TypeRow { process: ty.process.0, label: ty.label.clone(), site: ty.site.0, kind }
+    }
+
+    fn ty(&self) -> Type {
+        let kind = self.kind.as_ref().map(|kind| match *kind {
+            KindRow::Task(flags) => TypeKind::Task { flags },
+            KindRow::Work(kind) => TypeKind::Work { kind },
+        });
+        Type {
+            process: ProcessIndex(self.process),
+            label: self.label.clone(),
+            site: SiteIndex(self.site),
+            kind,
+        }
+    }
 }
 
 fn pair(high: u32, low: u32) -> u64 {

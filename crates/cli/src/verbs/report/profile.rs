@@ -30,41 +30,36 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     }
     profiles::check_context(&request.trace, request.paths.context)?;
     let paths = CallPaths::of(&profile, kept, None);
-    let findings = Findings::of_profile(&paths);
-    let trace = request.trace.display().to_string();
+    let (trace, findings) = (request.trace.display().to_string(), Findings::of_profile(&paths));
+    let report = ProfileReport::of(trace, findings, request.paths.tables(&paths));
     let mut out = output::results();
     match &request.form {
-        Form::Page(file) => {
-            let report = ProfileReport::of(trace, findings, request.paths.tables(&paths));
-            return write_page(file, &html::profile_page(&report), None).map(Some);
-        }
-        Form::Json => {
-            output::write_json(&mut out, &ProfileReport::of(trace, findings, request.paths.tables(&paths)))?;
-        }
-        Form::Text | Form::Timeline => out.write_all(text(request, &paths, &findings).as_bytes())?,
+        Form::Page(file) => return write_page(file, &html::profile_page(&report), None).map(Some),
+        Form::Json => output::write_json(&mut out, &report)?,
+        Form::Text | Form::Timeline => out.write_all(text(request, &report, &paths).as_bytes())?,
     }
     out.flush().context("cannot write the report")?;
     Ok(Some(ExitCode::SUCCESS))
 }
 
 /// The requested sections; all by default.
-fn text(request: &Request, paths: &CallPaths, findings: &Findings) -> String {
-    let (tree, width) = (&paths.tree, request.width);
+fn text(request: &Request, report: &ProfileReport, paths: &CallPaths) -> String {
+    let (run, width) = (&report.call_paths, request.width);
     let names = |section| request.is_short() || request.names(section);
     let mut text = String::new();
     if names(Section::Summary) {
-        text += &profile_summary(tree, &verdict_text(findings, width), width);
+        text += &profile_summary(run, &verdict_text(report.verdict.as_deref(), width), width);
     }
     if names(Section::Efficiency) {
-        text += &profile_efficiency(tree, width);
+        text += &profile_efficiency(run, width);
     }
     if names(Section::Time) {
-        text += &profile_times(tree, width);
+        text += &profile_times(run, width);
     }
-    if names(Section::Findings) && findings.base_ns > 0 {
+    if names(Section::Findings) && report.findings_base_ns > 0 {
         let top = request.top.unwrap_or(3);
-        text += &findings_text(findings, top, request.floor.unwrap_or(taskscope_view::FLOOR), width);
-        let explain = findings.rows.first().map(|row| &row.id);
+        text += &findings_text(report.losses(), top, request.floor.unwrap_or(taskscope_view::FLOOR), width);
+        let explain = report.findings.first().map(|row| &row.id);
         if let Some(id) = explain.filter(|_| !names(Section::CallPaths)) {
             text += &format!("\n  next:  taskscope explain {id} {}\n", shell_word(&request.trace));
         }

@@ -9,7 +9,7 @@ use anyhow::Context;
 use std::io::Write;
 use std::process::ExitCode;
 use taskscope_execution::lod::Timeline;
-use taskscope_view::{CallPaths, Findings, ReportOptions, Section, findings_text, format, verdict_text};
+use taskscope_view::{CallPaths, ReportOptions, Section, findings_text, format, report_of, verdict_text};
 
 /// Reports a trace.
 ///
@@ -65,8 +65,18 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
                     [Section::Summary, Section::Findings, Section::Waits].contains(section)
                 });
             }
+            // After a run of which only queues were recorded there is nothing else to report.
+            let queues_alone = !of_threads && request.recorded.is_some();
+            let is_whole = is_short || queues_alone;
+            let names = |section| is_whole || request.names(section);
+            if !of_threads {
+                sections =
+                    [Section::Summary, Section::Findings].into_iter().filter(|own| names(*own)).collect();
+            }
+            let report = report_of(&session, &analysis, &problems, &sections);
             let options = ReportOptions {
                 sections,
+                trace: Some(session.root.clone()),
                 top: request.top.unwrap_or(3),
                 width,
                 allow: request.allow.clone(),
@@ -75,24 +85,18 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
             };
             let mut text = String::new();
             if of_threads && !options.sections.is_empty() {
-                text += &taskscope_view::report_text(&session, &analysis, &problems, &options);
+                text += &taskscope_view::report_text(&report, &options);
             }
-            // After a run of which only queues were recorded there is nothing else to tell.
-            let queues_alone = !of_threads && request.recorded.is_some();
-            let is_whole = is_short || queues_alone;
             if is_whole || request.names(Section::Devices) || request.names(Section::Summary) {
                 text += &narrowed(taskscope_view::devices::header_text(&session), width);
             }
-            let names = |section| is_whole || request.names(section);
-            let mut has_findings_of_queues = false;
-            if !of_threads && (names(Section::Summary) || names(Section::Findings)) {
-                let findings = Findings::of(&session, &analysis);
+            let has_findings_of_queues = !of_threads && !report.findings.is_empty();
+            if !of_threads {
                 if names(Section::Summary) {
-                    text += &verdict_text(&findings, width);
+                    text += &verdict_text(report.verdict.as_deref(), width);
                 }
-                has_findings_of_queues = !findings.rows.is_empty();
-                if names(Section::Findings) && findings.base_ns > 0 {
-                    text += &findings_text(&findings, options.top, options.floor, width);
+                if names(Section::Findings) && report.findings_base_ns > 0 {
+                    text += &findings_text(report.losses(), options.top, options.floor, width);
                 }
             }
             if is_whole || request.names(Section::Devices) {
