@@ -50,7 +50,7 @@ pub unsafe extern "C-unwind" fn pthread_barrier_wait(barrier: Pointer, caller: u
     // do not record are counted, too.
     let parties = object.map_or(0, |object| u64::from(object.parties.load(Acquire)));
     let arrival = object.map_or(0, |object| object.arrivals.fetch_add(1, AcqRel) + 1);
-    if records && parties > 0 && arrival % parties == 0 {
+    if records && parties > 0 && arrival.is_multiple_of(parties) {
         events::wakes(kind::THREAD_BARRIER, barrier as usize, caller, true);
     }
     let result = whole();
