@@ -38,7 +38,7 @@ struct Name {
     glyph: Option<char>,
     /// For groups: the number of its terminal colour, 0 to 15; none is the terminal's own.
     ansi: Option<u8>,
-    /// For causes: the runtime that decides about it where it takes part in the run.
+    /// For causes: the runtime that decides about it if it takes part in the run.
     decided_by: Option<String>,
     #[serde(default)]
     advice: BTreeMap<String, String>,

@@ -23,7 +23,7 @@ pub struct Text {
     pub blames: &'static str,
     /// For causes, names in publications and other tools.
     pub published: &'static str,
-    /// For causes, the runtime that decides about it where it takes part in the run. Its words come first.
+    /// For causes, the runtime that decides about it if it takes part in the run. Its words come first.
     pub decided_by: Option<Runtime>,
     /// Remedies in the words of runtimes.
     pub advice: &'static [(&'static [Runtime], &'static str)],

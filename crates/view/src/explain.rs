@@ -36,7 +36,7 @@ impl Explanation {
 
     /// Of what is blamed.
     pub fn of_blamed(blamed: Blamed) -> Explanation {
-        Explanation::of_text(["What is blamed", "what is blamed"], blamed.text(), None)
+        Explanation::of_text(["What is blamed", "blamed"], blamed.text(), None)
     }
 
     /// Of a pattern.

@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use taskscope_execution::{Group, State, ThreadKind};
 
-/// Whether a table names the process of each row: only where its rows are of several.
+/// Whether a table names the process of each row: only if its rows are of several.
 struct Pids {
     are_several: bool,
 }
@@ -41,7 +41,7 @@ impl Pids {
 pub struct Options {
     /// The sections to write. The report must have been made with them.
     pub sections: Vec<Section>,
-    /// The trace in commands; where there is none, as the report names it.
+    /// The trace in commands; by default the report's name of it.
     pub trace: Option<PathBuf>,
     /// Rows of each table; of the findings too.
     pub top: usize,
@@ -397,7 +397,7 @@ impl Page<'_> {
         self.report.losses().write(&mut self.sheet, self.options.top, self.options.floor);
     }
 
-    /// The tasks that kept others from running, where the program reports when tasks are able to run.
+    /// The tasks that kept others from running, if the program reports when tasks are able to run.
     fn starvation(&mut self) {
         let Some(starvation) = self.report.starvation.as_ref().filter(|found| !found.by.is_empty()) else {
             return;

@@ -18,7 +18,7 @@ pub fn of(session: &Session) -> Option<Runtime> {
     of_models(&models).or_else(of_others)
 }
 
-/// The runtime in whose words advice on a cause is given: the one that decides about it, where that takes part in the run.
+/// The runtime whose words advice on a cause has: the one that decides about it, if that takes part in the run.
 pub fn adviser(session: &Session, cause: Cause) -> Option<Runtime> {
     let models = session.events_by_model.iter().filter(|(_, events)| *events > 0);
     let has_calls = models.into_iter().any(|(model, _)| IS_OF_MPI.contains(model));

@@ -179,7 +179,7 @@ pub struct Losses<'d> {
     pub rows: &'d [FindingRow],
     /// The time that they are a part of, nanoseconds.
     pub base_ns: u64,
-    /// Whose time that is.
+    /// The owners of that time.
     pub whose: Whose,
 }
 

@@ -56,8 +56,8 @@ impl HotPath {
         path
     }
 
-    /// The steps as far as the program goes: reserved names (`__futex_wait`) at the end are the inside of a library, of which
-    /// only the function that was called is a step.
+    /// The steps of the program: reserved names (`__futex_wait`) at the end are the inside of a library, and only the
+    /// called function among them is a step.
     fn of_program(&self) -> &[String] {
         let inside = self.steps.iter().rev().take_while(|step| step.starts_with('_')).count();
         &self.steps[..(self.steps.len() + 1 - inside.max(1))]

@@ -465,7 +465,7 @@ mod tests {
         assert!(found.verdict.is_some_and(|text| text.contains("are lost; most to other code on the CPUs")));
     }
 
-    /// What forks is named where most regions begin; a job's advice is the launcher's.
+    /// A fork has the place of most regions; a job's advice is the launcher's.
     #[test]
     fn the_runtime_has_the_place_that_calls_it_most_and_ranks_share_cpus() {
         let mut tree = tree();

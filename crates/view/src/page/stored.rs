@@ -49,7 +49,7 @@ const STATUSES: [TaskStatus; 6] = [
     TaskStatus::Unseen,
 ];
 
-/// What a page's file has besides its blocks; the report is cloned into it only when it is read.
+/// Header of a page's file; the report is cloned only when the file is read.
 #[derive(Serialize, Deserialize)]
 struct Header<'p> {
     report: Cow<'p, Report>,
@@ -696,7 +696,7 @@ fn operation_of_words(words: [u64; 9]) -> QueueOperation {
     }
 }
 
-/// Tasks whose columns stay where they lie, but for how they ended, which is one byte each.
+/// Tasks with their columns in place; their status, one byte each, is copied.
 fn stored_tasks(bytes: &SharedBytes, at: &[Range<usize>]) -> Option<Tasks> {
     let [ty, parent, region, creator, runner, created, began, ended, status, number] = at else {
         return None;
