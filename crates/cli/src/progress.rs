@@ -76,7 +76,7 @@ impl Progress {
             let _ = write!(text, "{:.1} M {unit}/s", state.per_sec() / 1e6);
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
-            self.bar.set_style(style.progress_chars("██░").with_key("rate", rate));
+            self.bar.set_style(style.progress_chars("█░").with_key("rate", rate));
         }
     }
 }
