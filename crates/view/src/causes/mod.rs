@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn a_trace_without_workers_prints_a_note_instead_of_zeros() {
         let text = ledger_of(&TaskGraph::default());
-        assert!(text.starts_with("  no worker is in this trace") && !text.contains("capacity"), "{text}");
+        assert!(text.starts_with("  the trace has no workers") && !text.contains("capacity"), "{text}");
     }
 
     #[test]
