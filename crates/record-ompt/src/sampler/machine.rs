@@ -22,7 +22,40 @@ pub fn code(start: u64, end: u64) -> Vec<u8> {
     bytes
 }
 
-/// Says how many bytes could be copied.
+/// Whether a call instruction ends at `address`, as before every return address.
+#[cold]
+pub fn follows_call(address: u64) -> bool {
+    /// The longest call in bytes, without its prefixes.
+    const LONGEST: usize = if cfg!(target_arch = "x86_64") { 7 } else { 4 };
+    const SHORTEST: usize = if cfg!(target_arch = "x86_64") { 2 } else { 4 };
+    let mut before = [0; LONGEST];
+    // Code may begin less than the longest call before `address`.
+    (SHORTEST..=LONGEST).rev().any(|length| {
+        let (_, end) = before.split_at_mut(LONGEST - length);
+        copy_from_anywhere(address.wrapping_sub(length as u64), end) == length
+    }) && ends_with_call(&before)
+}
+
+/// Of the forms `E8 rel32` and `FF /2`.
+#[cfg(target_arch = "x86_64")]
+fn ends_with_call(code: &[u8; 7]) -> bool {
+    let is_indirect = |length: usize| {
+        let at = code.len() - length;
+        matches!(code.get(at..at + 2), Some([0xff, mode]) if mode >> 3 & 7 == 2)
+    };
+    code[2] == 0xe8 || [2, 3, 4, 6, 7].into_iter().any(is_indirect)
+}
+
+/// `BL`, `BLR` or one of the forms that authenticate a pointer.
+#[cfg(target_arch = "aarch64")]
+fn ends_with_call(code: &[u8; 4]) -> bool {
+    let instruction = u32::from_le_bytes(*code);
+    instruction & 0xfc00_0000 == 0x9400_0000
+        || instruction & 0xffff_fc1f == 0xd63f_0000
+        || instruction & 0xfeff_f800 == 0xd63f_0800
+}
+
+/// Returns how many bytes could be copied.
 fn copy_from_anywhere(address: u64, to: &mut [u8]) -> usize {
     if address < 64 << 10 || address >> 47 != 0 {
         return 0;
@@ -121,5 +154,31 @@ fn registers_in<E>(context: u64, mut read: impl FnMut(u64) -> Result<u64, E>) ->
         let [fp, lr] = [at(regs + 29 * 8)?, at(regs + 30 * 8)?];
         let pc = at(offset_of!(libc::mcontext_t, pc))?;
         Ok((pc, Registers::new(lr, at(offset_of!(libc::mcontext_t, sp))?, fp)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn return_addresses_follow_a_call() {
+        #[cfg(target_arch = "x86_64")]
+        let calls: [&[u8]; 4] = [
+            &[0x90, 0x90, 0x90, 0xe8, 1, 2, 3, 4],
+            &[0x90, 0x90, 0x90, 0x90, 0x90, 0x41, 0xff, 0xd0],
+            &[0x90, 0x90, 0xff, 0x15, 1, 2, 3, 4],
+            &[0x90, 0x90, 0x90, 0x90, 0xff, 0x54, 0x24, 0x10],
+        ];
+        #[cfg(target_arch = "aarch64")]
+        let calls: [&[u8]; 2] =
+            [&[0x1f, 0x20, 0x03, 0xd5, 1, 0, 0, 0x94], &[0x1f, 0x20, 0x03, 0xd5, 0, 1, 0x3f, 0xd6]];
+        for code in calls {
+            assert!(follows_call(code.as_ptr_range().end as u64), "{code:x?}");
+        }
+        for data in [[0_u64; 2], [0x7f12_3456_7890, 0x7f12_3456_7898]] {
+            assert!(!follows_call(data.as_ptr_range().end as u64), "{data:x?}");
+        }
+        assert!(!follows_call(0x7fff_0000_0000_0000));
     }
 }

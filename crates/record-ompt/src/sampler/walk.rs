@@ -3,7 +3,7 @@
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder as _};
 
 use super::code_map::{CodeMap, Owner};
-use super::machine::{Read, Registers, kept_registers, read_anywhere, stack_pointer_here};
+use super::machine::{Read, Registers, follows_call, kept_registers, read_anywhere, stack_pointer_here};
 use super::unusual::Rule;
 
 /// The unwinder's cache between walks, and its working memory.
@@ -200,7 +200,12 @@ impl Frames {
             let (mut here, sp) = (address.address(), registers.sp());
             if owner == Owner::Unknown {
                 // JIT-compiled or not found: without unwind tables, the caller's address may be any number.
-                if self.count > 0 && (bounds.contains(here) || read_anywhere(here & !7).is_err()) {
+                let has_left_stack = self.signals == 0 && bounds.contains(start) && !bounds.contains(sp);
+                let is_code = |here: u64| match address.is_return_address() {
+                    true => follows_call(here),
+                    false => read_anywhere(here & !7).is_ok(),
+                };
+                if self.count > 0 && (bounds.contains(here) || has_left_stack || !is_code(here)) {
                     return;
                 }
                 self.met_unknown_code = true;
