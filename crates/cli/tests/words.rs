@@ -169,7 +169,7 @@ fn names_of_reports_and_of_runtimes_are_explained() {
     assert_eq!(explained(&["6Wg"]).1, sponge);
     // A name that several have: of reports first.
     let (_, taskwait) = explained(&["Taskwait"]);
-    assert!(taskwait.starts_with("taskwait\n"), "{taskwait}");
+    assert!(taskwait.starts_with("taskwait  (state of threads)\n"), "{taskwait}");
     for runtime in ["Nanos6", "NODES", "OpenMP-V"] {
         assert!(taskwait.contains(&format!("of {runtime})")), "{runtime}: {taskwait}");
     }
