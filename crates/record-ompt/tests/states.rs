@@ -143,13 +143,16 @@ fn run_in(directory: &Path, program: &Path, compiler: Compiler, mode: &str) -> C
     if !is_in_real_time(mode) {
         preloaded = format!("{preloaded}:{}", virtual_time().display());
     }
+    // A worker that is about to sleep is not woken for the first task of a team, so these workers never sleep.
+    let (policy, block_time) =
+        if mode.starts_with("task") { ("active", "infinite") } else { ("passive", "0") };
     let mut command = Run::program(compiler, program)
         .env("TASKSCOPE_TRACE_DIR", directory)
         .env("TASKSCOPE_SAMPLE", "1000")
         .env("TASKSCOPE_OS_TIME", "off")
-        .env("OMP_WAIT_POLICY", "passive")
+        .env("OMP_WAIT_POLICY", policy)
         .env("KMP_FORCE_REDUCTION", "tree")
-        .env("KMP_BLOCKTIME", "0")
+        .env("KMP_BLOCKTIME", block_time)
         .env("TASKSCOPE_CLOCK", "kernel")
         .env("LD_PRELOAD", preloaded)
         .env("LD_LIBRARY_PATH", "/usr/lib/llvm-19/lib")

@@ -200,9 +200,6 @@ static void league(void) {
     was("barrier_teams", left);
 }
 
-/* A worker that falls asleep just now is not woken for a task. */
-static void let_others_sleep(void) { spin(0.1); }
-
 static void child(double times) {
     raise_flag();
     work(times);
@@ -213,7 +210,6 @@ static void taskwait(void) {
 #pragma omp single
     {
         flag = 0;
-        let_others_sleep();
 #pragma omp task
         child(2);
         await_flag();
@@ -230,7 +226,6 @@ static void taskwait_depend(void) {
 #pragma omp single
     {
         flag = 0;
-        let_others_sleep();
 #pragma omp task depend(out : variable)
         child(2);
         await_flag();
@@ -247,7 +242,6 @@ static void taskgroup(void) {
     {
         long begin;
         flag = 0;
-        let_others_sleep();
 #pragma omp taskgroup
         {
 #pragma omp task
