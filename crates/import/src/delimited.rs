@@ -85,7 +85,8 @@ impl<'t> Records<'t> {
             }
             let end = self.text[self.at..].find('\n').map_or(self.text.len(), |end| self.at + end);
             let line = &self.text[self.at..end];
-            if !line.trim().is_empty() && !(self.has_comments && line.starts_with('#')) {
+            let is_comment = self.has_comments && line.starts_with('#');
+            if !line.trim().is_empty() && !is_comment {
                 break end;
             }
             self.at = end + 1;

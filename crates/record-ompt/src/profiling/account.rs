@@ -105,12 +105,10 @@ const WAITS: [State; 7] = {
 /// One bit for each state.
 const fn bits(states: &[State]) -> u64 {
     const { assert!(STATES <= u64::BITS as usize) };
-    let (mut bits, mut at) = (0, 0);
-    while at < states.len() {
-        bits |= 1 << states[at] as u32;
-        at += 1;
+    match states.split_first() {
+        Some((first, others)) => 1 << *first as u32 | bits(others),
+        None => 0,
     }
-    bits
 }
 
 const CHANGING: u64 = u64::MAX;
