@@ -1,4 +1,4 @@
-//! The CPUs of a run: in a header's words, as JSON, and where more workers share them than there are.
+//! The CPUs of a run: header text, JSON, and the shortage if there are more workers than CPUs.
 
 use crate::format::{counted, fit, percent};
 use crate::runtime;
@@ -22,7 +22,7 @@ const LIST_WIDTH: usize = 32;
 struct Node {
     allowed: CpuSet,
     online: Option<u32>,
-    /// Thousandths of a CPU: the lowest limit of a process there, where it is less than the CPUs.
+    /// Lowest CPU quota of a process on the node, thousandths of a CPU, if below its CPU count.
     quota: Option<u64>,
 }
 
@@ -51,17 +51,17 @@ fn host(process: &Process) -> &str {
     process.loom.split('.').next().unwrap_or_default()
 }
 
-/// CPUs that the processes may use, over all nodes; 0 where not known.
+/// CPUs that the processes may use, over all nodes; 0 if unknown.
 pub(crate) fn allowed(execution: &Execution) -> usize {
     nodes(execution).values().map(|node| node.allowed.len()).sum()
 }
 
-/// Such as `1 of 2 CPUs (0)` or `2 CPUs (quota 1.5)`: what the processes may use. `None` where not known.
+/// CPUs that the processes may use, such as `1 of 2 CPUs (0)` or `2 CPUs (quota 1.5)`. `None` if unknown.
 pub(crate) fn header(execution: &Execution) -> Option<String> {
     header_of(&nodes(execution))
 }
 
-/// The same of profiles.
+/// The CPUs of profiles, in the same form.
 pub(crate) fn header_of_profiles(processes: &[taskscope_profile::Process]) -> Option<String> {
     let rows: Vec<(&str, CpuFacts)> = processes.iter().filter_map(facts_of_profile).collect();
     header_of(&nodes_of(rows.iter().map(|(host, facts)| (*host, facts))))
@@ -124,9 +124,9 @@ pub struct ProcessCpus {
     pub allowed: String,
     /// Number of these.
     pub allowed_count: usize,
-    /// CPUs online on the node; null where not known.
+    /// CPUs online on the node; null if unknown.
     pub online: Option<u32>,
-    /// Lowest limit of its control groups in thousandths of a CPU; null without one, or where not known.
+    /// Lowest limit of its control groups in thousandths of a CPU; null without one, or if unknown.
     pub quota_millicpus: Option<u64>,
     /// The control group that has the limit.
     pub quota_cgroup: Option<String>,
@@ -138,7 +138,7 @@ pub struct ProcessCpus {
     pub stops: usize,
     /// Nanoseconds in which it was stopped.
     pub stopped_ns: u64,
-    /// Use of the allowed CPUs during the recording; null where not known.
+    /// Use of the allowed CPUs during the recording; null if unknown.
     pub load: Option<CpuUse>,
 }
 
@@ -198,7 +198,7 @@ pub struct CpuShortage {
     pub runnable_ns: u64,
 }
 
-/// How much of the time without a CPU is the workers' own; `None` where it is not known of all workers.
+/// The workers' time without a CPU, split by its use; `None` unless it is known of all workers.
 pub(crate) fn shortage(execution: &Execution) -> Option<CpuShortage> {
     let shortage = execution.knows_off_cpu().then(|| execution.cpu_shortage())?;
     Some(CpuShortage {
@@ -210,7 +210,8 @@ pub(crate) fn shortage(execution: &Execution) -> Option<CpuShortage> {
     })
 }
 
-/// The same in words, where what is lost and what the kernel counts are a hundredth of the capacity apart.
+/// The shortage in words; `None` if both the others' share and the waiting share are below 1 % of the
+/// capacity.
 pub(crate) fn shortage_text(
     shortage: &CpuShortage,
     processes: &[ProcessCpus],
@@ -235,7 +236,7 @@ pub(crate) fn shortage_text(
     ))
 }
 
-/// How often and how long signals stopped the process that was stopped longest; `None` where none was.
+/// Number and time of the stops by signals of the longest stopped process; `None` without any.
 pub(crate) fn stopped_text(processes: &[ProcessCpus]) -> Option<String> {
     let longest =
         processes.iter().filter(|process| process.stops > 0).max_by_key(|process| process.stopped_ns)?;
@@ -246,7 +247,7 @@ pub(crate) fn stopped_text(processes: &[ProcessCpus]) -> Option<String> {
     ))
 }
 
-/// The mask of a thread, where it is known by itself.
+/// The affinity mask of a thread, if recorded per thread.
 pub(crate) fn mask_of(execution: &Execution, thread: ThreadIndex) -> Option<String> {
     execution.threads[thread.index()].cpus.as_ref().map(CpuSet::to_string)
 }
@@ -254,7 +255,7 @@ pub(crate) fn mask_of(execution: &Execution, thread: ThreadIndex) -> Option<Stri
 /// The warning that more workers share CPUs than there are.
 pub(crate) fn more_workers(session: &Session) -> Option<NoticeText> {
     let execution = &session.execution;
-    // Threads of which samples alone tell are not known to work at the same time.
+    // Threads known only from samples may not have worked at the same time.
     let is_known = !execution.regions.is_empty()
         || !execution.tasks.is_empty()
         || execution.processes.iter().any(|process| process.has_cpus);

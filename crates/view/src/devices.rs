@@ -1,4 +1,4 @@
-//! Device queues: what they did with their time, what was out of place, what the clocks are worth.
+//! Device queues: their use of time, misplaced records, and the accuracy of their clocks.
 
 use crate::documents::Word;
 use crate::format::{Cell, count, counted, fit, percent, time};
@@ -20,7 +20,7 @@ const NAMES_SHOWN: usize = 5;
 /// Rows of waits that are shown.
 const WAITS_SHOWN: usize = 5;
 
-/// What a trace of device queues alone is; empty where events tell.
+/// The header of a trace with only device queues; empty if there are events.
 pub fn header_text(session: &Session) -> String {
     if session.devices.queues.is_empty() || session.events > 0 {
         return String::new();
@@ -115,7 +115,7 @@ fn waits(session: &Session) -> Vec<DeviceWaits> {
     waits
 }
 
-/// What threads waited for, by call, queue and operation.
+/// Waits of threads for devices, by call, queue and operation.
 fn wait_rows(session: &Session, page: &mut String) {
     let waits = waits(session);
     if waits.is_empty() {
@@ -146,7 +146,7 @@ fn wait_rows(session: &Session, page: &mut String) {
     }
 }
 
-/// What each thread of the host did for devices: rows beside those of the queues.
+/// Device calls of each host thread: rows beside those of the queues.
 fn host_rows(session: &Session, page: &mut String) {
     let threads: Vec<_> =
         session.devices.calls.iter().filter(|thread| calls_in(session, thread).next().is_some()).collect();
@@ -183,13 +183,13 @@ fn waited_in_copies(session: &Session) -> BTreeMap<(i64, i64), u64> {
     waited
 }
 
-/// Calls of a thread that lie in the part of the time.
+/// Calls of a thread within the selected time.
 fn calls_in<'a>(session: &'a Session, thread: &'a CallThread) -> impl Iterator<Item = &'a Call> {
     thread.calls.iter().filter(|call| reaches_into((call.start, call.end), session.times))
 }
 
-/// Time in calls that submit, wait, do something else, and in the vendor's own overhead. What blocking copies wait
-/// counts as waiting.
+/// Time in calls that submit, wait or do other work, and in the vendor's own overhead. The wait inside a
+/// blocking copy counts as waiting.
 fn spent_in_calls(session: &Session, thread: &CallThread, waited: &BTreeMap<(i64, i64), u64>) -> [u64; 4] {
     let mut spent = [0; 4];
     for call in &thread.calls {
@@ -218,7 +218,7 @@ fn idle_causes(ledger: &QueueLedger) -> String {
     ];
     let mut causes: Vec<_> = causes.into_iter().filter(|(_, nanos)| *nanos > 0).collect();
     causes.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
-    // Nobody reads on for less than half a thousandth.
+    // Shares below half a thousandth are omitted.
     let total = ledger.time.total();
     let shown = causes.iter().take_while(|(_, nanos)| nanos * 2000 >= total).count();
     causes.truncate(shown.max(1));
@@ -280,7 +280,7 @@ fn submitted_by(session: &Session, queue: &Queue, name: u32) -> String {
     text
 }
 
-/// What the recorder or the import says was wrong with the delivery, largest first.
+/// Delivery problems that the recorder or the import reported, largest first.
 fn account_sentences(queue: &Queue) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut tell = |number: u64, text: String| {
@@ -336,7 +336,7 @@ fn anomalies(queue: &Queue) -> Vec<(&'static str, u64)> {
     anomalies
 }
 
-/// What `info` says about queues and their clocks; empty without queues.
+/// The lines of `info` on queues and their clocks; empty without queues.
 pub fn info_text(session: &Session) -> String {
     let mut page = String::new();
     if session.devices.queues.is_empty() {
@@ -371,7 +371,7 @@ pub fn info_text(session: &Session) -> String {
     page
 }
 
-/// The map of the queue's clock, its room, and what it violates.
+/// The map of the queue's clock, its tolerance, and its violations.
 fn clock_sentences(queue: &Queue) -> Vec<String> {
     let clock = &queue.clock;
     let mut sentences = Vec::new();
@@ -410,20 +410,21 @@ fn clock_sentences(queue: &Queue) -> Vec<String> {
 pub struct Devices {
     /// The queues.
     pub queues: Vec<DeviceQueue>,
-    /// What each thread of the host did for devices.
+    /// Device calls of each host thread.
     pub calls: Vec<DeviceCalls>,
     /// Records that vendors' interfaces dropped, in all processes.
     pub vendor_dropped: u64,
 }
 
-/// The same with sums of time, as in a report.
+/// Device queues with sums of time, as in a report.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DevicesInTime {
     /// The queues.
     pub queues: Vec<DeviceQueueInTime>,
-    /// What each thread of the host did for devices.
+    /// Device calls of each host thread.
     pub calls: Vec<DeviceCalls>,
-    /// Waits of threads in calls, blocking copies included, by call and by what ran meanwhile; the longest in all first.
+    /// Waits of threads in calls, including blocking copies, by call and by concurrent operation; the longest
+    /// total first.
     pub waits: Vec<DeviceWaits>,
     /// Records that vendors' interfaces dropped, in all processes.
     pub vendor_dropped: u64,
@@ -436,14 +437,14 @@ pub struct DeviceQueue {
     pub name: String,
     /// Path of its location below the trace's root.
     pub path: String,
-    /// Its device; empty where not known.
+    /// Its device; empty if unknown.
     pub device: String,
     /// Process id of the program; null for imports.
     pub pid: Option<i64>,
     /// Whether it runs its operations one after the other.
     #[schemars(extend("enum" = ["in-order", "out-of-order"]))]
     pub order: Word,
-    /// How that is known.
+    /// Source of that fact.
     #[schemars(extend("enum" = ["told", "overlaps", "assumed"]))]
     pub order_from: String,
     /// Whether its stream ended properly.
@@ -460,13 +461,13 @@ pub struct DeviceQueue {
     pub late: usize,
     /// Further records of operations that had ended already.
     pub duplicates: u64,
-    /// Counts of the recorder or import: appended = delivered + cancelled + lost, and what was out of place.
+    /// Counts of the recorder or import: appended = delivered + cancelled + lost, and misplaced records.
     pub account: BTreeMap<String, u64>,
     /// Records by anomaly (docs/device-records.md).
     pub anomalies: BTreeMap<Word, u64>,
     /// Records that were in the buffer of another thread, each as a sentence.
     pub foreign: Vec<String>,
-    /// What was wrong with the delivery of its records, as the text report says it.
+    /// Problems with the delivery of its records, as worded in the text report.
     pub remarks: Vec<String>,
     /// The map from the device's clock to the host's.
     pub clock: DeviceClock,
@@ -475,9 +476,9 @@ pub struct DeviceQueue {
 /// The map from a device's clock to the host's, and how well it satisfies its bounds.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceClock {
-    /// The clock, where that was found out.
+    /// The source of the clock map.
     pub source: String,
-    /// Places where the rate of the map changes: device ticks, host nanoseconds.
+    /// Knots of the piecewise linear map: device ticks, host nanoseconds.
     pub knots: Vec<(u64, i64)>,
     /// Bounds that were collected: an operation starts after its submission, ends before its record comes.
     pub bounds: u64,
@@ -514,11 +515,11 @@ pub struct DeviceQueueInTime {
 /// Nanoseconds of a queue.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QueueTimes {
-    /// In kernels.
+    /// Time in kernels.
     pub kernels: u64,
-    /// In copies.
+    /// Time in copies.
     pub transfers: u64,
-    /// In other operations.
+    /// Time in other operations.
     pub other: u64,
     /// Idle: nothing was submitted.
     pub idle_host_bound: u64,
@@ -528,14 +529,14 @@ pub struct QueueTimes {
     pub idle_device_busy: u64,
     /// Idle: operations waited for events or the driver.
     pub idle_dependency_bound: u64,
-    /// Idle, where submissions were not recorded.
+    /// Idle, with submissions not recorded.
     pub idle_unknown: u64,
 }
 
 /// Waiting of operations between their submission and their start.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Queueing {
-    /// Operations whose submission is known.
+    /// Operations with a known submission.
     pub operations: u64,
     /// Sum, nanoseconds.
     pub total: u64,
@@ -552,7 +553,7 @@ pub struct DeviceOperations {
     pub operations: u64,
     /// Nanoseconds of all.
     pub time_ns: u64,
-    /// Threads, and the call and the task that submitted the first; empty where not known.
+    /// Threads, and the call and the task that submitted the first; empty if unknown.
     pub submitted_by: String,
     /// The name without namespaces and arguments.
     #[serde(skip)]

@@ -1,4 +1,4 @@
-//! What all JSON documents share: their identifiers, their schemas, and rows that occur in several.
+//! Parts common to all JSON documents: identifiers, schemas, and shared rows.
 //!
 //! A document is a structure that serialises itself and describes its own schema. It is named
 //! `taskscope-NAME/VERSION`, once, in `#[serde(tag = "schema", rename = "…")]`; the version grows when a form
@@ -56,7 +56,7 @@ fn schema_of_parts<T: JsonSchema>() -> Value {
     ordered.insert("$schema".into(), schema["$schema"].take());
     ordered.insert("$id".into(), id);
     if let Value::Object(rest) = schema {
-        // What documents are, before their keys.
+        // The document's identifiers come before its keys.
         let (head, keys): (Vec<_>, Vec<_>) = (rest.into_iter().filter(|(_, value)| !value.is_null()))
             .partition(|(key, _)| ["description", "type"].contains(&key.as_str()));
         ordered.extend(head);

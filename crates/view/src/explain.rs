@@ -1,6 +1,6 @@
-//! What each name in a report means, how it is computed, and what usually helps.
+//! Explanations of the names in reports: meaning, computation and usual remedies.
 //!
-//! Causes, what is blamed, patterns and states are in `causes.toml` of the crate `cause`; all else is here.
+//! Causes, blame, patterns and states come from `causes.toml` of the crate `cause`; all others are here.
 
 use taskscope_cause::{Blamed, Cause, Group, Pattern, State, Text};
 
@@ -13,11 +13,11 @@ pub struct Explanation {
     pub kind: &'static str,
     /// The name as reports print it.
     pub name: &'static str,
-    /// What it means.
+    /// The meaning.
     pub meaning: &'static str,
-    /// How it is computed; may be empty.
+    /// The computation; may be empty.
     pub computed: &'static str,
-    /// What usually helps; may be empty.
+    /// The usual remedy; may be empty.
     pub helps: &'static str,
     /// The texts of the vocabulary, and of a state its cause; none of other names.
     pub vocabulary: Option<(&'static Text, Option<Cause>)>,
@@ -29,27 +29,27 @@ impl Explanation {
         Explanation { group, kind, name, meaning, computed, helps, vocabulary: Some((text, cause)) }
     }
 
-    /// Of a cause.
+    /// Explains a cause.
     pub fn of_cause(cause: Cause) -> Explanation {
         Explanation::of_text(["Causes of lost time", "cause of lost time"], cause.text(), None)
     }
 
-    /// Of what is blamed.
+    /// Explains a blamed party.
     pub fn of_blamed(blamed: Blamed) -> Explanation {
         Explanation::of_text(["What is blamed", "blamed"], blamed.text(), None)
     }
 
-    /// Of a pattern.
+    /// Explains a pattern.
     pub fn of_pattern(pattern: Pattern) -> Explanation {
         Explanation::of_text(["Patterns", "pattern"], pattern.text(), None)
     }
 
-    /// Of a group of states.
+    /// Explains a group of states.
     pub fn of_group(group: Group) -> Explanation {
         Explanation::of_text(["Groups of states", "group of states"], group.text(), None)
     }
 
-    /// Of a state.
+    /// Explains a state.
     pub fn of_state(state: State) -> Explanation {
         Explanation::of_text(["States of threads", "state of threads"], state.text(), Some(state.cause()))
     }
@@ -67,7 +67,7 @@ pub fn all() -> impl Iterator<Item = Explanation> {
 
 macro_rules! explanations {
     ($( $group:literal, $kind:literal { $( $name:literal: $meaning:literal; $computed:literal; $helps:literal; )* } )*) => {
-        /// What is no part of the vocabulary.
+        /// Explanations of names that are not in the vocabulary.
         static EXPLANATIONS: &[Explanation] = &[$($(
             Explanation {
                 group: $group,
@@ -82,8 +82,8 @@ macro_rules! explanations {
     };
 }
 
-/// The explanations of a name: of the name itself, else of those that differ in their case, in what parts their words, or in a
-/// unit at their end, or that the text calls so. A cause and a state may have one name.
+/// Returns the explanations of a name. Exact matches come first, then names that differ only in case,
+/// separators or a trailing unit, then labels. A cause and a state may share a name.
 pub fn find(name: &str) -> Vec<Explanation> {
     let plain = |name: &str| name.to_lowercase().replace([' ', '-', '_', '.'], " ");
     let asked = plain(name);
@@ -133,7 +133,7 @@ pub fn page() -> String {
     page
 }
 
-/// The first sentence of a text, at most `width` characters: cut between words where it is longer.
+/// The first sentence of a text, cut between words to at most `width` characters.
 pub fn summary(text: &str, width: usize) -> String {
     let end = [". ", ": ", "; "].iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
     let sentence = text[..end].trim_end_matches(['.', ':']);
@@ -173,7 +173,7 @@ pub fn near(name: &str) -> Vec<&'static str> {
 
 /// Names that are proposed for one that is not there.
 const MAX_NEAR: usize = 4;
-/// Longer words have no near ones; it bounds the work for what anybody types.
+/// Longest word that gets suggestions; bounds the work for arbitrary input.
 const MAX_WORD: usize = 64;
 
 /// Letters to insert, remove, replace or exchange with the next one to make one word of another.
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(names("metg_ns"), ["metg"]);
         assert_eq!(names("Load balance"), ["load_balance"]);
         assert_eq!(names("waiting for a lock"), ["lock", "lock_wait"]);
-        // Names that differ only in what parts their words are told apart by it.
+        // The exact name selects among names that differ only in separators.
         assert_eq!(names("mpi.start"), ["mpi.start"]);
         assert_eq!(names("mpi_start"), ["mpi_start"]);
         assert_eq!(names("nothing such"), Vec::<&str>::new());

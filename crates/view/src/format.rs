@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 pub fn time(ns: u64) -> String {
     let (value, unit) = match ns {
         0..1_000 => return format!("{ns} ns"),
-        // Limits where rounding to three figures would give 1000 of a unit.
+        // Limits at which rounding to three figures would give 1000 of a unit.
         1_000..999_500 => (ns as f64 / 1e3, "µs"),
         999_500..999_500_000 => (ns as f64 / 1e6, "ms"),
         _ => (ns as f64 / 1e9, "s"),
@@ -32,7 +32,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit in which a column reads best whose largest value is this.
+    /// The unit for a column whose largest value is `ns`.
     pub fn for_total(ns: u64) -> Unit {
         match ns {
             0..1_000_000 => Unit::Micros,
@@ -139,8 +139,9 @@ pub fn bar(share: f64, width: usize) -> String {
     text
 }
 
-/// `text` as one line that a terminal shows as it is: what would move the cursor, change colours or turn the
-/// direction of writing is shown as the sign for what cannot be shown. Names come from traces, and those from anywhere.
+/// `text` as one line that is safe for a terminal. Characters that move the cursor, change colours or change
+/// the writing direction are replaced by the replacement character. Names come from traces, which are
+/// untrusted.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     if text.contains(acts) { text.replace(acts, "\u{fffd}").into() } else { text.into() }
 }
@@ -220,8 +221,8 @@ fn bytes_of<'t>(characters: impl Iterator<Item = &'t str>, width: usize) -> usiz
     fitting.map(str::len).sum()
 }
 
-/// A line with ANSI styles as lines of at most `width` [`columns`], broken at spaces; all but the first are indented
-/// further than it. A longer word stands alone.
+/// A line with ANSI styles, broken at spaces into lines of at most `width` [`columns`]; all but the first are
+/// indented further than it. A longer word gets its own line.
 pub fn broken(line: &str, width: usize) -> Vec<String> {
     if visible(line) <= width {
         return vec![line.to_string()];
@@ -293,7 +294,7 @@ pub fn shell_word(path: &Path) -> String {
     match std::str::from_utf8(&bytes) {
         Ok(text) if !text.is_empty() && bytes.iter().all(plain) => text.to_string(),
         Ok(text) if !text.contains(acts) => format!("'{}'", text.replace('\'', r"'\''")),
-        // What a terminal cannot show is spelled in octal.
+        // Other characters are escaped in octal.
         _ => {
             let mut word = String::from("\"$(printf '");
             for byte in bytes {

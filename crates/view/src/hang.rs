@@ -1,4 +1,4 @@
-//! Hangs in sentences and in JSON, with what helps against them.
+//! Hangs in sentences and in JSON, with their remedies.
 
 mod advice;
 pub(crate) mod json;
@@ -19,12 +19,12 @@ const DESCRIBED: usize = 3;
 pub struct HangWords<'s> {
     session: &'s Session,
     hang: &'s Hang,
-    /// Needed threads of which the sentence has said what they did.
+    /// Needed threads whose last activity has been described already.
     described: RefCell<Vec<ThreadIndex>>,
 }
 
 impl<'s> HangWords<'s> {
-    /// Of a hang of this session.
+    /// Creates the words for a hang of this session.
     pub(crate) fn of(session: &'s Session, hang: &'s Hang) -> Self {
         HangWords { session, hang, described: RefCell::default() }
     }
@@ -73,12 +73,12 @@ impl<'s> HangWords<'s> {
         at.saturating_sub(self.session.execution.range().0)
     }
 
-    /// From then to the end.
+    /// The time from `start` to the end.
     fn lasted(&self, start: u64) -> String {
         format::time(self.hang.end.saturating_sub(start))
     }
 
-    /// A thread, as the numbers of processes and threads tell it apart.
+    /// A thread, named uniquely by the numbers of its process and thread.
     fn thread(&self, thread: ThreadIndex) -> String {
         let execution = &self.session.execution;
         let Some(row) = execution.threads.get(thread.index()) else { return "another thread".to_string() };
@@ -102,7 +102,7 @@ impl<'s> HangWords<'s> {
         self.session.places.name(section.state, section.place)
     }
 
-    /// What a thread is in: the state, and where.
+    /// The section of a thread: state and place.
     fn section(&self, section: &Section) -> String {
         match self.place(section) {
             place if place.is_empty() => section.state.label().to_string(),
@@ -111,7 +111,7 @@ impl<'s> HangWords<'s> {
         }
     }
 
-    /// Where a thread waits: the place, with the function of the communication library.
+    /// The place of a wait, with the function of the communication library.
     fn wait_place(&self, wait: &OpenWait) -> String {
         let section = &wait.span.section;
         match (self.place(section), wait.function) {
@@ -124,7 +124,7 @@ impl<'s> HangWords<'s> {
         }
     }
 
-    /// What a thread waits for, from the verb on; of a wait in a circle only what the next one is needed for.
+    /// A thread's wait, as a predicate. A wait in a cycle names only the next thread's part.
     fn wait(&self, wait: &OpenWait, next: Option<ThreadIndex>) -> String {
         let (place, time) = (self.wait_place(wait), self.lasted(wait.span.start));
         let mut needs: Vec<&Needed> = wait.needs.iter().collect();
@@ -212,7 +212,7 @@ impl<'s> HangWords<'s> {
         }
     }
 
-    /// What kind of object a thread waits for.
+    /// The kind of object that a thread waits for.
     fn object_word(&self, wait: &OpenWait) -> &'static str {
         match self.session.places.object_kind(wait.span.section.object) {
             "critical" => "critical construct",
@@ -222,7 +222,7 @@ impl<'s> HangWords<'s> {
         }
     }
 
-    /// Where the object that a thread waits for was taken.
+    /// The place at which the awaited object was acquired.
     fn taken_at(&self, wait: &OpenWait, site: SiteIndex) -> String {
         self.session.places.name(wait.span.section.state, Place::site(site))
     }
@@ -237,14 +237,14 @@ impl<'s> HangWords<'s> {
         }
     }
 
-    /// What the thread that stands for a process did last, if that does not wait.
+    /// The last activity of the thread that represents a process, unless that thread waits.
     fn seen_of(&self, process: Option<ProcessIndex>) -> Option<&LastSeen> {
         let threads = &self.session.execution.threads;
         let is_own = |seen: &&LastSeen| threads.get(seen.thread.index()).map(|row| row.process) == process;
         self.hang.needed.iter().find(is_own).filter(|_| process.is_some())
     }
 
-    /// What a needed thread did last, if it does not wait itself, and has not been described before.
+    /// The last activity of a needed thread, unless it waits itself or has been described before.
     fn last_seen(&self, thread: ThreadIndex) -> String {
         let mut described = self.described.borrow_mut();
         let seen = self.hang.needed.iter().find(|seen| seen.thread == thread);
@@ -258,7 +258,7 @@ impl<'s> HangWords<'s> {
         format!(", which has been in {section} for {time}{asleep}")
     }
 
-    /// What a thread was in: the section, and the last call of the communication library before serial code.
+    /// The thread's last section, with the last call of the communication library before serial code.
     fn seen_in(&self, seen: &LastSeen) -> String {
         let section = self.section(&seen.span.section);
         // Serial code of a process without regions has no place of its own.
@@ -300,7 +300,7 @@ impl<'s> HangWords<'s> {
     }
 }
 
-/// What a rank has to do; none of other needs.
+/// The pending operation of a needed rank; `None` for other needs.
 fn owed(needed: &Needed) -> Option<Owed> {
     match *needed {
         Needed::Rank { owes, .. } => Some(owes),

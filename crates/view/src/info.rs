@@ -1,4 +1,4 @@
-//! What is inside a trace, how complete, which clocks, what was lost: for every thread.
+//! Content of a trace per thread: completeness, clocks, losses.
 
 use crate::cpus::ProcessCpus;
 use crate::devices::Devices;
@@ -55,7 +55,7 @@ pub(crate) fn clocks(session: &Session) -> String {
     }
 }
 
-/// As text with ANSI styles.
+/// The section as text with ANSI styles.
 pub fn text(session: &Session) -> String {
     let mut page = String::new();
     let execution = &session.execution;
@@ -137,7 +137,7 @@ pub fn text(session: &Session) -> String {
         };
         let row = format!(
             "  {:<wide$}{:<10}{:>12}{:>12}{:>12}{:>10}  {end}",
-            // Negative where the metadata is damaged.
+            // Negative if the metadata is damaged.
             Cell(fit(&name_of(stream), wide - 1)),
             thread.role_name(),
             since(thread.first),
@@ -157,7 +157,7 @@ pub fn text(session: &Session) -> String {
     page
 }
 
-/// How much there is of the threads that are asked about.
+/// Counts of entries from the selected threads.
 struct Contents {
     works: u64,
     holds: u64,
@@ -176,19 +176,19 @@ impl Contents {
     }
 }
 
-/// From when to when there is something: a trace of devices alone covers what those did.
+/// Time range of the recorded data. A trace with only devices covers their operations.
 fn covered(session: &Session) -> (u64, u64) {
     let (first, last) = session.execution.range();
     if last > first { (first, last) } else { session.devices.range() }
 }
 
-/// What is inside a trace, how complete it is, which clocks it has, and what was lost.
+/// Content of a trace: completeness, clocks and losses.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "schema", rename = "taskscope-info/1")]
 pub struct Info {
     /// The trace directory.
     pub trace: String,
-    /// The command that was recorded; null where not known.
+    /// The command that was recorded; null if unknown.
     pub command: Option<Vec<String>>,
     /// The host that recorded it.
     pub host: Option<String>,
@@ -236,7 +236,7 @@ pub struct Info {
     pub threads: Vec<StreamInfo>,
     /// Facts that change how numbers are to be read.
     pub notices: Vec<Notice>,
-    /// Device queues; only where there are some.
+    /// Device queues; absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices: Option<Devices>,
 }
@@ -265,7 +265,7 @@ pub struct StreamInfo {
     pub name: String,
     /// Its kind.
     pub kind: &'static str,
-    /// The name that Nanos6 or nOS-V have for its role; null where not recorded.
+    /// The Nanos6 or nOS-V name of its role; null if not recorded.
     pub role: Option<&'static str>,
     /// Whether it is a worker.
     pub worker: bool,
@@ -277,7 +277,7 @@ pub struct StreamInfo {
     pub first_ns: Option<u64>,
     /// Its last event, nanoseconds since the start of the trace; null without one.
     pub last_ns: Option<u64>,
-    /// CPUs that it may use, such as `0-3,8`; null where not known by itself.
+    /// CPUs that it may use, such as `0-3,8`; null if not recorded per thread.
     pub cpus: Option<String>,
     /// Number of its events.
     pub events: u64,
@@ -312,7 +312,7 @@ impl ProfileInfo {
         }
     }
 
-    /// As lines for a person.
+    /// The lines for a terminal.
     pub fn text(&self) -> String {
         let mut page = format!(
             "{}: profile of {}, {}, {}\n",

@@ -1,4 +1,4 @@
-//! What instrumented threads or tasks showed, and for how long: the report's section.
+//! Report section: states of the program's own instrumentation, with their times per thread or task.
 
 use crate::documents::Word;
 use crate::format::{Cell, count, counted, fit, percent, time};
@@ -12,16 +12,16 @@ use taskscope_trace::Trace;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Lanes in JSON where nothing is said.
+/// Default maximum of lanes in JSON.
 pub const LANES_IN_JSON: usize = 100;
 
-/// How long and how often threads, or tasks in their own time, showed what the program emits (docs/instrumenting.md).
+/// Time and count of each instrumented state, per thread or per task in its own time (docs/instrumenting.md).
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Instrumentation {
-    /// Whose time it is.
+    /// The owner of the time.
     #[schemars(extend("enum" = By::ALL.map(By::name)))]
     pub per: Word,
-    /// What a switch of tasks ends and begins again.
+    /// Effect of a task switch on open states.
     #[schemars(extend("enum" = behaviours()))]
     pub behaviour: Word,
     /// Nanoseconds of all lanes: threads from their first to their last event, tasks while they were on threads.
@@ -39,17 +39,17 @@ pub struct Instrumentation {
 pub struct ShownRow {
     /// Its kind: task, state, sub-state, burst, point, send or receive.
     pub kind: Word,
-    /// Its name; of a burst or point the key, with the value where that has a name.
+    /// Its name. For a burst or point: the key, with the value's name if it has one.
     pub name: String,
     /// Nanoseconds in which it was shown; twice at a time counts once.
     pub time_ns: u64,
-    /// How often it began to be shown, what a switch or a pop shows again included; or passed.
+    /// Number of times it was pushed, set or passed, including restores after a switch or a pop.
     pub begins: u64,
     /// Number of threads or tasks that showed it.
     pub lanes: u64,
 }
 
-/// What one thread or task showed.
+/// The instrumented states of one thread or task.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ShownLane {
     /// The thread or task.
@@ -57,11 +57,11 @@ pub struct ShownLane {
     pub whose: LaneOwner,
     /// Nanoseconds of its life.
     pub time_ns: u64,
-    /// What it showed.
+    /// Its states.
     pub rows: Vec<ShownRow>,
 }
 
-/// Whose time a lane is.
+/// The owner of a lane's time.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum LaneOwner {
@@ -80,7 +80,7 @@ pub enum LaneOwner {
         pid: Option<i64>,
         /// Its number in its process.
         task: u64,
-        /// Its kind; empty where it was not created.
+        /// Its kind; empty if its creation was not recorded.
         task_kind: String,
     },
 }
@@ -91,15 +91,15 @@ fn behaviours() -> Vec<&'static str> {
     all.map(|behaviour| behaviour.name()).collect()
 }
 
-/// The times of a trace with what they are of.
+/// The times of a trace with the names of their owners.
 pub struct ShownTimes<'a> {
     /// The trace.
     pub trace: &'a Trace,
-    /// What its instrumentation names.
+    /// Names of the trace's instrumentation.
     pub names: &'a Names,
-    /// How it was looked at.
+    /// The options of the computation.
     pub options: TimesOptions,
-    /// What was found.
+    /// The computed times.
     pub times: Times,
 }
 

@@ -1,9 +1,9 @@
-//! Reports, `info` and `explain` as terminal text and as JSON; the report as one HTML file ([`html`]) and
-//! the local viewer ([`server`]), which both draw what [`page`] answers.
+//! Reports, `info` and `explain` as terminal text and as JSON; the report as one HTML file ([`html`]) and the
+//! local viewer ([`server`]), which both draw the answers of [`page`].
 //!
-//! The caller gives an opened session and its analysis; text comes as lines with ANSI styles, which
-//! the caller strips where colour is not wanted. Nothing is computed here but words; causes, blame and
-//! findings of one name are one row.
+//! The caller passes an opened session and its analysis. Text is returned as lines with ANSI styles, which
+//! the caller strips if colour is off. This crate only words results; causes, blame and findings of one name
+//! form one row.
 #![forbid(unsafe_code)]
 
 mod call_paths;

@@ -1,4 +1,4 @@
-//! The calls of MPI by function and place: how many, how much data, how long, and for whom they waited.
+//! The calls of MPI by function and place: count, bytes, time, and the processes that they waited for.
 
 use crate::documents::{CodePlace, Word, some_text};
 use crate::words;
@@ -16,7 +16,7 @@ use taskscope_session::Session;
 pub struct MpiCalls {
     /// The function, such as `MPI_Recv`.
     pub call: String,
-    /// The place in words, with the function's name; null where not known.
+    /// The place in words, with the function's name; null if unknown.
     #[serde(rename = "where")]
     pub place: Option<String>,
     /// The code that calls.
@@ -24,23 +24,23 @@ pub struct MpiCalls {
     pub code: CodePlace,
     /// Number of calls.
     pub calls: u64,
-    /// Bytes sent, received, given to operations, read, written or accessed; none of calls whose size is not known.
+    /// Bytes sent, received, given to operations, read, written or accessed; 0 for calls of unknown size.
     pub bytes: u64,
     /// Nanoseconds in the calls.
     pub ns: u64,
     /// Nanoseconds of these spent waiting for processes that had not come.
     pub wait_ns: u64,
-    /// Those processes, the longest wait first.
+    /// The late processes, the longest wait first.
     pub waits: Vec<PeerWaits>,
 }
 
 /// Waits for one process.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PeerWaits {
-    /// What was late.
+    /// The kind of lateness.
     #[schemars(extend("enum" = PeerWaitKind::ALL.map(PeerWaitKind::name)))]
     pub kind: Word,
-    /// Rank of the late process; null where it has none.
+    /// Rank of the late process; null without one.
     pub rank: Option<u32>,
     /// Its process id.
     pub pid: i64,
@@ -59,7 +59,7 @@ pub fn rows(session: &Session) -> Vec<MpiCalls> {
     let mut sums: Vec<_> = by_place.into_iter().collect();
     sums.sort_by_key(|(key, _)| *key);
     for ((function, place), sum) in sums {
-        // What newer versions of the recorder add has no name.
+        // Functions added by newer recorders have no name here.
         let name = match sum.function {
             Some(name) => format!("MPI_{name}"),
             None => format!("MPI function {function}"),
@@ -104,7 +104,7 @@ pub fn rows(session: &Session) -> Vec<MpiCalls> {
 }
 
 impl MpiCalls {
-    /// Whom the calls waited for longest.
+    /// The process that the calls waited for longest.
     pub fn latest(&self) -> Option<String> {
         let mut by_process: FxHashMap<(Option<u32>, i64), u64> = FxHashMap::default();
         self.waits.iter().for_each(|wait| *by_process.entry((wait.rank, wait.pid)).or_default() += wait.ns);

@@ -1,4 +1,4 @@
-//! The ranks of an MPI job: what each one's workers did with their time.
+//! The ranks of an MPI job: the use of their workers' time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use taskscope_session::Session;
 /// One rank of an MPI job.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Rank {
-    /// From 0.
+    /// The rank, from 0.
     pub rank: u32,
     /// Its node.
     pub host: String,
-    /// Its process id; where CPUs are the workers, that of the process that owns them.
+    /// Its process id. If CPUs are the workers, the id of the process that owns them.
     pub pid: i64,
     /// Number of its workers.
     pub workers: u64,
@@ -32,13 +32,13 @@ pub struct Rank {
     pub parallel_efficiency: f64,
 }
 
-/// The process id; where CPUs are the workers, that of the process that owns them.
+/// The process id. If CPUs are the workers, the id of the process that owns them.
 fn pid_of(processes: &[Process], own: &Process) -> i64 {
     let whose = processes.iter().find(|other| !other.has_cpus && other.loom == own.loom);
     if own.has_cpus { whose.map_or(0, |process| process.pid) } else { own.pid }
 }
 
-/// The ranks in their order; empty where no process has one.
+/// The ranks in order; empty if no process has one.
 pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<Rank> {
     let execution = &session.execution;
     let communication = &execution.communication;
@@ -83,7 +83,7 @@ pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<Rank> {
             waited[process.index()] += wait.until.saturating_sub(call.start);
         }
     }
-    // Where the CPUs of a loom are the workers, its processes have none.
+    // If the CPUs of a loom are the workers, its processes have none.
     rows.retain(|(_, row)| row.workers > 0);
     for (process, row) in &mut rows {
         row.peer_wait_ns = waited.get(process.index()).copied().unwrap_or(0);

@@ -31,11 +31,11 @@ use taskscope_session::Session;
 pub struct Report {
     /// The directory, as it was given.
     pub trace: String,
-    /// The program and its arguments; null where not known.
+    /// The program and its arguments; null if unknown.
     pub command: Option<Vec<String>>,
-    /// The host that it was started on; null where not known.
+    /// The host on which it was started; null if unknown.
     pub host: Option<String>,
-    /// The program's exit code; null where not known, or where a signal ended it.
+    /// The program's exit code; null if unknown, or if a signal ended it.
     pub exit_code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -49,15 +49,16 @@ pub struct Report {
     pub problems: Vec<ProblemCount>,
     /// The part of the trace that was selected with `--range` and `--where`; null for the whole.
     pub part: Option<String>,
-    /// Whether `--where` left events out: states, and what waiting is charged to, are those of the other events.
+    /// Whether `--where` left events out: states and charges are then those of the other events.
     pub filtered: bool,
-    /// Intervals of threads, and of CPUs where these are the workers, that are uncertain.
+    /// Uncertain intervals of threads, and of CPUs if these are the workers.
     pub uncertain: Uncertain,
-    /// From the first to the last event of the trace, or to the last sample of threads that had not ended; nanoseconds.
+    /// Time from the first to the last event of the trace, or to the last sample of threads that had not
+    /// ended; nanoseconds.
     pub wall_ns: u64,
-    /// The verdict on the run in one sentence; null where nothing was recorded that has a length.
+    /// The verdict on the run in one sentence; null if the recording has no duration.
     pub verdict: Option<String>,
-    /// From the start to the end of the program under `taskscope record`, nanoseconds.
+    /// Time from the start to the end of the program under `taskscope record`, nanoseconds.
     pub run_wall_ns: Option<u64>,
     /// Sum over processes of workers times the time from the process's first to its last event.
     pub capacity_ns: u64,
@@ -68,16 +69,16 @@ pub struct Report {
     pub workers: usize,
     /// Number of threads, workers or not.
     pub threads: usize,
-    /// CPUs that the processes may use, over all nodes; where CPUs are the workers (Nanos6, nOS-V, NODES), these. 0 where
-    /// not known.
+    /// CPUs that the processes may use, over all nodes; the worker CPUs for Nanos6, nOS-V and NODES. 0 if
+    /// unknown.
     pub cpus: usize,
     /// Whether CPUs are the workers; the threads that run on them are then not workers.
     pub cpus_are_workers: bool,
-    /// The CPUs as the header names them, such as `1 of 2 CPUs (0)`; null where not known.
+    /// The CPUs as named in the header, such as `1 of 2 CPUs (0)`; null if unknown.
     pub cpus_text: Option<String>,
     /// The CPUs of each process of which they are known.
     pub process_cpus: Vec<ProcessCpus>,
-    /// Worker-time in which threads could run and had no CPU; null where it is not known of all workers.
+    /// Worker-time runnable without a CPU; null unless it is known of all workers.
     pub no_cpu: Option<CpuShortage>,
     /// Threads that are not workers, outside capacity.
     pub other_threads: usize,
@@ -89,15 +90,15 @@ pub struct Report {
     pub events: u64,
     /// Number of lost events.
     pub lost_events: u64,
-    /// Cost of recording an event, nanoseconds; null where not measured.
+    /// Cost of recording an event, nanoseconds; null if not measured.
     pub recording_cost_ns_per_event: Option<f64>,
     /// Facts that change how the numbers are to be read.
     pub notices: Vec<Notice>,
     /// Factors of the parallel efficiency.
     pub efficiency: EfficiencyFactors,
-    /// Processes with a rank of an MPI job, by rank; empty where there are none.
+    /// Processes with a rank of an MPI job, by rank; empty without any.
     pub ranks: Vec<Rank>,
-    /// Calls of MPI by function and place, the longest first; empty where there are none.
+    /// Calls of MPI by function and place, the longest first; empty without any.
     pub mpi_calls: Vec<MpiCalls>,
     /// Worker-nanoseconds by state: sums exactly to `capacity_ns`.
     pub states: StateTimes,
@@ -105,13 +106,14 @@ pub struct Report {
     pub causes: Vec<CauseTimes>,
     /// The charges of each waiting or idle worker-nanosecond: sums, state by state, exactly to the causes of that state.
     pub blame: Vec<Charge>,
-    /// Whose time findings are a part of: that of workers; of threads, where samples are the only source (`samples_alone`); of
-    /// device queues, where no thread is recorded.
+    /// The total that findings are shares of: time of workers; of threads, if samples are the only source
+    /// (`samples_alone`); of device queues, if no thread is recorded.
     pub findings_of: Whose,
     /// That time, nanoseconds: of workers `capacity_ns`.
     pub findings_base_ns: u64,
-    /// Hangs, then all losses, largest first. Losses of workers sum exactly to `capacity_ns` minus `useful_ns`; the waits of a
-    /// hang are among them. Of threads, cause `work` is the time in which they ran, which is no loss.
+    /// Hangs, then all losses, largest first. Losses of workers, including the waits of a hang, sum exactly
+    /// to `capacity_ns` minus `useful_ns`. For threads, cause `work` is the time in which they ran, which is
+    /// not a loss.
     pub findings: Vec<FindingRow>,
     /// Threads and their times.
     pub thread_states: Vec<ThreadTimes>,
@@ -123,19 +125,19 @@ pub struct Report {
     pub regions: Vec<RegionTimes>,
     /// Locks and critical constructs.
     pub locks: Vec<LockTimes>,
-    /// Waits of threads for each other outside of a runtime's constructs (`record --threads`), longest first; only where the
-    /// trace has some. Of all threads: none of it is part of the capacity.
+    /// Waits between threads outside a runtime's constructs (`record --threads`), longest first; absent
+    /// without any. They cover all threads and are not part of the capacity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thread_waits: Vec<ThreadWaitTimes>,
-    /// Tasks that were able to run and did not; null where the program does not record when tasks are able to run.
+    /// Tasks that were ready and did not run; null if the program does not record readiness.
     pub starvation: Option<StarvationTimes>,
-    /// Device queues; only where the trace has some.
+    /// Device queues; absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices: Option<DevicesInTime>,
-    /// Time, waiting and blame by call paths; only where samples were taken, or on request.
+    /// Time, waiting and blame by call paths; present if samples were taken, or on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_paths: Option<CallPathTables>,
-    /// The program's own instrumentation (docs/instrumenting.md); only where there is some, or on request.
+    /// The program's own instrumentation (docs/instrumenting.md); present if there is any, or on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instrumentation: Option<Instrumentation>,
 }
@@ -165,7 +167,7 @@ pub struct CauseTimes {
     pub state: Named<State>,
     /// Worker-nanoseconds.
     pub ns: u64,
-    /// The place in words; null where not known.
+    /// The place in words; null if unknown.
     #[serde(rename = "where")]
     pub place: Option<String>,
 }
@@ -179,16 +181,16 @@ pub struct Charge {
     pub state: Named<State>,
     /// Worker-nanoseconds.
     pub ns: u64,
-    /// What is charged.
+    /// The charged party.
     pub blamed: Named<Blamed>,
-    /// The state of the charged thread; null of a device and of nobody.
+    /// The state of the charged thread; null if a device or nothing is charged.
     pub blamed_state: Option<Named<State>>,
-    /// Its place in words; null where not known.
+    /// Its place in words; null if unknown.
     #[serde(rename = "where")]
     pub place: Option<String>,
 }
 
-/// The whole report, without the tables that are added where they are wanted: devices, call paths, instrumentation.
+/// The whole report, without the optional tables: devices, call paths, instrumentation.
 pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Report {
     report_of(session, analysis, problems, Section::ALL)
 }

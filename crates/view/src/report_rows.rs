@@ -1,4 +1,4 @@
-//! Rows of the report's tables: what text, pages and JSON say of threads, tasks, constructs and locks.
+//! Rows of the report's tables on threads, tasks, constructs and locks, for text, pages and JSON.
 
 use crate::documents::{CodePlace, Named, Word, some_text};
 use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
@@ -46,7 +46,7 @@ pub(crate) fn incomplete(session: &Session) -> Vec<IncompleteStream> {
     .collect()
 }
 
-/// Intervals of threads, and of CPUs where these are the workers, that are uncertain.
+/// Uncertain intervals of threads, and of CPUs if these are the workers.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Uncertain {
     /// Number of intervals.
@@ -72,9 +72,10 @@ pub struct UncertainInterval {
     pub start_ns: u64,
     /// End, nanoseconds.
     pub end_ns: u64,
-    /// The reason. `stream-ends`: the thread's stream ends although it had not ended. `does-not-fit`: the event at
-    /// the end contradicts the state before. `clock-goes-back`: the thread's clock went back over it. `cpu-shared`:
-    /// several threads run on the CPU at once. A CPU is uncertain where the thread that it shows is.
+    /// The reason. `stream-ends`: the stream ends before the thread's exit. `does-not-fit`: the event at the
+    /// end contradicts the state before. `clock-goes-back`: the thread's clock went back over it.
+    /// `cpu-shared`: several threads run on the CPU at once. A CPU is uncertain while the thread that runs on
+    /// it is.
     #[schemars(extend("enum" = Doubt::ALL.map(Doubt::name)))]
     pub why: Word,
 }
@@ -133,10 +134,10 @@ pub struct EfficiencyFactors {
     /// Threads are not in the runtime.
     #[schemars(range(min = 0, max = 1))]
     pub runtime_overhead: f64,
-    /// The part of the capacity whose state is known.
+    /// The fraction of the capacity with a known state.
     #[schemars(range(min = 0, max = 1))]
     pub known: f64,
-    /// In the program's own code.
+    /// Time in the program's own code.
     pub useful_ns: u64,
     /// Lost by load balance.
     pub load_balance_loss_ns: u64,
@@ -150,7 +151,7 @@ pub struct EfficiencyFactors {
     pub blocked_loss_ns: u64,
     /// Lost in the runtime.
     pub runtime_overhead_loss_ns: u64,
-    /// Of unknown state.
+    /// Time in an unknown state.
     pub unknown_ns: u64,
     /// Other than useful, while their process started or ended MPI; no factor contains it.
     pub mpi_start_ns: u64,
@@ -196,7 +197,7 @@ pub struct ThreadTimes {
     /// Its kind.
     #[schemars(extend("enum" = ["initial", "worker", "other", "cpu", "unknown"]))]
     pub kind: Word,
-    /// The name that Nanos6 or nOS-V have for its role; null where not recorded.
+    /// The Nanos6 or nOS-V name of its role; null if not recorded.
     pub role: Option<Named<RuntimeRole>>,
     /// Whether it is a worker.
     pub worker: bool,
@@ -210,21 +211,21 @@ pub struct ThreadTimes {
     pub events: u64,
     /// Number of its events that were lost.
     pub lost_events: u64,
-    /// CPUs that it may use most of its time, such as `0-3,8`; null where not known by itself.
+    /// CPUs that it may use most of its time, such as `0-3,8`; null if not recorded per thread.
     pub cpus: Option<String>,
-    /// The source of its times out of CPU; where unknown, they are in the other states.
+    /// The source of its off-CPU times; if unknown, these times are in the other states.
     #[schemars(extend("enum" = ["unknown", "context-switches", "estimated"]))]
     pub off_cpu: Word,
-    /// Nanoseconds on a CPU over the recording, as the kernel counts; null where unknown.
+    /// Nanoseconds on a CPU over the recording, from the kernel; null if unknown.
     pub on_cpu_ns: Option<u64>,
-    /// Growth of `run_delay` in its schedstat over the recording, nanoseconds; null where unknown.
+    /// Growth of `run_delay` in its schedstat over the recording, nanoseconds; null if unknown.
     pub run_delay_ns: Option<u64>,
-    /// Nanoseconds runnable without a CPU, also while it waits: all intervals, of which `out_of_cpu` has those in code
-    /// of the program; without `stopped_ns` it is `run_delay`. Null where unknown.
+    /// Nanoseconds runnable without a CPU, also in waits: all intervals, of which `out_of_cpu` has those in
+    /// code of the program; without `stopped_ns` it is `run_delay`. Null if unknown.
     pub runnable_ns: Option<u64>,
-    /// Nanoseconds of `runnable_ns` in which a signal had stopped the process. Null where unknown.
+    /// Nanoseconds of `runnable_ns` in which a signal had stopped the process. Null if unknown.
     pub stopped_ns: Option<u64>,
-    /// Nanoseconds blocked in the kernel, in any state; null where unknown.
+    /// Nanoseconds blocked in the kernel, in any state; null if unknown.
     pub blocked_ns: Option<u64>,
     /// Nanoseconds by state.
     pub states: StateTimes,
@@ -293,7 +294,7 @@ pub struct TaskTypeTimes {
     pub max_ns: u64,
     /// Nanoseconds between creation and begin, of all tasks.
     pub queued_ns: u64,
-    /// Its code; only where known.
+    /// Its code; absent if unknown.
     #[serde(flatten)]
     pub code: Option<CodePlace>,
 }
@@ -329,7 +330,7 @@ pub struct TeamLoad {
     pub busy_ns: u64,
     /// Thread-nanoseconds between the longest share of each execution and the others.
     pub imbalance_ns: u64,
-    /// `busy_ns` over what it would be if all shares were as long as the longest.
+    /// `busy_ns` divided by its value if all shares were as long as the longest.
     #[schemars(range(min = 0, max = 1))]
     pub load_balance: f64,
 }
@@ -360,7 +361,7 @@ pub struct WorksharingTimes {
     /// Its work.
     #[serde(flatten)]
     pub load: TeamLoad,
-    /// Its code; only where known.
+    /// Its code; absent if unknown.
     #[serde(flatten)]
     pub code: Option<CodePlace>,
 }
@@ -391,7 +392,7 @@ pub struct RegionTimes {
     /// Its work.
     #[serde(flatten)]
     pub load: TeamLoad,
-    /// Its code; only where known.
+    /// Its code; absent if unknown.
     #[serde(flatten)]
     pub code: Option<CodePlace>,
 }
@@ -442,7 +443,7 @@ pub struct LockHolder {
     pub place: Option<String>,
     /// Thread-nanoseconds that others waited meanwhile.
     pub ns: u64,
-    /// Its code; only where known.
+    /// Its code; absent if unknown.
     #[serde(flatten)]
     pub code: Option<CodePlace>,
 }
@@ -482,7 +483,7 @@ pub struct StarvationTimes {
     pub waits: u64,
     /// The longest, nanoseconds.
     pub longest_wait_ns: u64,
-    /// What ran meanwhile.
+    /// The code that ran meanwhile.
     pub by: Vec<StarvingCode>,
 }
 
@@ -508,11 +509,11 @@ pub struct StarvingCode {
     pub longest_tid: i64,
     /// Its thread's name; empty for none.
     pub longest_thread_name: String,
-    /// When it began, nanoseconds.
+    /// Its begin, nanoseconds.
     pub longest_at_ns: u64,
 }
 
-/// Starvation of tasks; `None` where the program does not record when tasks are able to run.
+/// Starvation of tasks; `None` if the program does not record readiness.
 pub(crate) fn starvation(session: &Session, analysis: &Analysis) -> Option<StarvationTimes> {
     let found = &analysis.starvation;
     let by = found.by.iter().filter(|row| row.waited_ns > 0).map(|row| {

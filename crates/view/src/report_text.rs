@@ -36,7 +36,7 @@ impl Pids {
     }
 }
 
-/// How to write it.
+/// Output options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The sections to write. The report must have been made with them.
@@ -114,7 +114,7 @@ pub fn report(report: &Report, options: &Options) -> String {
         }
     }
     page.notices();
-    // Of samples alone, the call paths that follow have such a line.
+    // With samples alone, the call paths below have such a line.
     if wants(Section::Findings) && report.findings_of == Whose::Workers {
         page.next();
     }
@@ -168,7 +168,7 @@ impl Page<'_> {
         } else if report.other_threads > 0 && !report.samples_alone {
             let _ = write!(threads, " ({})", counted(report.workers as u64, "worker"));
         }
-        // Where CPUs are the workers, their number is there already.
+        // If CPUs are the workers, the header already has their number.
         if let Some(cpus) = report.cpus_text.as_ref().filter(|_| !report.cpus_are_workers) {
             let _ = write!(threads, " on {cpus}");
         }
@@ -267,7 +267,7 @@ impl Page<'_> {
         let last = factors.len() - 1;
         for (number, (name, factor, loss)) in factors.into_iter().enumerate() {
             let branch = if number == last { "└" } else { "├" };
-            // What is shown as 1.00 is no loss to speak of.
+            // A factor printed as 1.00 is not marked as a loss.
             let mark = if loss == largest && factor < 0.995 { "   ← largest loss" } else { "" };
             let parts = if name == "Runtime overhead" { self.overhead_parts() } else { String::new() };
             let lost = if loss > 0 { format!("{} lost", self.unit.show(loss)) } else { String::new() };
@@ -292,7 +292,7 @@ impl Page<'_> {
         if parts.is_empty() { String::new() } else { format!("   {DIM}({}){DIM:#}", parts.join(", ")) }
     }
 
-    /// Those with the lowest efficiency first, where there are several.
+    /// Ranks with the lowest efficiency first, if there are several.
     fn ranks(&mut self) {
         let mut rows: Vec<_> = self.report.ranks.iter().collect();
         if rows.len() < 2 {
@@ -316,7 +316,7 @@ impl Page<'_> {
         self.more(rows.len().saturating_sub(self.options.top), Section::Ranks);
     }
 
-    /// The calls of MPI that took longest, where there are any.
+    /// The longest MPI calls, if any.
     fn calls(&mut self) {
         let rows = &self.report.mpi_calls;
         if rows.is_empty() {
@@ -343,7 +343,7 @@ impl Page<'_> {
         self.heading("Where the time went", &[(self.unit.of_workers(), 16), ("share", 9)]);
         let mut states: Vec<(State, u64)> = report.states.iter().map(|(state, ns)| (state.0, *ns)).collect();
         states.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
-        // Below a thousandth a state is worth no line of its own, unless everything was asked for.
+        // States below a thousandth get no line, unless everything was requested.
         let worth = states.iter().filter(|(_, ns)| ns.saturating_mul(1000) >= capacity_ns).count();
         let shown = if self.options.sections.len() > Section::SHORT.len() { states.len() } else { worth };
         for (state, ns) in &states[..shown] {
@@ -460,7 +460,7 @@ impl Page<'_> {
         let title =
             if report.cpus_are_workers { "CPUs, which are the workers, and threads" } else { "Threads" };
         self.heading(title, &columns);
-        // CPUs first, where these are the workers.
+        // CPUs first, if these are the workers.
         let (cpus, threads): (Vec<_>, Vec<_>) =
             report.thread_states.iter().partition(|row| row.kind == ThreadKind::Cpu.name());
         for row in cpus.into_iter().chain(threads) {
@@ -470,7 +470,7 @@ impl Page<'_> {
             let mut columns: Vec<(&str, usize)> = shares.iter().map(|text| (text.as_str(), each)).collect();
             let events = short_count(row.events);
             columns.insert(0, (&events, each));
-            // Where CPUs are the workers, a thread has the runtime's word.
+            // If CPUs are the workers, a thread is labelled with its runtime's role.
             let role = match row.role {
                 _ if row.kind == ThreadKind::Cpu.name() => String::new(),
                 Some(role) => format!("  {}", role.0.name()),

@@ -17,10 +17,10 @@ use taskscope_execution::{OsSource, State};
 use taskscope_profile::{Profile, key};
 use taskscope_session::Session;
 
-/// What kind of number it is; the order of the tables.
+/// The kind of a number; its order is the order of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Of the whole run, nanoseconds.
+    /// Totals of the run, nanoseconds.
     Run,
     /// Nanoseconds by cause.
     Cause,
@@ -56,16 +56,16 @@ impl Group {
     }
 }
 
-/// A fact about a run, which is no number: two runs that differ in one are hard to compare.
+/// A non-numeric property of a run: two runs that differ in one are hard to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fact {
     /// The program and its arguments.
     Command,
-    /// What was recorded: a trace, a profile, samples alone, device queues alone, a task graph.
+    /// The kind of recording: a trace, a profile, samples alone, device queues alone, a task graph.
     Mode,
     /// The host.
     Host,
-    /// What gives out the work.
+    /// The runtime that schedules the work.
     Runtime,
     /// Number of processes.
     Processes,
@@ -73,7 +73,7 @@ pub enum Fact {
     Workers,
     /// CPUs that the processes may use.
     Cpus,
-    /// What tells of times off the CPU.
+    /// The source of off-CPU times.
     OffCpu,
     /// The part of the run.
     Part,
@@ -117,7 +117,7 @@ impl Fact {
     }
 }
 
-/// What a source of numbers can tell apart.
+/// The detail of a source of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Source {
     /// States of workers, with events.
@@ -144,7 +144,7 @@ impl Source {
         }
     }
 
-    /// A cause as far as sources without a task graph tell it apart.
+    /// The finest cause that sources without a task graph can distinguish.
     fn of_states(cause: Cause) -> Cause {
         if State::ALL.iter().any(|state| state.cause() == cause) { cause } else { cause.category() }
     }
@@ -160,7 +160,7 @@ pub struct RunNumbers {
 }
 
 impl RunNumbers {
-    /// Those of a recorded run.
+    /// Collects the numbers of a recorded run.
     pub fn of_session(session: &Session, analysis: &Analysis) -> RunNumbers {
         let mut numbers = RunNumbers::default();
         let (ledger, efficiency) = (&analysis.ledger, &analysis.efficiency);
@@ -207,7 +207,7 @@ impl RunNumbers {
         numbers
     }
 
-    /// Those of a profile.
+    /// Collects the numbers of a profile.
     pub fn of_profile(paths: &CallPaths) -> RunNumbers {
         let mut numbers = RunNumbers { source: Source::Profile, ..RunNumbers::default() };
         let tree = &paths.tree;
@@ -284,7 +284,7 @@ impl RunNumbers {
         *self.causes.entry(cause).or_default() += ns as f64;
     }
 
-    /// Those of an imported graph.
+    /// Collects the numbers of an imported graph.
     pub fn of_graph(graph: &TaskGraph) -> RunNumbers {
         let mut numbers = RunNumbers { source: Source::Graph, ..RunNumbers::default() };
         let causes = book_causes(graph);
@@ -332,7 +332,7 @@ pub struct RunDifferenceReport {
     pub after: RunSet,
     /// Facts about the runs, those that are known of a side at least.
     pub run: Vec<FactDifference>,
-    /// What holds for the comparison, in sentences.
+    /// Notes on the comparison, in sentences.
     pub notes: Vec<String>,
     /// Their numbers: of the whole run (wall time first), by cause, then all others.
     pub rows: Vec<NumberDifference>,
@@ -344,18 +344,18 @@ pub struct FactDifference {
     /// The fact.
     #[schemars(extend("enum" = Fact::ALL.map(Fact::name)))]
     pub name: &'static str,
-    /// Its values before, each once; null where not known.
+    /// Its values before, each once; null if unknown.
     pub before: Option<String>,
     /// Its values after.
     pub after: Option<String>,
-    /// Whether they differ; null where one side is not known.
+    /// Whether they differ; null if one side is unknown.
     pub changed: Option<bool>,
 }
 
 /// A run or a set of runs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunSet {
-    /// As it was given.
+    /// The name as given.
     pub name: String,
     /// Number of runs.
     pub runs: usize,
@@ -364,7 +364,7 @@ pub struct RunSet {
 /// A number of both sides: the means of their runs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NumberDifference {
-    /// What it is a number of.
+    /// The group of the number.
     #[schemars(extend("enum" = Group::ALL.map(Group::name)))]
     pub group: &'static str,
     /// Its name: with `_ns` or of a group of times, nanoseconds; of the group efficiency, a share of 1.
@@ -375,7 +375,7 @@ pub struct NumberDifference {
     pub after: f64,
     /// `after` − `before`.
     pub difference: f64,
-    /// The difference as a share of `before`; null where that is 0.
+    /// The difference as a fraction of `before`; null if that is 0.
     pub growth: Option<f64>,
     /// Welch's 95 % interval of the difference; null with one run on a side.
     pub interval_95: Option<[f64; 2]>,
@@ -392,8 +392,8 @@ pub struct RunDifference {
     rows: Vec<(Group, String, Comparison)>,
 }
 
-/// Compares two sets of runs, each of at least one. What a run does not have counts as none in causes and findings;
-/// means of task types are compared over the runs that have it, where both sides do.
+/// Compares two sets of runs, each of at least one. Causes and findings missing in a run count as zero. Means
+/// of task types are compared over the runs that have the type, if both sides have such runs.
 pub fn compare_runs(before: &[RunNumbers], after: &[RunNumbers]) -> RunDifference {
     let facts = compare_facts(before, after);
     let (before, after, notes) = at_common_depth(before, after);
@@ -456,7 +456,7 @@ fn compare_facts(before: &[RunNumbers], after: &[RunNumbers]) -> Vec<FactDiffere
 
 type Numbers = Vec<BTreeMap<(Group, String), f64>>;
 
-/// The numbers of both sides as far as all runs tell them apart, and what that leaves out.
+/// The numbers of both sides at their common level of detail, and notes on the omitted ones.
 fn at_common_depth(before: &[RunNumbers], after: &[RunNumbers]) -> (Numbers, Numbers, Vec<String>) {
     let all = || before.iter().chain(after);
     let has = |source: Source| all().any(|run| run.source == source);
@@ -465,7 +465,7 @@ fn at_common_depth(before: &[RunNumbers], after: &[RunNumbers]) -> (Numbers, Num
     let cuts_graphs = has(Source::Graph) && !is_of_one;
     // Time of threads, of queues and of workers is not the same.
     let has_common_causes = is_of_one || !(has(Source::Samples) || has(Source::Queues));
-    // A profile counts what is blocked in code of the program as work.
+    // A profile counts time blocked in program code as work.
     let joins_blocked = has(Source::Profile) && !is_of_one && has_common_causes;
     if !has_common_causes {
         notes.push(
@@ -517,7 +517,7 @@ impl RunDifference {
         self.rows.iter().find(|row| row.0 == Group::Run && row.1 == name).map(|row| &row.2)
     }
 
-    /// As a document; `names` are those of the two sides.
+    /// The JSON document; `names` are those of the two sides.
     pub fn report(&self, names: [&str; 2]) -> RunDifferenceReport {
         let rows = self.rows.iter().map(|(group, name, comparison)| NumberDifference {
             group: group.name(),
@@ -538,7 +538,7 @@ impl RunDifference {
         }
     }
 
-    /// As lines for a person, with `top` rows of each long table.
+    /// The lines for a terminal, with `top` rows of each long table.
     pub fn text(&self, names: [&str; 2], top: usize) -> String {
         let mut out = String::new();
         let counted = |runs: usize| crate::format::counted(runs as u64, "run");
@@ -580,7 +580,7 @@ impl RunDifference {
 }
 
 impl RunDifference {
-    /// What changed in the runs themselves, before any number.
+    /// Changes of the runs themselves, before any number.
     fn write_facts(&self, out: &mut String) {
         const WIDTH: usize = 30;
         let label =

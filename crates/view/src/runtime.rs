@@ -1,4 +1,4 @@
-//! The runtime of a recorded run, in whose words advice is given.
+//! The runtime of a recorded run, for advice in its terms.
 
 use crate::call_paths::totals::states_of;
 use taskscope_cause::{Cause, Runtime, State};
@@ -8,7 +8,7 @@ use taskscope_session::Session;
 /// The runtime of profiles: recorders of others write traces.
 pub const OF_PROFILES: Runtime = Runtime::OpenMp;
 
-/// The runtime of a recorded run; none where nothing tells.
+/// The runtime of a recorded run; `None` if it cannot be derived.
 pub fn of(session: &Session) -> Option<Runtime> {
     let models = session.events_by_model.iter().filter(|(_, events)| *events > 0);
     let models: Vec<&str> = models.map(|(model, _)| *model).collect();
@@ -18,7 +18,7 @@ pub fn of(session: &Session) -> Option<Runtime> {
     of_models(&models).or_else(of_others)
 }
 
-/// The runtime whose words advice on a cause has: the one that decides about it, if that takes part in the run.
+/// The runtime for the terms of advice on a cause: the deciding one, if it takes part in the run.
 pub fn adviser(session: &Session, cause: Cause) -> Option<Runtime> {
     let models = session.events_by_model.iter().filter(|(_, events)| *events > 0);
     let has_calls = models.into_iter().any(|(model, _)| IS_OF_MPI.contains(model));
@@ -39,7 +39,7 @@ fn decider(cause: Cause, is_mpi_job: bool) -> Option<Runtime> {
     cause.text().decided_by.filter(|runtime| *runtime != Runtime::Mpi || is_mpi_job)
 }
 
-/// Models whose events are those of MPI.
+/// Models with MPI events.
 const IS_OF_MPI: [&str; 2] = ["mpi", "taskscope-messages"];
 
 /// The one that gives out work, by the models that have events.

@@ -1,17 +1,17 @@
-//! What runtimes call the parts of themselves, their idle states, threads and tasks: the names of ovni's views, explained.
+//! Names of the runtimes' subsystems, idle states, threads and tasks, as in ovni's views, with explanations.
 //!
 //! The names are the runtimes' own. How a part counts in reports follows from its event.
 
 use taskscope_execution::State;
 
-/// How the time of what has a name counts.
+/// The accounting of a named interval's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counts {
-    /// As a state, and so as its cause.
+    /// Counts as a state, and so as its cause.
     As(State),
-    /// As what the thread is in besides: the name alone decides nothing.
+    /// Counts as the enclosing state: the name alone decides nothing.
     Around,
-    /// It takes no worker's time: a moment, or a task that no worker executes.
+    /// Takes no worker time: a moment, or a task that no worker executes.
     Nothing,
 }
 
@@ -20,15 +20,16 @@ pub enum Counts {
 pub struct RuntimeName {
     /// The runtime.
     pub runtime: &'static str,
-    /// What has the name: a section, an idle state, a kind of thread, a state of tasks or threads, a function, a point.
+    /// The named thing: a section, an idle state, a kind of thread, a state of tasks or threads, a function,
+    /// a point.
     pub aspect: &'static str,
     /// The name, as ovni's views write it.
     pub label: &'static str,
-    /// The event that begins it, and the one that ends it where there is one; empty where several do.
+    /// The event that begins it, and the one that ends it, if any; empty if there are several.
     pub events: &'static str,
-    /// What it means.
+    /// The meaning.
     pub meaning: &'static str,
-    /// How its time counts, where its event does not decide that.
+    /// The accounting of its time, unless its event decides that.
     counts: Option<Counts>,
 }
 
@@ -38,7 +39,7 @@ impl RuntimeName {
         self.events.as_bytes().first_chunk().copied()
     }
 
-    /// How its time counts in reports.
+    /// The accounting of its time in reports.
     pub fn counts(&self) -> Counts {
         let of_event = || taskscope_session::state_of_event(self.begin()?).map(Counts::As);
         self.counts.or_else(of_event).unwrap_or(Counts::Nothing)
@@ -470,7 +471,7 @@ mod tests {
                 "{}",
                 row.label
             );
-            // Its own state is that of the event, where the event has one.
+            // The event's state takes precedence, if it has one.
             if let (Some(Counts::As(own)), Some(of_event)) = (row.counts, of_event) {
                 assert_eq!(own, of_event, "{} of {}", row.label, row.runtime);
             }

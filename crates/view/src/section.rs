@@ -24,7 +24,7 @@ macro_rules! sections {
                 match self { $($( Section::$variant => $name, )*)* }
             }
 
-            /// What the section is about, for help.
+            /// The topic of the section, for help.
             pub const fn meaning(self) -> &'static str {
                 match self { $($( Section::$variant => $meaning, )*)* }
             }

@@ -23,7 +23,7 @@ impl Sheet {
         Sheet { width: width.clamp(40, 140), text: String::new() }
     }
 
-    /// A line; broken where it is too long.
+    /// Appends a line, wrapped if too long.
     pub fn line(&mut self, line: &str) {
         for line in broken(line.trim_end(), self.width) {
             self.text.push_str(&line);
@@ -48,7 +48,7 @@ impl Sheet {
     pub fn row(&mut self, indent: usize, name: &str, columns: &[(&str, usize)]) {
         let right: String = columns.iter().map(|(value, width)| format!("{:>width$}", Cell(value))).collect();
         let room = self.width.saturating_sub(2 + indent + width_of(&right));
-        // Where nothing would be left of a name, it has a line of its own.
+        // A name that would be cut to nothing gets its own line.
         if room < width_of(name).min(LEAST_OF_NAME) + 1 {
             self.line(&format!("  {:indent$}{}", "", fit(name, self.width.saturating_sub(2 + indent))));
             return self.line(&format!("{:>width$}", Cell(right), width = self.width));
@@ -58,7 +58,7 @@ impl Sheet {
         self.line(&format!("  {:indent$}{name}{:pad$}{right}", "", ""));
     }
 
-    /// How to see what a section leaves out.
+    /// Appends a hint how to show the hidden rows of a section.
     pub fn more(&mut self, hidden: usize, section: &str, top: usize) {
         if hidden > 0 {
             self.line(&format!("  {DIM}… {hidden} more: --section {section} --top {}{DIM:#}", hidden + top));
@@ -74,7 +74,7 @@ impl Sheet {
         }
     }
 
-    /// A sentence that stands out, with a line of space before.
+    /// Appends a highlighted sentence, after an empty line.
     pub fn verdict(&mut self, text: &str) {
         self.line("");
         for line in wrap(text, self.width - 4) {

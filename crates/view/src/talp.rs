@@ -1,7 +1,7 @@
 //! The run in the JSON form of DLB's TALP (3.6), for `talp-pages` and other readers of it.
 //!
-//! What taskscope cannot tell is left out: hardware counters and devices are zero counts, as TALP writes them
-//! where there are none. The whole run is one region, `Global`. Times are nanoseconds.
+//! Unavailable data is omitted. Hardware counters and devices are zero counts, as TALP writes without a
+//! source. The whole run is one region, `Global`. Times are nanoseconds.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -176,7 +176,7 @@ fn tasks_of(session: &Session, process: ProcessIndex) -> u64 {
     execution.tasks.runner.iter().filter(|thread| of(thread)).count() as u64
 }
 
-/// When the run began, in the form of ISO 8601; empty where it is not known.
+/// The start of the run in ISO 8601; empty if unknown.
 fn timestamp(session: &Session) -> String {
     let start = session.run.as_ref().and_then(|run| run.start_unix_ns);
     let told = start.map_or(String::new(), crate::info::date_and_time);

@@ -1,4 +1,4 @@
-//! How the operating system treated each thread: running, runnable without a CPU, blocked.
+//! Scheduling of each thread by the operating system: running, runnable without a CPU, blocked.
 
 use crate::format::{Unit, counted, percent, thread_words};
 use anstyle::Style;
@@ -11,11 +11,11 @@ const DIM: Style = Style::new().dimmed();
 /// Threads that are printed, those that ran most.
 const MAX_ROWS: usize = 16;
 
-/// How the operating system treated a thread, nanoseconds.
+/// Scheduling of a thread by the operating system, nanoseconds.
 pub(crate) struct ThreadSplit {
     /// The thread.
     pub thread: ThreadIndex,
-    /// From its begin to its end.
+    /// Time from its begin to its end.
     pub time: u64,
     /// The part in which it could run and had no CPU.
     pub no_cpu: u64,
@@ -29,7 +29,7 @@ impl ThreadSplit {
     }
 }
 
-/// Of the threads that are asked about and whose switches are known.
+/// Splits the time of the selected threads with known switches.
 pub(crate) fn thread_splits(execution: &Execution) -> Vec<ThreadSplit> {
     let total = |all: &[OffCpu]| all.iter().map(|off| off.end - off.start).sum::<u64>();
     let threads = (0..).map(ThreadIndex).zip(&execution.threads);
@@ -43,8 +43,8 @@ pub(crate) fn thread_splits(execution: &Execution) -> Vec<ThreadSplit> {
     known.map(split).collect()
 }
 
-/// A table of the threads whose switches are known: their time, and its split, which sums to it. Empty where none is
-/// known.
+/// A table of the threads with known switches: their time, and its split, which sums to it. Empty without
+/// any.
 pub fn thread_split_text(execution: &Execution) -> String {
     let mut rows = thread_splits(execution);
     rows.sort_by_key(|row| (std::cmp::Reverse(row.running()), row.thread));

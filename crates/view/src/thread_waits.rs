@@ -12,7 +12,7 @@ use taskscope_session::Session;
 /// The waits of threads for an object, in calls at one place.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadWaitTimes {
-    /// What they wait for: mutex, read-write lock, spin lock, condition, barrier, semaphore or thread.
+    /// The kind of object: mutex, read-write lock, spin lock, condition, barrier, semaphore or thread.
     pub kind: String,
     /// The object's name: the variable, else its address; of joined threads null.
     pub object: Option<String>,
@@ -21,7 +21,7 @@ pub struct ThreadWaitTimes {
     /// The call in words.
     #[serde(rename = "where")]
     pub place: Option<String>,
-    /// Its code; only where known.
+    /// Its code; absent if unknown.
     #[serde(flatten)]
     pub code: Option<CodePlace>,
     /// Number of waits.
@@ -32,23 +32,23 @@ pub struct ThreadWaitTimes {
     pub waited_ns: u64,
     /// The longest wait, nanoseconds.
     pub longest_ns: u64,
-    /// Whose doing the waits are, largest first.
+    /// The waits split by the charged thread, largest first.
     pub parts: Vec<ThreadWaitPart>,
 }
 
 /// A part of the waits at one place.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadWaitPart {
-    /// How the chain of waits ends: `ran` (its last thread ran meanwhile), `handover` (the lock was free, or the thread was
-    /// woken and did not run yet), `timeout` (the time that the caller allowed was over), `unknown`.
+    /// The end of the chain of waits: `ran` (its last thread ran meanwhile), `handover` (the lock was free,
+    /// or the thread was woken and did not run yet), `timeout` (the caller's time limit expired), `unknown`.
     pub end: Word,
-    /// The thread waited for; null where there is none.
+    /// The thread waited for; null without one.
     pub by: Option<TiedThread>,
-    /// The thread at the end of the chain; null where that is the same.
+    /// The thread at the end of the chain; null if it is the same.
     pub root: Option<TiedThread>,
     /// Threads in the chain.
     pub chain: u32,
-    /// Name or id of the thread at the end of the chain that is charged most; null where there is none.
+    /// Name or id of the most charged thread at the end of a chain; null without one.
     pub thread: Option<String>,
     /// Thread-nanoseconds.
     pub ns: u64,
@@ -59,10 +59,10 @@ pub struct ThreadWaitPart {
 pub struct TiedThread {
     /// `holds` (took the lock there), `wakes` (woke the thread there, after it had run until then), `joined` (its routine).
     pub role: Word,
-    /// The place in words; null where not known.
+    /// The place in words; null if unknown.
     #[serde(rename = "where")]
     pub place: Option<String>,
-    /// Its code; only where known.
+    /// Its code; absent if unknown.
     #[serde(flatten)]
     pub code: Option<CodePlace>,
 }
@@ -110,7 +110,7 @@ fn times(session: &Session, row: &WaitsAt) -> ThreadWaitTimes {
     }
 }
 
-/// What a thread calls that waits.
+/// The call in which a thread waits.
 const fn verb(wait_kind: u32) -> &'static str {
     match wait_kind {
         kind::JOIN => "join",

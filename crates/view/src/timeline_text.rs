@@ -16,7 +16,7 @@ fn look(group: Group) -> (char, Option<AnsiColor>, &'static str) {
     (group.glyph(), colour, group.label())
 }
 
-/// What a piece of a device queue's time is shown as: character, colour, word in the legend.
+/// Appearance of device queues by class of time: character, colour, word in the legend.
 const DEVICE_LOOKS: [(char, Option<AnsiColor>, &str); 4] = [
     ('■', Some(AnsiColor::Blue), "queue computes"),
     ('□', Some(AnsiColor::Cyan), "queue copies"),
@@ -24,9 +24,9 @@ const DEVICE_LOOKS: [(char, Option<AnsiColor>, &str); 4] = [
     ('·', None, "queue idle"),
 ];
 
-/// The timeline in lines of at most `width` characters, with ANSI styles: one for each thread, then one for each
-/// device queue. Each character shows the group of states with most time in its piece, exactly; different
-/// characters tell the groups apart where there is no colour.
+/// The timeline in lines of at most `width` characters, with ANSI styles: one per thread, then one per device
+/// queue. Each character shows the group of states with most time in its interval, computed exactly. Without
+/// colour, groups have different characters.
 pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeline, width: usize) -> String {
     let queues: Vec<&Queue> = devices.queues.iter().filter(|queue| range_of(queue).is_some()).collect();
     let of_queues = queues.iter().filter_map(|queue| range_of(queue));
@@ -174,7 +174,8 @@ fn range_of(queue: &Queue) -> Option<(u64, u64)> {
     Some((timed().map(|o| o.start).min()?, timed().map(|o| o.end).max()?))
 }
 
-/// How long a queue computed and copied in each piece of time: at most the piece, also where its operations overlap.
+/// Compute and copy time of a queue in each interval, at most the interval's length even if operations
+/// overlap.
 fn busy_in(queue: &Queue, pieces: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let timed =
         queue.operations.iter().filter(|o| o.start > 0 && o.end >= o.start && o.class() != Class::Other);
@@ -188,7 +189,7 @@ fn busy_in(queue: &Queue, pieces: impl Iterator<Item = (u64, u64)>) -> Vec<(u64,
     let mut first = 0;
     pieces
         .map(|(from, to)| {
-            // What ends in earlier pieces is not looked at again.
+            // Operations that end in earlier intervals are skipped.
             first += timed[first..].iter().take_while(|row| row.1.max(row.0) <= from).count();
             let inside = timed[first..].iter().take_while(|row| row.0 < to);
             inside.fold((0, 0), |(kernels, copies), (start, end, is_copy)| {

@@ -1,11 +1,11 @@
-//! The verdict on a run, and what a finding has besides its sentence: what to try, and the evidence.
+//! The verdict on a run, and each finding's advice and evidence.
 
 use crate::findings::Whose;
 use crate::format::{Unit, percent, time};
 use crate::words::{NamedFinding, rank_or_process};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime, State, deciding};
 
-/// Share of capacity below which findings are one line together, unless another one is asked for.
+/// Default share of capacity below which findings are summed in one line.
 pub const FLOOR: f64 = 0.01;
 
 /// Share of capacity below which a loss needs no mending.
@@ -15,7 +15,7 @@ const SMALL_LOSS: f64 = 0.05;
 const MAX_VICTIMS: usize = 4;
 const VICTIM_PERCENT: u64 = 5;
 
-/// What to try: one sentence, in the words of the runtime where it has some.
+/// The advice: one sentence, in the runtime's terms if available.
 pub(crate) fn remedy(finding: &NamedFinding, runtime: Option<Runtime>) -> &'static str {
     let text = deciding(finding.pattern, finding.cause, finding.blamed);
     first_sentence(runtime.and_then(|runtime| text.advice_for(runtime)).unwrap_or(text.helps))
@@ -30,7 +30,8 @@ pub(crate) fn first_sentence(text: &str) -> &str {
     text.match_indices(". ").map(|(at, _)| at).find(ends).map_or(text, |at| &text[..=at])
 }
 
-/// In what the time was lost, and what speaks for the cause; empty of a hang, whose waits are its evidence.
+/// The states of the lost time, and the evidence for the cause; empty for a hang, as its waits are the
+/// evidence.
 pub(crate) fn evidence(finding: &NamedFinding) -> String {
     if finding.hang.is_some() {
         return String::new();
@@ -39,7 +40,7 @@ pub(crate) fn evidence(finding: &NamedFinding) -> String {
     let mut victims: Vec<_> = finding.victims.iter().collect();
     victims.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
     let is_large = |ns: u64| u128::from(ns) * 100 >= u128::from(finding.ns) * u128::from(VICTIM_PERCENT);
-    // What the system takes is its own evidence.
+    // Time taken by the system is its own evidence.
     let is_other = |state: State| finding.blamed != Blamed::System || !state.cause().is_in(finding.cause);
     let named: Vec<String> = (victims.iter())
         .filter(|(state, ns)| is_large(*ns) && is_other(*state))
@@ -113,7 +114,7 @@ fn subject(finding: &NamedFinding) -> String {
     }
 }
 
-/// What a verdict is about, in nanoseconds of workers or device queues.
+/// The total of a verdict, in nanoseconds of workers or device queues.
 #[derive(Clone, Copy)]
 pub(crate) struct Total {
     /// All.
@@ -126,7 +127,7 @@ pub(crate) struct Total {
     pub unknown_ns: u64,
 }
 
-/// The verdict on workers in one sentence; none where they have no time.
+/// The verdict on workers in one sentence; `None` if they have no time.
 pub(crate) fn verdict_on_workers(total: Total, findings: &[NamedFinding]) -> Option<String> {
     if findings.iter().any(|finding| finding.hang.is_some()) {
         return Some("The run hung: F1 names the waits that cannot end.".to_owned());
@@ -134,7 +135,7 @@ pub(crate) fn verdict_on_workers(total: Total, findings: &[NamedFinding]) -> Opt
     verdict(total, Whose::Workers, findings)
 }
 
-/// The verdict on device queues in one sentence; none where they have no time.
+/// The verdict on device queues in one sentence; `None` if they have no time.
 pub(crate) fn verdict_on_queues(total: Total, findings: &[NamedFinding]) -> Option<String> {
     verdict(total, Whose::Queues, findings)
 }
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!(first_sentence("Ends. "), "Ends. ");
     }
 
-    /// What is printed as the advice is one sentence: none begins with a setting in lower case.
+    /// Printed advice is one sentence and does not begin with a lower-case setting.
     #[test]
     fn sentences_of_advice_begin_with_capitals() {
         let all = Cause::ALL.map(Cause::text).into_iter().chain(Pattern::ALL.map(Pattern::text));

@@ -35,24 +35,24 @@ impl NoticeText {
     }
 }
 
-/// A finding whose place has a name; findings of one name are one.
+/// A finding with a named place; findings of one name are merged.
 #[derive(Clone, Debug)]
 pub struct NamedFinding {
     /// `F1`, `F2`, …
     pub id: String,
-    /// What the time was lost to.
+    /// The cause of the loss.
     pub cause: Cause,
-    /// What is blamed.
+    /// The blamed party.
     pub blamed: Blamed,
-    /// What it looks like, where that decides what helps.
+    /// The pattern, if one decides the remedy.
     pub pattern: Option<Pattern>,
     /// Worker-nanoseconds.
     pub ns: u64,
-    /// How sure the cause is.
+    /// Confidence in the cause.
     pub confidence: Confidence,
-    /// What the culprits did.
+    /// The state of the culprits.
     pub state: State,
-    /// What the culprits did, and where: everything that has this name. Empty where a recording has no events.
+    /// State and place of all culprits with this name. Empty if a recording has no events.
     pub culprits: Vec<(State, Place)>,
     /// The place of the cause in words; may be empty.
     pub place: String,
@@ -62,25 +62,25 @@ pub struct NamedFinding {
     pub site: SiteIndex,
     /// The whole finding as a sentence.
     pub text: String,
-    /// What to try, in the words of the runtime that was recorded.
+    /// The remedy, in the terms of the recorded runtime.
     pub remedy: String,
-    /// In what the time was lost, and what speaks for the cause; empty of a hang.
+    /// The states of the lost time, and the evidence for the cause; empty for a hang.
     pub evidence: String,
-    /// Who lost the time.
+    /// The lost time by the victims' state.
     pub victims: ByState,
     /// The part in which the culprit ran alone.
     pub sole_ns: u64,
     /// The part while ranks started or ended MPI; in no efficiency.
     pub starting_ns: u64,
-    /// Tasks created there, where that is the point.
+    /// Tasks created there, if that is relevant.
     pub tasks_created: u64,
     /// The construct's load, for an imbalance.
     pub work: Option<Worksharing>,
-    /// Size and cost of the tasks, where they are too small.
+    /// Size and cost of the tasks, if they are too small.
     pub grain: Option<Grain>,
-    /// Who was waited for, where a process came late.
+    /// The late process, if a process was late.
     pub late: Option<LateProcess>,
-    /// Row of [`Analysis::hangs`], where the run hung.
+    /// Row of [`Analysis::hangs`], if the run hung.
     pub hang: Option<usize>,
 }
 
@@ -124,7 +124,7 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     Findings::of(session, analysis).rows
 }
 
-/// The name of a CPU that is a worker; none of a thread. Where several looms have CPUs, with the loom.
+/// The name of a worker CPU; `None` for a thread. With the loom, if several looms have CPUs.
 pub fn cpu_name(execution: &Execution, thread: ThreadIndex) -> Option<String> {
     let row = execution.threads.get(thread.index()).filter(|row| row.kind == ThreadKind::Cpu)?;
     let looms = execution.processes.iter().filter(|process| process.has_cpus).count();
@@ -138,10 +138,10 @@ pub(crate) fn findings_of_events(session: &Session, analysis: &Analysis) -> Vec<
     let mut merged: Vec<NamedFinding> = Vec::new();
     let mut known: FxHashMap<_, usize> = FxHashMap::default();
     let workers = if analysis.ledger.workers_are_cpus() { "CPUs" } else { "workers" };
-    // In a hang nobody works: its waits need no second cause.
+    // In a hang no thread works: its waits need no second cause.
     for finding in analysis.findings.iter().filter(|finding| !finding.is_of_hang) {
         let place = place_of(places, finding);
-        // Whoever comes late is one finding, wherever the others wait.
+        // A late process is one finding, independent of the places of the waits.
         let of_place = if finding.late.is_some() { String::new() } else { place.clone() };
         let key = (
             finding.cause,
@@ -243,12 +243,12 @@ fn place_of(places: &Places, finding: &Finding) -> String {
     places.name(state, finding.place)
 }
 
-/// Whether the cause is no code: the system takes time wherever the program is.
+/// Whether the cause is independent of code: the system takes CPUs at any place of the program.
 fn is_of_no_place(cause: Cause) -> bool {
     cause.is_in(Cause::Cpu)
 }
 
-/// Why threads had no CPU, as far as the recording tells.
+/// The reason why threads had no CPU, as far as recorded.
 fn no_cpu(session: &Session) -> String {
     let shortage = session.execution.cpu_shortage();
     let all = shortage.own_ns + shortage.waiting_ns;
@@ -263,7 +263,7 @@ fn no_cpu(session: &Session) -> String {
     }
 }
 
-/// What had the CPUs that threads went without.
+/// The users of the CPUs while threads had none.
 fn used_by_others(session: &Session) -> String {
     let facts: Vec<_> =
         session.execution.processes.iter().filter_map(|process| process.cpus.as_ref()).collect();
@@ -290,13 +290,13 @@ fn used_by_others(session: &Session) -> String {
     }
 }
 
-/// How often a limit of CPU time was reached, and what that cost on all CPUs.
+/// Number of times a CPU limit was reached, and its cost over all CPUs.
 fn throttled(facts: &CpuFacts) -> String {
     let periods = facts.throttled.iter().fold(0, |sum: u64, part| sum.saturating_add(part.periods));
     format!("was throttled {} for {}", format::counted(periods, "time"), format::time(facts.throttled_ns()))
 }
 
-/// How many workers there are on how many CPUs.
+/// The number of workers and of CPUs.
 fn more_workers(session: &Session) -> String {
     let groups = session.execution.cpu_groups().into_iter().filter(|group| group.is_oversubscribed());
     match groups.max_by_key(|group| group.workers_at_once) {
@@ -321,24 +321,24 @@ fn more_workers(session: &Session) -> String {
     }
 }
 
-/// What sentences about a recording have in common.
+/// Words common to all sentences on a recording.
 pub(crate) struct Source {
-    /// What the recording is: `trace`, `profile`.
+    /// The kind of recording: `trace`, `profile`.
     pub what: &'static str,
-    /// What workers are called.
+    /// The name of the workers.
     pub workers: &'static str,
     /// Whether it is known when threads had no CPU.
     pub knows_off_cpu: bool,
-    /// Whether workers may have nothing to do because a thread is in a call of MPI, and that is not told apart.
+    /// Whether workers may be idle because a thread is in an MPI call, which is not distinguished.
     pub waits_in_calls: bool,
-    /// Why threads had no CPU.
+    /// The reason why threads had no CPU.
     pub no_cpu: String,
-    /// How many workers there are on how many CPUs.
+    /// The number of workers and of CPUs.
     pub more_workers: String,
 }
 
 impl Source {
-    /// Of a trace. What only sentences of certain findings have is looked for where there are some.
+    /// Creates the words for a trace. Texts that only some findings need are computed only for those.
     pub fn of(session: &Session, workers: &'static str, findings: &[NamedFinding]) -> Source {
         let has = |cause| findings.iter().any(|finding| finding.cause == cause);
         Source {
@@ -354,7 +354,7 @@ impl Source {
 
 /// The sentence of a finding.
 pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
-    // Sums over thousands of workers of a damaged trace come close to what 64 bits hold.
+    // Sums over thousands of workers of a damaged trace come close to the range of 64 bits.
     let alone = u128::from(finding.sole_ns) * 10 >= u128::from(finding.ns) * 7;
     let (workers, has_place) = (source.workers, !finding.place.is_empty());
     let place = match finding.place.as_str() {
@@ -402,7 +402,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
             false => "MPI is started or ended".to_string(),
             true => format!("MPI is started or ended: {place}"),
         },
-        // A source without events of messages does not know who was waited for.
+        // A source without message events does not know the awaited process.
         (_, Blamed::Call | Blamed::Link) if finding.cause == Cause::Mpi && !has_place => {
             "calls of MPI or TAMPI take the time, waiting for late ranks included".to_string()
         }
@@ -439,7 +439,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
     }
 }
 
-/// Who comes late, and the calls in which others wait for it, the longest first.
+/// The late process, and the calls in which others wait for it, the longest first.
 fn late_sentence(places: &Places, finding: &NamedFinding) -> String {
     const MAX_CALLS: usize = 4;
     let who = match finding.late {
@@ -466,7 +466,7 @@ fn late_sentence(places: &Places, finding: &NamedFinding) -> String {
     text
 }
 
-/// What the device ran meanwhile, the longest first; empty where its queues are not recorded.
+/// Device operations that ran meanwhile, the longest first; empty if its queues are not recorded.
 fn operations_sentence(session: &Session, analysis: &Analysis, finding: &NamedFinding) -> String {
     const MAX_OPERATIONS: usize = 2;
     let execution = &session.execution;
@@ -485,7 +485,7 @@ fn operations_sentence(session: &Session, analysis: &Analysis, finding: &NamedFi
     if shown.is_empty() { String::new() } else { format!(" ({})", shown.join(", ")) }
 }
 
-/// `rank 1`, or the process where it has no rank.
+/// `rank 1`, or the process without a rank.
 pub(crate) fn rank_or_process(rank: Option<u32>, pid: i64) -> String {
     match rank {
         Some(rank) => format!("rank {rank}"),
@@ -514,9 +514,9 @@ pub fn causes(places: &Places, analysis: &Analysis) -> Vec<(State, String, u64)>
 pub struct BlameRow {
     /// The state of those that waited.
     pub state: State,
-    /// What is charged.
+    /// The charged party.
     pub blamed: Blamed,
-    /// What the charged thread was in; none of a device or of nobody.
+    /// The state of the charged thread; `None` if a device or nothing is charged.
     pub in_state: Option<State>,
     /// Its place in words; may be empty.
     pub place: String,
@@ -524,7 +524,7 @@ pub struct BlameRow {
     pub ns: u64,
 }
 
-/// Who made whom wait, largest first.
+/// Waiting time by charged party and waiting state, largest first.
 pub fn blame(session: &Session, analysis: &Analysis) -> Vec<BlameRow> {
     let (places, operations) = (&session.places, &session.execution.catalog.operations);
     let rows = analysis.charges.iter().flat_map(|charge| {
@@ -567,7 +567,7 @@ pub(crate) fn problem_counts(session: &Session) -> Vec<ProblemCount> {
     counts.into_iter().map(|(name, count)| ProblemCount { name: name.into(), count }).collect()
 }
 
-/// What a filter did to every number of a session, if there is one.
+/// A note on a filter that affects every number of a session; `None` without one.
 fn filtered(session: &Session) -> Option<&'static str> {
     session.filtered.then_some(
         "--where leaves events out: states, and who is to blame for waiting, are as the other events tell them; \
@@ -575,7 +575,7 @@ fn filtered(session: &Session) -> Option<&'static str> {
     )
 }
 
-/// Whose time the numbers of a session tell, where that is not every thread's.
+/// A note on the selected threads; `None` if all are selected.
 pub fn selected(session: &Session) -> Option<String> {
     let threads = &session.execution.threads;
     let asked = threads.iter().filter(|thread| thread.selected).count();
@@ -588,15 +588,15 @@ pub fn selected(session: &Session) -> Option<String> {
     })
 }
 
-/// What a filter makes of the numbers of a session: a note each.
+/// The effects of a filter on the numbers of a session: a note each.
 pub fn notes_of_filter(session: &Session) -> Vec<String> {
     selected(session).into_iter().chain(filtered(session).map(str::to_owned)).collect()
 }
 
-/// Whether samples are all that tells what ran, as of a program without OpenMP.
+/// Whether samples are the only source of activity, as for a program without OpenMP.
 pub fn knows_samples_alone(session: &Session, analysis: &Analysis) -> bool {
     let (capacity_ns, by_state) = (analysis.ledger.capacity_ns, &analysis.ledger.by_state);
-    // A thread of the program may outlive the initial one, whose absence can be the system's as well.
+    // A thread of the program may outlive the initial one, whose absence can also be due to the system.
     let absent = by_state.get(State::NotStarted) + by_state.get(State::Ended) + by_state.of_group(Group::Off);
     let unknown = by_state.get(State::Unknown);
     unknown > 0 && unknown + absent == capacity_ns && !session.execution.samples.rows.is_empty()
@@ -673,7 +673,7 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
         let ns_of = |cpus: bool| -> u64 {
             uncertain.iter().filter(|part| is_cpu(part) == cpus).map(|part| part.end - part.start).sum()
         };
-        // What a CPU shows of an uncertain thread is no place of its own.
+        // A CPU's uncertainty that stems from its thread is not counted again.
         let is_own = |part: &Uncertain| (part.doubt == Doubt::CpuShared) == is_cpu(part);
         let places = Doubt::ALL.map(|doubt| {
             let own = uncertain.iter().filter(|part| part.doubt == doubt && is_own(part));
@@ -703,7 +703,7 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
     if let Some(problem) = &session.run_file_problem {
         say("run-file", problem.clone());
     }
-    // Of each kind the first, and how many others there are.
+    // The first of each kind, and the number of others.
     let mut by_kind: Vec<(&'static str, &taskscope_session::Problem, u64)> = Vec::new();
     for problem in session.problems.iter().filter(|p| p.kind != ProblemKind::UnfinishedStream) {
         match by_kind.iter_mut().find(|(name, _, _)| *name == problem.kind.name()) {
@@ -733,7 +733,7 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
 /// Places of notices about teams at most.
 const SHORT_TEAMS: usize = 3;
 
-/// Regions that had fewer threads than they asked for: by place, those that lack most first.
+/// Regions with fewer threads than requested: by place, the largest shortage first.
 fn short_teams(session: &Session) -> Vec<String> {
     let rows = taskscope_analysis::short_teams(&session.execution);
     let mut texts: Vec<String> = rows.iter().take(SHORT_TEAMS).map(|row| short_team(session, row)).collect();
@@ -768,7 +768,7 @@ fn short_team(session: &Session, row: &ShortTeam) -> String {
     )
 }
 
-/// Why names are missing, each kind of reason once: a program may have loaded hundreds of files.
+/// The reasons for missing names, each kind once: a program may have loaded hundreds of files.
 pub fn missing_names(all: &[Missing]) -> Vec<String> {
     let mut kinds: Vec<(&Missing, u64)> = Vec::new();
     for missing in all {

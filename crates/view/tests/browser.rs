@@ -1,6 +1,6 @@
 //! The report and the viewer in a real browser: `scripts/browser/test.js` drives Chromium.
 //!
-//! Skipped, with the reason, where there is no Node, no Chromium, or no way to get Playwright.
+//! Skipped, with the reason, without Node, Chromium, or a way to get Playwright.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/browser")
 }
 
-/// Why the browser cannot be driven here, if so; installs the driver if only that is missing.
+/// The reason why the browser cannot be driven here, if any; installs the driver if only that is missing.
 fn obstacle() -> Option<String> {
     let browser = std::env::var("CHROMIUM").unwrap_or_else(|_| "/usr/bin/chromium".to_string());
     if !Path::new(&browser).exists() {
@@ -58,7 +58,7 @@ fn find(page: &Page, wanted: impl Fn(&Span) -> bool) -> (ThreadIndex, Span) {
     found.next().expect("the generator makes such sections")
 }
 
-/// What the library answers to the questions that the browser will ask.
+/// The library's answers to the browser's requests.
 fn expected(page: &Page, address: &str) -> Value {
     let base = page.start();
     let (start, end) = page.execution.range();
@@ -118,7 +118,7 @@ fn named_when_played(page: &Page) -> (ViewName, String) {
     found.expect("names of task types are told by events")
 }
 
-/// The same for a trace with views of models and with device queues.
+/// The answers for a trace with views of models and with device queues.
 fn expected_of_models(page: &Page, address: &str) -> Value {
     let name = ViewName { family: Family::Cpu, number: 13 };
     let view = page.model_view(name).expect("nOS-V's subsystem of each CPU");
@@ -136,7 +136,7 @@ fn notice(name: &str, text: &str) -> Notice {
     Notice { name: name.to_owned(), text: text.to_owned(), minor: false }
 }
 
-/// A trace in which there are only device queues, with a note and a name whose marks pile up.
+/// A trace with only device queues, with a note and a name with many marks.
 fn queues_alone() -> Page {
     let mut session = Session::in_memory("devices.trace", Execution::default());
     session.devices = devices_of(1_000_000, 3_000_000);
@@ -190,7 +190,7 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     let (_trace, models, viewer_of_models) = viewer_of_trace();
     let mut answers = expected(&page, &viewer.address());
     answers["models"] = expected_of_models(&models, &viewer_of_models.address());
-    // The same trace, of which nobody has asked for a view yet.
+    // The same trace, without any requested view yet.
     let (_trace, _, viewer_of_unplayed) = viewer_of_trace();
     let (view, label) = named_when_played(&models);
     answers["unplayed"] =

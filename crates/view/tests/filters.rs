@@ -1,4 +1,4 @@
-//! What matches a filter is flagged at every zoom; what is no filter is refused; ranges become traces.
+//! Matches of a filter are flagged at every zoom; invalid filters are rejected; ranges become traces.
 
 mod common;
 
@@ -109,7 +109,7 @@ fn search_matches_are_flagged_in_device_queues() {
     for text in ["state=barrier", "no such name"] {
         assert!(!flagged(text, row).contains(&true), "{text}");
     }
-    // A name of an operation is no filter that went wrong, whatever its characters.
+    // The name of an operation, with any characters, is not taken as a malformed filter.
     for (text, status) in [("%3Ci%3Ecopy%3C%2Fi%3E", 200), ("%3Ci%3Ecopi%3C%2Fi%3E", 400)] {
         assert_eq!(ask(&viewer, &format!("/api/filter?where={text}")).status, status, "{text}");
         let rows = format!("/api/rows?view=devices&level=9&first=0&count=9&tracks=0&where={text}");
@@ -129,7 +129,7 @@ fn a_range_becomes_a_trace_that_opens() {
     let whole = page.report.events;
     assert!(sliced.events > whole / 8 && sliced.events < whole / 2, "{} of {whole}", sliced.events);
     let (start, end) = sliced.execution.range();
-    // What is open at the borders is opened just before and closed just after.
+    // Sections open at the borders are opened just before and closed just after.
     assert!(start + 1000 >= page.start() + from && end <= page.start() + to + 1000);
     for query in ["slice?from=9&to=9", "slice?from=10&to=5", "slice?from=x&to=5", "slice?from=0"] {
         assert_eq!(ask(&viewer, &format!("/api/{query}")).status, 400, "{query}");

@@ -1,4 +1,4 @@
-//! Rows of the models' views and of device queues: what pages are told equals what was played and recorded.
+//! Rows of the models' views and of device queues: answers for pages equal the replayed and recorded data.
 
 mod common;
 
@@ -150,7 +150,7 @@ fn cpus_that_are_workers_are_listed_with_the_threads() {
     }
 }
 
-/// Ranks that only the metadata of streams tells.
+/// Ranks that occur only in the metadata of streams.
 #[test]
 fn ranks_of_metadata_order_the_threads_and_the_cpus_of_their_looms() {
     let root = tempfile::tempdir().unwrap();
@@ -172,7 +172,7 @@ fn ranks_of_metadata_order_the_threads_and_the_cpus_of_their_looms() {
     assert_eq!(threads.iter().map(told).collect::<Vec<_>>(), expected);
 }
 
-/// A thread whose clock goes back, on a CPU: both rows, from a run and from a file.
+/// A thread with a backward clock, on a CPU: both rows, from a run and from a file.
 #[test]
 fn rows_of_models_are_marked_where_they_are_uncertain() {
     let folder = tempfile::tempdir().unwrap();
@@ -235,7 +235,7 @@ fn a_view_of_a_large_trace_is_played_once_and_again_when_the_trace_has_changed()
     let text = std::fs::read_to_string(&stream).unwrap();
     std::fs::write(&stream, text + " ").unwrap();
     assert!(open().stored(name).is_none());
-    // Cut short, it is no file either.
+    // A truncated file is rejected too.
     open().view(name).unwrap();
     let path = folder.path().join("x.trace.cache.cpu.13");
     let bytes = std::fs::read(&path).unwrap();

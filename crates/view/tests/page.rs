@@ -1,4 +1,4 @@
-//! What pages are told equals what the execution holds; names arrive as text.
+//! Answers for pages equal the execution's data; names arrive as text.
 
 mod common;
 
@@ -149,7 +149,7 @@ fn missing_and_doubtful_parts_are_flagged_and_explained() {
     assert_eq!(flagged(1, Flags::UNCERTAIN), [98_304, 200_704]);
     assert_eq!(flagged(1, Flags::OFF_CPU), [94_208, 98_304], "the share of serial code, at its end");
     assert_eq!(flagged(2, Flags::UNCERTAIN), [200_704, 299_008]);
-    // The breakdown tells what the report tells: 40 µs known and 3 µs estimated out of CPU, and no less in all.
+    // The breakdown equals the report: 40 µs known and 3 µs estimated out of CPU, with the same total.
     let breakdown = |threads: &[ThreadIndex], state: State| -> u64 {
         let buckets = page.timeline.breakdown(&page.execution, threads, window);
         buckets.iter().map(|sums| sums[state as usize]).sum()
@@ -252,7 +252,7 @@ fn a_search_understands_the_filters_of_the_command_line() {
     assert_eq!(found("duration > 100s"), None);
 }
 
-/// A run whose one task type has this label.
+/// A run with one task type, of this label.
 fn labelled(label: &str) -> Execution {
     let mut builder = ExecutionBuilder::new();
     let process = builder.add_process("node1.1", 1);
@@ -274,7 +274,7 @@ fn labelled(label: &str) -> Execution {
     builder.finish()
 }
 
-/// The small timelines of findings, too, mark where what is shown need not be what was.
+/// The small timelines of findings mark uncertain intervals too.
 #[test]
 fn timelines_of_findings_mark_uncertain_intervals() {
     let text = html::report(&page_of(doubtful()));
@@ -372,7 +372,7 @@ fn a_page_from_the_cache_answers_as_the_one_that_was_stored() {
     assert_eq!(range(&stored), range(&page));
     assert_eq!(html::report(&stored), html::report(&page));
     std::fs::remove_file(folder.path().join("small.trace.cache")).unwrap();
-    // Its bytes stay readable for whoever has them open.
+    // Its bytes stay readable for open pages.
     assert_eq!(range(&stored), range(&page));
     assert!(Page::stored(&root, &key).is_none());
 }

@@ -1,4 +1,4 @@
-//! Every colour can be told from its page: a contrast of at least 3:1 (WCAG 2.2, 1.4.11), text 4.5:1.
+//! Every colour stands out from its page: a contrast of at least 3:1 (WCAG 2.2, 1.4.11), text 4.5:1.
 
 use taskscope_execution::State;
 
@@ -32,7 +32,7 @@ fn every_state_has_a_colour_that_its_page_shows() {
         let marks = colours(marks_name);
         let page = &marks.iter().find(|(name, _)| name == "page").unwrap().1;
         for state in State::ALL {
-            // Where a thread is not there the page is blank.
+            // An absent thread leaves the page blank.
             let is_absent = matches!(state, State::NotStarted | State::Ended);
             assert_eq!(state.colours().is_none(), is_absent, "{}", state.name());
             let Some(colours) = state.colours() else { continue };
@@ -80,7 +80,7 @@ fn words_on_bars_of_call_paths_can_be_read() {
     }
 }
 
-/// What the page mixes: `share` of the way from one colour to another.
+/// The page's mix: `share` of the way from one colour to another.
 fn mixed(from: &str, to: &str, share: f64) -> String {
     let part = |hex: &str, at: usize| f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap());
     let mix = |at| (part(from, at) + (part(to, at) - part(from, at)) * share).round() as u8;

@@ -55,7 +55,7 @@ fn json(session: &Session) -> Value {
     serde_json::json!(taskscope_view::report_json(session, &analysis, &problems))
 }
 
-/// Compilers copy constructs: their tasks have one row, whatever the numbers of their types.
+/// Compilers copy constructs: their tasks have one row, independent of their types' numbers.
 #[test]
 fn tasks_of_one_name_in_a_process_are_one_type() {
     let mut script = program();
@@ -69,7 +69,7 @@ fn tasks_of_one_name_in_a_process_are_one_type() {
     assert_eq!(rows, [(&"task@prog+0x300".into(), &3.into()), (&"task@prog+0x400".into(), &1.into())]);
 }
 
-/// Rows of one name say of which process they are, where they are of several.
+/// Rows of one name include the process, if they are of several.
 #[test]
 fn rows_of_several_processes_are_distinguished() {
     let written = written(&program());
@@ -274,7 +274,7 @@ fn directories_without_a_stream_are_no_trace() {
     assert!(matches!(Session::open(directory.path().join("no")), Err(OpenError::Unreadable { .. })));
 }
 
-/// A trace of ovni's own OpenMP-V runtime has no regions: what cannot be told is not made up.
+/// A trace of ovni's own OpenMP-V runtime has no regions: missing facts are not made up.
 #[test]
 fn a_trace_without_taskscopes_events_works() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/ovni");

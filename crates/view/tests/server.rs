@@ -1,4 +1,4 @@
-//! Who may ask the viewer's server, and what it refuses; it answers the next question in any case.
+//! Access control of the viewer's server, and rejected requests; the next request is answered in any case.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn a_request_without_the_token_is_refused() {
             assert_eq!(ask_with(&viewer, target, &headers).status, 401, "{target} with {token}");
         }
     }
-    // Data is not given to whoever has only a link: the page's address opens the page alone.
+    // A link alone gives no access to data: the page's address opens the page alone.
     let with_query = format!("/api/overview?token={}", viewer.token());
     assert_eq!(ask_with(&viewer, &with_query, &[("Host", &host)]).status, 401);
     let page = ask_with(&viewer, &format!("/?token={}", viewer.token()), &[("Host", &host)]);

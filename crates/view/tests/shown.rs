@@ -1,4 +1,4 @@
-//! Rows of what instrumented threads or tasks show: what pages are told, in each behaviour, of a task that moves.
+//! Rows of instrumented threads or tasks: answers for pages, in each behaviour, for a task that moves.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn viewer_of_walker() -> (tempfile::TempDir, Arc<Page>, Viewer) {
     (folder, page, viewer)
 }
 
-/// Each row: its label, then what it shows from when on, nanoseconds since the start.
+/// Each row: its label, then its values with their start times, nanoseconds since the start.
 fn told(page: &Page, view: &DrawnView) -> Vec<String> {
     let row = |(row, values): (&DrawnRow, &ValueRow)| {
         let word = |value: i64| match usize::try_from(value - 1) {
@@ -104,7 +104,7 @@ fn the_server_returns_rows_values_and_choices() {
     let view = json("/api/shown?view=shown.thread.stacked.states");
     assert_eq!(view["rows"].as_array().unwrap().len(), 4);
     assert_eq!(view["tasks_left_out"], 0);
-    // A thread's row names its track, so that its own section can be told beside it.
+    // A thread's row names its track, so that its own section can be shown beside it.
     let track = view["rows"][3]["thread"].as_u64().unwrap() as usize;
     assert_eq!(page.execution.threads[track].tid, 101);
     let found = json("/api/section?view=shown.task.plain.states&track=0&at=8000");

@@ -65,7 +65,7 @@ fn openmp_tasks_and_regions_have_the_recorders_numbers() {
     assert_eq!((&section["region"], &section["region_name"]), (&31.into(), &"31".into()));
     assert_eq!(found(&page, "region = 31 and state = task").len(), 4);
 
-    // The second one of two of one number, by what a link to it says.
+    // The second of two tasks of one number, addressed by its link.
     let viewer = Viewer::start(Arc::new(page), 0).unwrap();
     let task = |query: &str| -> Value {
         let answer = ask(&viewer, &format!("/api/task?{query}"));

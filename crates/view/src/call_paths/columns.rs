@@ -1,4 +1,4 @@
-//! Columns of call paths: what they are called, how their values are shown.
+//! Columns of call paths: names and formats of values.
 
 use crate::format::{Unit, count};
 use taskscope_analysis::call_views::Column;
@@ -7,16 +7,17 @@ use taskscope_profile::Unit as MetricUnit;
 /// The kind of times by path that samples decide: the page's titles and the text's legend name any but `Workers`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TimeKind {
-    /// Of the workers' ledger.
+    /// The workers' ledger.
     Workers,
-    /// Of samples.
+    /// Samples.
     Samples,
-    /// Of the workers' ledger, and of samples of other threads.
+    /// The workers' ledger, and samples of other threads.
     Both,
 }
 
 impl TimeKind {
-    /// The columns of this kind among those shown, and the kind: `time, no CPU (samples)`; empty where all are of the ledger.
+    /// The shown columns of this kind, and the kind: `time, no CPU (samples)`; empty if all are from the
+    /// ledger.
     pub(super) fn legend(self, shown: &[Column]) -> String {
         let kind = match self {
             TimeKind::Workers => return String::new(),

@@ -1,4 +1,4 @@
-//! What changed between two trees of call paths.
+//! Changes between two trees of call paths.
 
 use super::columns::{is_count, key_of, show, word_of};
 use super::{BOLD, DIM};
@@ -24,14 +24,14 @@ pub struct PathsDifferenceReport {
     pub before_total: u64,
     /// Sum of the column after.
     pub after_total: u64,
-    /// Paths whose own values changed, the largest change first.
+    /// Paths with changed own values, the largest change first.
     pub paths: Vec<PathDifference>,
     #[serde(skip)]
     #[schemars(skip)]
     column: Column,
 }
 
-/// A path whose own value changed.
+/// A path with a changed own value.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PathDifference {
     /// Frames, outermost first.
@@ -71,7 +71,7 @@ pub fn paths_difference(
 }
 
 impl PathsDifferenceReport {
-    /// As lines with ANSI styles, with at most `top` paths.
+    /// The lines with ANSI styles, with at most `top` paths.
     pub fn text(&self, width: usize, top: usize) -> String {
         let mut out = String::new();
         let (before, after) = (self.before_total, self.after_total);

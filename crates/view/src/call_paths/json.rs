@@ -18,9 +18,9 @@ use taskscope_profile::{FrameKind, Metric, NodeId, ROOT, conservation};
 pub struct ProfileReport {
     /// The file or directory, as it was given.
     pub trace: String,
-    /// The verdict on the run in one sentence; null where workers have no time.
+    /// The verdict on the run in one sentence; null if workers have no time.
     pub verdict: Option<String>,
-    /// Whose time findings are a part of.
+    /// The total that findings are shares of.
     pub findings_of: Whose,
     /// That time, nanoseconds.
     pub findings_base_ns: u64,
@@ -36,7 +36,7 @@ impl ProfileReport {
         Losses { rows: &self.findings, base_ns: self.findings_base_ns, whose: self.findings_of }
     }
 
-    /// Of the profile at a path.
+    /// Creates the document of the profile at a path.
     pub fn of(trace: String, findings: Findings, call_paths: CallPathTables) -> ProfileReport {
         ProfileReport {
             trace,
@@ -68,29 +68,29 @@ pub struct CallPathTables {
     pub totals: PathValues,
     /// Every path with values of its own; they sum to `totals`.
     pub paths: Vec<Path>,
-    /// From the program's start inwards.
+    /// Call paths from the program's start inwards.
     pub top_down: Vec<PathRow>,
-    /// From where time was spent to its callers.
+    /// Call paths from the innermost frames to their callers.
     pub bottom_up: Vec<PathRow>,
-    /// By function.
+    /// Rows by function.
     pub functions: Vec<PlaceRow>,
-    /// By loop.
+    /// Rows by loop.
     pub loops: Vec<PlaceRow>,
-    /// By line.
+    /// Rows by line.
     pub lines: Vec<PlaceRow>,
     /// Waiting that was taken and its charges, by wait.
     pub balances: Vec<WaitBalance>,
     /// Samples.
     pub samples: SampleCounts,
-    /// How often a path had no room in the recorder, so that its values are further out.
+    /// Number of paths that found no room in the recorder, so that their values are further out.
     pub counted_further_out: u64,
     /// Exact sums over the run.
     pub run_totals: BTreeMap<String, u64>,
     /// Efficiency of a profile; null of a trace.
     pub efficiency: Option<ProfileEfficiency>,
-    /// Of a profile: processes with what they recorded of themselves, texts by key.
+    /// For a profile: processes with their recorded properties, texts by key.
     pub processes: Vec<BTreeMap<String, String>>,
-    /// What holds for all values, in sentences.
+    /// Notes on all values, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -116,13 +116,13 @@ pub struct Path {
 pub struct PathRow {
     /// The step's name.
     pub name: String,
-    /// Whether it is a frame of the runtime; only where it is.
+    /// Whether it is a frame of the runtime; absent otherwise.
     #[serde(default, skip_serializing_if = "is_false")]
     pub runtime: bool,
-    /// What the thread was in where it was not in its own code.
+    /// State of the thread outside its own code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Word>,
-    /// What the step is.
+    /// The kind of step.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["function", "parallel", "task", "loop", "line", "unknown", "no-path", "rest"]))]
     pub what: Option<Word>,
@@ -175,11 +175,11 @@ pub struct PlaceRow {
     pub file: Option<String>,
     /// Its line.
     pub line: Option<u32>,
-    /// What threads were in where they were not in their own code.
+    /// State of the threads outside their own code.
     pub state: Option<Word>,
     /// The column that rows are sorted by, of the place alone.
     pub own: u64,
-    /// The same with all that it called; null for the rest.
+    /// Value including callees; null for the rest.
     pub total: Option<u64>,
 }
 
@@ -201,11 +201,11 @@ pub struct WaitBalance {
 pub struct SampleCounts {
     /// Number of samples.
     pub count: u64,
-    /// Those that were followed to the root of the stack; null for a profile.
+    /// Samples unwound to the root of the stack; null for a profile.
     pub reached_root: Option<u64>,
-    /// Those taken inside the runtime; null for a profile.
+    /// Samples taken inside the runtime; null for a profile.
     pub in_runtime: Option<u64>,
-    /// Those of which the tasks on the stack are not known; null for a profile.
+    /// Samples with unknown tasks on the stack; null for a profile.
     pub levels_unknown: Option<u64>,
 }
 
@@ -233,8 +233,8 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl CallPaths {
-    /// The value of `call_paths` in `report --json`: all paths with their values, and the views. Sorted by the
-    /// column that was asked for, else by one that there is.
+    /// The value of `call_paths` in `report --json`: all paths with their values, and the views. Sorted by
+    /// the requested column, else by an available one.
     pub fn tables(&self, runtime: bool, asked: Option<Column>, top: usize) -> CallPathTables {
         let tree = self.shown(runtime);
         let sort = asked.unwrap_or_else(|| Column::main_of(&tree.tree));
@@ -281,7 +281,7 @@ impl CallPaths {
         incomplete_profiles(&self.tree.processes).into_iter().chain(cpus).chain(self.note_lines()).collect()
     }
 
-    /// Of a profile: the useful part of the workers' time, and in which state most of the rest was spent.
+    /// For a profile: the useful fraction of the workers' time, and the state with most of the rest.
     fn efficiency(&self) -> Option<ProfileEfficiency> {
         let states = states_of(&self.tree.totals);
         let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
@@ -370,8 +370,8 @@ fn paths(tree: &CallTree, sort: Column) -> Vec<Path> {
         .collect()
 }
 
-/// Rows in the order of reading. What of a step has no row of its own is one below it, so that rows sum to
-/// what is around them. `own` names the part of a row's value that has no step further in.
+/// Rows in depth-first order. A row for the omitted rest follows below a step, so that rows sum to their
+/// parent. `own` names the part of a row's value outside its inner steps.
 fn rows(tree: &CallTree, choice: &Choice<'_>, own: fn(u64) -> OwnPart) -> Vec<PathRow> {
     let rows = views::rows(&tree.tree, choice);
     let sums = Column::ALL.map(|column| (column, views::inclusive(&tree.tree, column)));
@@ -401,7 +401,7 @@ fn rows(tree: &CallTree, choice: &Choice<'_>, own: fn(u64) -> OwnPart) -> Vec<Pa
     made
 }
 
-/// Leaves steps until only so many are open; what of each has no row is one.
+/// Closes steps until at most `open` remain; adds a row for the omitted rest of each.
 fn close(
     around: &mut Vec<NodeId>,
     open: usize,
@@ -436,8 +436,7 @@ fn columns_of(node: NodeId, sums: &[(Column, Vec<u64>)]) -> PathValues {
     values.filter(|(_, value)| *value > 0).collect()
 }
 
-/// Rows with most of their own first; what has no row, or is in no loop, is the last one, of whose callees nothing
-/// is told.
+/// Rows sorted by their own value. The omitted rest, or time outside loops, is the last row, without callees.
 fn flat(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<PlaceRow> {
     let rows = views::flat(tree, by, sort);
     let mut made: Vec<PlaceRow> = (rows.iter().take(top))

@@ -23,26 +23,26 @@ use taskscope_symbol::Missing;
 /// Which view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathsView {
-    /// From the program's start inwards.
+    /// Call paths from the program's start inwards.
     TopDown,
-    /// From where time was spent to its callers.
+    /// Call paths from the innermost frames to their callers.
     BottomUp,
     /// Functions, lines or loops, wherever they were called.
     Flat(FlatBy),
 }
 
 impl PathsView {
-    /// The views that are shown where none is asked for.
+    /// The default views.
     pub const USUAL: [PathsView; 3] =
         [PathsView::TopDown, PathsView::BottomUp, PathsView::Flat(FlatBy::Function)];
 }
 
-/// How to show call paths.
+/// Options of the call-path views.
 #[derive(Clone, Debug)]
 pub struct PathsOptions {
     /// The views, in this order.
     pub views: Vec<PathsView>,
-    /// The column by which rows are sorted; chosen by what there is if not told.
+    /// The sort column; chosen by the available data if not given.
     pub sort: Option<Column>,
     /// Whether the runtime's frames are shown.
     pub runtime: bool,
@@ -54,17 +54,17 @@ pub struct PathsOptions {
     pub samples_alone: bool,
 }
 
-/// A named tree with what is to be said about it.
+/// A named tree with its notes.
 pub struct CallPaths {
     /// Paths with names.
     pub tree: CallTree,
-    /// Why names are missing.
+    /// The reasons for missing names.
     pub missing: Vec<Missing>,
     /// Samples of a trace; none for a file of a profile.
     pub quality: Option<SampleQuality>,
-    /// How often a path found no room in the recorder.
+    /// Number of paths that found no room in the recorder.
     pub unfit: u64,
-    /// What a filter did to the numbers, if there was one.
+    /// Effects of a filter on the numbers, if there was one.
     pub filtered: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ const DIM: Style = Style::new().dimmed();
 /// Characters that a name has in any case.
 const SHORTEST_NAME: usize = 8;
 
-/// Rows of each view in JSON, where nothing else is asked for.
+/// Default maximum of rows per view in JSON.
 pub const TOP_PATHS: usize = 1000;
 
 impl CallPaths {
@@ -98,7 +98,7 @@ impl CallPaths {
         self.quality.is_none_or(|quality| quality.is_time_sampled)
     }
 
-    /// What times by path are of.
+    /// The owner of the times by path.
     fn time_kind(&self) -> TimeKind {
         match self.quality {
             _ if self.is_sampled() => TimeKind::Samples,

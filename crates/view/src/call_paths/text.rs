@@ -68,7 +68,7 @@ fn heading(out: &mut String, title: &str, what: &str, width: usize) {
     let _ = writeln!(out, "  {BOLD}{title}{BOLD:#}{DIM}{}{DIM:#}", if fits { what.as_str() } else { "" });
 }
 
-/// A legend above the names of rows, or on a line of its own where these have no room for it.
+/// A legend above the names of rows, or on its own line if they leave no room.
 fn legend(out: &mut String, legend: &str, (room, width): (usize, usize)) -> String {
     if legend.is_empty() || columns(legend) <= room {
         return if legend.is_empty() { String::new() } else { format!("    {legend}") };
@@ -79,7 +79,7 @@ fn legend(out: &mut String, legend: &str, (room, width): (usize, usize)) -> Stri
     String::new()
 }
 
-/// The columns beside the one that sorts: what time of samples was not on a CPU, symptom and causes, where there are any.
+/// The columns beside the sort column: sampled off-CPU time, symptom and causes, if present.
 fn side_columns(tree: &CallTree, sort: Column) -> Vec<Column> {
     let all = [Column::Blocked, Column::OutOfCpu, Column::Waiting, Column::Blame, Column::Idleness];
     // Every thread loses its CPU, or sleeps, for a moment now and then.
@@ -90,7 +90,7 @@ fn side_columns(tree: &CallTree, sort: Column) -> Vec<Column> {
         .collect()
 }
 
-/// Characters before a step in a view that is a tree: its numbers, and what marks the hot path.
+/// Characters before a step in a tree view: its numbers, and the mark of the hot path.
 const NUMBERS: usize = 2 + 10 + 1 + 7 + 1 + 8 + 2 + 2;
 /// Those of each column beside.
 const SIDE_COLUMN: usize = 9;
@@ -106,7 +106,7 @@ fn tree_rows(
     options: &PathsOptions,
     (callers, kind): (bool, TimeKind),
 ) {
-    // What has no room beside the names is left out.
+    // Columns that do not fit beside the names are omitted.
     let room = options.width.saturating_sub(NUMBERS);
     let mut side = side_columns(tree, sort);
     if options.samples_alone {

@@ -1,4 +1,4 @@
-//! The head of the report of profile files: what ran, and the sums over the run.
+//! The head of the report of profile files: the program, and the sums over the run.
 
 use super::json::CallPathTables;
 use super::{BOLD, DIM, SHORTEST_NAME};
@@ -8,7 +8,7 @@ use std::fmt::Write;
 use taskscope_execution::{Group, State};
 use taskscope_profile::{Process, Profile, key};
 
-/// The head of the report of profile files: what ran, lines of the verdict, and warnings.
+/// The head of the report of profile files: the program, lines of the verdict, and warnings.
 pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize) -> String {
     let mut out = String::new();
     let number = |process: &Process, key: &str| Profile::number(process, key).unwrap_or(0);
@@ -24,7 +24,7 @@ pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize) -> Str
         counted(threads, "thread"),
     ) + &cpus;
     let command = command.map_or("profile", String::as_str);
-    // Where it cannot lie beside most of the command, it has a line of its own.
+    // A text that does not fit beside most of the command gets its own line.
     let (room, between) = match width.checked_sub(columns(&what) + 2) {
         Some(room) if room >= 20 => (room, " "),
         _ => (width.saturating_sub(1), "\n  "),
@@ -57,7 +57,7 @@ pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize) -> Str
     out
 }
 
-/// The parallel efficiency of profile files; empty where workers have no time.
+/// The parallel efficiency of profile files; empty if workers have no time.
 pub fn profile_efficiency(run: &CallPathTables, width: usize) -> String {
     let Some(efficiency) = &run.efficiency else { return String::new() };
     let capacity = efficiency.capacity_ns;
@@ -73,7 +73,7 @@ pub fn profile_efficiency(run: &CallPathTables, width: usize) -> String {
     out
 }
 
-/// The workers' time by state, of profile files; empty where they have none.
+/// The workers' time by state, of profile files; empty if they have none.
 pub fn profile_times(run: &CallPathTables, width: usize) -> String {
     let mut out = String::new();
     let states = states_of(&run.run_totals);
@@ -128,7 +128,7 @@ pub(crate) fn workers_on_cpus(processes: &[Process]) -> Option<Sharing> {
     shared.into_values().max_by(crowded)
 }
 
-/// How long workers could run and had no CPU, by the kernel, where that is a hundredth of their time or more.
+/// The workers' runnable time without a CPU, from the kernel, if at least 1 % of their time.
 fn runnable_line(totals: &BTreeMap<String, u64>, capacity: u64) -> Option<String> {
     let runnable = *totals.get("runnable_ns")?;
     let is_large = runnable.saturating_mul(100) >= capacity;
@@ -138,7 +138,7 @@ fn runnable_line(totals: &BTreeMap<String, u64>, capacity: u64) -> Option<String
     })
 }
 
-/// How often CPU limits were reached, and what that cost; `None` where they never were.
+/// Number of times CPU limits were reached, and their cost; `None` if never.
 pub(crate) fn throttling(processes: &[Process]) -> Option<String> {
     let of = |process: &Process| {
         let ns = Profile::number(process, key::THROTTLED_NS).filter(|ns| *ns > 0)?;
@@ -163,7 +163,7 @@ pub(super) fn is_estimated(state: &str) -> bool {
 /// The least part of the workers' time without a CPU, in percent, that a report warns of.
 const NO_CPU_PERCENT: u64 = 10;
 
-/// The warning for more workers than CPUs, or for much time without a CPU, and what to do about it.
+/// The warning for more workers than CPUs, or for much time without a CPU, with its remedy.
 pub(super) fn cpu_note(processes: &[Process], states: &[(&str, u64)]) -> Option<String> {
     let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
     let no_cpu: u64 = states.iter().filter(|(name, _)| is_estimated(name)).map(|(_, ns)| ns).sum();
@@ -195,7 +195,7 @@ pub(super) fn cpu_note(processes: &[Process], states: &[(&str, u64)]) -> Option<
     }
 }
 
-/// Says of how many processes a profile tells not all. Why is not known to it.
+/// The number of processes with an incomplete profile, in a sentence. The reason is not recorded.
 pub fn incomplete_profiles(processes: &[Process]) -> Option<String> {
     let is_incomplete =
         |process: &&Process| process.get(key::FINISHED).is_some_and(|finished| finished == "no");
@@ -232,7 +232,7 @@ fn words_of(name: &str) -> String {
     if is_estimated(name) { format!("{label} (estimated)") } else { label }
 }
 
-/// As `--live` tells them: useful nanoseconds, and the state in which most others were spent.
+/// The figures of `--live`: useful nanoseconds, and the state with most of the others.
 pub(super) fn useful_and_largest_loss<'a>(states: &[(&'a str, u64)]) -> (u64, Option<(&'a str, u64)>) {
     let is_useful = |name: &str| state_named(name).is_some_and(|state| state.group() == Group::Useful);
     let (useful, lost): (Vec<_>, Vec<_>) = states.iter().copied().partition(|(name, _)| is_useful(name));

@@ -67,7 +67,7 @@ pub struct ReadyQueue {
     pub longest_wait_ns: u64,
     /// Its task's number in its process; null for code outside of tasks.
     pub longest_task: Option<u64>,
-    /// That task's process (rank 1, process 4711), where there are several.
+    /// That task's process (rank 1, process 4711), if there are several.
     pub longest_task_process: Option<String>,
     /// That task's type.
     pub longest_task_type: Option<String>,

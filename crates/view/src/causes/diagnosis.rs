@@ -1,4 +1,4 @@
-//! The section `diagnosis`: what the lost time looks like, and what would help.
+//! The section `diagnosis`: patterns of the lost time, and their remedies.
 
 use super::path::Prediction;
 use crate::documents::Named;
@@ -12,7 +12,7 @@ use taskscope_analysis::diagnosis::{Diagnosis, Loss, diagnose};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime, deciding};
 use taskscope_execution::graph::TaskGraph;
 
-/// Lost time by its root cause, by what is blamed and by pattern, with the numbers that decided.
+/// Lost time by root cause, blame and pattern, with the numbers that decided.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LostTime {
     /// Largest first; they sum to the capacity minus work.
@@ -23,7 +23,7 @@ pub struct LostTime {
     pub task_cost_ns: u64,
     /// Inputs of tasks that ran.
     pub inputs: u64,
-    /// Those of them that came from another node.
+    /// Inputs from another node.
     pub inputs_from_other_nodes: u64,
     /// Number of copies.
     pub copies: u64,
@@ -38,15 +38,15 @@ pub struct LostTimeRow {
     pub letter: Named<Letter>,
     /// The root cause.
     pub cause: Named<Cause>,
-    /// What it is charged to.
+    /// The charged party.
     pub blamed: Named<Blamed>,
-    /// The pattern, where one decides what helps.
+    /// The pattern, if one decides the remedy.
     pub pattern: Option<Named<Pattern>>,
     /// Worker-nanoseconds.
     pub ns: u64,
     /// The numbers that decided, in words.
     pub evidence: String,
-    /// What helps.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn text(lost: &LostTime, capacity: u64, out: &mut String) {
     }
 }
 
-/// What helps, and that in the runtime's words.
+/// The remedy, in the runtime's terms.
 fn remedy(loss: &Loss, runtime: Option<Runtime>) -> String {
     let text = deciding(loss.pattern, loss.cause, loss.blamed);
     let own = runtime.and_then(|runtime| text.advice_for(runtime));

@@ -16,7 +16,7 @@ const LETTERS: [(Letter, &str); 3] =
 /// Starvation, latency and overhead of idle workers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct IdleTimes {
-    /// What waiting for a worker that is itself idle counts as.
+    /// Accounting of waits for a worker that is idle itself.
     #[schemars(extend("enum" = Mode::ALL.map(Mode::name)))]
     pub mode: &'static str,
     /// Sums over all workers.
@@ -34,9 +34,9 @@ pub struct IdleTimes {
     pub execution_ns: u64,
     /// `execution_ns` + `idle_ns` + `tail_ns`.
     pub capacity_ns: u64,
-    /// By the worker's id.
+    /// Times by worker id.
     pub by_worker: IndexMap<String, LetterTimes>,
-    /// By the node's id.
+    /// Times by node id.
     pub by_node: IndexMap<String, LetterTimes>,
     /// Culprits of each letter with their nanoseconds, largest first; they sum to the letter.
     pub blame: IndexMap<&'static str, IndexMap<String, Nanos>>,
@@ -91,7 +91,7 @@ pub struct IdleInterval {
     pub end_ns: u64,
     /// Number in its process of the task that followed; null for code outside of tasks.
     pub task: Option<u64>,
-    /// Its process (rank 1, process 4711), where there are several.
+    /// Its process (rank 1, process 4711), if there are several.
     pub task_process: Option<String>,
     /// Idle time in it.
     #[serde(flatten)]
@@ -102,7 +102,7 @@ pub struct IdleInterval {
     pub last_arrived: Option<u64>,
 }
 
-/// Nanoseconds, to six decimals where they are not a whole number.
+/// Nanoseconds, to six decimals unless they are a whole number.
 #[derive(Clone, Copy, Debug, JsonSchema)]
 pub struct Nanos(#[schemars(with = "f64")] FineNanos);
 
@@ -177,7 +177,7 @@ pub(super) fn times(graph: &TaskGraph, slo: &Slo, options: &CausesOptions) -> Id
     }
 }
 
-/// A window without what is outside of the range.
+/// Clips a window to the range.
 fn within(range: (u64, u64), (begin, end): (u64, u64)) -> (u64, u64) {
     let (begin, end) = (begin.max(range.0), end.min(range.1));
     (begin, end.max(begin))

@@ -1,4 +1,4 @@
-//! The sections `ledger` and `blame`: what every worker-nanosecond went into, and who is to blame.
+//! The sections `ledger` and `blame`: the use of every worker-nanosecond, and the charged parties.
 
 use crate::documents::{Named, some_text};
 use crate::format::{self, Cell};
@@ -17,15 +17,15 @@ use taskscope_execution::graph::TaskGraph;
 pub struct LedgerTimes {
     /// Sum of the lives of the workers.
     pub capacity_ns: u64,
-    /// By cause; sums to `capacity_ns`.
+    /// Time by cause; sums to `capacity_ns`.
     pub causes: CauseTimes,
-    /// By letter; sums to `capacity_ns`.
+    /// Time by letter; sums to `capacity_ns`.
     pub slow: SlowTimes,
     /// Idle time of each cause in `wait` by the place of ready tasks meanwhile; sums to the cause.
     pub ready_work: BTreeMap<Named<Cause>, ReadyTimes>,
-    /// By the worker's id.
+    /// Times by worker id.
     pub by_worker: IndexMap<String, CauseTimes>,
-    /// By the node's id.
+    /// Times by node id.
     pub by_node: IndexMap<String, CauseTimes>,
 }
 
@@ -45,7 +45,7 @@ impl CauseTimes {
 /// Worker-nanoseconds by letter of SLOW.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SlowTimes {
-    /// In task bodies.
+    /// Time in task bodies.
     pub work_ns: u64,
     /// Too little parallel work.
     pub starvation_ns: u64,
@@ -60,9 +60,9 @@ pub struct SlowTimes {
 /// Idle worker-nanoseconds by the place of ready tasks meanwhile.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ReadyTimes {
-    /// On the worker's node.
+    /// Ready on the worker's node.
     pub here: u64,
-    /// On other nodes only.
+    /// Ready on other nodes only.
     pub elsewhere: u64,
     /// Nowhere.
     pub nowhere: u64,
@@ -96,7 +96,7 @@ pub(super) fn times(graph: &TaskGraph, causes: &Causes) -> LedgerTimes {
     }
 }
 
-/// The times of each node's workers (a rank's, where processes have ranks), by the nodes' numbers.
+/// The times of each node's workers (a rank's, if processes have ranks), by node number.
 fn by_node(graph: &TaskGraph, causes: &Causes) -> Vec<(u64, ByCause)> {
     let mut nodes: Vec<(u64, ByCause)> =
         graph.nodes.iter().map(|node| (node.id, [0; Cause::ALL.len()])).collect();
@@ -108,7 +108,7 @@ fn by_node(graph: &TaskGraph, causes: &Causes) -> Vec<(u64, ByCause)> {
     nodes
 }
 
-/// The four largest causes of each node, where there are several.
+/// The four largest causes of each node, if there are several.
 fn nodes_text(ledger: &LedgerTimes, out: &mut String) {
     if ledger.by_node.len() < 2 {
         return;
@@ -134,7 +134,7 @@ fn nodes_text(ledger: &LedgerTimes, out: &mut String) {
 pub struct Charge {
     /// The cause; never work.
     pub cause: Named<Cause>,
-    /// What is charged.
+    /// The charged party.
     pub blamed: Named<Blamed>,
     /// The letter of SLOW.
     pub letter: Named<Letter>,
@@ -142,7 +142,7 @@ pub struct Charge {
     pub ns: u64,
     /// `who` in words.
     pub label: String,
-    /// What is charged, in detail.
+    /// The charged party, in detail.
     pub who: ChargedPlace,
     /// The code that lost the time.
     pub symptom: ChargedPlace,
@@ -151,7 +151,7 @@ pub struct Charge {
     seen_in: Option<String>,
 }
 
-/// Code, or an object; null where it is not known or does not apply.
+/// Code, or an object; null if unknown or not applicable.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ChargedPlace {
     /// The function.
@@ -203,7 +203,7 @@ fn who(graph: &TaskGraph, who: Who) -> ChargedPlace {
     }
 }
 
-/// Function, file, line and task type of a type's row, and an object; null where not known.
+/// Function, file, line and task type of a type's row, and an object; null if unknown.
 fn place(graph: &TaskGraph, ty: u32, object: Option<&str>) -> ChargedPlace {
     let ty = graph.types.get(ty as usize);
     ChargedPlace {

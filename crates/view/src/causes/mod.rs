@@ -1,6 +1,6 @@
-//! Why time was lost, from a task graph: text for a person and JSON (`docs/analysis.md`).
+//! The causes of lost time, from a task graph: text for a terminal and JSON (`docs/analysis.md`).
 //!
-//! Each section is computed when it is asked for.
+//! Each section is computed on demand.
 
 mod data;
 mod diagnosis;
@@ -28,32 +28,32 @@ use taskscope_cause::{Cause, Runtime};
 use taskscope_execution::OsSource;
 use taskscope_execution::graph::{Role, TaskGraph};
 
-/// What is wanted.
+/// Options of the causes report.
 #[derive(Clone, Debug)]
 pub struct CausesOptions {
     /// The sections, of [`Section::OF_GRAPH`].
     pub sections: Vec<Section>,
-    /// How idle producers count.
+    /// The accounting of idle producers.
     pub mode: Mode,
     /// Whether the JSON lists every idle interval.
     pub intervals: bool,
     /// Windows of time for which partial sums are wanted.
     pub windows: Vec<(u64, u64)>,
-    /// Questions for the replay; the usual ones where there is none.
+    /// Questions for the replay; the default ones if empty.
     pub what_if: Vec<WhatIf>,
     /// Rows of each table of the text, and types of tasks in the questions for the replay.
     pub top: usize,
     /// The part of the run that the numbers are of, nanoseconds of the trace's clock: the whole is analysed, then cut.
     pub range: (u64, u64),
-    /// That part, and what is selected besides, in the words of the user; none of a whole run.
+    /// That part, and other selections, in the user's words; `None` for a whole run.
     pub part: Option<String>,
-    /// What the reader of all sections must know, in sentences.
+    /// Notes on all sections, in sentences.
     pub notes: Vec<String>,
-    /// The runtime of the run, in whose words advice is given; none where that is not known.
+    /// The runtime of the run, for advice in its terms; `None` if unknown.
     pub runtime: Option<Runtime>,
 }
 
-/// What several sections need, computed once.
+/// Values that several sections need, computed once.
 struct Computed {
     causes: Option<Causes>,
     prediction: Option<Prediction>,
@@ -72,7 +72,7 @@ impl Computed {
     }
 }
 
-/// Why time was lost (docs/analysis.md). Only the sections that were asked for are present.
+/// The causes of lost time (docs/analysis.md). Only the requested sections are present.
 ///
 /// Times are integers in nanoseconds, but for those of section `idle`, which have fractions.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -90,16 +90,16 @@ pub struct CausesReport {
     pub tasks: usize,
     /// Sum of the lives of all workers that execute tasks.
     pub capacity_ns: u64,
-    /// From the first begin to the last end of a worker, in the range.
+    /// Time from the first begin to the last end of a worker, in the range.
     pub wall_ns: u64,
-    /// The selection (`--range`, `--where`); null for everything. All numbers are of that part, but bounds, slack, task
-    /// costs and `whatif`, which are of the whole run.
+    /// The selection (`--range`, `--where`); null for everything. All numbers cover that part, except bounds,
+    /// slack, task costs and `whatif`, which cover the whole run.
     pub part: Option<String>,
     /// Facts that the source does not have; none of them is taken as zero.
     pub unknown: Vec<&'static str>,
     /// Facts that the source has in sums only, which were spread.
     pub estimated: Vec<&'static str>,
-    /// Notes on all sections; of a filter, the threads whose time is counted, and whether it leaves events out.
+    /// Notes on all sections. With a filter: the selected threads, and whether events are omitted.
     pub notes: Vec<String>,
     /// The use of every worker-nanosecond.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,13 +116,13 @@ pub struct CausesReport {
     /// Starvation, latency and overhead of idle workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleTimes>,
-    /// Lost time by what it looks like.
+    /// Lost time by pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<LostTime>,
     /// POP's efficiencies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pop: Option<PopEfficiencies>,
-    /// The critical path, and what bounds the run.
+    /// The critical path, and the bounds of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<CriticalPath>,
     /// The run with other costs.
@@ -235,16 +235,16 @@ pub fn causes_text(report: &CausesReport, top: usize) -> String {
     text
 }
 
-/// What the source tells in sums only, which were spread.
+/// Columns that the source has only as sums, which were spread.
 fn estimated_columns(graph: &TaskGraph) -> Vec<&'static str> {
     let columns = [("time off the CPU", graph.off_cpu == OsSource::Estimated)];
     columns.iter().filter(|(_, estimated)| *estimated).map(|(name, _)| *name).collect()
 }
 
-/// As it stands among what is not known.
+/// Name of this column in the list of unknown ones.
 const DEPENDENCES: &str = "dependences of tasks";
 
-/// What the source does not tell; nothing of it is taken as zero.
+/// Columns missing in the source; none of them is taken as zero.
 fn unknown_columns(graph: &TaskGraph) -> Vec<&'static str> {
     let has =
         |cause: Cause| graph.activities.items().iter().any(|activity| activity.kind.cause().is_in(cause));
@@ -267,7 +267,7 @@ fn nanos_within((from, to): (u64, u64), (begin, end): (u64, u64)) -> u64 {
     to.min(end).saturating_sub(from.max(begin))
 }
 
-/// Nanoseconds to six decimals; without a point where these are zeros.
+/// Nanoseconds to six decimals; without a point if these are zeros.
 fn number(time: FineNanos) -> Value {
     let ns = time.to_six_decimals();
     if ns == ns.trunc() { time.rounded().into() } else { ns.into() }

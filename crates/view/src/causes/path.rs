@@ -1,5 +1,5 @@
-//! The sections `path` and `whatif`: what the end of the run waited for, bounds, efficiencies, and
-//! predictions beside the error of their replay.
+//! The sections `path` and `whatif`: the critical path, bounds, efficiencies, and predictions beside the
+//! error of their replay.
 
 use super::CausesOptions;
 use crate::documents::{Named, some_text};
@@ -18,15 +18,15 @@ use taskscope_analysis::span::{Span, span};
 use taskscope_cause::Cause;
 use taskscope_execution::graph::TaskGraph;
 
-/// What the sections say, computed once.
+/// Values of both sections, computed once.
 pub(super) struct Prediction {
     costs: Costs,
     span: Span,
-    /// The recorded run replayed without a change, once somebody asks.
+    /// The recorded run replayed without a change; computed on demand.
     baseline_ns: OnceCell<u64>,
-    /// Of the whole run.
+    /// Wall time of the run.
     wall_ns: u64,
-    /// Of that, starting and ending MPI at least.
+    /// Lower bound of the time in the start and end of MPI, as part of that.
     start_ns: u64,
 }
 
@@ -55,7 +55,7 @@ impl Prediction {
         *self.baseline_ns.get_or_init(|| self.wall(graph, &Change::default()))
     }
 
-    /// How far the replay without a change is from the recorded run, as a share of it.
+    /// Difference between the replay without a change and the recorded run, as a fraction of the run.
     fn error(&self, graph: &TaskGraph) -> f64 {
         (self.baseline_ns(graph) as f64 - self.wall_ns as f64) / self.wall_ns.max(1) as f64
     }
@@ -68,12 +68,13 @@ struct Steps {
     is_operation: bool,
     /// The task type; empty at start and end.
     task_type: String,
-    /// What ran on a device, or what the worker did besides executing (a lock, a call, a section); else empty.
+    /// The device operation, or the worker's activity besides executing (a lock, a call, a section); empty
+    /// otherwise.
     name: String,
     ns: u64,
 }
 
-/// Steps by what they are and what they belong to, longest first.
+/// Steps by kind and owner, longest first.
 fn by_cause(graph: &TaskGraph, steps: &[Step]) -> Vec<Steps> {
     let mut sums: BTreeMap<(Cause, bool, u32, u32), u64> = BTreeMap::new();
     for step in steps {
@@ -169,14 +170,14 @@ pub struct CriticalPath {
     pub work_ns: u64,
     /// Work along the longest chain of dependences, nanoseconds.
     pub span_ns: u64,
-    /// The same with the cost of running each task, nanoseconds.
+    /// The span including the cost of running each task, nanoseconds.
     pub burdened_span_ns: u64,
     /// `work_ns` / `span_ns`.
     #[schemars(range(min = 0))]
     pub parallelism: f64,
     /// Work spread evenly over all workers, nanoseconds.
     pub area_bound_ns: u64,
-    /// The same where tasks stay on their node, nanoseconds.
+    /// The bound with tasks kept on their node, nanoseconds.
     pub node_bound_ns: u64,
     /// The least wall time with as many workers, nanoseconds.
     pub lower_bound_ns: u64,
@@ -186,7 +187,7 @@ pub struct CriticalPath {
     pub tasks_without_slack: usize,
     /// Slack by task type, the least first.
     pub slack: Vec<TypeSlack>,
-    /// The number of steps, where not all are listed.
+    /// The number of steps, if not all are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps_in_all: Option<usize>,
     /// Steps in the order of time; only with `--intervals`. All steps tile the wall time.
@@ -209,14 +210,14 @@ pub struct PathCause {
     pub is_operation: bool,
     /// The task type; empty at start and end.
     pub task_type: String,
-    /// An operation of a device, or what the worker did besides executing.
+    /// A device operation, or the worker's activity besides executing.
     pub name: Option<String>,
     /// Nanoseconds.
     pub ns: u64,
 }
 
 impl PathCause {
-    /// What ran or was waited for, in words.
+    /// The running or awaited code, in words.
     fn label(&self) -> String {
         match &self.name {
             None => self.task_type.clone(),
@@ -254,16 +255,16 @@ pub struct PathStep {
     pub end_ns: u64,
     /// The task's number in its process; null for code outside of tasks.
     pub task: Option<u64>,
-    /// Its process (rank 1, process 4711), where there are several.
+    /// Its process (rank 1, process 4711), if there are several.
     pub task_process: Option<String>,
     /// Id of the data that was waited for.
     pub data: Option<u64>,
-    /// An operation of a device, or what the worker did besides executing.
+    /// A device operation, or the worker's activity besides executing.
     pub name: Option<String>,
 }
 
-/// The path, and of its steps the longest so many, in the order of time; without steps where none are wanted. Bounds and slack are
-/// of the whole run.
+/// The path with its longest steps, at most the given number, in order of time; without steps if none are
+/// requested. Bounds and slack cover the whole run.
 pub(super) fn path(
     graph: &TaskGraph,
     prediction: &Prediction,
@@ -489,7 +490,7 @@ pub struct WhatIfTimes {
     pub scheduler: &'static str,
     /// Wall time of the recorded run, nanoseconds.
     pub recorded_wall_ns: u64,
-    /// The same of its replay without a change, nanoseconds.
+    /// Wall time of its replay without a change, nanoseconds.
     pub replayed_wall_ns: u64,
     /// `replayed_wall_ns` / `recorded_wall_ns` − 1.
     pub replay_error: f64,

@@ -1,4 +1,4 @@
-//! A question of `--what-if` as it is typed.
+//! Parser of a `--what-if` question.
 
 use taskscope_analysis::replay::Change;
 use taskscope_execution::graph::TaskGraph;
@@ -6,7 +6,7 @@ use taskscope_execution::graph::TaskGraph;
 /// `runtime=0.5`, `network=0`, `workers=8` (of each node), `TYPE=0.5`; several with commas between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WhatIf {
-    /// As it was typed.
+    /// The text as typed.
     pub text: String,
     runtime: f64,
     network: f64,

@@ -1,7 +1,8 @@
-//! The findings of a recording, whatever it knows: events of threads, samples alone, device queues alone, or a profile.
+//! The findings of a recording from any source: events of threads, samples alone, device queues alone, or a
+//! profile.
 //!
-//! All are [`NamedFinding`]s with the same sentences, so that text, JSON and `explain` have one way of showing them. They differ
-//! in the time that they are a part of ([`Whose`]).
+//! All are [`NamedFinding`]s with the same sentences, so that text, JSON and `explain` show them alike. They
+//! differ in the total that they are shares of ([`Whose`]).
 
 mod paths;
 mod profile;
@@ -24,13 +25,13 @@ use taskscope_analysis::{Analysis, Confidence};
 use taskscope_cause::{Blamed, Cause, Pattern};
 use taskscope_session::Session;
 
-/// Whose time findings are a part of.
+/// The total that findings are shares of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Whose {
     /// All time of workers (threads of a runtime, or CPUs): the capacity.
     Workers,
-    /// The lives of threads of which no runtime tells what they did.
+    /// The lifetimes of threads without runtime events.
     Threads,
     /// The spans of device queues, from the first submission to the last end of each.
     Queues,
@@ -67,14 +68,14 @@ pub struct Findings {
     pub rows: Vec<NamedFinding>,
     /// The time that they are a part of, nanoseconds.
     pub base_ns: u64,
-    /// Whose time that is.
+    /// The owner of that time.
     pub whose: Whose,
-    /// The verdict on the run in one sentence; none where nothing was recorded that has a length.
+    /// The verdict on the run in one sentence; `None` if the recording has no duration.
     pub verdict: Option<String>,
 }
 
 impl Findings {
-    /// Those of a trace.
+    /// Collects the findings of a trace.
     pub fn of(session: &Session, analysis: &Analysis) -> Findings {
         let of_threads = session.execution.range() != (0, 0);
         if !of_threads && !session.devices.queues.is_empty() {
@@ -97,7 +98,7 @@ impl Findings {
         Findings { rows, base_ns, whose: Whose::Workers, verdict }
     }
 
-    /// Those of a profile.
+    /// Collects the findings of a profile.
     pub fn of_profile(paths: &CallPaths) -> Findings {
         profile::findings(&paths.tree)
     }
@@ -126,9 +127,9 @@ pub struct FindingRow {
     pub id: String,
     /// The cause.
     pub cause: Named<Cause>,
-    /// What is charged.
+    /// The charged party.
     pub blamed: Named<Blamed>,
-    /// The pattern, where one decides what helps.
+    /// The pattern, if one decides the remedy.
     pub pattern: Option<Named<Pattern>>,
     /// Nanoseconds, a part of the time that `findings_of` names.
     pub ns: u64,
@@ -136,22 +137,22 @@ pub struct FindingRow {
     pub confidence: Named<Confidence>,
     /// The finding as a sentence.
     pub text: String,
-    /// What to try, in the words of the runtime that was recorded.
+    /// The remedy, in the terms of the recorded runtime.
     #[serde(rename = "try")]
     pub remedy: String,
-    /// In what the time was lost, and what speaks for the cause; empty of a hang.
+    /// The states of the lost time, and the evidence for the cause; empty for a hang.
     pub evidence: String,
-    /// The place of what causes the loss.
+    /// The place that causes the loss.
     #[serde(rename = "where")]
     pub place: Option<String>,
     /// Lost nanoseconds by state; empty of queues.
     pub victims: StateTimes,
-    /// The part, nanoseconds, in which the cause alone ran, or held what was waited for.
+    /// The part, nanoseconds, in which the cause alone ran or held the awaited object.
     pub sole_ns: u64,
     /// The call path of most of the cause, outermost first; of profiles and samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
-    /// Its code; only where known.
+    /// Its code; absent if unknown.
     #[serde(flatten)]
     pub code: Option<CodePlace>,
     /// Tasks created there; only of creation.
@@ -164,7 +165,7 @@ pub struct FindingRow {
     /// Size and cost of the tasks; only of pattern `too-fine`.
     #[serde(flatten)]
     pub grain: Option<TaskGrain>,
-    /// The waits, and what they need; only of pattern `hung`.
+    /// The waits and their needs; only for pattern `hung`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hang: Option<HangFacts>,
     /// The late process; only of cause `mpi.late`.
@@ -206,7 +207,7 @@ pub struct TaskGrain {
 pub struct LateRank {
     /// Its process id.
     pub late_pid: i64,
-    /// Its rank; null where it has none.
+    /// Its rank; null without one.
     pub late_rank: Option<u32>,
 }
 

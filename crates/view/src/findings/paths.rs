@@ -15,7 +15,7 @@ pub(super) struct HotPath {
 }
 
 impl HotPath {
-    /// Of numbers at nodes: goes inwards as long as one step has at least half of the whole.
+    /// Finds the hot path of values at nodes: descends while one step has at least half of the total.
     pub fn of(tree: &CallTree, values: &[(NodeId, u64)]) -> HotPath {
         let mut sums: FxHashMap<NodeId, u64> = FxHashMap::default();
         let mut inner: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();

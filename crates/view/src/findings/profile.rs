@@ -1,8 +1,8 @@
-//! Findings of a profile: its states are the losses, its call paths name who is to blame.
+//! Findings of a profile: its states are the losses, its call paths the culprits.
 //!
-//! A profile knows the state of every worker-nanosecond, and for each kind of wait the paths that are given it. What no path is
-//! given is a finding that blames nobody, so the findings sum to the losses. A cause that it cannot tell apart is an inner node
-//! of the tree of causes.
+//! A profile knows the state of every worker-nanosecond, and for each kind of wait the paths charged with it.
+//! A finding without blame has the uncharged rest, so the findings sum to the losses. A cause that cannot be
+//! refined is an inner node of the tree of causes.
 
 use super::paths::HotPath;
 use super::{Findings, Whose};
@@ -32,7 +32,7 @@ const WAITS: [(Marker, &[State]); 11] = [
     (Marker::Idle, &[State::Idle, State::Paused, State::NotStarted, State::Ended]),
 ];
 
-/// What is blamed, and where.
+/// Cause, blamed party, state and place.
 type Key = (Cause, Blamed, State, String);
 
 /// A loss that is being summed.
@@ -74,7 +74,8 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
         let loss = add(&mut losses, (cause, blamed, *state, String::new()), confidence);
         loss.finding.ns = loss.finding.ns.saturating_add(*ns);
         loss.finding.victims.add(*state, *ns);
-        // What there is to tell where the time was: of regions and tasks how many began, which cost about the same each.
+        // Evidence for the place of the time: for regions and tasks the number begun, which cost about the
+        // same each.
         let metric = match state {
             State::Blocked => Metric::BLOCKED,
             State::ForkJoin => Metric::REGIONS,
@@ -166,7 +167,8 @@ fn add(losses: &mut BTreeMap<Key, Loss>, key: Key, confidence: Confidence) -> &m
     })
 }
 
-/// Divides what was waited in some states among the paths that are given it. What the system took is in states of its own.
+/// Divides the waiting time of some states among the paths charged with it. Time taken by the system has its
+/// own states.
 fn charge(
     tree: &CallTree,
     constructs: &Constructs,
@@ -230,7 +232,7 @@ impl Parts<'_> {
     }
 }
 
-/// Whom a node stands for, of waits of a kind.
+/// The culprit that a node represents, for a kind of wait.
 fn culprit(tree: &CallTree, constructs: &Constructs, node: NodeId, wait: Marker) -> (Key, Confidence) {
     let at = tree.waits(node);
     let key = |cause, blamed, state, place: String| (cause, blamed, state, place);
@@ -307,7 +309,7 @@ fn place(tree: &CallTree, node: NodeId, word: &str) -> String {
     }
 }
 
-/// Tasks by the region or task whose code created them.
+/// Tasks by creating region or task.
 #[derive(Default)]
 struct Constructs {
     by_creator: BTreeMap<String, Created>,
@@ -319,7 +321,7 @@ struct Created {
     body_ns: u64,
     /// Time of the creator's own code.
     own_ns: u64,
-    /// The tasks in words, where the samples know their construct.
+    /// The tasks in words, if the samples know their construct.
     name: Option<String>,
 }
 
@@ -500,7 +502,7 @@ mod tests {
         assert_eq!(found.rows.iter().map(|row| row.ns).sum::<u64>(), 1732 - 500);
     }
 
-    /// Tasks of a mean below what running one costs are what waiting is due to while nobody works.
+    /// Tasks with a mean below the overhead per task cause the waits in which no worker is busy.
     #[test]
     fn tasks_that_are_too_small_are_found_in_a_profile() {
         let mut tree = tree();

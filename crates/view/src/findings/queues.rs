@@ -1,7 +1,7 @@
 //! Findings of device queues of which no thread of the host is recorded: why they were idle.
 //!
-//! The queues are what works: a queue that is idle waits for the host, for copies, or for other operations. While its device
-//! computes for another queue it is in use, which is no loss.
+//! Queues are the workers: an idle queue waits for the host, for copies, or for other operations. While its
+//! device computes for another queue it counts as in use, which is not a loss.
 
 use super::{Findings, Whose};
 use crate::format::{counted, percent, time};
@@ -57,7 +57,7 @@ pub(super) fn findings(session: &Session) -> Findings {
     Findings { rows, base_ns, whose: Whose::Queues, verdict }
 }
 
-/// What the queue did with its time.
+/// The use of the queue's time.
 fn evidence(ledger: &QueueLedger) -> String {
     let total = ledger.time.total();
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! Findings of threads of which samples and the kernel alone tell: how long they ran, had no CPU, and were blocked.
+//! Findings of threads known only from samples and the kernel: time running, without a CPU, and blocked.
 //!
 //! Whether being blocked was a loss is not known: a thread that waits for work on purpose is blocked, too.
 
@@ -45,7 +45,7 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
     let mut found: Vec<NamedFinding> = Vec::new();
     let mut hot_paths: Vec<(&HotPath, u64)> = Vec::new();
     for (cause, blamed, state, ns, confidence, path) in rows.into_iter().filter(|row| row.3 > 0) {
-        // What is of the system is of no place; of blocked code and of work it is that of the samples.
+        // System time has no place; blocked code and work have the place of the samples.
         let place = if blamed == Blamed::Code { path.place() } else { String::new() };
         let mut finding = NamedFinding::new((cause, blamed), (state, place), ns, confidence);
         finding.victims.add(state, ns);
@@ -87,7 +87,7 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
     Findings { rows, base_ns: all, whose: Whose::Threads, verdict: (all > 0).then_some(verdict) }
 }
 
-/// The column of call paths that tells where such time was.
+/// The column of call paths with the time of this cause.
 fn column_of(cause: Cause) -> Column {
     match cause {
         Cause::CpuNone => Column::OutOfCpu,

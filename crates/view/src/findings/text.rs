@@ -41,7 +41,7 @@ impl Losses<'_> {
         }
         for (number, finding) in worth.iter().take(top).enumerate() {
             self.write_finding(sheet, finding, unit, number == 0);
-            // The largest stands apart.
+            // The largest is printed separately.
             if number == 0 && worth.len().min(top) > 1 {
                 sheet.line("");
             }

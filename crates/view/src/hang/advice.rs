@@ -1,4 +1,4 @@
-//! What helps against one hang.
+//! Remedies for one hang.
 
 use super::{HangWords, enumerated, owed, tag_words};
 use taskscope_analysis::{Needed, OpenWait};
@@ -9,7 +9,7 @@ use taskscope_execution::{ProcessIndex, State, ThreadIndex};
 const MOST: usize = 6;
 
 impl HangWords<'_> {
-    /// Sentences on how to mend the program, by the waits of this hang; empty where only general advice is known.
+    /// Sentences on how to fix the program, by the waits of this hang; empty if only general advice is known.
     pub fn advice(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let of_circle = self.of_circle();

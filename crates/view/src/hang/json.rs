@@ -8,15 +8,15 @@ use taskscope_analysis::Needed;
 use taskscope_execution::messages::Owed;
 use taskscope_execution::{Place, Section, State, ThreadIndex};
 
-/// The waits of a hang and what they need.
+/// The waits of a hang and their needs.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Hang")]
 pub struct HangFacts {
-    /// Whether the waits can never be over; else nothing went on for long.
+    /// Whether the waits can never end; otherwise there was no progress for a long time.
     pub deadlock: bool,
-    /// So many of the first waits need each other, each one the thread of the next.
+    /// Number of leading waits that form a cycle, each one needing the thread of the next.
     pub circle: usize,
-    /// When the last wait of the circle began, or since when nothing went on; nanoseconds.
+    /// Begin of the last wait of the cycle, or of the time without progress; nanoseconds.
     pub since_ns: u64,
     /// End of the recording, nanoseconds.
     pub end_ns: u64,
@@ -24,11 +24,11 @@ pub struct HangFacts {
     pub waits: Vec<HungWait>,
     /// Last activities of needed threads that do not wait.
     pub needed: Vec<LastActivity>,
-    /// What helps against this hang; empty where only general advice is known.
+    /// Remedies for this hang; empty if only general advice is known.
     pub advice: Vec<String>,
 }
 
-/// The numbers and the name of a thread; null where there is none.
+/// The numbers and the name of a thread; null without one.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadId {
     /// Process id.
@@ -50,7 +50,7 @@ pub struct HungWait {
     /// The place of the wait.
     #[serde(rename = "where")]
     pub place: Option<String>,
-    /// When the wait began, nanoseconds.
+    /// Begin of the wait, nanoseconds.
     pub start_ns: u64,
     /// The lock.
     pub object: Option<String>,
@@ -58,11 +58,11 @@ pub struct HungWait {
     pub call: Option<Word>,
     /// Whether one of the needs is enough; else all are needed.
     pub any: bool,
-    /// What would end the wait.
+    /// The conditions that would end the wait.
     pub needs: Vec<Need>,
 }
 
-/// What a needed thread did last.
+/// The last activity of a needed thread.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LastActivity {
     /// The thread.
@@ -73,7 +73,7 @@ pub struct LastActivity {
     /// Its place.
     #[serde(rename = "where")]
     pub place: Option<String>,
-    /// When that began, nanoseconds.
+    /// Its begin, nanoseconds.
     pub start_ns: u64,
     /// Whether the thread has ended.
     pub ended: bool,
@@ -90,9 +90,9 @@ pub enum Need {
         /// The thread that holds it.
         #[serde(flatten)]
         thread: ThreadId,
-        /// When it got the lock, nanoseconds.
+        /// Time at which it got the lock, nanoseconds.
         since_ns: u64,
-        /// Where it asked for the lock.
+        /// The place of the lock request.
         #[serde(rename = "where")]
         place: Option<String>,
     },
@@ -104,7 +104,7 @@ pub enum Need {
     },
     /// The end of a task.
     Task {
-        /// The thread that runs it; null where none does.
+        /// The thread that runs it; null without one.
         #[serde(flatten)]
         thread: ThreadId,
         /// The type of the task.
@@ -121,13 +121,13 @@ pub enum Need {
         pid: Option<i64>,
         /// The rank.
         rank: Option<u32>,
-        /// What the rank has to do.
+        /// The pending operation of the rank.
         #[serde(flatten)]
         owes: Owes,
     },
 }
 
-/// What a rank has to do.
+/// The pending operation of a rank.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "owes", rename_all = "snake_case")]
 pub enum Owes {
@@ -140,9 +140,9 @@ pub enum Owes {
     },
     /// Receive.
     Receipt {
-        /// Of the message.
+        /// Tag of the message.
         tag: i32,
-        /// The message's size; 2^64-1 where not known.
+        /// The message's size; 2^64-1 if unknown.
         bytes: u64,
     },
     /// Take part in an operation.

@@ -1,8 +1,8 @@
 //! The page's program: the modules of `web/`, joined in the order of their imports.
 //!
-//! Each module's `import … from './other.js';` stands on one line and names what the module before
-//! exports under the same name, so joining is leaving these lines and the word `export` away. Names
-//! are unique over all modules; a test holds that.
+//! Each module's `import … from './other.js';` is on one line and imports names that an earlier module
+//! exports, so joining removes these lines and the word `export`. Names are unique over all modules; a test
+//! checks that.
 
 use taskscope_cause::{Group, State};
 
@@ -111,7 +111,7 @@ mod tests {
     fn nothing_is_loaded_from_anywhere() {
         let program = program();
         assert!(!program.contains("</script"), "it would end its element");
-        // Types of parameters stand in comments and name modules too.
+        // Types of parameters are in comments and name modules too.
         let comment = |line: &&str| !["*", "/*", "//"].iter().any(|c| line.trim_start().starts_with(c));
         let program: String = program.lines().filter(comment).collect::<Vec<_>>().join("\n");
         for word in ["http://", "https://", "innerHTML", "eval(", "import("] {

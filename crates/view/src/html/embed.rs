@@ -15,9 +15,9 @@ use std::io::Write;
 use taskscope_execution::lod::Window;
 use taskscope_execution::{Execution, Starts, State, Thread, ThreadIndex};
 
-/// No report is larger, whatever the trace.
+/// Maximum size of a report, for any trace.
 pub const LARGEST_REPORT_BYTES: usize = 5_000_000;
-/// What the overview's rows may take of it.
+/// Maximum size of the overview's rows within it.
 const LARGEST_ROWS_BYTES: usize = 2_000_000;
 /// Buckets of the overview, before halving.
 const BUCKETS: u32 = 2048;
@@ -27,7 +27,7 @@ const TRACKS: usize = 4096;
 const INSTANCE_TRACKS: usize = 16;
 /// Sections of it.
 const INSTANCE_SECTIONS: usize = 1500;
-/// Rows of a table where tables must be shortened: first so many, at last so few.
+/// Maximum rows per table when tables are shortened: first attempt, last attempt.
 const LONGEST_TABLE: usize = 2000;
 const SHORTEST_TABLE: usize = 30;
 /// Lanes of device queues that are drawn.
@@ -53,8 +53,8 @@ pub fn report(page: &Page) -> String {
     // The report is beside the overview.
     let mut overview = Overview { report: None, drawn: Some(PageData::of(page)), ..page.overview() };
     let mut text = page_of(&overview, &report, None);
-    // Thousands of threads or places: first shorter tables, then fewer buckets, and where only names
-    // of enormous length are left, shorter names.
+    // With thousands of threads or places: first shorter tables, then fewer buckets, and at last shorter
+    // names, if only very long names are left.
     let mut left_out = 0;
     let mut table_rows = LONGEST_TABLE;
     while text.len() > LARGEST_REPORT_BYTES && table_rows >= SHORTEST_TABLE {
@@ -88,7 +88,8 @@ pub fn profile_page(report: &crate::ProfileReport) -> String {
     text
 }
 
-/// What the viewer asks for, and the HTML page has in it. Times are nanoseconds since the start of the trace.
+/// The data of the viewer's requests, embedded in the HTML page. Times are nanoseconds since the start of the
+/// trace.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PageData {
     /// Rows of tracks.
@@ -199,7 +200,7 @@ struct InstanceTrack {
     worker: bool,
     /// Begin, end, number of the state.
     sections: Vec<Stretch>,
-    /// Begin and end of what is uncertain.
+    /// Begin and end of the uncertain intervals.
     uncertain: Vec<(u64, u64)>,
 }
 
@@ -224,7 +225,7 @@ fn cut_names(value: &mut Value, most: usize) {
     match value {
         Value::String(text) if text.chars().count() > most => *text = crate::format::fit(text, most),
         Value::Array(rows) => rows.iter_mut().for_each(|row| cut_names(row, most)),
-        // The packed buckets are no name.
+        // Packed buckets are not names.
         Value::Object(rows) => {
             rows.iter_mut().filter(|(key, _)| *key != "data").for_each(|(_, row)| cut_names(row, most));
         }
@@ -256,7 +257,8 @@ fn rows(page: &Page, limit: usize) -> PackedRows {
     }
 }
 
-/// The lanes of device queues, packed in the same way; `None` without any. What each shows follows the buckets.
+/// The lanes of device queues, packed in the same way; `None` without any. The values of each follow the
+/// buckets.
 fn device_rows(page: &Page) -> Option<PackedRows> {
     let lanes: Vec<u32> = (0..page.queues.len().min(LANES) as u32).collect();
     if lanes.is_empty() {
@@ -306,7 +308,7 @@ fn stack(page: &Page) -> StackedStates {
 /// Buckets of rows that are numbers.
 const NUMBERS: u32 = 256;
 
-/// How many threads run tasks of each type: `[bucket][type]`, in thousandths of a thread.
+/// Number of threads that run tasks of each type: `[bucket][type]`, in thousandths of a thread.
 fn types(page: &Page) -> StackedTypes {
     let (start, end) = page.time();
     let window = Window::covering(start, end.max(start + 1), NUMBERS);
@@ -331,8 +333,8 @@ fn counters(page: &Page) -> Vec<CounterBuckets> {
     rows.collect()
 }
 
-/// What the thread of each finding's worst instance and those near it did around it: exact sections,
-/// or, where these are many, stretches by the state with most time.
+/// Activity of the threads around each finding's worst instance: exact sections, or, if there are many,
+/// intervals labelled with their longest state.
 fn instances(page: &Page) -> Vec<InstanceSections> {
     let base = page.start();
     let rows = page.instances.iter().map(|instance| {
@@ -401,8 +403,7 @@ fn tracks_of(execution: &Execution, instance: &Instance) -> Vec<ThreadIndex> {
 /// Begin, end, state.
 type Stretch = (u64, u64, u8);
 
-/// Sections of a track in a range, cut where the operating system kept it off its CPU; reading stops where they are too
-/// many to be drawn exactly.
+/// Sections of a track in a range, split by off-CPU intervals; stops at the limit for exact drawing.
 fn exact_stretches(page: &Page, track: ThreadIndex, from: u64, to: u64) -> Vec<Stretch> {
     let starts = page.execution.threads[track.index()].track.starts();
     let first = starts.partition_point(|start| start <= from).saturating_sub(1);
@@ -488,7 +489,7 @@ mod tests {
                 sums[span.section.state as usize] += span.end.min(to).saturating_sub(span.start.max(from));
             }
             let most = sums.iter().copied().max().unwrap_or(0);
-            // Of several buckets each is of the state, and so is the most of all.
+            // If each of several buckets has the state as its longest, so has their union.
             assert!(sums[usize::from(state)] * State::ALL.len() as u64 >= most && most > 0);
             let is_one = to - from == 1 << Window::covering(start, end, 400).width_log2;
             assert!(!is_one || sums[usize::from(state)] == most, "{from} {to} {state}");

@@ -58,7 +58,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// JSON that cannot end its element, whatever names it holds.
+/// JSON that cannot close its HTML element, whatever names it contains.
 fn inert(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

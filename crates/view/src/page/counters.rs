@@ -7,7 +7,7 @@ use serde::Serialize;
 use taskscope_execution::lod::{Counter, Window};
 use taskscope_execution::{NO_TIME, TaskStatus};
 
-/// What is counted.
+/// The counted quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CounterKind {
     /// Tasks that were created and have not begun.
@@ -54,13 +54,13 @@ impl CounterKind {
 }
 
 impl Page {
-    /// The counter, built when first asked for.
+    /// The counter, built on first use.
     pub fn counter(&self, kind: CounterKind) -> &Counter {
         let tasks = &self.execution.tasks;
         let end = self.time().1;
         let of_tasks = |ends: &[u64]| {
             let rows = tasks.created.iter().zip(ends).zip(&tasks.status);
-            // Until when a task waited whose execution is not recorded, nobody knows.
+            // The end of a wait is unknown if the task's execution is not recorded.
             let known =
                 rows.filter(|((created, _), status)| **created != NO_TIME && **status != TaskStatus::Unseen);
             apart(|| of_lives(known.map(|((created, end), _)| (*created, *end)), end))
@@ -77,7 +77,7 @@ impl Page {
     }
 }
 
-/// One more from a begin on, one less from an end on, where there is one.
+/// Counts one up at each begin and one down at each known end.
 fn of_lives(lives: impl Iterator<Item = (u64, u64)>, until: u64) -> Counter {
     let (mut begins, mut ends) = (Vec::with_capacity(lives.size_hint().0), Vec::new());
     for (begin, end) in lives {
@@ -89,7 +89,7 @@ fn of_lives(lives: impl Iterator<Item = (u64, u64)>, until: u64) -> Counter {
     Counter::from_lives(begins, ends, until)
 }
 
-/// A counter in the buckets of a window; null where it is not known.
+/// A counter in the buckets of a window; null if unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CounterBuckets {
     /// The counter's name.
@@ -102,7 +102,7 @@ pub struct CounterBuckets {
     pub mean: Vec<Option<f64>>,
     /// Largest value of each bucket.
     pub max: Vec<Option<i64>>,
-    /// The window; where the request does not name it.
+    /// The window, if not the requested one.
     #[serde(flatten)]
     pub window: Option<BucketStart>,
 }
@@ -117,7 +117,7 @@ pub struct BucketStart {
 }
 
 impl BucketStart {
-    /// Of a window of a page.
+    /// Describes a window of a page.
     pub(crate) fn of(page: &Page, window: Window) -> BucketStart {
         let first_bucket_ns = window.start() as i64 - page.start() as i64;
         BucketStart { level: window.width_log2, first_bucket_ns }

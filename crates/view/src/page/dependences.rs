@@ -16,7 +16,7 @@ pub struct Dependences {
     places: FxHashMap<TaskIndex, Vec<(u32, u32)>>,
 }
 
-/// What happened to one address among siblings.
+/// Accesses of siblings to one address.
 #[derive(Debug)]
 struct Chain {
     address: u64,
@@ -34,7 +34,7 @@ struct Generation {
 pub struct Predecessor {
     /// The task.
     pub task: TaskIndex,
-    /// The address of both; 0 where one of them declared all memory.
+    /// The address of both; 0 if one of them declared all memory.
     pub address: u64,
 }
 
@@ -50,7 +50,7 @@ struct Scope {
 }
 
 impl Dependences {
-    /// Sorts what an execution's tasks declared.
+    /// Sorts the declared dependences of an execution's tasks.
     pub fn of(execution: &Execution) -> Dependences {
         let mut found = Dependences::default();
         let mut scopes: FxHashMap<(u64, u64), Scope> = FxHashMap::default();
@@ -122,7 +122,7 @@ impl Dependences {
         found
     }
 
-    /// The predecessor that ended last: what the task waited for.
+    /// The predecessor that ended last: the one that released the task.
     pub fn critical_predecessor(&self, execution: &Execution, task: TaskIndex) -> Option<Predecessor> {
         let ended = |edge: &Predecessor| execution.tasks.ended.get(edge.task.index()).copied();
         let known = self.predecessors(task).into_iter().filter(|e| ended(e) != Some(NO_TIME));

@@ -6,12 +6,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_cause::{Blamed, Cause};
 use taskscope_execution::{Execution, LongestSections, Place, Span, State, Stretch, ThreadIndex};
 
-/// Where and when a finding was worst.
+/// The place and time of a finding's worst case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     /// The finding's id: `F1`, …
     pub finding: String,
-    /// The culprit's thread, or, where nobody is to blame, that of the longest wait.
+    /// The culprit's thread, or that of the longest wait if nothing is blamed.
     pub thread: ThreadIndex,
     /// First nanosecond on the trace's clock.
     pub start: u64,

@@ -1,5 +1,5 @@
-//! What the HTML report and the viewer show of a run, as data: rows of buckets, sections, tasks,
-//! tables of a range. Both pages draw the same answers; tests compare pages with these functions.
+//! Data of a run for the HTML report and the viewer: rows of buckets, sections, tasks, tables of a range.
+//! Both draw the same answers; tests compare the drawn pages with these functions.
 //!
 //! Times that leave this module are nanoseconds since the start of the trace, so that they fit into
 //! the numbers of a browser (exact up to 104 days).
@@ -55,9 +55,9 @@ use taskscope_session::model_views::ModelViews;
 
 /// Everything that pages show of one run.
 pub struct Page {
-    /// What happened.
+    /// The execution.
     pub execution: Arc<Execution>,
-    /// The same at any zoom, with the findings' worst instances flagged.
+    /// The timeline at any zoom, with the findings' worst instances flagged.
     pub timeline: Timeline,
     /// Words for places.
     pub names: Names,
@@ -67,7 +67,7 @@ pub struct Page {
     pub instances: Vec<Instance>,
     /// Body times of each task type in the order of the report's task types: `(from ns, tasks)`.
     pub histograms: Vec<Vec<(u64, u64)>>,
-    /// The critical path; `None` where the trace has no task graph.
+    /// The critical path; `None` if the trace has no task graph.
     pub critical_path: Option<PathOfPage>,
     /// Which clocks the trace has, for a person.
     pub clocks: String,
@@ -77,7 +77,7 @@ pub struct Page {
     time: (u64, u64),
     /// The trace's directory.
     root: PathBuf,
-    /// What the trace was when it was opened, where views of its models may be kept in files.
+    /// Identity of the trace when it was opened, if views of its models may be cached in files.
     key: Option<Key>,
     /// The thread of each stream, by its directory below the root.
     tracks_by_stream: FxHashMap<String, usize>,
@@ -88,7 +88,7 @@ pub struct Page {
     dependences: OnceLock<Dependences>,
     type_rows: OnceLock<TypeRows>,
     queued: Vec<OnceLock<Counter>>,
-    /// What was highlighted last.
+    /// The last highlighted matches.
     highlighted: Mutex<Option<Arc<Matches>>>,
 }
 
@@ -99,7 +99,7 @@ impl Page {
         Page::analysed_while(session, Timeline::build, |_| None)
     }
 
-    /// The same with the critical path, for a report, which shows the run at one zoom.
+    /// A page with the critical path, for a report, which shows the run at one zoom.
     pub fn reported(session: Session) -> Page {
         let page = Page::analysed_while(session, Timeline::of_sections, overview::critical_path);
         let type_rows = page.new_type_rows().of_sections(&page.execution);
@@ -191,7 +191,7 @@ impl Page {
         self.key = Some(key);
     }
 
-    /// Makes whoever plays the trace for a view give up.
+    /// Cancels replays of the trace for views.
     pub fn stop(&self) {
         if let Some(models) = self.models.get().and_then(|models| models.as_ref()) {
             models.stop();
@@ -211,7 +211,7 @@ impl Page {
         self.time().0
     }
 
-    /// From the first to the last event, nanoseconds; at least 1.
+    /// Time from the first to the last event, nanoseconds; at least 1.
     pub fn length(&self) -> u64 {
         let (start, end) = self.time();
         (end - start).max(1)
@@ -242,18 +242,18 @@ impl Page {
         listed
     }
 
-    /// Which task depends on which, found when first asked for.
+    /// Dependences between tasks, computed on first use.
     pub fn dependences(&self) -> &Dependences {
         self.dependences.get_or_init(|| Dependences::of(&self.execution))
     }
 
-    /// What pages need before they draw anything.
+    /// The data for the first drawing of a page.
     pub fn overview(&self) -> Overview<'_> {
         Overview::of(self)
     }
 }
 
-/// When a run begins and ends, on its own clock.
+/// Begin and end of a run, on its own clock.
 fn time_of(execution: &Execution, queues: &Queues) -> (u64, u64) {
     match (execution.range(), queues.range()) {
         (range, None) => range,

@@ -24,7 +24,7 @@ impl Names {
                 question(&places);
             }
         };
-        // Without a thread there are no names, as where a question took it with it.
+        // Without a thread there are no names, as after a panic in a question.
         let _ = std::thread::Builder::new().spawn(answer);
         Names { questions }
     }
@@ -35,8 +35,8 @@ impl Names {
         question: impl FnOnce(&Places) -> T + Send + 'static,
     ) -> T {
         let (answer, incoming) = channel();
-        // Both fail only when a question panicked and took the thread with it; then there are no
-        // names any more, and the viewer goes on without.
+        // Both fail only after a question panicked and ended the thread. Then the viewer continues without
+        // names.
         let asked = self.questions.send(Box::new(move |places| drop(answer.send(question(places)))));
         asked.ok().and_then(|()| incoming.recv().ok()).unwrap_or_default()
     }

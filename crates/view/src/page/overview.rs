@@ -1,4 +1,4 @@
-//! What a page needs before it draws anything: tracks, states, views, the report.
+//! The data for the first drawing of a page: tracks, states, views, the report.
 
 use super::queues::LaneList;
 use super::shown::NameAndLabel;
@@ -13,7 +13,7 @@ use taskscope_analysis::Analysis;
 use taskscope_execution::{Execution, NO_TIME, Process, RuntimeRole, State, TypeIndex};
 use taskscope_session::Session;
 
-/// What a page needs before it draws anything. Times are nanoseconds since the start of the trace.
+/// The data for the first drawing of a page. Times are nanoseconds since the start of the trace.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "schema", rename = "taskscope-page/1")]
 pub struct Overview<'p> {
@@ -29,7 +29,7 @@ pub struct Overview<'p> {
     pub processes: Vec<ProcessRow>,
     /// Tracks that are listed.
     pub tracks: Vec<TrackRow>,
-    /// What tracks can show.
+    /// The views of tracks.
     pub views: Vec<NameAndLabel>,
     /// Numbers over time.
     pub counters: Vec<NameAndLabel>,
@@ -39,11 +39,11 @@ pub struct Overview<'p> {
     pub instances: Vec<InstanceTimes>,
     /// Body times of each task type in the order of the report's: lower limit in nanoseconds, and tasks.
     pub histograms: &'p [Vec<(u64, u64)>],
-    /// The critical path; null where the trace has no task graph.
+    /// The critical path; null if the trace has no task graph.
     pub critical_path: Option<&'p PathOfPage>,
     /// The clocks of the trace, in words.
     pub clocks: &'p str,
-    /// The report; null where it is beside this document, as on the HTML page.
+    /// The report; null if it is beside this document, as on the HTML page.
     pub report: Option<&'p crate::Report>,
     /// Data that the viewer asks for, and the HTML page has in it.
     #[serde(flatten)]
@@ -68,9 +68,9 @@ pub struct ProcessRow {
     pub node: String,
     /// Its id.
     pub pid: i64,
-    /// Whether it stands for the CPUs of a node.
+    /// Whether it represents the CPUs of a node.
     pub cpus: bool,
-    /// Its rank; null where it has none.
+    /// Its rank; null without one.
     pub rank: Option<u32>,
 }
 
@@ -87,7 +87,7 @@ pub struct TrackRow {
     pub name: String,
     /// Its kind.
     pub kind: &'static str,
-    /// The runtime's name for its role; null where not recorded.
+    /// The runtime's name for its role; null if not recorded.
     pub role: Option<Named<RuntimeRole>>,
     /// Whether it is a worker.
     pub worker: bool,
@@ -171,8 +171,8 @@ impl Overview<'_> {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PathOfPage {
-    /// The path with its longest steps in the order of time. All steps tile its time; where only the longest are listed,
-    /// `steps_in_all` has their number.
+    /// The path with its longest steps in order of time. All steps tile its time; if only the longest are
+    /// listed, `steps_in_all` is their number.
     Known {
         /// The path, as section `path` has it.
         #[serde(flatten)]
@@ -192,7 +192,7 @@ const TASKS_OF_A_PATH: usize = 1_000_000;
 /// Steps of it that are drawn.
 const STEPS: usize = 2000;
 
-/// The critical path; `None` where the trace has no task graph.
+/// The critical path; `None` if the trace has no task graph.
 pub(super) fn critical_path(session: &Session) -> Option<PathOfPage> {
     let tasks = session.execution.tasks.len();
     if tasks > TASKS_OF_A_PATH {

@@ -11,10 +11,10 @@ use taskscope_execution::devices::{Class, Devices, Operation};
 use taskscope_execution::lod::{Flags, Marks, Values, Window};
 use taskscope_session::model_views::ValueRow;
 
-/// The value of operations without a name; 0 is no operation.
+/// The value of unnamed operations; 0 means idle.
 const UNNAMED: i64 = 1;
 
-/// What the timeline shows of an operation. Times are nanoseconds of the trace's clock, 0 of those not known.
+/// An operation on the timeline. Times are nanoseconds of the trace's clock, 0 if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueOperation {
     /// Its number in the queue.
@@ -23,19 +23,19 @@ pub struct QueueOperation {
     pub start: u64,
     /// End on the device.
     pub end: u64,
-    /// When its submission began.
+    /// Begin of its submission.
     pub append: u64,
     /// Bytes moved.
     pub bytes: u64,
     /// The thread that submitted it.
     pub thread: i64,
-    /// How late its record arrived.
+    /// Delay of its record.
     pub late_by: u64,
     /// A number of `taskscope_event::models::device::kind`.
     pub kind: u32,
     /// Index into [`Queue::names`].
     pub name: u32,
-    /// In which it overlaps nothing.
+    /// The lane, in which it overlaps no other operation.
     pub lane: u32,
     /// Bits of `taskscope_event::models::device::anomaly`.
     pub anomalies: u32,
@@ -48,13 +48,13 @@ pub struct Queue {
     pub name: String,
     /// Its device.
     pub device: String,
-    /// Process of the program, where known.
+    /// Process of the program, if known.
     pub pid: Option<i64>,
     /// Names of operations.
     pub names: Vec<String>,
-    /// By start.
+    /// Operations by start.
     pub operations: Vec<QueueOperation>,
-    /// When operations were submitted of which no record came.
+    /// Submission times of operations without a record.
     pub lost: Vec<u64>,
 }
 
@@ -83,11 +83,11 @@ pub struct LaneList {
 pub struct LaneRow {
     /// Number of the row.
     pub track: usize,
-    /// The queue in words, with the lane where there are several.
+    /// The queue in words, with the lane if there are several.
     pub label: String,
     /// The device.
     pub group: String,
-    /// Process id; null where not known.
+    /// Process id; null if unknown.
     pub pid: Option<i64>,
 }
 
@@ -128,19 +128,19 @@ pub struct OperationFacts {
     pub device: String,
     /// Its number in the queue.
     pub seq: u64,
-    /// When its submission began; null where not known.
+    /// Begin of its submission; null if unknown.
     pub submitted: Option<u64>,
-    /// Nanoseconds from submission to begin; null where not known.
+    /// Nanoseconds from submission to begin; null if unknown.
     pub waited_ns: Option<u64>,
     /// Bytes moved.
     pub bytes: u64,
     /// The id of the thread that submitted it.
     pub thread: i64,
-    /// That thread's track; null where it is not in the trace.
+    /// That thread's track; null if it is not in the trace.
     pub submitter: Option<usize>,
-    /// How late its record arrived, nanoseconds.
+    /// Delay of its record, nanoseconds.
     pub late_by_ns: u64,
-    /// What is wrong with its times.
+    /// Anomalies of its times.
     pub anomalies: Vec<&'static str>,
 }
 
@@ -149,7 +149,7 @@ pub struct OperationFacts {
 pub struct Queues {
     queues: Vec<Queue>,
     lanes: Vec<Lane>,
-    /// What operations are called, by value from 1 on.
+    /// Names of operations, by value from 1 on.
     names: Vec<String>,
 }
 
@@ -173,7 +173,7 @@ impl Queues {
     /// Puts the operations of queues into lanes.
     pub fn new(mut queues: Vec<Queue>) -> Queues {
         let mut lanes = Vec::new();
-        // What is called alike has one value, and so one colour, on whichever queue it runs.
+        // Operations with the same name have one value, and so one colour, on all queues.
         let mut names = vec![String::new()];
         let mut number_of = HashMap::from([(String::new(), UNNAMED)]);
         for (number, queue) in queues.iter_mut().enumerate() {
@@ -236,12 +236,12 @@ impl Queues {
         LaneList { rows: rows.collect(), values: named.map(|(value, name)| (value, name.clone())).collect() }
     }
 
-    /// What each queue did in `[low, high)` of the trace's clock: its operations that began, and the time of its
-    /// operations by class. Operations that overlap count each.
+    /// Activity of each queue in `[low, high)` of the trace's clock: operations begun, and operation time by
+    /// class. Overlapping operations count each.
     pub(super) fn in_range(&self, low: u64, high: u64) -> Vec<QueueTimes> {
         let rows = self.queues.iter().map(|queue| {
             let [mut kernels, mut transfers, mut other, mut begun] = [0_u64; 4];
-            // By start: what begins later lies outside.
+            // Sorted by start: later ones are outside.
             for operation in queue.operations.iter().take_while(|operation| operation.start < high) {
                 let ns = operation.end.min(high).saturating_sub(operation.start.max(low));
                 begun += u64::from(operation.start >= low);
@@ -263,7 +263,7 @@ impl Queues {
         rows.collect()
     }
 
-    /// Buckets of some rows, packed as those of threads, with the buckets flagged that hold what matches.
+    /// Buckets of some rows, packed as those of threads, with flags on the buckets that contain matches.
     pub fn packed(&self, rows: &[u32], window: Window, matches: Option<&Matches>) -> Vec<u8> {
         let known = rows.iter().filter_map(|row| Some((*row, self.lanes.get(*row as usize)?)));
         let (rows, lanes): (Vec<u32>, Vec<&Lane>) = known.unzip();
@@ -283,7 +283,7 @@ impl Queues {
         self.names.iter().any(|name| wanted(name))
     }
 
-    /// Marks of a row's operations whose name is wanted.
+    /// Marks of a row's operations with a wanted name.
     pub(super) fn named_marks(&self, row: u32, wanted: impl Fn(&str) -> bool) -> Marks {
         let Some(lane) = self.lanes.get(row as usize) else { return Marks::default() };
         let queue = &self.queues[lane.queue];
@@ -293,8 +293,8 @@ impl Queues {
         Marks::new(Flags::MATCH, shown.filter(is_wanted).map(|o| (o.start, o.end)).collect())
     }
 
-    /// When the next (or previous) operation of a row begins whose name is wanted; one that begins at `at` counts where
-    /// `same` says so.
+    /// The begin of the next (or previous) operation with a wanted name on a row; one that begins at `at`
+    /// counts if `same`.
     pub(super) fn named_start(
         &self,
         row: u32,
@@ -336,7 +336,7 @@ impl Queues {
     }
 }
 
-/// What is kept of an operation; nothing of one without a lane.
+/// The stored form of an operation; `None` without a lane.
 fn shown(operation: &Operation) -> Option<QueueOperation> {
     Some(QueueOperation {
         seq: operation.seq,
@@ -359,7 +359,7 @@ impl Lane {
         let mut operations = Vec::new();
         let mut cursor = None;
         for (index, operation) in queue.operations.iter().enumerate().filter(|(_, o)| o.lane == lane) {
-            // Lanes of damaged traces may overlap; what is shorter than a nanosecond is shown as one.
+            // Lanes of damaged traces may overlap; shorter operations are shown as one nanosecond.
             let start = cursor.map_or(operation.start, |cursor: u64| operation.start.max(cursor));
             if let Some(cursor) = cursor.filter(|cursor| *cursor < start) {
                 values.start.to_mut().push(cursor);

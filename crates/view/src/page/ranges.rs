@@ -15,7 +15,7 @@ use taskscope_execution::{Place, Starts, State, ThreadIndex};
 
 /// Rows of a table at most; the rest is summed up in `others_ns`.
 const ROWS: usize = 50;
-/// Places whose names are looked up, those with most time first.
+/// Maximum number of places with names, those with most time first.
 const NAMED: usize = 1000;
 
 /// Time of some tracks in a range. Times are nanoseconds since the start of the trace; all sums are exact.
@@ -29,7 +29,7 @@ pub struct RangeTimes {
     pub wall_ns: u64,
     /// Thread-nanoseconds by state.
     pub states: StateTimes,
-    /// The same of each track.
+    /// The times of each track.
     pub threads: Vec<TrackTimes>,
     /// The largest by state and place, 50 at most.
     pub places: Vec<PlaceTime>,
@@ -61,13 +61,14 @@ pub struct PlaceTime {
     pub place: String,
     /// Thread-nanoseconds.
     pub ns: u64,
-    /// Sections, cut where a thread goes off the CPU.
+    /// Sections, split by off-CPU intervals.
     pub sections: u64,
 }
 
 impl Page {
-    /// Where the time of `tracks` went in `[from, to)`: by state, by thread, and by state and place; where the
-    /// operating system kept a thread off its CPU, it was out of CPU, as in the report. All sums are exact. Times are nanoseconds since the start of the trace.
+    /// The time of `tracks` in `[from, to)`: by state, by thread, and by state and place. Off-CPU time counts
+    /// as out of CPU, as in the report. All sums are exact. Times are nanoseconds since the start of the
+    /// trace.
     pub fn range(&self, tracks: &[ThreadIndex], from: u64, to: u64) -> RangeTimes {
         let (low, high) = (self.start().saturating_add(from), self.start().saturating_add(to));
         let sums_of = |track: &ThreadIndex| self.timeline.sums(&self.execution, *track, low, high);
@@ -120,7 +121,7 @@ impl Page {
         }
     }
 
-    /// Nanoseconds and pieces by state and place: sections, cut where a thread goes off the CPU and comes back.
+    /// Nanoseconds and pieces by state and place: sections, split by off-CPU intervals.
     fn places_in(
         &self,
         tracks: &[ThreadIndex],

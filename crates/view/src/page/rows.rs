@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use taskscope_execution::lod::{Bucket, Window};
 use taskscope_execution::{PlaceKind, Spans, State, ThreadIndex, TypeIndex};
 
-/// What colours a row.
+/// The attribute that colours a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum View {
     /// The state, dominant in the bucket.
@@ -18,7 +18,7 @@ pub enum View {
     Region,
     /// The place in the code of the longest section.
     Place,
-    /// What the longest section waits for.
+    /// The object of the longest section's wait.
     Object,
 }
 
@@ -55,7 +55,7 @@ impl View {
         View::ALL.into_iter().find(|view| view.name() == name)
     }
 
-    /// What the longest section of each bucket shows, little-endian.
+    /// The value of the longest section of each bucket, little-endian.
     fn values(self, page: &Page, track: ThreadIndex, buckets: &[Bucket]) -> Vec<u8> {
         let Some(thread) = page.execution.threads.get(track.index()) else { return Vec::new() };
         let (spans, sections) = (thread.track.rows(), thread.track.len());
@@ -72,7 +72,7 @@ impl View {
         bytes
     }
 
-    /// What a section shows, where tasks have these types; 0 is nothing.
+    /// The value of a section, with these task types; 0 means none.
     fn value(self, types: &[TypeIndex], spans: &Spans<'_>, row: usize) -> u32 {
         let one_more = |index: u32| index.wrapping_add(1);
         let (state, place) = spans.activity_at(row);
@@ -110,7 +110,7 @@ pub fn packed_rows(page: &Page, view: View, tracks: &[ThreadIndex], window: Wind
     packed_rows_with(page, view, tracks, window, None)
 }
 
-/// The same, with the buckets flagged that hold what matches.
+/// The same, with flags on the buckets that contain matches.
 pub fn packed_rows_with(
     page: &Page,
     view: View,

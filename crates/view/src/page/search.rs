@@ -1,4 +1,4 @@
-//! From one section to the next whose name matches.
+//! Moves between sections with a matching name.
 
 use super::Page;
 use super::queues::{OperationFacts, Queues};
@@ -16,7 +16,7 @@ use taskscope_execution::{
 };
 use taskscope_filter::{Fields, Filter, Kind, Record, SIGNED, UNSIGNED};
 
-/// What a search finds.
+/// A search result.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Found {
@@ -43,26 +43,26 @@ pub enum Direction {
     Next,
     /// Towards earlier times.
     Previous,
-    /// From the begin of the run towards later times, what begins with it included.
+    /// Forward from the start of the run, including sections that begin with it.
     First,
-    /// From the end of the run towards earlier times.
+    /// Backward from the end of the run.
     Last,
 }
 
 impl Direction {
-    /// Whether the earliest is wanted of what is found.
+    /// Whether the earliest result is wanted.
     fn is_later(self) -> bool {
         matches!(self, Direction::Next | Direction::First)
     }
 }
 
-/// Where a search goes on.
+/// The position at which a search resumes.
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
     /// Nanoseconds since the start of the trace.
     at: u64,
-    /// Which row: tracks, then lanes of device queues. What starts then on rows after it comes after it, on rows before
-    /// it before it.
+    /// The row: tracks, then lanes of device queues. At equal times, rows after it follow it and rows before
+    /// it precede it.
     row: Option<usize>,
 }
 
@@ -73,17 +73,17 @@ impl From<u64> for Position {
 }
 
 impl Position {
-    /// What starts at this time on a track.
+    /// The sections that start at this time on a track.
     pub fn on_track(at: u64, track: ThreadIndex) -> Position {
         Position { at, row: Some(track.index()) }
     }
 
-    /// What starts at this time on a lane of the device queues.
+    /// The operations that start at this time on a lane of the device queues.
     pub fn on_lane(page: &Page, at: u64, lane: u32) -> Position {
         Position { at, row: Some(page.tracks() + lane as usize) }
     }
 
-    /// Whether what starts in the same nanosecond on another row is still to come.
+    /// Whether sections that start in the same nanosecond on another row are still ahead.
     fn has_before_it(self, row: usize, later: bool) -> bool {
         self.row.is_some_and(|here| if later { here < row } else { row < here })
     }
@@ -107,7 +107,7 @@ const FIELDS: Fields = Fields {
     },
 };
 
-/// The sections that pass a filter or have a word, marked thread by thread as they are asked for.
+/// The sections that pass a filter or contain a word, marked per thread on demand.
 pub struct Matches {
     text: String,
     pattern: Pattern,
@@ -126,7 +126,7 @@ impl Matches {
         }))
     }
 
-    /// The marks of a lane of the device queues, whose operations are looked at for words alone.
+    /// The marks of a lane of the device queues; operations match only by words.
     pub(super) fn of_lane(&self, queues: &Queues, lane: u32) -> Option<&Marks> {
         let marks = self.lanes.get(lane as usize)?;
         Some(marks.get_or_init(|| queues.named_marks(lane, has_text(&self.text))))
@@ -139,13 +139,13 @@ fn has_text(text: &str) -> impl Fn(&str) -> bool {
     move |name| !text.is_empty() && name.to_lowercase().contains(&text)
 }
 
-/// What a search looks for.
+/// The criterion of a search.
 enum Pattern {
-    /// A state, a place or a thread whose words have the text.
+    /// States, places and threads with the text in their words.
     Words { states: [bool; State::ALL.len()], places: FxHashSet<Place>, threads: FxHashSet<ThreadIndex> },
     /// These tasks.
     Tasks(FxHashSet<TaskIndex>),
-    /// What passes a filter; with the words of places, where it asks for them.
+    /// Sections that pass a filter; with the words of places, if it uses them.
     Filter { filter: Filter, words: FxHashMap<Place, String> },
 }
 
@@ -210,10 +210,9 @@ impl Record for Shown<'_> {
 }
 
 impl Page {
-    /// The nearest section that starts after (before) `at` and whose state, task type, construct or
-    /// place has `text` in its words, in lower or upper case; `task 123` and `task 123 of rank 1` find the
-    /// tasks of that number, and a filter
-    /// (`state=barrier and duration>1ms`) what passes it.
+    /// The nearest section that starts after (before) `at` and has `text` in its state, task type, construct
+    /// or place, ignoring case; `task 123` and `task 123 of rank 1` find the tasks of that number, and a
+    /// filter (`state=barrier and duration>1ms`) the sections that pass it.
     pub fn search(&self, text: &str, from: impl Into<Position>, direction: Direction) -> Option<Found> {
         let from = from.into();
         let at = from.at;
@@ -263,7 +262,7 @@ impl Page {
         if is_nearer { section.or(operation) } else { operation }
     }
 
-    /// The nearest operation of a device queue whose name has the text.
+    /// The nearest operation of a device queue with the text in its name.
     fn search_operations(&self, text: &str, from: Position, direction: Direction) -> Option<Found> {
         let later = direction.is_later();
         let at = match direction {
@@ -281,7 +280,7 @@ impl Page {
         Some(Found::Operation(Box::new(operation)))
     }
 
-    /// What is wrong with a text that is meant as a filter; nothing where it is one, or words.
+    /// The syntax error of a text meant as a filter; `None` for a valid filter, or for words.
     pub fn filter_problem(&self, text: &str) -> Option<String> {
         let error = Filter::parse(text, &FIELDS).err()?;
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -295,7 +294,7 @@ impl Page {
         !self.pattern(text).is_nothing() || self.queues.has_name(has_text(text))
     }
 
-    /// What has a word or passes a filter, to be shown. The last answer is kept.
+    /// The sections that contain a word or pass a filter, for highlighting. The last answer is cached.
     pub fn matches(&self, text: &str) -> Arc<Matches> {
         let mut kept = self.highlighted.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
@@ -355,7 +354,7 @@ impl Page {
         Some(found.filter(is_of).collect())
     }
 
-    /// All places whose words are wanted, with these.
+    /// All places with wanted words, and these words.
     fn words_of_places(&self, wanted: impl Fn(&str) -> bool + Send + 'static) -> Vec<(Place, String)> {
         let catalog = &self.execution.catalog;
         let (types, sites, gaps) = (catalog.types.len(), catalog.sites.len(), catalog.gaps.len());

@@ -1,4 +1,4 @@
-//! One section in full: what it was, what it waited for, who made it wait.
+//! One section in full: its state, its wait, and the cause of the wait.
 
 use super::Page;
 use super::tasks::TaskReference;
@@ -28,7 +28,7 @@ pub struct SectionFacts {
     pub group: &'static str,
     /// The place in words; may be empty.
     pub place: String,
-    /// File and line of the place; null where not known.
+    /// File and line of the place; null if unknown.
     pub line: Option<String>,
     /// The task's number in its process; null for none.
     pub task: Option<u64>,
@@ -41,25 +41,25 @@ pub struct SectionFacts {
     pub region: Option<u64>,
     /// The region in words.
     pub region_name: Option<String>,
-    /// What is waited for; only of waits for an object.
+    /// The awaited object; only for waits for an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
-    /// What the waiting was due to.
+    /// The reason for the wait.
     #[serde(flatten)]
     pub reason: WaitReason,
     /// Length from which a wait of this state counts as long, nanoseconds; only of waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_from_ns: Option<u64>,
-    /// Nanoseconds off the CPU; only where there are some.
+    /// Nanoseconds off the CPU; absent if 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub off_cpu_ns: Option<u64>,
     /// Whether they are estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub off_cpu_estimated: Option<bool>,
-    /// Events lost in it; only where some were.
+    /// Events lost in it; absent if 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_events: Option<u64>,
-    /// Why it is uncertain; only where it is.
+    /// The reason of its uncertainty; absent if it is certain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uncertain: Option<&'static str>,
 }
@@ -69,14 +69,14 @@ pub struct SectionFacts {
 pub struct TypeWords {
     /// Its name.
     pub task_type: String,
-    /// File and line; empty where not known.
+    /// File and line; empty if unknown.
     pub task_line: String,
 }
 
-/// What the waiting of a section was due to; the keys of its kind of waiting alone are present.
+/// The reason for a section's wait; only the keys of its kind of wait are present.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct WaitReason {
-    /// The call of a communication library; null where its function is not known.
+    /// The call of a communication library; null if its function is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<Option<&'static str>>,
     /// The process that the call waited for.
@@ -85,7 +85,7 @@ pub struct WaitReason {
     /// Holders of a lock while it was waited for, the longest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holders: Option<Vec<HolderFacts>>,
-    /// What other workers of the process worked on meanwhile, the longest first.
+    /// Concurrent work of the process's other workers, the longest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub culprits: Option<Vec<WorkMeanwhile>>,
     /// Workers of the process.
@@ -103,7 +103,7 @@ pub struct PeerFacts {
     pub kind: &'static str,
     /// Nanoseconds.
     pub ns: u64,
-    /// Its rank; null where not known.
+    /// Its rank; null if unknown.
     pub rank: Option<u32>,
     /// Its process id.
     pub pid: Option<i64>,
@@ -118,9 +118,9 @@ pub struct HolderFacts {
     pub ns: u64,
     /// The place that took the lock.
     pub place: String,
-    /// When it took it.
+    /// Acquisition time.
     pub start: u64,
-    /// When it released it.
+    /// Release time.
     pub end: u64,
     /// Its task's number in its process.
     pub task: Option<u64>,
@@ -146,7 +146,7 @@ pub struct WorkMeanwhile {
 pub struct EndedLast {
     /// Its track.
     pub track: u32,
-    /// When it ended.
+    /// End time.
     pub end: u64,
     /// The state in words.
     pub state: &'static str,
@@ -159,8 +159,7 @@ pub struct EndedLast {
 }
 
 impl Page {
-    /// The section of a track at a time, with everything that is known of it; `None` where the track
-    /// has nothing.
+    /// The section of a track at a time, with all known facts; `None` if the track has none.
     pub fn section_at(&self, track: ThreadIndex, at: u64) -> Option<SectionFacts> {
         let thread = self.execution.threads.get(track.index())?;
         let row = thread.track.row_at(self.start().checked_add(at)?)?;
@@ -228,7 +227,7 @@ impl Page {
         }
     }
 
-    /// What the waiting of a section was due to.
+    /// The reason for a section's wait.
     fn wait_reason(&self, track: ThreadIndex, span: Span) -> WaitReason {
         let state = span.section.state;
         if state == State::Communication
@@ -247,7 +246,7 @@ impl Page {
         self.names.ask(move |places| places.name(state, place))
     }
 
-    /// Who held or handed over what a section waited for, and for how long of it.
+    /// The threads that held or handed over the awaited object, and for how much of the section.
     fn holders(&self, track: ThreadIndex, wait: &Span) -> Vec<HolderFacts> {
         let object = wait.section.object;
         let holders = Holders::of(self.execution.holds.iter().filter(|hold| hold.object == object));
@@ -272,7 +271,7 @@ impl Page {
         rows.collect()
     }
 
-    /// Whom a call of a communication library waited for; `None` where no call is known.
+    /// The process that a call of a communication library waited for; `None` if no call is known.
     fn peer(&self, track: ThreadIndex, span: Span) -> Option<WaitReason> {
         let communication = &self.execution.communication;
         let covers = |call: &&Call| call.thread == track && call.start <= span.start && call.end >= span.end;
@@ -289,8 +288,8 @@ impl Page {
         Some(WaitReason { call: Some(call.function_name()), peer, ..WaitReason::default() })
     }
 
-    /// What the other workers of the process did while this one waited: those that worked are to
-    /// blame; and what ended last before the wait did.
+    /// Activity of the process's other workers during the wait: the busy ones are to blame. Includes the last
+    /// section that ended before the wait did.
     fn workers_meanwhile(&self, track: ThreadIndex, span: Span) -> WaitReason {
         let process = self.execution.threads[track.index()].process;
         let mut busy: BTreeMap<(State, Place), (u64, u32)> = BTreeMap::new();
@@ -303,7 +302,7 @@ impl Page {
             }
             let sums = self.timeline.sums(&self.execution, index, span.start, span.end);
             let useful: u64 = State::ALL.iter().filter(|s| s.is_useful()).map(|s| sums[*s as usize]).sum();
-            // The section in the middle stands for what it did: good enough to point at somebody.
+            // The section in the middle represents the thread's activity, which is accurate enough for blame.
             let middle = span.start + (span.end - span.start) / 2;
             let at = |time| thread.track.row_at(time).map(|row| thread.track.span(row));
             if let Some(there) = at(middle).filter(|there| useful > 0 && there.section.state.is_useful()) {
@@ -350,7 +349,7 @@ impl Page {
         Some(number).filter(|number| *number != NO_NUMBER)
     }
 
-    /// A region by its number, and its process where there are several.
+    /// A region by its number, and its process if there are several.
     fn region_name(&self, region: RegionIndex) -> Option<String> {
         let number = self.region_number(region)?;
         let master = self.execution.regions[region.index()].master;
@@ -361,7 +360,7 @@ impl Page {
         })
     }
 
-    /// A time since the start of the trace, where it is known.
+    /// A time since the start of the trace, if known.
     pub(super) fn known_time(&self, at: u64) -> Option<u64> {
         (at != NO_TIME).then(|| self.since_start(at))
     }

@@ -1,4 +1,4 @@
-//! Rows of what instrumented threads or tasks show, in any of the behaviours.
+//! Rows of instrumented threads' or tasks' states, in any of the behaviours.
 
 use super::Page;
 use super::values::{ValueFacts, ViewRow};
@@ -7,14 +7,14 @@ use serde::Serialize;
 use std::sync::Arc;
 use taskscope_session::instrumentation::{Behaviour, By, DrawnName, DrawnView, Views};
 
-/// What can be shown of a program's instrumentation; nothing where it has none.
+/// The available views of a program's instrumentation; empty without any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ShownList {
-    /// What can be shown.
+    /// The instrumented states.
     pub what: Vec<NameAndLabel>,
-    /// Of whom: threads, tasks.
+    /// The owners of rows: threads, tasks.
     pub per: Vec<&'static str>,
-    /// What a switch of tasks may look like.
+    /// The possible effects of a task switch.
     pub behaviours: Vec<&'static str>,
 }
 
@@ -43,7 +43,7 @@ pub struct ShownView {
 }
 
 impl Page {
-    /// The views of the trace's instrumentation; `None` where there is no trace to play.
+    /// The views of the trace's instrumentation; `None` without a trace to replay.
     pub fn shown_views(&self) -> Option<&Arc<Views>> {
         self.shown.get_or_init(|| Views::open(&self.root).ok().map(Arc::new)).as_ref()
     }
@@ -53,7 +53,7 @@ impl Page {
         self.shown_views()?.view(name)
     }
 
-    /// What can be shown of whom in which behaviour; nothing where the program tells nothing of itself.
+    /// All combinations of state, owner and behaviour; empty if the program is not instrumented.
     pub fn shown_list(&self) -> ShownList {
         let views = self.shown_views().filter(|views| views.is_told());
         let Some(views) = views else { return ShownList::default() };
@@ -85,8 +85,8 @@ impl Page {
         })
     }
 
-    /// What a row shows at a time, or after or before what it shows then. Times are nanoseconds since the start
-    /// of the trace.
+    /// The value of a row at a time, or the next or previous value. Times are nanoseconds since the start of
+    /// the trace.
     pub fn shown_at(&self, name: DrawnName, row: u32, at: u64, step: Option<bool>) -> Option<ValueFacts> {
         let view = self.shown_view(name)?;
         let found = self.value_of(&view.kept, row, at, step)?;

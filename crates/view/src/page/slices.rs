@@ -7,7 +7,7 @@ use taskscope_trace::{OpenOptions, Slice, Trace};
 /// Larger slices are left to the command line, which writes them to disk.
 pub const LARGEST_SLICE_BYTES: u64 = 512 << 20;
 
-/// Why there is no slice.
+/// The reason why a slice cannot be made.
 #[derive(Debug)]
 pub enum SliceError {
     /// The trace cannot be read any more, or the temporary directory cannot be written.
@@ -19,11 +19,11 @@ pub enum SliceError {
 }
 
 impl Page {
-    /// The trace from `from` to before `to`, nanoseconds since the start of the trace, as a tar archive
-    /// whose one directory is called `name`. Only the temporary directory is written.
+    /// The trace from `from` to before `to`, nanoseconds since the start of the trace, as a tar archive with
+    /// one directory called `name`. Only the temporary directory is written.
     ///
     /// # Errors
-    /// Where there is no such slice, or it is too large.
+    /// Fails if the slice does not exist, or if it is too large.
     pub fn slice_archive(&self, from: u64, to: u64, name: &str) -> Result<Vec<u8>, SliceError> {
         let trace = Trace::open(&self.root, &OpenOptions::default())
             .map_err(|error| SliceError::Io(io::Error::other(error)))?;

@@ -1,7 +1,7 @@
-//! A page in a cache file: what the viewer shows of a run, without the trace.
+//! A page in a cache file: the viewer's data of a run, without the trace.
 //!
-//! Sections, pyramids, tasks, dependences and holds stay in the file and are read where they are asked for; other
-//! tables are copied, as they are much smaller.
+//! Sections, pyramids, tasks, dependences and holds stay in the file and are read on demand; other tables are
+//! copied, as they are much smaller.
 
 use super::{Instance, Names, Page, PathOfPage, Queue, QueueOperation, Queues, time_of};
 use crate::documents::Named;
@@ -30,12 +30,12 @@ const TABLES: usize = 10;
 /// Holds and dependences, after the tables, which stay in the file.
 const HOLDS: usize = TABLES;
 const DEPENDENCES: usize = HOLDS + 1;
-/// What the numbers in the tracks mean.
+/// The meaning of the numbers in the tracks.
 const ACTIVITIES: usize = DEPENDENCES + 1;
 /// Columns of tasks, after them.
 const TASKS: usize = ACTIVITIES + 1;
 const TASK_COLUMNS: usize = 10;
-/// Where the blocks of device queues begin.
+/// Index of the first block of device queues.
 const QUEUES: usize = TASKS + TASK_COLUMNS;
 const KINDS: [ThreadKind; 5] =
     [ThreadKind::Initial, ThreadKind::Worker, ThreadKind::Helper, ThreadKind::Cpu, ThreadKind::Unknown];
@@ -181,7 +181,7 @@ impl Page {
     /// # Errors
     /// If it can be written nowhere, or `stop` was set.
     pub fn store(&self, root: &Path, key: &Key, stop: &AtomicBool) -> std::io::Result<()> {
-        // Whoever adds a table must store it too.
+        // A new table must be stored here too.
         let Execution {
             processes,
             threads,
@@ -196,7 +196,7 @@ impl Page {
             off_cpu: _,
             blocked,
             system_time,
-            // What follows from them is in the report.
+            // Their results are in the report.
             queued: _,
             target_waits: _,
             team_limits: _,
@@ -204,7 +204,7 @@ impl Page {
             communication,
             uncertain,
             anomalies: _,
-            // What was made of them is in the report.
+            // Their results are in the report.
             samples: _,
             filtered: _,
             thread_waits: _,
@@ -212,7 +212,7 @@ impl Page {
             cut_waits: _,
             part: _,
         } = &*self.execution;
-        // Pages show whom a call waited for, not what was in its messages, and no data.
+        // Pages show the peer of a call, without message contents and data.
         let Communication { ranks, calls, .. } = communication;
         let Catalog { modules, data: _, sites, constructs, types, objects, gaps, operations: _ } = catalog;
         let rules = self.timeline.pyramid(ThreadIndex(0)).map(|p| p.rules().clone()).unwrap_or_default();
@@ -313,7 +313,7 @@ impl Page {
         cache::save(root, key, &more, &blocks, stop).map(drop)
     }
 
-    /// The page of the trace in `root` from its cache; `None` where there is none that fits.
+    /// The page of the trace in `root` from its cache; `None` without a valid one.
     pub fn stored(root: &Path, key: &Key) -> Option<Page> {
         let cache: Cache<Header<'static>> = Cache::open(root, key)?;
         let header = &cache.header;

@@ -1,4 +1,4 @@
-//! One task in full: its life, its creator, what it depended on.
+//! One task in full: its lifetime, creator and dependences.
 
 use super::{Page, Predecessor};
 use rayon::prelude::*;
@@ -17,7 +17,7 @@ pub struct TaskQuery {
     pub number: Option<u64>,
     /// Its process.
     pub pid: Option<i64>,
-    /// When it was created, or, where that is not known, when it began: nanoseconds since the start of the trace.
+    /// Its creation time, or its begin if that is unknown: nanoseconds since the start of the trace.
     pub at: Option<u64>,
 }
 
@@ -30,11 +30,11 @@ pub struct TaskReference {
     pub number: Option<String>,
     /// Process id.
     pub pid: Option<i64>,
-    /// When it was created, else when it began; nanoseconds since the start of the trace.
+    /// Creation time, or else its begin; nanoseconds since the start of the trace.
     pub at: Option<u64>,
 }
 
-/// A task. Times are nanoseconds since the start of the trace, null where not known.
+/// A task. Times are nanoseconds since the start of the trace, null if unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TaskFacts {
     /// Its number in its process; null for none.
@@ -43,20 +43,20 @@ pub struct TaskFacts {
     pub task_ref: Option<TaskReference>,
     /// Other tasks of the number, 64 at most.
     pub others: Vec<Option<TaskReference>>,
-    /// How many there are.
+    /// Total number.
     pub others_count: usize,
     /// Its type.
     #[serde(rename = "type")]
     pub ty: String,
-    /// The line of its type; empty where not known.
+    /// The line of its type; empty if unknown.
     pub line: String,
     /// Its status at the end of the trace.
     pub status: &'static str,
-    /// When it was created.
+    /// Creation time.
     pub created: Option<u64>,
-    /// When it began.
+    /// Begin time.
     pub began: Option<u64>,
-    /// When it ended.
+    /// End time.
     pub ended: Option<u64>,
     /// The track of the thread that created it.
     pub creator: Option<u32>,
@@ -66,15 +66,15 @@ pub struct TaskFacts {
     pub parent: Option<u64>,
     /// Its parent.
     pub parent_ref: Option<TaskReference>,
-    /// What its creator was in, in words.
+    /// Its creator's section, in words.
     pub created_in: Option<String>,
     /// Tasks that it depended on, 64 at most.
     pub predecessors: Vec<TaskEdge>,
-    /// How many there are.
+    /// Total number.
     pub predecessors_count: usize,
     /// Tasks that depended on it, 64 at most.
     pub successors: Vec<TaskEdge>,
-    /// How many there are.
+    /// Total number.
     pub successors_count: usize,
     /// The predecessor that ended last.
     pub critical_predecessor: Option<TaskEdge>,
@@ -94,9 +94,9 @@ pub struct TaskEdge {
     pub address: String,
     /// The track of the thread that ran it.
     pub runner: Option<u32>,
-    /// When it began.
+    /// Begin time.
     pub began: Option<u64>,
-    /// When it ended.
+    /// End time.
     pub ended: Option<u64>,
 }
 
@@ -117,7 +117,7 @@ impl Page {
         (0..tasks.len() as u32).into_par_iter().filter(is_meant).map(TaskIndex).collect()
     }
 
-    /// When a task was created, or else began; nanoseconds since the start of the trace.
+    /// Creation time of a task, or else its begin; nanoseconds since the start of the trace.
     fn task_at(&self, task: TaskIndex) -> Option<u64> {
         let tasks = &self.execution.tasks;
         let time = |column: &[u64]| column.get(task.index()).copied().filter(|at| *at != NO_TIME);
@@ -142,7 +142,7 @@ impl Page {
         })
     }
 
-    /// Everything that is known of a task; `None` where there is no such row.
+    /// All known facts of a task; `None` if the row does not exist.
     pub fn task(&self, task: TaskIndex) -> Option<TaskFacts> {
         let tasks = &self.execution.tasks;
         let row = task.index();
@@ -208,7 +208,7 @@ impl Page {
         }
     }
 
-    /// What the creator was in when it created the task.
+    /// The creator's section at the creation of the task.
     fn created_in(&self, task: TaskIndex) -> Option<String> {
         let tasks = &self.execution.tasks;
         let track = &self.execution.threads.get(tasks.creator[task.index()].index())?.track;

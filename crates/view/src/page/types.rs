@@ -1,4 +1,4 @@
-//! How many threads run tasks of each type over time: a row for each of the largest task types.
+//! Number of threads that run tasks of each type over time: a row for each of the largest task types.
 
 use super::Page;
 use super::apart::apart;
@@ -21,12 +21,12 @@ const NOTHING: u8 = TYPES as u8 + 1;
 /// The time of every thread by task type, at any zoom.
 #[derive(Debug, Default)]
 pub struct TypeRows {
-    /// What the rows are called, those with most tasks first.
+    /// Names of the rows, those with most tasks first.
     labels: Vec<String>,
     /// Whether there are more.
     others: bool,
     slots: Vec<u8>,
-    /// Built when first asked for.
+    /// Built on first use.
     pyramids: OnceLock<Vec<Pyramid>>,
 }
 
@@ -57,7 +57,7 @@ impl Steps for ByType<'_> {
     }
 }
 
-/// The type of the task or construct whose body runs in a section; `types` are those of all tasks.
+/// The type of the task or construct that runs its body in a section; `types` are those of all tasks.
 fn running_type(
     types: &[TypeIndex],
     state: State,
@@ -103,7 +103,7 @@ impl TypeRows {
         TypeRows { labels, others, slots, pyramids: OnceLock::new() }
     }
 
-    /// The same rows, but each answer walks over all sections; see [`Pyramid::of_sections`].
+    /// Creates rows that walk over all sections for each answer; see [`Pyramid::of_sections`].
     pub fn of_sections(self, execution: &Execution) -> TypeRows {
         let pyramid = Pyramid::of_sections(&FlagRules::default());
         TypeRows { pyramids: vec![pyramid; execution.threads.len()].into(), ..self }
@@ -161,7 +161,7 @@ impl TypeRows {
 }
 
 impl Page {
-    /// Time by task type, found when first asked for.
+    /// Time by task type, computed on first use.
     pub fn type_rows(&self) -> &TypeRows {
         self.type_rows.get_or_init(|| self.new_type_rows())
     }
@@ -183,7 +183,8 @@ impl Page {
         labels
     }
 
-    /// How many threads run each type on average in every bucket: `[bucket][type]`, little-endian 32-bit floats.
+    /// Average number of threads that run each type in every bucket: `[bucket][type]`, little-endian 32-bit
+    /// floats.
     pub fn packed_types(&self, window: Window) -> Vec<u8> {
         let width = (window.end() - window.start()) as f64 / f64::from(window.count.max(1));
         let shares = self.type_rows().shares(&self.execution, window);
@@ -205,9 +206,9 @@ mod tests {
             events: 20_000,
             seed: 8,
         });
-        // What a CPU shows is that of a thread.
+        // A CPU shows the section of its thread.
         execution.threads[0].kind = ThreadKind::Cpu;
-        // Of two types each one name.
+        // Two types share each name.
         let name = |ty: TypeIndex| format!("type {}", ty.0 / 2);
         let rows_of = || TypeRows::of(&execution, |types| types.into_iter().map(name).collect());
         let rows = rows_of();

@@ -11,9 +11,9 @@ use taskscope_execution::lod::{Bucket, Values, Window};
 use taskscope_execution::view::View as Family;
 use taskscope_session::model_views::{ALL_AT_ONCE_EVENTS, KeptView, ModelViews, ValueRow, ViewName};
 
-/// Rows of buckets for rows of values, little-endian: all buckets row by row, then the value of the
-/// longest stretch of each, 0 for nothing. Where most of a bucket is nothing, its class says so and its value is of
-/// something in it: what is short does not vanish. `mark` may flag the buckets of a row.
+/// Rows of buckets for rows of values, little-endian: all buckets row by row, then the value of the longest
+/// interval of each, 0 for none. If most of a bucket is empty, its class marks it as empty and its value is
+/// that of an interval in it, so that short intervals stay visible. `mark` may flag the buckets of a row.
 pub(super) fn packed_values(
     rows: &[&ValueRow],
     window: Window,
@@ -41,7 +41,7 @@ pub(super) fn packed_values(
     bytes
 }
 
-/// Of buckets whose longest stretch is nothing, but in which something begins or ends, makes that the longest.
+/// Replaces the longest interval of buckets by a value that begins or ends in them, if the longest is empty.
 fn show_what_is_short(values: &Values, window: Window, buckets: &mut [Bucket]) {
     let (start, value): (&[u64], &[i64]) = (&values.start, &values.value);
     for (number, bucket) in (0_u64..).zip(buckets).filter(|(_, bucket)| bucket.starts > 0) {
@@ -71,8 +71,7 @@ pub fn packed_model_rows(view: &KeptView, rows: &[u32], window: Window) -> Vec<u
     })
 }
 
-/// A value in 32 bits, as a browser takes it: itself where it fits, else a number that differs from
-/// that of most others, and never 0 for something.
+/// A value in 32 bits for the browser: itself if it fits, else a hash that is never 0 for a nonzero value.
 fn small(value: i64) -> u32 {
     match u32::try_from(value) {
         Ok(small) => small,
@@ -83,7 +82,7 @@ fn small(value: i64) -> u32 {
 /// The views that the models of a trace have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ModelFamilies {
-    /// By what their rows are.
+    /// By the kind of their rows.
     pub families: Vec<ModelFamily>,
 }
 
@@ -107,7 +106,7 @@ pub struct ViewRow {
     pub track: usize,
     /// The row in words.
     pub label: String,
-    /// The track of its thread; null where it is of none.
+    /// The track of its thread; null without one.
     pub thread: Option<usize>,
 }
 
@@ -122,7 +121,7 @@ pub struct ModelView {
     pub values: Vec<(i64, String)>,
 }
 
-/// What a row of a view shows. Times are nanoseconds since the start of the trace.
+/// A value on a row of a view. Times are nanoseconds since the start of the trace.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ValueFacts {
     /// The row.
@@ -133,7 +132,7 @@ pub struct ValueFacts {
     pub end: u64,
     /// The value.
     pub value: i64,
-    /// Its words; null where it has none.
+    /// Its label; null without one.
     pub label: Option<String>,
     /// The view's title.
     pub title: String,
@@ -141,13 +140,13 @@ pub struct ValueFacts {
     pub uncertain: bool,
     /// The view's name.
     pub view: String,
-    /// The track of the row's thread, null where it is of none; only of models.
+    /// The track of the row's thread, null without one; only for models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<Option<u32>>,
 }
 
 impl Page {
-    /// The views of the trace's models; `None` where there is no trace to play.
+    /// The views of the trace's models; `None` without a trace to replay.
     pub fn models(&self) -> Option<&Arc<ModelViews>> {
         let open = || {
             let mut models = ModelViews::open(&self.root).ok()?;
@@ -193,21 +192,21 @@ impl Page {
         ModelFamilies { families: families.collect() }
     }
 
-    /// Which part of a trace was played by now, while somebody waits for a view of it.
+    /// The replayed fraction of the trace, while a request waits for a view of it.
     pub fn playing(&self) -> Option<f64> {
         let of_models = self.models.get().and_then(Option::as_ref).and_then(|models| models.progress());
         of_models.or_else(|| self.shown.get()?.as_ref()?.progress())
     }
 
-    /// What a row of a model's view shows at a time, or after or before what it shows then. Times are
-    /// nanoseconds since the start of the trace.
+    /// The value of a row of a model's view at a time, or the next or previous value. Times are nanoseconds
+    /// since the start of the trace.
     pub fn value_at(&self, name: ViewName, row: u32, at: u64, step: Option<bool>) -> Option<ValueFacts> {
         let found = self.value_of(&*self.model_view(name)?, row, at, step)?;
         let thread = self.thread_of_row(name, row).map(|thread| thread.0);
         Some(ValueFacts { view: name.to_string(), thread: Some(thread), ..found })
     }
 
-    /// What a row of a view that was played shows at a time, or after or before what it shows then.
+    /// The value of a row of a replayed view at a time, or the next or previous value.
     pub(super) fn value_of(
         &self,
         view: &KeptView,
@@ -270,7 +269,7 @@ mod tests {
     #[test]
     fn only_short_values_have_a_bucket() {
         let mut values = Values::default();
-        // Of 1024 ns each: at a begin, inside, over an edge, at an end, and one that fills buckets.
+        // Buckets of 1024 ns each: at a begin, inside, over an edge, at an end, and one that fills buckets.
         let somethings = [(1024, 1030), (3000, 3001), (5100, 5130), (7160, 7168), (9000, 12000)];
         values.set(0, 0);
         for (number, (from, to)) in (1..).zip(somethings) {

@@ -1,4 +1,4 @@
-//! Who may ask: requests from this machine, with the token, of bounded size.
+//! Access control: requests from this machine, with the token, of bounded size.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -89,7 +89,7 @@ fn name_is_local(name: &str) -> bool {
     matches!(name.to_ascii_lowercase().as_str(), "127.0.0.1" | "localhost" | "[::1]")
 }
 
-/// Compares in a time that does not depend on where the two differ.
+/// Compares in a time that is independent of the first difference.
 fn same(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && left.iter().zip(right).fold(0, |differ, (l, r)| differ | (l ^ r)) == 0
 }

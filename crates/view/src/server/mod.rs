@@ -1,8 +1,7 @@
 //! The local viewer's server: loopback only, one random token, read-only.
 //!
-//! [`Viewer::start`] listens and answers until the viewer is dropped or stopped; the caller shows the
-//! address from [`Viewer::address`] to the user. What it answers is [`crate::page`]; who may ask is
-//! decided in `guard`.
+//! [`Viewer::start`] listens and answers until the viewer is dropped or stopped; the caller shows the address
+//! from [`Viewer::address`] to the user. Answers come from [`crate::page`]; `guard` checks access.
 
 mod guard;
 mod query;
@@ -20,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix;
 
-/// How long a connection may take for a question, or stay without one: who connects needs no token, and there are only so
-/// many connections.
+/// Maximum time of a connection for a request, or without one: connecting needs no token, and the number of
+/// connections is limited.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
 /// A running viewer.
@@ -37,7 +36,7 @@ impl Viewer {
     /// # Errors
     /// If the port is taken or no random numbers are to be had.
     pub fn start(page: Arc<Page>, port: u16) -> io::Result<Viewer> {
-        // The runtime's builder would end the program where no thread can be made.
+        // The runtime's builder would end the program if thread creation fails.
         let probes: Vec<_> = (0..3).map(|_| std::thread::Builder::new().spawn(|| ())).collect();
         for probe in probes {
             // An empty function does not panic.
@@ -62,12 +61,12 @@ impl Viewer {
         self.socket.port()
     }
 
-    /// What requests must carry.
+    /// The token that requests must carry.
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// What to open in a browser.
+    /// The address to open in a browser.
     pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}/?token={}", self.port(), self.token)
     }
@@ -111,7 +110,7 @@ impl Drop for Viewer {
     }
 }
 
-/// Answers whoever connects, until the runtime ends.
+/// Answers all connections until the runtime ends.
 async fn serve(listener: tokio::net::TcpListener, app: axum::Router) {
     loop {
         let Ok((connection, _)) = listener.accept().await else {

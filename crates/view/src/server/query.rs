@@ -8,20 +8,20 @@ use taskscope_execution::lod::Window;
 use taskscope_session::instrumentation::DrawnName;
 use taskscope_session::model_views::ViewName;
 
-/// Why a question is not answered.
+/// The reason why a request is not answered.
 pub type Refused = (StatusCode, String);
 
 /// Buckets of one answer, over all its rows, at most.
 const MOST_BUCKETS: u64 = 8 << 20;
 
-/// What a view shows, and so what its rows are.
+/// The subject of a view, which defines its rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ViewOf {
     /// Threads, as the execution has them.
     Threads(View),
     /// Rows of a model's view.
     Model(ViewName),
-    /// What instrumented threads or tasks show.
+    /// States of instrumented threads or tasks.
     Shown(DrawnName),
     /// Lanes of device queues.
     Devices,
@@ -31,7 +31,7 @@ pub enum ViewOf {
 pub struct Query(HashMap<String, String>);
 
 impl Query {
-    /// Takes `name=value&…` apart. Unknown names are refused where they are used wrongly, not here.
+    /// Parses `name=value&…`. Unknown names are rejected by their users, not here.
     pub fn read(text: Option<&str>) -> Query {
         let pairs = form_urlencoded::parse(text.unwrap_or("").as_bytes());
         Query(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
@@ -49,7 +49,7 @@ impl Query {
             .map_err(|_| refused(format!("`{name}` must be a whole number, not `{}`", shortened(text))))
     }
 
-    /// The view of a parameter; states where it is absent.
+    /// The view of a parameter; states if absent.
     pub fn view(&self) -> Result<ViewOf, Refused> {
         match self.text("view") {
             "" => Ok(ViewOf::Threads(View::State)),
@@ -76,7 +76,7 @@ impl Query {
         }
     }
 
-    /// The tracks of `tracks=0-63,70`; all tracks where it is absent.
+    /// The tracks of `tracks=0-63,70`; all tracks if absent.
     pub fn tracks(&self, page: &Page) -> Result<Vec<ThreadIndex>, Refused> {
         if self.text("tracks").is_empty() {
             return Ok(page.all_tracks());
@@ -84,7 +84,7 @@ impl Query {
         Ok(self.rows(page.tracks())?.into_iter().map(ThreadIndex).collect())
     }
 
-    /// The rows of `tracks=0-63,70`, of so many; all where it is absent.
+    /// The rows of `tracks=0-63,70`, of so many; all if absent.
     pub fn rows(&self, count: usize) -> Result<Vec<u32>, Refused> {
         let text = self.text("tracks");
         if text.is_empty() {

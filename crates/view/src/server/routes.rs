@@ -1,4 +1,4 @@
-//! What can be asked.
+//! Routes of the viewer's requests.
 
 use super::guard;
 use super::query::{Query, Refused, ViewOf, refused};
@@ -22,12 +22,13 @@ use taskscope_session::model_views::{KeptView, ViewName};
 
 type Shared = State<Arc<Page>>;
 
-/// Answers in JSON by address below `/api`; null where nothing is found. `rows`, `stack`, `types` and `slice` are answered in bytes.
+/// Answers in JSON by address below `/api`; null if nothing is found. `rows`, `stack`, `types` and `slice`
+/// are answered in bytes.
 #[derive(JsonSchema)]
 #[schemars(rename = "taskscope-viewer/1")]
 #[expect(dead_code, reason = "names the answers for the schema")]
 pub struct Answers<'p> {
-    /// What a page needs first.
+    /// The data for the first drawing of a page.
     overview: Overview<'p>,
     /// Names of the rows by task type.
     type_names: Vec<String>,
@@ -73,7 +74,7 @@ enum ShownAnswer {
 /// Progress of playing the trace for a view.
 #[derive(Serialize, JsonSchema)]
 struct Progress {
-    /// The part that was played, of 1; null where nothing is played.
+    /// The replayed fraction; null if no replay is running.
     playing: Option<f64>,
 }
 
@@ -129,7 +130,7 @@ async fn answer(
     respond(run(page, query, question).await, "application/json")
 }
 
-/// The text of an answer; null where nothing is found.
+/// The text of an answer; null if nothing is found.
 fn json(answer: &impl Serialize) -> Result<Vec<u8>, Refused> {
     serde_json::to_vec(answer).map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
@@ -187,7 +188,7 @@ fn rows(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     }
 }
 
-/// What `where=` asks to be flagged.
+/// The matches that `where=` requests to be flagged.
 fn highlighted(page: &Page, query: &Query) -> Result<Option<Arc<Matches>>, Refused> {
     match query.text("where") {
         "" => Ok(None),
@@ -206,7 +207,7 @@ fn shown_view(page: &Page, name: DrawnName) -> Result<Arc<DrawnView>, Refused> {
     page.shown_view(name).ok_or_else(|| refused("this trace has no such view".to_string()))
 }
 
-/// What of the program's instrumentation can be shown; of one view its rows.
+/// The available views of the program's instrumentation, or the rows of one view.
 fn shown(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     match query.text("view") {
         "" => json(&page.shown_list()),

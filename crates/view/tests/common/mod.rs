@@ -1,4 +1,4 @@
-//! Runs to look at, and a client of the viewer's server that says exactly what it is told to.
+//! Test runs, and a client of the viewer's server that sends exactly the given bytes.
 #![allow(dead_code)] // each test file uses its own part
 
 use std::io::{Read, Write};
@@ -97,7 +97,7 @@ pub fn talking() -> Execution {
     execution
 }
 
-/// What pages show of a run.
+/// The page of a run.
 pub fn page_of(execution: Execution) -> Page {
     let session = Session::in_memory("synthetic.trace", execution);
     let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
