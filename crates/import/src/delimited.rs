@@ -10,7 +10,7 @@ use std::ops::Range;
 /// Longest record with line breaks, in bytes; a single line may be longer.
 const MAX_BROKEN_BYTES: usize = 64 << 10;
 
-/// What separates fields.
+/// The separator of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
     /// This ASCII character. Fields may be quoted unless it is a tab.
@@ -31,18 +31,18 @@ pub(crate) struct Records<'t> {
     /// Values of the current record, one after the other.
     values: Vec<u8>,
     value_bytes: usize,
-    /// Where each value ends.
+    /// The end of each value.
     ends: Vec<usize>,
     fields: usize,
 }
 
 /// The current record.
 pub(crate) struct Record<'r> {
-    /// The line where it begins, from 1.
+    /// Its first line, from 1.
     pub line: usize,
     /// Its place in the text, without the line end.
     pub bytes: Range<usize>,
-    /// The field whose quote is not closed.
+    /// The field with an unclosed quote.
     pub unclosed: Option<usize>,
     values: &'r str,
     ends: &'r [usize],
@@ -113,8 +113,8 @@ impl<'t> Records<'t> {
         })
     }
 
-    /// Splits the record at `begin`, whose first line ends at `first_end`. Returns its end, and whether all quotes are
-    /// closed.
+    /// Splits the record at `begin`, with its first line ending at `first_end`. Returns its end, and whether
+    /// all quotes are closed.
     fn split(&mut self, begin: usize, first_end: usize) -> (usize, bool) {
         let bytes = self.text.as_bytes();
         let limit = (begin + MAX_BROKEN_BYTES).max(first_end + 1).min(bytes.len());
@@ -208,7 +208,7 @@ impl<'r> Record<'r> {
         (0..self.len()).map(|index| self.field(index))
     }
 
-    /// The line where a field begins.
+    /// The first line of a field.
     pub fn line_of(&self, index: usize) -> usize {
         let breaks = (0..index).map(|index| self.field(index).matches('\n').count());
         self.line + breaks.sum::<usize>()

@@ -171,7 +171,7 @@ impl Events {
 
     fn write(mut self, directory: &Path, kind: &str) -> io::Result<()> {
         fs::create_dir_all(directory)?;
-        // Stable: events of one instant stay in the order in which they were told.
+        // Stable: events of one instant keep their input order.
         self.order.sort_by_key(|event| event.0);
         write_file(&directory.join(StreamFile::Own.name()), |file| {
             file.write_all(&file_header())?;

@@ -135,7 +135,7 @@ fn executions_of_lists_stay_together_and_no_clock_is_wrong() {
         21\tq\tB\t1\t2\t100\t100\t110\t2\n\
         22\tq\tB\t1\t3\t100\t0\t0\t3\n\
         21\tq\tB\t1\t2\t100\t100\t110\t2\n";
-    // Without numbers of executions the submissions tell them apart; without submissions the first starts.
+    // Without numbers of executions the submissions distinguish them; without submissions the first starts.
     let without_execution = by_submit.replace("execution", "further");
     let by_start = "id,queue,list,execution,append,start,end,at\n\
         1,q,A,1,5,60,70,0\n1,q,A,2,5,160,170,3\n2,q,A,1,6,0,0,1\n2,q,A,2,6,170,180,4\n3,q,B,7,1,100,110,2\n";

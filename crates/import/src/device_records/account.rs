@@ -41,7 +41,7 @@ pub struct Foreign {
 pub struct ImportedQueue {
     /// Its name.
     pub name: String,
-    /// `in-order` or `out-of-order`.
+    /// The order: `in-order` or `out-of-order`.
     pub order: &'static str,
     /// Source of this fact: `told`, `overlaps`, or `assumed`.
     pub order_from: &'static str,
@@ -76,7 +76,7 @@ pub struct ImportedQueue {
 }
 
 impl ImportedQueue {
-    /// As JSON for `taskscope.json`.
+    /// The account as JSON for `taskscope.json`.
     pub(crate) fn json(account: &Account) -> serde_json::Value {
         serde_json::json!({
             "appended": account.appended,

@@ -1,9 +1,9 @@
-//! Why an import fails.
+//! Errors of an import.
 
 use super::table::ReadError;
 use std::path::PathBuf;
 
-/// Why nothing was imported.
+/// The reason why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read as a dump.

@@ -34,7 +34,7 @@ pub struct Locations<'a> {
     plan: &'a Plan,
     root: PathBuf,
     locations: Vec<Location>,
-    /// By file: the thread that nearly all of its records are of.
+    /// By file: the thread of nearly all its records.
     main_threads: Vec<Option<u32>>,
     foreign: Vec<Foreign>,
 }

@@ -56,7 +56,7 @@ pub fn import(files: &[PathBuf], root: &Path, options: &Options) -> Result<Impor
     for (q, queue) in plan.queues.iter().enumerate() {
         for (seq, row) in queue.operations.iter().enumerate() {
             let of_row = &table.rows[*row as usize];
-            // Where nothing is said, an operation may have started at any time.
+            // Without that, an operation may have started at any time.
             let earliest_start = of_row.append.unwrap_or(0);
             let notice = Notice {
                 queue: QueueIndex(q as u32),

@@ -6,8 +6,8 @@ use super::table::{Row, Table};
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_reorder::QueueOrder;
 
-/// How many operations must run at once before a queue is taken as out-of-order: errors of the clock
-/// make neighbours overlap, so that two at once prove nothing.
+/// Number of simultaneous operations from which a queue is taken as out-of-order: clock errors make
+/// neighbours overlap, so that two at once prove nothing.
 const AT_ONCE: usize = 3;
 
 /// Ids that leave a gap as large as this among them have wrapped at 2³².
@@ -35,7 +35,7 @@ impl SequenceFrom {
 
 /// A queue and its operations.
 pub struct PlannedQueue {
-    /// As it is shown and asked for.
+    /// The name for output and for selection.
     pub name: String,
     /// Index into [`Table::texts`].
     pub device: Option<u32>,
@@ -45,7 +45,7 @@ pub struct PlannedQueue {
     /// Source of the queue's kind: `told`, `overlaps` or `assumed`.
     pub order_from: &'static str,
     pub sequence_from: SequenceFrom,
-    /// By sequence: the first row about each.
+    /// The first row of each operation, by sequence.
     pub operations: Vec<u32>,
 }
 
@@ -59,7 +59,7 @@ pub struct At {
 /// Result of the first pass.
 pub struct Plan {
     pub queues: Vec<PlannedQueue>,
-    /// By row.
+    /// Times by row.
     pub of_row: Vec<At>,
 }
 

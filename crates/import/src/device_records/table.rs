@@ -10,7 +10,7 @@ use taskscope_files::read_regular;
 /// Longest dump.
 const MAX_FILE_BYTES: u64 = 8 << 30;
 
-/// Why a file cannot be read as a dump.
+/// The reason why a file cannot be read as a dump.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The system refused.
@@ -124,7 +124,7 @@ pub struct Row {
     place: Range<usize>,
     /// Index into `Table::queue_names`; `None` for a record that names no queue.
     pub queue: Option<u32>,
-    /// Index into [`Table::texts`]; `None` if it is empty or there is no such column.
+    /// Index into [`Table::texts`]; `None` if it is empty or the column is missing.
     pub device: Option<u32>,
     pub list: Option<u32>,
     pub kind: Option<u32>,
@@ -143,7 +143,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// When the operation was submitted: recorded work was appended long before each execution.
+    /// The submission time: recorded work was appended long before each execution.
     pub fn submission(&self) -> Option<u64> {
         if self.list.is_some() { self.submit } else { self.append }
     }
@@ -314,7 +314,7 @@ struct RowReader<'a> {
     number: u32,
     texts: &'a mut Interner,
     threads: &'a mut Interner,
-    /// By column: the first value that should be a number and is none, its line, and how many there are.
+    /// By column: the first value that should be a number and is not, its line, and the count.
     no_numbers: BTreeMap<usize, (String, usize, u64)>,
 }
 

@@ -319,7 +319,7 @@ impl<'a> JsonSource<'a> {
 
     /// Which field made `error`: the last key before its position in the row.
     fn explain(&self, table: &str, row: usize, raw: &'a RawValue, error: &serde_json::Error) -> ImportError {
-        // A missing field is reported where its row ends; the row's begin says more.
+        // A missing field is reported at its row's end; the row's begin is more useful.
         let missing = error.to_string().starts_with("missing field");
         let below = if missing { 0 } else { error.line().saturating_sub(1) };
         let line = line_at(self.text, raw.get()) + below;

@@ -199,7 +199,7 @@ fn activity_kind(kind: &str) -> ActivityKind {
         Some(Cause::Blocked) => Some(ActivityKind::Blocked),
         Some(cause) if cause.is_in(Cause::Cpu) => Some(ActivityKind::OffCpu(cause)),
         Some(cause) if cause.is_in(Cause::Runtime) => Some(ActivityKind::Runtime(cause)),
-        // Work is a task's, and waiting follows from what a worker waits for.
+        // Work belongs to a task, and waiting follows from a worker's dependences.
         _ => None,
     };
     of_cause.unwrap_or_else(|| kind_of_older_name(kind))
