@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Version of a loaded libovni.
 pub struct Loaded {
-    /// Such as `1.14.0`.
+    /// The version, such as `1.14.0`.
     pub version: String,
     /// The commit that it was built from.
     pub commit: String,

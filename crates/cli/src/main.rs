@@ -109,7 +109,7 @@ impl Verb {
 fn main() -> ExitCode {
     // A link under another name (`ovniemu`, …) is another command line.
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // A recorded program inherits what its signals do.
+    // A recorded program inherits signal dispositions.
     if arguments.get(1).is_none_or(|verb| verb != "record") {
         outlive_file_limits();
         pool::prepare();
@@ -119,7 +119,7 @@ fn main() -> ExitCode {
 
 /// Turns writes beyond `ulimit -f` into errors that are reported. Otherwise the signal would end the process.
 fn outlive_file_limits() {
-    // Where there can be no handler, the signal is what remains.
+    // Without a handler, the signal keeps its default action.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
@@ -140,7 +140,8 @@ fn meant(first: &Path) -> Option<String> {
 }
 
 fn taskscope(arguments: Vec<OsString>) -> ExitCode {
-    // A job script tells "could not run" from the program's own exit code by 125, as with `env`.
+    // Exit code 125, as with `env`, lets job scripts distinguish "could not run" from the program's own
+    // codes.
     let misuse = if arguments.get(1).is_some_and(|verb| verb == "record") { record::CANNOT_RUN } else { 2 };
     let given = arguments.clone();
     match CommandLine::try_parse_from(arguments) {

@@ -87,7 +87,7 @@ pub fn finish(result: anyhow::Result<ExitCode>) -> ExitCode {
 /// Prints an error in the form above on stderr.
 pub fn print(error: &anyhow::Error) {
     let mut stderr = Shown::on(anstream::AutoStream::auto(io::stderr().lock()));
-    // When stderr is closed there is nobody to tell.
+    // If stderr is closed, the error cannot be reported.
     let _ = write_error(&mut stderr, error).and_then(|()| stderr.flush());
 }
 

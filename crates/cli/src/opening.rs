@@ -1,6 +1,6 @@
 //! The one way into a trace: choose it, open it, select a part, check that there is something to read.
 //!
-//! Subcommands that read events take a [`TracePart`]; those that report what was true take a [`Session`] of
+//! Subcommands that read events take a [`TracePart`]; those that report on execution take a [`Session`] of
 //! [`open_part`]. Errors read alike.
 
 use crate::messages::Failure;
@@ -206,7 +206,7 @@ pub fn open(trace: &Path) -> anyhow::Result<Session> {
     open_part(trace, &Selection::default())
 }
 
-/// The same in less time, for more processor time.
+/// Opens it in less time, for more processor time.
 ///
 /// # Errors
 /// If there is nothing to read.
@@ -245,7 +245,7 @@ fn with_events(
     }
     let (begin, end) = session.execution.range();
     if let Some(part) = session.part.as_deref().filter(|_| session.events == 0) {
-        // In a stretch of time without an event everybody goes on with what was begun before.
+        // In a range without events all threads continue earlier sections.
         if selection.filter.is_none() && begin < end {
             return Ok(session);
         }
@@ -278,7 +278,7 @@ fn cannot_open(trace: &Path, error: OpenError) -> Failure {
                 .remedy("give the directory that `taskscope record` or an ovni runtime wrote"),
             kind => {
                 let failure = Failure::new(format!("cannot read {shown}")).why(source.to_string());
-                // What the owner of a trace does so that others can read it.
+                // Command for the trace's owner that makes it readable.
                 let remedy = format!("chmod -R go+rX {}        (by its owner)", shell_word(trace));
                 if kind == ErrorKind::PermissionDenied { failure.remedy(remedy) } else { failure }
             }
@@ -336,7 +336,7 @@ impl SelectionArgs {
     }
 }
 
-/// Parses `--where`.
+/// Parses the filter of `--where`.
 fn parse_filter(text: Option<&str>) -> anyhow::Result<Option<Filter>> {
     let Some(text) = text else { return Ok(None) };
     let filter = Filter::parse(text, &FIELDS_OF_EVENTS).map_err(|error| {

@@ -33,8 +33,9 @@ pub fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }
 
-/// Text in which nothing but line ends, tabs, and styles ([`style_at`]) acts on a terminal: every other character that
-/// would is spelled `\uXXXX`, which in JSON stands for the same character. Names come from traces, and those from anywhere.
+/// Text in which only line ends, tabs, and styles ([`style_at`]) act on a terminal: every other control
+/// character is written as `\uXXXX`, which in JSON is the same character. Names come from traces, which are
+/// untrusted.
 pub struct Shown<W: Write> {
     out: W,
     /// Bytes that may be the beginning of a character or a style.

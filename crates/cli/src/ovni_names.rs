@@ -66,7 +66,7 @@ fn available_models() -> String {
 /// ovni's tools know one way to fail.
 fn finish(result: anyhow::Result<ExitCode>) -> Run {
     result.map_err(|error| {
-        // A closed pipe is no failure; everything else is exit code 1.
+        // A closed pipe is not a failure; all other errors are exit code 1.
         if messages::finish(Err(error)) == ExitCode::SUCCESS { ExitCode::SUCCESS } else { ExitCode::from(1) }
     })
 }

@@ -24,6 +24,6 @@ pub fn prepare() {
         };
         ThreadPoolBuilder::new().num_threads(made).spawn_handler(hand_over).build_global()
     };
-    // It fails where there are threads already.
+    // Fails if the pool exists already.
     let _ = built;
 }

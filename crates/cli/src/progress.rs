@@ -15,7 +15,7 @@ pub struct Progress {
     bar: ProgressBar,
     unit: &'static str,
     has_bar: bool,
-    /// `None` where nothing is shown, or the line is there already.
+    /// `None` if progress is hidden, or once the line is shown.
     begins: Option<Instant>,
 }
 
@@ -29,7 +29,7 @@ impl Progress {
         progress
     }
 
-    /// Hides it where results go to a terminal meanwhile.
+    /// Hides it if results go to a terminal meanwhile.
     pub fn beside_results(mut self) -> Progress {
         self.begins = self.begins.filter(|_| !io::stdout().is_terminal());
         self

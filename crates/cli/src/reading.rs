@@ -1,4 +1,4 @@
-//! What subcommands that read a trace share besides opening it: violations, problems, `^C`.
+//! Shared parts of subcommands that read a trace, besides opening it: violations, problems, `^C`.
 
 use crate::ignored_signals::IgnoredSignals;
 use crate::messages::Failure;
@@ -18,7 +18,7 @@ use taskscope_session::selection::{Selection, field_of_stream, model_name};
 use taskscope_trace::Trace;
 use taskscope_view::format::harmless;
 
-/// Violations of one kind that are printed; further ones are counted, unless all are asked for.
+/// Maximum printed violations of one kind; further ones are counted, unless all are requested.
 const SHOWN_PER_CODE: u64 = 20;
 
 /// Prints violations as they come.
@@ -54,13 +54,13 @@ impl ViolationPrinter {
         }
     }
 
-    /// Also prints violations beyond the first twenty of a kind.
+    /// Lifts the limit of twenty printed violations per kind.
     pub fn all(mut self, all: bool) -> Self {
         self.all |= all;
         self
     }
 
-    /// For a subcommand that continues after the pipe of the JSON lines is closed.
+    /// Adapts it for a subcommand that continues after the pipe of the JSON lines is closed.
     pub fn beside_other_work(mut self) -> Self {
         self.is_all = false;
         self
@@ -182,7 +182,7 @@ pub fn print_problems(trace: &Trace) {
     }
 }
 
-/// How often each kind of problem occurs.
+/// Number of problems of each kind.
 fn problem_counts(trace: &Trace) -> BTreeMap<&'static str, u64> {
     let mut counts = BTreeMap::new();
     for problem in problems_to_report(trace) {
@@ -285,7 +285,7 @@ pub fn select_violations(violations: Vec<Violation>, trace: &Trace, selection: &
 pub struct ViolationLine<'v> {
     /// The rule, a stable name.
     pub code: &'static str,
-    /// How severe it is.
+    /// The severity.
     #[schemars(extend("enum" = ["error", "warning"]))]
     pub severity: &'static str,
     /// Directory of the thread's stream or the device queue below the trace's root; empty if it concerns none.
@@ -296,9 +296,9 @@ pub struct ViolationLine<'v> {
     pub time_ns: Option<i64>,
     /// The event that breaks the rule.
     pub event: Option<String>,
-    /// For a device queue, the sequence number of the operation.
+    /// Sequence number of the operation, for a device queue.
     pub operation: Option<u64>,
-    /// How many violations these are.
+    /// Number of violations.
     pub count: u64,
     /// One sentence.
     pub text: &'v str,

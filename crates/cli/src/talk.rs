@@ -2,7 +2,7 @@
 //! missing reader is not an error: outputs and exit codes are unchanged. No message acts on a terminal
 //! ([`crate::output::plain`]).
 
-/// In the place of the standard library's.
+/// Replaces the standard library's macro.
 macro_rules! eprintln {
     ($($talk:tt)*) => {{
         use std::io::Write as _;

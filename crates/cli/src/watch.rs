@@ -1,4 +1,4 @@
-//! How far a long command is, on a terminal and after a second only; `^C` meanwhile leaves nothing behind.
+//! Progress of a long command, on a terminal and after a second only; removed on `^C`.
 
 use crate::ignored_signals::IgnoredSignals;
 use crate::messages::{self, Failure};
@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use taskscope_session::ReadProgress;
 
-/// Between two looks at the clock and at signals.
+/// Interval between checks of the clock and of signals.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The command's current work.
@@ -42,7 +42,7 @@ impl Watch {
         let now = Arc::new(Mutex::new(Now { stage: "reading", unfinished: None }));
         let (end, ended) = channel();
         let interrupted = Arc::new(AtomicUsize::new(0));
-        // Where signals cannot be watched, `^C` ends the program as it always does.
+        // If signals cannot be watched, `^C` ends the program by default.
         let over = Arc::new(AtomicBool::new(false));
         let signals: Vec<_> = IgnoredSignals::ending()
             .flat_map(|signal| {
@@ -64,7 +64,7 @@ impl Watch {
                         let _ = std::fs::remove_file(path);
                     }
                     messages::print(&Failure::new("interrupted").kept("the trace is as it was").into());
-                    // 128 and the signal, as shells tell it.
+                    // 128 plus the signal number, as in shells.
                     std::process::exit(128 + signal);
                 }
                 let (done, total) = (&watched_progress.events, &watched_progress.of);

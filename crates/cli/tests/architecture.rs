@@ -1,4 +1,4 @@
-//! Crates depend only on what `ARCHITECTURE.md` allows them, and keep its rule on unsafe code.
+//! Crates depend only as allowed in `ARCHITECTURE.md`, and follow its rule on unsafe code.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Programs that crash, fork, replace themselves, cancel, …, and limits that recording meets: the
-//! program's outcome is the same as without taskscope, and what was recorded is there.
+//! Programs that crash, fork, replace themselves, cancel, …, and resource limits during recording: the
+//! program's outcome is the same as without taskscope, and the events so far are recorded.
 
 mod common;
 
@@ -53,7 +53,7 @@ impl Place {
     }
 }
 
-/// Where the recorder cannot get in, it is told why.
+/// If the recorder cannot be loaded, the reason is reported.
 #[test]
 fn static_programs_and_those_with_a_tool_run_and_report_why_nothing_is_recorded() {
     let here = tempfile::tempdir().unwrap();
@@ -73,7 +73,7 @@ fn static_programs_and_those_with_a_tool_run_and_report_why_nothing_is_recorded(
     assert!(said(&program).contains("own has an OMPT tool of its own"), "{}", said(&program));
 }
 
-/// The program's library is asked second, and recorded is what it would have been without.
+/// The program's library is asked second; the recording is unaffected.
 #[test]
 fn a_tool_in_a_library_of_the_program_runs_behind_ours() {
     let here = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn a_tool_in_a_library_of_the_program_runs_behind_ours() {
     }
 }
 
-/// The signal that samples come by is the program's where it asks for it, and samples go on.
+/// The program gets the sampling signal on request, and sampling continues.
 #[test]
 fn a_program_handles_the_signal_of_samples_itself() {
     let here = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn programs_end_as_they_do_without_us_and_are_recorded() {
             assert_eq!(run_file(&place.trace())["exit_code"], exit_code, "{name} {compiler:?}");
             let report = report(&place.trace());
             assert_eq!(report["lost_events"], 0, "{name} {compiler:?}");
-            // Of a cancelled taskgroup not every task begins.
+            // In a cancelled taskgroup not every task begins.
             let began = report["tasks"].as_u64().unwrap();
             assert!(
                 began == tasks || (name == "cancel" && began <= tasks),
@@ -183,7 +183,7 @@ fn a_killed_programs_time_extends_to_its_last_sample() {
         let states = thread["states"].as_object().unwrap().values();
         assert_eq!(states.map(|ns| ns.as_u64().unwrap()).sum::<u64>(), wall, "{thread}");
     }
-    // What a thread was in is uncertain only after its own last sample, or event.
+    // A thread's section is uncertain only after its own last sample, or event.
     let until: Vec<u64> = (report["incomplete_streams"].as_array().unwrap().iter())
         .map(|stream| stream["kept_until_ns"].as_u64().unwrap())
         .collect();
@@ -293,7 +293,7 @@ fn openmp_loaded_by_dlopen_is_recorded() {
     assert_eq!(report(&place.trace())["tasks"], 40);
 }
 
-/// As Python's modules are loaded: nothing that the program's file names tells of GCC's runtime.
+/// As Python's modules are loaded: the program's file does not name GCC's runtime.
 #[test]
 fn gcc_openmp_loaded_by_dlopen_is_recorded_on_demand() {
     let place = Place::new("dlopen", Compiler::Gcc, &["-fno-openmp"]);
@@ -301,7 +301,7 @@ fn gcc_openmp_loaded_by_dlopen_is_recorded_on_demand() {
     let libraries = place.path().join("lib");
     std::fs::create_dir(&libraries).unwrap();
     Compiler::Gcc.build_file(&plugin, &libraries.join("plugin.so"), &["-shared", "-fPIC"]);
-    // Python itself is a script where several of it are kept beside each other.
+    // Python itself is a script if several versions are installed side by side.
     let script = place.path().join("run.sh");
     std::fs::write(&script, "#!/bin/sh\nprogram=./dlopen\n\"$program\" \"$@\"\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -315,7 +315,7 @@ fn gcc_openmp_loaded_by_dlopen_is_recorded_on_demand() {
     let without = recorded(&[], &place.program, "without");
     assert!(without.contains("taskscope record --preload -- "), "{without}");
     let profile = recorded(&["--mode", "profile", "--sample", "2000"], &place.program, "profile");
-    // Of a few milliseconds no sample may fall into the runtime.
+    // Within a few milliseconds, no sample may fall into the runtime.
     assert!(profile.contains("profile of 1 process"), "{profile}");
     for (program, trace) in [(&place.program, "with"), (&script, "script")] {
         recorded(&["--preload"], program, trace);
@@ -363,7 +363,7 @@ fn limits_stop_the_recording_and_not_the_program() {
     }
 }
 
-/// Where not one event can be stored, that is said, and not that there was none.
+/// If no event can be stored, the message says so, rather than that there were no events.
 #[test]
 fn a_limit_without_room_for_any_event_is_reported() {
     let place = Place::new("many", Compiler::Clang, &[]);
@@ -376,7 +376,8 @@ fn a_limit_without_room_for_any_event_is_reported() {
     assert!(text(&asked.stderr).contains("could not store anything"), "{}", text(&asked.stderr));
 }
 
-/// LLVM's runtime dies where a killed process of the same id has left it an empty file. That is told as what it is.
+/// LLVM's runtime crashes if a killed process of the same id has left it an empty file. The report names that
+/// cause.
 #[test]
 fn a_runtime_that_dies_at_its_start_is_distinguished_from_the_recorder() {
     let place = Place::new("many", Compiler::Clang, &[]);
@@ -393,7 +394,7 @@ fn a_runtime_that_dies_at_its_start_is_distinguished_from_the_recorder() {
     assert!(text(&asked.stderr).contains("signal 7 ended the program"), "{}", text(&asked.stderr));
 }
 
-/// What `record` itself recorded, to measure what an event costs, is not in the trace, however few files may be open.
+/// The calibration events of `record` itself are not in the trace, however few files may be open.
 #[test]
 fn few_descriptors_leave_the_program_alone_in_its_trace() {
     let place = Place::new("many", Compiler::Clang, &[]);
@@ -406,7 +407,7 @@ fn few_descriptors_leave_the_program_alone_in_its_trace() {
     assert!(others.is_empty(), "{others:?}");
 }
 
-/// Whether what the first thread did is unknown for most of the time in which the tasks ran.
+/// Whether the first thread's state is unknown for most of the time in which the tasks ran.
 fn is_mostly_unknown(report: &serde_json::Value) -> bool {
     let of = |causes: &[&str]| -> u64 {
         let rows = report["causes"].as_array().unwrap().iter();
@@ -417,7 +418,7 @@ fn is_mostly_unknown(report: &serde_json::Value) -> bool {
     of(&["unknown"]) > of(&["task", "task_creation", "worksharing"])
 }
 
-/// On a file system of one MiB, where this user may mount one.
+/// Records on a file system of one MiB, if this user may mount one.
 #[test]
 fn a_full_disk_stops_the_recording_and_not_the_program() {
     let place = Place::new("many", Compiler::Clang, &[]);
@@ -466,7 +467,7 @@ fn a_construct_at_the_end_of_a_function_is_named_after_that_function() {
         let causes = report["causes"].as_array().unwrap().iter();
         let places: Vec<&str> = causes.filter_map(|cause| cause["where"].as_str()).collect();
         assert!(places.iter().any(|place| place.starts_with("smooth [parallel at tail.c:")), "{places:?}");
-        // Two regions end this function: with clang nothing tells which of them called.
+        // Two regions end this function: with clang the calling one cannot be determined.
         assert!(places.iter().any(|place| place.starts_with("sharpen [parallel")), "{places:?}");
         let wrong = ["main [parallel", "through_another [parallel", "tail+"];
         assert!(!places.iter().any(|place| wrong.iter().any(|w| place.contains(w))), "{places:?}");

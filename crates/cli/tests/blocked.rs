@@ -21,7 +21,7 @@ fn useful_ns(thread: &Value) -> u64 {
         .sum()
 }
 
-/// The report of a run of `sleeping.c`; `None` where the kernel has no source of times off the CPU.
+/// The report of a run of `sleeping.c`; `None` if the kernel has no source of off-CPU times.
 fn sleeping(mode: &str) -> Option<Value> {
     let here = tempfile::tempdir().unwrap();
     let program = Compiler::Clang.build_file(&source("sleeping"), &here.path().join("sleeping"), &[]);
@@ -118,7 +118,7 @@ fn a_thread_that_outlives_main_voids_no_report() {
         assert!(!printed.contains("efficiency") && printed.contains("Call paths"), "{printed}");
         let is_known = report["thread_states"][0]["off_cpu"] != "unknown";
         assert_eq!(printed.contains("running"), is_known, "{printed}");
-        // Sections of states and waiting are left out, not filled with what is not known.
+        // Unknown sections of states and waiting are omitted, not filled.
         let all = text(&output(taskscope().args(["report", "--section", "all"]).arg(&trace)).stdout);
         for absent in ["efficiency", "does not tell", "not a worker", "no worker", "<nobody>", "waiting"] {
             assert!(!all.contains(absent), "{absent}: {all}");

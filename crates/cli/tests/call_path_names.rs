@@ -1,4 +1,4 @@
-//! How the steps of call paths are called: the bodies of regions and tasks, parts of functions, code without names.
+//! Names of the steps of call paths: the bodies of regions and tasks, parts of functions, code without names.
 
 mod common;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A body of a region or task is a step of its own also where it has no frame: its last call was made a jump.
+/// The body of a region or task is a step of its own even without a frame, after a tail call.
 #[test]
 fn bodies_without_frames_are_steps_of_paths() {
     let jumps = |how: &How<'static>| How { flags: &[], ..*how };
@@ -67,7 +67,8 @@ fn bodies_are_steps_once_and_have_their_creators_name() {
     }
 }
 
-/// Neither what a compiler makes for a reduction nor a lambda that is declared above gives its name to a task's body.
+/// A task's body is not named after a compiler-generated reduction function or a lambda that is declared
+/// above.
 #[test]
 fn tasks_of_reductions_and_below_lambdas_have_their_creators_name() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/reductions.cpp");
@@ -84,7 +85,7 @@ fn tasks_of_reductions_and_below_lambdas_have_their_creators_name() {
     }
 }
 
-/// A task has one name, be its creator put in line, where blame finds it, or called, as symbols have it.
+/// A task has one name, whether its creator is inlined, as in blame, or called, as in symbols.
 #[test]
 fn tasks_of_lambdas_in_line_have_one_name() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/inlined.cpp");
@@ -101,7 +102,7 @@ fn tasks_of_lambdas_in_line_have_one_name() {
     }
 }
 
-/// Debug information that is outside of the program, and not there: names of functions remain, and it is said what is missing.
+/// Missing external debug information: function names remain, and the missing files are reported.
 #[test]
 fn missing_split_debug_information_is_reported() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/inlined.cpp");
@@ -119,7 +120,7 @@ fn missing_split_debug_information_is_reported() {
     assert!(left.contains(".dwo files") && left.contains("main [task at inlined.cpp:"), "{left}");
 }
 
-/// Functions within functions keep apart, and bodies have their creators' names, with what debug information there is.
+/// Nested functions stay separate, and bodies have their creators' names, with any debug information.
 #[test]
 fn nested_functions_are_distinguished() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/scopes.cpp");
@@ -153,7 +154,7 @@ fn to_burn(steps: Vec<&str>) -> Option<Vec<String>> {
     Some(steps[..=burn].iter().map(|step| step.to_string()).collect())
 }
 
-/// What gcc splits off a function is no recursion of it.
+/// A part that gcc splits off a function is not a recursion of it.
 #[test]
 fn a_part_of_a_function_is_one_step_with_it() {
     let here = tempfile::tempdir().unwrap();
@@ -181,7 +182,8 @@ fn start_code_of_a_stripped_program_is_left_out() {
     assert!(functions <= 6, "{steps:?}");
 }
 
-/// A region is named by its body where a pointer was called to a function that has no frame: the call is its caller's.
+/// A region is named by its body if a pointer to a function without a frame was called: the call is its
+/// caller's.
 #[test]
 fn regions_behind_pointers_have_their_own_lines() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/pointers.cpp");

@@ -1,4 +1,4 @@
-//! Call paths of recorded programs next to what is known of them by construction.
+//! Call paths of recorded programs against those known by construction.
 
 mod common;
 
@@ -45,7 +45,7 @@ fn paths_are_those_of_the_source(how: &How<'_>) {
             // A process starts and ends outside of it.
             outside += path["values"]["samples"].as_u64().unwrap_or(0);
         } else {
-            // Few samples fall on what leads there.
+            // Few samples are on the path to it.
             let leads = |to: &Vec<String>| to.starts_with(&steps);
             let prints = steps.get(1).is_some_and(|step| step.contains("printf"));
             assert!(prints || expected.iter().any(leads), "{steps:?}");
@@ -58,7 +58,8 @@ fn paths_are_those_of_the_source(how: &How<'_>) {
     let line = line_of(&source, "for (long i = 1") as u64;
     assert_eq!(one["function"], "burn");
     assert!((line..line + 2).contains(&one["line"].as_u64().unwrap()), "{one}");
-    // Each time is at a line, or at what says why it is not; lines of the runtime are hidden as its frames are.
+    // Each time is at a line, or at a reason for the missing line; lines of the runtime are hidden as its
+    // frames are.
     let lines = rows(&paths, "lines");
     assert_eq!(lines.iter().filter_map(|row| row["own"].as_u64()).sum::<u64>(), paths["totals"]["time_ns"]);
     let of_runtime = ["/futex", "/syscall", "/sched_yield", "kmp_"];
@@ -70,7 +71,7 @@ fn paths_are_those_of_the_source(how: &How<'_>) {
     if !is_trace {
         return;
     }
-    // Where a task goes on outwards can be chosen. All tasks ran in the outer region, some at its end.
+    // The outer continuation of a task can be chosen. All tasks ran in the outer region, some at its end.
     let printed = output(
         taskscope().args(["report", "--json", "--task-context", "execution"]).arg(here.path().join("trace")),
     );
@@ -102,10 +103,10 @@ fn calls_are_on_the_side_of_their_caller(how: &How<'_>) {
         if time == 0 {
             continue;
         }
-        // Of what the program calls itself, `copy` copies and allocates, and `main` prints and allocates.
+        // In the program's own calls, `copy` copies and allocates, and `main` prints and allocates.
         let own = ["main", "main [parallel", "copy", "wait_here", "give_copies", "<"];
         if let Some(first) = steps.iter().position(|step| !own.iter().any(|own| step.starts_with(own))) {
-            // It runs before `main`, and where a function is called for the first time.
+            // It runs before `main`, and at the first call of a function.
             let of_the_loader = first == 0 || steps[first].starts_with("_dl_");
             assert!(of_the_loader || ["copy", "main"].contains(&steps[first - 1]), "{steps:?}");
         }
@@ -207,8 +208,8 @@ fn paths_go_through_regions_eight_deep(how: &How<'_>) {
     assert_eq!(found, expected);
 }
 
-/// The runtime's part for devices is the runtime's, and what it runs for a device is what is waited for.
-/// Flags with which clang's kernels run on LLVM's plugin for the host.
+/// The runtime's device code belongs to the runtime, and its device operations are waited for. Flags with
+/// which clang's kernels run on LLVM's plugin for the host.
 const OFFLOAD: [&str; 3] =
     ["-fopenmp-targets=x86_64-pc-linux-gnu", "-L/usr/lib/llvm-19/lib", "-Wl,-rpath,/usr/lib/llvm-19/lib"];
 
@@ -241,7 +242,7 @@ fn waiting_for_a_device_is_at_the_construct() {
             let of = |place: &str| u64::from(steps == ["main", place, "<waiting for a device>"]) * time;
             at = [at[0] + of("copy_much"), at[1] + of("compute_long")];
             let of_device = |step: &&str| step.contains("libomptarget") || step.contains("omp_offloading");
-            // What comes before `main` runs before the runtime is up.
+            // Code before `main` runs before the runtime is up.
             assert!(time == 0 || steps[0] != "main" || !steps.iter().any(of_device), "{steps:?}");
         }
         assert!(at[0] > 0 && at[1] > at[0] / 10, "{at:?}");
@@ -250,7 +251,7 @@ fn waiting_for_a_device_is_at_the_construct() {
     }
 }
 
-/// Records the program `late`, sampled; what `report` shows first, and its JSON.
+/// Records the program `late` with samples. Returns the default output of `report`, and its JSON.
 fn late(here: &Path, arguments: &[&Path]) -> (String, String, Value) {
     // Without `-fopenmp` of its own.
     let program = here.join("late");
@@ -265,7 +266,7 @@ fn late(here: &Path, arguments: &[&Path]) -> (String, String, Value) {
     (text(&recorded.stderr), shown, report(&trace))
 }
 
-/// Nothing but samples tells of a program without OpenMP: it has call paths, and no efficiency.
+/// A program without OpenMP is known only from samples: it has call paths, and no efficiency.
 #[test]
 fn a_program_without_openmp_has_call_paths_and_no_efficiency() {
     let here = tempfile::tempdir().unwrap();
@@ -276,7 +277,8 @@ fn a_program_without_openmp_has_call_paths_and_no_efficiency() {
     }
 }
 
-/// What a program does before its OpenMP runtime is there is its own code, and those that are not there yet wait for it.
+/// Activity before the start of the OpenMP runtime is the program's own code, and threads that do not exist
+/// yet wait for it.
 #[test]
 fn time_before_openmp_starts_is_serial_code() {
     let here = tempfile::tempdir().unwrap();
@@ -294,7 +296,7 @@ fn time_before_openmp_starts_is_serial_code() {
     assert!(shown.contains("serial code before"), "{shown}");
 }
 
-/// The outermost rows of a view sum to the whole in every column, also where nothing was sampled.
+/// The outermost rows of a view sum to the whole in every column, even without samples.
 #[test]
 fn outermost_rows_sum_to_the_whole_in_every_column() {
     let here = tempfile::tempdir().unwrap();
@@ -325,7 +327,7 @@ fn outermost_rows_sum_to_the_whole_in_every_column() {
     assert_eq!(sorted("given_lock_wait_ns").0.as_deref(), Some("given_lock_wait_ns"));
 }
 
-/// Where rows are few, what has none is a row in every step, so that parts sum to it.
+/// With few rows, every step has a row for the rest, so that parts sum to it.
 fn assert_parts_sum_to_the_whole(here: &Path) {
     let mut command = taskscope();
     command.args(["report", "--json", "--section", "call-paths", "--top", "4"]).arg(here.join("trace"));
@@ -350,8 +352,9 @@ fn assert_parts_sum_to_the_whole(here: &Path) {
     assert_eq!(own, time(&paths["totals"]));
 }
 
-/// Bottom-up, waits of one function are those of its constructs: the lines below a wait sum to it.
-/// Deferred, they are tasks of the runtime's own threads: these are no workers, and idle in nobody's time.
+/// Bottom-up, waits of one function are those of its constructs: the lines below a wait sum to it. Deferred
+/// constructs are tasks of the runtime's own threads: these are not workers, and their idle time does not
+/// count.
 #[test]
 fn deferred_target_constructs_are_tasks_on_the_paths_of_their_creators() {
     let source = program("deferred");
@@ -387,7 +390,8 @@ fn deferred_target_constructs_are_tasks_on_the_paths_of_their_creators() {
     }
 }
 
-/// With frame pointers or without, what the body of an undeferred task calls is the task's, and so are tasks that it creates.
+/// With frame pointers or without, callees of an undeferred task's body belong to the task, and so do tasks
+/// that it creates.
 #[test]
 fn frames_in_the_body_of_an_undeferred_task_belong_to_it() {
     let source = program("undeferred");
@@ -443,8 +447,8 @@ fn waits_are_kept_apart_by_their_constructs() {
     }
 }
 
-/// Outwards of what a thread runs come the frames of its stack once, whoever has forked the region.
-/// Also where they wait through the same functions: whoever came by them first.
+/// Outwards of a thread's code, the frames of its stack appear once, for any forking thread; even if threads
+/// wait through the same functions, in any order of arrival.
 #[test]
 fn waits_and_holds_are_separate_by_their_paths() {
     for options in [&[][..], &["--mode", "profile"]] {
@@ -470,13 +474,13 @@ fn waits_and_holds_are_separate_by_their_paths() {
             // Threads that wait for another one to begin look every 0.1 ms.
             assert!((found - owed).abs() < 1.0, "{options:?} {metric} {through:?}: {found} of {owed} ms");
         }
-        // Nothing is where nobody waited.
+        // Nothing, as no thread waited.
         let nothing = [("given_lock_wait_ns", "waiter"), ("taken_lock_wait_ns", "holder")];
         assert!(nothing.iter().all(|(metric, function)| sum(metric, &[function]) < 0.1), "{options:?}");
     }
 }
 
-/// Wherever the runtime has created them, and whoever.
+/// Independent of the runtime's place of creation, and of the creating thread.
 #[test]
 fn a_taskgroup_waits_for_all_tasks_in_it_and_these_are_the_programs() {
     for options in [&[][..], &["--mode", "profile"]] {
@@ -495,7 +499,7 @@ fn a_taskgroup_waits_for_all_tasks_in_it_and_these_are_the_programs() {
                 && steps.iter().any(|step| step.contains(" ["))
             {
                 let is_known = |step: &&str| of_program.contains(&step.split(" [").next().unwrap());
-                // What follows is a library's.
+                // The rest belongs to a library.
                 let known = steps.iter().take_while(|step| is_known(step)).count();
                 assert!(
                     known > 0 && !steps[known..].iter().any(|step| step.contains(" [")),
@@ -531,7 +535,7 @@ fn paths_by_execution_hold_the_masters_stack_once() {
     assert!(regions > 2, "{regions}");
 }
 
-/// Where the runtime takes no tool it is a library as any other, and what it calls is the program's.
+/// A runtime that takes no tool is treated as an ordinary library, and its callees are the program's.
 #[test]
 fn code_in_regions_is_known_where_the_runtime_takes_no_tool() {
     let here = tempfile::tempdir().unwrap();

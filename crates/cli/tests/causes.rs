@@ -1,4 +1,4 @@
-//! From a foreign file over a trace directory to a report, by the command itself.
+//! The path from a foreign file over a trace directory to a report, by the command itself.
 
 mod common;
 
@@ -202,7 +202,7 @@ fn two_sets_of_runs_are_compared() {
     assert!(String::from_utf8_lossy(&list.stdout).contains("(2 runs)"));
 }
 
-/// Every section with all that can be asked for fits the schema; what the schema does not know is refused.
+/// Every section with all options fits the schema; keys unknown to the schema are rejected.
 #[test]
 fn the_json_of_all_sections_fits_its_schema() {
     let directory = tempfile::tempdir().unwrap();

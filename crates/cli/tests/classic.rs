@@ -1,4 +1,5 @@
-//! The three classic situations (`examples/classic`): the report finds what the programs' heads say.
+//! The three classic situations (`examples/classic`): the report's findings match the head comments of the
+//! programs.
 
 mod common;
 
@@ -76,7 +77,7 @@ fn latency_is_found_behind_the_published_formulas_starvation() {
     let row = row(&here.path().join("trace")).unwrap();
     let direct = lost(&row, &row.direct, Letter::Latency);
     let root = lost(&row, &row.root, Letter::Latency);
-    // Workers of both ranks wait during flights; what others wait after their last task is tail.
+    // Workers of both ranks wait during flights; waits of others after their last task are tail.
     assert!(direct > 0 && root > direct, "{root}, {direct} direct");
     assert!(lost(&row, &row.direct, Letter::Starvation) > lost(&row, &row.root, Letter::Starvation));
 }

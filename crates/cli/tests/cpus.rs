@@ -1,4 +1,4 @@
-//! The CPUs that a run may use, workers that share them, and teams smaller than asked for.
+//! The CPUs that a run may use, workers that share them, and teams smaller than requested.
 
 mod common;
 
@@ -68,7 +68,7 @@ fn a_worker_for_each_cpu_is_no_cause_for_a_warning() {
     assert!(notices(&report, "smaller-team").is_empty());
 }
 
-/// What the report says of smaller teams, of a run with these variables.
+/// The report's lines on smaller teams, for a run with these variables.
 fn smaller_teams(arguments: [&str; 3], variables: &[(&str, &str)]) -> Vec<String> {
     let here = tempfile::tempdir().unwrap();
     let program = short_teams(here.path());
@@ -96,7 +96,7 @@ fn smaller_teams_are_reported_with_place_count_and_reason() {
     assert!(limited.contains("asked for 6 threads and had 2, 4 times"), "{limited}");
     assert!(limited.ends_with("the program may have 2 threads (OMP_THREAD_LIMIT)"), "{limited}");
 
-    // As many as asked for, where nesting is on; a region that is serial by its `if` clause asks for one thread.
+    // As many as requested, with nesting on; a region that is serial by its `if` clause requests one thread.
     assert!(smaller_teams(["2", "3", "2"], &[("OMP_MAX_ACTIVE_LEVELS", "2")]).is_empty());
 }
 

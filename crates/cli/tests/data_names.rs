@@ -1,4 +1,5 @@
-//! Waiting for data is told under the programmer's names: given by a call, of static variables, else by first use.
+//! Waiting for data is reported under the programmer's names: set by a call, of static variables, else by
+//! first use.
 
 mod common;
 
@@ -24,7 +25,7 @@ fn data_has_the_names_of_the_program() {
         let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
         let rows = report["data"].as_array().unwrap();
         let names: Vec<&str> = rows.iter().map(|row| row["data"].as_str().unwrap()).collect();
-        // What two tasks wait for is waited for; what it is called is known of all.
+        // Data awaited by two tasks counts as awaited; its name is known for all.
         assert!(static_names.iter().any(|name| names.contains(name)), "{names:?}");
         let known = |name: &&str| {
             static_names.contains(name)
@@ -41,7 +42,7 @@ fn data_has_the_names_of_the_program() {
         let idle: u64 =
             report["queues"].as_array().unwrap().iter().map(|row| row["idle_ns"].as_u64().unwrap()).sum();
         assert_eq!(idle, report["ledger"]["causes"]["wait.dispatch"].as_u64().unwrap());
-        // Who lost the time is known, too.
+        // The party that lost the time is known, too.
         let blame = report["blame"].as_array().unwrap().iter();
         let waits = blame.filter(|row| {
             ["wait.depend", "wait.create", "wait.sync"].map(Value::from).contains(&row["cause"])

@@ -55,7 +55,7 @@ fn the_dump_of_issue_54_gives_the_correct_streams_in_both_orders() {
     }
 }
 
-/// Whoever reads the released records need not know how the vendor's file calls their columns.
+/// Readers of the released records need not know the column names of the vendor's file.
 #[test]
 fn columns_of_other_names_are_printed_under_the_usual_ones_too() {
     let directory = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ fn verbs_show_device_queues_and_report_missing_records() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// Builds an example that uses OpenMP and OpenCL; nothing where this machine cannot run it.
+/// Builds an example that uses OpenMP and OpenCL; `None` if this machine cannot run it.
 fn example(directory: &Path) -> Option<PathBuf> {
     built(directory, "../../examples/opencl/tasks.c")
 }
@@ -189,8 +189,8 @@ fn recorders_are_built() -> bool {
     all
 }
 
-/// The host gives the device two kernels, works, and waits: the critical path goes through the kernels, one after the other, to
-/// where they were submitted, past what the host did meanwhile.
+/// The host submits two kernels to the device, works, and waits: the critical path leads through the kernels,
+/// one after the other, to their submission, past the host's work meanwhile.
 #[test]
 fn the_critical_path_goes_through_kernels() {
     let directory = tempfile::tempdir().unwrap();
@@ -218,7 +218,8 @@ fn the_critical_path_goes_through_kernels() {
     let kernels = of(true);
     assert_eq!(kernels.len(), 8, "every kernel was waited for");
     assert!(kernels.iter().all(|step| step["name"].as_str().unwrap().starts_with("spin on ")));
-    // The second kernel of a round waits for the first, and so does the host: nothing of the host's work lies between.
+    // The second kernel of a round waits for the first, and so does the host: none of the host's work is in
+    // between.
     for pair in kernels.chunks(2) {
         let between = |step: &&serde_json::Value| {
             at(step, "begin_ns") >= at(pair[0], "end_ns") && at(step, "end_ns") <= at(pair[1], "begin_ns")
@@ -307,7 +308,7 @@ fn record_takes_threads_tasks_and_queues_of_one_program() {
     let kernel = names.iter().find(|name| name["name"] == "scale").unwrap();
     let by = kernel["submitted_by"].as_str().unwrap();
     assert!(by.contains("in clEnqueueNDRangeKernel of main [task at tasks.c:45]"), "{by}");
-    // Each operation has its call, thread and task; threads and queues stand in one report.
+    // Each operation has its call, thread and task; threads and queues are in one report.
     for record in dumped(&trace, queue["name"].as_str().unwrap()) {
         assert!(record["call"].as_str().unwrap().starts_with("clEnqueue"), "{record}");
         assert_eq!(record["task_type"], "main [task at tasks.c:45]");
@@ -327,7 +328,7 @@ fn record_takes_threads_tasks_and_queues_of_one_program() {
     assert!(std::fs::read_to_string(trace.join("device.pcf")).unwrap().contains("scale"));
 }
 
-/// What `record` says after a program that only fills queues is about these.
+/// The message of `record` after a program with only queues is about these.
 #[test]
 fn record_reports_a_trace_of_queues_alone() {
     let directory = tempfile::tempdir().unwrap();
@@ -368,7 +369,7 @@ fn record_names_its_library_to_cudas_driver_unless_the_user_did() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("CUDA is not recorded"));
 }
 
-/// LLVM's offload runtime looks for `libomp.so` to hear of tools; a program may find its runtime elsewhere.
+/// LLVM's offload runtime looks for `libomp.so` to connect tools; a program may find its runtime elsewhere.
 #[test]
 fn record_has_the_offload_runtime_find_the_programs_own_openmp_runtime() {
     if !recorders_are_built() {
@@ -405,8 +406,8 @@ fn record_has_the_offload_runtime_find_the_programs_own_openmp_runtime() {
     assert!(left.filter(|entry| entry.file_name().to_string_lossy().starts_with("libraries")).count() == 0);
 }
 
-/// A program that offloads to LLVM's plugin for the host and prints `printed`; `None` where the installed LLVM cannot
-/// build it, or the recorders are not there.
+/// A program that offloads to LLVM's plugin for the host and prints `printed`; `None` if the installed LLVM
+/// cannot build it, or the recorders are missing.
 fn offloading(directory: &Path, source: &str, printed: &str) -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_BIN_EXE_taskscope")).parent().unwrap();
     let is_built = |name: &str| own.join(name).is_file() || own.join("deps").join(name).is_file();
@@ -435,7 +436,7 @@ fn offloading(directory: &Path, source: &str, printed: &str) -> Option<PathBuf> 
     Some(program)
 }
 
-/// Two threads offload to LLVM's plugin for the host, where the installed LLVM has it.
+/// Two threads offload to LLVM's plugin for the host, if the installed LLVM has it.
 #[test]
 fn record_stores_offloaded_openmp_operations() {
     let directory = tempfile::tempdir().unwrap();
@@ -471,8 +472,9 @@ fn sum_of(report: &serde_json::Value, table: &str, passes: &dyn Fn(&serde_json::
     rows.map(|row| row["ns"].as_u64().unwrap()).sum()
 }
 
-/// Identities between the numbers of `waiting.c`, whatever its run took: the time that the thread waits for the device, that charged to
-/// the kernel, that the other thread waits for the first, and the part of it charged to the construct.
+/// Identities between the numbers of `waiting.c`, for any duration of its run: the time that the thread waits
+/// for the device, that charged to the kernel, that the other thread waits for the first, and the part of it
+/// charged to the construct.
 fn waits_of_waiting(report: &serde_json::Value) -> [u64; 4] {
     let sum =
         |table: &str, passes: &dyn Fn(&serde_json::Value) -> bool| -> u64 { sum_of(report, table, passes) };
@@ -491,8 +493,8 @@ fn waits_of_waiting(report: &serde_json::Value) -> [u64; 4] {
     [waited, sum("blame", &by_kernel), joined, sum("blame", &for_construct)]
 }
 
-/// What a thread waits for in a device construct is the device's operation, and what its team waits for meanwhile is
-/// that construct: shares, in a recording of `waiting.c` (traces/README.md).
+/// A thread in a device construct waits for the device's operation, and its team waits for that construct
+/// meanwhile: shares, in a recording of `waiting.c` (traces/README.md).
 #[test]
 fn waits_for_a_device_are_charged_to_it() {
     let report = report_of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces/waiting"));
@@ -502,7 +504,7 @@ fn waits_for_a_device_are_charged_to_it() {
     assert_eq!((&first["cause"], &first["function"]), (&"device".into(), &"compute".into()), "{first}");
 }
 
-/// The same names and identities in runs of today, as a trace and as a profile, however busy the machine is.
+/// Names and identities hold in new runs too, as a trace and as a profile, on a busy machine.
 #[test]
 fn recorded_waits_for_a_device_are_charged_to_it() {
     let directory = tempfile::tempdir().unwrap();

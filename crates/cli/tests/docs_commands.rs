@@ -3,8 +3,8 @@
 //! Each page runs twice, in a copy of `examples/` with two threads, in one shell:
 //!
 //! - Live: all commands run, and their exit codes are compared.
-//! - Stored: `taskscope record` copies the trace that `tests/shown/PAGE` has of this name. All other commands run, and their
-//!   output is compared with the page, to the letter. A last line `…` stands for any further lines.
+//! - Stored: `taskscope record` copies the trace that `tests/shown/PAGE` has of this name. All other commands
+//!   run, and their output must equal the page. A last line `…` matches any further lines.
 //!
 //! Not compared are the output of recordings and of `doctor`, which depend on the machine, and of the commands after a
 //! recording that is not stored (larger than [`STORED_KIB`], or with the condition `live`).
@@ -86,7 +86,7 @@ fn copy(from: &Path, to: &Path) {
 /// Puts `libtaskscope.so.1` below a prefix, as `scripts/install` does. Returns the folder of the pkg-config file.
 fn install_library(prefix: &Path) -> PathBuf {
     let sources = docs().join("../crates/record-capi").canonicalize().unwrap();
-    // Beside the test, where cargo puts libraries that it builds for tests alone.
+    // Beside the test, in cargo's directory for libraries built only for tests.
     let built = std::env::current_exe().unwrap().with_file_name("libtaskscope.so");
     fs::create_dir_all(prefix.join("lib/pkgconfig")).unwrap();
     symlink(&built, prefix.join("lib/libtaskscope.so")).unwrap();
@@ -98,7 +98,7 @@ fn install_library(prefix: &Path) -> PathBuf {
     prefix.join("lib/pkgconfig")
 }
 
-/// Whether this machine has what a block needs.
+/// Whether this machine meets a block's requirements.
 fn can_run(block: &Block) -> bool {
     block.condition("norun").is_none() && block.condition("needs").is_none_or(mpi::is_there)
 }
@@ -111,7 +111,7 @@ fn mark(border: &str, number: usize) -> String {
 /// Largest trace that is stored, KiB.
 const STORED_KIB: u32 = 512;
 
-/// Stands in for `taskscope`. Uses the stored trace of a recording's name, or stores the new one.
+/// Replaces `taskscope`. Uses the stored trace of a recording's name, or stores the new one.
 const STAND_IN: &str = r#"#!/bin/bash
 if [ "$1" != record ]; then exec -a "$0" "$DOCS_TASKSCOPE" "$@"; fi
 name= program=
@@ -209,7 +209,7 @@ fn outputs(page: &str, runnable: &[&Block], recordings: Recordings) -> Vec<Outpu
     let here = tempfile::tempdir().unwrap();
     let here = here.path().canonicalize().unwrap();
     copy(&docs().join("../examples"), &here.join("examples"));
-    // `clang` is the newest one that is installed; `taskscope` stands in for the command under test.
+    // `clang` is the newest installed one; `taskscope` is the command under test.
     let programs = here.join("programs");
     fs::create_dir(&programs).unwrap();
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
@@ -221,7 +221,7 @@ fn outputs(page: &str, runnable: &[&Block], recordings: Recordings) -> Vec<Outpu
     let package = install_library(&here.join("prefix"));
     let example = here.join("example");
 
-    // Shown times are better where a command does not run into what the one before has left to the system.
+    // A pause improves the shown times: background work left by the previous command can finish.
     let pause = if recordings == Recordings::Store { "sleep 1\n" } else { "" };
     let mut script = String::from("exec 2>&1\n");
     let mut number = 0;

@@ -1,4 +1,4 @@
-//! The verbs that read events, from outside; and ovni's own test cases, run on the command under the
+//! The subcommands that read events, from outside; and ovni's own test cases, run on the command under the
 //! names of ovni's tools.
 
 use std::fs;
@@ -53,7 +53,7 @@ fn check_accepts_and_rejects() {
     assert_eq!(taskscope(&["emulate", &path]).status.code(), Some(0));
 }
 
-/// The codes of what `check` tells.
+/// The codes in the output of `check`.
 fn told_by_check(path: &str) -> Vec<String> {
     let output = taskscope(&["check", "--json", path]);
     let code = |line: &str| {
@@ -118,7 +118,7 @@ fn labels_of_invalid_utf_8_are_distinguished_by_every_verb() {
     assert!(labels.contains(r"1221300013 t\xe2che") && labels.contains(r"1112922406 t\xf4che"), "{labels}");
 }
 
-/// Ids of threads that are no thread of the system's.
+/// Ids of threads that are not threads of the system.
 #[test]
 fn negative_ids_are_shown_as_they_are() {
     let mut stream = StreamBuilder::new(0, 1, 1).require(&["ovni", "openmp"]).cpus(1).execute(1_000, 0);
@@ -195,7 +195,7 @@ fn a_thread_without_an_end_makes_a_trace_incomplete() {
     let text = stdout(&taskscope(&["info", &path]));
     assert!(text.contains("no: see the notes") && text.contains("has no end"), "{text}");
     assert!(text.contains("where a stream ends before its thread"), "{text}");
-    // Also where nothing comes after it.
+    // The same at the end of the stream.
     let alone = StreamBuilder::new(0, 1, 101).require(&["ovni", "nosv"]).cpus(1).execute(1_000, 0);
     let (_root, path) = written(&alone.event(2_000, nosv::SCHEDULER_SERVING_BEGIN, &[]));
     let text = stdout(&taskscope(&["info", &path]));
@@ -228,7 +228,7 @@ fn a_jumbo_payload_in_place_of_a_plain_one_is_reported() {
     assert_eq!(stdout(&output).matches("\"jumbo-payload\"").count(), 2, "{}", stdout(&output));
 }
 
-/// ovni's lint looks at subsystems and functions; we look at all that has begun.
+/// ovni's lint checks subsystems and functions; we check all open sections.
 #[test]
 fn kinds_of_threads_and_labels_that_never_end_are_minded_by_check_alone() {
     let stream = |model| StreamBuilder::new(0, 1, 101).require(&["ovni", model]).cpus(1).execute(1_000, 0);
@@ -272,7 +272,7 @@ fn payloads_of_all_events_are_held_against_their_declaration() {
     // One that no runtime is known to write.
     let (emitted, more) = told(&|declared| (declared + 2 <= 16).then_some(declared + 2));
     assert_eq!(more.iter().map(|(event, _)| event.as_str()).collect::<Vec<_>>(), emitted, "each once");
-    // Of moves and marks ovniemu, too, takes nothing but what they declare.
+    // For moves and marks ovniemu, too, accepts only declared ones.
     let refused = ["OAr", "OAs", "OM[", "OM]", "OM="];
     let code = |event: &str| if refused.contains(&event) { "payload-size" } else { "payload-extra" };
     assert!(more.iter().all(|(event, told)| told == code(event)), "{more:?}");
@@ -330,7 +330,7 @@ fn a_slice_into_its_own_trace_is_refused() {
     assert_eq!(taskscope(&["check", &path]).status.code(), Some(0));
 }
 
-/// What a terminal would obey is shown as what cannot be shown; all counters of an event are told.
+/// Control characters are replaced in terminal output; all counters of an event are printed.
 #[test]
 fn dump_shows_all_of_an_event_and_nothing_that_acts() {
     let counters: Vec<u8> = [7_i64, -8].iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -369,7 +369,7 @@ fn numbers_with_the_highest_bit_set_are_found() {
     }
 }
 
-/// Configurations are those of the run that wrote the views; what a user put beside them stays.
+/// Configurations are those of the run that wrote the views; the user's own files beside them stay.
 #[test]
 fn configurations_are_made_anew_by_each_run() {
     let (root, path) = written(&one_task());
@@ -411,7 +411,7 @@ fn views_of_a_range_after_the_trace_are_refused() {
     assert_eq!(last.status.code(), Some(0), "{}", stderr(&last));
 }
 
-/// Of ends that are given in different ways only the trace tells which comes first.
+/// The order of ends given in different ways depends on the trace.
 #[test]
 fn ranges_that_hold_nothing_of_the_trace_are_refused_by_every_verb() {
     let (root, path) = written(&one_task());
@@ -594,7 +594,7 @@ fn dumps_and_counts_are_those_of_ovnis_tools() {
             let code: i32 =
                 fs::read_to_string(case.join(format!("{name}.rc"))).unwrap().trim().parse().unwrap();
             let output = Command::new(&link).args(options).arg("ovni").current_dir(&case).output().unwrap();
-            // Where ovni's tool crashed there is nothing to be equal to.
+            // If ovni's tool crashed there is nothing to compare.
             if code < 0 {
                 assert!(output.status.code().is_some(), "{tool} {}", case.display());
                 continue;
@@ -656,8 +656,8 @@ fn sort_reports_streams_that_it_cannot_read() {
 #[test]
 fn recordings_of_clean_runs_pass_without_warnings_and_notes() {
     let execute = 0_i32.to_le_bytes();
-    // Nanos6 says whom it wakes, nOS-V counts CPUs twice, both flush after a thread's end, and nOS-V records the
-    // kernel's events late.
+    // Nanos6 records the woken thread, nOS-V counts CPUs twice, both flush after a thread's end, and nOS-V
+    // records the kernel's events late.
     let stream = StreamBuilder::new(0, 1, 101)
         .cpus(1)
         .require(&["ovni", "nanos6", "kernel"])

@@ -1,5 +1,5 @@
-//! The examples next to what is known of them by construction (the head of each source file), built
-//! by clang (LLVM's OpenMP) and by gcc (libgomp, replaced).
+//! The examples against facts known by construction (the head of each source file), built by clang (LLVM's
+//! OpenMP) and by gcc (libgomp, replaced).
 
 mod common;
 
@@ -18,7 +18,7 @@ fn line_of(name: &str, text: &str) -> u64 {
     content.lines().position(|line| line.contains(text)).expect(text) as u64 + 1
 }
 
-/// Builds, records on two threads, checks what holds for every complete trace, returns the report.
+/// Builds, records on two threads, checks the invariants of complete traces, returns the report.
 fn report_of(name: &str, compiler: Compiler, arguments: &[&str]) -> Value {
     let here = tempfile::tempdir().unwrap();
     let program = compiler.build_file(&source(name), &here.path().join(name), &[]);
@@ -40,8 +40,8 @@ fn report_of(name: &str, compiler: Compiler, arguments: &[&str]) -> Value {
     report
 }
 
-/// The report of a recording that is kept (traces/README.md): what takes which share of the time is checked there, as a run of today
-/// may have other shares on a busy machine.
+/// The report of a stored recording (traces/README.md): shares of time are checked there, as a new run may
+/// have other shares on a busy machine.
 fn report_of_kept(name: &str) -> Value {
     report(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces").join(name))
 }
@@ -88,7 +88,7 @@ fn heat_has_loops_or_tasks() {
         assert_eq!(tasks_of(&tasks, "step_by_tasks"), 8 * 12);
         let loops = report_of("heat", compiler, &["for", "64", "12"]);
         assert_eq!(loops["tasks"], 0);
-        // gcc computes a static schedule in the program itself: its runtime never hears of the loop.
+        // gcc computes a static schedule in the program itself: its runtime receives no event of the loop.
         if matches!(compiler, Compiler::Clang) {
             let row = &rows(&loops, "worksharing")[0];
             assert_eq!(
@@ -134,7 +134,7 @@ fn sparse_lu_has_a_task_for_every_filled_block() {
     }
 }
 
-/// What a lock's holders are charged with, by function: what was waited for it, but for what nobody held.
+/// The charges of a lock's holders, by function: the waiting time for it, except waits without a holder.
 fn charged<'a>(lock: &'a Value, functions: &[&str]) -> Vec<(&'a str, u64)> {
     let of = |holder: &'a Value| (holder["function"].as_str().unwrap(), holder["ns"].as_u64().unwrap());
     let charged: Vec<(&str, u64)> = rows(lock, "holders").iter().map(of).collect();
@@ -178,7 +178,8 @@ fn the_lock_is_held_by_the_thread_that_rebuilds_the_index() {
     assert_eq!(first["ns"], 230_621_019);
 }
 
-/// `--where` of one thread tells its time alone, and charges those of the others that made it wait.
+/// With `--where` of one thread, the report has its time alone, and the charges of the other threads that
+/// made it wait.
 #[test]
 fn a_report_of_one_thread_has_its_time_and_the_blamed_thread() {
     let here = tempfile::tempdir().unwrap();
@@ -191,7 +192,7 @@ fn a_report_of_one_thread_has_its_time_and_the_blamed_thread() {
     };
     let ns = |value: &Value| value["ns"].as_u64().unwrap();
     let whole = json(&[]);
-    // What those threads waited for locks, and for whatever else is charged to somebody, by culprit.
+    // Waits of those threads for locks, and for any other charged party, by culprit.
     let lost = |reports: &[&Value], blamed: &str| {
         let mut lost: std::collections::BTreeMap<String, u64> = Default::default();
         for finding in reports.iter().flat_map(|report| rows(report, "findings")) {
@@ -236,7 +237,7 @@ fn a_report_of_one_thread_has_its_time_and_the_blamed_thread() {
     assert!(held > 0);
 }
 
-/// Guards take locks for the code that uses them: who holds and who waits are told apart.
+/// Guards take locks for the code that uses them: holders and waiters are distinguished.
 #[test]
 fn a_lock_taken_by_a_guard_is_at_the_surrounding_code() {
     let text = r#"
@@ -276,7 +277,8 @@ fn imbalance_of(report: &Value, table: &str, function: &str) -> (u64, u64) {
     (row["imbalance_ns"].as_u64().unwrap(), row["line"].as_u64().unwrap())
 }
 
-/// gcc computes a static schedule in the program itself: its runtime never hears of such loops, but of their regions.
+/// gcc computes a static schedule in the program itself: its runtime receives no events of such loops, only
+/// of their regions.
 fn table_of_loops(compiler: Compiler) -> &'static str {
     match compiler {
         Compiler::Clang => "worksharing",
@@ -297,9 +299,9 @@ fn the_triangular_loop_is_imbalanced() {
     assert_eq!((of("triangular"), of("square")), (122_263_460, 58_596_478));
 }
 
-/// The symptom is in `add_up`, the cause at the line of `main` that takes the lock: at least 99.9 % of
-/// the waiting, where nobody else delays the two threads. What is waited between the release and the
-/// waiter's next turn on a CPU is nobody's.
+/// The symptom is in `add_up`, the cause at the line of `main` that takes the lock: at least 99.9 % of the
+/// waiting, if nothing else delays the two threads. Waiting between the release and the waiter's next turn on
+/// a CPU is not charged.
 #[test]
 fn the_talks_master_is_to_blame() {
     for compiler in Compiler::ALL {
@@ -328,7 +330,7 @@ fn the_talks_master_is_to_blame() {
     assert_eq!((&first["blamed"], &first["function"]), (&"holder".into(), &"main".into()), "{first}");
 }
 
-/// The five loops, each as often as it was entered, and the imbalance where the costly gas is.
+/// The five loops, each with its count, and the imbalance at the costly gas.
 #[test]
 fn the_radiating_gas_imbalances_its_loop() {
     let loops = ["equation_of_state", "corner_forces", "move_nodes", "do_work", "time_step"];

@@ -1,4 +1,4 @@
-//! Programs of which nothing can be recorded as it stands, and subcommands without a trace's name.
+//! Programs of which nothing can be recorded unchanged, and subcommands without a trace's name.
 
 mod common;
 
@@ -10,12 +10,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Threads that last as long as it takes to look at them.
+/// Threads that last until they have been inspected.
 const THREADS: &str = "#include <pthread.h>\n#include <unistd.h>\n\
     static void *body(void *x) { sleep(1); return x; }\n\
     int main(void) { pthread_t t[4]; for (int i = 0; i < 4; i++) pthread_create(t + i, 0, body, 0);\n\
     for (int i = 0; i < 4; i++) pthread_join(t[i], 0); return 3; }\n";
-/// A thread that has ended before anybody could look.
+/// A thread that ends before it can be inspected.
 const SHORT: &str = "#include <pthread.h>\nstatic void *body(void *x) { return x; }\n\
     int main(void) { pthread_t t; pthread_create(&t, 0, body, 0); return pthread_join(t, 0); }\n";
 
@@ -23,7 +23,7 @@ fn without_openmp(directory: &Path, name: &str, source: &str, options: &[&str]) 
     Compiler::Gcc.build(directory, name, source, &[options, &["-fno-openmp", "-pthread"]].concat())
 }
 
-/// Keys of what was found. The run file fits its schema.
+/// Keys of the findings. The run file fits its schema.
 fn found(trace: &Path) -> Vec<String> {
     let run = run_file(trace);
     common::check_document(&run);
@@ -100,7 +100,7 @@ fn short_programs_are_known_by_their_files() {
     let (reason, keys, talk) = of("./none");
     assert_eq!((reason.as_str(), keys.len()), ("nothing-parallel", 0));
     assert!(talk.contains("no OpenMP, threads or other runtimes were seen in ./none"), "{talk}");
-    // What a program is given as an argument is not what it runs.
+    // An argument of a program is not a file that it runs.
     fs::copy(&none, here.path().join("other")).unwrap();
     output(record(here.path()).args(["-o", "argument", "--", "./other", "./short"]));
     assert!(found(&here.path().join("argument")).is_empty());
@@ -165,7 +165,7 @@ fn the_newest_trace_is_read_where_none_is_named() {
         inside.starts_with("taskscope: reading the trace in this directory\n") && inside.contains("of c"),
         "{inside}"
     );
-    // What is changed in place is named.
+    // Files changed in place are named.
     for verb in ["sort", "sync"] {
         let refused = output(taskscope().current_dir(here.path()).arg(verb));
         assert_eq!(refused.status.code(), Some(2));

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 
 const MODES: [&[&str]; 3] = [&[], &["--sample", "1000"], &["--mode", "profile"]];
 
-/// Builds C code with a compiler driver. `None`, with the reason printed, where that is not installed or cannot.
+/// Builds C code with a compiler driver. `None`, with the reason printed, if that is not installed or fails.
 fn build(driver: &str, directory: &Path, name: &str, code: &str, options: &[&str]) -> Option<PathBuf> {
     let (source, program) = (directory.join(format!("{name}.c")), directory.join(name));
     fs::write(&source, code).unwrap();
@@ -41,7 +41,7 @@ fn assert_untouched(here: &Path, command: &[&str], reason: &str) {
         let stderr = text(&run.stderr);
         let reasons = stderr.lines().filter(|line| line.contains(reason)).count();
         assert_eq!(reasons, 1, "{mode:?}");
-        // Beside what the program itself prints.
+        // Without the program's own output.
         let others = stderr.lines().filter(|line| !line.starts_with("taskscope: ")).count();
         assert_eq!(others, text(&alone.stderr).lines().count(), "{mode:?}");
         let _ = fs::remove_dir_all(here.join("out"));
@@ -147,7 +147,7 @@ fn the_environment_is_passed_on_in_its_order() {
     }
 }
 
-/// Go's runtime ends a process where a signal's handler runs on a goroutine's stack.
+/// Go's runtime ends a process if a signal handler runs on a goroutine's stack.
 #[test]
 fn go_programs_with_c_code_run_as_alone() {
     let here = tempfile::tempdir().unwrap();
@@ -193,7 +193,7 @@ fn build_starters(here: &Path) -> bool {
         && build("gcc", here, "calls_system", SYSTEM, &[]).is_some()
 }
 
-/// Whatever starts it, and although nobody named it: a program runs as alone, in each mode.
+/// Started in any way, and although it is not named: a program runs as alone, in each mode.
 fn assert_unnamed_as_alone(here: &Path, program: &str, reason: Option<&str>) {
     for starter in STARTERS {
         let alone = Command::new(starter[0])
@@ -247,7 +247,7 @@ fn programs_with_checkers_run_as_alone_from_every_starter() {
         ("clang-19", "memory", "-fsanitize=memory", "memory-sanitizer"),
     ] {
         if build(driver, here.path(), name, LOCKED, &[&checked[..], &[flag]].concat()).is_some() {
-            // The environment is printed: what is attached is taken out of it where it was preloaded.
+            // The environment is printed: attached additions are removed from it if preloaded.
             let quiet = format!("./{name}");
             for mode in MODES.into_iter().skip(1) {
                 let command = |taskscope: &mut Command| {
@@ -393,7 +393,7 @@ fn programs_that_restrict_their_system_calls_end_as_alone() {
             assert_eq!(run.status.code(), Some(13), "{how} {mode:?}");
             assert_eq!(text(&run.stdout), text(&alone.stdout), "{how} {mode:?}");
             assert_eq!((told(&run), notices(&here.path().join("out")).len()), (1, 1), "{how} {mode:?}");
-            // What was before it is recorded.
+            // Activity before it is recorded.
             let is_profile = mode.contains(&"profile");
             assert_eq!(
                 streams(&here.path().join("out")).len(),
@@ -441,7 +441,7 @@ fn programs_of_a_restricted_process_end_as_alone() {
     }
 }
 
-/// What the program leaks is found, what the recorder has is not.
+/// The program's leaks are found, the recorder's memory is not reported.
 #[test]
 fn leaks_are_found_as_alone() {
     const LEAK: &str = "#include <pthread.h>\n#include <stdlib.h>\n#include <stdio.h>\n\
@@ -474,7 +474,7 @@ fn leaks_are_found_as_alone() {
     }
 }
 
-/// A program that may not be recorded is no reason to leave out others that the same command names.
+/// A program that may not be recorded does not exclude others that the same command names.
 #[test]
 fn others_are_recorded_beside_an_untouched_program() {
     const PLAIN: &str = "#include <stdio.h>\nint main(void) { puts(\"musl\"); return 0; }\n";
@@ -502,7 +502,7 @@ fn others_are_recorded_beside_an_untouched_program() {
     }
 }
 
-/// As many threads as alone, but for the one process that `record` itself is.
+/// The program can start as many threads as alone, minus one for the process of `record`.
 #[test]
 fn thread_limits_leave_the_program_as_many_as_alone() {
     const COUNT: &str = "#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\n\
@@ -561,7 +561,7 @@ fn a_thread_of_the_recorder_gives_way_to_the_programs() {
     }
 }
 
-/// A user without any other process, who may have few.
+/// A user without any other process, with a low process limit.
 struct OtherUser<'a> {
     here: &'a Path,
     id: String,
@@ -569,7 +569,8 @@ struct OtherUser<'a> {
 }
 
 impl<'a> OtherUser<'a> {
-    /// `None`, with the reason printed, where this user may not become another, or that one may not run the command.
+    /// `None`, with the reason printed, if this user may not become another, or that one may not run the
+    /// command.
     fn new(here: &'a Path, first_id: u32, limit: u32) -> Option<Self> {
         let user = OtherUser {
             here,

@@ -1,4 +1,5 @@
-//! Programs that never end: the trace reaches the process's end, and the report names what waits for what.
+//! Programs that never end: the trace reaches the process's end, and the report names the waits and their
+//! needs.
 
 mod common;
 
@@ -30,7 +31,7 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
 fn a_hang_has_its_waits_until_the_end_and_their_needs() {
     let here = tempfile::tempdir().unwrap();
     let program = program(here.path());
-    // Mode; whether it is a deadlock, waits in a circle, all waits, state of the first, kind of what it needs.
+    // Mode; whether it is a deadlock, waits in the cycle, all waits, state of the first, kind of its need.
     let hangs: [(&str, bool, u64, usize, &str, &str); 9] = [
         ("circle", true, 3, 3, "lock_wait", "holder"),
         ("nested", true, 2, 2, "lock_wait", "holder"),
@@ -146,7 +147,7 @@ fn work_that_is_ended_in_its_midst_is_no_hang() {
     }
 }
 
-/// Nobody but the process itself knows its end then.
+/// Only the process itself knows its end then.
 #[test]
 fn a_hang_below_a_launcher_reaches_its_last_sign_of_life() {
     let here = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Traces from somebody else: nothing of the reader's is overwritten through them, nothing blocks, nothing grows.
+//! Untrusted traces: they cannot make the reader overwrite its files, block, or grow.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -40,7 +40,7 @@ fn stream(tid: u32) -> StreamBuilder {
         .end(50)
 }
 
-/// The verb, what is in the way, whether that is an error. `{}` stands for the place of the links.
+/// The subcommand, the obstacle, whether that is an error. `{}` is replaced by the place of the links.
 #[test]
 fn nothing_is_written_through_links() {
     let cases: &[(&[&str], &str, bool)] = &[
@@ -112,7 +112,7 @@ fn nothing_is_removed_or_written_in_directories_behind_links() {
     }
 }
 
-/// The cache of a trace lies beside it.
+/// The cache of a trace is beside it.
 #[test]
 fn a_link_in_the_place_of_a_cache_is_not_followed() {
     let root = tempfile::tempdir().unwrap();
@@ -187,7 +187,7 @@ fn make_special(place: &Path, kind: &str) {
     }
 }
 
-/// What lies beside an unfinished stream, and the stream itself: the events that are there are read.
+/// An unfinished stream, and files beside it: the existing events are read.
 #[test]
 fn unfinished_streams_are_read_beside_any_other_file() {
     for name in ["stream.tail", "stream.checkpoint", "taskscope.tail", "taskscope.obs", "stream.obs"] {
@@ -237,7 +237,7 @@ fn the_command_line_is_readable_by_its_owner_alone_unless_it_is_shared() {
     }
 }
 
-/// What a verb prints on a terminal, stdout and stderr.
+/// The output of a subcommand on a terminal, stdout and stderr.
 fn on_terminal(program: &str, arguments: &[&str]) -> String {
     let quoted = arguments.iter().map(|part| format!("'{part}'")).collect::<Vec<_>>().join(" ");
     let output = Command::new("timeout")
@@ -265,7 +265,7 @@ fn assert_harmless_as(program: &str, arguments: &[&str]) {
     assert_no_sequence(arguments, &text);
 }
 
-/// The same for what may print nothing.
+/// The same, but empty output is allowed.
 fn assert_harmless_or_silent(arguments: &[&str]) {
     assert_no_sequence(arguments, &on_terminal(TASKSCOPE, arguments));
 }
@@ -377,7 +377,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// Verbs that print what an imported trace has, for a terminal.
+/// Runs the subcommands that print the contents of an imported trace, on a terminal.
 fn assert_trace_is_harmless(trace: &Path) {
     let views = trace.with_extension("views");
     for verb in [
@@ -509,7 +509,7 @@ fn names_in_profiles_do_not_act_on_a_terminal() {
     assert_harmless(&["record", "-o", text(&root.path().join(format!("o{EVIL}"))), "--", "true"]);
 }
 
-/// Stacks that no address space holds stand for a limit of threads.
+/// Stacks larger than the address space simulate a limit of threads.
 #[test]
 fn the_calling_thread_does_the_work_where_no_thread_can_be_made() {
     let root = tempfile::tempdir().unwrap();

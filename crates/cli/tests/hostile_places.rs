@@ -1,4 +1,4 @@
-//! Odd and broken file systems: every verb ends, says what is wrong, and leaves nothing half written.
+//! Odd and broken file systems: every subcommand ends, reports the problem, and leaves no half-written files.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use taskscope_testkit::generator::{Generator, Runtime};
 use taskscope_testkit::trace_builder::StreamBuilder;
 
 const TASKSCOPE: &str = env!("CARGO_BIN_EXE_taskscope");
-/// Verbs that read a trace and write only to their outputs.
+/// Subcommands that read a trace and write only to their outputs.
 const READERS: [&str; 5] = ["check", "dump", "top", "report", "info"];
 
 /// Runs it for at most twenty seconds of processor time and half a minute.
@@ -32,7 +32,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// It ended by itself, without a panic.
+/// Asserts that it ended by itself, without a panic.
 fn assert_ended(output: &Output, what: &str) {
     let code = output.status.code();
     assert!(code.is_some_and(|code| code < 124), "{what}: {:?}\n{}", output.status, stderr(output));
@@ -73,7 +73,7 @@ fn files_below(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A limit on the size of files stands for a full disk: writing fails in the middle of a file.
+/// A limit on the size of files simulates a full disk: writing fails in the middle of a file.
 #[test]
 fn a_full_disk_leaves_no_half_written_output() {
     const FULL: &str = "ulimit -f 64; exec \"$0\" \"$@\"";
@@ -124,13 +124,13 @@ fn a_full_disk_leaves_no_half_written_output() {
     }
 }
 
-/// Where violations cannot be listed, views that were cut do not stay. A reader of the list who has had enough takes
-/// nothing from the views.
+/// If violations cannot be listed, truncated views are removed. A reader that closes the list early does not
+/// affect the views.
 #[test]
 fn a_list_that_cannot_be_printed_leaves_no_view_that_was_cut() {
     let root = tempfile::tempdir().unwrap();
     let (trace, views) = (root.path().join("trace"), root.path().join("views"));
-    // A thread that goes on after its end.
+    // A thread that continues after its end.
     stream(1).point(60, ovni::THREAD_PAUSES).write(&trace).unwrap();
     let arguments = ["emulate", "-l", "--json", "-o", views.to_str().unwrap(), trace.to_str().unwrap()];
 
@@ -146,7 +146,7 @@ fn a_list_that_cannot_be_printed_leaves_no_view_that_was_cut() {
     assert!(views.join("thread.pcf").exists() && views.join("cpu.row").exists());
 }
 
-/// As after `2>&1 | head -1`, and where a log lies on a full disk.
+/// As after `2>&1 | head -1`, and with a log on a full disk.
 #[test]
 fn a_closed_stderr_ends_no_verb() {
     let root = tempfile::tempdir().unwrap();
@@ -199,7 +199,7 @@ fn links_in_circles_are_followed_once() {
     }
 }
 
-/// A link may lead to the whole file system: whatever lies there is not the trace that was named.
+/// A link may lead to the whole file system: files there are not part of the named trace.
 #[test]
 fn sort_writes_nothing_behind_links_that_lead_out_of_the_trace() {
     let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -242,7 +242,7 @@ fn only_regular_files_are_read() {
                 let output = taskscope(&[verb, root.path().to_str().unwrap()]);
                 assert_ended(&output, &format!("{verb}, {file} is {place}"));
             }
-            // Half of the trace is there, and what is wrong with the rest is told.
+            // Half of the trace is read, and the problem with the rest is reported.
             let output = taskscope(&["top", root.path().to_str().unwrap()]);
             assert_eq!(output.status.code(), Some(0), "{file} is {place}: {}", stderr(&output));
             let is_told = ["unreadable", "missing-stream"].iter().any(|kind| stderr(&output).contains(kind));
@@ -287,7 +287,7 @@ fn giant_deep_and_strange_metadata_is_refused_in_bounded_memory() {
         let directory = stream(2).write(root.path()).unwrap();
         fs::write(directory.join("stream.json"), text).unwrap();
         for verb in READERS {
-            // A gigabyte of address space holds the program, its threads' stacks, and what it may use.
+            // A gigabyte of address space has room for the program, its threads' stacks, and its heap.
             let output =
                 limited("ulimit -v 1000000; exec \"$0\" \"$@\"", &[verb, root.path().to_str().unwrap()]);
             assert_ended(&output, &format!("{verb}, {what} metadata"));
@@ -340,7 +340,7 @@ fn files_that_may_not_be_read_are_named() {
             assert_ended(&output, verb);
             let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
             assert!(said.contains(kind) && said.contains("ermission"), "{verb}, {file}: {said}");
-            // What can be read is read; for the one that judges, it is a fault.
+            // Readable parts are read; `check` reports a fault.
             assert_eq!(output.status.code(), Some(i32::from(verb == "check")), "{verb}, {file}: {said}");
         }
     }

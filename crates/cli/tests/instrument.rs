@@ -1,5 +1,5 @@
-//! Traces of programs that instrument themselves: what `report`, `check`, `dump --shown` and
-//! `emulate --nanos` make of them.
+//! Traces of programs with their own instrumentation: results of `report`, `check`, `dump --shown` and
+//! `emulate --nanos`.
 
 use serde_json::Value;
 use std::path::Path;
@@ -130,7 +130,7 @@ fn a_trace_given_as_a_behaviour_gets_a_usage_hint() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let command = format!("taskscope emulate {} --nanos", folder.path().display());
     assert!(said.contains(&command) && said.contains("stacked-bursts"), "{said}");
-    // The command does what was meant.
+    // The command does its job.
     let words: Vec<&str> = command.split(' ').skip(1).collect();
     let run = Command::new(env!("CARGO_BIN_EXE_taskscope")).args(words).output().unwrap();
     assert!(run.status.success() && folder.path().join("nanos.prv").exists());
@@ -157,7 +157,7 @@ fn paraver_traces_have_the_numbers_of_nanos() {
     let pcf = std::fs::read_to_string(to.join("nanos.pcf")).unwrap();
     assert!(pcf.contains("0 9200006    cache-malloc: allocation [bytes]"), "{pcf}");
     assert!(pcf.contains("0 9201000    own \\xff key"), "names of any bytes: {pcf}");
-    // Of a program from PyPI, by others.
+    // For a program from PyPI, by others.
     if let Some(ptd) = taskscope_testkit::ptd::install(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
         let output = Command::new(ptd).args(["comprovar", "-e"]).arg(to.join("nanos.prv")).output().unwrap();
         assert!(
@@ -171,8 +171,8 @@ fn paraver_traces_have_the_numbers_of_nanos() {
     assert!(times.is_sorted());
 }
 
-/// A value over time as Paraver's kernel computes it: from each event of a type to the next its value, or,
-/// as the configurations for nested types ask (`Stacked Val`), what is left when each 0 ends the newest.
+/// A value over time as Paraver's kernel computes it: from each event of a type to the next its value, or, as
+/// the configurations for nested types request (`Stacked Val`), the remainder when each 0 ends the newest.
 fn semantic(prv: &str, ty: u64, is_stacked: bool) -> Vec<(u64, u64, u64)> {
     let mut stacks: std::collections::BTreeMap<u64, Vec<u64>> = Default::default();
     let mut values = Vec::new();
@@ -188,7 +188,7 @@ fn semantic(prv: &str, ty: u64, is_stacked: bool) -> Vec<(u64, u64, u64)> {
             values.push((fields[5], fields[4], stack.last().copied().unwrap_or(0)));
         }
     }
-    // What holds until the next event of that time.
+    // The value that holds until the next event of that time.
     (0..values.len())
         .filter(|row| {
             !values[row + 1..].iter().any(|later| later.0 == values[*row].0 && later.1 == values[*row].1)
@@ -346,7 +346,7 @@ fn check_lists_every_mistake_with_its_place() {
     }
     assert!(rows.iter().filter(|row| row["time_ns"].is_number()).count() >= 8, "{all}");
     assert_eq!(all.matches("with another meaning: x").count(), 1, "a mistake is one, however often: {all}");
-    // Whatever is wrong, a report is made.
+    // A report is written despite any error.
     let report = taskscope(&["report"], folder.path());
     assert!(report.status.success());
     assert!(text(&report).contains("mistakes of the program's own instrumentation"), "{}", text(&report));

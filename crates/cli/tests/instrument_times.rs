@@ -55,12 +55,12 @@ fn times_match_the_shown_states_in_every_behaviour() {
     };
     // Unnamed values share a row, and so do their times: 10 is shown throughout, or only outside of 20.
     for (by, behaviour, nested, outer_ns, begins) in [
-        // Without a stack, the outer state and the outer burst are shown only where there is no inner one.
+        // Without a stack, the outer state and the outer burst are shown only while there is no inner one.
         ("thread", "plain", 6000, 6000, [2, 2, 2, 2]),
         ("thread", "stacked-states", 10_000, 6000, [2, 2, 2, 2]),
         ("thread", "stacked-bursts", 6000, 8000, [2, 2, 2, 2]),
         ("thread", "stacked", 10_000, 8000, [2, 2, 2, 2]),
-        // On the task nothing begins again at the switch, but after an inner one where nothing is stacked.
+        // On the task nothing begins again at the switch, except after an inner one without a stack.
         ("task", "plain", 6000, 6000, [2, 1, 2, 1]),
         ("task", "stacked-states", 10_000, 6000, [1, 1, 2, 1]),
         ("task", "stacked-bursts", 6000, 8000, [2, 1, 1, 1]),

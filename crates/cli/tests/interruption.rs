@@ -1,4 +1,5 @@
-//! `^C`: what was written is closed and valid, or gone; the verb says which; the exit code tells the signal.
+//! `^C`: written files are closed and valid, or removed; the subcommand reports which; the exit code contains the
+//! signal.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -10,7 +11,7 @@ use taskscope_event::models::ovni;
 use taskscope_testkit::generator::{Generator, Runtime};
 use taskscope_testkit::trace_builder::StreamBuilder;
 
-/// Attempts to stop a verb that nothing holds up; it may be quicker than we are.
+/// Attempts to stop a subcommand that nothing holds up; it may be quicker than we are.
 const ATTEMPTS: u32 = 20;
 
 fn start(arguments: &[&str]) -> Child {
@@ -40,7 +41,7 @@ fn generated(events: u64) -> (tempfile::TempDir, String) {
     (root, path)
 }
 
-/// Waits a little between looks at a condition; false if it never holds before the child ends.
+/// Polls a condition with short pauses; false if it never holds before the child ends.
 fn wait_until(child: &mut Child, mut holds: impl FnMut() -> bool) -> bool {
     loop {
         if holds() {
@@ -61,7 +62,7 @@ fn an_interrupted_emulation_leaves_whole_views() {
     }
 }
 
-/// The end that a `.prv`'s header tells.
+/// The end time in a `.prv`'s header.
 fn end_of(text: &str) -> i64 {
     text.split([':', '_']).find_map(|field| field.parse().ok().filter(|_| field.len() == 20)).unwrap()
 }
@@ -168,8 +169,8 @@ fn an_interrupted_dump_ends_with_a_whole_line() {
     }
 }
 
-/// A verb that nothing holds up, interrupted once `begun` says so; it is told the attempt's number and for how
-/// long the verb has been running.
+/// Runs a subcommand and interrupts it once `begun` returns true; it gets the attempt's number and the elapsed time
+/// of the subcommand.
 fn interrupted(
     arguments: &[&str],
     name: &str,

@@ -43,7 +43,7 @@ fn rotated_and_nested_loops_are_steps_of_top_down_paths() {
                 let names: BTreeSet<_> = loops.iter().collect();
                 assert!(!names.is_empty() && names.len() == loops.len(), "{compiler:?} {level}: {path:?}");
             }
-            // With what they call, the rotated loop has no less than the regions in it.
+            // With callees, the rotated loop has at least the time of the regions in it.
             let loops = rows(&paths, "loops");
             let total =
                 |name: &String| loops.iter().find(|row| row["name"] == **name).unwrap()["total"].as_u64();

@@ -1,9 +1,9 @@
 //! The modules of a crate form layers: no two of them import each other, directly or through others.
 //!
-//! A module is a file. It depends on the modules that define the names in its `use` declarations and in its paths that begin
-//! with `crate`, `self`, `super` or a module of its own. A `pub use` is an alias: it makes no dependency of the module that
-//! has it unless that names the item itself, and who imports the alias depends on the module behind it. Code for tests is left out,
-//! and calls of methods are not followed.
+//! A module is a file. It depends on the modules that define the names in its `use` declarations and in its
+//! paths that begin with `crate`, `self`, `super` or a module of its own. A `pub use` is an alias: it is not
+//! a dependency of its module unless that names the item itself, and an importer of the alias depends on the
+//! module behind it. Code for tests is omitted, and calls of methods are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,7 +35,7 @@ fn modules_of_a_crate_do_not_import_each_other_in_cycles() {
 const ROOMS: &[(&str, &str, &[&str])] = &[
     // Usable by any recorder: it knows no OpenMP.
     ("record-ompt", "sampler", &["mode", "pause"]),
-    // Events to an execution; what no event states is added above it.
+    // Events to an execution; facts without an event are added above it.
     ("session", "playing", &["cache", "names::places", "recorders", "selection"]),
     ("session", "side", &["devices::work", "playing::threads", "recorders"]),
     ("session", "selection", &[]),
@@ -148,7 +148,7 @@ impl Graph {
     }
 }
 
-/// The module that defines what a path from the crate's root names, and the name.
+/// The module that defines the name of a path from the crate's root, and the name.
 fn resolve(modules: &BTreeMap<ModulePath, Module>, path: &[String], depth: usize) -> (ModulePath, String) {
     let length = (0..=path.len()).rev().find(|length| modules.contains_key(&path[..*length])).unwrap_or(0);
     let (module, rest) = path.split_at(length);
@@ -170,7 +170,7 @@ fn resolve(modules: &BTreeMap<ModulePath, Module>, path: &[String], depth: usize
     }
 }
 
-/// What the text of a module says about others.
+/// References to other modules in the text of a module.
 #[derive(Default)]
 struct Module {
     /// Paths from the crate's root that its code depends on.
@@ -261,7 +261,7 @@ impl Module {
             is_public = false;
             at += 1;
         }
-        // What it publishes and names itself is imported, too.
+        // Names that it both publishes and uses itself are imported, too.
         let named = module.aliases.iter().filter(|(alias, _)| used.contains(alias));
         module.imports.extend(named.map(|(_, target)| target.clone()).collect::<Vec<_>>());
         module

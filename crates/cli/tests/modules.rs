@@ -154,7 +154,7 @@ fn code_generated_at_run_time_has_the_names_of_its_map() {
     }
 }
 
-/// How often each region of `ending_library.c` was executed, by its function.
+/// Number of executions of each region of `ending_library.c`, by its function.
 fn executions(here: &Path, way: &str, options: &[&str]) -> BTreeMap<String, u64> {
     let mut command = record(here);
     command.args(["-o", "trace"]).args(options).args(["--", "./program", way, "./second.so"]);

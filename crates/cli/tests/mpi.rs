@@ -1,5 +1,5 @@
-//! Recording of MPI programs: what they exchanged is what the programs' sources say, on each MPI library
-//! that is installed (`scripts/install-packages` installs both, and a Fortran compiler).
+//! Recording of MPI programs: the recorded messages match the programs' sources, on each installed MPI
+//! library (`scripts/install-packages` installs both, and a Fortran compiler).
 
 mod common;
 
@@ -113,7 +113,7 @@ fn mpi_and_openmp_share_one_stream_a_thread() {
     }
 }
 
-/// Two "hosts" on one machine: namespaces with another host name, whose clock started 1000 s earlier.
+/// Two "hosts" on one machine: namespaces with another host name, with clocks that started 1000 s earlier.
 #[test]
 fn clocks_of_nodes_are_measured() {
     let other_host = ["unshare", "--uts", "--time", "--monotonic", "1000", "--fork", "sh", "-c"];
@@ -220,7 +220,7 @@ fn calls_of(mpi: Mpi, source: &str, options: &[&str], kind: &str) -> (Vec<Value>
     (report["mpi_calls"].as_array().unwrap().clone(), report)
 }
 
-/// How long calls of a function waited for rank 1, and for anyone.
+/// Waiting time of a function's calls for rank 1, and for any rank.
 fn waits(rows: &[Value], call: &str) -> (u64, u64) {
     let (mut late, mut all) = (0, 0);
     for wait in rows.iter().filter(|row| row["call"] == call).flat_map(|row| row["waits"].as_array().unwrap())
@@ -346,7 +346,7 @@ fn a_runtime_that_records_through_ovni_and_its_calls_of_mpi_are_one_process() {
         assert_eq!(ranks.iter().map(|row| row["rank"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1]);
         let waited = ranks[1]["peer_wait_ns"].as_u64().unwrap();
         assert!(waited > 15_000_000, "rank 1 waited for the late sender: {waited}");
-        // The wait is the CPU's, whose task it was, and is charged to the other rank.
+        // The wait belongs to the task's CPU, and is charged to the other rank.
         let causes = output(taskscope().args(["report", "--section", "ledger,blame", "--json"]).arg(&trace));
         let causes: Value = serde_json::from_slice(&causes.stdout).unwrap();
         assert_eq!(causes["ledger"]["by_node"].as_object().map_or(0, |nodes| nodes.len()), 2, "{causes}");

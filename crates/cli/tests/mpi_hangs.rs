@@ -1,4 +1,5 @@
-//! MPI jobs that never end: the report names the ranks that wait for each other, the calls, and what was awaited.
+//! MPI jobs that never end: the report names the ranks that wait for each other, the calls, and the missing
+//! partner.
 
 mod common;
 
@@ -38,7 +39,7 @@ fn compiled(mpi: Mpi, here: &Path) -> PathBuf {
     compile(mpi, here, "mpi_hang.c", &["-fopenmp"])
 }
 
-/// Of each wait in the circle: function, the rank that it needs, what that owes.
+/// For each wait in the cycle: function, the needed rank, its pending operation.
 fn circle(hang: &Value) -> Vec<(String, u64, String)> {
     let circle = hang["circle"].as_u64().unwrap() as usize;
     let waits = hang["waits"].as_array().unwrap()[..circle].iter();
@@ -55,7 +56,8 @@ fn circle(hang: &Value) -> Vec<(String, u64, String)> {
 
 #[test]
 fn a_hang_names_the_ranks_in_the_circle_and_their_calls() {
-    // Mode; waits; of each wait in the circle the call, the rank that it needs, what that owes; a word of the advice.
+    // Mode; waits; for each wait in the cycle the call, the needed rank, its pending operation; a word of the
+    // advice.
     type Row = (&'static str, usize, &'static [(&'static str, u64, &'static str)], &'static str);
     let rows: [Row; 8] = [
         ("receives", 2, &[("Recv", 0, "message"), ("Recv", 1, "message")], "MPI_Sendrecv"),
@@ -133,7 +135,7 @@ fn threads_that_wait_for_a_rank_belong_to_the_hang() {
     }
 }
 
-/// A rank that sleeps and never takes part is no deadlock, and is named all the same.
+/// A rank that sleeps and never takes part is not a deadlock, but is named.
 #[test]
 fn an_absent_rank_is_named_with_its_last_call() {
     for mpi in installed().into_iter().take(1) {

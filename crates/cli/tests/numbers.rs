@@ -1,4 +1,5 @@
-//! One set of numbers: what a report says twice is equal, in all tables and in JSON, text and HTML (docs/ledger.md).
+//! One set of numbers: repeated numbers of a report are equal, in all tables and in JSON, text and HTML
+//! (docs/ledger.md).
 
 mod common;
 
@@ -31,7 +32,7 @@ fn sums_by(rows: &[Value], key: &str) -> Sums {
     sums
 }
 
-/// Fails where tables of a report are not sums of one ledger.
+/// Fails unless tables of a report are sums of one ledger.
 fn assert_one_ledger(report: &Value) {
     let states = sums_by(rows(report, "causes"), "state");
     let of = |names: &[&str]| names.iter().filter_map(|name| states.get(*name)).sum::<u64>();
@@ -120,8 +121,8 @@ fn assert_paths_divide_the_ledger(report: &Value, states: &Sums) {
     assert_eq!(states_of("functions", "own"), states_of("bottom_up", "time_ns"));
 }
 
-/// Fails where a number of the page that occurs twice, for one row under one title, has two values; the number of
-/// those that occur twice.
+/// Fails if a repeated number of the page, for one row under one title, has two values. Returns the count of
+/// repeated numbers.
 fn assert_equal_on_the_page(html: &Path) -> Option<usize> {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/browser");
     let chromium = std::env::var("CHROMIUM").unwrap_or_else(|_| "/usr/bin/chromium".to_string());
@@ -155,7 +156,8 @@ fn assert_equal_on_the_page(html: &Path) -> Option<usize> {
     Some(twice)
 }
 
-/// Fails where the time of a state of waiting is not the same as by place, and as charged; returns the number of states.
+/// Fails unless the time of a waiting state is the same by place, and as charged; returns the number of
+/// states.
 fn assert_waits_are_one(numbers: &[Value]) -> usize {
     let of = |table: &'static str| {
         numbers
@@ -227,7 +229,7 @@ fn numbers_of_a_run_with_samples_are_equal_wherever_they_occur() {
     }
 }
 
-/// Fails where a range of a trace, or a slice, has two values for one number.
+/// Fails if a range of a trace, or a slice, has two values for one number.
 fn assert_parts_are_one(trace: &Path, directory: &Path, wall_ns: u64) {
     let border = wall_ns / 3;
     for (name, (begin, end)) in [("first", (0, border)), ("second", (border, wall_ns + 1))] {
@@ -242,13 +244,13 @@ fn assert_parts_are_one(trace: &Path, directory: &Path, wall_ns: u64) {
     }
 }
 
-/// Fails where text does not name the kind of its times by path as pages do.
+/// Fails unless text names the kind of its times by path as pages do.
 fn assert_times_are_of(text: &str, kind: &str) {
     let heads: Vec<&str> = text.lines().filter(|line| line.contains(" share ")).collect();
     assert!(!heads.is_empty() && heads.iter().all(|line| line.ends_with(kind)), "{kind}: {text}");
 }
 
-/// Fails where a number that a page of a trace has twice has two values, or none is there twice.
+/// Fails if a repeated number on a page of a trace has two values, or if no number is repeated.
 fn assert_page_is_one(trace: &Path, directory: &Path) {
     let html = directory.join("page.html");
     assert!(output(taskscope().args(["report", "--html"]).arg(&html).arg(trace)).status.success());
@@ -257,7 +259,7 @@ fn assert_page_is_one(trace: &Path, directory: &Path) {
     }
 }
 
-/// Ranks with two workers each and samples; CPUs as workers, whose threads and tasks move.
+/// Ranks with two workers each and samples; CPUs as workers, with threads and tasks that move.
 #[test]
 fn numbers_on_pages_of_other_runtimes_are_equal_wherever_they_occur() {
     let here = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use taskscope_testkit::dice::Dice;
 
-/// Fields that tell rows of a table apart.
+/// Fields that identify the rows of a table.
 const IDENTITY: [&str; 22] = [
     "name",
     "state",
@@ -33,7 +33,7 @@ const IDENTITY: [&str; 22] = [
     "path",
     "label",
 ];
-/// Parts of names of times that are no sums: extremes, means, and times of the whole run.
+/// Parts of names of times that are not sums: extremes, means, and times of the whole run.
 const NO_SUMS: [&str; 14] = [
     "longest",
     "max",
@@ -70,7 +70,7 @@ fn identity(row: &Value) -> String {
     fields.map(|(key, value)| format!("{key}={value} ")).collect()
 }
 
-/// Adds all times below a value; `in_times` where the keys of an object are not names of columns but of times.
+/// Adds all times below a value; `in_times` if the keys of an object are names of times rather than columns.
 fn add(sums: &mut Sums, place: &str, value: &Value, in_times: bool) {
     match value {
         Value::Object(fields) => {

@@ -1,5 +1,5 @@
-//! `examples/pic`: the same result on 1 and 4 ranks, no latency on one node, exact sums, and what a slow link does.
-//! A reduced form of `make pic-table`.
+//! `examples/pic`: the same result on 1 and 4 ranks, no latency on one node, exact sums, and the effect of a
+//! slow link. A reduced form of `make pic-table`.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn build(directory: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Runs it recorded, with two workers a rank; what it printed, and its trace.
+/// Runs it recorded, with two workers per rank. Returns its output, and its trace.
 fn run(directory: &Path, program: &Path, ranks: u32, arguments: &str) -> (String, PathBuf) {
     let name = format!("{ranks}-{}", names(directory).len());
     let mut command = record(directory);
@@ -144,7 +144,7 @@ fn start_and_end_are_no_communication(trace: &Path, whole: &serde_json::Value) {
     };
     let calls = ["MPI_Init_thread", "MPI_Finalize"];
     assert_eq!(calls.iter().map(|call| blamed(call, "mpi.start")).sum::<u64>(), started);
-    // Until the last rank has come to MPI_Finalize the others wait for it.
+    // The others wait for the last rank's call of MPI_Finalize.
     assert_eq!(blamed("MPI_Init_thread", "mpi.transfer") + blamed("MPI_Init_thread", "mpi.late"), 0);
     let kept = number(&causes["whatif"]["mpi_start_ns"]);
     for prediction in causes["whatif"]["predictions"].as_array().unwrap() {

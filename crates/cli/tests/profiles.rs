@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A program whose workers wait for known reasons for about as long as they work.
+/// A program with workers that wait for known reasons for about as long as they work.
 fn program(here: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/beside.c");
     let flags = virtual_time_flags();
@@ -21,7 +21,7 @@ fn parsed(command: &mut std::process::Command) -> Value {
     serde_json::from_slice(&output(command).stdout).unwrap()
 }
 
-/// Records a program in virtual time. Returns what it printed.
+/// Records a program in virtual time. Returns its output.
 fn recorded(here: &Path, program: &Path, options: &[&str]) -> String {
     let run = output(
         record(here)
@@ -67,7 +67,7 @@ fn a_profile_and_a_trace_of_one_program_agree() {
     }
 }
 
-/// A difference of times says in which unit it is, also where no table follows.
+/// A difference of times has its unit, even without a table below.
 #[test]
 fn a_difference_has_a_unit() {
     let here = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ fn info_lists_the_processes_of_a_profile() {
     assert!(printed.contains("profile of 1 process") && printed.contains("wall_ns"), "{printed}");
 }
 
-/// Who asks a profile for what only a trace has is told so, and gets nothing else in its place.
+/// A request for trace-only data of a profile is rejected, without a substitute.
 #[test]
 fn a_profile_has_no_timeline() {
     let here = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ impl Shares {
     }
 }
 
-/// Of two profiles a program of its own can ask whether one got worse.
+/// For two profiles, a script can query whether one got worse.
 #[test]
 fn a_difference_of_profiles_decides_the_exit_code() {
     let here = tempfile::tempdir().unwrap();
@@ -202,7 +202,7 @@ fn live_and_final_efficiency_are_from_the_same_sums() {
     let live = files.find(|path| path.extension().is_some_and(|e| e == "jsonl")).expect("live totals");
     let text = std::fs::read_to_string(live).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    // What had been spent then is part of what was spent at the end, state by state.
+    // Time spent until then is part of the time at the end, state by state.
     for (name, ns) in last["states"].as_object().unwrap() {
         assert!(number(ns) <= number(&totals[format!("state.{name}")]), "{name}");
     }
@@ -216,7 +216,7 @@ fn text_of(bytes: Vec<u8>) -> String {
     text(&bytes)
 }
 
-/// What a program does while recording is paused is not its serial code, in traces as in profiles.
+/// A program's activity during a recording pause is not its serial code, in traces as in profiles.
 #[test]
 fn a_pause_is_unknown_in_traces_as_in_profiles() {
     let source = r#"
@@ -248,7 +248,7 @@ int main(void) {
     paused = omp_get_wtime() - begin;
     omp_control_tool(omp_control_tool_start, 0, 0);
     region();
-    // What was open in the pause is not shown after it either.
+    // Sections open in the pause are not shown after it either.
 #pragma omp parallel
     {
 #pragma omp barrier
@@ -312,7 +312,7 @@ int main(void) {
     assert!(of_trace(&sliced, "serial") <= serial + off_cpu, "{sliced}");
 }
 
-/// Regions of a forked child have been created by the child, whatever its parent has created.
+/// Regions of a forked child are its own, independent of the parent's.
 #[test]
 fn a_forked_childs_regions_have_its_own_paths() {
     let source = r#"
@@ -367,7 +367,7 @@ int main(void) {
     assert_eq!(bodies, BTreeSet::from(["of_child".to_string(), "of_parent".to_string()]));
 }
 
-/// However deep paths are, the lines of a profile's report are no longer than asked for.
+/// For paths of any depth, the lines of a profile's report stay within the requested width.
 #[test]
 fn deep_paths_fit_the_width() {
     let source = r#"
@@ -403,7 +403,7 @@ int main(void) {
     }
 }
 
-/// Where no process left a profile, it is said what is known of the reason: not that there was no OpenMP.
+/// If no process left a profile, the known part of the reason is reported: not that there was no OpenMP.
 #[test]
 fn a_run_without_a_profile_reports_the_reason() {
     let here = tempfile::tempdir().unwrap();
@@ -440,7 +440,7 @@ fn a_run_without_a_profile_reports_the_reason() {
     assert!(output(taskscope().arg("report").arg(here.path().join("disabled.profile"))).status.success());
 }
 
-/// Where files may not grow, no profile is written; nor does the signal for that reach the program.
+/// If files may not grow, no profile is written, and the signal for that does not reach the program.
 #[test]
 fn a_limit_of_file_sizes_ends_the_profile_and_not_the_program() {
     let here = tempfile::tempdir().unwrap();
@@ -456,8 +456,8 @@ fn a_limit_of_file_sizes_ends_the_profile_and_not_the_program() {
     assert!(text(&run.stderr).contains("`ulimit -f`"), "{run:?}");
 }
 
-/// The last profile that there was room for, or that was written before a kill, is told to be not the whole, and no
-/// reason that is not known.
+/// The last profile that fitted, or that was written before a kill, is reported as incomplete, without an
+/// unknown reason.
 #[test]
 fn a_profile_that_is_not_the_last_is_incomplete() {
     let here = tempfile::tempdir().unwrap();
@@ -476,7 +476,8 @@ fn a_profile_that_is_not_the_last_is_incomplete() {
     }
 }
 
-/// A thread that only calls the runtime, or does not know it, is no worker, and idles for nobody: in traces as in profiles.
+/// A thread that only calls the runtime, or does not know it, is not a worker, and has no idle time: in
+/// traces as in profiles.
 #[test]
 fn workers_are_the_same_in_traces_and_profiles() {
     let source = r#"

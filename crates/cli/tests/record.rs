@@ -1,5 +1,5 @@
-//! `taskscope record` never changes the outcome of a program: exit code, signals, input and output,
-//! whatever the program, the directory or the limits do.
+//! `taskscope record` never changes the outcome of a program: exit code, signals, input and output, for any
+//! program, directory and limits.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn exit_codes_are_those_of_the_program_or_of_env() {
     assert!(text(&data.stderr).contains("is not executable") && text(&data.stderr).contains("chmod +x"));
     assert_eq!(output(record(here.path()).args(["--", "./"])).status.code(), Some(126));
     assert_eq!(output(record(here.path()).args(["--nonsense"])).status.code(), Some(125));
-    // What would not be done is refused.
+    // Options without an effect are rejected.
     for options in [&["--live", "1"][..], &["--clock", "cpu"], &["--control-signal", "9"]] {
         let refused = output(record(here.path()).args(options).args(["--", "true"]));
         assert_eq!(refused.status.code(), Some(125), "{options:?}");
@@ -45,7 +45,7 @@ fn the_tool_is_preloaded_where_the_runtime_is_inside_of_the_program() {
         #include <stdlib.h>
         FORK
         int main(void) { char *list = getenv("LD_PRELOAD"); puts(list ? list : "none"); return 0; }"#;
-    // Without names it is known by what it asks the loader for.
+    // Without names it is recognised by its requests to the loader.
     let asks = "const char *volatile asked = \"ompt_start_tool\";";
     for (name, fork, flags) in [
         ("inside", "void __kmpc_fork_call(void) {}", &[][..]),
@@ -89,7 +89,7 @@ fn a_killing_signal_is_raised_again_without_a_core_dump() {
     let here = tempfile::tempdir().unwrap();
     for (name, signal) in [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("ABRT", 6), ("INT", 2)] {
         let script = format!("ulimit -c unlimited 2>/dev/null; kill -{name} $$");
-        // Whoever runs the tests in the background may have signals ignored, which a shell cannot undo.
+        // Tests run in the background may have signals ignored, which a shell cannot undo.
         let command = ["env", "--default-signal", "sh", "-c", &script];
         let output = output(record(here.path()).args(command));
         assert_eq!(output.status.signal(), Some(signal), "{name}");
@@ -165,7 +165,7 @@ fn a_program_without_openmp_leaves_the_reason() {
     for _ in 0..2 {
         let without = output(record(here.path()).arg("true"));
         assert!(text(&without.stderr).contains("nothing was recorded"));
-        // Used again where nothing but a reason is in it.
+        // Reused if it contains only a reason.
         assert_eq!(names(here.path()), ["true.trace"]);
         assert_eq!(names(&here.path().join("true.trace")), ["taskscope-run.json"]);
     }
@@ -262,7 +262,7 @@ fn a_users_tool_is_loaded_next_and_a_disabled_tool_is_respected() {
     assert_eq!(lines[0], "/x/libown.so");
     assert!(lines[1].ends_with("libtaskscope_ompt.so:/x/libown.so"), "{}", lines[1]);
     assert_eq!(lines[2], here.path().canonicalize().unwrap().join("a").to_str().unwrap());
-    // A library that is not there is not told to run.
+    // There is no advice to run a missing library.
     assert_eq!(notices(&here.path().join("a")), ["tool-missing"]);
     let there = here.path().join("libown.so");
     std::fs::write(&there, "").unwrap();

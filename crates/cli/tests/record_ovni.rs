@@ -23,8 +23,8 @@ fn compile(program: &str, within: &Path) -> PathBuf {
 #[test]
 fn a_program_linked_to_ovni_is_recorded_and_its_trace_accepted() {
     let here = tempfile::tempdir().unwrap();
-    // Programs whose events must obey a runtime's model are recorded by those runtimes; these ones' do.
-    // One has a region of unsorted events, which ovni's own judgement wants to be sorted first.
+    // Programs with events that must obey a runtime's model are recorded by those runtimes; these ones do.
+    // One has a region of unsorted events, which ovni's own check requires to be sorted first.
     for (program, expected_streams, judges) in [
         ("again free", 4, [&["check"][..], &["emulate", "-l"]]),
         ("again", 4, [&["check"]; 2]),

@@ -1,4 +1,4 @@
-//! `--where` and `--range` mean the same in every verb; problems stand in every header; damage marks the
+//! `--where` and `--range` mean the same in every subcommand; problems are in every header; damage marks the
 //! timeline.
 
 use serde_json::Value;
@@ -89,7 +89,7 @@ fn one_filter_selects_the_same_events_in_every_verb() {
     for verb in ["report", "info"] {
         assert_eq!(json(&with(&[verb, "--json"]))["events"], selected.len(), "{verb}");
     }
-    // Who made whom wait is told by events that may have been left out.
+    // Blame depends on events that the filter may have left out.
     let notes = |options: &[&str]| stdout(&taskscope(options)).contains("note filtered: --where");
     assert!(notes(&with(&["report"])));
     assert!(!notes(&["report", "--range", range, &path]));
@@ -111,7 +111,7 @@ fn one_filter_selects_the_same_events_in_every_verb() {
         paths.iter().any(|note| note.as_str().unwrap().starts_with("--where leaves events out")),
         "{paths:?}"
     );
-    // The slice holds the selected events, and what they rest on.
+    // The slice has the selected events, and those that they depend on.
     let sliced = root.path().parent().unwrap().join(format!("{}-slice", root.path().display()));
     let output = taskscope(&["slice", "-o", sliced.to_str().unwrap(), "--where", filter, &path]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -158,7 +158,7 @@ fn a_report_of_a_range_has_the_time_of_that_range() {
     assert_eq!(useful("15us..35us"), (20_000, 20_000));
     assert_eq!(useful("21us..29us"), (8_000, 0));
     assert_eq!(useful("..70us").1, 60_000);
-    // Nothing happens from 13 to 17 µs but that both tasks go on.
+    // From 13 to 17 µs both tasks just continue.
     assert_eq!(useful("13us..17us"), (4_000, 8_000));
     let quiet = stdout(&taskscope(&["report", "--range", "13us..17us", &path]));
     assert!(quiet.contains("2 CPUs × 4.00 µs"), "{quiet}");
@@ -224,7 +224,7 @@ fn find(root: &Path, name: &str) -> std::path::PathBuf {
     panic!("no {name}");
 }
 
-/// A filter by time leaves out what was begun before, which a range does not: the slice is no valid trace.
+/// A filter by time drops sections begun before, which a range does not: the slice is not a valid trace.
 #[test]
 fn slice_warns_that_a_filter_may_break_the_rules() {
     let stream = StreamBuilder::new(0, 1, 101)
@@ -244,7 +244,7 @@ fn slice_warns_that_a_filter_may_break_the_rules() {
         let slice = slices.path().join(number.to_string());
         let slice = slice.to_str().unwrap();
         let talk = stderr(&taskscope(&["slice", option, words, "-o", slice, root.path().to_str().unwrap()]));
-        // Before the range its thread is started, and what it is in begun.
+        // Before the range its thread is started, and its section begun.
         let counts =
             ["3 events of 1 thread in", "2 events of 1 thread, and 2 more", "4 events of 1 thread in"];
         assert!(talk.contains(counts[number]), "{words}: {talk}");
@@ -284,7 +284,7 @@ fn problems_are_in_the_header_of_every_output() {
     assert_eq!(json(&["top", "--json", &path])["problems"][0]["kind"], "truncated-event");
 }
 
-/// One file of a stream is cut and the other goes on: what is shown from there on rests on half of the events.
+/// One file of a stream is cut and the other continues: states from there on depend on half of the events.
 #[test]
 fn a_file_that_ends_before_the_other_leaves_the_rest_uncertain() {
     let mut own = file_header().to_vec();
@@ -293,8 +293,8 @@ fn a_file_that_ends_before_the_other_leaves_the_rest_uncertain() {
         push_event(&mut own, wait::RELEASED, at + 1_000, &bytes![7_u64, 1_u32]);
     }
     let event = 12 + 12;
-    // What is missing of each of the two files, and from when on the thread is uncertain. The last three events of
-    // `stream.obs` are at 61, 69 and 70 µs, of 12 bytes each.
+    // The missing part of each of the two files, and the begin of the thread's uncertainty. The last three
+    // events of `stream.obs` are at 61, 69 and 70 µs, of 12 bytes each.
     for (standard, own_cut, from) in
         [(30, 0, 60_000), (24, 0, 61_000), (0, 5, 65_000), (0, 3 * event - 1, 50_000)]
     {
@@ -338,7 +338,7 @@ fn the_timeline_is_marked_where_it_is_uncertain() {
     let of_thread = doubts.iter().find(|part| part["thread"] == 102).unwrap();
     assert_eq!(of_thread["why"], "does-not-fit");
     assert_eq!((&of_thread["start_ns"], &of_thread["end_ns"]), (&0.into(), &30_000.into()));
-    // Views have a type for it, only where there is something to mark.
+    // Views have a type for it only if there is something to mark.
     let marks = |path: &str| {
         assert!(taskscope(&["emulate", path]).status.success());
         let records = fs::read_to_string(Path::new(path).join("thread.prv")).unwrap();
@@ -358,8 +358,8 @@ fn the_timeline_is_marked_where_it_is_uncertain() {
     assert_eq!(complete["uncertain"]["count"], 0);
 }
 
-/// What a thread did while its clock went back has no place in time, and of several threads on one CPU only one can run
-/// there: both are marked, in every picture, of the CPU, too.
+/// A thread's activity while its clock went back has no place in time, and only one of several threads on a
+/// CPU can run there: both are marked, in every view, including that of the CPU.
 #[test]
 fn clocks_that_go_back_and_cpus_with_two_threads_are_uncertain() {
     let root = tempfile::tempdir().unwrap();
@@ -422,7 +422,7 @@ fn clocks_that_go_back_and_cpus_with_two_threads_are_uncertain() {
     );
 }
 
-/// The clock of a host that the offsets do not name is taken as it is: everybody says so, and nobody refuses that.
+/// The clock of a host without an offset is used unchanged: all subcommands report that, and none rejects it.
 #[test]
 fn hosts_without_clock_offsets_are_named() {
     let root = tempfile::tempdir().unwrap();
@@ -445,7 +445,7 @@ fn hosts_without_clock_offsets_are_named() {
         assert!(verb[0] == "dump" || said.contains(verdict), "{verb:?}: {said}");
     }
     assert!(stdout(&taskscope(&["info", path])).contains("3 hosts, not all corrected"));
-    // So does everybody of a slice; also where its clocks would lie before 0 without being shifted.
+    // All verbs do so for a slice; even if its clocks would be below 0 without being shifted.
     for (number, offset) in [500, -5000].into_iter().enumerate() {
         table(&format!("0 east {offset} {offset} 0\n"));
         let slice = out.path().join(number.to_string());
@@ -494,7 +494,7 @@ fn violations_are_counted_as_often_as_they_occur_and_all_are_listed_where_asked_
     assert_eq!(serde_json::from_str::<Value>(back).unwrap()["count"], 3);
 }
 
-/// An event whose clock goes back is where `dump` shows it, for `check` and its ranges, too: each of them.
+/// Each event with a backward clock is at the place shown by `dump`, for `check` and its ranges, too.
 #[test]
 fn backward_clocks_are_reported_beside_their_events() {
     let root = tempfile::tempdir().unwrap();
@@ -517,7 +517,7 @@ fn backward_clocks_are_reported_beside_their_events() {
     }
 }
 
-/// Of a trace that is one stream, and has no path below itself, problems have a place too.
+/// In a trace that is one stream, without a path below itself, problems have a place too.
 #[test]
 fn a_stream_that_is_given_by_itself_has_a_name() {
     let root = tempfile::tempdir().unwrap();
@@ -539,8 +539,8 @@ fn a_stream_that_is_given_by_itself_has_a_name() {
     assert!(said.contains("in:   ., byte 48") && said.contains("in:   thread.7, byte 48"), "{said}");
 }
 
-/// Threads share a CPU from when the second comes to when one leaves, also where an event of ours has the same clock as
-/// the leave, and is played before it.
+/// Threads share a CPU from the arrival of the second until one leaves, even if an event of ours has the same
+/// clock as the leave, and is replayed before it.
 #[test]
 fn an_event_of_ours_makes_no_hand_over_of_two_threads_on_a_cpu() {
     let root = tempfile::tempdir().unwrap();
@@ -575,7 +575,7 @@ fn parts_of_traces_with_clocks_that_cannot_be_true_are_not_longer_than_the_whole
     }
 }
 
-/// Time of which nothing is told is one finding, and time outside of a runtime another one, with other words.
+/// Unrecorded time is one finding, and time outside of a runtime another one, with other words.
 #[test]
 fn findings_have_sentences_of_their_own() {
     let root = tempfile::tempdir().unwrap();
@@ -595,7 +595,7 @@ fn findings_have_sentences_of_their_own() {
     );
 }
 
-/// What cannot be meant is refused, and advice is about what was given.
+/// Options without a meaning are rejected, and advice fits the given ones.
 #[test]
 fn options_that_would_be_ignored_are_refused_and_advice_fits() {
     let (_root, path) = two_workers();

@@ -74,9 +74,9 @@ fn check(os_time: &str) {
     let number = |value: &Value| value.as_u64().unwrap();
     let process = &report["process_cpus"][0];
     let (stops, ns) = (number(&process["stops"]), number(&process["stopped_ns"]));
-    // The recorder's thread may be stopped in its own work, where that is not seen.
+    // The recorder's thread may be stopped in its own work, which is not detected.
     assert!((1..=u64::from(STOPS)).contains(&stops), "{process}");
-    // Without switches a stop begins where the recorder's thread looks next.
+    // Without switches a stop begins at the next check of the recorder's thread.
     let least = if os_time == "schedstat" { 1 } else { stops * 150_000_000 };
     // A stop is over when the thread that watches has a CPU again.
     let most = most.max(number(&report["run_wall_ns"]));

@@ -1,4 +1,4 @@
-//! Ground truth of waits of threads for each other: programs of which it is known by construction who made whom wait.
+//! Ground truth of waits between threads: programs with culprits known by construction.
 
 mod common;
 

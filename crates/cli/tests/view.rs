@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use taskscope_testkit::generator::{Generator, Runtime};
 
-/// What is said, from the start of the viewer to the line that holds `last`; it is ended then.
+/// The output from the start of the viewer to the line that contains `last`; then the viewer is ended.
 fn said_until(last: &str, path: &std::path::Path) -> String {
     let trace = tempfile::tempdir().unwrap();
     let generator =

@@ -1,5 +1,5 @@
-//! Every name of a cause, a state, what is blamed or a pattern, in any output and in the documentation, is one of `causes.toml`;
-//! so are the words that text has for states.
+//! Every name of a cause, a state, a blamed party or a pattern, in any output and in the documentation, is
+//! one of `causes.toml`; so are the words for states in text.
 
 mod common;
 
@@ -17,18 +17,18 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What a name in a document must be.
+/// The kind that a name in a document must have.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     Cause,
     Blamed,
     Pattern,
-    /// A state, or what stands for several in call paths: a group of states, or what is blamed.
+    /// A state, or a sum of several in call paths: a group of states, or a blamed party.
     State,
 }
 
 impl Kind {
-    /// Of the value of a key.
+    /// The kind of a key's value.
     fn of(key: &str) -> Option<Kind> {
         Some(match key {
             "cause" => Kind::Cause,
@@ -39,7 +39,7 @@ impl Kind {
         })
     }
 
-    /// Of the keys of the object of a key.
+    /// The kind of the keys in a key's object.
     fn of_keys(key: &str) -> Option<Kind> {
         Some(match key {
             "causes" | "ready_work" => Kind::Cause,
@@ -63,7 +63,7 @@ impl Kind {
 /// Files, which have dots as causes do.
 const FILES: [&str; 6] = ["cpu.max", "cpu.stat", "cpu.prv", "device.prv", "runtime.csv", "lock.trace.cache"];
 
-/// Names in outputs, and where each was met first.
+/// Names in outputs, and the first place of each.
 #[derive(Default)]
 struct Names(std::collections::BTreeMap<(Kind, String), String>);
 
@@ -105,7 +105,7 @@ impl Names {
         }
     }
 
-    /// Fails where names are not in the vocabulary, or have no explanation.
+    /// Fails if names are not in the vocabulary, or have no explanation.
     fn check(&self) {
         let is_right =
             |kind: Kind, name: &str| kind.has(name) && explain::find(name).iter().any(|row| row.name == name);
@@ -286,7 +286,7 @@ fn the_text_has_the_words_of_the_vocabulary_for_states() {
     assert!(rows > 20, "{rows}");
 }
 
-/// Columns of tables whose title says that they have causes, states or patterns; and words that are causes.
+/// Columns of tables with causes, states or patterns in their title; and words that are causes.
 #[test]
 fn the_documentation_uses_the_vocabulary() {
     let mut names = Names::default();
@@ -349,7 +349,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// What a column with this title names.
+/// The kind of names in a column with this title.
 fn kind_of_column(title: &str) -> Option<Kind> {
     match title {
         "state" | "states" => Some(Kind::State),

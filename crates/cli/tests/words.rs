@@ -1,4 +1,4 @@
-//! Help texts, and what the documentation promises: links, verbs and make targets that exist.
+//! Help texts, and references in the documentation: links, subcommands and make targets exist.
 
 mod common;
 

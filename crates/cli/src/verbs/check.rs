@@ -71,7 +71,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let broken = device_rules::violations(&devices);
     let broken: Vec<_> = broken
         .into_iter()
-        // Device queues are no threads: where a filter asks for some events, theirs are not meant.
+        // Device queues are not threads: filters do not apply to their events.
         .filter(|_| selection.filter.is_none())
         .filter(|violation| !args.allow.contains(&Rule::OfDevices(violation.rule)))
         .collect();

@@ -91,7 +91,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let column = args.sort.map(|choice| choice.0).unwrap_or_else(|| {
         match (Column::main_of(&before.tree), Column::main_of(&after.tree)) {
             (one, other) if one == other => one,
-            // Time by samples against a run without: what both have.
+            // A run with samples against one without: their common column.
             _ => Column::Waiting,
         }
     });

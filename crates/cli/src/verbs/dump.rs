@@ -67,7 +67,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             output::write_json_line(&mut out, &problem).context("cannot print")?;
         }
     }
-    // Where events scroll by, they are the progress.
+    // Events printed to a terminal replace the progress line.
     let mut progress = part.progress().beside_results();
     let mut printed = 0_u64;
     for (number, merged) in trace.merge().enumerate() {

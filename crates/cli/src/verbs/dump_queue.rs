@@ -70,7 +70,7 @@ pub struct QueueRecord {
     seq: u64,
     /// The lane of an out-of-order queue in which it is drawn; null of one without usable times.
     lane: Option<u32>,
-    /// How late it was delivered, nanoseconds.
+    /// Delivery delay, nanoseconds.
     late_ns: u64,
     /// Problems of its times.
     anomalies: Vec<&'static str>,
@@ -139,7 +139,7 @@ impl QueueRecord {
                 for (name, value) in names.iter().zip(split_values(values)) {
                     put(name, Cell::of(value));
                 }
-                // What a file calls otherwise has its own name, and this one.
+                // A field that a file names differently is printed under its own name and this one.
                 let Operation { id, thread, raw: (start, end), .. } = *operation;
                 for (name, number, is_known) in [
                     ("id", id.into(), id != 0),

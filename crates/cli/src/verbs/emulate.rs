@@ -150,8 +150,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let printer = ViolationPrinter::new(job.judge, args.strict, args.json).all(args.all).beside_other_work();
     let (system, violations) = emulation::system_of(trace);
     let verdict = emulate(&part, &system, violations, &job, printer, |note| eprintln!("note: {note}"))?;
-    // Device queues are no part of ovni's format: a view of their own, with the times of the others.
-    // The trace was opened for ovni's events alone.
+    // Device queues are not part of ovni's format: they get their own view, with the times of the others. The
+    // trace was opened for ovni's events alone.
     let names = std::fs::read_dir(trace.root()).into_iter().flatten().flatten();
     let has_devices =
         names.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("devices"));
@@ -218,7 +218,7 @@ pub fn emulate(
         machine.take_notes().iter().for_each(|text| note(text));
         let mut violations = machine.take_violations();
         if part.selection.filter.is_some() {
-            // Of what is missing, what was left out is no fault of the trace.
+            // Missing events may be due to the filter, not to the trace.
             are_untold |= !violations.is_empty();
             violations.clear();
         }

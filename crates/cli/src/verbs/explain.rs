@@ -1,4 +1,4 @@
-//! `taskscope explain`: what a name in a report means, how it is computed, what usually helps.
+//! `taskscope explain`: meaning, computation and usual remedy of the names in a report.
 
 use crate::messages::Failure;
 use crate::newest::newest;
@@ -126,11 +126,11 @@ fn finding_named<'a>(findings: &'a Findings, name: &str, what: &str) -> anyhow::
     })
 }
 
-/// Writes what a finding costs, what to try, and what speaks for it.
+/// Writes the cost of a finding, its remedy and its evidence.
 fn write_finding(out: &mut impl Write, findings: &Findings, finding: &NamedFinding) -> std::io::Result<()> {
     writeln!(out, "{}  {}", finding.id, format::harmless(&finding.text))?;
     let (unit, base) = (findings.unit(), findings.base_ns);
-    // Time in which threads ran is no loss.
+    // Time in which threads ran is not a loss.
     let word = if finding.cause == Cause::Work { "took" } else { "lost" };
     writeln!(
         out,
@@ -147,7 +147,7 @@ fn write_finding(out: &mut impl Write, findings: &Findings, finding: &NamedFindi
     Ok(())
 }
 
-/// Explains the pattern, the cause and what is blamed; the one that decides has the advice.
+/// Explains the pattern, the cause and the blame; the deciding one has the advice.
 fn write_parts_of_finding(
     out: &mut impl Write,
     finding: &NamedFinding,
@@ -233,7 +233,7 @@ fn is_number(name: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Writes an explanation, with general advice where there is none of its own.
+/// Writes an explanation, with general advice if it has none of its own.
 fn write_explanation(
     out: &mut impl Write,
     explanation: &Explanation,
@@ -250,7 +250,8 @@ fn write_explanation(
     Ok(())
 }
 
-/// What the vocabulary has besides: what is blamed, other names, of a state its cause, and advice for a runtime, else for all.
+/// Writes the rest of the vocabulary's entry: blame, other names, a state's cause, and advice for a runtime,
+/// or for all.
 fn write_vocabulary(
     out: &mut impl Write,
     explanation: &Explanation,

@@ -1,4 +1,4 @@
-//! `taskscope export`: what was recorded in the forms of other programs.
+//! `taskscope export`: a recording in the formats of other programs.
 
 use crate::messages::Failure;
 use crate::newest::{UNNAMED, choose};

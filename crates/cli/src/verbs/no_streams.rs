@@ -80,7 +80,7 @@ fn attached_processes(trace: &Path) -> Vec<u32> {
 /// The recorder was attached, and could not store an event.
 fn nothing_stored(trace: &Path, signal: Option<i32>, processes: &[u32]) -> Failure {
     let failure = Failure::new(format!("{} holds no events", trace.display()));
-    // The runtime maps the file of its process's id, and dies where that is empty.
+    // The runtime maps the file of its process id, and crashes if it is empty.
     let user = fs::metadata(trace).map_or(0, |made| made.uid());
     let of_runtime = |id| PathBuf::from(format!("/dev/shm/__KMP_REGISTERED_LIB_{id}_{user}"));
     let is_empty = |file: &PathBuf| fs::metadata(file).is_ok_and(|found| found.len() == 0);

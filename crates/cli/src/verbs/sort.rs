@@ -42,7 +42,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let total =
         FILES.into_iter().flat_map(|which| unsorted(which).map(move |stream| bytes_of(which, stream))).sum();
     let mut progress = Progress::new("sorting", "bytes", total);
-    // A link may lead anywhere, even to `/`: only what lies in the directory that was named is written.
+    // A link may lead anywhere, even to `/`: only files in the named directory are written.
     let root = trace.root().canonicalize()?;
     let is_outside = |file: &Path| file.canonicalize().is_ok_and(|place| !place.starts_with(&root));
     let (mut files, mut outside, mut done) = (0, 0, 0);

@@ -31,7 +31,7 @@ pub struct Args {
     pub selection: SelectionArgs,
 }
 
-/// How often each event occurs.
+/// Number of occurrences of each event.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "schema", rename = "taskscope-top/1")]
 pub struct TopReport<'t> {
@@ -43,7 +43,7 @@ pub struct TopReport<'t> {
     problems: Vec<ProblemLine<'t>>,
 }
 
-/// How often an event occurs.
+/// Number of occurrences of an event.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct EventCount {
     /// The event's code, such as `OHx`.
@@ -103,7 +103,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         per_thread.push(counts);
     }
     progress.finish();
-    // Device queues are no threads: their events are counted where no filter asks for one.
+    // Device queues are not threads: their events are counted unless a filter is given.
     let locations: Vec<_> =
         trace.locations().iter().filter(|_| part.selection.filter.is_none() && !args.standard).collect();
     for location in &locations {

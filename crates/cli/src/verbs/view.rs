@@ -104,7 +104,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let dim = Style::new().dimmed();
     let took = format::time(begun.elapsed().as_nanos() as u64);
     let mut out = Shown::on(anstream::AutoStream::auto(std::io::stderr().lock()));
-    // When stderr is closed there is nobody to tell, but `--open` may have opened a browser.
+    // stderr may be closed, but `--open` may have opened a browser.
     let _ = writeln!(
         out,
         "viewing {}: {}, ready in {took}\n  {}\n  \
@@ -154,7 +154,7 @@ fn keep(page: Arc<Page>, trace: PathBuf, key: Key, stop: Arc<AtomicBool>) -> Opt
             eprintln!("note: the next opening will take as long: no cache could be written ({error})");
         }
     };
-    // Without a thread there is no cache.
+    // If the thread cannot start, no cache is written.
     std::thread::Builder::new().spawn(write).ok()
 }
 
@@ -196,7 +196,7 @@ impl Drop for Redirect {
 /// page.
 fn open_browser(address: &str) -> Option<Redirect> {
     let failed = |why: String| {
-        // When stderr is closed there is nobody to tell.
+        // stderr may be closed.
         let _ = writeln!(std::io::stderr(), "cannot open a browser (xdg-open {why}); open the address above");
     };
     let redirect = match Redirect::to(address) {
@@ -221,7 +221,7 @@ fn open_browser(address: &str) -> Option<Redirect> {
                 Ok(status) if !status.success() => failed(format!("ended with {status}")),
                 _ => {}
             };
-            // Without a thread nobody hears how it ended.
+            // If the thread cannot start, the result is not reported.
             let _ = std::thread::Builder::new().spawn(wait);
         }
     }

@@ -1,4 +1,4 @@
-//! Programs whose call paths are looked at: how they are made and recorded, and what is read of a report.
+//! Test programs for call paths: building and recording them, and parsing reports.
 
 use super::{Compiler, output, record, taskscope};
 use serde_json::Value;
@@ -19,15 +19,15 @@ pub fn line_of(source: &Path, text: &str) -> usize {
     content.lines().position(|line| line.contains(text)).expect(text) + 1
 }
 
-/// How a program is made and recorded.
+/// Options for building and recording a program.
 pub struct How<'a> {
     pub compiler: Compiler,
     pub flags: &'a [&'a str],
     pub threads: &'a str,
-    /// Of `record`.
+    /// Options of `record`.
     pub options: &'a [&'a str],
     pub arguments: &'a [&'a str],
-    /// Of `report`.
+    /// Options of `report`.
     pub report: &'a [&'a str],
     /// Variables of the environment.
     pub environment: &'a [(&'a str, &'a str)],
@@ -96,7 +96,7 @@ pub const VIRTUAL_TIME: [(&str, &str); 4] = [
 pub fn call_paths(here: &Path, source: &Path, how: &How<'_>) -> Value {
     // Without the dynamic linker's work at first calls, which are paths of their own.
     let mut flags = [&["-Wl,-z,now"], how.flags].concat();
-    // Samples are where they are to be, whoever has the CPUs.
+    // Samples are at their intended places, independent of scheduling.
     let is_virtual = std::fs::read_to_string(source).unwrap().contains("\"virtual_time.h\"");
     if is_virtual {
         flags.extend(virtual_time_flags().iter().map(String::as_str));
@@ -115,7 +115,7 @@ pub fn call_paths(here: &Path, source: &Path, how: &How<'_>) -> Value {
     let run = output(
         command
             .env("OMP_NUM_THREADS", how.threads)
-            // Paths and blame are those of the program, whoever has the CPUs of a busy machine.
+            // Paths and blame are those of the program, independent of scheduling on a busy machine.
             .env("TASKSCOPE_OS_TIME", "off")
             .envs(how.environment.iter().copied())
             .args(["--sample", "1000", "-o", "trace"])

@@ -1,10 +1,10 @@
-//! Commands in the documentation: fenced blocks `console`, in which a command follows `$ ` and its output stands below.
+//! Commands in the documentation: fenced blocks `console`, with a command after `$ ` and its output below.
 //!
 //! Words after `console`, separated by commas, are conditions:
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | `needs=PROGRAM` | runs only where PROGRAM is on the path |
+//! | `needs=PROGRAM` | runs only if PROGRAM is on the path |
 //! | `norun=REASON` | is parsed and never run |
 //! | `exit=CODE` | the last command of the block ends with CODE instead of 0 |
 //! | `live=REASON` | recordings of the block are not stored, so later output is not compared |

@@ -1,4 +1,4 @@
-//! What the tests of the command share: running it, compiling programs for it, looking into traces.
+//! Shared parts of the command's tests: running it, compiling programs for it, inspecting traces.
 
 #![allow(dead_code)] // each test file uses a part of this
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// Variables that would change what `record` does.
+/// Variables that would change the behaviour of `record`.
 const FOREIGN: [&str; 14] = [
     "OMP_TOOL",
     "OMP_TOOL_LIBRARIES",
@@ -45,7 +45,7 @@ pub fn record(directory: &Path) -> Command {
     command
 }
 
-/// Nothing that the tests run takes longer; what does hangs.
+/// Maximum duration of a test's command; longer ones hang.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs to the end; the output is printed, so that a failing test shows it.

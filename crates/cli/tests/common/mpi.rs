@@ -19,7 +19,7 @@ pub const MPICH: Mpi = Mpi { compiler: "mpicc.mpich", fortran: "mpifort.mpich", 
 /// More would have to share the cores of a small machine, on which MPI libraries wait busily.
 pub const RANKS: usize = 2;
 
-/// The libraries that are installed; says what is left out.
+/// The installed libraries; prints the missing ones.
 pub fn installed() -> Vec<Mpi> {
     let found: Vec<Mpi> = [OPEN_MPI, MPICH]
         .into_iter()

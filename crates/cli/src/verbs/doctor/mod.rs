@@ -26,7 +26,7 @@ pub struct Args {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// As it should be.
+    /// The expected state.
     Good,
     /// Recording works, with the limitation that the text names.
     Limited,
@@ -123,7 +123,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left of it lies in the directory for temporary files.
+        // Leftovers are in the directory for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

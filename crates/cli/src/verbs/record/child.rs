@@ -35,11 +35,11 @@ pub fn survive_file_size_limit() {
     }
 }
 
-/// How the program ended.
+/// The outcome of the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     status: ExitStatus,
-    /// From just before the start to just after the end of the program.
+    /// Time from just before the start to just after the end of the program.
     pub wall: Duration,
     /// Process id of the program.
     pub pid: u32,
@@ -47,8 +47,9 @@ pub struct Outcome {
     pub end_monotonic_ns: Option<u64>,
 }
 
-/// Starts the program with these arguments, the first of which is its name, and waits for it, while `watcher` looks at it now and then.
-/// An error means that it never ran. No thread is made for that: a limit on their number is the program's.
+/// Starts the program with these arguments, its name first, and waits for it, while `watcher` inspects it
+/// periodically. An error means that it never ran. No thread is created for that, as a limit on their number
+/// applies to the program.
 pub fn run(
     program: &Path,
     arguments: &[OsString],
@@ -67,7 +68,7 @@ pub fn run(
     let begin = Instant::now();
     let pid = inherited::spawn(program, arguments, variables)?;
     if end_is_ignored {
-        // The program ignores it, too; its end would not be told to us.
+        // The program ignores it, too; otherwise its end would not be reported to us.
         signals.add_signal(Signal::SIGCHLD as i32)?;
     }
     // The caller may have blocked it.
@@ -111,7 +112,7 @@ impl Alarm {
 
     fn set(&mut self, watcher: &Watcher<'_>) {
         if let (Some(timer), Some(pause)) = (&mut self.0, watcher.pause()) {
-            // Without it there are no further looks.
+            // Without it there are no further checks.
             let _ = timer.set(Expiration::OneShot(pause.into()), TimerSetTimeFlags::empty());
         }
     }

@@ -23,11 +23,11 @@ fn is_of_level_zero(name: &str) -> bool {
         || name == "libomptarget.so"
 }
 
-/// Has the library loaded if it is installed beside the OpenMP recorder `tool`. Programs without device queues never
-/// load it.
+/// Loads the library if it is installed beside the OpenMP recorder `tool`. Programs without device queues
+/// never load it.
 pub fn attach(environment: &mut Environment, tool: &Path, programs: &[PathBuf]) {
     let Some(library) = find(tool) else { return };
-    // Of several layers, the last one in the list is nearest to the program.
+    // In a list of several layers, the last one is nearest to the program.
     let mut layers = OsString::from(&library);
     if let Some(others) = std::env::var_os("OPENCL_LAYERS").filter(|value| !value.is_empty()) {
         layers.push(":");

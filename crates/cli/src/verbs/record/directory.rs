@@ -182,7 +182,7 @@ impl TraceDirectory {
 
     /// Removes the files of [`take`], as far as they are empty, for a program that never ran.
     pub fn give_back(&self) {
-        // What cannot be removed (another rank's file in it) is to stay.
+        // A directory that cannot be removed (another rank's file in it) is to stay.
         let _ = fs::remove_file(&self.run_file);
         for directory in self.created.iter().rev() {
             let _ = fs::remove_dir(directory);
@@ -194,7 +194,7 @@ impl TraceDirectory {
         as_typed(&self.path)
     }
 
-    /// The same, quoted for a shell if necessary.
+    /// The word, quoted for a shell if necessary.
     pub fn word(&self) -> String {
         shell_word(Path::new(&self.shown()))
     }
@@ -242,7 +242,7 @@ mod tests {
         let take = || take_numbered(&wanted, false, None, false).unwrap();
         fs::write(take().run_file, r#"{"not_recorded": {"reason": "static"}}"#).unwrap();
         assert_eq!(take().path, wanted);
-        // That of a run that goes on, and one with more in it.
+        // The directory of a run in progress, and one with other files in it.
         assert_eq!(take().path, numbered(&wanted, 2));
         fs::write(wanted.join("taskscope-run.json"), r#"{"not_recorded": {}}"#).unwrap();
         fs::create_dir(wanted.join("loom.x")).unwrap();

@@ -5,12 +5,12 @@
 //! | `OMP_TOOL_LIBRARIES` | our OMPT tool, which the OpenMP runtime loads, before the user's |
 //! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
 //! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | a library of the program's with a tool, and the user's own `OMP_TOOL_LIBRARIES`; our tool chains to the first that starts |
-//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, for samples and MPI, if a library of the program has a tool, or the runtime is linked into the program |
+//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before the user's libraries; our tool, after it, for samples and MPI, if a library of the program has a tool, or the runtime is linked into the program |
 //! | `ASAN_OPTIONS` | in front of the user's, with a preloaded library: makes AddressSanitizer's library accept it |
 //! | `TASKSCOPE_ADDED`, `TASKSCOPE_ADDED_*` | the additions ([`taskscope_record::attached`]) |
 //! | `LD_LIBRARY_PATH` | in front of the user's: our `libovni.so.1` for programs that record through ovni, and for commands that use no OpenMP themselves, as they may start such programs ([`super::ovni`]), the program's own runtime for programs that offload ([`super::offload`]) |
 //! | `TASKSCOPE_DRAINER` | the drainer of tails in memory, if any ([`super::tails`]) |
-//! | `TASKSCOPE_SHARE` | 1 with `--share`: tails that lie in memory are readable by other users |
+//! | `TASKSCOPE_SHARE` | 1 with `--share`: tails in memory are readable by other users |
 //! | `TASKSCOPE_SECCOMP_FILTERS` | number of system call filters of `record`, if any ([`attached::Filters`]) |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
 
@@ -31,9 +31,9 @@ const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 /// Variables to set, and notices for readers of the trace.
 #[derive(Debug, Default)]
 pub struct Environment {
-    /// In no particular order.
+    /// The variables, in no particular order.
     pub variables: Vec<(&'static str, OsString)>,
-    /// For the run file and the screen.
+    /// Notices for the run file and the screen.
     pub notices: Vec<Notice>,
 }
 
@@ -43,14 +43,14 @@ impl Environment {
         self.set("TASKSCOPE_TRACE_DIR", trace);
         let next = users_tools(std::env::var_os("OMP_TOOL_LIBRARIES"));
         let mut tools = tool.as_os_str().to_owned();
-        // The runtime tries these where ours leaves a program alone.
+        // The runtime tries these if ours declines a program.
         if let Some(users) = &next {
             tools.push(":");
             tools.push(users);
         }
         self.set("OMP_TOOL_LIBRARIES", tools);
         if let Some(next) = next {
-            // The runtime passes silently by what it cannot load.
+            // The runtime silently skips libraries that it cannot load.
             let is_there = std::env::split_paths(&next).any(|library| loader::is_there(&library));
             let next_shown = next.display();
             if is_there {
@@ -195,7 +195,7 @@ impl Environment {
         }
     }
 
-    /// Has the loader look into a directory before all that the user names.
+    /// Adds a directory before all that the user names in the loader's search path.
     pub fn search_first(&mut self, directory: &Path) {
         let others = self.take(LIBRARY_PATH);
         let mut list = directory.as_os_str().to_owned();
@@ -206,7 +206,7 @@ impl Environment {
         self.set(LIBRARY_PATH, list);
     }
 
-    /// Has a library preloaded, after those that are already.
+    /// Preloads a library, after those already in the list.
     pub fn preload(&mut self, library: &Path) {
         let mut list = self.take("LD_PRELOAD");
         if !list.is_empty() {
@@ -282,12 +282,12 @@ impl Environment {
     }
 }
 
-/// As many directories as a program may lie below the root.
+/// Maximum depth of a program's directory below the root.
 const MAX_DEPTH: usize = 48;
 
-/// The path of a library in a form that only glibc's loader expands: from the directory of the program up to the root,
-/// and down to the library. Others (musl's) find no such file and skip it; a library that they find but whose
-/// dependences they lack ends the program.
+/// The path of a library in a form that only glibc's loader expands: from the program's directory up to the
+/// root, and down to the library. Other loaders (musl's) do not find the file and skip it; a library without
+/// its dependences would end the program there.
 fn through_origin(library: &Path) -> OsString {
     let mut path = OsString::from("$ORIGIN");
     path.push("/..".repeat(MAX_DEPTH));

@@ -85,7 +85,7 @@ pub fn spawn(
     if failed == 0 { Ok(Pid::from_raw(pid)) } else { Err(io::Error::from_raw_os_error(failed)) }
 }
 
-/// How a child ended; `None` while it runs.
+/// The outcome of a child; `None` while it runs.
 pub fn status_of(child: Pid) -> io::Result<Option<ExitStatus>> {
     let mut status = 0;
     // SAFETY: `status` is valid for writing.
@@ -102,7 +102,7 @@ fn entries() -> Vec<Vec<u8>> {
         static environ: *const *const libc::c_char;
     }
     let mut entries = Vec::new();
-    // SAFETY: a list of C strings that a null pointer ends, which nobody in this process changes.
+    // SAFETY: a list of C strings that a null pointer ends, which is not changed in this process.
     unsafe {
         let mut next = environ;
         while !next.is_null() && !(*next).is_null() {

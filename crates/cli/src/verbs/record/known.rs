@@ -1,20 +1,20 @@
 //! Runtimes, languages and libraries of parallel programs, and their traces in files.
 
-/// How the time of such a program can be recorded.
+/// Ways to record the time of a kind of program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// OpenMP, through a runtime that may have been loaded too late.
     OpenMp,
-    /// Through libovni, if the runtime's own switch is on.
+    /// Recorded through libovni, if the runtime's own switch is on.
     Ovni,
     Mpi,
-    /// Through the layers and libraries that device drivers load.
+    /// Recorded through the layers and libraries that device drivers load.
     Device,
-    /// By samples, or by instrumentation in C, C++ or Rust.
+    /// Recorded by samples, or by instrumentation in C, C++ or Rust.
     Native,
-    /// By samples, or by the crate.
+    /// Recorded by samples, or by the crate.
     Rust,
-    /// By samples of the interpreter or of the code that it generates.
+    /// Recorded by samples of the interpreter or of the code that it generates.
     Interpreter,
 }
 
@@ -23,7 +23,7 @@ pub enum Group {
 pub struct Known {
     /// Stable, for `taskscope-run.json`.
     pub key: &'static str,
-    /// As its users call it.
+    /// The common name.
     pub name: &'static str,
     pub group: Group,
     /// Beginnings of the file names of its libraries, or of the programs that hold it (followed by a version at most).
@@ -34,7 +34,7 @@ pub struct Known {
 
 macro_rules! known {
     ($( $key:literal $name:literal $group:ident [$($file:literal),*] $(: $hint:literal)?; )*) => {
-        /// All of them. Those without files are found by what their compilers leave in programs.
+        /// All known runtimes. Those without files are found by their compilers' traces in programs.
         pub static KNOWN: &[Known] = &[$(
             Known { key: $key, name: $name, group: Group::$group, files: &[$($file),*], hint: known!(@ $($hint)?) },
         )*];

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 /// One process of a job, as its launcher's variables describe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rank {
-    /// From 0.
+    /// The rank, from 0.
     pub rank: u32,
     /// A name that all processes of the job know: its id, or else its size (`np4`).
     pub job: String,

@@ -16,7 +16,7 @@ const KNOWN_TO_CRASH: &str = "omp_fulfill_event";
 /// The decision about a program's OpenMP runtime.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It does not use libgomp, by its headers.
+    /// The program does not use libgomp, by its headers.
     NotNeeded,
     /// Preload this library.
     Replace(PathBuf),

@@ -97,7 +97,7 @@ fn library_path() -> Vec<PathBuf> {
 
 static SEARCHED_FIRST: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Has these directories searched before those of `LD_LIBRARY_PATH`: scripts prepend them for their programs.
+/// Adds these directories before those of `LD_LIBRARY_PATH`: scripts prepend them for their programs.
 pub fn search_first(directories: Vec<PathBuf>) {
     *SEARCHED_FIRST.lock().unwrap_or_else(PoisonError::into_inner) = directories;
 }
@@ -117,7 +117,7 @@ fn expand(paths: &[String], object: &Path) -> Vec<PathBuf> {
 fn cache() -> &'static BTreeMap<String, Vec<PathBuf>> {
     static CACHE: OnceLock<BTreeMap<String, Vec<PathBuf>>> = OnceLock::new();
     CACHE.get_or_init(|| {
-        // It is often outside the PATH of a user who is not root.
+        // Often missing in the PATH of a non-root user.
         let ldconfig =
             ["/sbin/ldconfig", "/usr/sbin/ldconfig"].into_iter().find(|path| Path::new(path).exists());
         let output = Command::new(ldconfig.unwrap_or("ldconfig")).arg("-p").output();

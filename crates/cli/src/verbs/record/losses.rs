@@ -27,7 +27,7 @@ impl Losses {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let inner = Losses::of(&entry.path());
                 losses.events += inner.events;
-                // Every stream tells the threads of its process so far.
+                // Every stream has the threads of its process so far.
                 losses.threads = losses.threads.max(inner.threads);
             } else if entry.file_name() == layout::STREAM_METADATA {
                 let own = read_regular(&entry.path(), MAX_METADATA_BYTES)

@@ -220,7 +220,7 @@ fn record(
     write_run_file(&run_file, &trace);
 
     let start = std::time::SystemTime::now();
-    // What is recorded needs no explanation.
+    // Recorded activity needs no explanation.
     let is_recorded = || trace.has_streams();
     let mut watcher = Watcher::new(&is_recorded);
     let outcome = execute(program, &args.command, &passed_on, &environment.variables, &mut watcher);
@@ -322,8 +322,8 @@ fn attach(
         environment.set("TASKSCOPE_SAMPLE_CLOCK", args.clock.name());
     }
     let has_own_tool = environment.chain_own_tools(programs);
-    // A runtime that is linked into the program does not open what `OMP_TOOL_LIBRARIES` names (Intel's of 2026), but finds a
-    // tool that is there already.
+    // A runtime linked into the program does not open the libraries of `OMP_TOOL_LIBRARIES` (Intel's of
+    // 2026), but finds a tool that is already loaded.
     let has_runtime_inside = || programs.iter().any(|program| elf::holds_openmp_runtime(program));
     // The recorder is to see that.
     let may_restrict = || programs.iter().any(|program| untouched::may_restrict_itself(program));
@@ -343,7 +343,8 @@ fn attach(
     environment.appease_sanitizer(programs);
     let libraries = offload::attach(environment, &trace.path, programs);
     let uses_ovni = ovni::is_used_by(programs);
-    // What a command starts cannot always be seen. On other hosts the loader's paths are not ours to set.
+    // The programs started by a command cannot always be determined. On other hosts we cannot set the
+    // loader's paths.
     let may_start_others = !libgomp::uses_openmp(program) && !launcher::is_launcher(program);
     if uses_ovni || may_start_others {
         ovni::attach(environment, &trace.path, uses_ovni);

@@ -1,4 +1,4 @@
-//! Why a run left no profile, as far as that is known.
+//! The reason why a run left no profile, as far as known.
 
 use super::loader;
 use std::path::PathBuf;

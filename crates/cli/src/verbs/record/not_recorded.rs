@@ -1,5 +1,5 @@
-//! Why a run left no events: what its programs were found to use, and what records that. Stored in `taskscope-run.json`, where every
-//! reading subcommand finds it.
+//! The reason why a run left no events: the detected facilities of its programs, and how to record those.
+//! Stored in `taskscope-run.json`, which every reading subcommand checks.
 
 use super::elf;
 use super::known::{self, Group, Known};
@@ -18,7 +18,7 @@ use taskscope_view::format::shell_word;
 const MAX_COMMAND: usize = 120;
 /// Directories of the system's own programs, which run others as a rule.
 const SYSTEM: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
-/// Where the system's libraries are, which call functions for threads whether or not a program has any.
+/// Directories of the system's libraries, which call thread functions even if a program has no threads.
 const SYSTEM_LIBRARIES: [&str; 3] = ["/lib", "/usr/lib", "/usr/local/lib"];
 
 /// The reason that a run left no events.
@@ -28,7 +28,7 @@ pub struct NotRecorded {
     pub reason: &'static str,
     /// One sentence without a full stop.
     pub text: String,
-    /// What the programs were found to use.
+    /// The facilities that the programs use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<Found>,
     /// Most threads of one process at one time, as far as they were seen.
@@ -37,7 +37,7 @@ pub struct NotRecorded {
     /// Processes that were seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,
-    /// Commands and hints, each with what it does.
+    /// Commands and hints, each with its effect.
     pub remedies: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ pub const REASONS: [&str; 7] = [
 pub struct Found {
     /// Stable key, such as `tbb`.
     pub key: &'static str,
-    /// As its users call it.
+    /// The common name.
     pub name: &'static str,
     /// Name of a library or program.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ impl Found {
     }
 }
 
-/// What is known of a run that left nothing.
+/// Known facts on a run without events.
 pub struct Run<'a> {
     pub file: &'a RunFile,
     /// The program, and those that it may have started.
@@ -92,7 +92,7 @@ impl NotRecorded {
 }
 
 impl Run<'_> {
-    /// Files that were executed, the command's first. What a script names is among them only where the command is one that runs
+    /// Executed files, the command's first. Files named by a script are included only if the command runs
     /// others.
     fn executed(&self) -> Vec<PathBuf> {
         let Some((first, others)) = self.programs.split_first() else { return Vec::new() };
@@ -166,7 +166,8 @@ impl Run<'_> {
         self.by_findings(shown, found, loads_libraries)
     }
 
-    /// The reason where nothing went wrong: the run used something that is recorded in another way, or nothing at all.
+    /// The reason if nothing failed: the run used something that is recorded in another way, or nothing at
+    /// all.
     fn by_findings(
         &self,
         shown: &str,
@@ -279,7 +280,7 @@ fn listed(found: &[&Found]) -> String {
     found.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// What the programs, their libraries and what was seen of the running processes show, each once.
+/// The findings in the programs, their libraries and the observed running processes, each once.
 fn found_in(programs: &[PathBuf], seen: &Seen) -> Vec<Found> {
     let mut found: BTreeMap<usize, Found> = BTreeMap::new();
     let mut add = |known: Option<&'static Known>, file: Option<String>| {
@@ -311,7 +312,7 @@ fn found_in(programs: &[PathBuf], seen: &Seen) -> Vec<Found> {
     particular(found.into_values().collect(), seen.threads)
 }
 
-/// What was found without the general things that follow from particular ones.
+/// The findings without general ones that follow from particular ones.
 fn particular(mut found: Vec<Found>, threads: u64) -> Vec<Found> {
     let has = |found: &[Found], keys: &[&str]| found.iter().any(|found| keys.contains(&found.key));
     let is_interpreted =
@@ -329,7 +330,7 @@ fn particular(mut found: Vec<Found>, threads: u64) -> Vec<Found> {
         found.known().is_some_and(|known| matches!(known.group, Group::Native | Group::Rust))
             && found.key != "threads"
     };
-    // Every Rust program is one; it says something only where there are threads.
+    // Every Rust program is one; that is relevant only with threads.
     if threads <= 1 && !has(&found, &["threads", "cxx-threads"]) {
         found.retain(|found| found.key != "rust");
     }

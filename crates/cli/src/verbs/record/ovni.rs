@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const NEEDED: &str = "libovni.so.1";
 /// Library as built by cargo.
 const BUILT: &str = "libovni.so";
-/// Names the directory that holds our [`NEEDED`], when it lies elsewhere.
+/// Names the directory of our [`NEEDED`], if it is elsewhere.
 pub const VARIABLE: &str = "TASKSCOPE_OVNI_DIR";
 
 /// Whether one of these programs, or a library of it, is linked to libovni. Nanos6 loads the library

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The file that `record` hands to the OpenMP runtime.
 pub const FILE_NAME: &str = "libtaskscope_ompt.so";
 
-/// Names the library when it lies elsewhere.
+/// Names the library, if it is elsewhere.
 pub const VARIABLE: &str = "TASKSCOPE_OMPT_LIBRARY";
 
 /// Finds the library: by [`VARIABLE`], beside the command, in the library directories of an installation, in cargo's

@@ -74,7 +74,7 @@ pub struct RunFile {
     pub recorder: Option<String>,
     /// Nanoseconds since 1970 (UTC) at the start of the program.
     pub start_unix_ns: u64,
-    /// From just before the start to just after the end of the program.
+    /// Time from just before the start to just after the end of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_ns: Option<u64>,
     /// The program's exit code.
@@ -88,7 +88,7 @@ pub struct RunFile {
     pub recording_cost_ns_per_event: Option<f64>,
     /// Degraded modes and the like.
     pub notices: Vec<Notice>,
-    /// Why the run left neither events nor profiles.
+    /// The reason why the run left neither events nor profiles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_recorded: Option<NotRecorded>,
 }

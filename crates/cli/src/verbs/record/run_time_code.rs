@@ -61,7 +61,7 @@ fn keep_map(trace: &Path, process: u32, directory: &Path, start: SystemTime) -> 
     copied.map(drop)
 }
 
-/// Opens a map that this user wrote since `start`: anybody may create files of that name.
+/// Opens a map that this user wrote since `start`: any user may create files of that name.
 fn open_map(path: &Path, start: SystemTime) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

@@ -9,7 +9,7 @@ pub const FILE_NAME: &str = "libtaskscope_threads.so";
 /// Samples a second and thread, if no rate is given. Call paths of waits need the sampler.
 pub const SAMPLES_PER_SECOND: f64 = 100.0;
 
-/// The library beside the OpenMP recorder `tool`; `None`, with a notice, where it cannot be used.
+/// The library beside the OpenMP recorder `tool`; `None`, with a notice, if it cannot be used.
 pub fn library_for(uses_mpi: bool, tool: &Path, environment: &mut Environment) -> Option<PathBuf> {
     if uses_mpi {
         let text =

@@ -17,18 +17,18 @@ use taskscope_record::attached::{Checker, FILTERED, LEFT_ALONE};
 /// Interpreters of interpreters, as deep as the kernel goes.
 const MAX_SCRIPTS: usize = 5;
 
-/// Why a program runs untouched.
+/// The reason why a program runs untouched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Reason {
     /// Another C library's loader, which ends at the first library that it cannot load.
     Loader(String),
     /// Code for another kind of processor, or of another word size.
     Machine,
-    /// It runs with the rights of another user; loaders then ignore the environment.
+    /// The program runs with the rights of another user; loaders then ignore the environment.
     Rights,
-    /// It has a checker of memory accesses, which would report the recorder's.
+    /// The program has a checker of memory accesses, which would report the recorder's.
     Checked(Checker),
-    /// It installs a filter of system calls that may end it for the recorder's.
+    /// The program installs a filter of system calls that may end it for the recorder's.
     Filtered,
 }
 
@@ -97,7 +97,7 @@ pub fn among(programs: Vec<PathBuf>) -> Untouched {
     for program in &programs {
         let file = executed(program);
         let found = file.as_deref().and_then(|file| reason(file, &own));
-        // A loader takes no notice of what comes without its program's rights.
+        // A loader ignores files without its program's rights.
         match found.filter(|reason| is_first || *reason != Reason::Rights) {
             Some(reason) => {
                 untouched.notices.push(reason.notice(program));

@@ -1,5 +1,5 @@
-//! Looks at the running program and its children now and then: their files, the libraries that they have mapped, their threads.
-//! Nothing of it is needed to record; it explains why nothing was recorded.
+//! Inspects the running program and its children periodically: their files, mapped libraries and threads.
+//! Recording does not need it; it explains why nothing was recorded.
 
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ impl<'a> Watcher<'a> {
         (self.looks != usize::MAX).then_some(pause)
     }
 
-    /// Looks at the process and all that it has started.
+    /// Inspects the process and all its descendants.
     pub fn look(&mut self, process: Pid) {
         if (self.is_done)() {
             self.looks = usize::MAX;
@@ -90,7 +90,7 @@ impl<'a> Watcher<'a> {
         let mut threads = 0;
         for entry in fs::read_dir(directory.join("task")).into_iter().flatten().flatten() {
             let path = entry.path();
-            // The recorder's own threads, where it has been loaded.
+            // The recorder's own threads, if it has been loaded.
             if threads < MAX_THREADS as u64 && read(&path.join("comm"), 64).starts_with("taskscope") {
                 continue;
             }
@@ -114,7 +114,7 @@ fn file_of_mapping(line: &str) -> Option<&str> {
 fn read(path: &Path, most: u64) -> String {
     let mut text = Vec::new();
     if let Ok(file) = File::open(path) {
-        // What could be read is there.
+        // The readable part is kept.
         let _ = file.take(most).read_to_end(&mut text);
     }
     String::from_utf8_lossy(&text).into_owned()

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a script that are read: its programs are near its beginning.
 const SCRIPT_BYTES: u64 = 64 * 1024;
-/// Scripts that are read, and programs that are looked at.
+/// Maximum number of scripts read and programs inspected.
 const MAX_SCRIPTS: usize = 16;
 const MAX_PROGRAMS: usize = 64;
 
-/// Programs that run the files in their arguments, whatever those begin with.
+/// Programs that run the files in their arguments, with any first bytes.
 const INTERPRETERS: [&str; 14] = [
     "sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish", "busybox", "python", "perl", "ruby", "lua",
     "Rscript",

@@ -54,7 +54,7 @@ impl PathsRequest {
         PathsRequest { is_asked, views, sort, runtime_frames, context, top }
     }
 
-    /// How to print them.
+    /// Output options.
     pub fn options(&self, width: usize, samples_alone: bool) -> PathsOptions {
         PathsOptions {
             views: self.views.clone(),

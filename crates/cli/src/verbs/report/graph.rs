@@ -41,7 +41,7 @@ pub struct GraphArgs {
 pub enum Window {
     /// Since the begin of the run, or shares of it.
     Range(TimeRange),
-    /// By the trace's clock.
+    /// Times of the trace's clock.
     Clock(u64, u64),
 }
 
@@ -90,7 +90,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
             sections.push(section);
         }
     }
-    // Opening a large trace takes time: do it here only if it tells a graph.
+    // Opening a large trace takes time: do it here only if it has a graph.
     if sections.is_empty() && !is_graph_alone {
         return Ok(None);
     }

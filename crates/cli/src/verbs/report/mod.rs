@@ -1,4 +1,4 @@
-//! `taskscope report`: where the time went and what is to blame.
+//! `taskscope report`: the use of the time, and the blame for losses.
 //!
 //! The arguments become a [`Request`], which each question answers if it is its own: [`profile`], [`graph`], [`threads`].
 

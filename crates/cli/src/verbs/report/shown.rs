@@ -1,4 +1,4 @@
-//! What instrumented threads or tasks showed, in `taskscope report`.
+//! States of instrumented threads or tasks, in `taskscope report`.
 
 use crate::messages::Failure;
 use crate::opening::open_trace;

@@ -57,7 +57,7 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
         Form::Text | Form::Page(_) => {
             let mut sections = request.run_sections();
             let is_short = request.is_short();
-            // Without events no worker's state is known, and what is computed from them would be of nothing.
+            // Without events the workers' states are unknown, and results computed from them would be empty.
             let samples_alone = taskscope_view::knows_samples_alone(&session, &analysis);
             let splits_threads = samples_alone && (is_short || sections.contains(&Section::Threads));
             if samples_alone {
