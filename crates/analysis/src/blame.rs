@@ -1,15 +1,15 @@
-//! Who made whom wait: every waiting nanosecond is given to what ran meanwhile.
+//! Blame for waiting: each waiting nanosecond is charged to the code that ran meanwhile.
 //!
-//! *Undirected* (Tallent and Mellor-Crummey, PPoPP 2009): while I workers of a process wait or have
-//! nothing to do and W work, each of the W is charged I/W for every nanosecond: its code sheds too
-//! little parallel work. Here it is exact, over sections instead of samples. Where W = 0, those are charged so that take
-//! a lock, which is free then. Where there are none either, nobody is
-//! to blame but the runtime or the operating system, in sums by the place of those that wait.
+//! *Undirected* (Tallent and Mellor-Crummey, PPoPP 2009): while I workers of a process wait or have nothing
+//! to do and W work, each of the W is charged I/W for every nanosecond: its code exposes too little parallel
+//! work. Here it is exact, over sections instead of samples. If W = 0, the workers taking a free lock are
+//! charged. If there are none either, only the runtime or the operating system is to blame, in sums by the
+//! place of the waiting workers.
 //!
-//! *Directed* (Tallent, Mellor-Crummey and Porterfield, PPoPP 2010): waiting for a lock is charged to
-//! whoever held it at each instant ([`Holders`]), at the place where it asked for it. Waiting for a device is
-//! charged to the operation that the device ran at each instant, where its queues are recorded; to the others
-//! of the team, a thread in a device construct is one that works.
+//! *Directed* (Tallent, Mellor-Crummey and Porterfield, PPoPP 2010): waiting for a lock is charged to its
+//! holder at each instant ([`Holders`]), at the place of the holder's request. Waiting for a device is
+//! charged to the operation that the device ran at each instant, if its queues are recorded. For the rest of
+//! the team, a thread in a device construct counts as working.
 //!
 //! Blame given equals wait taken, to the nanosecond, for every waiting state.
 
@@ -28,19 +28,19 @@ use taskscope_execution::{
     Span, State, TargetWaitPart, ThreadIndex, TypeKind,
 };
 
-/// What is charged.
+/// The charged party.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Culprit {
     /// A thread that was in this state at this place.
     Code(State, Place),
-    /// The holder of a lock that it asked for at this place.
+    /// The holder of a lock, with the place of its request.
     Holder(Place),
-    /// What a device ran: row of [`Catalog::operations`](taskscope_execution::Catalog::operations); none where it ran
-    /// nothing, or that is not recorded.
+    /// The device operation: row of [`Catalog::operations`](taskscope_execution::Catalog::operations); `None`
+    /// if the device was idle or is not recorded.
     Device(Option<u32>),
     /// A process that came late to a call of MPI.
     Rank(ProcessIndex),
-    /// Nobody worked, or what was acquired was free; where those that waited were.
+    /// No thread worked, or the acquired object was free; with the place of the waiting threads.
     Nobody(Place),
 }
 
@@ -86,14 +86,14 @@ fn work_kind(execution: &Execution, place: Place) -> Option<u32> {
     }
 }
 
-/// What one culprit is charged with.
+/// The charges of one culprit.
 #[derive(Clone, Debug)]
 pub struct Charge {
-    /// Who.
+    /// The culprit.
     pub culprit: Culprit,
-    /// Whom it made wait: nanoseconds by the state of those that waited.
+    /// Nanoseconds of the threads that it made wait, by their state.
     pub by_state: ByState,
-    /// How much of it was charged while only one thread worked; there the culprit is certain.
+    /// The part charged while only one thread worked; there the culprit is certain.
     pub sole_ns: u64,
 }
 
@@ -107,13 +107,13 @@ impl Charge {
 /// Waiting that is charged, as states know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StateCharge {
-    /// Who.
+    /// The culprit.
     pub culprit: Culprit,
     /// The state of those that waited.
     pub state: State,
     /// The lock that they waited for; none of other waits.
     pub object: ObjectIndex,
-    /// Where they waited, where one wait is charged at a time; else unknown.
+    /// The place of the wait, if waits are charged one by one; unknown otherwise.
     pub at: Place,
 }
 
@@ -132,7 +132,7 @@ impl Entry<StateCharge> {
 /// Rows of charges, which may come several times.
 pub(crate) type ChargeRows = Vec<(Entry<StateCharge>, u64)>;
 
-/// All charges, and the parts of what code is charged with while it worked alone.
+/// All charges, and the part of the charges on code while it was the only one working.
 pub(crate) type Blame = (Entries<Entry<StateCharge>>, Entries<Culprit>);
 
 /// The charges of each culprit, largest first, without late ranks.
@@ -155,8 +155,9 @@ pub(crate) fn charges(charged: &Entries<Entry<StateCharge>>, alone: &Entries<Cul
     charges
 }
 
-/// Charges waiting that has no culprit of its own to what worked meanwhile; apart, what worked alone. Of a part of a run it is what
-/// the whole is charged with until its end, without that until its begin ([`crate::rounding`]).
+/// Charges waiting without its own culprit to the code that worked meanwhile; separately, the part of code
+/// that worked alone. For a part of a run: the charges of the whole until its end minus those until its begin
+/// ([`crate::rounding`]).
 pub(crate) fn undirected(execution: &Execution) -> (ChargeRows, Vec<(Culprit, u64)>) {
     let whole = execution.whole();
     let division = Division::of(whole.range(), execution.part_of_time());
@@ -185,12 +186,12 @@ pub(crate) fn directed(execution: &Execution) -> ChargeRows {
 /// A state at a place, by its number in `Sums::keys`.
 type KeyNumber = u32;
 
-/// What code is charged with, by the stretch of time between two instants.
+/// The charges on code, per interval between two instants.
 struct Sums<'d> {
     division: &'d Division,
     stretches: Vec<Stretch>,
-    /// The stretch that the sweep is in, and what it has handed over there: by the number of the key, and by the state and place of
-    /// those that waited.
+    /// The current interval of the sweep and its charges, by the number of the key, and by the state and
+    /// place of the waiting threads.
     number: usize,
     keys: StatePlaces,
     shares: Vec<Integrals>,
@@ -203,7 +204,7 @@ struct Sums<'d> {
 struct Stretch {
     shares: Vec<(KeyNumber, Integrals)>,
     nobody: Vec<((usize, Place), u64)>,
-    /// What was waited while somebody worked.
+    /// Waiting time while at least one thread worked.
     shared: [u64; VICTIMS.len()],
 }
 
@@ -264,13 +265,13 @@ impl<'d> Sums<'d> {
             stretch.shared[column] -= ns;
             stretch.nobody.push(((column, place), ns));
         }
-        // Whoever only waited has no share.
+        // Threads that only waited have no share.
         for (key, share) in self.shares.iter_mut().enumerate().filter(|(_, share)| **share != [0; COLUMNS]) {
             stretch.shares.push((key as KeyNumber, std::mem::take(share)));
         }
     }
 
-    /// What is charged in the part, in whole nanoseconds that sum to what was waited there.
+    /// The charges of the part, in whole nanoseconds that sum to its waiting time.
     fn in_nanoseconds(self) -> (ChargeRows, Vec<(Culprit, u64)>) {
         let Sums { division, stretches, keys, .. } = self;
         // In the order of keys, whichever was met first.
@@ -323,17 +324,17 @@ impl<'d> Sums<'d> {
 pub struct WaitPart {
     /// The thread that waits.
     pub thread: ThreadIndex,
-    /// What it is in: the lock, its state, where it waits.
+    /// Its section: the lock, its state, the place of the wait.
     pub section: Section,
-    /// Who is to blame: the one that held it, or handed it over ([`Holders::split`]); nobody where it was free. Of a wait
-    /// that is not over it may be the waiting thread.
+    /// The culprit: the holder, or the thread that handed it over ([`Holders::split`]); `None` if it was
+    /// free. For an open wait it may be the waiting thread.
     pub holder: Option<Hold>,
     /// Nanoseconds.
     pub ns: u64,
 }
 
-/// Splits the waits for locks of every worker that is asked about over the holders in sequence, and hands each part to `take`.
-/// The parts of a wait sum to the wait without the time that the system took of it.
+/// Splits the lock waits of every selected worker over the holders in sequence, and passes each part to
+/// `take`. The parts of a wait sum to the wait without its off-CPU time.
 pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     let holders = Holders::of(&execution.holds);
     for (thread, row) in execution.selected_workers() {
@@ -358,7 +359,7 @@ fn charge_holders(execution: &Execution, charge: &mut impl FnMut(Entry<StateChar
     });
 }
 
-/// Charges every wait for a device to what the device ran; else to no operation.
+/// Charges every wait for a device to the running operation; without one, to no operation.
 fn charge_devices(execution: &Execution, charge: &mut impl FnMut(Entry<StateCharge>, u64)) {
     for (thread, _) in execution.selected_workers() {
         for_each_target_wait(execution, thread, |wait| {
@@ -387,7 +388,7 @@ fn for_each_target_wait(execution: &Execution, thread: ThreadIndex, mut to: impl
     }
 }
 
-/// What devices ran during a wait of a thread, with nanoseconds.
+/// The device operations during a wait of a thread, with nanoseconds.
 fn operations_in<'a>(
     execution: &'a Execution,
     thread: ThreadIndex,

@@ -1,4 +1,4 @@
-//! Views of a call tree: top-down, bottom-up, flat; the hot path; what changed between two runs.
+//! Views of a call tree: top-down, bottom-up, flat; the hot path; changes between two runs.
 //!
 //! All work on sums of one tree, so that they agree to the nanosecond: the parts of a bottom-up row are
 //! its callers and sum to it, all outermost rows of a view sum to the whole.
@@ -24,7 +24,7 @@ pub enum Column {
     OutOfCpu,
     /// Waiting that was taken here: the symptom.
     Waiting,
-    /// Waiting of others for what was done here: the cause, where one is to blame.
+    /// Waiting of others that was caused here, if there is a culprit.
     Blame,
     /// Waiting of others while this worked: the cause, shared by all that worked.
     Idleness,
@@ -98,8 +98,8 @@ impl Column {
         }
     }
 
-    /// The column by which a tree is best sorted: time where it was sampled, else what was waited. Time on a CPU, where threads
-    /// slept for most of the sampled time: those that wait for work all the time would come first.
+    /// The default sort column of a tree: time if sampled, waiting otherwise. CPU time if threads slept for
+    /// most of the sampled time; else threads that always wait for work would come first.
     pub fn main_of(tree: &Tree) -> Column {
         if total(tree, Column::Work) > 0 && total(tree, Column::Blocked) > total(tree, Column::Time) / 2 {
             return Column::Work;
@@ -148,26 +148,26 @@ pub struct Row {
     pub depth: usize,
     /// The column by which the view is sorted, with all that is further in.
     pub total: u64,
-    /// The same of the step itself.
+    /// Own value of the step.
     pub own: u64,
-    /// Whether it lies on the hot path.
+    /// Whether it is on the hot path.
     pub hot: bool,
     /// Rows further in that are not shown because they are small.
     pub folded: usize,
 }
 
-/// What rows of a tree are chosen and ordered by.
+/// Selection and order of a tree's rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<'a> {
     /// The column that sorts.
     pub sort: Column,
-    /// The columns that are shown beside it: what lies in one of these alone is a row, too.
+    /// The columns shown beside it: a path with a value in only one of these is a row, too.
     pub beside: &'a [Column],
-    /// Whether the sorting column was asked for: then what has most of it comes before what has more of others.
+    /// Whether the user chose the sort column: then its largest values come before those of others.
     pub is_asked: bool,
     /// Rows with less than this of every column are left out.
     pub floor: f64,
-    /// At most so many: the smallest go first.
+    /// Maximum number; the smallest go first.
     pub most: usize,
 }
 
@@ -177,7 +177,7 @@ pub fn rows(tree: &Tree, choice: &Choice<'_>) -> Vec<Row> {
     let beside: Vec<Vec<u64>> = choice.beside.iter().map(|column| inclusive(tree, *column)).collect();
     let children = children(tree);
     let hot: FxHashSet<NodeId> = hot_path(&sums, &children).into_iter().collect();
-    // A column with a small total has no more weight than the time it stands for.
+    // A column with a small total has no more weight than the time it represents.
     let share = |of: &[u64], node: NodeId| of[node.0 as usize] as f64 / of[0].max(sums[0]).max(1) as f64;
     // Never more than the size of the caller, so that no row is shown without its callers.
     let sizes: Vec<(f64, f64)> = std::iter::once(ROOT)
@@ -190,7 +190,8 @@ pub fn rows(tree: &Tree, choice: &Choice<'_>) -> Vec<Row> {
         .collect();
     let order = |a: &(f64, f64), b: &(f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
     let mut largest: Vec<NodeId> = tree.ids().collect();
-    // Of equal ones the outer, which has the lower number: a path down which all goes is shown from its begin.
+    // Ties go to the outer node, which has the lower number: a path that carries everything is shown from its
+    // begin.
     largest.sort_by(|a, b| order(&sizes[b.0 as usize], &sizes[a.0 as usize]).then(a.cmp(b)));
     largest.truncate(choice.most);
     let largest: FxHashSet<NodeId> = largest.into_iter().collect();
@@ -227,7 +228,7 @@ pub fn rows(tree: &Tree, choice: &Choice<'_>) -> Vec<Row> {
     rows
 }
 
-/// From the whole inwards as long as one step has at least half of what is around it.
+/// Descends from the root while one step has at least half of its parent's value.
 fn hot_path(sums: &[u64], children: &[Vec<NodeId>]) -> Vec<NodeId> {
     let mut path = Vec::new();
     let mut at = ROOT;
@@ -242,10 +243,10 @@ fn hot_path(sums: &[u64], children: &[Vec<NodeId>]) -> Vec<NodeId> {
     path
 }
 
-/// The tree turned over: outermost what a value was counted at, then its callers. Where it was called from
-/// is no part of a function's identity on the outermost level, nor is the line of a wait. Each row's parts sum to it.
-/// Idle workers have no callers: below their row is what the others worked on meanwhile, by its share. The row's own part is the
-/// time in which none worked.
+/// The inverted tree: outermost the innermost frame of each value, then its callers. On the outermost level,
+/// functions are merged over call sites and waits over lines. Each row's parts sum to it. Idle workers have
+/// no callers: their row contains the concurrent work of the others, by share. The row's own part is the time
+/// in which none worked.
 pub fn bottom_up(tree: &CallTree) -> CallTree {
     let mut turned = tree.clone();
     turned.tree = Tree::growing();
@@ -283,8 +284,8 @@ fn add_idle(tree: &CallTree, turned: &mut CallTree, metric: Metric, idled: u64) 
     let mut rest = idled;
     for node in tree.nodes().filter(|node| tree.tree.frame(*node).marker() != Some(Marker::Nobody)) {
         let share = own(&tree.tree, node, Column::Of(shared));
-        // Of a part of a run, more may be shared than was idled in it.
-        // What is taken of idling is what is shared, but for what the system took.
+        // In a part of a run, more may be shared than was idle in it. The taken idle time is the shared time,
+        // except for the system's part.
         let owed = if metric == Metric::taken(Marker::Idle) { idled.min(whole) } else { idled };
         let part = (u128::from(share) * u128::from(owed)).checked_div(whole.into());
         let part = part.and_then(|part| u64::try_from(part).ok()).unwrap_or(0).min(rest);
@@ -327,7 +328,7 @@ fn add_turned(tree: &CallTree, turned: &mut CallTree, below: NodeId, node: NodeI
     at
 }
 
-/// What rows of the flat view are.
+/// The kind of rows of the flat view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlatBy {
     /// Functions, bodies of constructs, states.
@@ -341,9 +342,9 @@ pub enum FlatBy {
 /// A row of the flat view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlatRow {
-    /// What it is, without the place from which it was called; none of a state.
+    /// Its label, without the call site; `None` for a state.
     pub label: Option<Label>,
-    /// Of a state: which.
+    /// The state, if the row is one.
     pub marker: Option<Marker>,
     /// The column with all that was called.
     pub total: u64,
@@ -351,9 +352,9 @@ pub struct FlatRow {
     pub own: u64,
 }
 
-/// Sums by function, loop or line, wherever they are in the tree; a recursion counts once. The own values
-/// of functions and of lines sum to the whole; those of loops to what was counted in any. Lines are the
-/// program's where the tree is without the runtime's frames ([`CallTree::without_runtime`]).
+/// Sums by function, loop or line, at any position in the tree; a recursion counts once. The own values of
+/// functions and of lines sum to the whole; those of loops to the values in any loop. Lines are the program's
+/// if the tree is without the runtime's frames ([`CallTree::without_runtime`]).
 pub fn flat(tree: &CallTree, by: FlatBy, column: Column) -> Vec<FlatRow> {
     match by {
         FlatBy::Line => {
@@ -372,7 +373,7 @@ pub fn flat(tree: &CallTree, by: FlatBy, column: Column) -> Vec<FlatRow> {
     }
 }
 
-/// What of a column is in none of these rows of its flat view: in smaller ones, or in no loop.
+/// The part of a column in none of these rows of its flat view: in smaller ones, or outside loops.
 pub fn rest_of<'a>(tree: &CallTree, rows: impl Iterator<Item = &'a FlatRow>, column: Column) -> u64 {
     rows.fold(total(&tree.tree, column), |rest, row| rest.saturating_sub(row.own))
 }
@@ -392,7 +393,8 @@ fn function_or_loop(names: &mut CallTree, frame: Frame, by: FlatBy) -> Option<Fr
     wanted.then(|| Frame { module: names.number(plain), ..frame })
 }
 
-/// Sums by what `rows_of` makes of a path, both innermost first: to the first goes what is the path's own.
+/// Sums by the rows that `rows_of` returns for a path, both innermost first: the first row gets the path's
+/// own value.
 fn flat_by(
     tree: &CallTree,
     column: Column,
@@ -434,7 +436,7 @@ fn flat_by(
     rows
 }
 
-/// A path whose value differs between two runs.
+/// A path with different values in two runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The steps, outermost first.
@@ -445,8 +447,8 @@ pub struct Change {
     pub after: u64,
 }
 
-/// What changed from one tree to another: both in one tree of names, and for each path the value in both.
-/// Paths are the same by their names, not by lines, so that a shifted line is no change.
+/// The changes from one tree to another: both in one tree of names, and for each path the value in both.
+/// Paths are matched by names, not by lines, so that a shifted line is not a change.
 pub fn difference(before: &CallTree, after: &CallTree, column: Column) -> (CallTree, Vec<Change>) {
     let mut both = CallTree::default();
     let first = values_in(&mut both, before, column);

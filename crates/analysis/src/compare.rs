@@ -1,7 +1,7 @@
 //! Two sets of runs compared: the difference of means, and how sure it is.
 //!
-//! Welch's unequal-variances *t*-interval (B. L. Welch, Biometrika 34, 1947) at 95 %, with the degrees of freedom of
-//! Welch and Satterthwaite. One run a side tells no interval.
+//! Welch's unequal-variances *t*-interval (B. L. Welch, Biometrika 34, 1947) at 95 %, with the degrees of
+//! freedom of Welch and Satterthwaite. One run per side gives no interval.
 
 /// A quantity in two sets of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Comparison {
     pub before: f64,
     /// Mean of the runs after.
     pub after: f64,
-    /// 95 % confidence interval of `after - before`, where both sides have two runs at least.
+    /// 95 % confidence interval of `after - before`, if both sides have at least two runs.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -38,7 +38,7 @@ impl Comparison {
         self.after - self.before
     }
 
-    /// The growth as a part of the mean before; `None` where that is zero and the other is not.
+    /// The growth as a fraction of the mean before; `None` if only that mean is zero.
     pub fn growth(&self) -> Option<f64> {
         match (self.difference(), self.before) {
             (0.0, _) => Some(0.0),
@@ -47,7 +47,7 @@ impl Comparison {
         }
     }
 
-    /// Whether zero lies outside of the interval; `None` where there is none.
+    /// Whether zero is outside the interval; `None` without one.
     pub fn is_certain(&self) -> Option<bool> {
         self.interval.map(|(low, high)| low > 0.0 || high < 0.0)
     }

@@ -1,10 +1,11 @@
-//! The critical path of the executed run: what, at each instant, the end of the run was waiting for.
+//! The critical path of the executed run: at each instant, the activity that the end of the run was waiting
+//! for.
 //!
-//! From the end of the run backwards: the task that ended last; before it, whichever came last of its
-//! worker becoming free, its creation, and the arrival of its inputs; and so on. A wait for an operation of a device leads
-//! to the operation, to those that it waited for in turn, and to the code that submitted the first of them. What a worker
-//! did besides executing (a lock, a call, the runtime, off the CPU) is a step of its own. The steps tile the wall
-//! time, so their lengths sum to it exactly.
+//! Built backwards from the end of the run: the task that ended last; before it, the latest of its worker
+//! becoming free, its creation, and the arrival of its inputs; and so on. A wait for a device operation leads
+//! to the operation, to its predecessors, and to the code that submitted the first of them. A worker's
+//! activity besides executing (a lock, a call, the runtime, off the CPU) is a step of its own. The steps tile
+//! the wall time, so their lengths sum to it exactly.
 
 use crate::slo::Deciding;
 use crate::span::tasks_by_start;
@@ -15,8 +16,9 @@ use taskscope_execution::{Cause, NO_TIME};
 /// A part of the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What the end of the run waited for: work, a cause, `wait.start` before the first task, `wait.end` after the last. Of a device
-    /// that ran an operation, `is_operation` is set; else the operation was submitted and did not run, or had ended unnoticed.
+    /// The reason for the step: work, a cause, `wait.start` before the first task, `wait.end` after the last.
+    /// For a device that ran an operation, `is_operation` is set; otherwise the operation was submitted and
+    /// did not run, or its end had not been noticed.
     pub cause: Cause,
     /// Whether an operation of a device ran; the step's name is its name.
     pub is_operation: bool,
@@ -28,7 +30,7 @@ pub struct Step {
     pub task: u32,
     /// Row of the data sent or under way; else [`NONE`].
     pub data: u32,
-    /// Row of the name of an operation or of what the worker did besides executing; else [`NONE`].
+    /// Row of the name of an operation or of the worker's activity besides executing; else [`NONE`].
     pub name: u32,
 }
 
@@ -51,7 +53,7 @@ pub fn critical_path(graph: &TaskGraph) -> Vec<Step> {
         let pieces = graph.pieces.get(worker);
         let piece = pieces[row];
         let task = piece.task;
-        // Whoever submits something may do so between two tasks.
+        // Submission may happen between two tasks.
         path.back_on_worker(worker, piece.end.min(at), Cause::WaitDispatch, task);
         if let Some(next) = path.through_device(worker, piece.start, Cause::Work, task) {
             (worker, at) = next;
@@ -92,7 +94,7 @@ pub fn critical_path(graph: &TaskGraph) -> Vec<Step> {
             break;
         }
         if at != path.now {
-            // Only where the caller's times lie: the rest is told as start.
+            // Only if the caller's times are inconsistent: the rest is reported as start.
             break;
         }
     }
@@ -137,7 +139,7 @@ impl Path<'_> {
         }
     }
 
-    /// A step of this kind, cut by what the worker did besides.
+    /// A step of this kind, split by the worker's other activities.
     fn back_on_worker(&mut self, worker: usize, to: u64, cause: Cause, task: u32) {
         let own = self.segments.get(worker);
         let before = own.partition_point(|segment| segment.start < self.now);
@@ -157,7 +159,8 @@ impl Path<'_> {
         self.back_to(to, cause, task, NONE);
     }
 
-    /// If the worker, after `from`, waited for an operation that is known: back to whoever submitted it, and when.
+    /// If the worker, after `from`, waited for a known operation: returns its submitter and the time of
+    /// submission.
     fn through_device(&mut self, worker: usize, from: u64, cause: Cause, task: u32) -> Option<(usize, u64)> {
         let waits = self.graph.operation_waits.get(worker);
         let last = waits.partition_point(|wait| wait.end <= self.now).checked_sub(1)?;
@@ -170,7 +173,7 @@ impl Path<'_> {
         self.back_on_worker(worker, wait.end, cause, task);
         let step =
             |cause, name| Step { cause, is_operation: false, start: 0, end: 0, task, data: NONE, name };
-        // Who waits between two operations is the later one.
+        // A wait between two operations belongs to the later one.
         let mut waits = self.graph.operations[wait.operation as usize].name;
         for row in chain {
             let operation = self.graph.operations[row as usize];
@@ -197,8 +200,8 @@ impl Path<'_> {
     }
 }
 
-/// How much later each task could have ended without the run ending later, all else as recorded:
-/// same placement, same order on each worker, same lengths. Nanoseconds; `u64::MAX` for tasks that never ran.
+/// Time by which each task could have ended later without a later end of the run, all else as recorded: same
+/// placement, same order on each worker, same lengths. Nanoseconds; `u64::MAX` for tasks that never ran.
 pub fn slack(graph: &TaskGraph) -> Vec<u64> {
     let end = graph.range().1;
     let tasks = &graph.tasks;
@@ -212,7 +215,7 @@ pub fn slack(graph: &TaskGraph) -> Vec<u64> {
             before[pair[1].task as usize] = pair[0].task;
         }
     }
-    // Whatever a task waits for started before it: by falling start, successors come first.
+    // Predecessors start before a task: by falling start, successors come first.
     for (_, task) in order.into_iter().rev() {
         let (row, own) = (task as usize, slack[task as usize]);
         let node = graph.node_of_task(task);

@@ -1,15 +1,15 @@
-//! What device queues did with their time, and why they were idle.
+//! The use of device queues' time, and the reasons for their idleness.
 //!
 //! Each nanosecond of a queue, from its first submission to its last end, has exactly one cause; so
 //! the causes of a queue add up to its span. While nothing of the queue runs:
 //!
-//! | what waits in the queue | what runs elsewhere on its device | cause |
+//! | first in the queue | running elsewhere on its device | cause |
 //! | --- | --- | --- |
 //! | nothing | – | host-bound: the program has not submitted more |
 //! | an operation | copies only | transfer-bound |
 //! | an operation | a kernel | device busy with other queues |
 //! | an operation | nothing | dependency-bound: it waits for an event, a barrier, or the driver |
-//! | not known: submissions were not recorded | – | unknown |
+//! | unknown: submissions were not recorded | – | unknown |
 
 use taskscope_execution::devices::{Class, Devices, Operation, Queue};
 use taskscope_execution::{Execution, PlaceKind, State, TaskIndex, ThreadIndex};
@@ -61,7 +61,7 @@ pub struct QueueLedger {
     pub time: QueueTime,
     /// Operations with usable times.
     pub timed: u64,
-    /// Operations whose submission is known.
+    /// Operations with a known submission.
     pub submissions: u64,
     /// Sum of the times from submission to start.
     pub queueing: u64,
@@ -76,18 +76,18 @@ pub fn ledgers(devices: &Devices, part: (u64, u64)) -> Vec<QueueLedger> {
     devices.queues.iter().map(ledger).collect()
 }
 
-/// The nanoseconds from `start` to `end` that lie in a part of the time.
+/// The nanoseconds from `start` to `end` within a part of the time.
 pub fn nanos_in((start, end): (u64, u64), part: (u64, u64)) -> u64 {
     end.min(part.1).saturating_sub(start.max(part.0))
 }
 
-/// Whether anything from `start` to `end` lies in a part of the time.
+/// Whether any time from `start` to `end` is within a part of the time.
 pub fn reaches_into((start, end): (u64, u64), part: (u64, u64)) -> bool {
-    // What takes no time lies where it starts.
+    // An operation without duration counts at its start.
     nanos_in((start, end), part) > 0 || start == end && part.0 <= start && start < part.1
 }
 
-/// What runs from a time on: kernels, and transfers.
+/// Running operations from a time on: kernels, and transfers.
 type Step = (u64, u32, u32);
 
 fn is_timed(operation: &&Operation) -> bool {
@@ -175,7 +175,7 @@ fn ledger(queue: &Queue, device: &[Step], part: (u64, u64)) -> QueueLedger {
     ledger
 }
 
-/// Splits a gap in which something waits by what the device runs meanwhile.
+/// Splits a gap with a waiting operation by the device's concurrent operations.
 fn idle_while_waiting(time: &mut QueueTime, from: u64, to: u64, device: &[Step]) {
     let mut index = device.partition_point(|step| step.0 <= from);
     let mut at = from;
@@ -193,16 +193,16 @@ fn idle_while_waiting(time: &mut QueueTime, from: u64, to: u64, device: &[Step])
     }
 }
 
-/// Who submitted an operation.
+/// The submitter of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Submitter {
     /// Name of the call of the host.
     pub call: Option<String>,
-    /// The thread, where the trace knows more of it than its number.
+    /// The thread, if the trace knows more of it than its number.
     pub thread: Option<ThreadIndex>,
     /// The task that it ran.
     pub task: Option<TaskIndex>,
-    /// What it was doing.
+    /// The thread's state.
     pub state: Option<State>,
     /// Whether a place in the code is known.
     pub place: Option<PlaceKind>,

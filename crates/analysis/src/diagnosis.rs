@@ -1,17 +1,16 @@
-//! What the lost time looks like, and so what would help: the letters of SLOW split by root cause, by what is blamed, and by
-//! [`Pattern`].
+//! Classes of lost time by remedy: the letters of SLOW split by root cause, by blame, and by [`Pattern`].
 //!
-//! Every row of blame goes to one row, or is shared between two where the second axis of the ledger says so; what is given
-//! sums to what was lost. The rules look only at what the run shows:
+//! Every row of blame goes to one row, or is shared between two if the second axis of the ledger requires it;
+//! the rows sum to the loss. The rules use only recorded facts:
 //!
 //! | letter | pattern | rule |
 //! | --- | --- | --- |
-//! | starvation | badly distributed | the share of such waiting during which a ready task lay somewhere; waiting for late ranks |
-//! | | too coarse | the rest, where tasks of the type charged take over [`SPLITTABLE`] × the cost of a task |
-//! | latency | bad locality | of links and calls: over one in [`FAR_INPUTS`] inputs came from another node |
-//! | overhead | too fine | of the runtime: tasks are shorter than [`EFFICIENT`] × their cost, and that is no more than [`USUAL_COST_NS`] |
+//! | starvation | badly distributed | the share of such waiting during which a ready task was queued elsewhere; waiting for late ranks |
+//! | | too coarse | the rest, if tasks of the charged type take over [`SPLITTABLE`] × the cost of a task |
+//! | latency | bad locality | for links and calls: over one in [`FAR_INPUTS`] inputs came from another node |
+//! | overhead | too fine | for the runtime: tasks are shorter than [`EFFICIENT`] × their cost, and that is at most [`USUAL_COST_NS`] |
 //!
-//! All else has no pattern: its cause and what is blamed decide what helps.
+//! All other rows have no pattern: cause and blame decide the remedy.
 
 use crate::causes::{Causes, ReadyWork};
 use crate::forest::Letter;
@@ -24,11 +23,11 @@ use taskscope_execution::{Blamed, Cause, Pattern};
 
 /// Tasks longer than so many times their cost can be split in eight and still be mostly work.
 pub const SPLITTABLE: u64 = 16;
-/// Of every so many inputs one from another node is many.
+/// One input from another node in this many is a high share.
 pub const FAR_INPUTS: u64 = 4;
 /// Tasks of so many times their cost leave the runtime less than a tenth.
 pub const EFFICIENT: u64 = 10;
-/// What running a task costs in usual runtimes, at most.
+/// Largest cost of running a task in usual runtimes, nanoseconds.
 pub const USUAL_COST_NS: u64 = 10_000;
 
 /// Time lost in one way.
@@ -36,17 +35,17 @@ pub const USUAL_COST_NS: u64 = 10_000;
 pub struct Loss {
     /// The letter that it is a part of.
     pub letter: Letter,
-    /// The cause at its root: what the time is charged to was, or was in, this.
+    /// The root cause: the state or activity of the charged party.
     pub cause: Cause,
-    /// What it is charged to.
+    /// The charged party.
     pub blamed: Blamed,
-    /// What it looks like, where that decides what helps.
+    /// The pattern, if it decides the remedy.
     pub pattern: Option<Pattern>,
     /// Worker-nanoseconds.
     pub ns: u64,
 }
 
-/// What the rules looked at.
+/// The inputs of the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Mean work of a task, nanoseconds.
@@ -68,11 +67,11 @@ pub struct Evidence {
 pub struct Diagnosis {
     /// Most time first; they sum to capacity minus work.
     pub rows: Vec<Loss>,
-    /// What the rules looked at.
+    /// The inputs of the rules.
     pub evidence: Evidence,
 }
 
-/// Splits what was lost.
+/// Classifies the lost time.
 pub fn diagnose(graph: &TaskGraph, causes: &Causes, span: &Span) -> Diagnosis {
     let evidence = evidence(graph, span);
     let lengths = mean_lengths(graph);

@@ -4,7 +4,7 @@ use crate::blame::{Charge, Culprit};
 use crate::states::StateLedger;
 use taskscope_execution::{Group, State};
 
-/// A product law: each factor is what is left of the time after one kind of loss, so that their
+/// A product law: each factor is the fraction of the time that remains after one kind of loss, so that their
 /// product is useful time over capacity, exactly.
 ///
 /// With capacity C (without the time, other than useful, in which a worker's process starts or ends MPI), useful time U, and the losses I in worker-nanoseconds:
@@ -18,15 +18,15 @@ use taskscope_execution::{Group, State};
 /// blocked           (A − Is − Il − Id − Ib) / (A − Is − Il − Id)
 ///                                                    Ib: blocked in the kernel, in code of the program
 /// runtime_overhead  (A − Is − Il − Id − Ib − Ir) / (A − Is − Il − Id − Ib)
-///                                                    Ir: the runtime, and waits while nobody works
-/// known             U / (A − Is − Il − Id − Ib − Ir) the rest is time that the trace cannot tell
+///                                                    Ir: the runtime, and waits without a working thread
+/// known             U / (A − Is − Il − Id − Ib − Ir) the rest is time in an unknown state
 /// parallel          U / C, the product
 /// ```
 ///
-/// The chain of removals is that of TALP's OpenMP metrics (DLB 3.6: serialization, load balance,
-/// scheduling), with waiting for locks counted as serialization, and what cannot be told set apart; waiting for devices
-/// is apart as in its device offload efficiency. CPU availability comes first: the other factors are those of the time that
-/// the system left to the program.
+/// The order of removals is that of TALP's OpenMP metrics (DLB 3.6: serialization, load balance, scheduling),
+/// with waiting for locks counted as serialization, and unknown time separate; waiting for devices is
+/// separate as in its device offload efficiency. CPU availability comes first: the other factors apply to the
+/// time in which the program had CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Efficiency {
     /// Useful time over capacity.
@@ -43,7 +43,7 @@ pub struct Efficiency {
     pub blocked: f64,
     /// Without the runtime's own time.
     pub runtime_overhead: f64,
-    /// Without what the trace cannot tell.
+    /// Fraction left without unknown time.
     pub known: f64,
     /// Useful nanoseconds.
     pub useful_ns: u64,
@@ -59,14 +59,14 @@ pub struct Efficiency {
     pub blocked_ns: u64,
     /// Worker-nanoseconds lost to the runtime.
     pub runtime_overhead_ns: u64,
-    /// Worker-nanoseconds that the trace cannot tell.
+    /// Worker-nanoseconds in an unknown state.
     pub unknown_ns: u64,
     /// Worker-nanoseconds, other than useful, while their process started or ended MPI: in none of the above. POP and TALP leave
     /// them out too (TALP 3.6 measures from the end of `MPI_Init` to the begin of `MPI_Finalize`).
     pub start_ns: u64,
 }
 
-/// Derives the factors from the ledger and from who is charged with the waiting.
+/// Derives the factors from the ledger and from the charges for waiting.
 pub fn efficiency(ledger: &StateLedger, charges: &[Charge]) -> Efficiency {
     let started = ledger.started();
     let group = |group| started.of_group(group);
@@ -75,7 +75,7 @@ pub fn efficiency(ledger: &StateLedger, charges: &[Charge]) -> Efficiency {
     let useful_ns = group(Group::Useful);
     let cpu_availability_ns = group(Group::Off);
     let serialization_ns = group(Group::Idle) + group(Group::Mutex);
-    // Whoever starts MPI is charged with the waiting meanwhile, so that none of it is in vain.
+    // Threads that start MPI are charged with the waiting meanwhile, so that none of it is without a culprit.
     let load_balance_ns = group(Group::Sync) - in_vain;
     let device_offload_ns = group(Group::Device);
     let blocked_ns = group(Group::Blocked);

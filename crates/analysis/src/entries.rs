@@ -36,7 +36,8 @@ impl<K: Copy + Ord + Hash> Entries<K> {
         Entries::of(self.iter().filter_map(|(key, ns)| Some((part(key)?, ns))))
     }
 
-    /// Moves nanoseconds from the first key of a pair to the second. A key has at least what is moved from it.
+    /// Moves nanoseconds from the first key of a pair to the second. A key must have at least the moved
+    /// amount.
     pub fn moving(self, moves: Entries<(K, K)>) -> Self {
         let from = moves.by(|(from, _)| Some(*from));
         let kept = self.0.into_iter().map(|(key, ns)| (key, ns - from.get(&key)));

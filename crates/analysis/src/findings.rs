@@ -1,4 +1,4 @@
-//! The largest losses, each with what causes it.
+//! The largest losses, each with its cause.
 
 use crate::blame::{Charge, Culprit};
 use crate::entries::Entries;
@@ -15,14 +15,14 @@ use taskscope_execution::{
     Blamed, Cause, Execution, Group, Pattern, Place, PlaceKind, Section, Starts, State, ThreadIndex,
 };
 
-/// How sure the cause is.
+/// Confidence in the cause.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Confidence {
     /// The culprit is one of several that ran at the time.
     Low,
     /// The culprit ran alone during a good part of the loss.
     Medium,
-    /// The culprit ran alone, or held what was waited for, during most of the loss.
+    /// The culprit ran alone, or held the awaited object, during most of the loss.
     High,
 }
 
@@ -43,15 +43,15 @@ impl Confidence {
 /// A loss and its cause.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What the time was lost to: of waiting, what those that are blamed were in.
+    /// The cause of the loss: for waiting, the culprits' state.
     pub cause: Cause,
-    /// What is blamed.
+    /// The blamed party.
     pub blamed: Blamed,
-    /// What it looks like, where that decides what helps.
+    /// The pattern, if it decides the remedy.
     pub pattern: Option<Pattern>,
-    /// What the culprit did.
+    /// The state of the culprit.
     pub state: State,
-    /// Where in the code the cause lies.
+    /// The place of the cause in the code.
     pub place: Place,
     /// Worker-nanoseconds lost.
     pub ns: u64,
@@ -61,17 +61,17 @@ pub struct Finding {
     pub sole_ns: u64,
     /// The part of a worker's own loss, such as time without a CPU, while its process started or ended MPI; in no efficiency.
     pub starting_ns: u64,
-    /// How sure the cause is.
+    /// Confidence in the cause.
     pub confidence: Confidence,
-    /// Tasks created by code of the culprit's kind, where that is the point.
+    /// Tasks created by code of the culprit's kind, if that is relevant.
     pub tasks_created: u64,
     /// The construct's load, for an imbalance.
     pub work: Option<Worksharing>,
-    /// Size and cost of the tasks, where they are too small.
+    /// Size and cost of the tasks, if they are too small.
     pub grain: Option<Grain>,
-    /// Who was waited for, where a process came late.
+    /// The late process, if a process was late.
     pub late: Option<LateProcess>,
-    /// Row of [`Analysis::hangs`](crate::Analysis::hangs), where the run hung.
+    /// Row of [`Analysis::hangs`](crate::Analysis::hangs), if the run hung.
     pub hang: Option<usize>,
     /// Whether nearly all of it is the waits of a hang, which is a finding of its own.
     pub is_of_hang: bool,
@@ -106,20 +106,21 @@ impl Finding {
 /// Numbers of tasks by the code that created them.
 pub(crate) type Creations = FxHashMap<(State, Place), u64>;
 
-/// What decides what losses are blamed on. It is taken from the whole run, so that a loss is blamed on the same in each part.
+/// The facts that decide the blame for losses. They are taken from the whole run, so that all parts blame a
+/// loss on the same party.
 pub(crate) struct Facts<'e> {
     execution: &'e Execution,
     grains: Grains,
-    /// Time of all workers by what they were in.
+    /// Time of all workers by state and place.
     in_code: Entries<(State, Place)>,
     created: Creations,
-    /// What each culprit is charged with.
+    /// The charges of each culprit.
     charged: FxHashMap<Culprit, ByState>,
     /// Whether the runtime's sections were recorded.
     has_sections: bool,
 }
 
-/// What is blamed for a loss.
+/// The blame for a loss.
 #[derive(Clone, Copy)]
 struct Verdict {
     cause: Cause,
@@ -149,8 +150,8 @@ impl<'e> Facts<'e> {
         }
     }
 
-    /// What is blamed for what a culprit of the run, or of a part of it, is charged with; none where findings at other places have
-    /// these waits.
+    /// The blame for the charges of a culprit of the run, or of a part of it; `None` if findings at other
+    /// places have these waits.
     fn verdict(&self, charge: &Charge) -> Option<Verdict> {
         let by_state = self.charged.get(&charge.culprit).unwrap_or(&charge.by_state);
         let (state, place) = match charge.culprit {
@@ -203,7 +204,7 @@ pub(crate) fn findings(
         };
         let ns = charge.total();
         let sole_ns = charge.sole_ns.min(ns);
-        // An unevenly loaded construct names its culprit even where two threads are late together.
+        // An unevenly loaded construct names its culprit even if two threads are late together.
         let even = work.is_none_or(|work| work.load.balance() > 0.9);
         let certain = matches!(charge.culprit, Culprit::Nobody(_) | Culprit::Holder(_));
         let alone_ns = if certain { ns } else { sole_ns };
@@ -284,7 +285,7 @@ pub(crate) fn findings(
     all
 }
 
-/// What kept workers from CPUs, where the recording tells and other programs did not.
+/// The pattern of the lack of CPUs, if recorded and not due to other programs.
 fn pattern_of_shortage(execution: &Execution) -> Option<Pattern> {
     let shortage = execution.cpu_shortage();
     if shortage.stopped_ns > (shortage.own_ns + shortage.waiting_ns) / 2 {
@@ -339,7 +340,7 @@ pub fn is_creation(tasks_created: u64, ns: u64) -> bool {
     tasks_created >= MANY && ns / tasks_created <= MOST_NS_A_TASK
 }
 
-/// What waiting for code in this state is lost to, and on what it is blamed.
+/// The cause and blame of waiting for code in this state.
 fn blame_of(execution: &Execution, state: State, place: Place, creates: bool) -> (Cause, Blamed) {
     let blamed = Culprit::Code(state, place).blamed(execution);
     match blamed {
@@ -353,7 +354,7 @@ fn blame_of(execution: &Execution, state: State, place: Place, creates: bool) ->
     }
 }
 
-/// Tasks created by the code at each state and place: what the creator was in at the time.
+/// Tasks created by the code at each state and place: the creator's section at the time.
 pub(crate) fn creations(execution: &Execution) -> Creations {
     let tasks = &execution.tasks;
     let (creators, created_at): (&[ThreadIndex], &[u64]) = (&tasks.creator, &tasks.created);

@@ -1,4 +1,4 @@
-//! Time in fractions of a nanosecond whose sums are exact.
+//! Time in fractions of a nanosecond with exact sums.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
@@ -8,15 +8,15 @@ const BITS: u32 = 60;
 
 /// A time in units of 2⁻⁶⁰ ns.
 ///
-/// Where runtime work lies inside a task at unknown positions, a share of each of the task's nanoseconds
-/// counts as overhead. Shares are kept as multiples of 2⁻⁶⁰, so every product of a share and a whole
-/// number of nanoseconds is exact, and sums do not depend on their order or on how time is cut into
-/// windows. Rounding a share once errs by less than 10⁻⁶ ns in ten days of execution.
+/// For runtime work at unknown positions inside a task, a share of each of the task's nanoseconds counts as
+/// overhead. Shares are kept as multiples of 2⁻⁶⁰, so every product of a share and a whole number of
+/// nanoseconds is exact, and sums do not depend on their order or on the division of time into windows.
+/// Rounding a share once errs by less than 10⁻⁶ ns in ten days of execution.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct FineNanos(i128);
 
 impl FineNanos {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: FineNanos = FineNanos(0);
 
     /// A whole number of nanoseconds.
@@ -24,12 +24,12 @@ impl FineNanos {
         FineNanos((ns as i128) << BITS)
     }
 
-    /// In units of 2⁻⁶⁰ ns.
+    /// Creates it from units of 2⁻⁶⁰ ns.
     pub(crate) fn from_raw(raw: i128) -> FineNanos {
         FineNanos(raw)
     }
 
-    /// In units of 2⁻⁶⁰ ns.
+    /// The value in units of 2⁻⁶⁰ ns.
     pub fn raw(self) -> i128 {
         self.0
     }
@@ -85,7 +85,7 @@ impl Share {
     /// Nothing of it.
     pub const ZERO: Share = Share(0);
 
-    /// `part / whole`, at most 1; 1 where `whole` is 0.
+    /// `part / whole`, at most 1; 1 if `whole` is 0.
     pub fn of(part: u64, whole: u64) -> Share {
         if part >= whole {
             return Share(1 << BITS);

@@ -1,4 +1,4 @@
-//! Who waits for whom, at one instant after the other.
+//! The wait-for relation of workers at each instant.
 //!
 //! At each instant every node of the forest either *has* a cause or *sees* that of another node:
 //!
@@ -17,8 +17,8 @@
 use crate::fine::{FineNanos, Share};
 use rustc_hash::FxHashMap;
 
-/// What an instant of idleness is lost to. The names are those of SLOW (Sterling's starvation, latency,
-/// overhead, waiting for contention).
+/// The loss of an idle instant. The names are those of SLOW (Sterling's starvation, latency, overhead,
+/// waiting for contention).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Letter {
@@ -28,7 +28,7 @@ pub enum Letter {
     Latency,
     /// The runtime, or the system, has it in hand.
     Overhead,
-    /// Somebody else holds what is needed.
+    /// Another worker holds the needed object.
     Contention,
 }
 
@@ -50,10 +50,10 @@ impl Letter {
 /// Number of letters.
 const LETTERS: usize = Letter::ALL.len();
 
-/// How many wait, by class; classes are the caller's numbers. No class is there twice.
+/// Number of waiting nodes by class; classes are the caller's numbers. Each class occurs once.
 type Weights = Vec<(u32, i32)>;
 
-/// What a key was charged for one class of those that wait.
+/// The charges of a key for one class of waiting workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charged {
     /// Whole nanoseconds.
@@ -66,7 +66,7 @@ pub(crate) struct Charged {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shares {
     ns: [i64; LETTERS],
-    /// What lies in the first letter but counts in the third: overhead at unknown positions.
+    /// Time stored in the first letter that counts in the third: overhead at unknown positions.
     uniform: i128,
 }
 
@@ -101,7 +101,7 @@ impl Shares {
         self.uniform += other.uniform;
     }
 
-    /// What was added since it was `earlier`.
+    /// The increase over `earlier`.
     pub fn since(&self, earlier: &Shares) -> Shares {
         let mut rest = *self;
         for (sum, ns) in rest.ns.iter_mut().zip(earlier.ns) {
@@ -121,7 +121,7 @@ impl Shares {
     }
 }
 
-/// What a node has or sees from now on.
+/// The current source of a node's shares.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Now {
     /// A cause of its own.
@@ -132,7 +132,7 @@ pub(crate) enum Now {
         share: Share,
         share_key: u32,
     },
-    /// What another node has or sees; all but overhead as starvation, if so marked.
+    /// The shares of another node; all except overhead as starvation, if so marked.
     Sees { node: u32, only_overhead: bool },
 }
 
@@ -145,27 +145,27 @@ impl Now {
 struct Node {
     now: Now,
     since: u64,
-    /// What it had had or seen at `since`.
+    /// Its shares at `since`.
     sum: Shares,
-    /// What the node that it sees had had or seen at `since`.
+    /// The shares at `since` of the node that it sees.
     base: Shares,
-    /// How many see it, itself included where the caller said so.
+    /// The number of nodes that see it, including itself if the caller requested that.
     weights: Weights,
-    /// Until when its key has been charged.
+    /// Time until which its key has been charged.
     charged: u64,
 }
 
 /// All nodes and the charges by key.
 pub(crate) struct Forest {
     nodes: Vec<Node>,
-    /// By key and class.
+    /// Charges by key and class.
     pub charges: FxHashMap<(u32, u32), Charged>,
     /// Letters that are charged to their keys; the others are the caller's affair.
     charged: [bool; LETTERS],
 }
 
 impl Forest {
-    /// A forest whose nodes all have `now` from time 0 on.
+    /// Creates a forest in which all nodes have `now` from time 0 on.
     pub fn new(nodes: usize, now: Now, charged: [bool; LETTERS]) -> Forest {
         let node = || Node {
             now,
@@ -178,12 +178,12 @@ impl Forest {
         Forest { nodes: (0..nodes).map(|_| node()).collect(), charges: FxHashMap::default(), charged }
     }
 
-    /// What `node` has had and seen until `at`.
+    /// The accumulated shares of `node` until `at`.
     pub fn sum(&self, node: u32, at: u64) -> Shares {
         let mut sum = Shares::default();
         let mut masked = false;
         let mut index = node as usize;
-        // No chain is longer than there are nodes; a longer walk means that the caller's times lie.
+        // No chain is longer than the number of nodes; a longer walk means that the caller's times are wrong.
         for _ in 0..=self.nodes.len() {
             let node = &self.nodes[index];
             let mut part = node.sum;
@@ -209,12 +209,12 @@ impl Forest {
         sum
     }
 
-    /// What `node` has or sees.
+    /// The current source of `node`.
     pub fn now(&self, node: u32) -> Now {
         self.nodes[node as usize].now
     }
 
-    /// From `at` on, `node` has or sees `now`.
+    /// Sets the source of `node` from `at` on.
     pub fn set(&mut self, node: u32, at: u64, now: Now) {
         let sum = self.sum(node, at);
         let weights = match self.nodes[node as usize].now {
@@ -289,7 +289,7 @@ impl Forest {
             return;
         }
         for (class, weight) in &node.weights {
-            // Weights fall below zero only if the caller's times lie.
+            // Weights fall below zero only if the caller's times are wrong.
             let time = (*weight).max(0) as u64 * passed;
             let fine = if share.is_zero() { 0 } else { share.of_nanos(time) };
             if self.charged[letter as usize] {

@@ -1,8 +1,8 @@
-//! Task types whose tasks are too small: running one costs more than it does.
+//! Task types with too small tasks: their overhead exceeds their work.
 //!
-//! The cost of a task is what the process lost in the runtime, and in waits of teams while nobody worked, divided by the
-//! tasks that it ran: the task size at which work is half of work and cost (METG at 50 %, Slaughter et
-//! al., SC 2020), as far as a timeline tells.
+//! The cost of a task is the process's loss in the runtime, and in waits of teams without any working thread,
+//! divided by the number of its tasks: the task size at which work and cost are equal (METG at 50 %,
+//! Slaughter et al., SC 2020), as far as a timeline shows.
 
 use crate::blame::{Charge, Culprit};
 use crate::states::{ByState, StateLedger};
@@ -10,12 +10,12 @@ use crate::task_types::{TaskType, is_explicit};
 use rustc_hash::FxHashMap;
 use taskscope_execution::{Execution, Group, Place, PlaceKind, ProcessIndex, TypeIndex};
 
-/// Fewer tasks than this are no matter of granularity.
+/// Granularity is not judged below this number of tasks.
 const FEWEST_TASKS: u64 = 100;
-/// No usual runtime needs longer for a task: what larger tasks wait for has another cause.
+/// Largest cost of a task in usual runtimes: waits for larger tasks have another cause.
 const LARGEST_NS: u64 = 10_000;
 
-/// A task type whose tasks are too small.
+/// A task type with too small tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grain {
     /// The type.
@@ -24,12 +24,13 @@ pub struct Grain {
     pub tasks: u64,
     /// Mean time in their bodies, nanoseconds.
     pub mean_ns: u64,
-    /// What running a task of the process costs on average, nanoseconds.
+    /// Average cost of running a task of the process, nanoseconds.
     pub cost_ns: u64,
 }
 
 impl Grain {
-    /// The grain of tasks with a number and a sum of times in their bodies; none where these are large enough, or few.
+    /// The grain of tasks with a number and a sum of times in their bodies; `None` if these are large enough,
+    /// or few.
     pub fn of_tasks(ty: TypeIndex, (tasks, body_ns): (u64, u64), cost_ns: u64) -> Option<Grain> {
         let mean_ns = body_ns.checked_div(tasks)?;
         let is_small = tasks >= FEWEST_TASKS && mean_ns <= LARGEST_NS && mean_ns < cost_ns;
@@ -76,8 +77,8 @@ impl Grains {
         Grains { by_process }
     }
 
-    /// The too small type that a loss is due to: while nobody worked, that with most tasks; while tasks of a
-    /// type ran, that type.
+    /// The too small type that causes a loss: the type with most tasks while no worker was busy; the running
+    /// type while its tasks ran.
     pub fn behind(&self, execution: &Execution, culprit: Culprit, charged: &ByState) -> Option<Grain> {
         match culprit {
             Culprit::Nobody(place) if charged.of_group(Group::Sync) > 0 => {
@@ -101,7 +102,7 @@ fn process_of(execution: &Execution, place: Place) -> ProcessIndex {
         PlaceKind::Site(site) => catalog.sites.get(site.index()).map(|site| site.process),
         PlaceKind::Type(ty) => catalog.types.get(ty.index()).map(|ty| ty.process),
         PlaceKind::Gap(gap) => catalog.gaps.get(gap.index()).map(|gap| gap.process),
-        // Of one process everything is that process's.
+        // With one process, everything belongs to it.
         PlaceKind::Unknown => (execution.process_count() == 1).then_some(ProcessIndex(0)),
     };
     process.unwrap_or(ProcessIndex::NONE)

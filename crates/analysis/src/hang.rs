@@ -9,7 +9,7 @@
 //!   each one waited, was idle, or slept in the kernel without using its CPU. Long is relative to the run, and to the waits
 //!   before.
 //!
-//! A thread that computes is no evidence: others may wait for it as long as it likes.
+//! A computing thread is not evidence of a hang: others may wait for it for any time.
 
 mod ends;
 mod needs;
@@ -24,16 +24,16 @@ use ends::Ends;
 use taskscope_execution::messages::Owed;
 use taskscope_execution::{Execution, ProcessIndex, SiteIndex, Span, TaskIndex, ThreadIndex};
 
-/// What a thread needs to go on.
+/// The condition for a thread to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needed {
     /// The thread that holds the lock.
     Holder {
-        /// Who; the waiting thread itself where it asks again for what it holds.
+        /// The thread; the waiting thread itself if it requests an object that it holds.
         thread: ThreadIndex,
-        /// When it got the lock.
+        /// Time at which it got the lock.
         since: u64,
-        /// Where it asked for it.
+        /// The place of its request.
         site: SiteIndex,
     },
     /// A member of the team that has not come to the barrier.
@@ -42,11 +42,11 @@ pub enum Needed {
     Task(TaskIndex, ThreadIndex),
     /// A rank that has not called the library so as to end the wait.
     Rank {
-        /// Its process, where the trace has it.
+        /// Its process, if it is in the trace.
         process: Option<ProcessIndex>,
-        /// Its number, where it is known.
+        /// Its number, if known.
         rank: Option<u32>,
-        /// What it has to do.
+        /// Its pending operation.
         owes: Owed,
     },
 }
@@ -60,13 +60,13 @@ pub struct OpenWait {
     pub span: Span,
     /// The function of the communication library in which it waits, without the library's prefix.
     pub function: Option<&'static str>,
-    /// What it needs; empty where that is not known.
+    /// Its needs; empty if unknown.
     pub needs: Vec<Needed>,
     /// Whether one of them is enough.
     pub any: bool,
 }
 
-/// What a thread that is needed did last.
+/// The last activity of a needed thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastSeen {
     /// The thread.
@@ -82,17 +82,17 @@ pub struct LastSeen {
 /// A run that hung.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hang {
-    /// Whether the waits can never be over; else nothing was seen to go on for long.
+    /// Whether the waits can never end; otherwise there was no progress for a long time.
     pub is_deadlock: bool,
-    /// How many of the first waits need each other in a circle; 0 if none do.
+    /// Number of leading waits that need each other in a cycle; 0 if none do.
     pub circle: usize,
-    /// The open waits: the circle first, in the order of who needs whom, then the others by their begins.
+    /// The open waits: the cycle first, in the order of needs, then the others by their begins.
     pub waits: Vec<OpenWait>,
     /// Needed threads that do not wait.
     pub needed: Vec<LastSeen>,
-    /// When the last wait of the circle began, or, without one, since when nothing went on.
+    /// Begin of the last wait of the cycle, or, without one, of the time without progress.
     pub since: u64,
-    /// The end of the process, or of what is known of it.
+    /// The end of the process, or of its recording.
     pub end: u64,
     /// Worker-nanoseconds of the waits from then on.
     pub victims: ByState,

@@ -1,8 +1,8 @@
 //! Efficiencies of processes × threads, in the multiplicative form: parallel = MPI × OpenMP.
 //!
-//! With capacity C without the time in which processes start or end MPI, time in MPI M, time of workers that are idle while their process's initial thread is in MPI
-//! (W), and the losses of OpenMP: serialization Is, load imbalance Il, the runtime Ir (with what the system took
-//! and what the trace cannot tell):
+//! With capacity C without the time in which processes start or end MPI, time in MPI M, time of workers that
+//! are idle while their process's initial thread is in MPI (W), and the losses of OpenMP: serialization Is,
+//! load imbalance Il, the runtime Ir (including system time and unknown time):
 //!
 //! ```text
 //! O = C − M − W                        outside of MPI; O_p of process p, P processes, K_p its workers
@@ -46,9 +46,9 @@ pub struct Hybrid {
     pub elapsed_ns: u64,
     /// Sum over workers of the lives of their processes, without the time in which these start or end MPI.
     pub capacity_ns: u64,
-    /// In the program's own code.
+    /// Time in the program's own code.
     pub useful_ns: u64,
-    /// In MPI.
+    /// Time in MPI.
     pub mpi_ns: u64,
     /// Idle while the process is in MPI.
     pub mpi_worker_idle_ns: u64,
@@ -56,7 +56,7 @@ pub struct Hybrid {
     pub omp_serialization_ns: u64,
     /// Lost to waiting in teams while others work.
     pub omp_load_imbalance_ns: u64,
-    /// Lost to the runtime, the system, and what the trace cannot tell. All of these sum to the capacity.
+    /// Lost to the runtime, the system, and unknown states. All of these sum to the capacity.
     pub omp_scheduling_ns: u64,
     /// MPI × OpenMP.
     pub parallel: f64,
@@ -64,7 +64,7 @@ pub struct Hybrid {
     pub mpi_parallel: f64,
     /// Its factors.
     pub mpi_communication: f64,
-    /// In × out.
+    /// Product of the inner and the outer one.
     pub mpi_load_balance: f64,
     /// Between the processes of a node.
     pub mpi_load_balance_in: f64,

@@ -1,11 +1,11 @@
-//! Who is blamed, as small numbers while sums are made.
+//! Charged parties as small numbers while sums are made.
 
 use crate::forest::Letter;
 use rustc_hash::FxHashMap;
 use taskscope_execution::graph::TaskGraph;
 use taskscope_execution::{Blamed, Cause};
 
-/// Who is blamed for time lost.
+/// The party charged with lost time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Who {
     /// Tasks of this type took so long (starvation).
@@ -26,24 +26,24 @@ pub enum Who {
     Send,
     /// A worker that had not begun (overhead).
     Startup,
-    /// Whoever held a lock (row of the graph's names), having asked for it at the place of a type, which
-    /// is [`NONE`](taskscope_execution::graph::NONE) where that is not known (contention).
+    /// The holder of a lock (row of the graph's names), which requested it at the place of a type:
+    /// [`NONE`](taskscope_execution::graph::NONE) if unknown (contention).
     Lock(u32, u32),
     /// A communication call; row of the graph's names (latency).
     Call(u32),
     /// Another process that had not come to a communication call yet; row of the graph's names (starvation).
     Peer(u32),
-    /// What a device did, or that it did nothing; row of the graph's names (latency).
+    /// A device's operation, or its idleness; row of the graph's names (latency).
     Device(u32),
     /// Code of this type, blocked in the kernel (latency).
     Blocked(u32),
-    /// What ran instead on the CPU; row of the graph's names (overhead).
+    /// Another program on the CPU; row of the graph's names (overhead).
     System(u32),
     /// The runtime of a node, which had not yet noticed that all had arrived (overhead).
     Delivery(u32),
-    /// Whoever was to create tasks of this type, where that is not known (starvation).
+    /// The future creator of tasks of this type, if unknown (starvation).
     Creator(u32),
-    /// Nobody executed anything (overhead).
+    /// No worker executed anything (overhead).
     Nobody,
 }
 
@@ -58,7 +58,7 @@ impl Who {
         }
     }
 
-    /// The cause at the root of waiting for it: what it was in, or did.
+    /// The root cause of waiting for it: its state or activity.
     pub const fn cause(self) -> Cause {
         match self {
             Who::Task(_) | Who::Creator(_) => Cause::Wait,

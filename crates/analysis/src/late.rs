@@ -1,4 +1,4 @@
-//! Processes that came late to a call of a communication library, and who waited there for them.
+//! Processes that were late in a call of a communication library, and the waits for them.
 //!
 //! A call that waits for another process has two parts: until that one has come, its time is the late process's
 //! doing; the rest is communication.
@@ -14,7 +14,7 @@ pub struct LateProcess {
     pub process: ProcessIndex,
     /// Its process id.
     pub pid: i64,
-    /// Its rank, where it has one.
+    /// Its rank, if it has one.
     pub rank: Option<u32>,
 }
 
@@ -27,8 +27,8 @@ impl LateProcess {
     }
 }
 
-/// Hands over what selected workers waited for late processes: the process, the section of the wait, nanoseconds. (The system takes
-/// no time of calls.)
+/// Passes the waits of selected workers for late processes to `take`: the process, the section of the wait,
+/// nanoseconds. (Off-CPU time is not part of calls.)
 pub(crate) fn waits_for_late(execution: &Execution, mut take: impl FnMut(ProcessIndex, &Section, u64)) {
     let mut by_thread: FxHashMap<u32, Vec<&Call>> = FxHashMap::default();
     for call in execution.communication.calls.iter().filter(|call| call.wait.is_some()) {
@@ -60,7 +60,7 @@ mod tests {
         Cause, Change, ExecutionBuilder, Observer, Place, ProcessIndex, Section, State, ThreadIndex,
     };
 
-    /// Rank 0 receives from 10 to 60 what rank 1 sends at 50.
+    /// Rank 0 receives from 10 to 60 a message that rank 1 sends at 50.
     #[test]
     fn a_late_rank_is_a_finding_and_all_findings_sum_to_the_loss() {
         let mut builder = ExecutionBuilder::new();

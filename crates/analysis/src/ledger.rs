@@ -1,5 +1,5 @@
-//! One ledger at every depth of knowledge (docs/ledger.md): each nanosecond of capacity once by what spent it, and, where it was
-//! lost to something else, once by what is charged with it. Every table is a projection of these entries.
+//! One ledger at every depth of knowledge (docs/ledger.md): each nanosecond of capacity once by its use, and,
+//! if it was lost to another party, once by that party. Every table is a projection of these entries.
 
 use crate::entries::Entries;
 use std::hash::Hash;
@@ -8,7 +8,7 @@ use taskscope_execution::Cause;
 /// Nanoseconds by cause.
 pub type ByCause = [u64; Cause::ALL.len()];
 
-/// Worker time of one cause, by what else the source knows of it.
+/// Worker time of one cause, by the source's other attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Entry<D> {
     /// The cause, as deep in the tree as the source knows.
@@ -20,9 +20,9 @@ pub struct Entry<D> {
 /// Worker time at one depth of knowledge: of states, or of a task graph.
 #[derive(Clone, Debug)]
 pub struct Ledger<S, C> {
-    /// Time by what spent it; sums to the capacity.
+    /// Time by use; sums to the capacity.
     pub spent: Entries<Entry<S>>,
-    /// Lost time by what is charged with it; within a cause, charges sum to what was spent.
+    /// Lost time by charged party; within a cause, charges sum to the spent time.
     pub charged: Entries<Entry<C>>,
 }
 

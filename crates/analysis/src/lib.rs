@@ -1,4 +1,4 @@
-//! From an execution to tables and findings: pure functions, no I/O, no names of functions.
+//! Tables and findings of an execution: pure functions, no I/O, no names of functions.
 //!
 //! [`analyse`] does everything; each table has its own function beside it. Times are integers in
 //! nanoseconds, and sums are exact: useful time plus every loss equals capacity, blame given equals
@@ -75,9 +75,9 @@ use taskscope_execution::{Execution, Tally};
 /// All tables of a run.
 #[derive(Clone, Debug)]
 pub struct Analysis {
-    /// Capacity and where it went.
+    /// Capacity and its use.
     pub ledger: StateLedger,
-    /// Who made whom wait, largest first.
+    /// Waiting time by culprit, largest first.
     pub charges: Vec<Charge>,
     /// Efficiency and its factors.
     pub efficiency: Efficiency,
@@ -95,9 +95,9 @@ pub struct Analysis {
     pub locks: Vec<Lock>,
     /// Hangs, then losses with their causes, largest first.
     pub findings: Vec<Finding>,
-    /// What waited at the end for what could not come.
+    /// Waits at the end that could not be satisfied.
     pub hangs: Vec<Hang>,
-    /// Which tasks kept others from running, where the program told when tasks were able to.
+    /// Tasks that kept others from running, if the program recorded readiness.
     pub starvation: Starvation,
     /// Waits of threads for each other outside of a runtime's constructs, longest first.
     pub thread_waits: Vec<WaitsAt>,
@@ -108,18 +108,19 @@ pub struct Analysis {
 pub struct Problem {
     /// Name, as in JSON and for `explain`.
     pub name: &'static str,
-    /// How often, how large at most, where first.
+    /// Count, maximum, and place of the first.
     pub tally: Tally,
 }
 
-/// What decides blame in the parts of a run.
+/// The facts that decide blame in the parts of a run.
 fn facts_of(whole: &Execution) -> Facts<'_> {
     let of_tasks = || (task_types(whole, &body_times(whole), &blocked_times(whole)), creations(whole));
     let (ledger, (types, created)) = book_beside(whole, of_tasks);
     Facts::of(whole, &ledger, &ledger.charges(), &types, created)
 }
 
-/// Analyses an execution. Of a part of a run the causes are those of the whole. Cannot fail; what did not fit is in the second part.
+/// Analyses an execution. A part of a run has the causes of the whole. Cannot fail; inconsistencies are in
+/// the second part.
 pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
     let tables = || {
         let bodies = body_times(execution);

@@ -1,4 +1,4 @@
-//! Locks and critical constructs: who waited how long for whom.
+//! Locks and critical constructs: waiting times, and the holders waited for.
 
 use crate::blame::Culprit;
 use crate::ledger::Entry;
@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{Execution, Group, ObjectIndex, PlaceKind, SiteIndex, State};
 
-/// What a place that held an object made others wait.
+/// Waits of others that a place caused by holding an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HolderSite {
-    /// Where the holder asked for the object.
+    /// The place of the holder's request.
     pub site: SiteIndex,
     /// Waiting during its holds and for its handing over, nanoseconds.
     pub ns: u64,
@@ -19,7 +19,7 @@ pub struct HolderSite {
 /// An object and the waiting for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
-    /// The object; none where waits name none.
+    /// The object; `NONE` if waits do not name it.
     pub object: ObjectIndex,
     /// Times that it was acquired.
     pub acquisitions: u64,
@@ -31,9 +31,9 @@ pub struct Lock {
     pub waits: u64,
     /// Waiting for it, nanoseconds; the sum of `holders` and `unheld_ns`.
     pub waited_ns: u64,
-    /// Waits in which nobody else held it, what acquiring a free one costs, nanoseconds.
+    /// Waits without another holder, nanoseconds: the cost of acquiring a free object.
     pub unheld_ns: u64,
-    /// Whom the waiting is charged to, largest first.
+    /// The holders charged with the waiting, largest first.
     pub holders: Vec<HolderSite>,
 }
 

@@ -1,4 +1,4 @@
-//! The lines of a call path: where its time was spent, and from where its functions were called.
+//! The lines of a call path: the line of its time, and the call sites of its functions.
 
 use rustc_hash::FxHashMap;
 use taskscope_profile::named::{CallTree, Label, What};
@@ -7,12 +7,12 @@ use taskscope_profile::{Frame, FrameKind};
 /// Finds the rows of paths in a view of lines.
 #[derive(Default)]
 pub(crate) struct PathLines {
-    /// The line from which a step calls another; of most pairs that were asked for, as paths share them.
+    /// The line from which a step calls another; cached, as paths share most pairs.
     calls: FxHashMap<(Frame, Frame), Option<Frame>>,
 }
 
 impl PathLines {
-    /// The rows of a path, both innermost first: where its time was spent, then the lines that call.
+    /// The rows of a path, both innermost first: the line of its time, then the calling lines.
     pub(crate) fn of_path(&mut self, names: &mut CallTree, path: &[Frame], lines: &mut Vec<Frame>) {
         lines.push(spent_at(names, path));
         for (inner, outer) in path.iter().zip(path.iter().skip(1)) {
@@ -22,10 +22,10 @@ impl PathLines {
     }
 }
 
-/// The line of the innermost function, or a row for what has none that is known; without a function, the state.
+/// The line of the innermost function, or a row for unknown lines; without a function, the state.
 fn spent_at(names: &mut CallTree, path: &[Frame]) -> Frame {
     let what = |frame: &Frame| names.label_of(*frame).map(|label| label.what);
-    // Where a line in the runtime is not known, that from which it was called is shown.
+    // If a line in the runtime is unknown, its call site is shown.
     let is_place = |frame: &&Frame| match what(frame) {
         Some(What::Line) => true,
         Some(what) => is_code(what) && frame.kind != FrameKind::Runtime,
@@ -81,7 +81,7 @@ mod tests {
         let mut run = CallTree::default();
         let mut spent = Vec::new();
         let main = step(&mut run, ROOT, What::Function, "main", None);
-        // It works in a loop, and waits in the runtime, whose line is known.
+        // It works in a loop, and waits in the runtime, which has line numbers.
         let work = step(&mut run, main, What::Function, "work", Some(9));
         let around = step(&mut run, work, What::Loop, "work", Some(2));
         let line = step(&mut run, around, What::Line, "work", Some(3));

@@ -1,9 +1,9 @@
 //! POP's efficiencies of a task graph.
 //!
-//! PE = LB × SerE × TrfE with U_i the useful time of worker i and T the wall time without the start and the end of
-//! MPI (of the rank that took least for these; POP looks at a run between them), (POP, "Standard metrics";
-//! T_ideal from a replay with an ideal network, in the place of Dimemas):
-//! LB = avg(U) / max(U), SerE = max(U) / T_ideal, TrfE = T_ideal / T, CommE = SerE × TrfE.
+//! PE = LB × SerE × TrfE with U_i the useful time of worker i and T the wall time without the start and the
+//! end of MPI (of the rank with the shortest; POP measures a run between them), (POP, "Standard metrics";
+//! T_ideal from a replay with an ideal network, in the place of Dimemas): LB = avg(U) / max(U), SerE = max(U)
+//! / T_ideal, TrfE = T_ideal / T, CommE = SerE × TrfE.
 
 use crate::causes::Causes;
 use crate::timeline::start_segments;
@@ -19,9 +19,9 @@ pub struct Pop {
     pub load_balance: f64,
     /// max(U) / T.
     pub communication: f64,
-    /// max(U) / T_ideal; none where T_ideal is not known.
+    /// max(U) / T_ideal; `None` if T_ideal is unknown.
     pub serialization: Option<f64>,
-    /// T_ideal / T; none where T_ideal is not known.
+    /// T_ideal / T; `None` if T_ideal is unknown.
     pub transfer: Option<f64>,
 }
 
@@ -48,7 +48,7 @@ pub fn pop(graph: &TaskGraph, causes: &Causes, ideal_network_wall_ns: Option<u64
     }
 }
 
-/// How long starting and ending MPI took at least in a range, of all nodes; nanoseconds.
+/// Minimum duration of starting and ending MPI in a range, of all nodes; nanoseconds.
 pub fn least_start(graph: &TaskGraph, (begin, end): (u64, u64)) -> u64 {
     let mut nodes = vec![0; graph.nodes.len()];
     for (worker, segments) in graph.workers.iter().zip(start_segments(graph).iter()) {
@@ -147,7 +147,8 @@ mod tests {
         );
     }
 
-    /// What waits for code after MPI_Init has the start of MPI as its overhead in every mode, not too little parallelism.
+    /// In every mode, waiting for code after MPI_Init counts as overhead of starting MPI, not as too little
+    /// parallelism.
     #[test]
     fn waiting_for_the_start_of_mpi_is_no_starvation() {
         let mut builder = GraphBuilder::new();

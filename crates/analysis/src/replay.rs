@@ -1,12 +1,12 @@
-//! What if: the run again, with other costs, under a stated scheduler.
+//! What-if analysis: replays the run with other costs, under a stated scheduler.
 //!
 //! **The scheduler.** Tasks stay on their node. As soon as a worker of the node is free and a task is ready,
-//! the ready task that started first in the recorded run starts, on the worker that ran it then if that is free.
-//! Code outside of tasks stays on its worker. Each task keeps its own costs as they were recorded: its work, its waits
-//! for locks and others, the runtime work before it on its worker, the delay that nothing explains; each copy its
-//! send delay and its time under way. The start and the end of a job's library (MPI) take as long as they did. A change
-//! scales some of these. The recorded run replayed without a change tells the error of the replay itself, which is to
-//! be read with every prediction.
+//! the ready task that started first in the recorded run starts, on its recorded worker if that is free. Code
+//! outside of tasks stays on its worker. Each task keeps its recorded costs: its work, its waits for locks
+//! and others, the runtime work before it on its worker, the unexplained delay; each copy its send delay and
+//! its transfer time. The start and the end of a job's library (MPI) keep their duration. A change scales
+//! some of these. Replaying the recorded run without a change gives the error of the replay itself, to be
+//! read with every prediction.
 
 use crate::slo::Deciding;
 use crate::timeline::{
@@ -17,10 +17,10 @@ use std::collections::BinaryHeap;
 use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{Lists, NONE, Role, TaskGraph};
 
-/// What each task and copy cost in the recorded run.
+/// The recorded costs of each task and copy.
 #[derive(Clone, Debug)]
 pub struct Costs {
-    /// By task: time in its body, without what follows.
+    /// By task: time in its body, without the activities below.
     pub work: Vec<u64>,
     /// By task: time in its body in which it waited for a lock, a device, another process or a CPU, or communicated.
     /// Nothing changes it; in another run it can be as good as none.
@@ -127,8 +127,8 @@ fn inside(segments: &[Segment], start: u64, end: u64) -> u64 {
         .sum()
 }
 
-/// Where sending is not recorded: the end of the runtime section that the producer's worker entered as it
-/// had produced the data, which is taken to be the one that sent it.
+/// If sending is not recorded: the end of the runtime section that the producer's worker entered after
+/// producing the data, which is assumed to be the send.
 fn post_end(graph: &TaskGraph, segments: &Segments<'_>, data: usize) -> u64 {
     let (producer, produced) = (graph.data.producer[data], graph.data.produced[data]);
     if producer == NONE {
@@ -163,7 +163,7 @@ impl Default for Change {
 pub struct Replayed {
     /// From the begin of the first worker to the end of the last one.
     pub wall_ns: u64,
-    /// Tasks that were replayed; fewer than ran only where the trace's times lie.
+    /// Replayed tasks; fewer than recorded only if the trace's times are inconsistent.
     pub tasks: u64,
 }
 
@@ -192,7 +192,7 @@ struct Replay<'a> {
     created_by: Lists<u32>,
     /// Data that each task produces.
     outputs: Lists<u32>,
-    /// What each task still waits for, and when it was ready by what it has.
+    /// Number of missing predecessors of each task, and its ready time so far.
     missing: Vec<u32>,
     ready_at: Vec<u64>,
     /// Node, or recorded worker for code that stays on it, of each worker.
@@ -310,7 +310,7 @@ impl<'a> Replay<'a> {
         Replayed { wall_ns: wall_end - self.begin + self.costs.after, tasks: self.done }
     }
 
-    /// When `data`, produced at `produced`, can be read on `node`.
+    /// The time at which `data`, produced at `produced`, can be read on `node`.
     fn arrival(&self, data: u32, node: u32, produced: u64) -> u64 {
         let first = self.graph.copies.start(data as usize);
         let copies = self.graph.copies.get(data as usize);

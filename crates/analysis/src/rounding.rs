@@ -1,10 +1,11 @@
 //! Whole nanoseconds of shares: of a run, and of every part of it.
 //!
-//! Who works while others wait is charged fractions of nanoseconds. For a whole run they are rounded so that they sum to what was
-//! waited ([`apportion`]). A part of a run is charged with what the whole is charged with until its end, without that until its
-//! begin; so consecutive parts add up ([`Division`]). For this, the rounded shares until an instant depend on the whole run and
-//! that instant alone, never fall as time passes, and sum to what was waited until then: the run is halved until the instant is
-//! reached, and the shares until each half's end are rounded between those at both neighbours.
+//! Working threads are charged fractions of nanoseconds while others wait. For a whole run they are rounded
+//! so that they sum to the waiting time ([`apportion`]). The charges of a part of a run are those of the
+//! whole until its end minus those until its begin, so consecutive parts add up ([`Division`]). For this, the
+//! rounded shares until an instant depend only on the whole run and that instant, never fall as time passes,
+//! and sum to the waiting time until then: the run is halved until the instant is reached, and the shares
+//! until each half's end are rounded between those at both neighbours.
 //!
 //! ```text
 //! first ───────────────── 1 ───────────────── last     1: between none at `first` and all at `last`
@@ -15,8 +16,8 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// Divides `owed` in proportion to `shares`, in whole numbers that sum to it: each part is cut off, and
-/// what is missing goes one by one to the largest remainders. All zeros if all shares are zero.
+/// Divides `owed` in proportion to `shares`, in whole numbers that sum to it: each part is truncated, and the
+/// remainder goes one by one to the largest remainders. All zeros if all shares are zero.
 pub(crate) fn apportion(shares: &[u128], owed: u64) -> Vec<u64> {
     if shares.iter().all(|share| *share == 0) {
         return vec![0; shares.len()];
@@ -61,7 +62,8 @@ impl Division {
         }
     }
 
-    /// The rounded shares of the part. `known` returns the shares in so many first stretches, and what they sum to when rounded.
+    /// The rounded shares of the part. `known` returns the shares in so many first intervals, and their
+    /// rounded sum.
     pub fn rounded(&self, mut known: impl FnMut(usize) -> (Vec<u128>, u64)) -> Vec<u64> {
         let (begin, end) = self.part;
         let begin = self.until(begin, &mut known);
@@ -89,8 +91,8 @@ impl Division {
     }
 }
 
-/// Instants strictly within a run at which shares must be known for those until `at`, which is the last of them. None where `at` is
-/// not within the run.
+/// Instants strictly within a run at which shares must be known for those until `at`, which is the last of
+/// them. Empty if `at` is not within the run.
 fn halvings((mut first, mut last): (u64, u64), at: u64) -> Vec<u64> {
     let mut instants = Vec::new();
     while first < at && at < last {
@@ -104,11 +106,11 @@ fn halvings((mut first, mut last): (u64, u64), at: u64) -> Vec<u64> {
     instants
 }
 
-/// Divides `owed` in proportion to `shares`, in whole numbers from `low` to `high` that sum to it. It must be no less than the sum of
-/// the former, and no more than that of the latter.
+/// Divides `owed` in proportion to `shares`, in whole numbers from `low` to `high` that sum to it. It must be
+/// at least the sum of the former, and at most that of the latter.
 fn between(shares: &[u128], owed: u64, low: &[u64], high: &[u64]) -> Vec<u64> {
     let total: u128 = shares.iter().sum();
-    // Keeps the products below within 128 bits; what is cut off is far below a nanosecond of a year.
+    // Keeps the products below within 128 bits; the truncation error is far below a nanosecond per year.
     let spare = (128 - total.leading_zeros()).saturating_sub(63);
     let shares: Vec<u128> = shares.iter().map(|share| share >> spare).collect();
     let total = shares.iter().sum::<u128>().max(1);

@@ -1,34 +1,34 @@
-//! Teams with fewer threads than their region asked for, and why.
+//! Teams with fewer threads than their region requested, and the reasons.
 
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{Execution, RegionIndex, SiteIndex, TeamLimits};
 
-/// Why a team is smaller than asked for.
+/// The reason for a smaller team than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ShortReason {
-    /// As many enclosing regions with more than one thread as `max-active-levels-var` lets be active.
+    /// The limit of `max-active-levels-var` on active enclosing regions with more than one thread.
     ActiveLevels(u32),
     /// The contention group may have so many threads, `thread-limit-var`.
     ThreadLimit(u32),
     /// The runtime may adjust sizes of teams, `dyn-var`.
     Dynamic,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
-/// Executions of one parallel construct whose teams were smaller than asked for, all by the same.
+/// Executions of one parallel construct with smaller teams than requested, all by the same amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortTeam {
     /// Place of the construct.
     pub site: SiteIndex,
-    /// Threads that it asked for: by its `num_threads` clause, or `nthreads-var`.
+    /// Requested threads: by its `num_threads` clause, or `nthreads-var`.
     pub requested: u32,
     /// Threads that its teams had.
     pub team: u32,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// Why.
+    /// The reason.
     pub reason: ShortReason,
 }
 
@@ -121,7 +121,7 @@ mod tests {
             ([4, 4, 3, 64, 2], Some(dynamic)),
             ([5, 5, 4, 64, 2], Some(LIMITS)),
             ([6, 6, 5, 64, 2], None),
-            // Not told how large, and as large as asked for.
+            // Unknown requested size, and size as requested.
             ([7, 7, 6, 64, 0], None),
             ([8, 8, 7, 1, 1], None),
         ];

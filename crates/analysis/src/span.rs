@@ -1,4 +1,4 @@
-//! Work, span and what they bound.
+//! Work, span and the bounds from them.
 //!
 //! T₁ is the sum of all work, without waits for locks or others, which another run need not have; T∞ the longest
 //! chain of dependences and creations. A run on P workers takes at least max(T₁ / P, T∞) and, with a greedy scheduler

@@ -1,9 +1,9 @@
 //! Which tasks kept others from running: for programs that say when a task is able to run.
 //!
-//! At each instant at which `r` tasks of a process are able to run and do not, and `k` tasks run, each of the
-//! `k` is charged `r / k`: as undirected blame ([`crate::blame`]), with tasks in the place of threads. What
-//! is charged to all, plus what no running task is charged with, is the time that tasks waited, up to a
-//! nanosecond for each piece.
+//! At each instant at which `r` tasks of a process are ready and do not run, and `k` tasks run, each of the
+//! `k` is charged `r / k`: as undirected blame ([`crate::blame`]), with tasks in the place of threads. All
+//! charges, plus the time not charged to a running task, sum to the waiting time of tasks, up to a nanosecond
+//! per piece.
 
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -12,7 +12,7 @@ use taskscope_execution::{Execution, ProcessIndex, Queued, TaskIndex, ThreadInde
 /// A nanosecond is this many units of charge.
 const FRACTION_BITS: u32 = 20;
 
-/// What the tasks of one type are charged with.
+/// The charges of the tasks of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Starver {
     /// The type.
@@ -27,22 +27,22 @@ pub struct Starver {
     pub longest_task: TaskIndex,
     /// The thread on which it did.
     pub longest_on: ThreadIndex,
-    /// When that began.
+    /// Begin of the longest.
     pub longest_at: u64,
 }
 
-/// How long tasks waited to run, and whom for.
+/// Waiting time of ready tasks, and the task types charged with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Starvation {
     /// Task-nanoseconds between being able to run and running.
     pub waited_ns: u64,
-    /// How often tasks waited.
+    /// Number of waits.
     pub waits: u64,
     /// The longest wait, nanoseconds.
     pub longest_ns: u64,
     /// The task that waited so long.
     pub longest_task: Option<TaskIndex>,
-    /// Types by what they are charged with, most first.
+    /// Types by charge, largest first.
     pub by: Vec<Starver>,
 }
 
@@ -58,7 +58,7 @@ struct Piece {
 pub fn starvation(execution: &Execution) -> Starvation {
     let mut all = Starvation::default();
     let mut by: FxHashMap<TypeIndex, Starver> = FxHashMap::default();
-    // Of threads that are not asked about only what their tasks did to others counts.
+    // For unselected threads, only the effect of their tasks on others counts.
     let runner = |task: TaskIndex| execution.tasks.runner.get(task.index()).copied();
     let is_asked = |queued: &&Queued| runner(queued.task).is_none_or(|runner| execution.is_selected(runner));
     for queued in execution.queued.iter().filter(is_asked) {
@@ -122,7 +122,7 @@ fn pieces(execution: &Execution, process: ProcessIndex) -> Vec<Piece> {
     pieces
 }
 
-/// One sweep over time keeps the integral of `r / k`; a piece is charged what it grows meanwhile.
+/// One sweep over time keeps the integral of `r / k`; a piece is charged the increase meanwhile.
 fn sweep(
     execution: &Execution,
     waits: &[(u64, u64)],

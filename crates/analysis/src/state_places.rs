@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use taskscope_execution::{Place, RecentNumbers, State};
 
-/// Numbers of keys in the order in which they were first asked for.
+/// Numbers of keys in the order of first use.
 pub(crate) struct StatePlaces {
     keys: Vec<(State, Place)>,
     numbers: FxHashMap<(State, Place), u32>,

@@ -1,4 +1,5 @@
-//! The ledger of states: each nanosecond of capacity by thread, state and place, and each that was waited by what is charged.
+//! The ledger of states: each nanosecond of capacity by thread, state and place, and each waiting nanosecond
+//! by charged party.
 
 use crate::blame::{Blame, Charge, Culprit, StateCharge, charges, directed, undirected};
 use crate::entries::Entries;
@@ -42,7 +43,7 @@ impl ByState {
         self.iter().filter(|(state, _)| state.group() == group).map(|(_, ns)| ns).sum()
     }
 
-    /// What is left without `part`, which is part of it.
+    /// The rest without `part`, which is contained in it.
     pub fn without(&self, part: &ByState) -> ByState {
         ByState(std::array::from_fn(|state| self.0[state] - part.0[state]))
     }
@@ -58,18 +59,18 @@ impl ByState {
     }
 }
 
-/// Whose time an entry is.
+/// The owner of an entry's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Whose {
     /// A selected worker's: part of the capacity.
     Worker,
-    /// That of a selected thread that is not a worker.
+    /// Time of a selected thread that is not a worker.
     OtherThread,
-    /// That of a worker that is not selected.
+    /// Time of a worker that is not selected.
     NotSelected,
 }
 
-/// What a thread's process does in MPI meanwhile.
+/// The MPI phase of a thread's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MpiPhase {
     /// Nothing that concerns the thread.
@@ -80,18 +81,18 @@ pub enum MpiPhase {
     Calling,
 }
 
-/// What spent time, as states know it.
+/// The use of time, as states know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StateEntry {
-    /// Whose time it is.
+    /// The owner of the time.
     pub whose: Whose,
     /// The thread.
     pub thread: ThreadIndex,
     /// Its state.
     pub state: State,
-    /// Where it was in it.
+    /// Its place in that state.
     pub place: Place,
-    /// What its process did in MPI.
+    /// The MPI phase of its process.
     pub mpi: MpiPhase,
 }
 
@@ -106,16 +107,16 @@ impl Entry<StateEntry> {
 pub struct ThreadTime {
     /// The thread.
     pub thread: ThreadIndex,
-    /// Whether it counts in capacity: a worker that is asked about.
+    /// Whether it counts in capacity: a selected worker.
     pub worker: bool,
-    /// Where its time went; sums to the time of its process.
+    /// Its time by state; sums to the time of its process.
     pub by_state: ByState,
     /// The part of that, useful time left out, while a worker of its process started or ended MPI.
     pub starting: ByState,
 }
 
 impl ThreadTime {
-    /// Where its time went while its process neither started nor ended MPI.
+    /// Its time by state, excluding the start and end of MPI in its process.
     pub fn started(&self) -> ByState {
         self.by_state.without(&self.starting)
     }
@@ -132,30 +133,30 @@ pub struct StateRow {
     pub ns: u64,
 }
 
-/// Where every worker-nanosecond went, as states know it, and the sums that reports read again and again.
+/// The use of every worker-nanosecond, as states know it, and cached sums for reports.
 #[derive(Clone, Debug, Default)]
 pub struct StateLedger {
     /// All entries.
     pub entries: Ledger<StateEntry, StateCharge>,
-    /// Of what code is charged with, the part while it was the only one that worked.
+    /// The part of the charges on code while it was the only one working.
     pub alone: Entries<Culprit>,
-    /// From the first to the last event of the trace, nanoseconds; of a part, as much of that as is in it.
+    /// Time from the first to the last event of the trace, nanoseconds; of a part, its share of that.
     pub wall_ns: u64,
-    /// Sum over processes of workers × time from the first to the last event of the process, of those that are asked about,
-    /// as all that follows.
+    /// Sum over processes of selected workers × time from the first to the last event of the process. All
+    /// further sums cover the same workers.
     pub capacity_ns: u64,
     /// Number of workers.
     pub workers: usize,
-    /// How many of them are CPUs, which have rows of their own beside those of the threads.
+    /// Number of CPUs among them, which have their own rows beside those of the threads.
     pub cpus: usize,
-    /// Threads that are no workers.
+    /// Threads that are not workers.
     pub other_threads: usize,
-    /// The time of every thread and CPU that is asked about, workers or not.
+    /// The time of every selected thread and CPU, workers or not.
     pub threads: Vec<ThreadTime>,
     /// All workers' time by state; sums to the capacity.
     pub by_state: ByState,
-    /// The part of `by_state`, useful time left out, while their process started or ended MPI; of that no efficiency
-    /// tells.
+    /// The part of `by_state`, without useful time, while their process started or ended MPI; no efficiency
+    /// includes it.
     pub starting: ByState,
     /// All workers' time by state and place, largest first; sums to the capacity.
     pub causes: Vec<StateRow>,
@@ -234,7 +235,7 @@ impl StateLedger {
         charges(&self.entries.charged, &self.alone)
     }
 
-    /// What workers waited in calls of MPI for ranks that came late, by the process of the rank and the place of the call.
+    /// Waits of workers in MPI calls for late ranks, by the process of the rank and the place of the call.
     pub(crate) fn late(&self) -> Entries<(ProcessIndex, Place)> {
         self.entries.charged.by(|Entry { of, .. }| match of.culprit {
             Culprit::Rank(process) => Some((process, of.at)),
@@ -242,8 +243,8 @@ impl StateLedger {
         })
     }
 
-    /// What devices ran while workers waited for them at these places: rows of the catalog's operations with nanoseconds, the
-    /// most first; the row of time in which no operation ran is `None`.
+    /// Device operations while workers waited for them at these places: rows of the catalog's operations with
+    /// nanoseconds, the most first; the row of time without an operation is `None`.
     pub fn operations_waited_for(&self, is_meant: impl Fn(Place) -> bool) -> Vec<(Option<u32>, u64)> {
         let operation = |of: &StateCharge| match of.culprit {
             Culprit::Device(operation) if is_meant(of.at) => Some(operation),
@@ -274,8 +275,8 @@ pub fn book(execution: &Execution) -> StateLedger {
     book_beside(execution, || ()).0
 }
 
-/// As [`book`], with other work at once, where there are cores for it: charging takes as long as everything else that walks over
-/// sections.
+/// As [`book`], with other work in parallel, if there are cores for it: charging takes as long as all other
+/// walks over sections.
 pub(crate) fn book_beside<T: Send>(
     execution: &Execution,
     work: impl FnOnce() -> T + Send,
@@ -325,7 +326,7 @@ fn spent(execution: &Execution) -> Entries<Entry<StateEntry>> {
     if phases.0.is_empty() { spent } else { spent.moving(in_phases(execution, &phases)) }
 }
 
-/// By process, when it was in which phase: disjoint and in order.
+/// Phases by process: disjoint and in order.
 #[derive(Default)]
 struct Phases(FxHashMap<ProcessIndex, OfProcess>);
 
@@ -372,7 +373,7 @@ impl Phases {
     }
 }
 
-/// The entries that lie in phases, with the entries that they are parts of.
+/// The entries within phases, with the entries that contain them.
 fn in_phases(execution: &Execution, phases: &Phases) -> Entries<(Entry<StateEntry>, Entry<StateEntry>)> {
     let mut moves = Vec::new();
     for (index, thread) in counted(execution).filter(|(_, thread)| thread.selected) {

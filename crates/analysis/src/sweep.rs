@@ -1,7 +1,7 @@
-//! One walk over all workers of a process in the order of time: who works while others wait.
+//! One walk over all workers of a process in order of time: working and waiting threads at each instant.
 //!
-//! The sections of a worker lie one after the other, those of one instant far apart. So what comes next is read
-//! from each worker a few hundred changes at a time, and the changes up to where all workers are known are sorted:
+//! The sections of a worker are contiguous, those of one instant far apart. So the next changes are read from
+//! each worker a few hundred at a time, and sorted up to the instant at which all workers are known:
 //!
 //! ```text
 //! worker 0  ──┬────┬──┬─────────┬┄┄       known up to the fourth change
@@ -15,7 +15,7 @@ use taskscope_execution::{
     TakesActivities, Thread, ThreadIndex, ThreadKind,
 };
 
-/// States whose time is charged undirected; the index is the column of the integrals.
+/// States with undirected charging; the index is the column of the integrals.
 pub(crate) const VICTIMS: [State; 10] = [
     State::Barrier,
     State::JoinBarrier,
@@ -32,14 +32,14 @@ pub(crate) const VICTIMS: [State; 10] = [
 /// Shares of a nanosecond are kept in 2^-20 ns.
 pub(crate) const FRACTION_BITS: u32 = 20;
 
-/// Changes of all workers together that are read ahead: what fits into the second cache of a core.
+/// Changes of all workers together that are read ahead: sized to fit the L2 cache of a core.
 const READ_AHEAD: usize = 1 << 14;
 /// Changes of one worker that are read ahead.
 const FEWEST_OF_LANE: usize = 16;
 const MOST_OF_LANE: usize = 1024;
 
-/// What a state is in the sweep: the column of a victim, or one of those below. One byte, as roles are compared for
-/// each section.
+/// The role of a state in the sweep: the column of a victim, or one of those below. One byte, as roles are
+/// compared for each section.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Role(u8);
 
@@ -51,11 +51,12 @@ impl Default for Role {
 
 impl Role {
     const WORKS: Role = Role(u8::MAX);
-    /// Waits for a lock, which is charged apart. While nobody works the lock is free, and taking it is what others wait for.
+    /// Waits for a lock, which is charged separately. While no thread works the lock is free, and others wait
+    /// for its acquisition.
     const ACQUIRES: Role = Role(u8::MAX - 1);
-    /// Is charged with nothing, and nobody with it: its time is the system's.
+    /// Has no charges and no culprit: its time is the system's.
     const NEITHER: Role = Role(u8::MAX - 2);
-    /// Not found yet.
+    /// Not computed yet.
     const UNKNOWN: Role = Role(u8::MAX - 3);
 
     /// The column of one that waits.
@@ -70,14 +71,14 @@ fn is_charged(role: Role) -> bool {
     role == Role::WORKS || role == Role::ACQUIRES
 }
 
-/// By state.
+/// Roles by state.
 type Roles = [Role; State::ALL.len()];
 
 fn role(state: State) -> Role {
     if let Some(column) = VICTIMS.iter().position(|victim| *victim == state) {
         Role(column as u8)
     } else if state == State::AbsorbingNoise {
-        // The CPU is given away: nobody waits for it, and it waits for nobody.
+        // The CPU is given away: no thread waits for it, and it waits for none.
         Role::NEITHER
     } else if state.group() == Group::Mutex {
         Role::ACQUIRES
@@ -92,11 +93,11 @@ fn role(state: State) -> Role {
 pub(crate) const COLUMNS: usize = VICTIMS.len() + 1;
 pub(crate) const SOLE: usize = VICTIMS.len();
 
-/// Integrals over time of what one working thread is charged with, by victim state, and the part of
-/// it while it worked alone.
+/// Integrals over time of the charges of one working thread, by victim state, and the part of it while it
+/// worked alone.
 pub(crate) type Integrals = [u128; COLUMNS];
 
-/// What a thread is charged with.
+/// The charges of a thread.
 pub(crate) struct Given<'a> {
     /// The integrals when it began to work and when it ended, in the columns that are used.
     since: &'a Integrals,
@@ -127,37 +128,38 @@ fn columns_of(mut used: u32, mut take: impl FnMut(usize)) {
     }
 }
 
-/// What the sweep over a process's workers tells.
+/// The consumer of the sweep over a process's workers.
 pub(crate) trait Sweep {
-    /// What code is charged by: threads that work on the same key are the same culprit. The default is nobody's.
+    /// The key of charges: threads that work on the same key are the same culprit. The default key belongs to
+    /// no thread.
     type Key: Copy + Eq + Default;
 
-    /// Whether keys tell apart tasks, regions and what is waited for. Where not, sections come without these, and what is
-    /// in the same state at the same place must have the same key.
+    /// Whether keys distinguish tasks, regions and awaited objects. If not, sections come without these, and
+    /// sections with the same state and place must have the same key.
     const OF_SECTIONS: bool;
 
-    /// The key of a section. Asked for the sections of each thread in order, some time ahead of the sweep.
+    /// The key of a section. Called for the sections of each thread in order, some time ahead of the sweep.
     fn key(&mut self, thread: ThreadIndex, section: &Section) -> Self::Key;
 
-    /// When to tell of what a thread is charged with though it works on, in order.
+    /// The instants, in order, at which the charges of a thread are reported although it keeps working.
     fn cuts(&self, _thread: ThreadIndex) -> Vec<u64> {
         Vec::new()
     }
 
-    /// Everything before the instant of this number has been handed over, and nothing of what comes after it.
+    /// Everything before the instant of this number has been handed over, and nothing after it.
     fn passes(&mut self, _instant: usize) {}
 
     /// A thread that worked on `key`, or took a free lock, from `start` to `end` is charged with `given`.
     fn worked(&mut self, thread: ThreadIndex, key: Self::Key, start: u64, end: u64, given: &Given<'_>);
 
-    /// A thread waited, and for `ns` of it nobody worked, nor took a lock.
+    /// A thread waited, and for `ns` of it no thread worked or took a lock.
     fn nobody(&mut self, key: Self::Key, column: usize, ns: u64);
 
     /// Threads waited for `ns` in all.
     fn waited(&mut self, column: usize, ns: u64);
 }
 
-/// From `start` on a worker is in `role`, on `key`.
+/// Change of a worker at `start` to `role`, on `key`.
 #[derive(Clone, Copy, Default)]
 struct Change<K> {
     start: u64,
@@ -169,7 +171,7 @@ struct Change<K> {
 struct Lane<'a, K> {
     thread: ThreadIndex,
     spans: CutSpans<'a>,
-    /// What it is in, by the number of changes that were passed, and what was read ahead.
+    /// Its current section, by the number of changes passed, and the changes read ahead.
     changes: Vec<Change<K>>,
     now: usize,
     /// Whether all its spans were read.
@@ -182,12 +184,12 @@ struct Lane<'a, K> {
     role_since: Role,
     changes_since: u64,
     round_since: u64,
-    /// How long nobody had worked when it began to wait.
+    /// Total time without a working thread when it began to wait.
     nobody_since: u64,
 }
 
 impl<K: Copy + Eq + Default> Lane<'_, K> {
-    /// Reads until `count` changes lie ahead.
+    /// Reads until `count` changes are buffered.
     fn read<S: Sweep<Key = K>>(&mut self, count: usize, roles: &mut KnownRoles<'_, K>, sums: &mut S) {
         self.changes.drain(..self.now);
         self.now = 0;
@@ -211,14 +213,14 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
         &self.changes[self.now + 1..]
     }
 
-    /// Columns whose integrals can have changed since it began to work on its key.
+    /// Columns with integrals that may have changed since it began to work on its key.
     #[inline(always)]
     fn changed(&self, charged: &Charged, round: u64) -> u32 {
         let before = if self.round_since == round { 0 } else { charged.used };
         before | charged.changed_in_round
     }
 
-    /// Leaves what it was in, at an instant.
+    /// Leaves its section, at an instant.
     #[inline(always)]
     fn settle<S: Sweep<Key = K>>(&self, at: &Instant, sums: &mut S) {
         let Some(Change { start, role, key }) = self.changes.get(self.now).copied() else { return };
@@ -235,7 +237,7 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
         }
     }
 
-    /// Begins anew with what it is in, at an instant.
+    /// Restarts its section, at an instant.
     fn restart(&mut self, at: &Instant) {
         let Some(change) = self.changes.get_mut(self.now) else { return };
         change.start = at.now;
@@ -262,7 +264,7 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
             at.count(next, u64::wrapping_add);
         }
         if let Some(charged) = at.charged(next) {
-            // Of the key before nothing is left where nothing has changed since.
+            // Without changes since, nothing is left of the previous key.
             if self.role_since != next {
                 (self.since, self.role_since) = (charged.integrals, next);
             } else if now != next || self.changes_since != charged.changes {
@@ -277,7 +279,8 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
     }
 }
 
-/// Hands over what has added up until an instant, which may be before the time of the process; all lanes stay in what they are.
+/// Hands over the accumulated charges until an instant, which may be before the time of the process; all
+/// lanes stay in their sections.
 fn pass_instant<S: Sweep>(lanes: &mut [Lane<'_, S::Key>], at: &mut Instant, instant: u64, sums: &mut S) {
     let before = at.now;
     at.advance(instant.max(before), sums);
@@ -288,7 +291,8 @@ fn pass_instant<S: Sweep>(lanes: &mut [Lane<'_, S::Key>], at: &mut Instant, inst
     }
 }
 
-/// What is in the same state at the same place has the same role and key: found once, they are kept by its number.
+/// Sections with the same state and place have the same role and key: found once, they are cached by its
+/// number.
 struct KnownRoles<'e, K> {
     roles: Roles,
     activities: &'e Activities,
@@ -305,7 +309,7 @@ impl<'e, K: Copy + Default> KnownRoles<'e, K> {
 struct Reading<'r, 'e, S: Sweep> {
     thread: ThreadIndex,
     changes: &'r mut Vec<Change<S::Key>>,
-    /// So many there are when enough were read.
+    /// Target number of changes to read.
     most: usize,
     last: (Role, S::Key),
     roles: &'r mut KnownRoles<'e, S::Key>,
@@ -317,7 +321,7 @@ impl<S: Sweep> Reading<'_, '_, S> {
     fn take(&mut self, start: u64, role: Role, key: S::Key) -> bool {
         if self.last.0 != role || self.last.1 != key {
             self.last = (role, key);
-            // Put together where it stays: a copy, stored in parts and read as one, would make the next wait.
+            // Built in place: copying it in parts and reading it as one would cause a store-forwarding stall.
             self.changes.push(Change { start, role, key });
         }
         self.changes.len() < self.most
@@ -362,18 +366,18 @@ impl<S: Sweep> TakesActivities for Reading<'_, '_, S> {
     }
 }
 
-/// What the workers of a process do at an instant, and what has added up until then.
+/// The activities of a process's workers at an instant, and the accumulated charges until then.
 struct Instant {
     now: u64,
     waiting: [u64; VICTIMS.len()],
     working: u64,
     acquiring: u64,
-    /// What those are charged with that work, and those that take locks while nobody works.
+    /// The charges of working threads, and of threads taking locks while none works.
     of_working: Charged,
     of_acquiring: Charged,
     /// See [`inverse`], by how many work.
     inverses: Vec<u64>,
-    /// One bit for each column in which somebody waits.
+    /// One bit for each column with a waiting thread.
     waited_in: u32,
     /// Changes that are sorted at once are a round.
     round: u64,
@@ -383,14 +387,14 @@ struct Instant {
     divided_ns: u64,
 }
 
-/// What each thread of a role is charged with.
+/// The charges of each thread of a role.
 #[derive(Default)]
 struct Charged {
     integrals: Integrals,
-    /// One bit for each column whose integral has changed before this round, and in it.
+    /// One bit for each column with an integral that changed before this round, and in it.
     used: u32,
     changed_in_round: u32,
-    /// How often the integrals have changed.
+    /// Number of changes of the integrals.
     changes: u64,
 }
 
@@ -426,7 +430,7 @@ impl Instant {
         self.of_acquiring.ends_round();
     }
 
-    /// What threads of a role are charged with that can be.
+    /// The charges of threads of a chargeable role.
     #[inline(always)]
     fn charged(&self, role: Role) -> Option<&Charged> {
         match role {
@@ -483,26 +487,27 @@ fn divided(share: u128, many: u64, inverses: &[u64]) -> u128 {
     }
 }
 
-/// 2^64 divided by a number above 1, rounded up. Multiplying by it and taking the upper half divides what is below
-/// [`SMALL`] exactly, in a fifth of the time: the error is below `SMALL` × `MOST` / 2^64, less than the distance to the next whole.
+/// 2^64 divided by a number above 1, rounded up. Multiplying by it and taking the upper half divides values
+/// below [`SMALL`] exactly, in a fifth of the time: the error is below `SMALL` × `MOST` / 2^64, less than the
+/// distance to the next whole.
 fn inverse(by: u64) -> u64 {
     u64::MAX / by + 1
 }
 
-/// Shares below this are divided by multiplying, where no more than `MOST` work.
+/// Shares below this are divided by multiplying, if at most `MOST` threads work.
 const SMALL: u128 = 1 << 48;
 const MOST: usize = 1 << 16;
 
-/// Whose waiting counts, and at which instants sums are divided.
+/// The selected waits, and the instants at which sums are divided.
 pub(crate) struct Asked<'a> {
-    /// By thread; a worker.
+    /// Whether the waits of a worker count, by thread.
     pub waits_count: &'a dyn Fn(ThreadIndex) -> bool,
-    /// In order. [`Sweep::passes`] is called for those that are before the end of the process.
+    /// The instants in order. [`Sweep::passes`] is called for those that are before the end of the process.
     pub instants: &'a [u64],
 }
 
-/// Walks over the time of all workers of a process. The waiting of those that do not count is left out; what they
-/// work on meanwhile is not, nor what the runtime's own threads run (target tasks).
+/// Walks over the time of all workers of a process. Waits of unselected threads are omitted; work of the
+/// others meanwhile is not, nor work of the runtime's own threads (target tasks).
 pub(crate) fn sweep<S: Sweep>(
     execution: &Execution,
     process: ProcessIndex,

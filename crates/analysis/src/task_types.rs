@@ -11,12 +11,12 @@ const TASK_RUNS: u32 = 0xc;
 /// All of OMPT's flags that say which kind of task it is.
 const TASK_KINDS: u32 = 0x1f;
 
-/// What is known of the tasks of one type.
+/// Facts on the tasks of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskType {
-    /// The type; none for tasks whose creation is not in the trace.
+    /// The type; `NONE` for tasks without a recorded creation.
     pub ty: TypeIndex,
-    /// Tasks created by threads that are asked about.
+    /// Tasks created by selected threads.
     pub created: u64,
     /// Tasks that began on such threads; all that follows is theirs.
     pub began: u64,
@@ -30,8 +30,8 @@ pub struct TaskType {
     pub p95_ns: u64,
     /// The longest.
     pub max_ns: u64,
-    /// From creation to first start, nanoseconds, summed over tasks whose creation is known; of those that did not start, to the
-    /// end of the run or the part of it.
+    /// From creation to first start, nanoseconds, summed over tasks with a known creation; for tasks that did
+    /// not start, to the end of the run or the part of it.
     pub queued_ns: u64,
 }
 
@@ -42,7 +42,7 @@ impl TaskType {
     }
 }
 
-/// Whether tasks of this type are explicit tasks or target tasks, as far as the trace tells.
+/// Whether tasks of this type are explicit tasks or target tasks, as far as recorded.
 pub fn is_explicit(execution: &Execution, ty: TypeIndex) -> bool {
     match execution.catalog.types.get(ty.index()).and_then(|t| t.kind) {
         Some(TypeKind::Task { flags }) => flags & TASK_KINDS == 0 || flags & TASK_RUNS != 0,
@@ -50,7 +50,7 @@ pub fn is_explicit(execution: &Execution, ty: TypeIndex) -> bool {
     }
 }
 
-/// Explicit tasks that began on threads that are asked about.
+/// Explicit tasks that began on selected threads.
 pub fn explicit_tasks_begun(execution: &Execution) -> u64 {
     let tasks = &execution.tasks;
     let explicit: Vec<bool> =
@@ -70,7 +70,7 @@ pub fn body_times(execution: &Execution) -> Vec<u64> {
             add_parts(&mut parts, &mut times);
         }
     };
-    // A CPU shows what the threads on it are in: that is no second time.
+    // A CPU shows the sections of its threads: that time is not counted twice.
     let threads = execution.threads.iter().enumerate().filter(|(_, thread)| thread.kind != ThreadKind::Cpu);
     for (index, thread) in threads {
         let index = ThreadIndex(index as u32);
@@ -84,7 +84,7 @@ pub fn body_times(execution: &Execution) -> Vec<u64> {
     times
 }
 
-/// Nanoseconds that each task was blocked in its own body, on any thread; empty where none was.
+/// Nanoseconds that each task was blocked in its own body, on any thread; empty without any.
 pub fn blocked_times(execution: &Execution) -> Vec<u64> {
     let blocked = execution.system_time.iter().filter(|part| part.cause == SystemCause::Blocked);
     let threads: BTreeSet<ThreadIndex> = blocked.map(|part| part.thread).collect();
@@ -104,8 +104,8 @@ pub fn blocked_times(execution: &Execution) -> Vec<u64> {
     times
 }
 
-/// Parts of tasks that are added at once. A thread's tasks lie far apart, and a processor waits for many of them at a
-/// time only where nothing else is between them.
+/// Parts of tasks that are added in one batch. A thread's tasks are far apart in memory, and a processor
+/// overlaps the cache misses only in a tight loop.
 const PARTS: usize = 512;
 
 fn add_parts(parts: &mut Vec<(TaskIndex, u64)>, times: &mut [u64]) {

@@ -4,10 +4,10 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{Execution, NO_TIME, Place, RegionIndex, SiteIndex, ThreadIndex, TypeIndex};
 
-/// How evenly work was spread over teams, summed over executions of a construct.
+/// Distribution of work over teams, summed over executions of a construct.
 ///
-/// Of one execution by n threads with busy times b: what is lost to imbalance is n·max(b) − Σ b, the
-/// time in which the others wait for the one with most work.
+/// For one execution by n threads with busy times b: the loss to imbalance is n·max(b) − Σ b, the time in
+/// which the others wait for the one with most work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Executions by a team.
@@ -45,7 +45,7 @@ impl Load {
 pub struct Worksharing {
     /// The construct.
     pub ty: TypeIndex,
-    /// How evenly it was shared.
+    /// Distribution of the work.
     pub load: Load,
     /// Chunks reported.
     pub chunks: u64,
@@ -58,7 +58,7 @@ pub struct Worksharing {
 pub struct ParallelConstruct {
     /// The construct.
     pub site: SiteIndex,
-    /// From begin to end on the thread that began it, summed over executions, nanoseconds.
+    /// Time from begin to end on the thread that began it, summed over executions, nanoseconds.
     pub duration_ns: u64,
     /// Useful work of the members, and how even it was.
     pub load: Load,
@@ -66,7 +66,7 @@ pub struct ParallelConstruct {
 
 /// All worksharing constructs, those that lose most to imbalance first.
 pub fn worksharing(execution: &Execution) -> Vec<Worksharing> {
-    // Busy time of a share: what its thread spent in the construct's own code.
+    // Busy time of a share: its thread's time in the construct's own code.
     let mut by_thread: Vec<Vec<usize>> = vec![Vec::new(); execution.threads.len()];
     for (share, work) in execution.works.iter().enumerate() {
         by_thread[work.thread.index()].push(share);

@@ -1,26 +1,26 @@
-//! Whose doing the waits of threads for each other are.
+//! Blame for waits between threads.
 //!
-//! Each nanosecond of a wait belongs to one thread at a time: the holder of the lock; else who woke the thread, from the
-//! wait's begin on. Where that thread waited itself meanwhile, its wait is followed, and so on to a thread that ran, or to
-//! an end that is not another thread's doing ([`Root`]). Parts of a wait sum to it exactly.
+//! Each nanosecond of a wait belongs to one thread at a time: the holder of the lock, or otherwise the waking
+//! thread, from the wait's begin on. If that thread waited itself meanwhile, its wait is followed, and so on
+//! to a thread that ran, or to an end without another thread ([`Root`]). Parts of a wait sum to it exactly.
 
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_event::models::wait::kind;
 use taskscope_execution::{Execution, Object, ObjectIndex, SiteIndex, ThreadIndex, ThreadWait, WaitOutcome};
 
-/// How a thread is tied to the thread that waits for it.
+/// Relation of a thread to the thread that waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Tie {
-    /// It held the lock, taken at this site.
+    /// Held the lock, taken at this site.
     Holds(SiteIndex),
-    /// It woke the waiting thread, in a call at this site.
+    /// Woke the waiting thread, in a call at this site.
     Wakes(SiteIndex),
-    /// It was joined; its routine.
+    /// Was joined; its routine.
     IsJoined(SiteIndex),
 }
 
-/// Where the chain of a part of a wait ends.
+/// The end of the chain for a part of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Root {
     /// The last thread of the chain was not waiting for another one.
@@ -29,22 +29,22 @@ pub enum Root {
     Handover,
     /// A wait ended because the time that its caller allowed was over.
     TimedOut,
-    /// It is not recorded who was waited for.
+    /// The awaited thread is not recorded.
     NotKnown,
 }
 
 /// A part of the waits at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitPartOf {
-    /// The thread waited for, and why; `None` where there is none.
+    /// The awaited thread, and the reason; `None` without one.
     pub first: Option<Tie>,
     /// The last thread of the chain; the same as `first` in a chain of one.
     pub last: Option<Tie>,
-    /// How the chain ends.
+    /// The end of the chain.
     pub root: Root,
     /// Threads in the chain.
     pub length: u32,
-    /// The thread at the end of the chain that is charged most; none where there is none.
+    /// The most charged thread at the end of a chain; `NONE` without any.
     pub thread: ThreadIndex,
     /// Nanoseconds.
     pub ns: u64,
@@ -67,18 +67,18 @@ pub struct WaitsAt {
     pub waited_ns: u64,
     /// The longest, nanoseconds.
     pub longest_ns: u64,
-    /// Whose doing they are, largest first.
+    /// The waits by charged thread, largest first.
     pub parts: Vec<WaitPartOf>,
 }
 
 /// Threads of one chain at most; a longer one ends as not known.
 const MAX_CHAIN: usize = 64;
-/// Parts of one wait at most; what remains is not followed further than one thread.
+/// Maximum parts of one wait; the rest is not followed further than one thread.
 const MAX_PARTS: usize = 100_000;
 
 type Key = (Option<Tie>, Option<Tie>, Root, u32);
 
-/// All waits of the threads that are asked about, those that took longest first.
+/// All waits of the selected threads, the longest first.
 pub fn thread_waits(execution: &Execution) -> Vec<WaitsAt> {
     let all = &execution.thread_waits;
     let mut rows: FxHashMap<(ObjectIndex, u32, SiteIndex), Sums> = FxHashMap::default();
@@ -206,7 +206,7 @@ impl Chains<'_> {
         self.end(rest, at, until);
     }
 
-    /// What a thread did that others waited for.
+    /// The activity of a thread during waits of others for it.
     fn follow_thread(&mut self, thread: ThreadIndex, tie: Tie, from: u64, until: u64) {
         if from >= until {
             return;

@@ -12,29 +12,30 @@ use taskscope_execution::graph::{Activity, ActivityKind, NONE, Piece, TaskGraph}
 /// Time in which a worker is in one activity: an activity, or a part of one. Segments of one worker do not overlap.
 pub(crate) type Segment = Activity;
 
-/// The segments of every worker; those of the graph itself where its activities overlap nothing, as most do.
+/// The segments of every worker; those of the graph itself if its activities do not overlap, as is usual.
 pub(crate) struct Segments<'a>(Vec<Cow<'a, [Segment]>>);
 
 impl Segments<'_> {
-    /// Those of a worker, in the order of time.
+    /// The segments of a worker, in order of time.
     #[inline]
     pub fn get(&self, worker: usize) -> &[Segment] {
         self.0.get(worker).map_or(&[], |own| own)
     }
 
-    /// Those of each worker.
+    /// The segments of each worker.
     pub fn iter(&self) -> impl Iterator<Item = &[Segment]> {
         self.0.iter().map(|own| &**own)
     }
 }
 
-/// The runtime segments of every worker. Where several intervals cover an instant, the one that sorts
-/// first by (start, end, name) names it.
+/// The runtime segments of every worker. If several intervals cover an instant, the one that sorts first by
+/// (start, end, name) names it.
 pub(crate) fn runtime_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |activity| matches!(activity.kind, ActivityKind::Runtime(_)))
 }
 
-/// Those in which each worker was in the runtime, started a library, or absorbed noise: overhead that is known in place.
+/// The segments in which each worker was in the runtime, started a library, or absorbed noise: overhead at a
+/// known position.
 pub(crate) fn overhead_segments(graph: &TaskGraph) -> Segments<'_> {
     use ActivityKind::{AbsorbingNoise, Runtime, Start};
     segments(graph, |activity| matches!(activity.kind, Runtime(_) | Start | AbsorbingNoise))
@@ -45,13 +46,12 @@ pub(crate) fn start_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |activity| activity.kind == ActivityKind::Start)
 }
 
-/// Those that no change of costs changes: starting or ending a library, and CPUs left free for noise.
+/// The segments that no change of costs affects: starting or ending a library, and CPUs left free for noise.
 pub(crate) fn fixed_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |activity| matches!(activity.kind, ActivityKind::Start | ActivityKind::AbsorbingNoise))
 }
 
-/// The segments of all activities: where several cover an instant, the kind that comes first decides,
-/// then the order above.
+/// The segments of all activities: if several cover an instant, the first kind decides, then the order above.
 pub(crate) fn activity_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |_| true)
 }
@@ -106,7 +106,7 @@ fn flatten(activities: &[&Activity], out: &mut Vec<Segment>) {
     }
 }
 
-/// Appends a part of an activity, which goes on where the last one is the same.
+/// Appends a part of an activity; extends the last segment if it is the same activity.
 fn append(out: &mut Vec<Segment>, of: &Activity, start: u64, end: u64) {
     let part = Segment { start, end, ..*of };
     match out.last_mut().filter(|last| continues(last, &part)) {
@@ -115,7 +115,7 @@ fn append(out: &mut Vec<Segment>, of: &Activity, start: u64, end: u64) {
     }
 }
 
-/// Whether a segment goes on in the next one.
+/// Whether a segment continues in the next one.
 fn continues(segment: &Segment, next: &Segment) -> bool {
     let what = |s: &Segment| (s.kind, s.name, s.holder, s.waiter);
     segment.end == next.start && what(segment) == what(next)
@@ -145,7 +145,7 @@ pub(crate) fn piece_outside(piece: &Piece, segments: &[Segment], until: u64) -> 
     end - piece.start - inside
 }
 
-/// The share of each task's time outside of `segments` that is runtime work; empty where no task has any.
+/// The share of each task's time outside of `segments` that is runtime work; empty if no task has any.
 pub(crate) fn uniform_shares(graph: &TaskGraph, segments: &Segments<'_>) -> Vec<Share> {
     if graph.tasks.uniform.is_empty() {
         return Vec::new();
@@ -155,31 +155,31 @@ pub(crate) fn uniform_shares(graph: &TaskGraph, segments: &Segments<'_>) -> Vec<
     shares.map(|(uniform, ns)| if *uniform == 0 { Share::ZERO } else { Share::of(*uniform, ns) }).collect()
 }
 
-/// When a task could start: what makes an instant before its start what it is.
+/// The earliest possible start of a task: the times that classify an instant before its start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// When it was created; 0 where that is not to be told apart.
+    /// Creation time; 0 if not distinguished.
     pub created: u64,
     /// Row of the worker that created it, or [`NONE`].
     pub creator_worker: u32,
-    /// When the last input was produced; 0 where none has a producer.
+    /// Production time of the last input; 0 if none has a producer.
     pub produced: u64,
     /// Row of the worker that produced it, or [`NONE`].
     pub producer_worker: u32,
     /// Whether that input is the end of a wait.
     pub synchronises: bool,
-    /// When the last input had arrived; 0 without inputs.
+    /// Arrival of the last input; 0 without inputs.
     pub arrived: u64,
-    /// When its copy was sent; 0 where that is not recorded.
+    /// Send time of its copy; 0 if not recorded.
     pub sent: u64,
     /// Row of the node from which it came.
     pub from: u32,
-    /// When the runtime had it ready; 0 where that is not to be told apart.
+    /// Ready time in the runtime; 0 if not distinguished.
     pub ready: u64,
 }
 
 impl Limits {
-    /// Those of a task on `node` by its inputs alone.
+    /// The limits of a task on `node` by its inputs alone.
     pub fn of_inputs(graph: &TaskGraph, deciding: Deciding, node: u32) -> Limits {
         let mut limits = Limits {
             created: 0,
@@ -207,7 +207,7 @@ impl Limits {
         limits
     }
 
-    /// Those of a task with its creation and readiness too.
+    /// The limits of a task including its creation and readiness.
     pub fn of(graph: &TaskGraph, task: u32, deciding: Deciding, node: u32) -> Limits {
         let known = |time: u64| if time == NO_TIME { 0 } else { time };
         let mut limits = Limits::of_inputs(graph, deciding, node);
@@ -221,20 +221,20 @@ impl Limits {
     }
 }
 
-/// What an idle worker waits for at an instant.
+/// The reason for a worker's wait at an instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waits {
-    /// For the task to be created.
+    /// The creation of the task.
     Creation,
-    /// For the last input to be produced.
+    /// The production of the last input.
     Production,
-    /// For it to be sent.
+    /// The sending of the last input.
     Send,
-    /// For the last input to arrive.
+    /// The arrival of the last input.
     Transfer,
-    /// For the runtime to notice that all has arrived.
+    /// The runtime's detection of the arrival.
     Delivery,
-    /// For the runtime to start the task.
+    /// The start of the task by the runtime.
     Dispatch,
 }
 
@@ -272,7 +272,7 @@ impl Idle {
     }
 }
 
-/// A worker at an instant: what it executes, in which activity it is, what it waits for.
+/// A worker at an instant: its task, its activity, its wait.
 pub(crate) struct Timeline<'a> {
     pieces: &'a [Piece],
     segments: &'a [Segment],
@@ -314,8 +314,8 @@ impl<'a> Timeline<'a> {
         self.begun && self.executes == NONE && self.idle.is_none()
     }
 
-    /// Applies what happens at `self.next`. `limits` tells those of a task. An idle interval that ends is
-    /// handed to `ended`.
+    /// Applies the change at `self.next`. `limits` returns those of a task. An idle interval that ends is
+    /// passed to `ended`.
     pub fn step(&mut self, limits: impl FnOnce(u32) -> Limits, ended: impl FnOnce(&Idle)) {
         let now = self.next;
         if self.section.take_if(|section| section.end == now).is_some() {
@@ -374,7 +374,7 @@ impl<'a> Timeline<'a> {
         own.min(activity)
     }
 
-    /// From the end of its last piece to the end of its life.
+    /// The time from the end of its last piece to the end of its life.
     pub fn tail(&self) -> (u64, u64) {
         (self.pieces.last().map_or(self.begin, |piece| piece.end), self.end)
     }

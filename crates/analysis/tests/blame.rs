@@ -1,5 +1,5 @@
-//! Undirected blame against its definition: between two changes of any thread each of those that work is charged an equal part
-//! of what the others wait.
+//! Undirected blame against its definition: between two changes of any thread each working thread is charged
+//! an equal part of the others' waits.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ type Charges = BTreeMap<(Culprit, State), f64>;
 fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
     let (mut charges, mut sole) = (Charges::new(), BTreeMap::new());
     for process in 0..execution.processes.len() {
-        // The runtime's own threads run target tasks; what they wait is nobody's time.
+        // The runtime's own threads run target tasks; their waits do not count.
         let runs_code = |thread: &Thread| thread.worker || thread.kind == ThreadKind::Helper;
         let of_process = |thread: &Thread| thread.process == ProcessIndex(process as u32);
         let threads: Vec<(ThreadIndex, Vec<CutSpan>)> = (0..execution.threads.len() as u32)
@@ -50,7 +50,7 @@ fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
                 spans().filter(|(_, cut)| cut.span.start <= between[0] && between[0] < cut.span.end)
             {
                 let state = span.section.state;
-                // What the system took is charged to nobody.
+                // System time is not charged.
                 if state.group() == Group::Off {
                     continue;
                 }
@@ -118,7 +118,8 @@ proptest! {
         }
         for of in expected.keys().chain(charges.keys()) {
             let [expected, charged] = [&expected, &charges].map(|all| all.get(of).copied().unwrap_or(0.0));
-            // Each state's parts are rounded so that they sum to what was waited, at each border of a part of the run.
+            // Each state's parts are rounded so that they sum to the waiting time, at each border of a part
+            // of the run.
             prop_assert!((expected - charged).abs() < 2.01, "{of:?}: {expected} and {charged}");
         }
         for charge in analysis.charges.iter().filter(|charge| matches!(charge.culprit, Culprit::Code(..))) {

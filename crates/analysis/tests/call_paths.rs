@@ -1,4 +1,5 @@
-//! Idleness and waiting by path: to what was sampled in a serial part, whom a barrier waits for, and a taskwait.
+//! Idleness and waiting by path: charged to the samples of a serial part, to the last thread in a barrier,
+//! and to a taskwait's children.
 
 use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
 use taskscope_event::models::samples::flag;
@@ -150,7 +151,7 @@ fn frames_in_a_region_without_a_construct_belong_to_its_parent() {
     assert_eq!(path, [0x3000, 0x1000, 0x2000], "innermost first");
 }
 
-/// Threads of a process from 1000 on, of which the first is initial, and what is told of them.
+/// Threads of a process from 1000 on, with the initial one first, and their recorded events.
 struct Team {
     builder: ExecutionBuilder,
     threads: Vec<ThreadIndex>,
@@ -209,7 +210,7 @@ impl Team {
     }
 }
 
-/// What has a metric, by the offset of the innermost frame that is code; all of it is what was taken.
+/// The values of a metric, by the offset of the innermost code frame; together they are the time taken.
 fn by_address(execution: &Execution, metric: Metric, marker: Marker) -> Vec<(u64, u64)> {
     let (profile, _) = profile_of(execution, CallPathOptions::default());
     let tree = &profile.tree;
@@ -412,7 +413,7 @@ fn a_taskwait_is_for_the_tasks_that_its_dependences_name() {
         assert_eq!(tree.total(given), tree.total(Metric::taken(Marker::TaskwaitDepend)));
         let is_nobody = |node: &NodeId| tree.frame(*node) == Frame::state(Marker::Nobody);
         let nobody: u64 = tree.ids().filter(is_nobody).map(|node| tree.value(node, given)).sum();
-        // The creation of a task is where its body is.
+        // The creation of a task is the place of its body.
         let at = |site: u64| -> u64 {
             let bodies = tree.ids().filter(|node| tree.path(*node).any(|frame| frame.offset == 0x100 * site));
             bodies.map(|node| tree.value(node, given)).sum()
@@ -445,8 +446,8 @@ fn the_dependences_of_a_taskwait_are_those_of_no_task() {
     assert_eq!(execution.wait_dependences, []);
 }
 
-/// Two threads take a lock through one function, in turns: each wait and each hold is at its own path, also where a wait is
-/// interrupted by a task that waits there by another path.
+/// Two threads take a lock through one function, in turns: each wait and each hold is at its own path, even
+/// if a wait is interrupted by a task that waits there by another path.
 #[test]
 fn waits_through_one_function_are_at_their_own_paths() {
     let mut builder = ExecutionBuilder::new();
@@ -475,7 +476,7 @@ fn waits_through_one_function_are_at_their_own_paths() {
         (2500, works(1), None),
         (2600, waits(0), None),
         (3000, works(0), None),
-        // By the path that was told last.
+        // By the last recorded path.
         (4000, waits(0), None),
         (4010, works(0), None),
     ] {

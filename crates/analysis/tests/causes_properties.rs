@@ -1,4 +1,4 @@
-//! What holds for the ledger of every graph, on many random ones.
+//! Properties of every graph's ledger, on many random ones.
 
 use taskscope_analysis::causes::{CauseRow, Causes, book_causes, book_causes_in};
 use taskscope_analysis::diagnosis::diagnose;
@@ -53,7 +53,8 @@ fn every_sum_is_exact() {
     }
 }
 
-/// Of some workers the ledger has just their time, in the same causes as in the whole, and so have the three modes.
+/// For some workers the ledger has just their time, in the same causes as in the whole, and so have the three
+/// modes.
 #[test]
 fn a_selection_of_workers_has_exact_sums() {
     for seed in 0..2_000 {
@@ -85,7 +86,7 @@ fn a_selection_of_workers_has_exact_sums() {
     }
 }
 
-/// Without activities of their own, idle workers lose in the ledger what mode `root` says.
+/// Without activities of their own, idle workers have the same losses in the ledger as in mode `root`.
 #[test]
 fn the_slow_view_agrees_with_starvation_latency_overhead() {
     for seed in 0..2_000 {
@@ -153,7 +154,7 @@ fn creation_locks_and_drain_are_distinguished() {
     assert_eq!(causes.ready[Cause::WaitDispatch as usize], [10, 0, 0]);
 }
 
-/// Every cause, and every worker's time in it, is in a part what it is in the whole.
+/// Every cause, and every worker's time in it, is the same in a part as in the whole.
 #[test]
 fn parts_of_a_run_add_up_to_the_whole() {
     for seed in 0..1_000_u64 {

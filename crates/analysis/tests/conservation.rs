@@ -1,4 +1,4 @@
-//! What must hold of any sequence of events: time is partitioned, and every sum is exact.
+//! Invariants of any sequence of events: time is partitioned, and every sum is exact.
 
 use proptest::prelude::*;
 use taskscope_analysis::call_paths::{CallPathOptions, TaskContext, profile_of};
@@ -30,7 +30,7 @@ fn check(execution: &Execution) {
     let workers = ledger.threads.iter().filter(|t| t.worker);
     assert_eq!(workers.map(|t| t.by_state.total()).sum::<u64>(), ledger.capacity_ns);
 
-    // The entries: within a cause, charges are part of what was spent.
+    // The entries: within a cause, charges are part of the spent time.
     let Ledger { spent, charged } = &ledger.entries;
     let of_workers = |cause| spent.total(|entry| entry.of.whose == Whose::Worker && entry.cause.is_in(cause));
     assert_eq!(
@@ -96,14 +96,14 @@ fn check(execution: &Execution) {
     for finding in &analysis.findings {
         assert!(finding.sole_ns <= finding.ns);
     }
-    // Nobody is charged twice for one thing.
+    // No party is charged twice for one wait.
     let mut culprits: Vec<Culprit> = analysis.charges.iter().map(|c| c.culprit).collect();
     culprits.sort();
     culprits.dedup();
     assert_eq!(culprits.len(), analysis.charges.len());
 }
 
-/// By path too, whatever a task's context: what is given and what is shared is what was taken.
+/// By path too, in either task context: the given plus the shared time equals the taken time.
 fn check_call_paths(execution: &Execution) {
     let (analysis, _) = analyse(execution);
     for task_context in [TaskContext::Creation, TaskContext::Execution] {
@@ -130,7 +130,7 @@ fn check_call_paths(execution: &Execution) {
     }
 }
 
-/// The time of all paths is the ledger's, whatever the samples are.
+/// The time of all paths is the ledger's, for any samples.
 fn check_times_of_paths(execution: &Execution) {
     let ledger = taskscope_analysis::book(execution);
     let (profile, quality) = profile_of(execution, CallPathOptions::default());
@@ -205,8 +205,8 @@ proptest! {
         check_times_of_paths(&execution);
     }
 
-    /// Of some threads every sum is as exact, their time is the same as in the whole, and what all of them are charged with
-    /// is what the whole is.
+    /// For some threads every sum is exact, their time is the same as in the whole, and the charges over all
+    /// of them equal those of the whole.
     #[test]
     fn a_selection_of_threads_has_exact_sums(
         threads in 1_usize..5,

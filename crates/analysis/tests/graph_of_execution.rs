@@ -29,7 +29,7 @@ fn check_sums(graph: &TaskGraph) -> Causes {
     let (begin, end) = graph.range();
     let path: u64 = critical_path(graph).iter().map(|step| step.end - step.start).sum();
     assert_eq!(path, end - begin);
-    // Work of tasks is what nothing else explains.
+    // Work of tasks is the time not otherwise explained.
     let costs = Costs::of(graph, &deciding_inputs(graph));
     assert_eq!(span(graph, &costs).work_ns, causes.by_cause[Cause::Work as usize]);
     causes
@@ -39,9 +39,9 @@ fn dependence(task: u32, address: u64, kind: u8) -> Vec<u8> {
     [&task.to_le_bytes()[..], &address.to_le_bytes(), &[kind]].concat()
 }
 
-/// Thread 0 creates two tasks at 200 and 210; the second reads what the first writes. Thread 1, in the
-/// barrier, runs the first from 300 to 700; thread 0 the second from 750 to 900. So thread 0 waits from
-/// 400 to 700 for the task on thread 1 (starvation), and from 700 to 750 for its start.
+/// Thread 0 creates two tasks at 200 and 210; the second reads data that the first writes. Thread 1, in the
+/// barrier, runs the first from 300 to 700; thread 0 the second from 750 to 900. So thread 0 waits from 400
+/// to 700 for the task on thread 1 (starvation), and from 700 to 750 for its start.
 #[test]
 fn a_declared_dependence_is_waited_for() {
     let mut script = Script::new(2, 0, 1000);
@@ -64,8 +64,8 @@ fn a_declared_dependence_is_waited_for() {
     assert_eq!(first_task.end, 700);
 }
 
-/// A thread alone creates two tasks and runs both in the barrier at the end of its region; then it runs serial code. What
-/// comes after the region waits for both, whoever will run them in a replay.
+/// A thread alone creates two tasks and runs both in the barrier at the end of its region; then it runs
+/// serial code. Code after the region waits for both, on whichever thread a replay runs them.
 #[test]
 fn code_after_a_region_waits_for_all_of_its_tasks() {
     let mut script = Script::new(1, 0, 5000);
@@ -85,7 +85,7 @@ fn code_after_a_region_waits_for_all_of_its_tasks() {
     assert_eq!(span.span_ns, 210 + 1000 + 2600);
 }
 
-/// All waiting for a lock is charged to where its holder had asked for it, hand-over included.
+/// All waiting for a lock is charged to the place of its holder's request, hand-over included.
 #[test]
 fn a_lock_is_its_holders_doing() {
     let mut script = Script::new(2, 0, 20_000);
@@ -106,8 +106,8 @@ fn a_lock_is_its_holders_doing() {
     assert!(causes.rows.iter().filter(|c| c.cause == Cause::Lock).all(|c| c.symptom.is_some()));
 }
 
-/// What a source could have told and did not is none, and known: OpenMP without tasks, locks and dependences. Tasks of a
-/// runtime that does not tell dependences are not tasks without dependences.
+/// Facts that a source could record and did not are known to be absent: OpenMP without tasks, locks and
+/// dependences. Tasks of a runtime that does not record dependences are not tasks without dependences.
 #[test]
 fn none_and_unknown_are_distinguished() {
     let mut script = Script::new(2, 0, 1000);
@@ -133,9 +133,9 @@ fn none_and_unknown_are_distinguished() {
     assert_eq!(told, Told { creation: true, ..Told::default() });
 }
 
-/// Thread 0 submits two operations to a device at 100 and 150, works, and waits for both from 400 to 900. The first runs from
-/// 130 to 600, the second, which waits for it, from 610 to 880. So since 100 the end of the run waited for the device, and
-/// not for what thread 0 executed meanwhile.
+/// Thread 0 submits two operations to a device at 100 and 150, works, and waits for both from 400 to 900. The
+/// first runs from 130 to 600, the second, which waits for it, from 610 to 880. So since 100 the end of the
+/// run waited for the device, and not for thread 0's work meanwhile.
 #[test]
 fn the_critical_path_leads_through_a_device_to_the_submitting_thread() {
     let thread = ThreadIndex(0);
@@ -173,7 +173,7 @@ fn the_critical_path_leads_through_a_device_to_the_submitting_thread() {
         ((Cause::Work, false), 900, 1000, ""),
     ];
     assert_eq!(path_of(&devices(Some(thread))), expected.map(|(k, s, e, n)| (k, s, e, n.to_owned())));
-    // Where nobody is known to have submitted it, the wait is all that can be told.
+    // With an unknown submitter, only the wait is known.
     let alone = path_of(&devices(None));
     let kinds: Vec<_> = alone.iter().map(|step| (step.0, step.1, step.2)).collect();
     assert_eq!(
@@ -184,7 +184,7 @@ fn the_critical_path_leads_through_a_device_to_the_submitting_thread() {
             ((Cause::Work, false), 900, 1000)
         ]
     );
-    // Operations that wait for each other, or for what never was, lead nowhere; the steps still tile the run.
+    // Operations that wait for each other, or for missing ones, lead nowhere; the steps still tile the run.
     let mut absurd = devices(Some(thread));
     (absurd.operations[0].after, absurd.operations[1].after) = (Some(1), Some(7));
     absurd.operations[1].submitted = 5000;
@@ -192,8 +192,8 @@ fn the_critical_path_leads_through_a_device_to_the_submitting_thread() {
     assert!(steps.windows(2).all(|pair| pair[0].2 == pair[1].1), "{steps:?}");
 }
 
-/// The ledgers of states and of the task graph have the same entries, as deep as states know causes: `wait` is one sum, as what a
-/// state calls idle may be a wait for a ready task, and the states know no late ranks.
+/// The ledgers of states and of the task graph have the same entries, as deep as states know causes: `wait`
+/// is one sum, as an idle state may be a wait for a ready task, and the states know no late ranks.
 fn check_states(execution: &Execution, causes: &Causes) {
     let known = |cause: Cause| match cause.category() {
         Cause::Mpi if cause == Cause::MpiStart => cause,

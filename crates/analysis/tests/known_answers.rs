@@ -1,4 +1,4 @@
-//! Programs whose answer is known because their times were chosen.
+//! Programs with chosen times and so with known answers.
 
 use taskscope_analysis::{Analysis, Confidence, Culprit, analyse};
 use taskscope_event::models::{omp, openmp, recorder, wait};
@@ -61,7 +61,7 @@ fn handing_a_lock_over_is_charged_to_a_holder_in_every_table() {
     script.lock(0, 500, 500, 0xabc, 2).unlock(0, 3000, 0xabc);
     script.lock(1, 1000, 3400, 0xabc, 3).unlock(1, 4000, 0xabc);
     script.lock(2, 3100, 4300, 0xabc, 4).unlock(2, 4400, 0xabc);
-    // Nobody else has it now: 30 ns are what a free lock costs.
+    // The lock is free now: 30 ns are the cost of a free lock.
     script.lock(0, 5000, 5030, 0xabc, 2).unlock(0, 5100, 0xabc);
     for thread in 0..3 {
         script.arrive(thread, 5500);
@@ -205,7 +205,7 @@ fn the_initial_thread_is_the_only_worker_of_a_serial_program() {
     assert_eq!(analysis.ledger.by_state.get(State::Serial), 500);
 }
 
-/// Threads that were never in a team are no workers and outside capacity.
+/// Threads that were never in a team are not workers and are outside capacity.
 #[test]
 fn threads_outside_teams_are_listed_apart() {
     let mut script = Script::new(3, 0, 1000);
@@ -229,7 +229,7 @@ fn time_before_and_after_a_worker_is_not_started_and_ended() {
     assert_eq!((by(State::NotStarted), by(State::Ended), by(State::Idle)), (300, 200, 200));
 }
 
-/// A killed program: what a thread was in at its last event lasts to the last event of the process.
+/// A killed program: a thread's section at its last event lasts to the last event of the process.
 #[test]
 fn a_killed_program_stops_everywhere_at_once() {
     let mut script = Script::new(2, 0, 5000);
@@ -263,8 +263,8 @@ fn lost_events_make_unknown_time() {
     assert_eq!(analysis.efficiency.unknown_ns, 200);
 }
 
-/// Waits for a lock between two waits for one critical construct, of which only the first entry was
-/// written: the acquisition tells what the second wait was for.
+/// Waits for a lock between two waits for one critical construct, with only the first entry written: the
+/// acquisition shows the object of the second wait.
 #[test]
 fn the_acquired_lock_corrects_the_wait() {
     let mut script = Script::new(1, 0, 1000);
@@ -289,7 +289,7 @@ fn the_acquired_lock_corrects_the_wait() {
     assert_eq!(critical.ns, 120);
 }
 
-/// A nested region: the inner team's members are in the inner region, and the outer one goes on.
+/// A nested region: the inner team's members are in the inner region, and the outer one continues.
 #[test]
 fn nested_regions_keep_their_own_time() {
     let mut script = Script::new(2, 0, 1000);
@@ -341,8 +341,8 @@ fn a_thread_that_is_kept_off_the_cpu_is_the_systems_doing() {
     assert_eq!(losses, analysis.ledger.capacity_ns - analysis.efficiency.useful_ns);
 }
 
-/// Inside a taskwait two hundred tasks of 100 ns run on thread 0, 300 ns after one another, in which nobody
-/// works.
+/// Inside a taskwait two hundred tasks of 100 ns run on thread 0, 300 ns after one another, with no thread
+/// working in between.
 #[test]
 fn tasks_that_cost_more_than_they_do_are_too_small() {
     let end = 200 * 400;

@@ -1,4 +1,5 @@
-//! Parts of any execution add up to the whole: by time, and by thread; so do the tables of one analysis along what they share.
+//! Parts of any execution add up to the whole: by time, and by thread; so do the tables of one analysis along
+//! their common keys.
 
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
@@ -64,7 +65,7 @@ fn any_ranges(dice: &mut Dice, (first, last): (u64, u64)) -> Vec<(u64, u64)> {
     borders.windows(2).map(|pair| (pair[0], pair[1])).filter(|(begin, end)| begin < end).collect()
 }
 
-/// Nanoseconds by what they are of.
+/// Nanoseconds by key.
 struct Sums<K>(FxHashMap<K, i128>);
 
 impl<K: Copy + Eq + Hash + std::fmt::Debug> Sums<K> {
@@ -101,13 +102,13 @@ struct States {
     starting: Sums<State>,
     charged: Sums<State>,
     culprits: Sums<(taskscope_analysis::Culprit, State)>,
-    /// Losses by what they are blamed on.
+    /// Losses by blame.
     findings: Sums<Blame>,
     /// Further tables: table and column, row.
     tables: Sums<(&'static str, u32)>,
 }
 
-/// The cause of a finding, what is blamed, its pattern, and the state and place of the culprit.
+/// The cause of a finding, its blame, its pattern, and the state and place of the culprit.
 type Blame = (Cause, Blamed, Option<Pattern>, State, Place);
 
 fn findings(analysis: &Analysis) -> Sums<Blame> {
@@ -157,7 +158,7 @@ fn states(execution: &Execution) -> States {
         .iter()
         .flat_map(|charge| charge.by_state.iter().map(|(state, ns)| ((charge.culprit, state), ns)))
         .collect();
-    // One analysis: what is by state and place, by thread and by culprit, is by state alone the same.
+    // One analysis: sums by state and place, by thread and by culprit equal those by state alone.
     let total = Sums::of(ledger.by_state.iter());
     total.check([&Sums::of(ledger.causes.iter().map(|cause| (cause.state, cause.ns)))], 0, "causes");
     total.check([&Sums::of(by_thread.iter().map(|((_, state), ns)| (*state, *ns)))], 0, "threads");
@@ -180,7 +181,7 @@ fn states(execution: &Execution) -> States {
     }
 }
 
-/// What is charged is rounded in each part by threads, and in none by time.
+/// Charges are rounded in each part by threads, and in none by time.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     Time,
@@ -188,7 +189,7 @@ enum By {
 }
 
 impl By {
-    /// By how much the sum of so many parts may differ from the whole in a row of charges.
+    /// Allowed difference between the sum of so many parts and the whole in a row of charges.
     fn tolerance(self, parts: usize) -> i128 {
         if self == By::Time { 0 } else { parts as i128 + 1 }
     }
@@ -328,7 +329,7 @@ fn threads_of_any_execution_add_up() {
             })
             .collect();
         let what = format!("seed {seed}");
-        // Constructs have the load of the whole team, whoever is asked about.
+        // Constructs have the load of the whole team, for any selected threads.
         let of_threads = |execution: &Execution| {
             let mut states = states(execution);
             states.tables.0.retain(|(table, _), _| !["worksharing", "regions"].contains(table));

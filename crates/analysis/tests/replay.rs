@@ -1,4 +1,4 @@
-//! The critical path and the replay: what holds on random graphs, and predictions beside the truth.
+//! The critical path and the replay: invariants on random graphs, and predictions beside the truth.
 
 use std::path::Path;
 use taskscope_analysis::critical_path::{critical_path, slack};

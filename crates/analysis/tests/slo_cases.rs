@@ -1,4 +1,4 @@
-//! Every case of the corpus, where it lies beside the repository, and a few of our own.
+//! Every case of the corpus, if it is beside the repository, and a few of our own.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

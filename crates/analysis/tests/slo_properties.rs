@@ -1,4 +1,4 @@
-//! What holds for every valid trace, on many random ones.
+//! Invariants of every valid trace, on many random ones.
 
 use taskscope_analysis::slo::{Mode, Options, Prepared, Slo};
 use taskscope_analysis::{FineNanos, Letter, Shares};

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::graph::{Access, DeclaredGraph};
 use taskscope_execution::{Execution, NO_TIME, Section, State, TaskIndex, WaitDependence};
 
-/// What the waits of each creator wait for, by when they had declared it.
+/// The tasks awaited by each creator's waits, by the time of declaration.
 #[derive(Default)]
 pub struct Awaited(FxHashMap<Creator, Vec<(u64, Running)>>);
 
@@ -19,7 +19,7 @@ impl Awaited {
         let mut awaited = Awaited::default();
         for (number, wait) in waits.iter().enumerate() {
             let tasks = tasks_before(contexts.execution, number_of(number), wait.at, &before);
-            // Where no task is known, its addresses may overlap those of tasks in part.
+            // If no task is known, its addresses may overlap those of tasks in part.
             if !tasks.is_empty() {
                 let running = Running::of(contexts.execution, tasks);
                 awaited.0.entry(wait.creator).or_default().push((wait.at, running));
@@ -43,7 +43,7 @@ struct Wait<'e> {
     dependences: &'e [WaitDependence],
 }
 
-/// In the order of time.
+/// The waits in order of time.
 fn waits_of<'e>(contexts: &Contexts<'e>) -> Vec<Wait<'e>> {
     let is_same =
         |one: &WaitDependence, other: &WaitDependence| (one.thread, one.at) == (other.thread, other.at);
@@ -64,7 +64,7 @@ fn number_of(wait: usize) -> u32 {
     u32::MAX - 1 - wait as u32
 }
 
-/// What each task, or wait, of these creators has to wait for.
+/// The predecessors of each task, or wait, of these creators.
 fn order(execution: &Execution, waits: &[Wait<'_>]) -> FxHashMap<u32, Vec<u32>> {
     let mut scopes: FxHashMap<Creator, u64> = FxHashMap::default();
     for wait in waits {

@@ -1,11 +1,13 @@
 //! Waiting in barriers by path: to the last that arrives, then to the tasks that still run.
 //!
 //! One passage of a team through a barrier is an instance: the n-th barrier of each member in the region.
-//! Until its last member arrives, all waiting is that member's, for what it did since its own last
-//! synchronisation in the region: a barrier, or a wait for tasks that is long enough to be one. Waiting after that is for explicit tasks which members run inside
-//! the barrier, or else nobody's: the runtime lets the team go.
+//! Until its last member arrives, all waiting is charged to that member, for its work since its own last
+//! synchronisation in the region: a barrier, or a wait for tasks that is long enough to be one. Waiting after
+//! that is charged to explicit tasks which members run inside the barrier, or else to no thread: the runtime
+//! releases the team.
 //!
-//! Where the trace ends before a member has arrived (the program was killed), that one was waited for until then.
+//! If the trace ends before a member has arrived (the program was killed), that member was waited for until
+//! then.
 
 use super::contexts::Contexts;
 use super::running::{Running, give_to_running};
@@ -21,7 +23,7 @@ const SHORTEST_WAIT_FOR_TASKS: u64 = 2_000;
 /// A passage through a barrier: region, kind, number.
 type Key = (RegionIndex, Marker, u32);
 
-/// The number of what is no passage of a team, or of one that is not known.
+/// The number of waits that are not a passage of a team, or of an unknown team.
 const OF_NO_TEAM: u32 = u32::MAX;
 
 #[derive(Default)]
@@ -37,7 +39,7 @@ struct Instance {
 struct Arrival {
     thread: ThreadIndex,
     at: u64,
-    /// When it had passed its last synchronisation in the region, or joined.
+    /// Time of its last synchronisation in the region, or of joining it.
     since: u64,
 }
 
@@ -69,7 +71,8 @@ struct Passages {
 }
 
 impl Passages {
-    /// Those that had not arrived when the trace ended, for each passage in which others waited for them.
+    /// The members that had not arrived when the trace ended, for each passage in which others waited for
+    /// them.
     fn missing(&self) -> FxHashMap<Key, Vec<Arrival>> {
         let missing_in = |key: Key| {
             let members = self.members.iter().filter(|member| member.misses(key));
@@ -127,14 +130,14 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, passages: &mut Passag
     let mut open: Vec<Open> = Vec::new();
     let mut counts: FxHashMap<(RegionIndex, Marker), u32> = FxHashMap::default();
     let mut since: FxHashMap<RegionIndex, u64> = FxHashMap::default();
-    // Of which region a wait for tasks is under way, which may run some in between.
+    // The region of the current wait for tasks, which may run some in between.
     let mut waits_for_tasks: Option<RegionIndex> = None;
     for span in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
         let section = &span.section;
         let marker = barrier_of(section);
         if !section.region.is_some() {
             open.clear();
-            // Which team waits is not known, so neither is whom it waits for.
+            // The waiting team is unknown, and so is the awaited thread.
             if let Some(marker) = marker {
                 let instance = instances.entry((section.region, marker, OF_NO_TEAM)).or_default();
                 instance.waits.extend(is_asked.then_some((span.start, span.end)));
@@ -186,7 +189,7 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, passages: &mut Passag
                 since.insert(section.region, span.end);
             }
             (Some(marker), _) => {
-                // A barrier inside a task is no barrier that a program can write; keep the sum right.
+                // A barrier inside a task cannot be written in a program; this keeps the sum right.
                 let instance = instances.entry((section.region, marker, OF_NO_TEAM)).or_default();
                 instance.waits.extend(is_asked.then_some((span.start, span.end)));
             }
@@ -245,14 +248,14 @@ fn settle_instance(
     }
     let count = last.len() as u64;
     for (number, last) in last.iter().enumerate().filter(|_| owed > 0) {
-        // What does not divide goes to the first ones, a nanosecond each.
+        // The remainder goes to the first ones, a nanosecond each.
         let part = owed / count + u64::from((number as u64) < owed % count);
         let shares = work_of(contexts, tree, leaves, last);
         settle(tree, Metric::given(marker), part, &shares);
     }
 }
 
-/// What the last to arrive had done since its last synchronisation: by its samples, else its sections.
+/// The work of the last to arrive since its last synchronisation: by its samples, else its sections.
 fn work_of(
     contexts: &mut Contexts<'_>,
     tree: &mut Tree,
@@ -281,7 +284,7 @@ fn work_of(
         }
     }
     if shares.is_empty() {
-        // It waited all the time, for a lock perhaps; what it is at then is its own path.
+        // It waited all the time, for a lock perhaps; its section at that time is its own path.
         let section = contexts.section_at(last.thread, last.at.min(track.end()).saturating_sub(1));
         let node = contexts.of_section(tree, &section).1;
         shares.push((node, 1));

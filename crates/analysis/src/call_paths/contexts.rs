@@ -1,4 +1,4 @@
-//! Where in the tree the bodies of regions and tasks begin: their creation paths, stitched.
+//! Roots of the bodies of regions and tasks in the tree: their creation paths, stitched.
 
 use super::TaskContext;
 use rustc_hash::FxHashMap;
@@ -9,7 +9,7 @@ use taskscope_execution::{
 };
 use taskscope_profile::{Frame, FrameKind, Module, NO_MODULE, NodeId, Profile, ROOT, Tree};
 
-/// Levels of one kind of task within itself that are told apart.
+/// Distinct recursion levels of one kind of task within itself.
 const RECURSION_LEVELS: u8 = 8;
 
 /// A row of the table of contexts; 0 is outside any region and task.
@@ -19,7 +19,7 @@ pub struct ContextId(pub u32);
 /// No region, no task.
 pub const OUTSIDE: ContextId = ContextId(0);
 
-/// What tells a context from others within the same outer one.
+/// The identity of a context within its outer one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Key {
     Outside,
@@ -30,7 +30,7 @@ enum Key {
 struct Context {
     key: Key,
     outer: ContextId,
-    /// How many contexts further out have the same key.
+    /// Number of outer contexts with the same key.
     depth: u8,
     /// The node of the innermost frame of the creation path.
     node: NodeId,
@@ -48,10 +48,10 @@ pub struct Contexts<'a> {
     path_of_site: FxHashMap<SiteIndex, RegionIndex>,
     /// Modules by process, latest first.
     modules: Vec<Vec<Loaded>>,
-    /// Of each process, whether several modules were at one address, one after the other.
+    /// Per process: whether several modules were at one address, one after the other.
     reuses: Vec<bool>,
     frames: FxHashMap<(ProcessIndex, u64), (u32, u64)>,
-    /// Of each process, whether a runtime told what its threads do.
+    /// Per process: whether a runtime reported its threads' activities.
     takes_tools: Vec<bool>,
     /// Modules that are an OpenMP runtime.
     runtimes: Vec<bool>,
@@ -68,7 +68,7 @@ struct Loaded {
     start: u64,
     end: u64,
     bias: u64,
-    /// Of the module in the profile.
+    /// Number of the module in the profile.
     number: u32,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Contexts<'a> {
         }
     }
 
-    /// Contexts of the whole run, where this is a part of one.
+    /// Contexts of the whole run, if this is a part of one.
     pub fn of_whole(&self, profile: &mut Profile) -> Contexts<'a> {
         Contexts::new(self.execution.whole(), profile, self.task_context)
     }
@@ -164,7 +164,8 @@ impl<'a> Contexts<'a> {
         Frame { kind, module, offset }
     }
 
-    /// Whether a runtime told what the threads of a process do. Else it is a library as any other.
+    /// Whether a runtime reported the activities of a process's threads. Otherwise it is treated as an
+    /// ordinary library.
     pub fn takes_tools(&self, process: ProcessIndex) -> bool {
         self.takes_tools.get(process.index()).copied().unwrap_or(false)
     }
@@ -175,7 +176,7 @@ impl<'a> Contexts<'a> {
         self.runtimes.get(module as usize).copied().unwrap_or(false)
     }
 
-    /// What lies in a context's body, of which no frame is known.
+    /// The node for a context's body without a known frame.
     pub fn body(&self, tree: &mut Tree, context: ContextId) -> NodeId {
         match self.first_kind(context) {
             FrameKind::User => self.node(context),
@@ -183,7 +184,7 @@ impl<'a> Contexts<'a> {
         }
     }
 
-    /// What the outermost frame of a body in this context is.
+    /// The kind of the outermost frame of a body in this context.
     pub fn first_kind(&self, context: ContextId) -> FrameKind {
         match self.table[context.0 as usize].key {
             Key::Outside => FrameKind::User,
@@ -230,8 +231,8 @@ impl<'a> Contexts<'a> {
         }
     }
 
-    /// The node of a wait, or of taking a lock, which a thread began at a time in a call at `site` in a context: by the
-    /// path that it told of, else as [`at_site`](Self::at_site).
+    /// The node of a wait, or of taking a lock, that a thread began at a time in a call at `site` in a
+    /// context: by the recorded path, else as [`at_site`](Self::at_site).
     pub fn at_call(
         &mut self,
         tree: &mut Tree,
@@ -264,12 +265,12 @@ impl<'a> Contexts<'a> {
         }
     }
 
-    /// The node of what a thread is in, without a marker of its state.
+    /// The node of a thread's section, without a marker of its state.
     pub fn of_section(&mut self, tree: &mut Tree, section: &Section) -> (ContextId, NodeId) {
         let context = self.around(tree, section.task, section.region);
         let node = match section.place.kind() {
             PlaceKind::Site(site) if !self.is_own_site(section, site) => self.at_site(tree, context, site),
-            // Of the task itself the type's place is that of its creation.
+            // For the task itself the type's place is that of its creation.
             PlaceKind::Type(ty) if self.execution.tasks.ty.get(section.task.index()) == Some(&ty) => {
                 self.body(tree, context)
             }
@@ -310,7 +311,7 @@ impl<'a> Contexts<'a> {
         self.resolve(tree, Wanted::Region(region))
     }
 
-    /// The context that is a task's creation, whatever the option says.
+    /// The context of a task's creation, independent of the option.
     pub fn created_at(&mut self, tree: &mut Tree, task: TaskIndex) -> ContextId {
         self.resolve(tree, Wanted::Task(task))
     }
@@ -379,8 +380,8 @@ impl<'a> Contexts<'a> {
         }
     }
 
-    /// The creation path of a region, its own or that of another instance of the same construct, with
-    /// what it was created in. Of another instance only the path counts, unless it lay in no region.
+    /// The creation path of a region, its own or that of another instance of the same construct, with its
+    /// creator. For another instance only the path counts, unless it was in no region.
     fn path_of_region(&self, region: RegionIndex) -> Option<(PathIndex, RegionIndex, TaskIndex)> {
         let samples = &self.execution.samples;
         if let Some(row) = samples.of_region.get(&region) {
@@ -408,13 +409,13 @@ impl<'a> Contexts<'a> {
                 (Key::Task(ty, path), self.execution.catalog.type_site(ty))
             }
         };
-        // What the runtime forks by itself: the bodies of `teams`.
+        // Forked by the runtime itself: the bodies of `teams`.
         if let Wanted::Region(region) = inner
             && samples.of_region.get(&region).is_some_and(|row| !row.path.is_some())
         {
             return outer;
         }
-        // What the runtime has divided: a task of a taskloop that creates others of its kind.
+        // Split by the runtime: a task of a taskloop that creates others of its kind.
         if let (Key::Task(ty, path), Key::Task(of_outer, _)) = (key, self.table[outer.0 as usize].key)
             && ty == of_outer
             && samples.paths.get(path.index()).is_some_and(|path| path.addresses.is_empty())
@@ -439,7 +440,7 @@ impl<'a> Contexts<'a> {
                 let calls = addresses.iter().map(|address| address.wrapping_sub(1));
                 self.put(tree, outer, (*process, *at), calls)
             }
-            // The body's last call was made a jump, and what it called went on so.
+            // The body's last call was a tail call, and so were its callee's.
             Some(_) => self.body(tree, outer),
             None => self.at_site(tree, outer, site),
         };
@@ -466,7 +467,7 @@ impl<'a> Contexts<'a> {
         self.execution.threads[thread.index()].process
     }
 
-    /// What a thread was in at a time.
+    /// The section of a thread at a time.
     pub fn section_at(&self, thread: ThreadIndex, at: u64) -> Section {
         let track = &self.execution.threads[thread.index()].track;
         let section = track.row_at(at).map(|row| track.span(row).section);

@@ -1,25 +1,25 @@
 //! A profile of a recorded run: samples and exact events by the user's call paths.
 //!
-//! A worker's path goes on at its region's creation path in the master, at any nesting level, and a
-//! task's at its creation path (or, on request, at what the thread that ran it was in). The time of all
-//! paths is the workers' capacity: waits are at their own paths, and the ledger's time of each state
-//! and place is apportioned among the samples taken there ([`times`]). Events give the rest, exactly
-//! and for every nanosecond of every worker:
+//! A worker's path continues at its region's creation path in the master, at any nesting level, and a task's
+//! at its creation path (or, on request, at the section of the executing thread). The time of all paths is
+//! the workers' capacity: waits are at their own paths, and the ledger's time of each state and place is
+//! apportioned among the samples taken there ([`times`]). Events give the rest, exactly and for every
+//! nanosecond of every worker:
 //!
 //! | metric | at the path of | how |
 //! | --- | --- | --- |
-//! | taken | those that waited or idled | sections |
-//! | given, locks | the holder, where it asked for the lock | holds; Tallent et al., PPoPP 2010 |
+//! | taken | the waiting or idle threads | sections |
+//! | given, locks | the holder, at its request of the lock | holds; Tallent et al., PPoPP 2010 |
 //! | given, barriers | the last to arrive, since its last synchronisation; then tasks that still run | sections |
 //! | given, taskwaits | the children still running | tasks |
-//! | shared | those that worked meanwhile | Tallent and Mellor-Crummey, PPoPP 2009 |
+//! | shared | the threads working meanwhile | Tallent and Mellor-Crummey, PPoPP 2009 |
 //!
-//! What an event's own place does not tell, its path below the construct, comes from samples: the path
-//! of a sample that called the runtime from the same place in the same construct is taken as that of the
-//! event, and what a thread is charged with while it works goes to its samples of that time, by weight.
+//! The path below the construct, which events lack, comes from samples: the path of a sample that called the
+//! runtime from the same place in the same construct is used for the event, and the charges of a working
+//! thread go to its samples of that time, by weight.
 //!
-//! Tasks that create tasks of their own kind by the same path are told apart eight levels deep; further
-//! ones count at the eighth, as a recursion makes more paths than anybody can read.
+//! Tasks that create tasks of their own kind by the same path are distinguished eight levels deep; further
+//! ones count at the eighth, as a recursion makes too many paths to read.
 
 mod awaited;
 mod barriers;
@@ -35,37 +35,37 @@ use taskscope_event::models::samples::flag;
 use taskscope_execution::{Execution, NO_TIME};
 use taskscope_profile::{Metric, NodeId, Profile, key};
 
-/// Where a task's path goes on outwards.
+/// The outer continuation of a task's path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TaskContext {
     /// At its creation.
     #[default]
     Creation,
-    /// At what the thread that runs it was in.
+    /// At the section of the executing thread.
     Execution,
 }
 
-/// What to make of a run.
+/// Options for the call tree of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CallPathOptions {
-    /// Where a task's path goes on outwards.
+    /// The outer continuation of a task's path.
     pub task_context: TaskContext,
 }
 
-/// What was observed while the profile was made.
+/// Quality figures of the samples in a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SampleQuality {
     /// Samples.
     pub samples: u64,
-    /// Those whose stack was followed to its root.
+    /// Samples with a stack that was unwound to its root.
     pub reached_root: u64,
-    /// Those taken inside the runtime.
+    /// Samples taken inside the runtime.
     pub in_runtime: u64,
-    /// Those whose levels of tasks are not known.
+    /// Samples with unknown task levels.
     pub levels_unknown: u64,
     /// Whether times by path are those of the samples (clock `cpu`), instead of the workers' ledger.
     pub is_time_sampled: bool,
-    /// Nanoseconds of samples of threads that are no workers, in times by path beside the ledger.
+    /// Nanoseconds of samples of threads that are not workers, in times by path beside the ledger.
     pub other_threads_ns: u64,
 }
 

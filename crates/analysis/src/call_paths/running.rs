@@ -16,7 +16,7 @@ pub struct Running {
 
 #[derive(Default)]
 struct Lives {
-    /// By begin.
+    /// Lifetimes by begin.
     lives: Vec<Life>,
     /// The latest end of this one and all before.
     latest: Vec<u64>,
@@ -42,8 +42,8 @@ impl Running {
         row.lives.push(life);
     }
 
-    /// Those that overlap a time, by begin. A thread runs one task at a time, but for nested ones, so
-    /// few are looked at.
+    /// The lifetimes that overlap a time, by begin. A thread runs one task at a time, except nested ones, so
+    /// few are examined.
     pub fn during(&self, start: u64, end: u64) -> Vec<Life> {
         let mut found = Vec::new();
         for row in self.threads.values() {
@@ -56,7 +56,7 @@ impl Running {
     }
 }
 
-/// Gives each instant of a wait to the tasks that run then, in equal parts; nobody where none runs.
+/// Divides each instant of a wait equally among the tasks that run then; charges none if none runs.
 pub fn give_to_running(
     contexts: &mut Contexts<'_>,
     tree: &mut Tree,
@@ -83,7 +83,7 @@ pub fn give_to_running(
         }
         let count = now.len() as u64;
         for (number, task) in now.iter().enumerate() {
-            // What does not divide goes to the first ones, a nanosecond each.
+            // The remainder goes to the first ones, a nanosecond each.
             let part = length / count + u64::from((number as u64) < length % count);
             let context = contexts.created_at(tree, *task);
             let body = contexts.body(tree, context);

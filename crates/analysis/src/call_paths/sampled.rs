@@ -9,7 +9,7 @@ use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 /// The place of a sample in the tree.
 #[derive(Clone, Copy)]
 pub struct Placed {
-    /// The node without the sampled state, where there is any other step.
+    /// The node without the sampled state, if there is any other step.
     pub user: NodeId,
     /// The sampled state, which is none in the program's own code, and its node.
     pub state: Option<(Marker, NodeId)>,
@@ -32,7 +32,7 @@ pub fn add_samples(contexts: &mut Contexts<'_>, tree: &mut Tree) -> Vec<Placed> 
     rows.iter().map(place).collect()
 }
 
-/// What a sampled state is: a marker, or none for the program's own code.
+/// The marker of a sampled state; `None` for the program's own code.
 fn marker_of(number: u32) -> Option<Marker> {
     Some(match number {
         state::BARRIER_PARALLEL | state::BARRIER_TEAMS => Marker::JoinBarrier,
@@ -59,8 +59,8 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> Placed 
     let levels = execution.samples.levels(sample);
     // The first address is the instruction itself, the others follow a call.
     let address = |at: usize| stack[at].wrapping_sub(u64::from(at > 0));
-    // Until a runtime tells of the frame by which it was entered (a first fork, a lock), its own frames look
-    // like the program's: what lies inwards of the outermost of them is not the program's.
+    // Until a runtime reports its entry frame (a first fork, a lock), its own frames look like the program's:
+    // frames inwards of the outermost of them do not belong to the program.
     let mut first = levels.first().map_or(0, |level| usize::from(level.first));
     if let Some(level) = levels.first().filter(|_| contexts.takes_tools(process)) {
         let own = usize::from(level.first)..usize::from(level.end);
@@ -71,7 +71,7 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> Placed 
     let mut context = OUTSIDE;
     let mut node = ROOT;
     if contexts.takes_execution() {
-        // What lies further out on its master's stack is the path of its creation.
+        // Frames further out on its master's stack are the path of its creation.
         let outermost = levels.iter().rposition(|level| level.region.is_some());
         if let Some(outermost) = outermost {
             context = contexts.of_region(tree, levels[outermost].region);

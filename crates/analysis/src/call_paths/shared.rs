@@ -1,4 +1,4 @@
-//! Undirected blame by path: what the working threads run while others wait.
+//! Undirected blame by path: the code of working threads while others wait.
 
 use super::contexts::Contexts;
 use super::waits::marker_of;
@@ -9,7 +9,7 @@ use taskscope_execution::samples::Sample;
 use taskscope_execution::{Execution, Group, ProcessIndex, Section, State, ThreadIndex, ThreadKind};
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree, settle};
 
-/// Adds what those that work are charged with; `leaves` are the nodes of the samples.
+/// Adds the charges of working threads; `leaves` are the nodes of the samples.
 pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId]) {
     let execution = contexts.execution;
     for (process, period_ns) in sampling_periods(execution).into_iter().enumerate() {
@@ -31,7 +31,7 @@ pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId
     }
 }
 
-/// How far apart the samples of each process's threads are: what most of them stand for.
+/// Sampling period per process: the usual distance between a thread's samples.
 fn sampling_periods(execution: &Execution) -> Vec<u64> {
     let mut weights = vec![Vec::new(); execution.processes.len()];
     for row in &execution.samples.rows {
@@ -50,19 +50,20 @@ struct PathSums<'c, 'e, 't> {
     leaves: &'t [NodeId],
     period_ns: u64,
     shares: FxHashMap<NodeId, Integrals>,
-    /// What each thread has come to.
+    /// The current part of each thread.
     parts: FxHashMap<ThreadIndex, Parts>,
-    /// What is to be charged to what each thread works in.
+    /// Pending charges for the current part of each thread.
     threads: FxHashMap<ThreadIndex, OfThread>,
     nobody: [u64; VICTIMS.len()],
     waited: [u64; VICTIMS.len()],
 }
 
-/// What shares its samples: a section of a team's work, or a stretch, which is all that a thread outside of any team does
-/// between two regions. Locks and tasks cut it into sections that are too short for samples of their own.
+/// The unit that shares samples: a section of a team's work, or a *stretch*, the time of a thread outside of
+/// any team between two regions. Locks and tasks cut stretches into sections that are too short for samples
+/// of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Part {
-    /// How manieth it is of its thread.
+    /// Its index within its thread.
     number: u32,
     is_stretch: bool,
 }
@@ -79,11 +80,11 @@ impl Default for Key {
 
 /// The parts of a thread's time, as its sections come.
 struct Parts {
-    /// It can be in stretches, and has samples for them.
+    /// Whether it can be in stretches, and has samples for them.
     has_stretches: bool,
     count: u32,
     now: Key,
-    /// The stretch that goes on, maybe after a wait for a device.
+    /// The open stretch, which may continue after a wait for a device.
     stretch: Option<Part>,
 }
 
@@ -123,12 +124,12 @@ impl Parts {
     }
 }
 
-/// Whether serial code goes on in this state. (It may take locks.)
+/// Whether serial code continues in this state. (It may take locks.)
 fn is_part_of_work(state: State) -> bool {
     matches!(state.group(), Group::Useful | Group::Runtime | Group::Mutex)
 }
 
-/// What is owed, by the place that it falls to where no sample tells.
+/// Pending charges, by the place used without a sample.
 #[derive(Default)]
 struct Owed(Vec<(NodeId, Integrals)>);
 
@@ -151,14 +152,15 @@ impl Owed {
     }
 }
 
-/// What a thread works in: sections of a team's work, and between regions a stretch, which may go on after them.
+/// The current unit of a thread: sections of a team's work, and between regions a stretch, which may
+/// continue after them.
 #[derive(Default)]
 struct OfThread {
     section: Working,
     stretch: Working,
-    /// It has left its first stretch.
+    /// Whether it has left its first stretch.
     has_begun: bool,
-    /// What stretches that were too short for a sample wait with for the samples of the next.
+    /// Charges of stretches that were too short for a sample, kept for the samples of the next one.
     short: Owed,
     /// The last sample of a stretch.
     last: Option<usize>,
@@ -169,7 +171,7 @@ struct OfThread {
 struct Working {
     number: u32,
     worked_ns: u64,
-    /// What its pieces since the last sample are charged with: for the next sample, and for the one after it.
+    /// The charges of its pieces since the last sample: for the next sample, and for the one after it.
     owed: Owed,
     later: Owed,
     /// Its last sample so far.
@@ -236,14 +238,15 @@ impl Sweep for PathSums<'_, '_, '_> {
 /// The shortest time, nanoseconds, by which a sample's time may begin later than the sample before it was: clocks differ by less.
 const SHORTEST_BEFORE_NS: u64 = 1000;
 
-/// When the time begins that a sample stands for. One of a call has the time of the call; what lies before it is for the sample after.
+/// Begin of the time that a sample represents. A sample of a call has the time of the call; time before it
+/// belongs to the next sample.
 fn begin_of(sample: &Sample) -> Option<u64> {
     let begin = sample.at.saturating_sub(sample.weight_ns.saturating_add(SHORTEST_BEFORE_NS));
     (sample.flags & flag::CPU_TIME == 0).then_some(begin)
 }
 
 impl PathSums<'_, '_, '_> {
-    /// Charges what is left of the section, or of the stretch, that a thread has left.
+    /// Charges the rest of the section, or of the stretch, that a thread has left.
     fn finish(&mut self, own: &mut OfThread, is_stretch: bool) {
         let left = if is_stretch { &mut own.stretch } else { &mut own.section };
         left.later.move_to(&mut left.owed);
@@ -258,7 +261,7 @@ impl PathSums<'_, '_, '_> {
         (left.worked_ns, left.sample) = (0, None);
     }
 
-    /// Charges what is owed to a sample, or, without one, to its own places.
+    /// Charges the pending sums to a sample, or, without one, to its own places.
     fn charge(&mut self, owed: &mut Owed, sample: Option<usize>) {
         for (place, owed) in owed.0.drain(..) {
             self.add(sample.map_or(place, |row| self.leaves[row]), |column| owed[column]);
@@ -272,7 +275,7 @@ impl PathSums<'_, '_, '_> {
         }
     }
 
-    /// Adds the shares in whole nanoseconds, so that each wait's sum is what was waited. Several states
+    /// Adds the shares in whole nanoseconds, so that the sum of each wait is the waiting time. Several states
     /// may be one wait.
     fn settle(mut self) {
         for mut own in std::mem::take(&mut self.threads).into_values() {

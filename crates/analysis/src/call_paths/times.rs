@@ -6,11 +6,11 @@
 //! time by path           main▸f: 2/3 of the work at A   main▸g: 1/3   <waiting for a lock>: its own
 //! ```
 //!
-//! A wait has its own path. Other time of a thread in one state at one place is apportioned among the
-//! samples taken there, by their weight; without a sample it is at the construct. So the sums over all paths are
-//! those of the ledger, and a sample says where in the code, not for how long.
+//! A wait has its own path. Other time of a thread in one state at one place is apportioned among the samples
+//! taken there, by weight; without a sample it is at the construct. So the sums over all paths are those of
+//! the ledger; samples give the location, not the duration.
 //!
-//! Threads that are no workers are not in the ledger: their time is that of their samples.
+//! Threads that are not workers are outside the ledger: their time is that of their samples.
 
 use super::contexts::Contexts;
 use super::sampled::{Placed, add_samples};
@@ -22,7 +22,7 @@ use taskscope_execution::{Execution, Group, OffCpu, Place, Section, Span, State,
 use taskscope_profile::{Frame, Marker, Metric, NodeId, Profile, Tree};
 
 /// Adds the time of all paths. Returns whether it is that of the samples, and the nanoseconds of samples of
-/// threads that are no workers. Without samples no time by path is known.
+/// threads that are not workers. Without samples no time by path is known.
 pub fn add_times(contexts: &mut Contexts<'_>, tree: &mut Tree, placed: &[Placed]) -> (bool, u64) {
     let execution = contexts.execution;
     let rows = &execution.samples.rows;
@@ -93,16 +93,16 @@ struct Stay {
     ns: u64,
     blocked_ns: u64,
     off_ns: u64,
-    /// Where the time is for which there is no sample.
+    /// The node of time without a sample.
     construct: Option<NodeId>,
     in_runtime: InRuntime,
 }
 
-/// By state and place.
+/// Time by state and place.
 type Stays = FxHashMap<(State, Place), Stay>;
 
-/// How much of a thread's time in one state at one place is the runtime's, by the samples of the whole run: so it is the same
-/// for each nanosecond, and times of parts add up.
+/// The runtime's share of a thread's time in one state at one place, by the samples of the whole run: so it
+/// is the same for each nanosecond, and times of parts add up.
 #[derive(Clone, Copy, Default)]
 struct InRuntime {
     /// Weight of the samples in the runtime, and of all.
@@ -140,7 +140,7 @@ fn is_away(state: State) -> bool {
 struct WholeRun<'e> {
     contexts: Contexts<'e>,
     placed: Vec<Placed>,
-    /// Where the part begins.
+    /// Begin of the part.
     begin: u64,
 }
 
@@ -190,7 +190,7 @@ fn add_thread(
         let ns = cut.span.nanos();
         let shown = cut.span.section.state;
         let is_off = shown.group() == Group::Off;
-        // The section of the track, whatever the system did meanwhile.
+        // The section of the track, independent of preemption.
         let span = Span { section: Section { state: cut.under, ..cut.span.section }, ..cut.span };
         if let Some(marker) = marker_of(execution, &span.section) {
             let place = place_of(contexts, tree, marker, (thread, &span), &mut begun);
@@ -281,7 +281,7 @@ fn stays_of(contexts: &Contexts<'_>, placed: &[Placed], thread: ThreadIndex) -> 
                 Metric::OUT_OF_CPU => &mut stay.off,
                 _ => &mut stay.samples,
             };
-            // In a state that is neither work nor of the runtime a sample of the runtime tells no more.
+            // In a state that is neither work nor of the runtime a sample of the runtime adds no information.
             let own_metric = match (work_in(section.state), metric) {
                 (Some(_), Metric::RUNTIME | Metric::WAITING) => Some(Metric::RUNTIME),
                 (_, Metric::BLOCKED) => Some(metric),

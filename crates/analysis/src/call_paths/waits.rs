@@ -1,4 +1,4 @@
-//! Exact waiting by path: where it was taken, who held the lock, which children still ran.
+//! Exact waiting by path: the waiting path, the lock's holder, the children still running.
 
 use super::awaited::Awaited;
 use super::contexts::Contexts;
@@ -13,7 +13,7 @@ use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 /// Generations of tasks, each of which outlives the one before, that are waited for as members of a group.
 const MOST_GENERATIONS: usize = 1 << 10;
 
-/// What a state is in the tree, if it is a wait.
+/// The marker of a state in the tree, if it is a wait.
 pub fn marker_of(execution: &Execution, section: &Section) -> Option<Marker> {
     Some(match section.state {
         State::Barrier => Marker::Barrier,
@@ -37,7 +37,7 @@ fn is_nest_lock(execution: &Execution, object: ObjectIndex) -> bool {
     execution.catalog.objects.get(object.index()).is_some_and(|object| object.kind == kind)
 }
 
-/// When the waits of one thread began that are not over: tasks that it runs meanwhile may wait, too.
+/// Begins of one thread's open waits: tasks that it runs meanwhile may wait, too.
 #[derive(Default)]
 pub struct Begun(FxHashMap<(TaskIndex, RegionIndex), (Place, u64)>);
 
@@ -52,7 +52,7 @@ impl Begun {
         begun.1
     }
 
-    /// It works: what the same task waited for is over.
+    /// Records that it works: the awaited objects of the same task are done.
     pub fn works(&mut self, span: &Span) {
         if !self.0.is_empty() && span.section.state.is_useful() {
             self.0.remove(&(span.section.task, span.section.region));
@@ -74,7 +74,7 @@ pub fn place_of(
     }
 }
 
-/// Adds what was taken of all waits, and what holders and children are given.
+/// Adds the time taken by all waits, and the time given to holders and children.
 pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
     let execution = contexts.execution;
     for (thread, _) in execution.selected_workers() {
@@ -133,18 +133,18 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
     }
 }
 
-/// Who creates: a task, or a thread's implicit task in a region.
+/// The creator: a task, or a thread's implicit task in a region.
 pub type Creator = (TaskIndex, ThreadIndex, u32);
 
 pub fn creator_of(task: TaskIndex, thread: ThreadIndex, region: RegionIndex) -> Creator {
     if task.is_some() { (task, ThreadIndex::NONE, 0) } else { (TaskIndex::NONE, thread, region.0) }
 }
 
-/// The lives of tasks by who waits for them.
+/// The lifetimes of tasks by waiting creator.
 type Lives = FxHashMap<Creator, Running>;
 
-/// The lives of each creator's children, and, of those that wait for `groups`, with the descendants that live longer than what
-/// has created them: while that lives, it is who is waited for.
+/// The lifetimes of each creator's children, and, for creators that wait for `groups`, of the descendants
+/// that outlive their own creator: during its lifetime the creator itself is waited for.
 fn lives_by_creator(execution: &Execution, groups: &FxHashSet<Creator>) -> (Lives, Lives) {
     let tasks = &execution.tasks;
     let (mut children, mut members) = (Lives::default(), Lives::default());

@@ -1,4 +1,4 @@
-//! Who made the others wait at the end: tasks that still ran when other workers had run their last.
+//! Blame for waits at the end: tasks that still ran when other workers had run their last.
 
 use rustc_hash::FxHashMap;
 use taskscope_execution::graph::NONE;
@@ -12,15 +12,15 @@ pub(super) struct DrainBlame {
     drainers: u64,
     running: u64,
     at: u64,
-    /// When either changed last, and what one running worker has been charged since then.
+    /// Time of the last change of either, and the charges of one running worker since then.
     changed_at: u64,
     since_change: u128,
-    /// What one running worker has been charged since the start.
+    /// The charges of one running worker since the start.
     integral: u128,
-    /// By worker: the task type that it executes, and the integral when it began.
+    /// By worker: the task type that it executes, and the integral at its begin.
     since: Vec<(u32, u128)>,
     shares: FxHashMap<u32, u128>,
-    /// Nanoseconds in which nobody executed anything.
+    /// Nanoseconds without any executing worker.
     nobody_ns: u64,
 }
 
@@ -72,7 +72,8 @@ impl DrainBlame {
         if becomes { self.drainers += 1 } else { self.drainers -= 1 }
     }
 
-    /// Takes out the task types with their shares, in any unit, until `at`; and the nanoseconds in which nobody executed anything.
+    /// Takes out the task types with their shares, in any unit, until `at`; and the nanoseconds without any
+    /// executing worker.
     pub fn take(&mut self, at: u64) -> (Vec<(u32, u128)>, u64) {
         self.advance(at);
         for (ty, since) in self.since.iter_mut().filter(|(ty, _)| *ty != NONE) {

@@ -1,11 +1,11 @@
-//! The ledger of a task graph: what every nanosecond of every worker went into, and who is to blame.
+//! The ledger of a task graph: the use of every nanosecond of every worker, and the charged parties.
 //!
 //! Each instant of each worker has exactly one [`Cause`], in this order: its own activity first (lock, call,
-//! runtime, system), then the body of a task, then what its next task waited for. Where that is another
-//! worker's doing (create, depend, sync), the blame goes to what that worker does at that instant, or to whatever
-//! *it* waits for (mode `root` of [`slo`](crate::slo)). All tables are projections of one [`Ledger`], whose entries are leaves
-//! where those of states are inner nodes: causes sum to the capacity, rows of the table to their causes, and the SLOW view to
-//! the capacity again, all in whole nanoseconds.
+//! runtime, system), then the body of a task, then the wait of its next task. If that depends on another
+//! worker (create, depend, sync), the blame goes to that worker's activity at that instant, or to the reason
+//! of *its* wait (mode `root` of [`slo`](crate::slo)). All tables are projections of one [`Ledger`], with
+//! leaf causes in place of the states' inner nodes: causes sum to the capacity, rows of the table to their
+//! causes, and the SLOW view to the capacity again, all in whole nanoseconds.
 
 mod drain;
 mod ready;
@@ -36,37 +36,37 @@ use taskscope_execution::{Cause, NO_TIME};
 pub struct CauseRow {
     /// The cause.
     pub cause: Cause,
-    /// Who.
+    /// The charged party.
     pub who: Who,
-    /// Row of the task type that lost the time (whose task ran or came next), where that is exact.
+    /// Row of the task type that lost the time (its task ran or came next), if that is exact.
     pub symptom: Option<u32>,
     /// Nanoseconds.
     pub ns: u64,
 }
 
-/// What spent time, as a task graph knows it.
+/// The use of time, as a task graph knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GraphEntry {
     /// Row of the worker.
     pub worker: u32,
-    /// Who is charged; none where that is found by what other workers did meanwhile.
+    /// The charged party; `None` if it is derived from other workers' activities.
     pub who: Option<Who>,
     /// See [`CauseRow::symptom`].
     pub symptom: Option<u32>,
-    /// The data that it waited for, where it waited for some.
+    /// The awaited data, if any.
     pub data: Option<DataOf>,
 }
 
 /// Time that is charged, as a task graph knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GraphCharge {
-    /// Who.
+    /// The charged party.
     pub who: Who,
     /// See [`CauseRow::symptom`].
     pub symptom: Option<u32>,
 }
 
-/// Data by the programmer's name for it, else by what made it.
+/// Data by the programmer's name for it, else by its producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DataOf {
     /// Row of the graph's names.
@@ -93,7 +93,7 @@ impl DataOf {
 pub struct Queue {
     /// Tasks that could start before they did.
     pub tasks: u64,
-    /// How long they waited in all, nanoseconds.
+    /// Total waiting time, nanoseconds.
     pub wait_ns: u64,
     /// The longest wait.
     pub longest_ns: u64,
@@ -109,7 +109,7 @@ pub struct Queue {
 /// Capacity by the letters of SLOW; sums to the capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slow {
-    /// In task bodies.
+    /// Time in task bodies.
     pub work_ns: u64,
     /// Too little parallel work.
     pub starvation_ns: u64,
@@ -117,25 +117,25 @@ pub struct Slow {
     pub latency_ns: u64,
     /// The runtime and the system.
     pub overhead_ns: u64,
-    /// Waiting for what others hold.
+    /// Waiting for objects that others hold.
     pub contention_ns: u64,
 }
 
-/// Where the capacity went, and the sums that reports read again and again.
+/// The use of the capacity, and cached sums for reports.
 #[derive(Clone, Debug)]
 pub struct Causes {
-    /// All entries, those of workers that are asked about.
+    /// All entries of the selected workers.
     pub entries: Ledger<GraphEntry, GraphCharge>,
-    /// Sum of the lives of all workers that are asked about.
+    /// Sum of the lifetimes of all selected workers.
     pub capacity_ns: u64,
     /// These workers' time by cause; sums to the capacity.
     pub by_cause: ByCause,
-    /// Each worker's time by cause; zeros where it is not asked about.
+    /// Each worker's time by cause; zeros for unselected workers.
     pub by_worker: Vec<ByCause>,
-    /// Who is charged; rows of a cause sum to it. Largest first.
+    /// Time by charged party; rows of a cause sum to it. Largest first.
     pub rows: Vec<CauseRow>,
     /// Time in which workers waited for data to be produced, sent, received or noticed, by that data and
-    /// cause; rows of a cause sum to it, where an input decided. Largest first.
+    /// cause; rows of a cause sum to it, if an input decided. Largest first.
     pub by_data: Vec<(DataOf, Cause, u64)>,
     /// Time between readiness and start of tasks, by node.
     pub queues: Vec<Queue>,
@@ -146,7 +146,7 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// The time in a cause, and in all of its category where it is one.
+    /// The time in a cause, or in all of its category if it is one.
     pub fn total(&self, cause: Cause) -> u64 {
         let all = Cause::ALL.into_iter().zip(self.by_cause);
         all.filter(|(other, _)| other.is_in(cause)).map(|(_, ns)| ns).sum()
@@ -172,23 +172,23 @@ pub fn book_causes_in(graph: &TaskGraph, (begin, end): (u64, u64)) -> Causes {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Position {
     cause: Cause,
-    /// Own key; of no use where the cause is another worker's.
+    /// Own key; unused if the cause is another worker's.
     key: u32,
     /// Row of the task type that loses the time, or [`NONE`].
     symptom: u32,
-    /// The data that it waits for, where it waits for some.
+    /// The awaited data, if any.
     data: Option<DataOf>,
 }
 
-/// When tasks become ready, and on which nodes, in order.
+/// Ready times of tasks, and their nodes, in order.
 type Coming = std::iter::Peekable<std::vec::IntoIter<(u64, u32)>>;
 
-/// What was booked in a stretch of time.
+/// The booked time of an interval.
 struct Stretch {
     spent: FxHashMap<(u32, Position), u64>,
-    /// What is charged for waits that follow what others did, by key and class.
+    /// The charges for waits that follow other workers, by key and class.
     followed: FxHashMap<(u32, u32), Charged>,
-    /// Shares of draining by task type, and the nanoseconds of it in which nobody executed anything.
+    /// Shares of draining by task type, and its nanoseconds without any executing worker.
     drained: Vec<(u32, u128)>,
     drained_by_nobody: u64,
 }
@@ -207,9 +207,9 @@ struct Booking<'a> {
     drain: DrainBlame,
     begin: u64,
     all_done: u64,
-    /// What is booked: from when, and until before when.
+    /// The booked window: begin (included) and end (excluded).
     window: (u64, u64),
-    /// The run, divided for it; what was booked so far; the queues in the window, once they are known.
+    /// The run, divided for it; the booked time so far; the queues in the window, once they are known.
     division: Division,
     stretches: Vec<Stretch>,
     ready_in_part: Option<ReadyAxis>,
@@ -295,7 +295,7 @@ impl<'a> Booking<'a> {
         }
     }
 
-    /// Ends a stretch of time: takes out what was booked in it.
+    /// Ends an interval: takes out its booked time.
     fn ends_stretch(&mut self, at: u64) {
         for (worker, row) in (0..).zip(&mut self.positions) {
             if let Some((position, since)) = row.as_mut().filter(|(_, since)| *since < at) {
@@ -327,7 +327,7 @@ impl<'a> Booking<'a> {
         }
     }
 
-    /// When each task that had to wait for a worker became ready, and where.
+    /// The ready time of each task that had to wait for a worker, and its node.
     fn becoming_ready(&self) -> Vec<(u64, u32)> {
         let tasks = &self.graph.tasks;
         let mut times: Vec<(u64, u32)> = (0..tasks.len() as u32)
@@ -344,7 +344,7 @@ impl<'a> Booking<'a> {
         if self.graph.types.get(tasks.ty[task as usize] as usize).is_some_and(|ty| ty.implicit) {
             return None;
         }
-        // Of one whose creation the recorder did not tell, nobody knows since when.
+        // Without a recorded creation the ready time is unknown.
         if self.graph.told.creation && tasks.created(task as usize) == NO_TIME {
             return None;
         }
@@ -377,7 +377,7 @@ impl<'a> Booking<'a> {
         self.update_position(worker, now);
     }
 
-    /// Moves the worker to where it is now.
+    /// Moves the worker to its current position.
     fn update_position(&mut self, worker: u32, now: u64) {
         let (position, seen) = self.position(worker, now);
         if self.forest.now(worker) != seen {
@@ -448,16 +448,16 @@ impl<'a> Booking<'a> {
         })
     }
 
-    /// Where the worker is now, if it lives; and what those see that wait for it.
+    /// The worker's current position, if it is alive, and the source that its waiters see.
     fn position(&mut self, worker: u32, now: u64) -> (Option<Position>, Now) {
         let w = worker as usize;
         let timeline = &self.timelines[w];
-        // The time of others is not booked, but what they do is seen by those that wait for them.
+        // The time of others is not booked, but workers that wait for them see their activities.
         let lives = timeline.begun && now < self.graph.workers[w].end && self.graph.workers[w].selected;
         let (executes, section, idle) = (timeline.executes, timeline.section, timeline.idle);
         let ty = |task: u32| self.graph.tasks.ty[task as usize];
         let symptom = match idle {
-            // Who waits for a lock shows at the place that asks for it.
+            // A thread that waits for a lock appears at the place of its request.
             _ if section.is_some_and(|s| s.waiter != NONE) => section.map_or(NONE, |s| s.waiter),
             _ if executes != NONE => ty(executes),
             Some(idle) => ty(idle.task),
@@ -579,7 +579,8 @@ impl<'a> Booking<'a> {
         if self.uniform.is_empty() { spent } else { spent.moving(self.uniform_times()) }
     }
 
-    /// What is charged with it. Shares of what others did meanwhile are rounded so that they sum to the time of their cause.
+    /// The charges for it. Shares of other workers' activities are rounded so that they sum to the time of
+    /// their cause.
     fn charged(&self, spent: &Entries<Entry<GraphEntry>>) -> Entries<Entry<GraphCharge>> {
         let charge = |cause, who, symptom| Entry { cause, of: GraphCharge { who, symptom } };
         let own = spent.by(|Entry { cause, of }| of.who.map(|who| charge(*cause, who, of.symptom)));
@@ -657,8 +658,9 @@ impl<'a> Booking<'a> {
         queues
     }
 
-    /// Runtime work at unknown positions lies in task bodies; its amount is known, so it is moved. Of a part of a body that part
-    /// is moved which the whole has up to the part's end without that up to its begin, so parts add up.
+    /// Runtime work at unknown positions is inside task bodies; its amount is known, so it is moved. For a
+    /// part of a body, the moved amount is that of the whole up to the part's end minus that up to its begin,
+    /// so parts add up.
     fn uniform_times(&self) -> Entries<(Entry<GraphEntry>, Entry<GraphEntry>)> {
         let mut moves = Vec::new();
         let (graph, segments, (begin, end)) = (self.graph, self.segments, self.window);
@@ -698,7 +700,7 @@ impl<'a> Booking<'a> {
     }
 }
 
-/// Whether the time in such a wait is charged to what another worker does.
+/// Whether the time in such a wait is charged to another worker's activity.
 const fn follows_another(cause: Cause) -> bool {
     matches!(cause, Cause::WaitCreate | Cause::WaitDepend | Cause::WaitSync)
 }

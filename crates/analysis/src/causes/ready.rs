@@ -2,12 +2,12 @@
 
 use taskscope_execution::Cause;
 
-/// Where ready work was.
+/// The location of ready work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum ReadyWork {
-    /// On the idle worker's node: a matter of scheduling.
+    /// On the idle worker's node: a scheduling problem.
     Here,
-    /// On other nodes only: a matter of placement or balance.
+    /// On other nodes only: a placement or balance problem.
     Elsewhere,
     /// Nowhere: a true lack of parallelism.
     Nowhere,
@@ -39,7 +39,7 @@ struct Node {
     since: u64,
 }
 
-/// Counts ready tasks and idle workers by node while time goes on.
+/// Counts ready tasks and idle workers by node over time.
 #[derive(Clone)]
 pub(super) struct ReadyAxis {
     nodes: Vec<Node>,
@@ -59,7 +59,7 @@ impl ReadyAxis {
         if was_none && becomes || row.ready == 1 && !becomes {
             self.settle(node, at);
         }
-        // The other nodes see a difference only where all work ends or begins.
+        // The other nodes see a difference only if all work ends or begins.
         if self.all_ready == u64::from(!becomes) {
             for other in 0..self.nodes.len() as u32 {
                 self.settle(other, at);
@@ -94,7 +94,7 @@ impl ReadyAxis {
         }
     }
 
-    /// Forgets what was counted before `at`.
+    /// Discards the counts before `at`.
     pub fn restart(&mut self, at: u64) {
         self.settle_all(at);
         self.table = [[0; 3]; Cause::ALL.len()];

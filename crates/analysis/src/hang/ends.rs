@@ -1,4 +1,4 @@
-//! What all threads were in at the end of the trace.
+//! The sections of all threads at the end of the trace.
 
 use super::{Hang, LastSeen, Needed, OpenWait};
 use crate::states::ByState;
@@ -12,13 +12,14 @@ pub(super) struct End {
     pub gone: bool,
 }
 
-/// What all threads were in at the end.
+/// The sections of all threads at the end.
 pub(super) struct Ends<'e> {
     pub execution: &'e Execution,
-    /// None of threads of which nothing is known, of CPUs, and of processes that go on after the part that is asked for.
+    /// `None` for threads without known facts, for CPUs, and for processes that continue after the selected
+    /// part.
     pub of_threads: Vec<Option<End>>,
     pub waits: FxHashMap<ThreadIndex, OpenWait>,
-    /// Processes of which every thread told its end: they ended properly.
+    /// Processes in which every thread recorded its end: they ended properly.
     pub proper: Vec<bool>,
 }
 
@@ -36,7 +37,7 @@ pub(super) fn is_idle(state: State) -> bool {
 }
 
 impl<'e> Ends<'e> {
-    /// `None` where no thread waited: the usual case, without a look at anything else.
+    /// Collects the open waits; `None` without any: the usual case, which examines nothing else.
     pub fn of(execution: &'e Execution) -> Option<Ends<'e>> {
         let goes_on: FxHashSet<ProcessIndex> = (execution.threads.iter())
             .filter(|thread| thread.last_event > execution.processes[thread.process.index()].last)
@@ -151,7 +152,7 @@ impl<'e> Ends<'e> {
         Hang { is_deadlock, circle: circle.len(), waits, needed, since, end, victims }
     }
 
-    /// The thread that stands for a process: its initial one, or its first.
+    /// The thread that represents a process: its initial one, or its first.
     fn initial_thread(&self, process: ProcessIndex) -> Option<ThreadIndex> {
         let own = || self.all().map(|(thread, _)| thread).filter(|thread| self.process(*thread) == process);
         own()

@@ -1,4 +1,4 @@
-//! What open waits need: holders of locks, members of teams, tasks; ranks are in [`super::ranks`].
+//! The needs of open waits: holders of locks, members of teams, tasks; ranks are in [`super::ranks`].
 
 use super::ends::{End, Ends, is_wait};
 use super::{Needed, OpenWait};
@@ -64,7 +64,7 @@ impl Ends<'_> {
         self.execution.regions.get(region.index()).is_some_and(|region| region.end != NO_TIME)
     }
 
-    /// Who held each lock at the end.
+    /// The holder of each lock at the end.
     fn holders(&self) -> FxHashMap<ObjectIndex, Needed> {
         let mut holders: FxHashMap<ObjectIndex, Needed> = FxHashMap::default();
         let wanted: FxHashSet<ObjectIndex> = (self.all())

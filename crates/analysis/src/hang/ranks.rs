@@ -1,4 +1,4 @@
-//! What calls of a communication library need: the ranks that have to call it too.
+//! The needs of communication-library calls: the ranks that have to make the call too.
 
 use super::Needed;
 use super::ends::Ends;

@@ -14,7 +14,7 @@ const SHARE_OF_RUN: u64 = 10;
 const TIMES_OF_WAITS: u64 = 3;
 
 impl Ends<'_> {
-    /// A job in which nothing went on for long.
+    /// A job without progress for a long time.
     pub fn silence(&self, job: &[ProcessIndex]) -> Option<Hang> {
         let threads = &self.execution.threads;
         let own = || self.all().filter(|(thread, _)| job.contains(&self.process(*thread)));
@@ -45,7 +45,7 @@ impl Ends<'_> {
         if waiting.is_empty() || !alive().all(rests) || waiting.iter().any(|wait| self.is_gathering(wait)) {
             return None;
         }
-        // Calls whose partners are not recorded may wait for what goes on elsewhere.
+        // Calls with unrecorded partners may wait for activity elsewhere.
         let in_calls = |wait: &&OpenWait| wait.span.section.state == State::Communication;
         let is_whole = job
             .iter()

@@ -12,7 +12,8 @@ const SHORTEST_NS: u64 = 100_000_000;
 const MAX_STARTS: usize = 64;
 
 impl Ends<'_> {
-    /// Threads whose waits can never be over: those are taken out, one after the other, that need nobody who is stuck or gone.
+    /// Threads with waits that can never end: threads that do not need such a thread or one that has exited
+    /// are removed one by one.
     pub fn stuck(&self) -> FxHashSet<ThreadIndex> {
         let is_sure = |wait: &OpenWait| match wait.span.section.state.group() {
             Group::Mutex => true,
@@ -77,7 +78,7 @@ impl Ends<'_> {
         circle
     }
 
-    /// Stuck threads that a stuck thread needs; of a process one.
+    /// The threads of the set that a thread of the set needs; one per process.
     fn needed_threads(&self, thread: ThreadIndex, stuck: &FxHashSet<ThreadIndex>) -> Vec<ThreadIndex> {
         let of_process = |process: ProcessIndex| {
             let own = stuck.iter().copied().filter(|thread| self.process(*thread) == process);

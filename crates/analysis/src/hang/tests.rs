@@ -8,7 +8,7 @@ use taskscope_execution::{
     State,
 };
 
-/// A process whose threads share region 0 from time 0 on.
+/// A process with all threads in region 0 from time 0 on.
 struct Run(ExecutionBuilder, u32);
 
 const S: u64 = 1_000_000_000;
@@ -79,7 +79,7 @@ fn locks_in_a_circle_are_a_deadlock_from_the_first_instant() {
     let hangs = run.hangs(50, &[]);
     assert_eq!(hangs.len(), 1);
     let hang = &hangs[0];
-    // From the one that came last, in the order of who needs whom.
+    // Starts at the last wait, in the order of needs.
     assert_eq!((hang.is_deadlock, hang.circle, threads(hang)), (true, 3, vec![1, 2, 0]));
     assert_eq!((hang.since, hang.end), (40, 50));
 }
@@ -162,7 +162,7 @@ fn a_process_that_ended_properly_hung_only_in_a_circle_of_locks() {
     assert_eq!(threads(&run.hangs(3 * S, &[])[0]), [0]);
 }
 
-/// A job whose ranks have one thread each, all members of communicator 7.
+/// A job with one thread per rank, all members of communicator 7.
 struct Job(ExecutionBuilder, u32);
 
 impl Job {
@@ -186,7 +186,7 @@ impl Job {
         self.0.change(ThreadIndex(rank), at, Change::Message(change));
     }
 
-    /// A call that does not end, and what happens in it.
+    /// A call that does not end, and its message changes.
     fn calls(&mut self, rank: u32, at: u64, name: &str, changes: &[MessageChange]) {
         let (function, place) = (function_number(name), Place::UNKNOWN);
         self.0.event(ThreadIndex(rank), at);
@@ -215,7 +215,7 @@ fn part(function: &str) -> MessageChange {
     MessageChange::TakesPart { comm: 7, sequence: 0, root, function, bytes: 0, nonblocking: false }
 }
 
-/// Of each wait: the ranks that it needs.
+/// The needed ranks of each wait.
 fn needed(hang: &Hang) -> Vec<Vec<u32>> {
     let rank = |needed: &Needed| match needed {
         Needed::Rank { rank, .. } => rank.unwrap_or(u32::MAX),

@@ -5,9 +5,9 @@ use taskscope_execution::graph::{NONE, TaskGraph};
 /// The deciding inputs of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deciding {
-    /// The last produced input that has a producer; [`NONE`] where there is no such input.
+    /// The last produced input that has a producer; [`NONE`] without one.
     pub last_produced: u32,
-    /// The last arrived input, initial ones included; [`NONE`] where there is no input.
+    /// The last arrived input, initial ones included; [`NONE`] without any.
     pub last_arrived: u32,
 }
 

@@ -3,10 +3,10 @@
 //! The algorithm of V. S. Litvinov (bachelor thesis, Novosibirsk State University, 2017), in three
 //! [modes](Mode). For an idle interval that the start of task m ends, each instant has one cause:
 //!
-//! 1. before the last produced input of m was computed: *starvation*, except where the worker that was
-//!    to compute it was in the runtime (*overhead*) or, by mode, was itself idle for some other cause;
-//! 2. then, before the last input arrived on m's node: *latency*, or *overhead* while it was complete and
-//!    not sent (where the source tells when it was sent);
+//! 1. before the last produced input of m was computed: *starvation*, except if the worker that was to
+//!    compute it was in the runtime (*overhead*) or, by mode, was itself idle for some other cause;
+//! 2. then, before the last input arrived on m's node: *latency*, or *overhead* while it was complete and not
+//!    sent (if the source has send times);
 //! 3. then *overhead*: m could have started.
 //!
 //! Time after a worker's last task is *tail*: drain while some task still runs, shutdown after. So
@@ -30,14 +30,14 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use taskscope_execution::graph::{ActivityKind, NONE, TaskGraph};
 
-/// What an instant becomes at which the worker that is to compute the last input is itself idle.
+/// The cause of an instant at which the worker that is to compute the last input is itself idle.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Mode {
     /// Starvation: the published formula.
     Direct,
     /// Overhead as far as that worker's own cause is overhead, else starvation.
     Chained,
-    /// That worker's own cause, whatever it is.
+    /// That worker's own cause, of any kind.
     Root,
 }
 
@@ -55,15 +55,15 @@ impl Mode {
     }
 }
 
-/// The part of the run, and what to compute beyond the totals.
+/// The part of the run, and the values to compute beyond the totals.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whether to keep every idle interval.
     pub intervals: bool,
     /// Windows of time for which partial sums are wanted: begin, end; cut at the borders of the range.
     pub windows: Vec<(u64, u64)>,
-    /// The part of the run that everything is of: begin (included) and end (not included). What time was lost to is that of the whole, so parts
-    /// that tile a time add up to it.
+    /// The part of the run that all values cover: begin (included) and end (excluded). The cause of lost time
+    /// is that of the whole, so parts that tile a time add up to it.
     pub range: (u64, u64),
 }
 
@@ -73,7 +73,7 @@ impl Default for Options {
     }
 }
 
-/// One idle interval and what it was lost to.
+/// One idle interval and its causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     /// Row of the worker.
@@ -84,7 +84,7 @@ pub struct Interval {
     pub end: u64,
     /// Row of the task that ended it.
     pub task: u32,
-    /// What it was lost to.
+    /// Its causes.
     pub shares: Shares,
     /// The inputs that decide.
     pub deciding: Deciding,
@@ -93,30 +93,30 @@ pub struct Interval {
 /// Charges to one culprit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blame {
-    /// What the time was lost to.
+    /// The cause of the lost time.
     pub letter: Letter,
-    /// Who.
+    /// The charged party.
     pub who: Who,
-    /// How much.
+    /// The lost time.
     pub time: FineNanos,
 }
 
-/// Where the capacity went.
+/// The use of the capacity.
 #[derive(Clone, Debug)]
 pub struct Slo {
     /// The mode.
     pub mode: Mode,
     /// Idle time before tasks, by letter.
     pub total: Shares,
-    /// The same by worker, in the order of the graph.
+    /// Shares by worker, in the order of the graph.
     pub by_worker: Vec<Shares>,
-    /// The same by node.
+    /// Shares by node.
     pub by_node: Vec<Shares>,
-    /// The same by window.
+    /// Shares by window.
     pub windows: Vec<Shares>,
-    /// Who is blamed; the times of a letter sum to its total. Largest first within a letter.
+    /// Lost time by charged party; the times of a letter sum to its total. Largest first within a letter.
     pub blame: Vec<Blame>,
-    /// All idle intervals by (end, worker), cut at the borders of the range, if asked for.
+    /// All idle intervals by (end, worker), cut at the borders of the range, if requested.
     pub intervals: Vec<Interval>,
     /// Time in tasks, nanoseconds.
     pub execution_ns: u64,
@@ -128,12 +128,12 @@ pub struct Slo {
     pub capacity_ns: u64,
 }
 
-/// What all modes share; make it once.
+/// Data common to all modes; make it once.
 pub struct Prepared<'a> {
     graph: &'a TaskGraph,
     deciding: Vec<Deciding>,
     segments: Segments<'a>,
-    /// By task; empty where no task has uniform runtime work.
+    /// Uniform shares by task; empty if no task has uniform runtime work.
     uniform: Vec<Share>,
 }
 
@@ -162,15 +162,15 @@ struct Sweep<'a> {
     mode: Mode,
     keep_intervals: bool,
     timelines: Vec<Timeline<'a>>,
-    /// Nodes 0 to W − 1: the cause of each worker's idleness. Nodes W to 2W − 1: what others that wait for a
-    /// worker see when they look at it.
+    /// Nodes 0 to W − 1: the cause of each worker's idleness. Nodes W to 2W − 1: the shares that others
+    /// waiting for a worker see.
     forest: Forest,
     keys: Keys,
-    /// What the cause node of each idle worker had had when the interval began.
+    /// The accumulated shares of each idle worker's cause node at the begin of the interval.
     at_begin: Vec<Shares>,
     by_worker: Vec<Shares>,
     intervals: Vec<Interval>,
-    /// Starvation and latency by key, where the forest does not charge them.
+    /// Starvation and latency by key, if the forest does not charge them.
     own_charges: Vec<FineNanos>,
     windows: Windows,
     range: (u64, u64),
@@ -220,8 +220,8 @@ impl<'a> Sweep<'a> {
             while let Some(top) = queue.peek_mut().filter(|top| top.0.0 == now) {
                 together.push(PeekMut::pop(top).0.1);
             }
-            // Workers that change together are first made to see nobody: else one could be made to see
-            // another that still sees it.
+            // Workers that change together are first detached: else one could be made to see another that
+            // still sees it.
             if together.len() > 1 {
                 for worker in &together {
                     self.detach(*worker, now);
@@ -240,7 +240,7 @@ impl<'a> Sweep<'a> {
             let so_far = self.idle_until(border.max(last));
             self.windows.note(so_far);
         }
-        // Where the range ends within the run, so does what goes on.
+        // If the range ends within the run, open intervals end with it.
         if queue.peek().is_some_and(|next| next.0.0 != u64::MAX) {
             last = end;
         }
@@ -253,7 +253,7 @@ impl<'a> Sweep<'a> {
         self.finish()
     }
 
-    /// Forgets what was lost before `at`.
+    /// Discards the losses before `at`.
     fn restart(&mut self, at: u64) {
         for worker in 0..self.timelines.len() {
             if self.timelines[worker].idle.is_some() {
@@ -305,7 +305,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Why the worker, which is idle, is so.
+    /// The cause of an idle worker's idleness.
     fn cause(&mut self, worker: u32) -> Now {
         let Some(idle) = self.timelines[worker as usize].idle else { return Now::has(Letter::Overhead, 0) };
         let who = match idle.waits {
@@ -324,7 +324,7 @@ impl<'a> Sweep<'a> {
         Now::has(letter, key)
     }
 
-    /// What those see that wait for the worker.
+    /// The source that workers waiting for this one see.
     fn view(&mut self, worker: u32) -> Now {
         let timeline = &self.timelines[worker as usize];
         if let Some(section) = timeline.section {

@@ -1,20 +1,20 @@
-//! The part of the capacity that lies in a window of time, and what of it is not idle.
+//! The part of the capacity in a window of time, and its busy part.
 
 use taskscope_execution::graph::TaskGraph;
 
-/// Nanoseconds of all workers that are asked about inside a window. With the idle time of the window's shares, execution and tail
-/// sum to the capacity.
+/// Nanoseconds of all selected workers inside a window. With the idle time of the window's shares, execution
+/// and tail sum to the capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowTimes {
-    /// Of workers' lives.
+    /// Nanoseconds of workers' lifetimes.
     pub capacity_ns: u64,
-    /// In tasks.
+    /// Time in tasks.
     pub execution_ns: u64,
     /// After a worker's last task.
     pub tail_ns: u64,
 }
 
-/// What lies from `begin` to `end`.
+/// The times from `begin` to `end`.
 pub fn window_times(graph: &TaskGraph, (begin, end): (u64, u64)) -> WindowTimes {
     let inside = |from: u64, to: u64| to.min(end).saturating_sub(from.max(begin));
     let mut times = WindowTimes::default();
