@@ -149,7 +149,7 @@ impl<H: DeserializeOwned> Cache<H> {
         places(root).iter().find_map(|place| Cache::load(place, key))
     }
 
-    /// The same of a part that was saved for itself.
+    /// Opens a part that was saved separately.
     pub fn open_part(root: &Path, part: &str, key: &Key) -> Option<Cache<H>> {
         places_of(root, part).iter().find_map(|place| Cache::load(place, key))
     }
@@ -209,7 +209,7 @@ pub fn save(
     save_part(root, "", key, header, blocks, stop)
 }
 
-/// The same for a part that lies in a file of its own.
+/// Saves a part in its own file.
 ///
 /// # Errors
 /// If it can be written nowhere.
@@ -323,7 +323,7 @@ mod tests {
         std::fs::write(&stream, bytes).unwrap();
         assert_ne!(Key::of(&root).unwrap(), key);
         assert!(Cache::<Vec<(u64, String)>>::open(&root, &Key::of(&root).unwrap()).is_none());
-        // Somebody writes it.
+        // Another process writes it.
         std::fs::write(stream.with_extension("tail"), b"x").unwrap();
         assert!(Key::of(&root).is_none());
     }

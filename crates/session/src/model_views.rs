@@ -23,7 +23,7 @@ use taskscope_execution::view::{NoViews, View, ViewChange, ViewDescription, View
 use taskscope_model::{DOUBT_TYPE, Machine, MachineOptions, PLAIN_CPU_TYPES, System};
 use taskscope_trace::{OpenError, OpenOptions, Trace};
 
-/// Up to so many events one pass keeps all views, beyond it only the one that is asked for.
+/// Maximum events for which one pass keeps all views; beyond it, only the requested one.
 pub const ALL_AT_ONCE_EVENTS: u64 = 3_000_000;
 
 /// Blocks of a row in its view's file: two of its values, nine of its pyramid.
@@ -99,7 +99,7 @@ impl KeptView {
     }
 }
 
-/// For how long, in nanoseconds over all rows, each value is shown.
+/// Time for which each value is shown, in nanoseconds over all rows.
 fn shown_for(rows: &[ValueRow]) -> FxHashMap<i64, u64> {
     let of_row = |row: &ValueRow| {
         let mut times: FxHashMap<i64, u64> = FxHashMap::default();
@@ -141,7 +141,7 @@ pub struct ModelViews {
     root: PathBuf,
     /// State of the trace when it was opened, if views may be kept in files.
     key: Option<Key>,
-    /// Up to so many events one pass keeps all views.
+    /// Maximum number of events for which one pass keeps all views.
     all_at_once: u64,
 }
 
@@ -187,8 +187,8 @@ impl ModelViews {
         })
     }
 
-    /// From now on views are kept in files beside the cache of the trace, which had this key when it was
-    /// opened, unless one pass keeps all, as it does up to so many events.
+    /// Keeps views from now on in files beside the cache of the trace, which had this key when it was opened,
+    /// unless one pass keeps all, as it does up to so many events.
     pub fn keep_files(&mut self, key: Option<Key>, all_at_once_events: u64) {
         self.key = key;
         self.all_at_once = all_at_once_events;
@@ -311,7 +311,7 @@ impl ModelViews {
         let options = MachineOptions { breakdown, ..OPTIONS };
         let mut machine = Machine::new(&self.system, options, collector);
         let played = emulation::play(&self.trace, &mut machine, |played, machine| {
-            // Violations are told by `emulate` and `check`; here they would only take memory.
+            // `emulate` and `check` report violations; here they would only take memory.
             drop(machine.take_violations());
             drop(machine.take_notes());
             self.played.store(played.events, Ordering::Relaxed);

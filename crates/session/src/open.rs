@@ -56,7 +56,7 @@ fn open(
     progress: &ReadProgress,
     is_waited_for: bool,
 ) -> Result<Session, OpenError> {
-    // Of a part of the trace all events are played in order.
+    // A part of the trace replays all events in order.
     let options = OpenOptions { turns: selection.is_everything(), ..OpenOptions::default() };
     let trace = Trace::open(root, &options)?;
     let (run, run_file_problem) = RunFile::load(root).map_or_else(|why| (None, Some(why)), |run| (run, None));
@@ -95,8 +95,8 @@ fn open(
     })
 }
 
-/// Begin and end of the range that is asked about, nanoseconds of the trace's clock; `None` for the whole. Events with clocks
-/// after `latest` were taken at that time.
+/// Begin and end of the selected range, nanoseconds of the trace's clock; `None` for the whole. Events with
+/// clocks after `latest` were taken at that time.
 fn clocks_of_range(trace: &Trace, selection: &Selection, latest: Option<u64>) -> Option<(u64, u64)> {
     let origin_ns = selection.of(trace).origin_ns;
     let clock_at = |time_ns: i64| {
@@ -107,7 +107,7 @@ fn clocks_of_range(trace: &Trace, selection: &Selection, latest: Option<u64>) ->
     (selection.range != TimeRange::default()).then(|| (clock_at(begin_ns.max(0)), clock_at(end_ns)))
 }
 
-/// Marks the threads that are not asked about, and CPUs on which only such threads run.
+/// Marks the unselected threads, and CPUs on which only such threads run.
 fn mark_selected(execution: &mut Execution, trace: &Trace, threads: &[ThreadIndex], parts: &[Part]) {
     if !parts.contains(&Part::Others) {
         return;

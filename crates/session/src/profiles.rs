@@ -14,20 +14,20 @@ const DEEPEST: usize = 8;
 /// A file that could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileProblem {
-    /// It cannot be read.
+    /// Cannot be read.
     #[error("{path} cannot be read: {source}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// It is not a profile, or damaged.
+    /// Is not a profile, or is damaged.
     #[error("{path} is no whole profile: {error}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// In which way.
+        /// The damage.
         error: ReadError,
     },
 }

@@ -18,7 +18,7 @@ pub struct Notice {
     pub text: String,
 }
 
-/// Why a run left neither events nor profiles.
+/// The reason why a run left neither events nor profiles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct NotRecorded {
@@ -46,7 +46,7 @@ pub struct RunFile {
     pub host: String,
     /// Nanoseconds since 1970 (UTC) at the start of the program.
     pub start_unix_ns: Option<u64>,
-    /// From just before the start to just after the end of the program.
+    /// Time from just before the start to just after the end of the program.
     pub wall_ns: Option<u64>,
     /// The program's exit code.
     pub exit_code: Option<i32>,
@@ -58,7 +58,7 @@ pub struct RunFile {
     pub notices: Vec<Notice>,
     /// The process that records, as `PID:START`.
     pub recorder: Option<String>,
-    /// Why there is nothing to read.
+    /// The reason why there is nothing to read.
     pub not_recorded: Option<NotRecorded>,
 }
 

@@ -32,7 +32,7 @@ pub struct Session {
     pub root: PathBuf,
     /// The execution.
     pub execution: Execution,
-    /// The part of the run that is asked about, nanoseconds of the trace's clock; `None` for all of it.
+    /// The selected part of the run, nanoseconds of the trace's clock; `None` for all of it.
     pub range: Option<(u64, u64)>,
     /// The time range to which the execution was cut, first and last + 1 by the trace's clock; all time by default.
     pub times: (u64, u64),

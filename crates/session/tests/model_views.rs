@@ -36,7 +36,7 @@ fn every_view_of_the_corpus_has_the_values_of_its_reference() {
             let Some(reference) = reference.into_iter().find(|path| path.join("thread.prv").exists()) else {
                 continue;
             };
-            // Of traces that ovniemu rejects it writes a part.
+            // For traces that it rejects, ovniemu writes a part.
             let accepted = std::fs::read_to_string(reference.join("rc")).unwrap_or("0".to_string());
             let root = case.path().join(inner);
             if accepted.trim() != "0" || !root.is_dir() {

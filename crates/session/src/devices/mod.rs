@@ -115,7 +115,7 @@ fn read_queue(location: &Location) -> Queue {
     }
     queue.numbers.sort_unstable();
     if queue.account.is_empty() {
-        // The recorder could not write its counts: those of what is there.
+        // The recorder could not write its counts: counts of the existing records.
         let lanes = queue.operations.iter().filter_map(|operation| operation.lane).max();
         let counts = [
             ("appended", (queue.operations.len() + queue.lost.len()) as u64),
@@ -268,7 +268,7 @@ fn clock_map(value: &Value) -> ClockMap {
     let mut map = ClockMap::of_host_clock(0);
     let mut knots: Vec<Knot> =
         pairs(&value["knots"]).into_iter().map(|(ticks, nanos)| Knot { ticks, nanos }).collect();
-    // Whatever stands in the file: the map is monotone.
+    // For any content of the file, the map is monotone.
     knots.dedup_by(|next, before| next.ticks <= before.ticks || next.nanos < before.nanos);
     if !knots.is_empty() {
         map.knots = knots;

@@ -160,7 +160,7 @@ struct Operations {
     by_end: Vec<u32>,
     /// Rows by the queue's number and the operation's number in it.
     numbers: FxHashMap<(u64, u64), u32>,
-    /// How many operations of other processes are before these.
+    /// Number of operations of other processes before these.
     first: u32,
 }
 
@@ -204,7 +204,7 @@ impl Operations {
     /// An operation that was submitted while another ran on its device, and began after that had ended, waited for it: of
     /// several for the one that ended last.
     fn find_predecessors(&mut self, devices: &Devices, order: &[(u64, u64, usize, usize)]) {
-        // Queues whose device is not known have one each.
+        // Queues of unknown devices have one each.
         let device = |row: u32| {
             let queue = &devices.queues[order[row as usize].2];
             let own = if queue.device.is_empty() { order[row as usize].2 } else { usize::MAX };
@@ -339,7 +339,7 @@ mod tests {
                 call(120, 300, kind::WAITING_CALL),
                 Call { operation: Some((0, 8)), ..call(500, 600, kind::SUBMITTING_CALL) },
                 Call { operation: Some((0, 8)), ..call(800, 950, kind::SUBMITTING_CALL) },
-                // A kernel that is over before its launch returns: nobody waited.
+                // A kernel that ends before its launch returns: no wait.
                 Call { operation: Some((0, 9)), ..call(910, 990, kind::SUBMITTING_CALL) },
             ],
             names: vec![String::new(), "clFinish".into()],

@@ -19,7 +19,7 @@ struct LaneRows {
     showing: Showing,
     levels: Vec<Values>,
     label: String,
-    /// When a task was first on a thread, when it came there last, and how long it was there by then.
+    /// First time of a task on a thread, its last arrival there, and its total time there by then.
     first: u64,
     since: u64,
     ran_ns: u64,
@@ -302,7 +302,7 @@ impl<'a> Drawing<'a> {
 }
 
 impl LaneRows {
-    /// From now on the levels are these.
+    /// Sets the levels from now on.
     fn write(&mut self, at: u64, values: &[i64]) {
         while self.levels.len() < values.len() {
             self.levels.push(Values::default());

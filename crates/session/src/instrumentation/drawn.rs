@@ -23,7 +23,7 @@ pub enum Drawn {
 pub struct DrawnName {
     /// Thread or task.
     pub by: By,
-    /// Through which behaviour.
+    /// The behaviour.
     pub behaviour: Behaviour,
     /// Kind of the view.
     pub what: Drawn,
@@ -68,7 +68,7 @@ impl FromStr for DrawnName {
 /// A row of a view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DrawnRow {
-    /// For a person.
+    /// Text for users.
     pub label: String,
     /// The stream of a thread's row.
     pub stream: Option<usize>,

@@ -53,7 +53,7 @@ pub struct Row {
     pub name: String,
     /// Nanoseconds for which it was shown; 0 for kinds without a length.
     pub ns: u64,
-    /// How often it began, or passed.
+    /// Number of begins, or of passages.
     pub begins: u64,
     /// Lanes that showed it.
     pub lanes: u64,
@@ -86,12 +86,12 @@ pub struct LaneTimes {
     pub rows: Vec<Row>,
 }
 
-/// How to look.
+/// Options of the computation.
 #[derive(Clone, Copy, Debug)]
 pub struct TimesOptions {
-    /// At whom.
+    /// The kind of lanes: threads or tasks.
     pub by: By,
-    /// Through which behaviour; not [`Behaviour::Raw`], in which a thread shows nothing of its tasks.
+    /// The behaviour; not [`Behaviour::Raw`], in which a thread shows nothing of its tasks.
     pub behaviour: Behaviour,
     /// Lanes to keep, those with most time.
     pub lanes: usize,
@@ -104,7 +104,7 @@ pub struct Times {
     pub rows: Vec<Row>,
     /// Some lanes, the longest first.
     pub lanes: Vec<LaneTimes>,
-    /// How many there are.
+    /// Total number.
     pub lane_count: u64,
     /// The time of all, nanoseconds.
     pub ns: u64,
@@ -149,7 +149,7 @@ impl Times {
 struct Cell {
     ns: u64,
     begins: u64,
-    /// How many of them are shown, and since when on the lane's clock.
+    /// Number of open instances, and the time since when on the lane's clock.
     open: u32,
     since: u64,
 }
@@ -291,7 +291,7 @@ impl Counting<'_> {
     }
 
     fn lane(&mut self, lane: Lane) -> &mut Counted {
-        // Of a thread all time is known; it is cut to that of its events at the end.
+        // All time of a thread is known; it is cut to that of its events at the end.
         let (since, thread) = match lane {
             Lane::Thread(thread) => (Some(0), thread),
             Lane::Task { .. } => (None, 0),

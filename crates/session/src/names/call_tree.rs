@@ -24,7 +24,7 @@ const BEFORE_MAIN: [&str; 8] = [
 /// Libraries of these functions. Without debug information, none of them has a name.
 const C_LIBRARIES: [&str; 2] = ["libc.so.6", "libpthread.so.0"];
 
-/// Those that are called once, by the entry code of the program's file.
+/// Functions called once, by the entry code of the program's file.
 const CALLS_MAIN: [&str; 3] = ["__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main"];
 
 /// The call tree of a profile, with inlined functions as steps, and bodies of constructs named after the functions that
@@ -125,7 +125,7 @@ impl Naming<'_> {
         match frame.kind {
             FrameKind::State => {
                 let marker = frame.marker().unwrap_or(Marker::Runtime);
-                // The line from which the program waits is part of what is seen.
+                // The line from which the program waits is part of the shown path.
                 let from = self.line_below(outer);
                 let mut state = taskscope_profile::Frame::state(marker);
                 if from != outer.node && marker.is_wait() {
@@ -141,10 +141,10 @@ impl Naming<'_> {
             FrameKind::Region | FrameKind::Task => {
                 let place = self.place(frame.module, frame.offset);
                 let outermost = place.inlined_into.last().unwrap_or(&place.frame);
-                // What was cut out has jumped to this function, and has no frame; or it has no name to be known by, and is a
-                // step in its construct.
+                // The function of the outlined body was reached by a tail call and has no frame; or it has no
+                // name and is a step in its construct.
                 let has_jumped = !outermost.cut_out;
-                // Where it goes on at what ran it, that has not created it.
+                // In execution context, the outer step did not create the task.
                 let has_jumped = has_jumped && (frame.kind == FrameKind::Region || !self.is_by_execution());
                 let construct = has_jumped.then(|| self.construct(node, outer));
                 let outer = construct.as_ref().unwrap_or(outer);
@@ -265,7 +265,7 @@ impl Naming<'_> {
 
     fn code(&mut self, kind: FrameKind, module: u32, offset: u64, outer: &Step) -> Step {
         let place = self.place(module, offset);
-        // The linker's, which nobody wrote: the call is its caller's.
+        // A linker stub without source: the call is its caller's.
         let is_stub = place.frame.function.as_deref().is_some_and(is_stub);
         if is_stub && kind == FrameKind::User && outer.node != ROOT {
             return outer.clone();
@@ -282,7 +282,7 @@ impl Naming<'_> {
         place: &CodePlace,
         outer: &Step,
     ) -> Step {
-        // Why code of the runtime or of a system library has no line interests nobody here.
+        // Reasons for missing lines in the runtime or in system libraries are not relevant here.
         let tells = |missing: &&Missing| {
             kind.is_user() && (place.frame.function.is_none() || matches!(missing, Missing::SplitGone { .. }))
         };
@@ -298,7 +298,7 @@ impl Naming<'_> {
         };
         let loops = if kind.is_user() { self.loops(module, offset) } else { std::rc::Rc::default() };
         let chain = place.inlined_into.iter().rev().chain(std::iter::once(&place.frame));
-        // Of a loop in a function that this address is not in, its call is around the address.
+        // A loop in a function that does not contain this address has its call around the address.
         let functions: Vec<String> = chain.clone().map(name_of).collect();
         let common = |entry: &Vec<LoopPlace>| {
             entry.iter().zip(&functions).take_while(|((one, ..), other)| one == *other).count()
@@ -319,7 +319,7 @@ impl Naming<'_> {
                 continue;
             }
             let mut function = name_of(frame);
-            // The lines of what else is declared before a task need not end before it; nor are there always lines.
+            // Lines of other declarations before a task need not end before it; and lines may be missing.
             let is_told = kind == FrameKind::Region
                 && frame.function.as_deref().is_some_and(|function| !is_outlined(function));
             if let Some(creator) = creator.as_ref().filter(|_| frame.is_nameless && depth == 0)
@@ -331,7 +331,7 @@ impl Naming<'_> {
             if now.node == ROOT && kind.is_user() && starts {
                 continue;
             }
-            // Further out lies `_start`, which has no name in a stripped program.
+            // Further out is `_start`, which has no name in a stripped program.
             if kind.is_user() && CALLS_MAIN.contains(&function.as_str()) {
                 now = Step { node: ROOT, line: None, code: None };
                 continue;
@@ -342,7 +342,7 @@ impl Naming<'_> {
                 _ if frame.cut_out && depth == 0 => What::Parallel,
                 _ => What::Function,
             };
-            // A task may not lie below the place of its creation.
+            // A task may be outside the place of its creation.
             let construct = frame.construct_line.filter(|_| what == What::Task);
             let (file, line) = match &now.line {
                 _ if construct.is_some() => (frame.file.clone(), construct),
@@ -362,7 +362,7 @@ impl Naming<'_> {
                 line: frame.file.clone().zip(frame.line),
                 code: kind.is_user().then_some((module, offset)),
             };
-            // Loops that are written in this function lie around what it inlines or calls.
+            // Loops of this function contain its inlined and called code.
             for (_, file, line) in loops.iter().filter(|at| common(at) == depth + 1).map(|at| &at[depth]) {
                 let label = Label {
                     what: What::Loop,
@@ -449,7 +449,7 @@ impl Naming<'_> {
             return;
         }
         let below = match step.node {
-            // What is of no path, or of what starts the program alone, is a row, too.
+            // Samples without a path, or only in startup code, are a row, too.
             ROOT => self.not_known(ROOT, What::NoPath),
             _ => self.line_below(&step),
         };

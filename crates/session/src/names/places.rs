@@ -14,7 +14,7 @@ use taskscope_symbol::{
     acquires_for_its_caller, without_parameters,
 };
 
-/// Resolves code sites when they are asked for, each once.
+/// Resolves code sites on demand, each once.
 pub struct Places {
     catalog: Catalog,
     kept: KeptModules,
@@ -49,7 +49,7 @@ impl Places {
         }
     }
 
-    /// The same with files that were kept of modules.
+    /// Adds files that were kept of modules.
     pub fn with_kept(self, kept: KeptModules) -> Places {
         Places { kept, ..self }
     }
@@ -67,7 +67,7 @@ impl Places {
                     _ => None,
                 })
                 .collect(),
-            // A place where a lock is taken is told otherwise; and not everything that was joined is shown.
+            // The place of a lock acquisition is worded differently; and not every joined place is shown.
             resolved: RefCell::default(),
             missing: RefCell::default(),
             ..self
@@ -130,7 +130,7 @@ impl Places {
         Some((row.process, code.frame.function.clone(), place, (construct.is_some(), is_in_body)))
     }
 
-    /// Why names or lines were missing so far, each reason once.
+    /// The reasons for missing names or lines so far, each once.
     pub fn missing(&self) -> Vec<Missing> {
         self.missing.borrow().iter().cloned().collect()
     }
@@ -149,7 +149,7 @@ impl Places {
         &self.catalog
     }
 
-    /// The static variable of a process that lies at an address.
+    /// The static variable of a process at an address.
     pub(crate) fn variable(&self, process: ProcessIndex, address: u64) -> Option<VariablePlace> {
         self.with_symbolizer(process, |symbolizer| {
             symbolizer.set_time(u64::MAX);
@@ -219,7 +219,7 @@ impl Places {
             (Some(function), None, _) => match code.offset {
                 Some(offset) => format!("{function}+{offset:#x} [{what}]"),
                 None => match &code.module {
-                    // Of an outlined body, its own address: the function may have several.
+                    // For an outlined body, its own address: the function may have several.
                     Some((module, body)) if code.frame.cut_out => {
                         format!("{function} [{what} at {module}+{body:#x}]")
                     }
@@ -238,7 +238,7 @@ impl Places {
         Some(format!("{}:{}", short(file), code.frame.line?))
     }
 
-    /// The site that a place lies at; of serial code, the region before it, or else the one after.
+    /// The site of a place; for serial code, the region before it, or else the one after.
     pub fn site_of(&self, place: Place) -> SiteIndex {
         match place.kind() {
             PlaceKind::Unknown => SiteIndex::NONE,
@@ -256,7 +256,7 @@ impl Places {
     pub fn name(&self, state: State, place: Place) -> String {
         match place.kind() {
             PlaceKind::Unknown => String::new(),
-            // Whoever has nothing to do has left a region.
+            // An idle thread has left a region.
             PlaceKind::Site(site) if state == State::Idle => {
                 format!("after {}", self.construct("parallel", site))
             }
@@ -340,7 +340,8 @@ impl Places {
     }
 }
 
-/// Process, function, file with line and column or the body's address, and whether it is a construct with a body or lies in one.
+/// Process, function, file with line and column or the body's address, and whether it is a construct with a
+/// body or within one.
 type Written = (ProcessIndex, Option<String>, (String, u64, u32), (bool, bool));
 
 /// Guards and methods of locks that were inlined give way to the code that uses them: all of it would be one place else.

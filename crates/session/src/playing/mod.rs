@@ -1,4 +1,4 @@
-//! From the events of a trace to an execution.
+//! Replay of the events of a trace to an execution.
 //!
 //! ```text
 //! trace ─▶ threads (of streams) ─▶ replay (in order) ─▶ model_player ─▶ interpreter ─▶ builder ─▶ execution
@@ -110,7 +110,7 @@ fn expect_sizes(
     builder: &mut ExecutionBuilder,
     interpreter: &mut Interpreter,
 ) {
-    // An event changes what its thread is in at most once, or hardly ever more often.
+    // An event changes its thread's section at most once, with rare exceptions.
     for (stream, thread) in trace.streams().iter().zip(&threads.threads) {
         builder.expect_sections(*thread, stream.event_count());
     }

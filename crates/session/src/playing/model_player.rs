@@ -118,7 +118,7 @@ impl Player for ModelPlayer<'_> {
     #[inline(always)]
     fn own_events(&mut self, stream: u32, events: OwnEvents<'_, '_>) -> u64 {
         let played = &mut self.streams[stream as usize];
-        // Another thread's event may ask for events where there are none: a call that polls goes on.
+        // Another thread's event may request own events when there are none: a polling call continues.
         if self.interpreter.is_polling(played.thread) && events.is_empty() {
             return 0;
         }

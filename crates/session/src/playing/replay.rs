@@ -40,7 +40,7 @@ pub struct TimedEvent<'a> {
     pub at: u64,
     /// Whether its clock was beyond all that can be true, and was taken at the limit.
     pub is_too_far: bool,
-    /// Whether it is one of those that are asked for, and not only played because they rest on it.
+    /// Whether it is selected, and not only replayed because selected events depend on it.
     pub is_selected: bool,
     /// Whether it is in the selected range; all events are replayed, since the states in the range follow from the
     /// whole.
@@ -66,9 +66,9 @@ pub trait Player {
 /// An event that needs no order.
 #[derive(Clone, Copy)]
 pub struct OwnEvent {
-    /// As of a [`TimedEvent`].
+    /// Time, as in a [`TimedEvent`].
     pub at: u64,
-    /// As of a [`TimedEvent`].
+    /// As in a [`TimedEvent`].
     pub is_too_far: bool,
     /// Code of the event; there are no fields.
     pub code: Code,
@@ -80,7 +80,7 @@ pub struct OwnEvent {
 pub struct OwnEvents<'r, 'a> {
     events: &'r mut ThreadEvents<'a>,
     kinds: &'r Kinds,
-    /// None is later than this.
+    /// Upper bound of their times.
     last_ns: i64,
     /// The latest time that can be true.
     latest: u64,
@@ -159,7 +159,7 @@ pub fn play<'a>(
                 let Ok(mut turns) = given.recv() else { return };
                 loop {
                     let batch: Vec<u32> = Iterator::by_ref(&mut turns).take(BATCH).collect();
-                    // Nobody takes turns any more when taking them panicked.
+                    // The receiver is gone only after a panic.
                     if batch.is_empty() || full.send(batch).is_err() {
                         return;
                     }
@@ -249,7 +249,7 @@ impl<'a, P: Player> Replay<'a, '_, P> {
         }
         let events = &mut self.streams[stream as usize].events;
         let kinds = &self.needs_order.kinds;
-        // A stream's first event needs the order: it told the latest time.
+        // A stream's first event needs the order: it defines the latest time.
         let own = OwnEvents { events, kinds, last_ns, latest: self.latest.unwrap_or(u64::MAX) };
         self.read += self.player.own_events(stream, own);
     }

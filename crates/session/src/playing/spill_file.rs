@@ -1,4 +1,4 @@
-//! The file in which a long run's tracks lie while it is open: the system can take their memory back then.
+//! The file of a long run's tracks while it is open: the system can then reclaim their memory.
 
 use std::fs::File;
 use std::io;

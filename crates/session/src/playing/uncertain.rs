@@ -38,13 +38,13 @@ fn end_of(stream: &Stream, row: &Thread) -> Option<(u64, u64)> {
     let ends = match stream.cut_at_ns() {
         Some(cut) => cut,
         None if row.ended => return None,
-        // It ended, and `stream.obs` is where it said so.
+        // It ended, and `stream.obs` is where that is recorded.
         None if stream.is_finished() => {
             stream.last_clock_of(StreamFile::Standard).or(stream.last_clock_ns())?
         }
         None => known_until(stream)?,
     };
     let (start, end) = (ends.max(0) as u64, row.track.end());
-    // Nothing else tells that a stream which ended properly does not tell its thread's end.
+    // Only this shows that a properly ended stream lacks its thread's end.
     (start < end || (start == end && stream.is_finished() && !row.ended)).then_some((start, end))
 }

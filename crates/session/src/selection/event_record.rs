@@ -22,7 +22,7 @@ pub const EVENT_FIELDS: [&str; 12] = [
     "file",
 ];
 
-/// Those that are the same for all events of a stream.
+/// Fields with one value for all events of a stream.
 pub(super) const STREAM_FIELDS: [&str; 6] = ["thread", "thread_name", "process", "loom", "app", "stream"];
 
 /// Common properties of all events of a stream.
@@ -78,7 +78,7 @@ fn kind_of_field(name: &str) -> Option<Kind> {
 /// Whether an event is likely to have this code. Of other models nothing is known; a model of the table may have more events in a
 /// later version, but to misspell a code is far more likely.
 fn check_code(word: &str) -> Result<(), String> {
-    // Bytes that are no characters are shown as `\xNN`.
+    // Bytes that are not characters are shown as `\xNN`.
     let code = match word.as_bytes().try_into().map(Code) {
         Ok(code) => code,
         Err(_) if word.contains("\\x") => return Ok(()),
@@ -226,7 +226,7 @@ mod tests {
         ] {
             assert_eq!(problem(filter), Some(expected), "{filter}");
         }
-        // Other models, bytes that are no characters, patterns and orders.
+        // Other models, bytes that are not characters, patterns and orders.
         for filter in [
             "event = zzz",
             "event = 'V\\x00x'",

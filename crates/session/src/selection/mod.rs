@@ -21,7 +21,7 @@ use taskscope_trace::{MergedEvent, Trace};
 pub struct Selection {
     /// Events must pass it.
     pub filter: Option<Filter>,
-    /// Events must lie in it.
+    /// The time range of selected events.
     pub range: TimeRange,
     /// Whether everything is opened in spite of a range, which is resolved all the same:
     /// [`Session::range`](crate::Session::range).
@@ -82,7 +82,7 @@ impl<'a> Selected<'a> {
         self.begin_ns <= time_ns && time_ns < self.end_ns && self.passes_filter(merged)
     }
 
-    /// Whether it passes the filter, whatever its time.
+    /// Whether it passes the filter, at any time.
     #[inline]
     pub fn passes_filter(&self, merged: &MergedEvent<'a>) -> bool {
         self.filter.is_none_or(|filter| filter.matches(&self.record(*merged)))
@@ -110,11 +110,11 @@ impl<'a> Selected<'a> {
 /// The replayed part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All of it is asked about.
+    /// All of it is selected.
     Whole,
     /// The events that pass the filter.
     Passing,
-    /// All of it, although nothing of it is asked about: for whom its thread made wait.
+    /// All of it, although unselected: its thread may have made others wait.
     Others,
 }
 

@@ -65,7 +65,7 @@ fn longest(masks: Vec<(u64, CpuSet)>, end: u64) -> Option<CpuSet> {
             None => times.push((ns, mask)),
         }
     }
-    // Of equals the one that was found later.
+    // Ties go to the one found later.
     times.into_iter().max_by_key(|(ns, _)| *ns).map(|(_, mask)| mask)
 }
 
