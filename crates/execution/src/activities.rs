@@ -25,7 +25,7 @@ impl Activity {
     }
 }
 
-/// Stands for an activity without a number: each row of a track then keeps its own.
+/// Marks an activity without a number: each row of a track then keeps its own.
 pub(crate) const RARE: u16 = u16::MAX;
 
 /// Activities by number, for the tracks of a run.
@@ -33,7 +33,7 @@ pub(crate) const RARE: u16 = u16::MAX;
 pub struct Activities(Vec<(State, Place)>);
 
 impl Activities {
-    /// How many numbers there are.
+    /// Number of numbers.
     pub fn count(&self) -> usize {
         self.0.len()
     }
@@ -43,7 +43,7 @@ impl Activities {
         self.0.get(usize::from(number)).copied()
     }
 
-    /// By number; [`RARE`] is none of them.
+    /// Activities by number; [`RARE`] is not among them.
     #[inline(always)]
     pub(crate) fn all(&self) -> &[(State, Place)] {
         &self.0
@@ -60,7 +60,7 @@ impl Activities {
         stored.collect::<Vec<_>>().into()
     }
 
-    /// Those that were stored.
+    /// Restores stored activities.
     pub fn from_stored(stored: &[Activity]) -> Activities {
         Activities(stored.iter().take(usize::from(RARE)).map(|activity| activity.told()).collect())
     }
@@ -103,7 +103,7 @@ impl<T: Clone + Default + PartialEq> ByActivity<T> {
 /// Activities that are found without a map; a power of two.
 const RECENT: usize = 256;
 
-/// Numbers of activities that were asked for last: few of them follow each other again and again.
+/// Numbers of recently used activities: few of them alternate again and again.
 #[derive(Debug)]
 pub struct RecentNumbers<N> {
     /// The activity that came last of those that share a place here, as one number, and its number.
@@ -215,7 +215,7 @@ pub(crate) fn rare_activity(rare: &[RareRow], row: usize) -> Option<(State, Plac
     Some(rare[at].activity.told())
 }
 
-/// How many of them come before a row, which mostly is one of the next.
+/// Number of them before a row, which mostly is one of the next.
 pub(crate) fn rare_rows_before(rare: &[RareRow], row: usize) -> usize {
     const NEAR: usize = 4;
     let is_before = |rare: &RareRow| (rare.row as usize) < row;
@@ -223,7 +223,7 @@ pub(crate) fn rare_rows_before(rare: &[RareRow], row: usize) -> usize {
     if near < NEAR { near } else { near + rare[near..].partition_point(is_before) }
 }
 
-/// A row is this, whatever it was before.
+/// Sets a row, replacing an earlier value.
 pub(crate) fn set_rare(rare: &mut Vec<RareRow>, row: usize, state: State, place: Place) {
     let new = RareRow { row: row as u32, activity: Activity::of(state, place) };
     let at = rare.partition_point(|other| other.row < new.row);

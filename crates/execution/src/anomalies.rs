@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Number of occurrences, largest value, and the first occurrence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
     /// The largest, in nanoseconds.
     pub max_ns: u64,
@@ -25,7 +25,7 @@ impl Tally {
 /// Numbers of anomalies.
 #[derive(Clone, Debug, Default)]
 pub struct Anomalies {
-    /// By [`Anomaly::name`].
+    /// Counts by [`Anomaly::name`].
     pub by_name: BTreeMap<&'static str, Tally>,
     /// Releases that were reported after the next holder's acquisition; expected with OMPT.
     pub late_releases: Tally,

@@ -83,8 +83,8 @@ impl ExecutionBuilder {
         }
     }
 
-    /// Before anything is known of a thread: tracks of which many sections are expected lie in this file and not in
-    /// memory.
+    /// Sets the file that stores tracks with many expected sections instead of memory. To be called before
+    /// the first thread.
     pub fn keep_long_tracks_in(&mut self, file: Arc<dyn ColumnFile>) {
         self.storing = Storing::in_file(file, 2 * self.open.len());
     }
@@ -106,13 +106,13 @@ impl ExecutionBuilder {
         self.storing.expect_tasks(usize::try_from(tasks).unwrap_or(0));
     }
 
-    /// An event of `thread` lies at `at`, whether or not it changes anything.
+    /// Records that an event of `thread` is at `at`, whether or not it changes anything.
     #[inline]
     pub fn event(&mut self, thread: ThreadIndex, at: u64) {
         self.events(thread, 1, at, at);
     }
 
-    /// So many events of `thread` lie from `first` to `last`.
+    /// Records that so many events of `thread` are from `first` to `last`.
     #[inline]
     pub fn events(&mut self, thread: ThreadIndex, count: u64, first: u64, last: u64) {
         let thread = &mut self.execution.threads[thread.index()];
@@ -130,12 +130,12 @@ impl ExecutionBuilder {
         }
     }
 
-    /// Takes the anomalies so far away, at a border of the part of the time that is asked for.
+    /// Takes the anomalies so far, at a border of the selected part.
     pub fn take_anomalies(&mut self) -> Anomalies {
         std::mem::take(&mut self.execution.anomalies)
     }
 
-    /// Replaces the anomalies, by those of the part of the time that is asked for.
+    /// Replaces the anomalies by those of the selected part.
     pub fn set_anomalies(&mut self, anomalies: Anomalies) {
         self.execution.anomalies = anomalies;
     }
@@ -147,12 +147,13 @@ impl ExecutionBuilder {
         self.finish_joining(|_| Joined::default())
     }
 
-    /// The same, with constructs joined that the compiler has copied.
+    /// Finishes, and joins constructs that the compiler has copied.
     pub fn finish_joining(self, joined: impl FnOnce(&Catalog) -> Joined) -> Execution {
         self.finish_doubting(joined, |_| Vec::new())
     }
 
-    /// The same; `doubts` adds further uncertain intervals of threads, once their tracks are complete.
+    /// Finishes likewise; `doubts` adds further uncertain intervals of threads, once their tracks are
+    /// complete.
     pub fn finish_doubting(
         mut self,
         joined: impl FnOnce(&Catalog) -> Joined,
@@ -189,7 +190,7 @@ impl ExecutionBuilder {
         let mut joined = joined(&self.execution.catalog);
         // Each copy of a call has paths of its own.
         joined.leave(self.samples.samples_mut().of_calls.keys().map(|(_, site)| *site));
-        // Locks are taken by guards, whose one line is in each function that they are inlined into.
+        // Locks are taken by guards, with the same line in each function that they are inlined into.
         let holds = self.execution.holds.iter().chain(self.holders.iter().flatten());
         let is_lock = |hold: &&Hold| {
             let object = self.execution.catalog.objects.get(hold.object.index());
@@ -210,7 +211,7 @@ impl ExecutionBuilder {
         joined.leave(self.messages.call_sites());
         self.finish_stored(&joined);
         for hold in self.holders.into_iter().flatten() {
-            // What a thread holds at its end stays held.
+            // Locks held at a thread's end stay held.
             let process = self.execution.threads[hold.thread.index()].process;
             let end = self.execution.processes[process.index()].last.max(hold.start);
             self.execution.holds.to_mut().push(Hold { end, ..hold });
@@ -219,7 +220,7 @@ impl ExecutionBuilder {
         let told = doubts(&self.execution);
         self.execution.uncertain.extend(told);
         doubtful_cpus::doubt_cpus(&mut self.execution, &self.open);
-        // Told in the order of time on each thread only.
+        // Arrives in order of time per thread only.
         self.execution.uncertain.sort_by_key(|uncertain| uncertain.end);
         self.execution.samples = self.samples.finish();
         self.execution.choose_workers();
@@ -589,8 +590,8 @@ impl Observer for ExecutionBuilder {
     fn change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
         match change {
             Change::Becomes(section) => self.of_thread(thread).becomes(at, section),
-            // Compiled into who tells it, so that it is put together where it is stored: what is stored in pieces and
-            // then copied as a whole is waited for.
+            // Inlined into the caller, so that the value is built in place: building it in pieces and copying
+            // it as a whole would stall on store forwarding.
             Change::TaskCreated { .. }
             | Change::TaskStarts { .. }
             | Change::TaskEnds { .. }

@@ -63,7 +63,7 @@ pub struct Site {
     /// Return address of the call into the runtime. If other constructs have the same one, the address after the first
     /// byte of the construct's [body](Construct::body). 0 if never defined.
     pub address: u64,
-    /// When it was met first, nanoseconds of the trace's clock.
+    /// First occurrence, nanoseconds of the trace's clock.
     pub at: u64,
 }
 

@@ -10,9 +10,9 @@ use crate::{
 /// The numbers that runtimes and recorders gave to tasks and regions, each in its process.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
-    /// By [`TaskIndex`]; [`NO_NUMBER`](crate::NO_NUMBER) for none.
+    /// Numbers by [`TaskIndex`]; [`NO_NUMBER`](crate::NO_NUMBER) for none.
     pub tasks: Vec<u64>,
-    /// By [`RegionIndex`]; [`NO_NUMBER`](crate::NO_NUMBER) for none.
+    /// Numbers by [`RegionIndex`]; [`NO_NUMBER`](crate::NO_NUMBER) for none.
     pub regions: Vec<u64>,
 }
 
@@ -57,7 +57,7 @@ pub enum Definition<'a> {
         process: ProcessIndex,
         /// The return address.
         address: u64,
-        /// When it was met first, nanoseconds of the trace's clock: another module may be at the address later.
+        /// First occurrence, nanoseconds of the trace's clock: another module may be at the address later.
         at: u64,
     },
     /// The construct at a site has an outlined body.
@@ -95,7 +95,7 @@ pub enum Definition<'a> {
         process: ProcessIndex,
         /// Return addresses, innermost first.
         addresses: &'a [u64],
-        /// When it was met first, nanoseconds of the trace's clock.
+        /// First occurrence, nanoseconds of the trace's clock.
         at: u64,
     },
     /// Something to wait for.
@@ -192,7 +192,7 @@ pub enum ThreadKind {
     Helper,
     /// A CPU; its time is spliced from its threads.
     Cpu,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
@@ -222,11 +222,11 @@ pub enum Change {
     ThreadWorks,
     /// The thread has ended.
     ThreadEnds,
-    /// From now on it is in this section: it entered or left one, or its section turned out to be this.
+    /// Changes to this section: it entered or left one, or its section turned out to be this.
     Becomes(Section),
     /// A CPU shows this thread's sections from here on; none: no thread runs on it, and it is idle.
     Shows(ThreadIndex),
-    /// From here on several threads run on a CPU at once, which only one can; or no longer.
+    /// Begin or end of the time in which several threads run on a CPU at once, although only one can.
     IsShared(bool),
     /// Replaces the section that ended at this time; task and region stay.
     Was(Section),
@@ -250,7 +250,7 @@ pub enum Change {
         /// Size of the team; 0 if not known.
         team: u32,
     },
-    /// Has fewer threads for a region than were asked for, under these limits.
+    /// Has fewer threads for a region than requested, under these limits.
     TeamLimits {
         /// The region.
         region: RegionIndex,
@@ -332,7 +332,7 @@ pub enum Change {
         /// The task.
         task: TaskIndex,
     },
-    /// The task has ended, on whatever thread it was last.
+    /// The task has ended, on any thread.
     TaskIsOver {
         /// The task.
         task: TaskIndex,
@@ -378,7 +378,7 @@ pub enum Change {
     Acquires {
         /// The object.
         object: ObjectIndex,
-        /// The place that asked for it.
+        /// The place of the request.
         site: SiteIndex,
     },
     /// Reports that it has released an object. The report may come after the next holder's.
@@ -393,7 +393,7 @@ pub enum Change {
     /// Events of this thread were lost between its previous change and here, or, if `lasts`, from here to its end: the
     /// remaining changes end open sections.
     Lost {
-        /// How many.
+        /// Number of events.
         events: u64,
         /// Whether nothing new was recorded from here on.
         lasts: bool,
@@ -411,12 +411,12 @@ pub enum Anomaly {
     NotCreated,
     /// A task or region created after its first use (clocks of threads differ); `ns` apart.
     Inverted {
-        /// By how many nanoseconds.
+        /// Difference, nanoseconds.
         ns: u64,
     },
     /// A time before the thread's previous one; set to the previous one.
     TimeRunsBack {
-        /// By how many nanoseconds.
+        /// Difference, nanoseconds.
         ns: u64,
     },
     /// A payload shorter than the event's fields; the event was ignored.

@@ -32,7 +32,7 @@ impl<T: Pod> Column<T> {
         }
     }
 
-    /// The values, to be changed; copied into memory if they lie in a file.
+    /// The values, for modification; copied into memory if they are in a file.
     #[inline]
     pub fn to_mut(&mut self) -> &mut Vec<T> {
         if let Place::File { .. } = self.0 {

@@ -47,7 +47,7 @@ impl ColumnsBuilder {
     #[inline(never)]
     fn store_some(&mut self, rows: &[Row], numbers: &mut ActivityNumbers) {
         let before = self.start.len();
-        // Rows are numbered by 32 bits: what is beyond, some 30 GB of memory, is what the last one is.
+        // Rows are numbered by 32 bits: rows beyond, some 30 GB of memory, repeat the last one.
         let rows = &rows[..rows.len().min(u32::MAX as usize - before)];
         if let Some(first) = rows.first().filter(|_| before == 0) {
             self.task.push(0, first.section.task);
@@ -57,7 +57,8 @@ impl ColumnsBuilder {
             self.last = *first;
             self.last_activity = numbers.number(first.section.state, first.section.place);
         }
-        // Values go where they stay at once: what is stored one by one and then copied as a whole is waited for.
+        // Values are written in place: storing them one by one and copying them as a whole would stall on
+        // store forwarding.
         self.start.extend(rows.iter().map(|row| row.start as u32));
         let (mut has_rare, mut last_start, mut last_activity) = (false, self.last.start, self.last_activity);
         let times = &mut self.times;
@@ -152,7 +153,7 @@ impl ColumnsBuilder {
     }
 }
 
-/// When the sections in the columns start.
+/// Start times of the sections in the columns.
 #[derive(Clone, Copy)]
 struct StoredStarts<'a> {
     low: &'a GrowingColumn<u32>,
@@ -318,7 +319,7 @@ mod tests {
                     expected.push((at, section));
                 }
                 if dice(3) == 0 && expected.len() > 20 {
-                    // One that was told of late, of those that have been stored too.
+                    // A late event, which may concern a stored row.
                     let row = expected.len() - 2 - dice(18) as usize;
                     let changed = Section { task: TaskIndex(70), ..Section::of(State::OrderedWait) };
                     let is_wait = expected[row].1.state.group() == Group::Mutex;

@@ -43,7 +43,7 @@ impl Execution {
             let process = &self.processes[thread.process.index()];
             let Some(cpus) = self.cpus_of(index).filter(|cpus| !cpus.is_empty()) else { continue };
             let facts = process.cpus.as_ref();
-            // A quota that is no less than the CPUs joins nobody.
+            // A quota of at least the CPUs joins no processes.
             let quota = facts.filter(|facts| facts.millicpus() < 1000 * facts.allowed.len() as u64);
             let quota = quota.and_then(|facts| facts.quota.clone());
             let mut group = CpuGroup {
@@ -60,7 +60,7 @@ impl Execution {
             for other in joined {
                 group.cpus.add(&other.cpus);
                 group.workers.extend(other.workers);
-                // Of two limits that hold for parts the lower one is nearer to what holds for both.
+                // Of two limits on parts, the lower one is nearer to the limit of both.
                 let lower = |quota: &Quota| (quota.millicpus, quota.cgroup.clone());
                 group.quota = group.quota.into_iter().chain(other.quota).min_by_key(lower);
             }
@@ -77,7 +77,7 @@ impl Execution {
         groups
     }
 
-    /// How many of the threads lived at a time, at most.
+    /// Largest number of the threads alive at a time.
     fn most_at_once(&self, threads: &[ThreadIndex]) -> usize {
         let mut ends: Vec<(u64, i64)> = Vec::new();
         for thread in threads {
@@ -146,7 +146,7 @@ mod tests {
             groups(&[bound("0"), bound("0"), bound("1"), bound("2")]),
             [row(2, "0", 1000, true), row(1, "1", 1000, false), row(1, "2", 1000, false)]
         );
-        // What overlaps both is of both.
+        // A mask that overlaps both belongs to both.
         assert_eq!(groups(&[bound("0"), bound("3"), bound("0-3")]), [row(3, "0-3", 4000, false)]);
         // One limit for both, though they share no CPU; a limit above the CPUs is none.
         let limited = |cpus, limit| ("a", cpus, Some((limit, "/job")));

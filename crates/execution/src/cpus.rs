@@ -50,7 +50,7 @@ impl CpuSet {
         self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word |= other);
     }
 
-    /// How many CPUs.
+    /// Number of CPUs.
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -76,7 +76,7 @@ impl CpuSet {
 }
 
 impl fmt::Display for CpuSet {
-    /// As the kernel writes lists of CPUs: `0-3,8`.
+    /// Formats like the kernel's lists of CPUs: `0-3,8`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut cpus = self.iter().peekable();
         let mut separator = "";

@@ -32,7 +32,7 @@ impl Execution {
 
         let cut_waits = self.waits_across(begin, end);
 
-        // Whoever adds a table must cut it too.
+        // A new table must be cut here too.
         let Execution {
             processes,
             threads,
@@ -62,7 +62,7 @@ impl Execution {
         } = self;
         for process in processes {
             if let Some(cpus) = &mut process.cpus {
-                // Of readings around a border nobody knows how much was on which side.
+                // For readings around a border the split is unknown.
                 cpus.throttled.retain(|throttled| overlaps(throttled.start, throttled.end, begin, end));
                 cpus.stopped.retain_mut(|(start, end)| match part.within(*start, *end) {
                     Some(within) => {
@@ -82,7 +82,7 @@ impl Execution {
             thread.track = part.of_track(&thread.track, activities, &mut activity_numbers);
             (thread.first, thread.last) = part.within(thread.first, last).unwrap_or((NO_TIME, 0));
             thread.lost_events = 0;
-            // Sums of the thread's life; nobody knows their part.
+            // Sums over the thread's life; the part is unknown.
             thread.os_totals = OsTotals::default();
         }
         part.cut_tasks(tasks);
@@ -119,7 +119,7 @@ impl Execution {
         });
         part.cut_communication(communication);
         samples.rows.retain(|sample| (begin..end).contains(&sample.at));
-        // Who ended a wait, and who held a lock, is that of the whole.
+        // Wakers and holders are those of the whole.
         thread_waits.part = Some((begin, end));
         let of_region = std::mem::take(&mut samples.of_region).into_iter();
         let kept = of_region.map(|(region, path)| (part.region(region), path));
@@ -189,7 +189,7 @@ impl Tasks {
 }
 
 fn region_lives_in(region: &Region, begin: u64, end: u64) -> bool {
-    // A region whose begin is not known is told of by its members.
+    // A region with an unknown begin is known from its members.
     let from = if region.begin == NO_TIME { 0 } else { region.begin };
     overlaps(from, region.end, begin, end)
 }
@@ -208,7 +208,7 @@ fn events_within(loss: &Loss, begin: u64, end: u64) -> u64 {
     until(end) - until(begin)
 }
 
-/// Whether something from `from` to `to` has to do with the part; an instant has if it lies in it.
+/// Whether the interval from `from` to `to` overlaps the part; an instant does if it is inside.
 fn overlaps(from: u64, to: u64, begin: u64, end: u64) -> bool {
     from < end && (to > begin || (from == to && from == begin))
 }
@@ -244,10 +244,10 @@ impl Part {
         (first <= last).then_some((first, last))
     }
 
-    /// The same activities as before, of which `numbers` are.
+    /// The previous activities, restricted to `numbers`.
     fn of_track(&self, track: &Track, activities: &Arc<Activities>, numbers: &mut ActivityNumbers) -> Track {
         let mut part = TrackBuilder::of(numbers, 0);
-        // Where nothing is left, whether the thread has ended or not begun yet.
+        // Without any section left: whether the thread has ended or not begun yet.
         let mut last = track.end().clamp(self.begin, self.end);
         for span in track.spans() {
             if span.start >= self.end {
@@ -281,7 +281,7 @@ impl Part {
         let (creator, runner) = (creator.to_mut(), runner.to_mut());
         let raise = |time: &mut u64| *time = if *time == NO_TIME { NO_TIME } else { self.begin.max(*time) };
         for row in 0..kept.len() {
-            // What comes only after the part has not happened yet.
+            // Events after the part have not happened yet.
             if ended[row] != NO_TIME && ended[row] > self.end {
                 ended[row] = NO_TIME;
                 status[row] = TaskStatus::Running;

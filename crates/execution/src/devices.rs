@@ -1,6 +1,6 @@
 //! Queues of devices and their operations; calls of the host that concern them.
 //!
-//! Times are nanoseconds of the host's clock unless stated otherwise; 0 stands for "not known".
+//! Times are nanoseconds of the host's clock unless stated otherwise; 0 means "unknown".
 
 use std::collections::BTreeMap;
 use taskscope_event::models::device::{anomaly, kind};
@@ -10,15 +10,15 @@ use taskscope_event::models::device::{anomaly, kind};
 pub struct Operation {
     /// Its number in the queue.
     pub seq: u64,
-    /// When it began, on the host's clock.
+    /// Begin, on the host's clock.
     pub start: u64,
-    /// When it ended, on the host's clock.
+    /// End, on the host's clock.
     pub end: u64,
     /// Start and end as they came, in ticks of the device's clock.
     pub raw: (u64, u64),
-    /// When its submission began.
+    /// Begin of its submission.
     pub append: u64,
-    /// When the driver passed it on, in ticks of the device's clock.
+    /// Time at which the driver passed it on, in ticks of the device's clock.
     pub submit: u64,
     /// The vendor's id.
     pub id: u64,
@@ -26,7 +26,7 @@ pub struct Operation {
     pub thread: i64,
     /// Bytes moved.
     pub bytes: u64,
-    /// How late its record arrived, for one that arrived out of place.
+    /// Delay of its record, for one that arrived out of place.
     pub late_by: u64,
     /// The lane of the queue in which it overlaps nothing; `None` without usable times.
     pub lane: Option<u32>,
@@ -43,11 +43,11 @@ pub struct Operation {
 /// Effect of an operation on the device's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It computes.
+    /// Computes.
     Kernel,
-    /// It copies or fills memory.
+    /// Copies or fills memory.
     Transfer,
-    /// It waits, maps memory, or runs code of the host.
+    /// Waits, maps memory, or runs code of the host.
     Other,
 }
 
@@ -91,7 +91,7 @@ impl Operation {
 pub struct LostOperation {
     /// Its number in the queue.
     pub seq: u64,
-    /// When its submission began.
+    /// Begin of its submission.
     pub append: u64,
     /// The vendor's id.
     pub id: u64,
@@ -104,7 +104,7 @@ pub struct LostOperation {
 /// A queue, or a thread's place for records that name no queue.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
-    /// As it is shown and asked for.
+    /// The name for output and for selection.
     pub name: String,
     /// Path of its location below the trace's root.
     pub path: String,
@@ -120,7 +120,7 @@ pub struct Queue {
     pub order_from: String,
     /// Whether the stream ended properly.
     pub finished: bool,
-    /// In the order of release.
+    /// Operations in order of release.
     pub operations: Vec<Operation>,
     /// Lost operations.
     pub lost: Vec<LostOperation>,
@@ -144,7 +144,7 @@ pub struct Queue {
     pub foreign: Vec<String>,
 }
 
-/// How a device's clock was mapped to the host's.
+/// Mapping of a device's clock to the host's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Clock {
     /// Description of the clock, if known.
@@ -168,9 +168,9 @@ pub struct Clock {
 /// A call of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// When it began.
+    /// Begin.
     pub start: u64,
-    /// When it ended.
+    /// End.
     pub end: u64,
     /// Index into [`CallThread::names`].
     pub name: u32,
@@ -183,11 +183,11 @@ pub struct Call {
 /// Purpose of a call of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It submits an operation.
+    /// Submits an operation.
     Submits,
-    /// It waits for operations.
+    /// Waits for operations.
     Waits,
-    /// Not a call of the program: time of the vendor's collection.
+    /// Time of the vendor's collection, not a call of the program.
     Overhead,
     /// Anything else.
     Other,
@@ -264,7 +264,7 @@ impl Devices {
         self.queues.is_empty() && self.calls.is_empty()
     }
 
-    /// How many operations all queues have.
+    /// Number of operations of all queues.
     pub fn operations(&self) -> u64 {
         self.queues.iter().map(|queue| queue.operations.len() as u64).sum()
     }

@@ -27,7 +27,7 @@ pub struct Thread {
     pub role: Option<RuntimeRole>,
     /// Whether it counts in the capacity of its process.
     pub worker: bool,
-    /// Whether its time is asked about. The others are there for whom they made wait.
+    /// Whether its time is selected. The others are kept because they may have made selected ones wait.
     pub selected: bool,
     /// Whether its end is in the trace.
     pub ended: bool,
@@ -92,7 +92,7 @@ pub struct Loss {
     pub start: u64,
     /// Time of the first event after it; if recording had to stop, the thread's end.
     pub end: u64,
-    /// How many.
+    /// Number of events.
     pub events: u64,
 }
 
@@ -146,7 +146,7 @@ pub struct Execution {
     pub tasks: Tasks,
     /// Parallel region instances, by [`RegionIndex`].
     pub regions: Vec<Region>,
-    /// Under which limits teams were smaller than asked for: of one region of each place, by time on each thread.
+    /// Limits under which teams were smaller than requested: of one region per place, by time on each thread.
     pub team_limits: Vec<(RegionIndex, TeamLimits)>,
     /// Shares of worksharing constructs, by their ends.
     pub works: Vec<WorkShare>,
@@ -159,9 +159,9 @@ pub struct Execution {
     pub target_waits: Vec<TargetWaitPart>,
     /// Dependences of tasks, by creation.
     pub dependences: Column<Dependence>,
-    /// Those of `taskwait depend`, in the order of each thread.
+    /// Dependences of `taskwait depend`, in the order of each thread.
     pub wait_dependences: Vec<WaitDependence>,
-    /// When tasks of instrumented programs were able to run and did not, by the ends.
+    /// Intervals in which tasks of instrumented programs were ready and did not run, by the ends.
     pub queued: Vec<Queued>,
     /// Intervals of lost events, sorted by end.
     pub losses: Vec<Loss>,
@@ -196,7 +196,7 @@ impl Execution {
         (first, last)
     }
 
-    /// The run that this is a part of, or itself: what causes are decided by.
+    /// The run that this is a part of, or itself: the basis for deciding causes.
     pub fn whole(&self) -> &Execution {
         self.part.as_ref().map_or(self, |part| &part.whole)
     }
@@ -206,7 +206,7 @@ impl Execution {
         self.part.as_ref().map_or((0, u64::MAX), |part| part.time)
     }
 
-    /// Makes it a part of what it is, from `begin` to `end`, before anything of it is cut off.
+    /// Makes it a part of the run, from `begin` to `end`, before anything is cut off.
     pub(crate) fn become_part(&mut self, begin: u64, end: u64) {
         match &mut self.part {
             Some(part) => {
@@ -225,7 +225,7 @@ impl Execution {
         }
     }
 
-    /// How many processes ran; the holders of CPUs are none.
+    /// Number of processes that ran, without the holders of CPUs.
     pub fn process_count(&self) -> usize {
         self.processes.iter().filter(|process| !process.has_cpus).count()
     }
@@ -299,7 +299,7 @@ impl Execution {
         self.shown_spans_of_run(thread).map(|cut| cut.span)
     }
 
-    /// The same without times off the CPU.
+    /// The track without off-CPU times.
     pub(crate) fn track_of_run(&self, thread: ThreadIndex) -> TrackOfRun<'_> {
         let [before, after] =
             self.edges_of_run(thread).map(|edge| Some(edge).filter(|edge| edge.end > edge.start));
@@ -312,7 +312,7 @@ impl Execution {
         let &Process { first, last, .. } = &self.processes[thread.process.index()];
         let edge =
             |start: u64, end: u64, state| Span { start, end: end.max(start), section: Section::of(state) };
-        // The track of a thread that is not there in a part of the run lies before that part or after it.
+        // The track of a thread that is absent in a part of the run is before that part or after it.
         let within = |at: u64| at.clamp(first, last.max(first));
         let before = edge(first, within(thread.track.start()), State::NotStarted);
         let after = edge(within(thread.track.end()), last, State::Ended);

@@ -74,7 +74,7 @@ pub(crate) struct GrowingColumn<T> {
     /// Values in the file.
     stored: usize,
     newest: Vec<T>,
-    /// So many may be in memory.
+    /// Maximum number in memory.
     most: usize,
     part: Option<Part>,
 }
@@ -96,7 +96,7 @@ impl<T: Pod> GrowingColumn<T> {
         }
         self.most = most;
         self.part = Some(Part { file: parts.file.clone(), at: parts.next, room: values });
-        // Values of all sizes lie at multiples of their size.
+        // Values are aligned to their size.
         parts.next = (parts.next + (values * size_of::<T>()) as u64).next_multiple_of(64);
     }
 

@@ -39,8 +39,8 @@ impl Holders {
         list.iter().rev().find(is_own).copied()
     }
 
-    /// Splits a wait of `waiter` over the holders in sequence: hands each part to `take` with its holder, if
-    /// anybody is; the parts tile the wait.
+    /// Splits a wait of `waiter` over the holders in sequence: passes each part to `take` with its holder, if
+    /// any; the parts tile the wait.
     pub fn split(&self, waiter: ThreadIndex, wait: &Span, mut take: impl FnMut(Option<Hold>, u64, u64)) {
         let list = self.by_object.get(&wait.section.object).map_or(&[][..], Vec::as_slice);
         // Holds of one object do not overlap, so ends are sorted as starts are.

@@ -8,7 +8,7 @@ macro_rules! index {
         pub struct $name(pub u32);
 
         impl $name {
-            /// Stands for "none" or "not known".
+            /// Means "none" or "unknown".
             pub const NONE: $name = $name(u32::MAX);
 
             /// Whether it names something.
@@ -16,7 +16,7 @@ macro_rules! index {
                 self.0 != u32::MAX
             }
 
-            /// As an index into its table.
+            /// The index into its table.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
@@ -74,7 +74,7 @@ pub struct Place(u32);
 /// [`Place`], unpacked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PlaceKind {
-    /// Not known.
+    /// Unknown.
     Unknown,
     /// A code site: of a region, a wait, a construct.
     Site(SiteIndex),
@@ -87,7 +87,7 @@ pub enum PlaceKind {
 const PAYLOAD: u32 = (1 << 30) - 1;
 
 impl Place {
-    /// Not known.
+    /// Unknown.
     pub const UNKNOWN: Place = Place(0);
 
     /// The place at `site`; unknown for `SiteIndex::NONE`.
@@ -106,11 +106,11 @@ impl Place {
     }
 
     fn pack(tag: u32, index: u32) -> Place {
-        // An index beyond 2^30 - 1 cannot be told apart any more: better unknown than wrong.
+        // An index beyond 2^30 - 1 cannot be represented: better unknown than wrong.
         if index > PAYLOAD { Place::UNKNOWN } else { Place(tag << 30 | index) }
     }
 
-    /// As one number: equal places have equal ones.
+    /// The place as one number: equal places have equal ones.
     pub const fn packed(self) -> u32 {
         self.0
     }

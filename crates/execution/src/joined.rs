@@ -3,7 +3,7 @@
 
 use crate::ids::{Place, PlaceKind, SiteIndex, TypeIndex};
 
-/// For each type and each site the one that it is.
+/// The representative of each type and each site.
 #[derive(Clone, Debug, Default)]
 pub struct Joined {
     types: Vec<TypeIndex>,

@@ -1,4 +1,4 @@
-//! How long a track is in each activity, summed while its sections are stored, when they are at hand.
+//! Total time of a track in each activity, summed while its sections are stored, when they are in cache.
 
 /// Limit of summed activities: with more, no sums are known, and readers use the sections.
 const MOST: usize = 256;
@@ -37,7 +37,7 @@ impl KeptTimes {
         self.of_numbers[number] = ns;
     }
 
-    /// By number, if all are known.
+    /// The sums by number, if all are known.
     pub(crate) fn whole(&self) -> Option<&[u64]> {
         self.is_whole.then_some(&self.of_numbers)
     }

@@ -2,7 +2,7 @@
 
 use crate::activities::ByActivity;
 
-/// When the longest section of each activity was. Of equally long ones it is the last.
+/// The longest section of each activity. Ties go to the last.
 pub type LongestSections = ByActivity<Stretch>;
 
 /// A time. In the order of lengths, then of starts.

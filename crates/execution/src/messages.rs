@@ -24,7 +24,7 @@ pub struct Call {
     pub start: u64,
     /// End, or [`NO_TIME`](crate::NO_TIME) until it is known.
     pub end: u64,
-    /// Calls that this row stands for, at least 1.
+    /// Calls that this row represents, at least 1.
     pub count: u32,
     /// Bytes that it sends, receives, passes to an operation, or accesses; `u64::MAX` if not known.
     pub bytes: u64,
@@ -39,18 +39,18 @@ impl Call {
     }
 }
 
-/// Why a call waits for another process.
+/// The reason why a call waits for another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PeerWaitKind {
-    /// It receives a message that had not been sent yet.
+    /// Receives a message that had not been sent yet.
     LateSender,
-    /// It sends, without a buffer, before the receive.
+    /// Sends, without a buffer, before the receive.
     LateReceiver,
-    /// It takes part in an operation in which others did not take part yet.
+    /// Takes part in an operation before other members.
     LateMember,
-    /// It accesses a window that another process had locked.
+    /// Accesses a window that another process had locked.
     LockHolder,
-    /// It accesses the memory of a process that did not call MPI, which would have let the access proceed.
+    /// Accesses the memory of a process that did not call MPI, which would have let the access proceed.
     LateTarget,
 }
 
@@ -79,11 +79,11 @@ impl PeerWaitKind {
 /// The part of a call, from its begin, in which it waited for another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerWait {
-    /// Why.
+    /// The reason.
     pub kind: PeerWaitKind,
     /// The last process to arrive.
     pub culprit: ProcessIndex,
-    /// When that one came; after the begin of the call, and not after its end.
+    /// Arrival of the other process; after the begin of the call, and not after its end.
     pub until: u64,
 }
 
@@ -92,13 +92,13 @@ pub struct PeerWait {
 pub struct Message {
     /// The sending thread.
     pub sender: ThreadIndex,
-    /// When.
+    /// Send time.
     pub sent: u64,
     /// The thread that noticed the arrival.
     pub receiver: ThreadIndex,
-    /// When a receive was posted for it.
+    /// Time at which a receive was posted for it.
     pub posted: u64,
-    /// When it was known to have come.
+    /// Time at which its arrival was known.
     pub received: u64,
     /// Row of the call in which its arrival was noticed, or `u32::MAX`; messages recorded by the program itself
     /// (instrumentation) have no call.
@@ -116,7 +116,7 @@ pub struct Participation {
     pub sequence: u64,
     /// The thread that began it.
     pub thread: ThreadIndex,
-    /// When that was.
+    /// Begin time.
     pub begun: u64,
     /// The thread that learned of its completion.
     pub completer: ThreadIndex,
@@ -174,22 +174,22 @@ pub enum Awaited {
 pub struct Unreceived {
     /// The sending process.
     pub sender: ProcessIndex,
-    /// Whom they were sent to.
+    /// The process that they were sent to.
     pub receiver: ProcessIndex,
     /// Number of the communicator.
     pub comm: u64,
     /// Their tag.
     pub tag: i32,
-    /// How many.
+    /// Number of messages.
     pub messages: u64,
 }
 
 /// A communicator, window or file, as its members made it known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
-    /// How many there are, also those without a trace.
+    /// Number of members, including those without a trace.
     pub size: u32,
-    /// Those with a trace, in no order.
+    /// Members with a trace, in no order.
     pub processes: Vec<ProcessIndex>,
 }
 
@@ -205,7 +205,7 @@ impl Members {
 pub struct Fulfilment {
     /// The task.
     pub task: TaskIndex,
-    /// When it ended.
+    /// End time.
     pub at: u64,
     /// Row of the message that it waited for, or `u32::MAX`.
     pub message: u32,
@@ -218,9 +218,9 @@ pub struct Fulfilment {
 pub struct Rank {
     /// The job's number.
     pub job: u64,
-    /// From 0.
+    /// Rank, from 0.
     pub rank: u32,
-    /// How many there are.
+    /// Number of ranks.
     pub ranks: u32,
 }
 

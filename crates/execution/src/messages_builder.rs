@@ -24,7 +24,7 @@ pub enum MessageChange {
     IsMember {
         /// Its number.
         comm: u64,
-        /// How many members it has.
+        /// Number of members.
         size: u32,
     },
     /// Enters a function of the library.
@@ -133,9 +133,9 @@ pub enum MessageChange {
     },
     /// The program records that it has received one.
     TellsReceipt {
-        /// As of the sender.
+        /// Domain number of the sender.
         domain: u32,
-        /// As of the sender.
+        /// Id of the sender.
         id: u64,
     },
     /// Ends a task after its body has ended.
@@ -297,7 +297,7 @@ impl MessagesBuilder {
             MessageChange::TakesPart { comm, sequence, root, function, bytes, nonblocking } => {
                 let row = self.communication.participations.len() as u32;
                 self.add_bytes(call, bytes);
-                // An operation between members that are known after it only is told at its end.
+                // An operation between members known only later is reported at its end.
                 let begun = self.communication.calls.get(call as usize).map_or(at, |call| call.start.min(at));
                 // Ranks of roots become processes when all are known.
                 let root = ProcessIndex(root);
@@ -335,7 +335,7 @@ impl MessagesBuilder {
                 self.told.entry((domain, id)).or_default().receipts.push((thread, at));
             }
             MessageChange::Fulfils { task } => {
-                // A thread fulfils tasks in the order in which its last call completed what they wait for.
+                // A thread fulfils tasks in the order in which its last call completed their requests.
                 let own = self.completions.get_mut(&thread.0);
                 if let Some(completion) = own.and_then(|own| own.pop_front()) {
                     self.fulfilled.push((task, at, completion));
@@ -453,7 +453,7 @@ impl MessagesBuilder {
             if !rest.is_empty() {
                 sends.insert(key, rest);
             }
-            // The message that a probe found is the first one that was asked for after it.
+            // The message that a probe found is the first one requested after it.
             for probe in probes.remove(&key).unwrap_or_default() {
                 let own = &pairs[first..];
                 let next = own.partition_point(|(_, receive)| self.receives[*receive].at < probe.since);
@@ -528,7 +528,7 @@ impl MessagesBuilder {
         let begins = self.begins.iter().map(|(row, call)| (&parts[*row as usize], *call));
         for (part, row) in ends.chain(begins) {
             let Some(call) = self.communication.calls.get(row as usize) else { continue };
-            // Of an operation that need not wait for all, those that came before it ended count.
+            // For an operation that need not wait for all, members that arrived before its end count.
             let others = self.communication.awaited(&operations, part, process_of);
             let latest = others.filter(|other| other.begun <= call.end).max_by_key(|other| other.begun);
             if let Some(latest) = latest {
@@ -575,7 +575,7 @@ impl MessagesBuilder {
             let rank = self.communication.ranks.get(&concern.process.0)?;
             by_rank.get(&(rank.job, concern.peer)).copied()
         };
-        // What a call of a function waits for, by the functions that others call.
+        // The requests of a function's calls, by the functions of others' calls.
         let mut of_function: FxHashMap<&str, Vec<&Concern>> = FxHashMap::default();
         for concern in concerns {
             of_function.entry(name(concern)).or_default().push(concern);
@@ -589,7 +589,7 @@ impl MessagesBuilder {
             });
             found.max_by_key(|found| start(found))
         };
-        // Of each process: the groups that it gave last, with the calls in which it did.
+        // Per process: its last groups, with the calls that gave them.
         let mut groups: FxHashMap<(ProcessIndex, &str), (u32, Vec<ProcessIndex>)> = FxHashMap::default();
         let mut waits = Vec::new();
         let mut calls_of: FxHashMap<ProcessIndex, Vec<u32>> = FxHashMap::default();
@@ -677,7 +677,8 @@ impl MessagesBuilder {
         }
     }
 
-    /// Someone whom a call needed came then, if the call lasted so long; of several the last one counts.
+    /// A process that a call needed arrived at this time, if the call lasted so long; of several the last one
+    /// counts.
     fn wait(&mut self, call: u32, kind: PeerWaitKind, culprit: ProcessIndex, until: u64) {
         if let Some(row) = self.communication.calls.get(call as usize)
             && until <= row.end
@@ -788,7 +789,7 @@ mod tests {
             bytes: 0,
             nonblocking: false,
         };
-        // Rank 0 is no neighbour of rank 2, which comes when it has left already.
+        // Rank 0 is not a neighbour of rank 2, which arrives after its exit.
         call(&mut builder, 0, "Neighbor_allgather", (10, 50), &[part("Neighbor_allgather")]);
         call(&mut builder, 1, "Neighbor_allgather", (40, 95), &[part("Neighbor_allgather")]);
         call(&mut builder, 2, "Neighbor_allgather", (90, 95), &[part("Neighbor_allgather")]);

@@ -5,7 +5,7 @@
 
 use crate::{Group, Section, State};
 
-/// So many sections wait. 64 threads' fit into the first cache of a core.
+/// Number of waiting sections. Those of 64 threads fit into the L1 cache of a core.
 pub(crate) const WAITING: usize = 16;
 /// Number of sections that stay when the others move: those that may still change, and their successors.
 const STAYING: usize = 2;
@@ -28,7 +28,7 @@ impl Default for Row {
 pub(crate) struct Amendment {
     pub at: u64,
     pub section: Section,
-    /// When the first section starts that is not in the columns.
+    /// Start of the first section that is not in the columns.
     pub next: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn can_be_amended(state: State) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct NewestSections {
     end: u64,
-    /// They lie in place, as each change looks for them; never none once there was a section.
+    /// Stored inline, as each change reads them; never empty after the first section.
     rows: [Row; WAITING],
     waiting: usize,
 }
@@ -52,21 +52,21 @@ impl NewestSections {
         self.waiting == 0
     }
 
-    /// When the last section ends, as far as is known.
+    /// End of the last section, as far as known.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Those that have not gone to the columns.
+    /// Rows not yet moved to the columns.
     pub fn rows(&self) -> &[Row] {
         &self.rows[..self.waiting]
     }
 
-    /// From `at` on the thread is in `section`. A time before the last section's start is taken as
-    /// that start; the answer is how far it was before. `store` takes those that have to go.
+    /// Sets the section of the thread from `at` on. A time before the last section's start is taken as that
+    /// start; returns the difference. `store` takes the rows to be moved.
     #[inline(always)]
     pub fn set(&mut self, at: u64, section: Section, store: impl FnOnce(&[Row])) -> u64 {
-        // All of it is compiled into its callers, so that a section need not lie in memory.
+        // Fully inlined into its callers, so that a section can stay in registers.
         let Some(last) = self.rows.get_mut(self.waiting.wrapping_sub(1)) else {
             self.end = self.end.max(at);
             self.rows[0] = Row { start: at, section };

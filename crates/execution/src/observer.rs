@@ -13,7 +13,7 @@ pub trait Observer {
     /// A name for a number that changes use. May come after the first use of the number.
     fn define(&mut self, definition: Definition<'_>);
 
-    /// At `at`, `change` happened on `thread`.
+    /// Applies `change` of `thread` at `at`.
     fn change(&mut self, thread: ThreadIndex, at: u64, change: Change);
 
     /// The receiver for the sections of one thread: for many changes without a lookup each time.

@@ -101,7 +101,7 @@ impl Execution {
                 continue;
             }
             until = end;
-            // What no known interval takes, by sections.
+            // The rest outside known intervals, by sections.
             pieces.clear();
             next += known[next..].partition_point(|known| known.1 <= start);
             let (mut row, mut off) = (track.row_at(start).unwrap_or(track.len()), next);
@@ -269,7 +269,7 @@ fn first_part(span: Span, off: &mut &[SystemTime], takes_blocked: bool) -> (CutS
     (CutSpan { span: part, under }, rest)
 }
 
-/// Whether a span lies before the next time off the CPU, as nearly all do.
+/// Whether a span ends before the next off-CPU interval, as nearly all do.
 #[inline]
 fn is_whole(span: &Span, off: &[SystemTime]) -> bool {
     off.first().is_none_or(|off| off.start >= span.end)

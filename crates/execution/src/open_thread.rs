@@ -19,7 +19,7 @@ pub(crate) struct OpenThread {
     pub works: Vec<WorkShare>,
     /// Nesting of holds by object, if above one.
     pub depths: Vec<(ObjectIndex, u32)>,
-    /// From when on all that begins is lost, and how many events are.
+    /// The time from which all begins are lost, and the number of lost events.
     pub blind: Option<(u64, u64)>,
     /// The thread's hidden section since then.
     unseen: Section,
@@ -53,7 +53,7 @@ impl OpenThread {
         }
         let last = self.newest.rows().last().map_or(Section::of(State::Unknown), |row| row.section);
         match last.place.kind() {
-            // Where serial code lies may change when a region ends.
+            // The place of serial code may change when a region ends.
             PlaceKind::Gap(_) => Section { place: Place::UNKNOWN, ..last },
             _ => last,
         }
@@ -71,7 +71,7 @@ pub struct OpenTrack<'a> {
 }
 
 impl OpenTrack<'_> {
-    /// From `at` on, nanoseconds, the thread is in this section.
+    /// Sets the thread's section from `at` on, nanoseconds.
     #[inline(always)]
     pub fn becomes(&mut self, at: u64, section: Section) {
         self.open.last_change = at;

@@ -1,4 +1,4 @@
-//! Times of threads off the CPU, as the operating system tells them.
+//! Off-CPU times of threads, from the operating system.
 
 use crate::ids::ThreadIndex;
 
@@ -43,7 +43,7 @@ pub struct RunDelay {
     pub start: u64,
     /// First nanosecond after it.
     pub end: u64,
-    /// How much of it.
+    /// Its nanoseconds.
     pub ns: u64,
 }
 

@@ -10,7 +10,7 @@ type Run = [u32; 2];
 /// Values of rows, of 32 bits each, as runs.
 #[derive(Clone, Debug)]
 pub struct Runs<T> {
-    /// They rise, and the first begins at row 0.
+    /// Rising runs; the first begins at row 0.
     runs: Column<Run>,
     values: PhantomData<T>,
 }

@@ -26,9 +26,9 @@ pub struct Level {
 pub struct Sample {
     /// The thread.
     pub thread: ThreadIndex,
-    /// When, nanoseconds of the trace's clock.
+    /// Time, nanoseconds of the trace's clock.
     pub at: u64,
-    /// The time that it stands for, nanoseconds.
+    /// The time that it represents, nanoseconds.
     pub weight_ns: u64,
     /// `taskscope_event::models::samples::flag`.
     pub flags: u32,
@@ -47,7 +47,7 @@ pub struct CreationPath {
     pub process: ProcessIndex,
     /// Return addresses, innermost first.
     pub addresses: Vec<u64>,
-    /// When it was met first, nanoseconds of the trace's clock.
+    /// First occurrence, nanoseconds of the trace's clock.
     pub at: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct Samples {
     pub of_region: FxHashMap<RegionIndex, RegionPath>,
     /// Creation paths of tasks, if known.
     pub of_task: FxHashMap<TaskIndex, PathIndex>,
-    /// By which paths a thread waits in calls at a site: each from a time on, by time.
+    /// Paths by which a thread waits in calls at a site: each from a time on, by time.
     pub of_calls: FxHashMap<(ThreadIndex, SiteIndex), Vec<(u64, PathIndex)>>,
     addresses: Vec<u64>,
     levels: Vec<Level>,
@@ -86,7 +86,7 @@ impl Samples {
         self.addresses.get(range(sample.frames)).unwrap_or_default()
     }
 
-    /// The levels of a sample's stack, innermost first; they do not overlap and lie within the frames.
+    /// The levels of a sample's stack, innermost first; they do not overlap and are within the frames.
     pub fn levels(&self, sample: &Sample) -> &[Level] {
         self.levels.get(range(sample.levels)).unwrap_or_default()
     }
@@ -115,9 +115,9 @@ fn range((start, end): (u32, u32)) -> Range<usize> {
 pub struct NewSample<'a> {
     /// The thread.
     pub thread: ThreadIndex,
-    /// When.
+    /// Time.
     pub at: u64,
-    /// The time that it stands for.
+    /// The time that it represents.
     pub weight_ns: u64,
     /// Flags.
     pub flags: u32,
@@ -144,7 +144,7 @@ impl SamplesBuilder {
 
     pub fn push(&mut self, new: &NewSample<'_>) {
         let frames = interned(&mut self.stacks, &mut self.samples.addresses, new.addresses);
-        // What lies outside of the stack, or overlaps, is no level.
+        // Levels outside of the stack, or overlapping ones, are invalid.
         let mut from = 0;
         let sound = |level: &&Level| {
             let fits = level.first >= from

@@ -79,7 +79,7 @@ impl Splice {
         let mut splice = Splice { pieces: Vec::new(), rows: 0, end, activities, columns: OnceLock::new() };
         for (number, (start, thread)) in shown.iter().enumerate() {
             let until = shown.get(number + 1).map_or(end, |next| next.0).min(end);
-            // What is shown for no time is not, but for the only one.
+            // Pieces without duration are dropped, except a single one.
             if *start < until || (splice.pieces.is_empty() && number + 1 == shown.len()) {
                 let of = source(columns(*thread), *start, until);
                 splice.push(Piece { start: *start, end: until.max(*start), of });
@@ -124,7 +124,7 @@ impl Splice {
         Pieces { now: None, later: self.pieces.iter() }
     }
 
-    /// From when to when it shows rows of which track, by the address of its columns.
+    /// The displayed intervals with the source track of each, by the address of its columns.
     pub fn sources(&self) -> impl Iterator<Item = (u64, u64, *const TrackColumns)> + '_ {
         self.pieces.iter().filter_map(|piece| match &piece.of {
             Source::Rows(columns, _) => Some((piece.start, piece.end, Arc::as_ptr(columns))),
@@ -187,7 +187,7 @@ impl Splice {
         }
     }
 
-    /// Columns of its own, made when they are first asked for.
+    /// Its own columns, made on first use.
     pub fn columns(&self) -> &TrackColumns {
         self.columns.get_or_init(|| {
             let mut numbers = ActivityNumbers::of(&self.activities);

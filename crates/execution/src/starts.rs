@@ -1,4 +1,4 @@
-//! When rows start: strictly rising times.
+//! Start times of rows: strictly rising.
 //!
 //! A track keeps the lower halves of its times; the upper ones, which change every 4.3 s, are runs.
 
@@ -18,13 +18,13 @@ pub trait Starts: Copy {
     /// If the row does not exist.
     fn at(self, row: usize) -> u64;
 
-    /// For reading one row after the other.
+    /// Reader of one row after the other.
     type InOrder: StartsInOrder;
 
     /// The same, for reading one row after the other.
     fn in_order(self) -> Self::InOrder;
 
-    /// When a row starts, if there is one.
+    /// The start of a row, if it exists.
     #[inline(always)]
     fn get(self, row: usize) -> Option<u64> {
         (row < self.len()).then(|| self.at(row))
@@ -45,16 +45,16 @@ pub trait Starts: Copy {
         low
     }
 
-    /// The same of all rows.
+    /// The number of leading rows with a start that satisfies `is_before`.
     #[inline]
     fn partition_point(self, is_before: impl Fn(u64) -> bool) -> usize {
         self.partition_point_in(0..self.len(), is_before)
     }
 }
 
-/// Times at which rows start, asked for in the order of rows.
+/// Start times of rows, requested in the order of rows.
 pub trait StartsInOrder {
-    /// When a row starts that does not lie before the one asked for last, if there is one.
+    /// The start of a row, if it exists; at or after the previously requested row.
     fn get(&mut self, row: usize) -> Option<u64>;
 }
 
@@ -88,14 +88,14 @@ impl<'a> Starts for &'a [u64] {
     }
 }
 
-/// When the sections of a track start.
+/// Start times of a track's sections.
 #[derive(Clone, Copy, Debug)]
 pub struct TrackStarts<'a> {
     pub(crate) low: &'a [u32],
     pub(crate) high: RunSlices<'a, u32>,
 }
 
-/// When the sections of a track start, asked for in the order of rows.
+/// Start times of a track's sections, requested in the order of rows.
 #[derive(Clone, Debug)]
 pub struct RisingStarts<'a> {
     starts: TrackStarts<'a>,

@@ -98,7 +98,7 @@ enum Step {
 
 #[derive(Debug, Default)]
 struct Batch {
-    /// With the tracks that they are about.
+    /// Steps with their tracks.
     steps: Vec<(u32, Step)>,
     /// Sections of those steps that take some.
     rows: Vec<Row>,
@@ -137,7 +137,7 @@ impl Beside {
     #[cold]
     fn hand_over(&mut self) {
         let batch = std::mem::replace(&mut self.batch, self.empty.try_recv().unwrap_or_default());
-        // Nobody takes it only where taking one panicked, which `finish` passes on.
+        // The receiver is gone only after a panic, which `finish` passes on.
         let _ = self.full.send(batch);
     }
 
@@ -164,7 +164,7 @@ pub(crate) struct Stored {
     pub tasks: TaskTables,
     pub of_tracks: Vec<ColumnsBuilder>,
     pub activities: Arc<Activities>,
-    /// The file in which they lie, if in any.
+    /// The file that contains them, if any.
     pub file: Option<SharedBytes>,
 }
 
@@ -182,7 +182,7 @@ impl Default for Storing {
 }
 
 impl Storing {
-    /// Tracks of which many sections are expected from now on lie in this file and not in memory. So many columns are
+    /// Stores later tracks with many expected sections in this file instead of memory. So many columns are
     /// expected.
     pub fn in_file(file: Arc<dyn ColumnFile>, columns: usize) -> Storing {
         Storing::Here(Box::new(Tables { parts: Some(FileParts::of(file, columns)), ..Tables::default() }))
@@ -255,7 +255,7 @@ impl Storing {
         };
         tables.of_tracks.iter_mut().for_each(|columns| columns.complete(joined));
         tables.tasks.complete(joined);
-        // That of CPUs on which nobody is.
+        // The activity of CPUs without a thread.
         tables.activities.number(State::Idle, Place::UNKNOWN);
         Stored {
             tasks: tables.tasks,

@@ -4,7 +4,7 @@ use crate::change::Section;
 use crate::ids::{ObjectIndex, ThreadIndex};
 use taskscope_cause::State;
 
-/// Why the system is the cause.
+/// The reason why the system is the cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum SystemCause {
@@ -49,7 +49,7 @@ pub struct SystemTime {
     pub start: u64,
     /// First nanosecond after it.
     pub end: u64,
-    /// Why.
+    /// The reason.
     pub cause: SystemCause,
 }
 

@@ -8,7 +8,7 @@
 //! | runs code of the program or the runtime | it has no CPU |
 //! | waits for a lock | the holder has code to run and no CPU, or the lock is handed to it or free and it has no CPU itself |
 //! | waits or is idle | no worker works, and one that could has no CPU |
-//! | waits, and there are more workers than CPUs | no allowed CPU stands free for it |
+//! | waits, and there are more workers than CPUs | no allowed CPU is free for it |
 //!
 //! With more workers than CPUs, as many waiting workers can lose time to too little work as CPUs are left by those that
 //! work or could work; the others could run nothing anyway. The choice among them is free: a waiting worker keeps its
@@ -92,7 +92,7 @@ struct Changes<'a, I> {
     lock: &'a Times,
 }
 
-/// Those that are not over at `begin`.
+/// The times that are not over at `begin`.
 fn from(times: &Times, begin: u64) -> &Times {
     &times[times.partition_point(|(_, end)| *end <= begin)..]
 }
@@ -153,7 +153,7 @@ struct Lane {
 }
 
 impl Lane {
-    /// From `at` on its time is lost to `lost`.
+    /// Sets the loss of its time from `at` on.
     fn becomes(&mut self, lost: Option<SystemCause>, at: u64, out: &mut Vec<SystemTime>) {
         if self.lost == lost {
             return;
@@ -210,7 +210,7 @@ struct OfCrowd {
 }
 
 impl OfCrowd {
-    /// How many of those that wait lose time to too little work.
+    /// Number of waiting workers that lose time to too little work.
     fn kept(&self) -> u32 {
         self.cpus.saturating_sub(self.working).min(self.waiting)
     }
@@ -235,13 +235,13 @@ impl CpuShortage {
         self.own_ns + self.others_ns
     }
 
-    /// How long workers could run and had no CPU, as the kernel's `run_delay` counts it.
+    /// Time in which workers could run and had no CPU, as the kernel's `run_delay` counts it.
     pub fn runnable_ns(&self) -> u64 {
         (self.own_ns + self.waiting_ns).saturating_sub(self.stopped_ns)
     }
 }
 
-/// How much of both `times`, each in order and apart, falls together.
+/// Overlap of both `times`, each in order and disjoint.
 fn overlap_ns(times: &Times, others: impl Iterator<Item = (u64, u64)>) -> u64 {
     let (mut left, mut sum) = (times, 0);
     for (start, end) in others {
@@ -428,7 +428,7 @@ impl Execution {
     /// Workers that are more than the CPUs that they share.
     fn crowds(&self) -> Vec<Crowd> {
         let groups = self.cpu_groups().into_iter().filter(CpuGroup::is_oversubscribed);
-        // CPUs that are workers are no more than themselves.
+        // Worker CPUs are counted once.
         let is_thread = |thread: &ThreadIndex| self.threads[thread.index()].kind != ThreadKind::Cpu;
         groups
             .map(|group| Crowd {
@@ -459,8 +459,8 @@ impl Execution {
         related
     }
 
-    /// When a thread could run and had no CPU, by its recorder or its track: start and end of each time, in order. For a CPU:
-    /// when the threads on it had none.
+    /// Times in which a thread could run and had no CPU, by its recorder or its track: start and end of each,
+    /// in order. For a CPU: the times of its threads.
     pub fn runnable_times(&self, thread: ThreadIndex) -> Vec<(u64, u64)> {
         let row = &self.threads[thread.index()];
         let mut times: Vec<(u64, u64)> = Vec::new();
@@ -547,7 +547,7 @@ impl Execution {
             members.iter().map(|member| waits.system_times(member.thread, &member.off)).collect();
         let windows = match crowded {
             true => vec![(0, u64::MAX)],
-            // Where each worker has a CPU, nothing is the system's.
+            // If each worker has a CPU, no time is charged to the system.
             false => joined(members.iter().map(|member| &member.off).chain(&locks)),
         };
         let mut sweep = Sweep::of(&members, processes.len(), crowds, all);
@@ -663,11 +663,11 @@ struct Member {
     /// Number of its crowd.
     crowd: Option<usize>,
     worker: bool,
-    /// When it could run and had no CPU.
+    /// Times in which it could run and had no CPU.
     off: Vec<(u64, u64)>,
-    /// When it was blocked in the kernel.
+    /// Times in which it was blocked in the kernel.
     blocked: Vec<(u64, u64)>,
-    /// When it waited for a device in a call.
+    /// Times in which it waited for a device in a call.
     device: Vec<(u64, u64)>,
 }
 

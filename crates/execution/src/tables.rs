@@ -5,10 +5,10 @@ use crate::{Column, ObjectIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex,
 /// A time that is not known.
 pub const NO_TIME: u64 = u64::MAX;
 
-/// Stands for a task or region to which its runtime gave no number.
+/// Marks a task or region to which its runtime gave no number.
 pub const NO_NUMBER: u64 = u64::MAX;
 
-/// How a task's life ended, as far as the trace goes.
+/// End of a task's life, as far as recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum TaskStatus {
@@ -48,7 +48,7 @@ pub struct Tasks {
     pub began: Column<u64>,
     /// Time of its last end or suspension, or [`NO_TIME`].
     pub ended: Column<u64>,
-    /// How its life ended.
+    /// Ends of the tasks' lives.
     pub status: Vec<TaskStatus>,
 }
 
@@ -68,12 +68,12 @@ impl Tasks {
         self.number.get(task.index()).copied().filter(|number| *number != NO_NUMBER)
     }
 
-    /// How many began.
+    /// Number of begun tasks.
     pub fn began_count(&self) -> u64 {
         self.began.iter().filter(|at| **at != NO_TIME).count() as u64
     }
 
-    /// When a thread last put the task down; 0 if none has.
+    /// Time at which a thread last suspended the task; 0 if none has.
     pub(crate) fn left(&self, task: TaskIndex) -> u64 {
         self.ended.get(task.index()).copied().filter(|at| *at != NO_TIME).unwrap_or(0)
     }
@@ -114,7 +114,7 @@ pub struct Queued {
     pub task: TaskIndex,
     /// Since when it was able to run.
     pub ready: u64,
-    /// When a thread took it up.
+    /// Time at which a thread took it up.
     pub began: u64,
 }
 
@@ -141,7 +141,7 @@ pub struct Region {
     pub team: u32,
 }
 
-/// Control variables of OpenMP under which a team got fewer threads than it asked for.
+/// Control variables of OpenMP under which a team got fewer threads than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TeamLimits {
     /// `max-active-levels-var`: enclosing regions of more than one thread, this one included, at most.
@@ -161,7 +161,7 @@ pub struct WorkShare {
     pub region: RegionIndex,
     /// The thread.
     pub thread: ThreadIndex,
-    /// How often this thread had executed this construct in this region before.
+    /// Number of earlier executions of this construct in this region by this thread.
     pub ordinal: u32,
     /// Begin.
     pub start: u64,
@@ -182,7 +182,7 @@ pub struct Hold {
     pub object: ObjectIndex,
     /// The holder.
     pub thread: ThreadIndex,
-    /// The place that asked for the object.
+    /// The place of the request for the object.
     pub site: SiteIndex,
     /// The explicit task that it was in, if any.
     pub task: TaskIndex,
@@ -197,7 +197,7 @@ pub struct Hold {
 pub struct WaitDependence {
     /// The thread that waits.
     pub thread: ThreadIndex,
-    /// When, in the wait.
+    /// Time, in the wait.
     pub at: u64,
     /// Address.
     pub address: u64,

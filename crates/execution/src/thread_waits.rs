@@ -1,5 +1,5 @@
-//! Waits of threads for each other outside of a runtime's constructs: locks, conditions, semaphores, barriers and joins
-//! of the system's threads, and what ended each wait.
+//! Waits between threads outside of a runtime's constructs: locks, conditions, semaphores, barriers and joins
+//! of the system's threads, and the event that ended each wait.
 //!
 //! ```text
 //!   holder A   ──────────┤ hands over
@@ -7,9 +7,9 @@
 //!   waiter        ├───────────────┤
 //!                  A      B      B
 //! ```
-//! Of a lock's holds only those are recorded that end while others wait. A hold begins, as far as others see it, when the
-//! holder before has released the lock, or the first of them began to wait. A wait without such a release belongs to
-//! the holder that the waiting thread found.
+//! Only those holds of a lock are recorded that end while others wait. A hold begins, as far as others see
+//! it, when the holder before has released the lock, or the first of them began to wait. A wait without such
+//! a release belongs to the holder that the waiting thread found.
 //!
 //! A wait for anything else ends by a wake: the first one since its begin that has not woken another thread. A wake of all
 //! threads wakes each that waits.
@@ -23,7 +23,7 @@ use taskscope_event::models::wait::{kind, outcome};
 pub struct ThreadWait {
     /// The waiting thread.
     pub thread: ThreadIndex,
-    /// What it waits for.
+    /// The awaited object.
     pub object: ObjectIndex,
     /// The call in which it waits.
     pub site: SiteIndex,
@@ -31,44 +31,44 @@ pub struct ThreadWait {
     pub start: u64,
     /// End; of a wait that is not over, the last event of its process.
     pub end: u64,
-    /// How it ended.
+    /// The outcome.
     pub outcome: WaitOutcome,
-    /// Who ended it; `None` of locks, which have holders, and where that is not known.
+    /// The thread that ended it; `None` for locks, which have holders, and if unknown.
     pub waker: Option<Waker>,
 }
 
-/// How a wait ended.
+/// The outcome of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WaitOutcome {
-    /// The thread has what it waited for.
+    /// The wait succeeded.
     Done,
     /// The time that the caller allowed was over.
     TimedOut,
     /// The call failed, was interrupted, or its thread was cancelled.
     Failed,
-    /// It is not over at the end of the recording.
+    /// Still open at the end of the recording.
     Open,
 }
 
-/// Who ended a wait.
+/// The thread that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waker {
     /// The thread: it signalled, posted, arrived last, or was joined.
     pub thread: ThreadIndex,
     /// The call in which it did so; of a joined thread, its routine.
     pub site: SiteIndex,
-    /// When.
+    /// Time.
     pub at: u64,
 }
 
 /// All waits of threads for each other.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadWaits {
-    /// By thread and begin; those of a thread do not overlap.
+    /// Waits by thread and begin; those of a thread do not overlap.
     pub waits: Vec<ThreadWait>,
     /// Holds that ended while others waited, by object and begin; those of one object do not overlap.
     pub holds: Vec<Hold>,
-    /// The part of the time that is asked about; `None` of the whole.
+    /// The selected part of the time; `None` for the whole.
     pub part: Option<(u64, u64)>,
 }
 
@@ -97,21 +97,21 @@ impl ThreadWaits {
     }
 }
 
-/// What threads record about waits for each other.
+/// Events of waits between threads.
 #[derive(Clone, Copy, Debug)]
 pub enum ThreadWaitChange {
     /// Begins to wait.
     Begins {
-        /// For what.
+        /// The awaited object.
         object: ObjectIndex,
-        /// In which call.
+        /// Site of the call.
         site: SiteIndex,
     },
     /// Has found the lock that it waits for held.
     FoundHeld {
         /// Thread pointer of the holder.
         holder: u64,
-        /// Where that took it.
+        /// The place of that thread's acquisition.
         site: SiteIndex,
     },
     /// Waits no longer.
@@ -123,14 +123,14 @@ pub enum ThreadWaitChange {
     HandsOver {
         /// The lock.
         object: ObjectIndex,
-        /// Where it took it.
+        /// The place of its acquisition.
         site: SiteIndex,
     },
     /// Wakes threads that wait.
     Wakes {
-        /// For what they wait.
+        /// The awaited object.
         object: ObjectIndex,
-        /// In which call.
+        /// Site of the call.
         site: SiteIndex,
         /// All of them, or one.
         all: bool,
@@ -153,15 +153,15 @@ struct OpenWait {
     of: Option<Object>,
     site: SiteIndex,
     start: u64,
-    /// The holder that the thread has found, and where that took the lock.
+    /// The holder that the thread found, and the place of its acquisition.
     found: Option<(ThreadIndex, SiteIndex)>,
 }
 
-/// What is known of an object while events come.
+/// The known state of an object while events arrive.
 #[derive(Debug, Default)]
 struct State {
     waiting: u32,
-    /// Where holds that have not ended begin, as others see it.
+    /// The begin of open holds, as seen by other threads.
     boundary: u64,
     /// The last release.
     released: u64,
@@ -264,7 +264,7 @@ impl ThreadWaitsBuilder {
                     end: at,
                 });
             }
-            // What ends by itself has used no wake.
+            // A wait that ends by itself does not consume a wake.
             if outcome == WaitOutcome::Done {
                 let fits = |(wake, kind): &&mut (Waker, WakeKind)| {
                     wake.at >= start && *kind != WakeKind::Used && (wake.thread != thread || may_wake_itself)

@@ -131,7 +131,7 @@ impl Track {
         }
     }
 
-    /// When the last section ends.
+    /// End of the last section.
     pub fn end(&self) -> u64 {
         match &self.0 {
             Kind::Rows(columns) => columns.end,

@@ -22,7 +22,7 @@ impl<'n> TrackBuilder<'n> {
         TrackBuilder { newest: NewestSections::default(), columns, numbers }
     }
 
-    /// From `at` on the thread is in `section`.
+    /// Sets the thread's section from `at` on.
     pub(crate) fn set(&mut self, at: u64, section: Section) {
         self.newest.set(at, section, |rows| self.columns.store(rows, self.numbers));
     }

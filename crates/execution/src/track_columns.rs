@@ -29,7 +29,7 @@ pub struct TrackColumns {
     pub region: Runs<RegionIndex>,
     /// Awaited objects.
     pub object: Runs<ObjectIndex>,
-    /// When the last one ends.
+    /// End of the last one.
     pub end: u64,
     /// Activities by number; the tracks of an execution share them.
     pub activities: Arc<Activities>,
@@ -123,7 +123,7 @@ impl TrackColumns {
         let mut row = rows.start + 1;
         let mut run = columns.high.run_of(row);
         while row < last {
-            // Lower halves tell the time between starts whose upper halves are alike.
+            // Lower halves give the time between starts with equal upper halves.
             let until = columns.high.end(run).min(last).max(row + 1);
             for row in row..until - 1 {
                 take(row, u64::from(columns.low[row + 1].wrapping_sub(columns.low[row])));
@@ -159,7 +159,8 @@ impl Span {
     }
 }
 
-/// Columns that were looked up once: one may lie in a file, and to find it there costs more than to read a row.
+/// Columns that were looked up once: one may be in a file, and finding it there costs more than reading a
+/// row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slices<'a> {
     low: &'a [u32],
@@ -294,7 +295,7 @@ impl Spans<'_> {
         self.columns.object.at(row, ObjectIndex::NONE)
     }
 
-    /// The section of a row that does not lie before the one that was read last.
+    /// The section of a row at or after the previously read one.
     ///
     /// # Panics
     /// As [`Spans::at`].
@@ -397,7 +398,7 @@ impl Spans<'_> {
         true
     }
 
-    /// How many of its sections were not read.
+    /// Number of unread sections.
     pub(crate) fn left(&self) -> usize {
         self.rows.len()
     }
@@ -405,10 +406,10 @@ impl Spans<'_> {
 
 /// Receives the activities of a thread's sections, one after the other, and returns whether it accepts more.
 pub trait TakesActivities {
-    /// From `start` on it is in the activity that has this number in the execution.
+    /// Begins an activity at `start`, by its number in the execution.
     fn numbered(&mut self, start: u64, number: u16) -> bool;
 
-    /// From `start` on it is in a state at a place.
+    /// Begins a state at a place at `start`.
     fn other(&mut self, start: u64, state: State, place: Place) -> bool;
 }
 

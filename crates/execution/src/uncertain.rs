@@ -1,8 +1,8 @@
-//! Parts of a thread's time of which it is not certain what the thread was in.
+//! Intervals of a thread in which its state is uncertain.
 
 use crate::ids::ThreadIndex;
 
-/// Why a stretch of a thread's time is not certain.
+/// The reason why an interval of a thread is uncertain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Doubt {
@@ -41,6 +41,6 @@ pub struct Uncertain {
     pub start: u64,
     /// The first nanosecond after it.
     pub end: u64,
-    /// Why.
+    /// The reason.
     pub doubt: Doubt,
 }

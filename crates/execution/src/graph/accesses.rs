@@ -1,4 +1,4 @@
-//! From the accesses that tasks declare to the tasks that each must wait for.
+//! Dependences of tasks, derived from their declared accesses.
 //!
 //! Per scope (the tasks of one parent) and address, accesses form generations: one task that writes, any
 //! number that only read, any number that may run in any order but not at once (mutexinoutset), or any
@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-/// How a task accesses an address.
+/// The kind of a task's access to an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// Reads.
@@ -69,7 +69,7 @@ impl DeclaredGraph {
             for generations in addresses.values() {
                 wait(&generations.now);
             }
-            // What comes later, at any address, waits for this task.
+            // Later accesses, at any address, wait for this task.
             addresses.clear();
             if let Some(before) = self.all.insert(scope, task) {
                 wait(&[before]);

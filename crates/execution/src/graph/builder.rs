@@ -19,7 +19,7 @@ pub struct NewTask {
     pub created: u64,
     /// Number of the task that created it, if known.
     pub creator: Option<u64>,
-    /// When it could start, or [`NO_TIME`].
+    /// Ready time, or [`NO_TIME`].
     pub ready: u64,
     /// Runtime work inside its execution, at unknown positions.
     pub uniform: u64,
@@ -39,7 +39,7 @@ pub struct NewData {
     pub id: u64,
     /// Number of the producing task; none for initial data.
     pub producer: Option<u64>,
-    /// When it was computed.
+    /// Production time.
     pub produced: u64,
     /// Number of the node of its computation or initial place.
     pub home: u64,
@@ -47,7 +47,7 @@ pub struct NewData {
     pub bytes: u64,
     /// The programmer's name: a row that [`GraphBuilder::add_name`] gave, or [`NONE`].
     pub name: u32,
-    /// Whether it stands for the end of a wait.
+    /// Whether it represents the end of a wait.
     pub synchronises: bool,
 }
 
@@ -154,7 +154,7 @@ impl GraphBuilder {
         }
     }
 
-    /// `worker` waited for the lock called `name`, held by one that had asked for it at `holder`.
+    /// Records that `worker` waited for the lock called `name`, with a holder that requested it at `holder`.
     pub fn add_lock_wait(
         &mut self,
         worker: u64,
@@ -297,7 +297,7 @@ impl GraphBuilder {
         let waits = waits.map(|(worker, wait)| (worker_ids.row(*worker) as usize, *wait));
         graph.operation_waits = Lists::group(graph.workers.len(), waits.clone());
 
-        // A table that an import may leave out is told where it has a row; inputs always are.
+        // An optional table counts as recorded if it has a row; inputs always do.
         let has = |is: fn(ActivityKind) -> bool| graph.activities.items().iter().any(|one| is(one.kind));
         graph.told = Told {
             creation: !graph.tasks.created.is_empty(),
@@ -426,7 +426,7 @@ fn row_of(sorted: &[u64], id: u64) -> u32 {
     sorted.binary_search(&id).map_or(NONE, |row| row as u32)
 }
 
-/// From ids to rows: by subtraction for dense ids, by search otherwise.
+/// Map from ids to rows: by subtraction for dense ids, by search otherwise.
 struct Index<'a> {
     sorted: &'a [u64],
     first: u64,

@@ -201,7 +201,7 @@ fn cycle(graph: &TaskGraph, task: u32, data: u32) -> Option<String> {
             }
             return Some(path);
         }
-        // A long search helps nobody: what is wrong has been found, only its name is looked for.
+        // The error has been found; the search for its name is bounded.
         if producer == NONE || came_from.len() > 100_000 {
             continue;
         }

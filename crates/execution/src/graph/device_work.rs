@@ -10,7 +10,7 @@ pub struct DeviceWait {
     pub thread: ThreadIndex,
     /// Since when.
     pub start: u64,
-    /// Until when.
+    /// End time.
     pub end: u64,
     /// The device's activity meanwhile.
     pub name: String,
@@ -23,11 +23,11 @@ pub struct SubmittedOperation {
     pub name: String,
     /// The submitter, if known.
     pub submitter: Option<ThreadIndex>,
-    /// When its submission began.
+    /// Begin of its submission.
     pub submitted: u64,
-    /// When it began.
+    /// Begin time.
     pub start: u64,
-    /// When it ended.
+    /// End time.
     pub end: u64,
     /// Index in the list of the operation whose end it awaited, as submitted.
     pub after: Option<u32>,
@@ -40,7 +40,7 @@ pub struct AwaitedOperation {
     pub thread: ThreadIndex,
     /// Since when.
     pub start: u64,
-    /// Until when.
+    /// End time.
     pub end: u64,
     /// Place of the operation in the list.
     pub operation: u32,
@@ -64,11 +64,11 @@ pub struct Operation {
     pub name: u32,
     /// Row of the worker that submitted it, or [`NONE`].
     pub submitter: u32,
-    /// When.
+    /// Submission time.
     pub submitted: u64,
-    /// When it began.
+    /// Begin time.
     pub start: u64,
-    /// When it ended.
+    /// End time.
     pub end: u64,
     /// Row of the operation whose end it awaited, which ended before it began; or [`NONE`].
     pub after: u32,

@@ -1,11 +1,12 @@
 //! The task graph of an execution that was recorded as tracks of sections (OpenMP).
 //!
 //! A task of the graph is a *stretch*: code of one explicit task, or of a thread's own part of a region or of
-//! serial code, from one wait to the next. Stretches of one task follow each other; the first waits for
-//! the task's creation and for the tasks that its declared accesses order before it; one after a taskwait
-//! waits for the children, one after a barrier for the team (for the last thing that each of the others did, and for all
-//! tasks that its own worker ran; after the last barrier of a region for all tasks), one at the begin of a region for the thread
-//! that began it. A lock wait, a call into the runtime or time off the CPU lies inside its stretch.
+//! serial code, from one wait to the next. Stretches of one task follow each other; the first waits for the
+//! task's creation and for the tasks that its declared accesses order before it; one after a taskwait waits
+//! for the children, one after a barrier for the team (for the last activity of each of the others, and for
+//! all tasks that its own worker ran; after the last barrier of a region for all tasks), one at the begin of
+//! a region for the thread that began it. A lock wait, a call into the runtime or time off the CPU is inside
+//! its stretch.
 
 use crate::messages::Call;
 
@@ -25,7 +26,7 @@ use rustc_hash::FxHashMap;
 pub trait Names {
     /// Name of code in a state at a place.
     fn code(&mut self, state: State, place: Place) -> TaskType;
-    /// Name of the place that asked for a lock.
+    /// Name of the place that requested a lock.
     fn site(&mut self, site: SiteIndex) -> TaskType;
     /// Name of a lock.
     fn object(&mut self, object: ObjectIndex) -> String;
@@ -40,7 +41,7 @@ pub struct NamedAddress {
     pub process: ProcessIndex,
     /// The address.
     pub address: u64,
-    /// When it was first declared.
+    /// Time of the first declaration.
     pub at: u64,
     /// The type of the task that declared it first.
     pub ty: TypeIndex,
@@ -255,7 +256,7 @@ impl Maker<'_> {
                     let name = self.state_name(section.state);
                     self.builder.go_on_with_activity(worker.into(), kind, name, (span.start, span.end));
                 }
-                // Code that is off the CPU is no less in its task: that may be off for all of its length.
+                // Off-CPU time of code counts within its task, which may be off for all of its length.
                 let inside = match under.group() {
                     Group::Useful => {
                         let same = open.as_ref().is_some_and(|s| {
@@ -411,7 +412,7 @@ impl Maker<'_> {
                 .entry((stretch.state, stretch.place))
                 .or_insert_with(|| builder.add_type(names.code(stretch.state, stretch.place)));
             let mut task = NewTask::new(number as u64, ty);
-            // Of several stretches of a task the first in time was created.
+            // Only the first of a task's intervals has its creation time.
             let tasks = &self.execution.tasks;
             let row = stretch.task.index();
             if stretch.task.is_some()
@@ -675,7 +676,7 @@ impl Maker<'_> {
             let start = self.stretches[number as usize].start;
             let before = self.edge_data[data as usize].before;
             for (id, at) in self.ended_by.get(&before).into_iter().flatten() {
-                // Work that waits for the task's body only is no later for it.
+                // Work that waits only for the task's body is not delayed by it.
                 if *at <= start {
                     self.builder.add_input(number.into(), *id);
                 }
@@ -688,7 +689,7 @@ impl Maker<'_> {
 struct Unawaited {
     /// Their last stretches in the order of their ends.
     by_worker: FxHashMap<(RegionIndex, u32), Vec<u32>>,
-    /// By stretch: a taskwait has waited for it.
+    /// Per stretch: whether a taskwait has waited for it.
     done: Vec<bool>,
 }
 
@@ -712,7 +713,7 @@ impl Unawaited {
 /// The addresses that tasks declared, each once between two changes of names.
 #[derive(Default)]
 struct Addresses {
-    /// When the program named data.
+    /// Times at which the program named data.
     renamed: Vec<u64>,
     numbers: FxHashMap<(ProcessIndex, u64, usize), u32>,
     all: Vec<NamedAddress>,

@@ -111,7 +111,7 @@ impl<T> Lists<T> {
             lists.push(list);
             rest = after;
         }
-        // Most sources tell in the order of time.
+        // Most sources are in order of time.
         lists
             .into_par_iter()
             .filter(|list| !list.is_sorted_by(|a, b| order(a, b).is_le()))

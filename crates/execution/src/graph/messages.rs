@@ -67,7 +67,7 @@ impl Maker<'_> {
         let operations = communication.operations();
         let mut next_data = self.edge_data.len() as u64;
         for message in &communication.messages {
-            // What the program itself tells comes in no call.
+            // Facts recorded by the program itself are outside of calls.
             let arrived =
                 communication.calls.get(message.call as usize).map_or(message.received, |call| call.end);
             let arrival =
@@ -159,7 +159,7 @@ impl Maker<'_> {
             name: NONE,
             synchronises: false,
         });
-        // What a call does before the message leaves is not told apart from its flight.
+        // The time of a call before the message leaves is not separated from its flight.
         let sent = if producer.is_some() { arrival.sent.max(produced) } else { NO_TIME };
         self.builder.add_copy(id, node, sent, arrival.arrived);
         Some(id)

@@ -31,7 +31,7 @@ impl<T> RowsOfWorkers<T> {
         if is_its { self.rows.last_mut() } else { None }
     }
 
-    /// In the order in which they were added.
+    /// All entries in the order of insertion.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> + Clone {
         let starts = std::iter::once(0).chain(self.runs.iter().map(|(_, end)| *end));
         self.runs.iter().zip(starts).flat_map(|(&(worker, end), start)| {
@@ -61,7 +61,7 @@ impl<T> RowsOfWorkers<T> {
                 *slot = *end;
             }
         }
-        // Whoever has no rows ends where the one before does.
+        // A worker without rows ends at the end of the previous one.
         let ends = ends.into_iter().scan(0, |last, end| {
             *last = end.max(*last);
             Some(*last)

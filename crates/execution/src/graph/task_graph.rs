@@ -36,15 +36,15 @@ pub struct Worker {
     pub end: u64,
     /// Its purpose.
     pub role: Role,
-    /// Whether its time is asked about; false for threads of the runtime. The others are there for whom they made
-    /// wait.
+    /// Whether its time is selected; false for threads of the runtime. The others are kept because they may
+    /// have made selected ones wait.
     pub selected: bool,
 }
 
 /// Common properties of task instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TaskType {
-    /// As the program calls it.
+    /// The program's name for it.
     pub name: String,
     /// Function that holds its construct; empty if not known.
     pub function: String,
@@ -52,7 +52,7 @@ pub struct TaskType {
     pub file: String,
     /// Line in it; 0 if not known.
     pub line: u32,
-    /// Whether it stands for code outside of tasks (a region's own code, serial code).
+    /// Whether it represents code outside of tasks (a region's own code, serial code).
     pub implicit: bool,
 }
 
@@ -113,7 +113,7 @@ impl Tasks {
         self.creator.get(task).copied().unwrap_or(NONE)
     }
 
-    /// When it was ready, or [`NO_TIME`].
+    /// Ready time, or [`NO_TIME`].
     #[inline]
     pub fn ready(&self, task: usize) -> u64 {
         self.ready.get(task).copied().unwrap_or(NO_TIME)
@@ -133,7 +133,7 @@ pub struct Data {
     pub id: Vec<u64>,
     /// Row of the task that computed it; [`NONE`] for initial data.
     pub producer: Vec<u32>,
-    /// When it was computed.
+    /// Production times.
     pub produced: Vec<u64>,
     /// Row of the node of its computation or initial place.
     pub home: Vec<u32>,
@@ -141,7 +141,8 @@ pub struct Data {
     pub bytes: Vec<u64>,
     /// The programmer's names: rows of [`TaskGraph::names`], [`NONE`] for data without one; empty if no data has one.
     pub name: Vec<u32>,
-    /// Whether it stands for the end of a wait (a barrier, a taskwait) rather than for a value; empty if none does.
+    /// Whether it represents the end of a wait (a barrier, a taskwait) rather than a value; empty if none
+    /// does.
     pub synchronises: Vec<bool>,
 }
 
@@ -161,7 +162,7 @@ impl Data {
         self.name.get(data).copied().unwrap_or(NONE)
     }
 
-    /// Whether it stands for the end of a wait.
+    /// Whether it represents the end of a wait.
     pub fn synchronises(&self, data: usize) -> bool {
         self.synchronises.get(data).copied().unwrap_or(false)
     }
@@ -172,9 +173,9 @@ impl Data {
 pub struct Copy {
     /// Row of the node that received it.
     pub node: u32,
-    /// When it was sent, or [`NO_TIME`].
+    /// Send time, or [`NO_TIME`].
     pub sent: u64,
-    /// When it had arrived.
+    /// Arrival time.
     pub arrived: u64,
 }
 
@@ -241,8 +242,7 @@ pub struct Activity {
     pub kind: ActivityKind,
     /// Row of [`TaskGraph::names`].
     pub name: u32,
-    /// For a lock wait: row of the place ([`TaskGraph::types`]) from which its holder had asked for it; [`NONE`] if not
-    /// known.
+    /// For a lock wait: row of the place ([`TaskGraph::types`]) of its holder's request; [`NONE`] if unknown.
     pub holder: u32,
     /// For a lock wait: row of the place from which the waiting worker asks for it; [`NONE`] if not known.
     pub waiter: u32,
@@ -251,7 +251,7 @@ pub struct Activity {
 /// Facts that a source reports, whether they occur or not; the others are unknown, not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// When tasks were created.
+    /// Whether creation times of tasks are recorded.
     pub creation: bool,
     /// Which tasks wait for which. Else a task seems able to start once it is created.
     pub dependences: bool,

@@ -39,8 +39,8 @@ impl CounterBucket {
 }
 
 impl Counter {
-    /// How many things are alive, from when each begins and when those that end do so, both in any order, up to
-    /// `end`. (Begins and ends mostly come sorted or nearly so, and are sorted apart.)
+    /// Counts live things up to `end`, from the begin of each and the ends of those that end, both in any
+    /// order. (Begins and ends mostly come sorted or nearly so, and are sorted separately.)
     pub fn from_lives(mut begins: Vec<u64>, mut ends: Vec<u64>, end: u64) -> Counter {
         rayon::join(|| begins.par_sort_unstable(), || ends.par_sort_unstable());
         let mut changes: Vec<(u64, i64)> = Vec::with_capacity(begins.len() + ends.len());

@@ -70,15 +70,15 @@ impl Flags {
 pub struct Window {
     /// Number of the first bucket.
     pub first: u64,
-    /// How many buckets.
+    /// Number of buckets.
     pub count: u32,
     /// Logarithm to base two of the width in nanoseconds; at most 63.
     pub width_log2: u8,
 }
 
 impl Window {
-    /// The widest buckets of which at least `least` lie in `[start, end)`, and the fewest of them
-    /// that cover it: at most `2 × least + 2`, unless the range has fewer nanoseconds.
+    /// The widest buckets with at least `least` of them in `[start, end)`, and the fewest of them that cover
+    /// it: at most `2 × least + 2`, unless the range has fewer nanoseconds.
     pub fn covering(start: u64, end: u64, least: u32) -> Window {
         let span = end.saturating_sub(start).max(1);
         let width = (span / u64::from(least.max(1))).max(1);

@@ -20,7 +20,7 @@ pub struct OffTimes {
     long: Marks,
     /// Whether there is a time by any cause.
     any: bool,
-    /// By cause.
+    /// Times by cause.
     under: [Under; SystemCause::ALL.len()],
 }
 
@@ -33,7 +33,7 @@ struct Under {
 }
 
 impl OffTimes {
-    /// Those of a thread; see [`new`](Self::new).
+    /// Off-CPU times of a thread; see [`new`](Self::new).
     pub fn of(execution: &Execution, thread: ThreadIndex, long_ns: u64) -> OffTimes {
         let off = execution.system_time_of(thread);
         let mut times = OffTimes::new(off, long_ns);
@@ -117,7 +117,7 @@ impl OffTimes {
         for (bucket, number) in buckets.iter_mut().zip(window.first..) {
             let from = edge(number, window.width_log2);
             let to = edge(number.saturating_add(1), window.width_log2);
-            // Most buckets hold few; where one holds many, they need not be walked.
+            // Most buckets hold few; a bucket with many need not be walked.
             let few = self.start[begun..].iter().take(8).take_while(|start| **start < to).count();
             begun += few;
             if few == 8 {

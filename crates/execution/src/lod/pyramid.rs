@@ -21,7 +21,7 @@ const STORED: usize = 9;
 pub struct FlagRules {
     /// Nanoseconds from which on a section of the class is flagged [`Flags::LONG_WAIT`].
     pub long_ns: [u64; CLASSES],
-    /// Flags of the class, whatever the length.
+    /// Flags of the class, for any length.
     pub always: [Flags; CLASSES],
 }
 
@@ -75,7 +75,7 @@ impl Pyramid {
         if let (Some(first), Some(last)) = (starts.get(0), track.end().checked_sub(1))
             && last >= first
         {
-            // From the widest level down, so that any width can be asked for.
+            // From the widest level down, so that any width can be requested.
             for bucket in (first >> TOP)..=(last >> TOP) {
                 let low = starts.partition_point(|start| start < edge(bucket, TOP));
                 let high = starts.partition_point(|start| start < edge(bucket + 1, TOP));
@@ -300,7 +300,7 @@ impl<S: Starts, C: Fn(usize) -> u8> Builder<'_, S, C> {
         self.visit(2 * bucket + 1, level - 1, split, high);
         let (sums, wider) = self.sums.split_at_mut(above);
         let (sum, wider) = (&mut sums[above - 1], &mut wider[0]);
-        // Only the section over the middle lies in both halves.
+        // Only the section over the middle is in both halves.
         if let Some(over) = split.checked_sub(1) {
             let (start, end) = (self.rows.starts.at(over).max(from), self.rows.end_of(over).min(to));
             if start < middle && end > middle {

@@ -79,13 +79,13 @@ impl Pyramid {
         });
     }
 
-    /// Exact nanoseconds by class in `[from, to)`, which need not lie on bucket borders.
+    /// Exact nanoseconds by class in `[from, to)`, which need not be aligned to bucket borders.
     pub fn sums(&self, track: &impl Steps, from: u64, to: u64) -> [u64; CLASSES] {
         let mut total = [0; CLASSES];
         let from = from.max(track.starts().get(0).unwrap_or(u64::MAX));
         let mut at = from;
         let to = to.min(track.end());
-        // From the left, always the widest bucket that starts here and lies within the range.
+        // From the left, always the widest bucket that starts here and fits in the range.
         while at < to {
             let fits = (to - at).ilog2().min(at.trailing_zeros()).min(63) as u8;
             let window = Window { first: at >> fits, count: 1, width_log2: fits };

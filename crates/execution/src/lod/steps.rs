@@ -5,15 +5,15 @@ use crate::{Column, Starts, StartsInOrder, State, Track};
 /// Number of classes that a pyramid distinguishes.
 pub const CLASSES: usize = 64;
 
-/// Stands for "nothing here".
+/// Means "nothing here".
 pub const NO_CLASS: u8 = u8::MAX;
 
 /// Rows that never overlap; each ends at the start of the next one.
 pub trait Steps: Sync {
-    /// When each row starts; strictly rising.
+    /// Start times of the rows; strictly rising.
     fn starts(&self) -> impl Starts;
 
-    /// When the last row ends; not before it starts.
+    /// End of the last row; not before its start.
     fn end(&self) -> u64;
 
     /// The class of each row, below [`CLASSES`].
@@ -33,7 +33,7 @@ pub(super) fn rows_of(track: &impl Steps) -> Rows<impl Starts, impl Fn(usize) ->
 }
 
 impl<S: Starts, C> Rows<S, C> {
-    /// When a row ends.
+    /// End of a row.
     #[inline]
     pub fn end_of(&self, row: usize) -> u64 {
         self.starts.get(row + 1).unwrap_or(self.end)
@@ -79,16 +79,16 @@ const _: () = assert!(State::ALL.len() <= CLASSES);
 /// A row's value over time, as the views of a runtime's model give it.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
-    /// When each value starts; strictly rising.
+    /// Start times of the values; strictly rising.
     pub start: Column<u64>,
     /// The values; 0 is "nothing".
     pub value: Column<i64>,
-    /// When the last one ends.
+    /// End of the last one.
     pub end: u64,
 }
 
 impl Values {
-    /// From `at` on the value is `value`. Times must not fall; the last of equal times counts.
+    /// Sets the value from `at` on. Times must not fall; the last of equal times counts.
     pub fn set(&mut self, at: u64, value: i64) {
         if self.value.last() == Some(&value) {
             self.end = self.end.max(at);
@@ -97,8 +97,8 @@ impl Values {
         self.write(at, value);
     }
 
-    /// The same, but a value that is written again begins a row of its own, as two tasks of one type
-    /// that follow each other do; "nothing" does not.
+    /// Sets likewise, but writing the same value again begins a new row, as for two consecutive tasks of one
+    /// type; "nothing" does not.
     pub fn write(&mut self, at: u64, value: i64) {
         let at = self.start.last().map_or(at, |last| at.max(*last));
         self.end = self.end.max(at);

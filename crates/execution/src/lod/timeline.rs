@@ -17,9 +17,9 @@ pub struct Timeline {
     rules: FlagRules,
     pyramids: Vec<Pyramid>,
     marks: Vec<Vec<Marks>>,
-    /// Made when first asked for.
+    /// Made on first use.
     off_cpu: Vec<OnceLock<OffTimes>>,
-    /// From how many nanoseconds on a time off the CPU is never hidden.
+    /// Minimum length of an off-CPU time that is never hidden, nanoseconds.
     long_off_ns: u64,
 }
 
@@ -105,7 +105,7 @@ impl Timeline {
         }
     }
 
-    /// From how many nanoseconds on a wait in `state` is flagged as long; `None` if never.
+    /// Minimum length of a wait in `state` that is flagged as long, nanoseconds; `None` if never.
     pub fn long_wait_ns(&self, state: State) -> Option<u64> {
         Some(self.rules.long_ns[state as usize]).filter(|ns| *ns != u64::MAX)
     }
@@ -208,7 +208,7 @@ fn is_wait(state: State) -> bool {
 
 /// The rules for flags: waits that are long for their kind in this run. Uncertain intervals are always flagged.
 fn flag_rules(execution: &Execution) -> FlagRules {
-    // Lengths by powers of two: enough to tell sixteen times the median.
+    // Lengths by powers of two: enough to detect sixteen times the median.
     let histogram = |thread: &crate::Thread| {
         let mut counts = vec![[0_u64; 65]; State::ALL.len()];
         thread.track.for_each_in(

@@ -13,18 +13,18 @@ use taskscope_event::models::messages::FUNCTIONS;
 pub enum Owed {
     /// Send a message.
     Message {
-        /// In the communicator of this number.
+        /// Number of the communicator.
         comm: u64,
-        /// With this tag; none if any will do.
+        /// Required tag; `None` for any.
         tag: Option<i32>,
         /// Whether a message of any other rank will do, too.
         of_any: bool,
     },
     /// Receive a message.
     Receipt {
-        /// With this tag.
+        /// Its tag.
         tag: i32,
-        /// Of this size; `u64::MAX` if not known.
+        /// Payload size in bytes; `u64::MAX` if unknown.
         bytes: u64,
     },
     /// Take part in a collective operation.

@@ -15,7 +15,7 @@ fn run(cpus: usize, workers: &[&[(u64, State)]]) -> Execution {
     run_of(cpus, &sections.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// The same with all that is known of each section.
+/// A run with all attributes of each section.
 fn run_of(cpus: usize, workers: &[&[(u64, Section)]]) -> Execution {
     let mut builder = ExecutionBuilder::new();
     let process = builder.add_process("host.1", 1);
@@ -83,8 +83,8 @@ fn the_runtime_without_a_cpu_is_the_systems_too() {
     assert_eq!(times(&execution, 0), [(Runtime, 10), (OutOfCpu, 20), (Runtime, 30), (Serial, 40)]);
 }
 
-/// Four workers on two CPUs: one works all the time, the second until 50; so one CPU stands free from then on, for one of those
-/// that wait, and none before.
+/// Four workers on two CPUs: one works all the time, the second until 50; so one CPU is free from then on,
+/// for one of the waiting workers, and none before.
 #[test]
 fn as_many_workers_lose_time_to_starvation_as_cpus_are_free() {
     let waits: &[(u64, State)] = &[(0, Barrier)];
@@ -150,7 +150,7 @@ fn a_holder_that_waits_for_a_lock_itself_needs_no_cpu_but_its_holder_does() {
     for thread in 1..3 {
         assert_eq!(times(&execution, thread), [(LockWait, 20), (OutOfCpu, 20), (LockWait, 60)]);
     }
-    // In a circle nobody could run, with a CPU or without.
+    // In a cycle no thread could run, with a CPU or without.
     let mut execution = run_of(4, &[&[(0, waits(1))], &[(0, waits(0))]]);
     execution.holds.to_mut().extend([hold(0, 0, 100), hold(1, 1, 100)]);
     let execution = off(execution, &[(0, 20, 40), (1, 60, 80)]);
