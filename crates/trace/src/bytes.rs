@@ -27,12 +27,12 @@ pub(crate) struct Unfinished {
     pub(crate) bytes: FileBytes,
     /// Bytes before the tail that are missing, which happens only when the machine itself went down.
     pub(crate) missing: u64,
-    /// Why a tail that is there was not used.
+    /// The reason why an existing tail was not used.
     pub(crate) unusable_tail: Option<String>,
 }
 
-/// Loads an unfinished stream file with its tail (form: [`taskscope_event::tail`]). Takes memory for its events alone,
-/// whatever length the file has.
+/// Loads an unfinished stream file with its tail (form: [`taskscope_event::tail`]). Takes memory for its
+/// events alone, independent of the file's length.
 pub(crate) fn load_unfinished(path: &Path) -> io::Result<Unfinished> {
     let checkpoint_path = path.with_extension(layout::CHECKPOINT_EXTENSION);
     let load_checkpoint = || read_regular(&checkpoint_path, MAX_CHECKPOINT_BYTES).ok();
@@ -64,7 +64,7 @@ fn load_with(path: &Path, checkpoint: Option<&[u8]>) -> io::Result<Unfinished> {
     match read_regular(&path.with_extension(layout::TAIL_EXTENSION), tail::FILE_BYTES) {
         Ok(tail) => {
             let missing = append_tail(&mut bytes, &tail, gone);
-            // Else there is damage before, where reading ends anyway.
+            // Otherwise earlier damage ends reading anyway.
             unfinished.missing = if is_whole { missing } else { 0 };
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -194,7 +194,8 @@ impl UnchangingFile {
     /// # Errors
     /// If it cannot be mapped.
     pub fn of_nameless(file: &File) -> io::Result<UnchangingFile> {
-        // SAFETY: the map is read-only; nobody but the caller, who writes no more, can change or shrink the file.
+        // SAFETY: the map is read-only; only the caller, which writes no more, could change or shrink the
+        // file.
         unsafe { memmap2::Mmap::map(file) }.map(|map| UnchangingFile(FileBytes::Mapped(map)))
     }
 }

@@ -29,7 +29,7 @@ pub struct ClockOffset {
 /// The table of all hosts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClockOffsets {
-    /// In the order of the file.
+    /// Entries in the order of the file.
     pub entries: Vec<ClockOffset>,
 }
 

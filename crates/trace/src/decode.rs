@@ -6,7 +6,7 @@ use crate::event_head::{CLOCK_OFFSET, EventHead, clock_of};
 use crate::unsorted::Window;
 use taskscope_event::Code;
 
-/// So far ahead lie the bytes that are fetched early: a few events.
+/// Distance of prefetched bytes: a few events.
 const PREFETCH_BYTES: usize = 128;
 
 /// An event in its stream.
@@ -28,7 +28,7 @@ pub struct Event<'a> {
 /// The events of one stream file, one after the other.
 #[derive(Clone)]
 pub struct Decoder<'a> {
-    /// Up to the end of the last event.
+    /// Bytes up to the end of the last event.
     bytes: &'a [u8],
     position: usize,
     /// Whether events are read as they lie in the file, with an offset added to their clocks.
@@ -121,7 +121,7 @@ impl<'a> Decoder<'a> {
         self.plain
     }
 
-    /// To read events that lie so.
+    /// A reader of such events.
     #[inline(always)]
     pub(crate) fn plain(&mut self) -> PlainEvents<'a> {
         PlainEvents { bytes: self.bytes, position: self.position, offset_ns: self.clock.offset_ns }

@@ -62,7 +62,7 @@ pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> (Vec<Fou
                 }
             };
             let name = entry.file_name();
-            // Only links need the call that follows them; broken ones are no streams.
+            // Only links need the call that follows them; broken ones are not streams.
             let is_directory = match entry.file_type() {
                 Ok(kind) if kind.is_symlink() => fs::metadata(entry.path()).is_ok_and(|m| m.is_dir()),
                 Ok(kind) => kind.is_dir(),

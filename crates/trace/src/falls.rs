@@ -31,7 +31,7 @@ impl Falls {
         self.0.iter().copied()
     }
 
-    /// Those of several files of one thread.
+    /// The intervals of several files of one thread, joined.
     pub(crate) fn joined(files: impl Iterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
         let mut all: Vec<(i64, i64)> = files.collect();
         all.sort_unstable_by_key(|(_, end)| *end);

@@ -68,7 +68,7 @@ impl fmt::Debug for Labels {
     }
 }
 
-/// From a JSON object.
+/// Reads a JSON object.
 impl<'de> Deserialize<'de> for Labels {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
         struct Object;
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for Labels {
 pub(crate) struct SharedLabels(Mutex<FxHashSet<Arc<Labels>>>);
 
 impl SharedLabels {
-    /// The same labels, which are there once.
+    /// Returns the stored copy of equal labels.
     pub(crate) fn share(&self, labels: Labels) -> Arc<Labels> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get(&labels) {

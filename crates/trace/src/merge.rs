@@ -152,11 +152,11 @@ where
         self.length += 1;
         let entries = &mut self.entries[..];
         let last_of_clock = entry | self.sources;
-        // What lies here; at the end nothing does, and the entry may.
+        // The current occupant; at the end there is none, and the entry may take the place.
         let mut here = entry;
         while index > 0 {
             let above = entries[(index - 1) / 2];
-            // What is later than the entry moves down by one place, and the entry takes the place that this frees.
+            // A later occupant moves down by one place, and the entry takes the freed place.
             let stays = select_unpredictable(here > last_of_clock, entry, here);
             entries[index] = select_unpredictable(above > last_of_clock, above, stays);
             here = above;
@@ -174,7 +174,7 @@ where
         let top = entries[0];
         let last = std::mem::replace(&mut entries[length], !N::from(0));
         let first_of_clock = last & !self.sources;
-        // What lies here; at the top nothing does any more, and the last entry may.
+        // The current occupant; at the top there is none any more, and the last entry may take the place.
         let mut here = last;
         let mut index = 0;
         let mut left = 1;

@@ -10,7 +10,7 @@ const MOST_PLACES: usize = 1000;
 #[derive(Default)]
 pub(crate) struct Occurrences {
     places: Vec<Occurrence>,
-    /// Those without a place of their own; its clock is that of the first of them.
+    /// Occurrences without a place of their own; its clock is that of the first of them.
     others: Option<Occurrence>,
 }
 

@@ -1,14 +1,14 @@
-//! How a trace is opened.
+//! Options for opening a trace.
 
 use std::path::PathBuf;
 
-/// In which order the events of a file are read.
+/// The order in which the events of a file are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadOrder {
     /// Unsorted regions sorted, clocks that go back raised: clocks never decrease.
     #[default]
     Repaired,
-    /// As they lie in the file, with the clocks that they have.
+    /// The stored order, with unmodified clocks.
     Stored,
 }
 
@@ -24,14 +24,14 @@ pub enum ClockSource {
     None,
 }
 
-/// How to open a trace.
+/// Options for opening a trace.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Offsets between hosts.
     pub clocks: ClockSource,
     /// Whether to read `taskscope.obs` too.
     pub own_events: bool,
-    /// In which order events are read.
+    /// The order in which events are read.
     pub order: ReadOrder,
     /// Whether to keep the clocks of turns while streams are surveyed, for a caller of [`Trace::turns`](crate::Trace::turns).
     pub turns: bool,

@@ -117,7 +117,7 @@ pub struct Problem {
     pub offset: Option<u64>,
     /// Corrected clock, nanoseconds, if known.
     pub clock_ns: Option<i64>,
-    /// How often it occurred there; the place is that of the first.
+    /// Number of occurrences; the place is that of the first.
     pub count: u64,
     /// A sentence without a final period: the meaning in this place.
     pub text: String,

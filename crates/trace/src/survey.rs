@@ -61,7 +61,7 @@ fn pass(bytes: &[u8], unfinished: bool, mut each: impl FnMut(bool, Code, i64)) -
     let mut highest = i64::MIN;
     let mut checkpoints: Vec<(usize, i64)> = Vec::new();
     let mut disorders: Vec<Disorder> = Vec::new();
-    // (offset of the region's first byte, earliest clock that lies too early in it)
+    // (offset of the region's first byte, earliest clock that is too early in it)
     let mut region: Option<(usize, Option<i64>)> = None;
     let mut goes_back = Occurrences::default();
     let mut too_large = Occurrences::default();
@@ -120,7 +120,7 @@ fn pass(bytes: &[u8], unfinished: bool, mut each: impl FnMut(bool, Code, i64)) -
             result.clocks_fall = true;
             match &mut region {
                 Some((_, earliest)) => *earliest = Some(earliest.map_or(clock, |other| other.min(clock))),
-                // Told at the clock that it is taken to have, where every reader shows it.
+                // Reported at its assumed clock, as shown by every reader.
                 None => {
                     goes_back.add(position, highest);
                     result.falls.add(clock, highest);
@@ -225,8 +225,8 @@ fn tail(bytes: &[u8], position: usize, unfinished: bool, text: &str) -> Finding 
     let rest = &bytes[position..];
     let zeros = rest.iter().all(|byte| *byte == 0);
     let kind = match (unfinished, zeros) {
-        // The room that a recorder had prepared: the regular end of an unfinished stream, which
-        // its missing `ovni.finished` already tells.
+        // The space that a recorder had prepared: the regular end of an unfinished stream, which its missing
+        // `ovni.finished` already shows.
         (true, true) => ProblemKind::UnfinishedStream,
         (true, false) => ProblemKind::TornEvent,
         (false, true) => ProblemKind::ZeroTail,

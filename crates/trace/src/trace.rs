@@ -20,13 +20,13 @@ use taskscope_event::{StreamFile, layout};
 /// First events further apart than this show that the clocks of the hosts differ.
 const CLOCK_GATE_NS: i64 = 3600 * 1_000_000_000;
 
-/// Why there is nothing to read.
+/// The reason why there is nothing to read.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The path cannot be read as a directory.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// As it was given.
+        /// The path as given.
         path: PathBuf,
         /// Error of the system.
         source: std::io::Error,
@@ -34,7 +34,7 @@ pub enum OpenError {
     /// The temporary file that keeps long tracks while they grow cannot be read back.
     #[error("cannot read the temporary track file of {}: {text}", path.display())]
     SpillFileUnreadable {
-        /// As it was given.
+        /// The path as given.
         path: PathBuf,
         /// Error of the system.
         text: String,
@@ -42,7 +42,7 @@ pub enum OpenError {
     /// The directory contains no stream.
     #[error("no streams in {}: no directory in it holds a stream.json", path.display())]
     NoStreams {
-        /// As it was given.
+        /// The path as given.
         path: PathBuf,
     },
     /// The offset file that was named cannot be used.
@@ -293,7 +293,7 @@ fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T
         done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(mine);
     };
     std::thread::scope(|scope| {
-        // Where no thread can be made, this one does the work of all.
+        // If no thread can be created, this one does all the work.
         for _ in 1..cores {
             if std::thread::Builder::new().spawn_scoped(scope, take).is_err() {
                 break;

@@ -33,8 +33,8 @@ impl TurnClocks {
     /// Creates the clocks of a file of so many bytes.
     pub(crate) fn new(file_bytes: usize) -> TurnClocks {
         let mut clocks = RisingClocks::default();
-        // Twice what they take where every fourth event has a turn. Room that is not used costs nothing; to move them
-        // while they grow does.
+        // Twice the space needed if every fourth event has a turn. Unused space costs nothing; moving the
+        // clocks while they grow does.
         let _ = clocks.bytes.try_reserve_exact(file_bytes / 16);
         TurnClocks { of_thread: thread_codes(), clocks, first_has_no_turn: false }
     }

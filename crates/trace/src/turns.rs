@@ -30,7 +30,8 @@ struct Lane<'a> {
     later: Later<'a>,
     ahead: Vec<i64>,
     taken: usize,
-    /// So many are read ahead: more while the others wait for this stream, as each round asks all streams.
+    /// Number of events read ahead: more while the others wait for this stream, as each round asks all
+    /// streams.
     count: usize,
     ended: bool,
 }
@@ -75,7 +76,7 @@ impl Iterator for PassedTurns<'_> {
     type Item = i64;
 
     fn next(&mut self) -> Option<i64> {
-        // A stream's clocks do not fall where its events are read in order.
+        // A stream's clocks do not fall if its events are read in order.
         self.last = self.events.peek_clock_ns()?.max(self.last);
         self.events.next();
         if !self.all {

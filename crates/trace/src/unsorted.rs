@@ -47,8 +47,8 @@ pub(crate) fn windows(bytes: &[u8], disorders: &[Disorder], checkpoints: &[(usiz
 }
 
 fn first_event_later_than(clock: i64, bytes: &[u8], checkpoints: &[(usize, i64)]) -> usize {
-    // A checkpoint holds the highest clock before it, so the last one that is not above `clock`
-    // lies at or before the event that is sought.
+    // A checkpoint has the highest clock before it, so the last one that is not above `clock` is at or before
+    // the wanted event.
     let after = checkpoints.partition_point(|(_, highest_before)| *highest_before <= clock);
     let mut position = checkpoints[after.saturating_sub(1)].0;
     while let Some(head) = EventHead::read(bytes, position) {

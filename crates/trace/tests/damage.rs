@@ -167,7 +167,7 @@ fn jumbo_sizes_near_four_gigabytes_do_not_overflow() {
 fn the_tail_file_continues_an_unfinished_stream() {
     use taskscope_event::tail;
     let root = tempfile::tempdir().unwrap();
-    // What lies behind the tail's base is a copy of the tail, made just before the program died.
+    // Data behind the tail's base is a copy of the tail, made just before the program died.
     let kept = stream(&[event(ovni::BURST, 10), event(ovni::BURST, 20)]);
     let newest = [event(ovni::BURST, 30), event(ovni::BURST, 40)].concat();
     write(root.path(), 1, false, &[kept.clone(), newest[..12].to_vec()].concat());

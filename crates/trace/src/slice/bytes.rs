@@ -18,7 +18,7 @@ pub(super) fn place_clocks(bytes: &mut [u8], shift: Option<i64>) {
     }
 }
 
-/// How many events [`push`] has written.
+/// Number of events that [`push`] has written.
 pub(super) fn events_in(bytes: &[u8]) -> u64 {
     let ends = std::iter::successors(Some(FILE_HEADER_BYTES), |at| Some(EventHead::read(bytes, *at)?.end));
     ends.skip(1).count() as u64

@@ -1,7 +1,9 @@
-//! Times off the CPU in a slice: the side stream of each process, with what concerns the range and the threads of the slice.
+//! Off-CPU times in a slice: the side stream of each process, with the records on the range and the threads
+//! of the slice.
 //!
-//! Records keep their clocks, also where their intervals reach beyond the range: readers cut them to the lives of threads, which
-//! a slice ends at the range's borders. The clocks of side streams are not corrected.
+//! Records keep their clocks, even if their intervals reach beyond the range: readers cut them to the
+//! lifetimes of threads, which a slice ends at the range's borders. The clocks of side streams are not
+//! corrected.
 
 use super::bytes::push;
 use crate::Event;
@@ -22,10 +24,10 @@ pub(super) struct OsTimes<'a> {
 }
 
 impl OsTimes<'_> {
-    /// The file of the part; `None` where no record concerns a thread of the slice.
+    /// The file of the part; `None` if no record concerns a thread of the slice.
     pub fn file_of(&self, location: &Location) -> Option<Vec<u8>> {
         let mut numbers = FxHashSet::default();
-        // Blocked threads by their numbers, whose return is not recorded yet.
+        // Blocked threads by number, with a return that is not recorded yet.
         let mut blocked: FxHashSet<u32> = FxHashSet::default();
         for event in location.events() {
             let (first, number) = (word(event.payload, 0), number_of(&event));
@@ -74,7 +76,7 @@ impl OsTimes<'_> {
             system::RUN_DELAY | system::BLOCKED_SUM => {
                 self.meets(since(first.max(half(event.payload, 8).map(u64::from))), at)
             }
-            // Of one that returned, the return has all.
+            // The return record of a blocked thread covers its whole interval.
             system::BLOCKS => {
                 let is_blocked = number_of(event).is_some_and(|number| blocked.contains(&number));
                 self.clocks.is_none() || is_blocked && self.meets(since(first), i64::MAX)
@@ -84,7 +86,7 @@ impl OsTimes<'_> {
                 first.zip(end).is_some_and(|(start, end)| self.meets(start.cast_signed(), end.cast_signed()))
             }
             system::UNTOLD => self.meets(at, at),
-            // Sums of the life of a thread; nobody knows their part.
+            // Sums over the life of a thread; the part is unknown.
             system::TOTAL_ON_CPU | system::TOTAL_RUN_DELAY => self.clocks.is_none(),
             system::BOUND => {
                 let mask = first.zip(word(event.payload, 8));
@@ -94,7 +96,7 @@ impl OsTimes<'_> {
         }
     }
 
-    /// When the mask was found that held longest for each thread of the slice, which has it in each part of its life.
+    /// Time of the longest valid mask of each thread of the slice, which has it in each part of its life.
     fn masks(&self, location: &Location) -> FxHashMap<u64, i64> {
         let mut found: FxHashMap<u64, Vec<(i64, &[u8])>> = FxHashMap::default();
         for event in location.events().filter(|event| event.code == system::BOUND) {

@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 8 << 20;
 const KEPT: [&str; 6] = ["command", "program", "mode", "cwd", "host", "notices"];
 
 impl Trace {
-    /// Why causes in a slice may differ from those of the same time in the whole run, in sentences.
+    /// Reasons why causes in a slice may differ from those of the same time in the whole run, in sentences.
     pub fn limits_of_slices(&self) -> Vec<&'static str> {
         let of_kind =
             |kind| self.locations().iter().filter(move |location| location.metadata["kind"] == kind);

@@ -33,7 +33,7 @@ const VIRTUAL_CPU: [u8; 4] = (-1_i32).to_le_bytes();
 
 /// Directory of a trace with files of modules, which may be gone when names are looked up.
 const MODULES: &str = "modules";
-/// Larger files of modules are not kept: their code has names only while they are where they were loaded from.
+/// Larger module files are not kept: their code has names only while the original files exist.
 const MAX_MODULE_BYTES: u64 = 1 << 30;
 
 /// Events between two looks at whether to stop.
@@ -64,7 +64,7 @@ impl Trace {
         let existed = output.exists();
         let result = Slicer::new(self, slice).write(output, keeps, &mut between);
         if result.is_err() {
-            // The first error matters more than what happens to the remains. All of them are ours: the
+            // The first error matters more than the fate of the leftovers. All of them are ours: the
             // directory was empty. It may be a link to another one, which stays.
             let _ = if existed { remove_contents(output) } else { std::fs::remove_dir_all(output) };
         }
@@ -165,7 +165,7 @@ impl<'a> Slicer<'a> {
             if event.clock_ns >= begin && !std::mem::replace(&mut opened, true) && self.slice.clocks.is_some()
             {
                 self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
-                // What no living thread of its process could create yet.
+                // Creations that no living thread of its process could record yet.
                 let creations = self.creations.drain(..);
                 foreign.extend(creations.map(|(stream, event)| (stream, StreamFile::Standard, event)));
             }
@@ -181,7 +181,7 @@ impl<'a> Slicer<'a> {
                 }
             }
             if !self.selected[stream] || !self.keeps_model(event.code) || !keeps(&merged) {
-                // A remote move still changes where another thread is.
+                // A remote move still changes the CPU of another thread.
                 if file == StreamFile::Standard && event.code == ovni::REMOTE_AFFINITY {
                     self.follow(stream, &event);
                     let moved = self.moved(stream, &event);
@@ -201,8 +201,8 @@ impl<'a> Slicer<'a> {
             if in_range && !self.moves.is_empty() {
                 self.write_moves(stream, event.clock_ns, &mut standard[stream]);
             }
-            // What other threads of the process created and named, a thread of the slice creates and names, as soon as
-            // it may: it uses nothing of a model before it may create it.
+            // A thread of the slice repeats the creations and names of the process's other threads as early
+            // as possible: it uses nothing of a model before it may create it.
             if in_range && !foreign.is_empty() {
                 let pid = self.trace.streams()[stream].pid().unwrap_or(0);
                 foreign.retain(|(creator, file, created)| {
@@ -272,7 +272,7 @@ impl<'a> Slicer<'a> {
         // Clocks that were corrected to before 0 are so in the slice, too.
         let first = self.trace.streams().iter().filter_map(Stream::first_clock_ns).min().unwrap_or(0);
         let shift = first.max(begin).min(0).saturating_neg();
-        // What is open is opened two nanoseconds earlier for each thread, after the names.
+        // Open sections are opened two nanoseconds earlier for each thread, after the names.
         let may_be_negative = first.max(begin) <= opening_ns(count);
         let shift = may_be_negative.then_some(shift);
         for bytes in standard.iter_mut().chain(&mut own) {
@@ -519,7 +519,7 @@ impl<'a> Slicer<'a> {
         metadata: &Value,
         shift: Option<i64>,
     ) -> io::Result<()> {
-        // Names that are no UTF-8 as they are: as they are shown, two may be one.
+        // Names that are not UTF-8 are kept unmodified: in escaped form, two could be equal.
         let below = stream.directory.strip_prefix(self.trace.root());
         let mut sampled = self.samples_of(stream);
         place_clocks(&mut sampled, shift);

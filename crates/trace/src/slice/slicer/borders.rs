@@ -30,7 +30,7 @@ impl Slicer<'_> {
         }
         for (stream, event) in std::mem::take(&mut self.dictionary) {
             let clock = begin.saturating_sub(opening_ns(living.len()) + 1);
-            // Names alone are nothing: whoever needs them lives, and has them.
+            // Names alone do not keep a stream: threads that need them are alive, and have them.
             push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
         }
         let mut creations = std::mem::take(&mut self.creations);
@@ -42,7 +42,7 @@ impl Slicer<'_> {
             let bytes = &mut standard[*stream];
             let state = &self.states[*stream];
             touched[*stream] = true;
-            // The first thread of a loom passes over its CPUs that rest, as they do only after somebody was there.
+            // The first thread of a loom moves over its idle CPUs, as they are idle only after use.
             let loom = self.trace.streams()[*stream].loom();
             let passed = resting_cpus.extract_if(.., |(other, _)| *other == loom).map(|(_, cpu)| cpu);
             let mut cpus = passed.chain([state.cpu]);
@@ -55,7 +55,7 @@ impl Slicer<'_> {
                 push(&mut own[*stream], start, omp::THREAD_TYPE, false, &openmp_type.to_le_bytes());
             }
             self.waits[*stream].write(start, &mut own[*stream]);
-            // The first thread of a process creates what the process had created.
+            // The first thread of a process repeats the process's creations.
             let pid = self.trace.streams()[*stream].pid().unwrap_or(0);
             creations.retain(|(creator, event)| {
                 if self.process_of(*creator) != self.process_of(*stream) {
