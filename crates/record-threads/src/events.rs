@@ -98,10 +98,10 @@ pub fn wakes(kind: u32, object: usize, caller: usize, all: bool) {
     });
 }
 
-/// This thread has these names in the events of others; it runs `routine`, 0 where not known.
+/// Names of this thread in the events of others; it runs `routine`, 0 if unknown.
 pub fn starts(handle: usize, pointer: usize, routine: usize) {
     with_moment(|moment| {
-        // Sites are return addresses: what lies before one is looked up.
+        // Sites are return addresses: the preceding instruction is looked up.
         let site = if routine == 0 { 0 } else { site(moment, routine + 1) };
         let parts: [&[u8]; 3] =
             [&(handle as u64).to_le_bytes(), &(pointer as u64).to_le_bytes(), &site.to_le_bytes()];

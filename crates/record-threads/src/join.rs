@@ -40,7 +40,7 @@ joins! {
 
 pub unsafe extern "C-unwind" fn thrd_join(thread: pthread_t, result: *mut c_int, caller: usize) -> c_int {
     type Status = *mut c_int;
-    // SAFETY: the program's own call, passed on. Nothing tells beforehand whether it waits.
+    // SAFETY: the program's own call, passed on. Whether it waits is unknown beforehand.
     let whole = || unsafe { call!(thrd_join(thread: pthread_t, result: Status) -> c_int) };
     if this_thread().is_none() {
         return whole();

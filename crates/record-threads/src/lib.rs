@@ -7,19 +7,22 @@
 //!                              events ──▶ record-ompt::shared ──▶ record: taskscope.obs
 //! ```
 //!
-//! **What is intercepted.** Mutexes, read-write locks, spin locks, conditions, barriers, semaphores and joins of
-//! POSIX threads, with the variants that take a time; locks, conditions and joins of C11, which the C library does not
-//! route through the former. `entry` has the list. Each symbol is two instructions: it passes the return address on as
-//! a further argument and jumps, so no frame is added. The functions behind are looked up when the library is loaded, those of
-//! conditions by version: their oldest version has another memory layout.
+//! **Intercepted functions.** Mutexes, read-write locks, spin locks, conditions, barriers, semaphores and
+//! joins of POSIX threads, including the variants with a timeout; locks, conditions and joins of C11, which
+//! the C library does not route through the former. `entry` has the list. Each symbol is two instructions: it
+//! passes the return address on as a further argument and jumps, so no frame is added. The original functions
+//! are looked up when the library is loaded, those of conditions by version: their oldest version has another
+//! memory layout.
 //!
-//! **What is recorded.** Events of the model `taskscope-wait`:
+//! **Recorded events** of the model `taskscope-wait`:
 //!
 //! - a wait has a begin and an end, with the object, the call and its call path;
-//! - a lock's holder is known from a mark that it leaves when it takes the lock ([`objects`]). The waiting thread records
-//!   the holder that it finds; each holder that releases a lock for which others wait records where it took it;
-//! - who signals a condition, posts a semaphore or comes last to a barrier records that, if others wait;
-//! - a thread that starts records its handle, which a join names.
+//! - a lock's holder is known from a mark that it leaves when it takes the lock ([`objects`]). The waiting
+//!   thread records the holder that it finds; each holder that releases a lock with waiting threads records
+//!   the place of its acquisition;
+//! - a thread that signals a condition, posts a semaphore or arrives last at a barrier records that, if
+//!   others wait;
+//! - a starting thread records its handle, which a join names.
 //!
 //! Which of these ended a wait is decided when the trace is read.
 //!
@@ -31,13 +34,14 @@
 //! **One library, one recorder.** The OMPT tool and the sampler are linked in, as into the recorder of MPI: a process has
 //! one stream per thread. Samples have to be taken: threads are attached, and call paths known, through the sampler.
 //!
-//! **Rules of a guest.** Results, `errno` and cancellation points are those of the C library. A cancelled thread
-//! unwinds through these functions, which therefore own nothing that needs dropping; its wait ends with its next event. What the
-//! recorder itself locks inside an event is not recorded. In a forked child the table is empty. A thread that is not attached
-//! passes straight through.
+//! **Rules of a guest.** Results, `errno` and cancellation points are those of the C library. A cancelled
+//! thread unwinds through these functions, which therefore own nothing that needs dropping; its wait ends
+//! with its next event. Locks that the recorder itself takes inside an event are not recorded. In a forked
+//! child the table is empty. A thread that is not attached passes straight through.
 //!
-//! **What is not.** `pthread_once`, `sem_timedwait` and `sem_clockwait`; futexes that the program waits for itself (Rust's
-//! `std::sync`, Go); functions inside the C library that wait without these symbols; statically linked programs.
+//! **Not recorded.** `pthread_once`, `sem_timedwait` and `sem_clockwait`; the program's own futex waits
+//! (Rust's `std::sync`, Go); functions inside the C library that wait without these symbols; statically
+//! linked programs.
 
 // A panic would abort the program.
 #![cfg_attr(
@@ -59,5 +63,5 @@ mod read_holds;
 mod semaphore;
 mod start;
 
-// What the library exports besides its own entries.
+// Exports of the library besides its own entries.
 pub use taskscope_ompt::{ompt_start_tool, taskscope_name_data_};

@@ -174,7 +174,7 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_unlock(lock: Pointer, _caller: us
     unsafe { call!(pthread_rwlock_unlock(lock: Pointer) -> c_int) }
 }
 
-/// Functions that destroy what threads wait for.
+/// Functions that destroy awaited objects.
 macro_rules! destroys {
     ($( $name:ident; )*) => { $(
         pub unsafe extern "C-unwind" fn $name(object: Pointer, _caller: usize) -> c_int {

@@ -1,8 +1,9 @@
-//! Entries of what threads wait for, by address: holder and number of waiting threads.
+//! Entries of awaited objects, by address: holder and number of waiting threads.
 //!
-//! A table of buckets with four entries each. An entry belongs to an address until that is destroyed; where a
-//! bucket is full, further addresses have none. Marks are plain stores of the holder, read by others only while they wait: a
-//! mark that is read too early or too late names no holder, and the event of the release does.
+//! A table of buckets with four entries each. An entry belongs to an address until that object is destroyed;
+//! if a bucket is full, further addresses have no entry. Marks are plain stores of the holder, read by others
+//! only while they wait: a mark that is read too early or too late names no holder, but the event of the
+//! release does.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
@@ -13,7 +14,7 @@ const WAYS: usize = 4;
 /// Objects that can have an entry at a time.
 pub const MAX_OBJECTS: usize = WAYS << BUCKETS_LOG2;
 
-/// What is known of an object. All zeros is a free entry.
+/// The known state of an object. All zeros is a free entry.
 #[repr(C, align(64))]
 pub struct Object {
     address: AtomicUsize,
@@ -24,13 +25,13 @@ pub struct Object {
     /// How often the holder has taken it beyond the first time.
     depth: AtomicU32,
     waiting: AtomicU32,
-    /// Threads of a barrier; 0 where not known.
+    /// Threads of a barrier; 0 if unknown.
     pub parties: AtomicU32,
     /// Arrivals at a barrier so far.
     pub arrivals: AtomicU64,
 }
 
-/// Who has taken a lock, and where.
+/// The holder of a lock, and the place of its acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Thread pointer.
@@ -39,10 +40,10 @@ pub struct Mark {
     pub site: usize,
 }
 
-/// What an unlocking thread finds.
+/// The result of an unlocking thread's look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
-    /// Nobody waits, or the lock is not this thread's.
+    /// No thread waits, or the lock is not this thread's.
     Unseen,
     /// Others wait; it was taken at this return address.
     Contended(usize),
@@ -67,7 +68,7 @@ pub fn prepare() {
     TABLE.store(table.cast(), Release);
 }
 
-/// The calling thread as marks have it; `None` where it is not recorded.
+/// The calling thread as stored in marks; `None` if it is not recorded.
 #[inline(always)]
 pub fn this_thread() -> Option<usize> {
     (thread::address() != 0).then(thread::pointer)
@@ -141,7 +142,7 @@ impl Object {
         if self.has_waiting() { Released::Contended(site) } else { Released::Unseen }
     }
 
-    /// The holder at this moment, where it is certain.
+    /// The holder at this moment, if it is certain.
     pub fn mark(&self) -> Option<Mark> {
         let holder = self.holder.load(Acquire);
         let site = self.site.load(Acquire);

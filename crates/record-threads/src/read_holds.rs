@@ -22,7 +22,8 @@ pub fn add(lock: usize, caller: usize) {
     });
 }
 
-/// The thread is about to release a lock. Returns where it took it, if it holds it as a reader.
+/// Removes the thread's hold of a lock before its release. Returns the place of the acquisition, if it holds
+/// it as a reader.
 pub fn remove(lock: usize) -> Option<usize> {
     HELD.with(|held| {
         let hold = held.iter().rfind(|hold| hold.get().0 == lock)?;

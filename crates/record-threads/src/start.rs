@@ -17,7 +17,7 @@ extern "C" fn at_load() {
     shared::at_thread_start(thread_starts);
 }
 
-/// The calling thread records from now on, and is to run `routine`; 0 where not known.
+/// Starts recording of the calling thread, which is to run `routine`; 0 if unknown.
 fn thread_starts(routine: usize) {
     // SAFETY: no preconditions.
     let handle = unsafe { libc::pthread_self() };
