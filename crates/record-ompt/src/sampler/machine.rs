@@ -36,7 +36,7 @@ pub fn follows_call(address: u64) -> bool {
     }) && ends_with_call(&before)
 }
 
-/// Of the forms `E8 rel32` and `FF /2`.
+/// Whether the code ends with a call of the form `E8 rel32` or `FF /2`.
 #[cfg(target_arch = "x86_64")]
 fn ends_with_call(code: &[u8; 7]) -> bool {
     let is_indirect = |length: usize| {
