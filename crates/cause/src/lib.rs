@@ -15,7 +15,7 @@ pub struct Text {
     pub label: &'static str,
     /// The meaning.
     pub meaning: &'static str,
-    /// How it is computed; may be empty.
+    /// The computation; may be empty.
     pub computed: &'static str,
     /// The usual remedy; may be empty.
     pub helps: &'static str,

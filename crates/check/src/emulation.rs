@@ -33,7 +33,7 @@ pub fn system_of(trace: &Trace) -> (System, Vec<Violation>) {
     let problems = trace.problems().iter();
     let mut violations: Vec<Violation> =
         problems.filter_map(|problem| violation_of(trace, problem)).collect();
-    // Where nothing of the metadata could be understood, that everything is missing in it is no news.
+    // If no metadata could be parsed, missing keys are not reported as well.
     let unknown = trace.streams().iter().filter(|stream| stream.metadata.raw.is_null());
     let unknown: FxHashSet<&str> = unknown.map(|stream| &*stream.relative_path).collect();
     violations.extend(of_metadata.into_iter().filter(|violation| !unknown.contains(&*violation.stream)));

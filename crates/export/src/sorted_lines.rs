@@ -16,9 +16,9 @@ use taskscope_files::file_without_name;
 
 /// Text that is kept before it is sorted and written.
 const LINES_BYTES: usize = 32 << 20;
-/// For reading all runs at once.
+/// Buffer for reading all runs in one merge.
 const MERGE_BYTES: usize = 16 << 20;
-/// Before each line of a run: its key, and its length.
+/// Header of each line of a run: its key, and its length.
 const HEAD_BYTES: usize = 12;
 
 /// Collects lines.
@@ -133,7 +133,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Has `bytes` more in the buffer.
+    /// Reads `bytes` more into the buffer.
     fn fill(&mut self, bytes: usize) -> io::Result<()> {
         if self.buffer.len() - self.at >= bytes {
             return Ok(());

@@ -55,7 +55,7 @@ fn known_fields_short_circuit_and_or() {
     for (text, expected) in cases {
         let filter = parse(text).unwrap();
         assert_eq!(filter.decided_by(&Event, &is_known), expected, "{text}");
-        // What is decided is what comes out when all is known.
+        // An early decision equals the result with all facts known.
         let matches = filter.matches(&Event);
         assert!(expected.is_none_or(|expected| expected == matches), "{text}");
     }

@@ -5,7 +5,7 @@ pub const RUN_TIME_CODE: &str = "[code generated at run time]";
 /// Name of an address that no loaded file holds, of which nothing is known.
 pub const UNKNOWN_CODE: &str = "<address in no known module>";
 
-/// Why an address has no function or no line.
+/// The reason why an address has no function or no line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
 pub enum Missing {
     /// No recorded file holds the address.

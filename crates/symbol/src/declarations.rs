@@ -26,7 +26,7 @@ fn declarations_of_unit(of: &Unit<'_>, all: &mut Vec<Declaration>) -> Result<(),
         if entry.tag() != gimli::DW_TAG_subprogram {
             continue;
         }
-        // A member function says where its class declares it, and that has the rest.
+        // A member function refers to its declaration in the class, which has the rest.
         let declared = match entry.attr_value(gimli::DW_AT_specification) {
             Some(gimli::AttributeValue::UnitRef(offset)) => unit.entry(offset).ok(),
             _ => None,

@@ -48,7 +48,7 @@ fn read_handlers(
     handlers: &mut Vec<Handler>,
 ) -> Result<(), gimli::Error> {
     use gimli::Reader as _;
-    // Handlers that are not counted from the function's begin lie in another part of it.
+    // Handlers that are not relative to the function's begin are in another part of it.
     if table.read_u8()? != OMITTED {
         return Ok(());
     }

@@ -141,7 +141,7 @@ impl Image<'_> {
         all
     }
 
-    /// How many dynamic symbols there are, by one of their hash tables.
+    /// Number of dynamic symbols, by one of their hash tables.
     fn symbol_count(&self, hash: Option<u64>, gnu_hash: Option<u64>) -> Option<u64> {
         if let Some(hash) = hash {
             return self.word_at(hash.checked_add(4)?).map(u64::from);

@@ -243,7 +243,7 @@ fn blocks_of(code: &[u8], start: u64, handlers: &[Handler]) -> BTreeMap<u64, Blo
     let mut blocks = BTreeMap::new();
     let (mut first, mut is_reached) = (None, true);
     for (at, step) in &steps {
-        // What fills the room before code that is aligned leads to nothing.
+        // Padding before aligned code leads to nothing.
         if first.is_none() && !is_reached && step.is_filler && !targets.contains(at) {
             continue;
         }
@@ -277,7 +277,7 @@ mod tests {
         assert!(!loops[0].contains(0x100) && !loops[0].contains(0x112));
         // 0: jmp 3; 2: ret; 3: jmp 2 goes back, but nothing leads from 2 to it.
         assert_eq!(loops_of(&[0xeb, 1, 0xc3, 0xeb, 0xfd], 0, &[]), []);
-        // Bytes that are no code.
+        // Bytes that are not code.
         assert_eq!(loops_of(&[0xff; 40], 0, &[]), []);
         assert_eq!(loops_of(&[], 7, &[]), []);
     }

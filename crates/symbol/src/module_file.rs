@@ -237,7 +237,7 @@ impl ModuleFile {
         calls.callee(return_address, |start| self.end_of_function(start).is_some(), around)
     }
 
-    /// How the function at an address leaves for an OpenMP runtime.
+    /// Calls of the function at an address into an OpenMP runtime.
     pub fn exits(&mut self, start: u64) -> Exits {
         self.read_range_of(start);
         let calls = self.tail_calls.as_ref();
@@ -430,7 +430,7 @@ impl ModuleFile {
         self.nearest_function(file, line, |_| true)
     }
 
-    /// The same among the functions of this name, whatever scopes they are in.
+    /// The same among the functions of this name, in any scope.
     pub fn function_named(&mut self, own_name: &str, file: &str, line: u32) -> Option<String> {
         self.nearest_function(file, line, |function| name::own_name(function) == own_name)
     }

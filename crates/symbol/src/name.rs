@@ -38,7 +38,7 @@ fn of_cython(name: &str) -> Option<String> {
     while let Some((part, inner)) = part_of_cython(rest) {
         parts.push(part);
         rest = inner;
-        // A number may be the length of what comes after it by chance.
+        // A number may be the length of the following text by chance.
         let unnumbered = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         if !is_numbered {
             own = Some((parts.len(), rest));
@@ -106,7 +106,7 @@ pub fn is_outlined(name: &str) -> bool {
     name.starts_with("omp_outlined") || CUT_OUT.iter().any(|mark| name.contains(mark))
 }
 
-/// How the names of stubs end that call into other files.
+/// Suffix of the names of stubs that call into other files.
 pub(crate) const STUB: &str = "@plt";
 
 /// Whether this is a linker's stub.
@@ -149,7 +149,7 @@ pub fn user_function(name: &str) -> Option<String> {
     // Clones that an optimiser made: `f.constprop.0`, `f.isra.0`, `f.part.0`, `f.cold`.
     let clone = [".constprop.", ".isra.", ".part.", ".cold", ".lto_priv."];
     let base = clone.iter().filter_map(|mark| base.find(mark)).min().map_or(base, |cut| &base[..cut]);
-    // What the C library calls a function of its own.
+    // The C library's own alias of a function.
     let base = base.strip_prefix("__GI_").unwrap_or(base);
     // gcc numbers functions within functions: `inner.0`.
     let numbered = base.trim_end_matches(|c: char| c.is_ascii_digit()).strip_suffix('.');
@@ -181,7 +181,7 @@ fn without_parameters_behind(scope: &str) -> String {
 /// A C++ name as users write it: without arguments of the standard library's templates that are defaults, and without the
 /// library's inner namespaces. Of a name that is still long, long lists of arguments are `<…>`.
 pub fn abbreviated(name: &str) -> Cow<'_, str> {
-    /// In characters.
+    /// Maximum length in characters.
     const MAX_NAME: usize = 72;
     if !name.contains('<') && !name.contains("std::__") {
         return Cow::Borrowed(name);

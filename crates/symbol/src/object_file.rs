@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 4 << 30;
 /// The part of the kernel that lies in every process, and in no file.
 pub(crate) const VDSO: &str = "linux-vdso.so.1";
 
-/// That of this process, which is the recorded one as long as the kernel is.
+/// The vDSO of this process, which equals the recorded one while the kernel is the same.
 pub(crate) fn own_vdso() -> Option<Vec<u8>> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let range = maps.lines().find(|line| line.ends_with("[vdso]"))?.split(' ').next()?;

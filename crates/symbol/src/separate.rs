@@ -31,7 +31,7 @@ pub(crate) fn debug_file_of(path: &Path, file: &object::File<'_>) -> Option<Vec<
     })
 }
 
-/// Beside the file, in `.debug` there, and under the root of all of them. A link is a name, not a path.
+/// Candidates beside the file, in `.debug` there, and under the common root. A link is a name, not a path.
 fn linked_places(path: &Path, link: &Path) -> Vec<PathBuf> {
     let (Some(directory), Some(name)) = (path.parent(), link.file_name()) else { return Vec::new() };
     let under_root = Path::new(ROOT).join(directory.strip_prefix("/").unwrap_or(directory));

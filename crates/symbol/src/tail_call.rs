@@ -19,7 +19,7 @@ use object::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// How the entries of OpenMP runtimes begin to which constructs lead.
+/// Prefixes of the OpenMP runtimes' entries for constructs.
 const ENTRY_PREFIXES: [&str; 2] = ["__kmpc_", "GOMP_"];
 /// Prefixes of all called functions with call sites.
 const RUNTIME_PREFIXES: [&str; 8] = ["__kmpc_", "GOMP_", "omp_", "kmpc_", "__tgt_", "MPI_", "PMPI_", "mpi_"];
@@ -35,13 +35,13 @@ pub enum Callee {
     Own(u64),
     /// A function of another file, by its name.
     Imported(String),
-    /// Whatever a pointer leads to.
+    /// The unknown target of a pointer.
     Pointer,
     /// No call is there, or not one that is understood.
     Unknown,
 }
 
-/// How a function and those that it jumps to leave for the runtime.
+/// Calls of a function, and of those that it jumps to, into the runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exits {
     /// The function, and the address after the jump.
@@ -78,7 +78,8 @@ impl TailCalls {
             .filter(is_code)
             .filter_map(|section| Some((section.address(), section.data().ok()?.to_vec())))
             .collect();
-        // A function that is nothing but such a jump looks the same; an image without names of sections does not tell.
+        // A function that consists of such a jump looks the same; an image without section names gives no
+        // evidence.
         let has_own_section = |section: &object::Section<'_, '_>| {
             is_code(section) && section.name().is_ok_and(|name| name.starts_with(".plt"))
         };
@@ -273,10 +274,10 @@ impl TailCalls {
             let entries = if through_pointer { &self.slots } else { &self.stubs };
             Some(Jump { to: self.function_at(to), after, enters_runtime: entries.contains(&to) })
         };
-        // The last jump may end with the function: a byte more, which no distance reaches, stands behind.
+        // The last jump may end with the function: a further byte is appended, which no distance reaches.
         let padded = [code, &[0]].concat();
         let mut jumps: Vec<Jump> = padded.windows(6).enumerate().filter_map(jump).collect();
-        // A short one is only known to be one where the function ends with it.
+        // A short one is recognised only at the end of a function.
         if let [.., 0xeb, distance] = code {
             let to = end.wrapping_add_signed(i64::from(distance.cast_signed()));
             jumps.push(Jump { to, after: end, enters_runtime: self.stubs.contains(&to) });
@@ -291,7 +292,7 @@ impl TailCalls {
         let has_stubs = |address: &u64| sections.is_empty() || sections.contains(address);
         for (address, code) in self.code.iter().filter(|(address, _)| has_stubs(address)) {
             for (index, window) in code.windows(6).enumerate() {
-                // Addresses of a damaged file may be any; those that go on at 0 are nobody's.
+                // Addresses of a damaged file may be arbitrary; wrapped ones belong to no function.
                 let at = address.wrapping_add(index as u64);
                 let next = at.wrapping_add(6);
                 let slot = relative(next, &window[2..]);

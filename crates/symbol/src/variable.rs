@@ -63,7 +63,7 @@ pub(crate) fn variables(path: &str, debug: Option<&Debug>) -> Vec<Variable> {
         dimensions: Vec::new(),
         element: 0,
     }));
-    // What debug information tells goes before symbols.
+    // Debug information takes precedence over symbols.
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|row| (all[*row].start, *row >= described, std::cmp::Reverse(all[*row].end)));
     let mut found: Vec<Variable> = Vec::new();

@@ -66,7 +66,8 @@ fn functions_and_lines_are_those_of_the_source() {
     }
 }
 
-/// In the files written by the compiler, beside a program that was moved, and packed into one.
+/// Split debug information is found in the compiler's files, beside a program that was moved, and in one
+/// package.
 #[test]
 fn debug_information_that_was_split_off_is_found() {
     for (compiler, version) in
@@ -113,8 +114,8 @@ fn debug_information_that_was_split_off_is_found() {
     }
 }
 
-/// As in releases: stripped, with a link to the debug file. A file of that name which belongs to another program is not
-/// read.
+/// Stripped release builds with a link to the debug file. A file of that name which belongs to another
+/// program is not read.
 #[test]
 fn debug_information_that_was_stripped_is_found_by_its_link() {
     for (id, place) in [("none", ""), ("0x1234", ""), ("none", ".debug")] {
@@ -296,7 +297,7 @@ fn fortran_names_are_those_of_the_source() {
     }
 }
 
-/// As the disassembler names them; nothing is missing in the file for that.
+/// Named like in the disassembler; the file needs no debug information for that.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn stubs_of_calls_into_other_files_have_names() {
@@ -419,7 +420,7 @@ fn exported_functions_have_names_without_a_section_table() {
         let path = library.to_str().unwrap();
         let whole = std::fs::read(path).unwrap();
         let table = u64::from_le_bytes(*whole[0x28..].first_chunk().unwrap()) as usize;
-        // What lies in memory ends before the sections that are not loaded.
+        // The loaded image ends before the sections that are not loaded.
         let mut image = whole[..table].to_vec();
         image[0x28..0x30].fill(0);
         image[0x3c..0x40].fill(0);

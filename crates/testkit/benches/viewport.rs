@@ -1,4 +1,4 @@
-//! How long it takes to build pyramids and to answer viewports.
+//! Benchmarks of building pyramids and of answering viewports.
 //!
 //! `cargo bench -p taskscope-testkit --bench viewport [-- MILLION_EVENTS [THREADS]]`
 

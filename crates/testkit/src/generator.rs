@@ -162,7 +162,7 @@ impl Generator {
                     }
                     Task(code) => push_event(&mut stream.standard, *code, clock, &task.to_le_bytes()),
                 }
-                // Tasks are long and what the runtime does between them is short.
+                // Tasks are long and the runtime's work between them is short.
                 if matches!(step, Task(code) if starts_task(*code)) {
                     clock += 5_000 + random.below(50_000);
                 }

@@ -1,4 +1,4 @@
-//! For tests and benchmarks: executions and traces of known shape.
+//! Executions and traces of known shape for tests and benchmarks.
 #![forbid(unsafe_code)]
 
 pub mod dice;

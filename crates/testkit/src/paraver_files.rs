@@ -33,7 +33,7 @@ fn sorted(records: &str) -> Vec<(i64, &str)> {
     records
 }
 
-/// How two `.pcf` texts differ in types, titles, values and labels; `None` if they do not.
+/// Differences between two `.pcf` texts in types, titles, values and labels; `None` without any.
 pub fn pcf_difference(ours: &str, reference: &str) -> Option<String> {
     let (ours, theirs) = (types(ours), types(reference));
     let keys = ours.keys().chain(theirs.keys());

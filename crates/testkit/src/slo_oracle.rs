@@ -5,7 +5,7 @@
 use crate::task_rows::{DataRow, TaskRow, TaskRows};
 use std::collections::BTreeMap;
 
-/// As the modes of the analysis.
+/// The modes of the analysis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Idle producers are starvation.
@@ -28,7 +28,7 @@ pub struct Sums {
     pub begin: u64,
     /// First nanosecond after it.
     pub end: u64,
-    /// By (letter, culprit).
+    /// Time by (letter, culprit).
     pub by: Cause,
 }
 

@@ -11,7 +11,7 @@ use taskscope_execution::{
     RegionIndex, Section, SiteIndex, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex, TypeKind,
 };
 
-/// How large an execution is to be.
+/// Size of an execution.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Threads in all.

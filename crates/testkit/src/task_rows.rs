@@ -127,7 +127,7 @@ impl TaskRows {
         self.data.iter().find(|d| d.id == id).expect("known data")
     }
 
-    /// When data can be read on a node.
+    /// The time at which data can be read on a node.
     pub fn available(&self, id: u64, node: u64) -> u64 {
         let data = self.data_of(id);
         data.copies.iter().find(|copy| copy.0 == node).map_or(data.produced, |copy| copy.2)

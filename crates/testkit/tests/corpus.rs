@@ -58,7 +58,7 @@ fn differences(ours: &Path, reference: &Path, bases: &[&str]) -> Vec<String> {
     found
 }
 
-/// How our answers stand to ovniemu's, over a corpus.
+/// Comparison of our answers with ovniemu's, over a corpus.
 #[derive(Default)]
 struct Table {
     /// Verdict of `emulate -l` and views.
@@ -173,7 +173,7 @@ fn recorded_traces_are_equal() {
         let name = case.file_name().unwrap().to_str().unwrap();
         let output = tempfile::tempdir().unwrap();
         emulate(&case.join("trace"), output.path(), MachineOptions { all_models: false, breakdown: true });
-        // Whether a nOS-V trace can have a breakdown is no question of `-l`.
+        // `-l` does not decide whether a nOS-V trace can have a breakdown.
         let plain_output = tempfile::tempdir().unwrap();
         let emulated = emulate(&case.join("trace"), plain_output.path(), MachineOptions::default());
         let plain = case.join("ref/plain");
@@ -218,8 +218,8 @@ fn compare_dump(case: &Path) -> bool {
     true
 }
 
-/// In Nanos6's breakdown the sections of the runtime (small values) lie on one side of the idle
-/// states (100 to 102) and the tasks (values of labels) on the other, at every moment.
+/// In Nanos6's breakdown the sections of the runtime (small values) are on one side of the idle states (100
+/// to 102) and the tasks (values of labels) on the other, at every moment.
 #[test]
 fn the_heat_breakdown_is_stacked_as_documented() {
     let Some(corpus) = corpus("runtimes") else { return };

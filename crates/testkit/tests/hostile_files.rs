@@ -149,7 +149,7 @@ fn foreign_task_graphs() {
         "runtime": [{"worker": 1, "start": 140, "end": 150, "kind": "dispatch"}]}, "windows": [[0, 200]]}"#;
     check_text(json, |text| {
         if let Ok(case) = neutral::read_json(text) {
-            // What was taken can be analysed.
+            // Accepted input can be analysed.
             taskscope_analysis::causes::book_causes(&case.graph);
         }
     });

@@ -19,15 +19,15 @@ fn iterations() -> usize {
     std::env::var("BOLERO_RANDOM_ITERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
 }
 
-/// For `make soak-input`, which adds these up.
+/// Prints the counts for `make soak-input`, which sums them.
 fn tell_inputs() {
     println!("\ninputs: {}", iterations());
 }
 
-/// Reads, plays with breakdowns, and writes whatever lies in `root`.
+/// Reads, replays with breakdowns, and writes the contents of `root`.
 fn swallow(root: &Path) {
     let output = root.join("out");
-    // Configurations are the same for every trace; where there are some, no new ones are written.
+    // Configurations are the same for every trace; existing ones are not rewritten.
     std::fs::create_dir_all(output.join("cfg")).unwrap();
     common::emulate(root, &output, MachineOptions { all_models: true, breakdown: true });
     // Reports, of the whole and of a part.
@@ -41,7 +41,7 @@ fn swallow(root: &Path) {
             assert_eq!(report.capacity_ns, total, "every nanosecond has one cause");
         }
     }
-    // Slices write what they read.
+    // Slices write the events that they read.
     let trace = Trace::open(root, &OpenOptions::default()).unwrap();
     for (clocks, threads) in [(None, vec![1]), (Some((12, 20)), vec![]), (Some((25, 200)), vec![])] {
         let part = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ fn random_bytes_as_events() {
 fn random_sequences_of_declared_events() {
     bolero::check!().with_iterations(iterations()).with_max_len(900).for_each(|bytes: &[u8]| {
         let mut events: Vec<_> = MODELS.iter().flat_map(|model| model.events).collect();
-        // What opens something that is told by its payload comes often: slices close it.
+        // Openings identified by their payload are generated often: slices close them.
         let openings = [nosv::TASK_EXECUTE, nanos6::TASK_EXECUTE, openmp::WORKSHARE_EXECUTE, ovni::MARK_PUSH];
         let openings = openings.iter().filter_map(|code| models::find(*code));
         events.extend(openings.cycle().take(events.len() / 4));

@@ -71,7 +71,7 @@ fn a_cpu_in_sponge_mode_absorbs_noise_in_report_ledger_and_diagnosis() {
         assert_eq!(found.map(|finding| finding.ns), Some(500), "case {case}");
         let lost: u64 = analysis.findings.iter().map(|finding| finding.ns).sum();
         assert_eq!(lost, ledger.capacity_ns - analysis.efficiency.useful_ns, "case {case}");
-        // Nobody waits for a CPU that is given away, and it waits for nobody.
+        // No thread waits for a CPU that is given away, and it waits for none.
         let few = analysis.findings.iter().filter(|finding| finding.blamed == Blamed::Task);
         assert!(few.map(|finding| finding.ns).sum::<u64>() <= 400, "case {case}");
 

@@ -106,7 +106,7 @@ fn every_documented_section_is_shown_and_named() {
 
 #[test]
 fn the_state_is_the_innermost_instrumented_section() {
-    // The stack [S1, U, S2, S3, U], where U is code that is not instrumented, shows S3.
+    // The stack [S1, U, S2, S3, U], with uninstrumented code U, shows S3.
     let stream = StreamBuilder::new(0, 1, 1)
         .require(&["ovni", "nanos6"])
         .cpus(1)
@@ -168,8 +168,8 @@ fn thread_types_idle_states_nested_tasks_and_ranks() {
     assert_eq!(values(root.path(), "thread", 1, 35), ids);
     // The rank is shown one higher, so that 0 can mean none; it stays while tasks nest.
     assert_eq!(values(root.path(), "thread", 1, 38), [(0, 0), (210, 4), (240, 0), (300, 0)]);
-    // A CPU whose thread has no section counts as one of an unknown subsystem (2); one without a
-    // thread rests (101).
+    // A CPU with a thread outside any section counts as one of an unknown subsystem (2); one without a thread
+    // is idle (101).
     let breakdown = values(root.path(), "nanos6-breakdown", 1, 41);
     assert_eq!(breakdown[0], (0, 2));
     assert!(breakdown.contains(&(100, 101)) && breakdown.contains(&(110, 102)));

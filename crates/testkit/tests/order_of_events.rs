@@ -79,7 +79,7 @@ fn opened(root: &Path, selection: &Selection) -> Session {
 }
 
 fn check(letters: &[u8], traces: u64) {
-    // Where a filter asks for each event, all come in order.
+    // A filter on each event makes all events arrive in order.
     let filter = Some(Filter::parse("time >= 0", &FIELDS_OF_EVENTS).unwrap());
     let in_order = Selection { filter, ..Selection::default() };
     for seed in 0..traces {
@@ -90,9 +90,9 @@ fn check(letters: &[u8], traces: u64) {
             (opened(root.path(), &Selection::default()), opened(root.path(), &in_order));
         assert_eq!(found.events, expected.events);
         let what = |session: &mut Session| {
-            // What happened at one time may be told in any order.
+            // Simultaneous events may arrive in any order.
             session.execution.uncertain.sort_by_key(|uncertain| (uncertain.end, uncertain.thread));
-            // What tracks say counts, not the numbers that they have for it.
+            // Tracks are compared by content, not by their numbers.
             let execution = &mut session.execution;
             execution.activities = Arc::default();
             execution.filtered = false;

@@ -118,7 +118,8 @@ fn sums_of(session: &Session, analysis: &Analysis) -> Sums {
     sums
 }
 
-/// What a slice has in full (docs/filter.md): of OpenMP, regions that are open at the begin have no place.
+/// Values that a slice has in full (docs/filter.md): for OpenMP, regions that are open at the begin have no
+/// place.
 fn is_kept(name: &str, has_regions: bool) -> bool {
     !has_regions || ["off the CPU", "locks"].iter().any(|table| name.starts_with(table))
 }

@@ -90,7 +90,7 @@ fn cpus_rest_in_a_slice_as_in_the_whole() {
         .unwrap();
     let clocks = (5000, 7000);
     slice(whole.path(), part.path(), &Slice { clocks: Some(clocks), ..Slice::default() });
-    // What CPUs show at the range's begin: row, type, value.
+    // The CPUs' values at the range's begin: row, type, value.
     let shown = |trace: &Path| -> Vec<(String, String)> {
         let options = MachineOptions { breakdown: true, ..MachineOptions::default() };
         let emulated = emulate(trace, output.path(), options);
@@ -223,7 +223,7 @@ fn write_moving_tasks(root: &Path, seed: u64) -> u64 {
     say(0, 0, i::TASK_KIND, &bytes![1_u32, 7_u32]);
     say(0, 0, i::KEY, &bytes![1_u32, 2_u32, 0_u32]);
     say(0, 0, i::STATE, &bytes![50_u32, 1_u32]);
-    // What tasks 1 to 5 and, above them, the threads have open: states, bursts.
+    // The open states and bursts of tasks 1 to 5 and, above them, of the threads.
     let mut open: Vec<Vec<(bool, u64)>> = vec![Vec::new(); 6 + THREADS];
     let mut on: Vec<Vec<u64>> = vec![Vec::new(); THREADS];
     for task in 1..=5_u64 {
@@ -462,7 +462,7 @@ fn slices_of_threads_that_need_each_other_are_valid() {
     write_threads_that_need_each_other(root.path());
     assert_eq!(judged(root.path()), ([true, true], vec![]));
     slice_by_threads(root.path());
-    // Of the first thread alone, all that others said of it is there.
+    // Events of the other threads about the first thread are all in its part.
     let part = tempfile::tempdir().unwrap();
     slice(root.path(), part.path(), &Slice { threads: vec![1], ..Slice::default() });
     let trace = Trace::open(part.path(), &OpenOptions::default()).unwrap();

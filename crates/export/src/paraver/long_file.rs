@@ -18,7 +18,7 @@ pub(crate) const BLOCK_BYTES: usize = 1 << 20;
 const CACHED_BYTES: usize = 256 << 10;
 /// Bytes that go through the page cache.
 const KEPT_BYTES: u64 = 256 << 20;
-/// Alignment in memory and in the file of data that bypasses the page cache, whatever the disk.
+/// Alignment in memory and in the file of data that bypasses the page cache, for any disk.
 const ALIGNMENT: usize = 4096;
 
 /// A file that is written from its beginning to its end, block by block.
@@ -61,7 +61,7 @@ impl DerefMut for Block {
 
 impl LongFile {
     pub(crate) fn new(file: NewFile) -> LongFile {
-        // Of a pipe, the flag would make packets.
+        // On a pipe, the flag would create packets.
         let direct_from = if file.is_pipe() { u64::MAX } else { KEPT_BYTES };
         LongFile { file, written: 0, direct: false, direct_from }
     }
@@ -92,7 +92,8 @@ impl LongFile {
                     text = &text[count..];
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The file system cannot after all, or wrote a part, and what is left begins at an odd place.
+                // The file system cannot after all, or wrote a part, and the rest begins at an unaligned
+                // offset.
                 Err(error) if self.direct && error.raw_os_error() == Some(Errno::EINVAL as i32) => {
                     self.leave_direct()?;
                 }

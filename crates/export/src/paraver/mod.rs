@@ -42,7 +42,7 @@ pub struct ViewFile {
 /// Writes the `.prv` files of several families of views; `finish` adds their descriptions.
 pub struct ParaverWriter {
     directory: PathBuf,
-    /// In the order of [`View::ALL`].
+    /// Lanes in the order of [`View::ALL`].
     lanes: [Option<Lane>; View::ALL.len()],
     gzip: bool,
     /// Whether a pipe in the place of a view is written as it is.
@@ -186,7 +186,7 @@ impl Lane {
     fn start(prv: PrvFile, path: PathBuf, rows: usize) -> Lane {
         let (sender, receiver) = sync_channel::<Vec<ViewChange>>(WAITING_BATCHES);
         let (give_back, spent) = sync_channel(WAITING_BATCHES + 1);
-        // A thread that cannot be made drops what it was given.
+        // A failed spawn drops its closure, so the file is passed over a channel.
         let (hand_over, taken) = sync_channel::<PrvFile>(1);
         let thread = std::thread::Builder::new().spawn(move || {
             let mut prv = taken.recv().map_err(|_| io::Error::other("the view was given up"))?;

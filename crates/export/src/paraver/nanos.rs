@@ -75,7 +75,7 @@ impl NanosTrace {
         self.failed.is_some()
     }
 
-    /// At `time`, types take values, as one record.
+    /// Writes one record: at `time`, types take values.
     pub fn events(&mut self, row: Row, time: u64, pairs: impl IntoIterator<Item = (u32, u64)>) {
         self.end = self.end.max(time);
         let mut pairs = pairs.into_iter().peekable();

@@ -62,7 +62,7 @@ impl TimeText {
     fn set(&mut self, time_ns: i64) {
         self.time_ns = time_ns;
         if time_ns < 0 {
-            // No trace has such times; whoever makes them gets what they are.
+            // Traces have no such times; they are written unchanged.
             self.high = time_ns;
             self.high_text = Part::EMPTY.text(b":").number(time_ns);
             (self.low_text, self.low_length) = (u64::from(b':'), 1);

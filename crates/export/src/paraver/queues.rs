@@ -146,7 +146,7 @@ mod tests {
         assert!(read("device.row").ends_with("SIZE 2\nq lane 0\nq lane 1\n"));
         assert!(read("device.pcf").contains("1    a\n2    b\n"));
         assert!(!write_queues(&Devices::default(), 0, directory.path()).unwrap());
-        // Where labels cannot be written, no records are left.
+        // If labels cannot be written, the records are removed.
         std::fs::remove_file(directory.path().join("device.row")).unwrap();
         std::fs::create_dir(directory.path().join("device.row")).unwrap();
         assert!(write_queues(&devices, 100, directory.path()).is_err());

@@ -12,7 +12,7 @@ pub(crate) fn write_whole(
     write_file(path, write).map_err(|error| naming(path, error))
 }
 
-/// The same error, with the file's name before it.
+/// The error, prefixed with the file's name.
 pub(super) fn naming(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

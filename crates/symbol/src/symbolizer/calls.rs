@@ -19,7 +19,7 @@ pub(crate) enum Call {
     Jump(InFile),
     /// One of several jumps in the function at this address.
     OneOf(InFile),
-    /// In a function that is called before the return address, and is not known.
+    /// In an unknown function that is called before the return address.
     Below,
     /// The code before the return address is not understood.
     Unknown,

@@ -62,7 +62,7 @@ impl Symbolizer {
         }
         let calls: Vec<&Frame> = std::iter::once(&called.frame).chain(&called.inlined_into).collect();
         match calls.iter().position(|call| is_function_of(call, frame, location)) {
-            // Without a line, the call is told from others of its function.
+            // Without a line, the call is distinguished from others of its function.
             Some(_) if frame.line.is_none() => return called,
             Some(at) => {
                 frame.function.clone_from(&calls[at].function);
@@ -116,7 +116,7 @@ impl Symbolizer {
         let Some((module, in_file)) = self.in_file(return_address) else { return false };
         let (path, build_id) = (module.path.clone(), module.build_id.clone());
         match self.file(&path, &build_id) {
-            // Code for another processor is not looked at.
+            // Code for another processor is not examined.
             Some(file) if !file.has_tail_calls() => true,
             Some(_) => !matches!(self.find_call(&path, &build_id, in_file), Call::Unknown | Call::Below),
             None => false,
@@ -147,7 +147,7 @@ impl Symbolizer {
     fn body_at(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<CodePlace> {
         let place = self.place_in_file(path, build_id, in_file);
         let file = self.file(path, build_id)?;
-        // What was put in line into the body may begin with it.
+        // The body may begin with inlined code.
         let frame = place.inlined_into.last().unwrap_or(&place.frame);
         let is_body = frame.cut_out || frame.function.is_none() && !file.has_symbols();
         if !is_body {

@@ -55,12 +55,12 @@ impl Symbolizer {
         Symbolizer { modules, time: u64::MAX, ..Symbolizer::default() }
     }
 
-    /// The same, with files that were kept of modules that are gone.
+    /// Adds files that were kept of modules that are gone.
     pub fn with_kept(self, kept: KeptModules) -> Symbolizer {
         Symbolizer { kept, ..self }
     }
 
-    /// The same, with more files of the process, in which functions are looked up by name: paths with build ids.
+    /// Adds files of the process, in which functions are looked up by name: paths with build ids.
     pub fn with_files(self, others: Vec<(String, String)>) -> Symbolizer {
         Symbolizer { others, ..self }
     }
@@ -216,7 +216,7 @@ impl Symbolizer {
         if place.frame.function.is_none() {
             place.unnamed = file.start_of_function(in_file);
         }
-        // Beside all functions of a file that has debug information lies what the linker makes.
+        // In a file with debug information, addresses outside all functions are linker-generated.
         let is_stub = found.is_stub || place.frame.function.is_none() && file.has_debug_information();
         if place.frame.line.is_none() && !is_stub {
             let path = path.to_string();
