@@ -36,7 +36,7 @@ impl Session {
     }
 
     /// Opens the trace in `root` and replays the selected part. For a range, the whole is replayed and then cut, so
-    /// that states in it are those of the whole; events that do not pass the filter make no states (see [`selection`]).
+    /// that states in it are those of the whole; events that do not pass the filter make no states (see [`selection`](crate::selection)).
     ///
     /// # Errors
     /// If the directory has no stream to read.

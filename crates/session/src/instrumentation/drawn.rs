@@ -14,7 +14,7 @@ pub enum Drawn {
     Substates,
     /// Per thread, the kind of the task on it; per task, its thread.
     Tasks,
-    /// Bursts of a key: an index into [`Views::keys`].
+    /// Bursts of a key: an index into [`Views::keys`](super::views::Views).
     Bursts(u32),
 }
 
