@@ -3,7 +3,7 @@
 //!
 //! A program that uses MPI without naming it in its headers (Python) is recorded if a launcher starts it.
 
-use super::{launcher, loader};
+use super::{launcher, loader, recorder_library};
 use std::path::{Path, PathBuf};
 
 /// The library's file name.
@@ -12,7 +12,7 @@ pub const FILE_NAME: &str = "libtaskscope_mpi.so";
 /// The library, if it is installed beside the OpenMP recorder `tool` and one of the programs may use MPI.
 pub fn library_for(programs: &[PathBuf], tool: &Path) -> Option<PathBuf> {
     let expected = launcher::rank().is_some() || programs.iter().any(|program| uses_mpi(program));
-    expected.then(|| find(tool)).flatten()
+    expected.then(|| recorder_library::find_beside(tool, FILE_NAME)).flatten()
 }
 
 fn uses_mpi(program: &Path) -> bool {
@@ -20,14 +20,4 @@ fn uses_mpi(program: &Path) -> bool {
         || loader::objects_of(program).iter().flat_map(|(_, object)| &object.needed).any(|name| {
             name.starts_with("libmpi.so") || name.starts_with("libmpich") || name.starts_with("libmpi_")
         })
-}
-
-fn find(tool: &Path) -> Option<PathBuf> {
-    let places = [
-        tool.with_file_name(FILE_NAME),
-        // Cargo's directory of dependencies, or the one above it.
-        tool.with_file_name("deps").join(FILE_NAME),
-        tool.parent()?.with_file_name(FILE_NAME),
-    ];
-    places.into_iter().find(|path| path.is_file())
 }

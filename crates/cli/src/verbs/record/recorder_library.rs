@@ -40,3 +40,14 @@ pub fn find() -> Result<PathBuf, Failure> {
 fn profile_of_build_directory(directory: &Path) -> Option<&str> {
     directory.join(".cargo-lock").exists().then(|| directory.file_name()?.to_str()).flatten()
 }
+
+/// Another library of the recorders, installed or built beside this one.
+pub fn find_beside(recorder: &Path, file_name: &str) -> Option<PathBuf> {
+    let places = [
+        recorder.with_file_name(file_name),
+        // Cargo's directory of dependencies, or the one above it.
+        recorder.with_file_name("deps").join(file_name),
+        recorder.parent()?.with_file_name(file_name),
+    ];
+    places.into_iter().find(|path| path.is_file())
+}

@@ -2,6 +2,7 @@
 //! It holds the OMPT tool too, which then must come from it: one process, one recorder.
 
 use super::environment::Environment;
+use super::recorder_library;
 use std::path::{Path, PathBuf};
 
 /// The library's file name.
@@ -17,20 +18,10 @@ pub fn library_for(uses_mpi: bool, tool: &Path, environment: &mut Environment) -
         environment.notice("threads-not-recorded", text.to_owned());
         return None;
     }
-    let found = find(tool);
+    let found = recorder_library::find_beside(tool, FILE_NAME);
     if found.is_none() {
         let text = format!("waits of threads for each other are not recorded: {FILE_NAME} is not installed");
         environment.notice("threads-not-recorded", text);
     }
     found
-}
-
-fn find(tool: &Path) -> Option<PathBuf> {
-    let places = [
-        tool.with_file_name(FILE_NAME),
-        // Cargo's directory of dependencies, or the one above it.
-        tool.with_file_name("deps").join(FILE_NAME),
-        tool.parent()?.with_file_name(FILE_NAME),
-    ];
-    places.into_iter().find(|path| path.is_file())
 }
