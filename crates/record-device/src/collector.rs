@@ -1,8 +1,9 @@
 //! The one thread that orders records and writes them.
 
 use crate::clocks::{self, LiveClock};
-use crate::hub::{Call, Floor, Hub, Message, Poll, Queue, What, lock};
-use crate::locations::Locations;
+use crate::exchange::{Exchange, lock};
+use crate::locations::{LocationKind, Locations};
+use crate::message::{Call, Floor, Message, Queue, What};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
@@ -15,11 +16,11 @@ const POLL_EVERY_NS: u64 = 100_000;
 const MAX_POLLED: usize = 64;
 
 pub(crate) struct Collector {
-    hub: &'static Hub,
+    exchange: &'static Exchange,
     reorder: Reorder,
     devices: Vec<LiveClock>,
     /// By index in the ordering core.
-    places: Vec<Place>,
+    kinds: Vec<LocationKind>,
     /// By the hub's queue number: index in the ordering core.
     queues: Vec<QueueIndex>,
     /// By thread: its place for calls, and the start of its last call.
@@ -35,38 +36,27 @@ pub(crate) struct Collector {
     locations: Locations,
 }
 
-/// Owner of an index of the ordering core.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
-    /// A queue of the device of this number.
-    Queue { device: u32, floor: Floor, poll: Option<Poll> },
-    /// Calls of a thread, as they end.
-    Calls { tid: u32 },
-    /// Calls and overhead of a thread that a vendor's interface reports late.
-    HostRecords,
-}
-
 impl Collector {
-    pub fn new(hub: &'static Hub) -> Self {
-        let limits = Limits { spill_directory: Some(hub.directory().to_owned()), ..Limits::default() };
+    pub fn new(exchange: &'static Exchange) -> Self {
+        let limits = Limits { spill_directory: Some(exchange.directory().to_owned()), ..Limits::default() };
         Collector {
-            hub,
+            exchange,
             reorder: Reorder::new(limits),
             devices: Vec::new(),
-            places: Vec::new(),
+            kinds: Vec::new(),
             queues: Vec::new(),
             calls: FxHashMap::default(),
             host_records: FxHashMap::default(),
             polled: 0,
             open: 0,
             settled: Vec::new(),
-            locations: Locations::new(hub),
+            locations: Locations::new(exchange),
         }
     }
 
     pub fn run(mut self) {
         loop {
-            let stopping = self.hub.is_stopping();
+            let stopping = self.exchange.is_stopping();
             let taken = self.pass();
             if stopping && taken == 0 {
                 break;
@@ -75,9 +65,9 @@ impl Collector {
                 std::thread::park_timeout(PAUSE);
             }
         }
-        let (locations, places, devices) = (&mut self.locations, &self.places, &mut self.devices);
-        self.reorder.finish(&mut |output| write(locations, places, devices, output));
-        self.locations.finish(&self.reorder, &self.places, &self.devices);
+        let (locations, kinds, devices) = (&mut self.locations, &self.kinds, &mut self.devices);
+        self.reorder.finish(&mut |output| write(locations, kinds, devices, output));
+        self.locations.finish(&self.reorder, &self.kinds, &self.devices);
     }
 
     /// Takes the pending messages; returns their number.
@@ -90,13 +80,13 @@ impl Collector {
         }
         let settled = std::mem::take(&mut self.settled);
         let mut messages = Vec::new();
-        let taken = self.hub.rings().drain(|message| messages.push(message)) + settled.len();
+        let taken = self.exchange.rings.drain(|message| messages.push(message)) + settled.len();
         for message in messages {
             self.take(message);
         }
         settled.into_iter().for_each(|message| self.settle(message));
-        self.hub.open.store(self.open, Relaxed);
-        self.hub.passes.fetch_add(1, Release);
+        self.exchange.open.store(self.open, Relaxed);
+        self.exchange.passes.fetch_add(1, Release);
         self.raise_floors(before);
         if before >= self.polled + POLL_EVERY_NS {
             self.polled = before;
@@ -106,14 +96,14 @@ impl Collector {
     }
 
     fn raise_floors(&mut self, before: u64) {
-        for index in 0..self.places.len() {
-            let floor = match self.places[index] {
-                Place::Queue { device, floor: Floor::Now, .. } => {
+        for index in 0..self.kinds.len() {
+            let floor = match self.kinds[index] {
+                LocationKind::Queue { device, floor: Floor::Now, .. } => {
                     self.devices[device as usize].earliest_ticks(before)
                 }
                 // A thread's calls come one after the other.
-                Place::Calls { tid } => self.calls.get(&tid).map_or(0, |(_, last)| last + 1),
-                Place::Queue { .. } | Place::HostRecords => continue,
+                LocationKind::Calls { tid } => self.calls.get(&tid).map_or(0, |(_, last)| last + 1),
+                LocationKind::Queue { .. } | LocationKind::HostRecords => continue,
             };
             let (reorder, mut out) = self.parts();
             reorder.no_append_before(QueueIndex(index as u32), floor, &mut out);
@@ -123,8 +113,8 @@ impl Collector {
     /// Queries drivers about the operations that hold others back: one that has not started now starts later,
     /// whenever it was submitted.
     fn poll(&mut self) {
-        for index in 0..self.places.len() {
-            let Place::Queue { device, poll: Some(poll), .. } = self.places[index] else { continue };
+        for index in 0..self.kinds.len() {
+            let LocationKind::Queue { device, poll: Some(poll), .. } = self.kinds[index] else { continue };
             let queue = QueueIndex(index as u32);
             for _ in 0..MAX_POLLED {
                 let Some(seq) = self.reorder.holding_back(queue) else { break };
@@ -143,22 +133,23 @@ impl Collector {
 
     /// The ordering core, and its output.
     fn parts(&mut self) -> (&mut Reorder, impl FnMut(Output)) {
-        let (locations, places, devices) = (&mut self.locations, &self.places, &mut self.devices);
-        (&mut self.reorder, move |output| write(locations, places, devices, output))
+        let (locations, kinds, devices) = (&mut self.locations, &self.kinds, &mut self.devices);
+        (&mut self.reorder, move |output| write(locations, kinds, devices, output))
     }
 
     /// Devices and queues that were added since.
     fn learn(&mut self) {
-        let hub = self.hub;
+        let exchange = self.exchange;
         let known = self.devices.len();
-        self.devices.extend(lock(&hub.devices).iter().skip(known).map(|device| LiveClock::new(device.clock)));
+        self.devices
+            .extend(lock(&exchange.devices).iter().skip(known).map(|device| LiveClock::new(device.clock)));
         let known = self.queues.len();
-        let added: Vec<_> = lock(&hub.queues).iter().skip(known).cloned().collect();
+        let added: Vec<_> = lock(&exchange.queues).iter().skip(known).cloned().collect();
         for queue in added {
             let number = self.queues.len() as u32;
             let index = self.reorder.add_queue(queue.order);
             let Queue { device, floor, poll, .. } = queue;
-            self.places.push(Place::Queue { device, floor, poll });
+            self.kinds.push(LocationKind::Queue { device, floor, poll });
             self.queues.push(index);
             let clock = &mut self.devices[queue.device as usize];
             clock.sample(0);
@@ -191,7 +182,7 @@ impl Collector {
             }
         };
         let Some(index) = self.index_of(queue) else { return };
-        let Place::Queue { device, .. } = self.places[index.0 as usize] else { return };
+        let LocationKind::Queue { device, .. } = self.kinds[index.0 as usize] else { return };
         let device = device as usize;
         match message {
             Message::Append(mut notice, beside) => {
@@ -250,7 +241,7 @@ impl Collector {
             }
             None => {
                 let location = self.reorder.add_queue(QueueOrder::OutOfOrder);
-                self.places.push(Place::Calls { tid: call.tid });
+                self.kinds.push(LocationKind::Calls { tid: call.tid });
                 self.calls.insert(call.tid, (location, call.start));
                 self.locations.begin_calls(location, call.tid, "calls");
                 location
@@ -265,7 +256,7 @@ impl Collector {
             Some(location) => *location,
             None => {
                 let location = self.reorder.add_queue(QueueOrder::OutOfOrder);
-                self.places.push(Place::HostRecords);
+                self.kinds.push(LocationKind::HostRecords);
                 self.host_records.insert(call.tid, location);
                 self.locations.begin_calls(location, call.tid, "records");
                 location
@@ -286,27 +277,13 @@ impl Collector {
 }
 
 /// Writes an output; the submissions of released operations bound the clock from below.
-fn write(locations: &mut Locations, places: &[Place], devices: &mut [LiveClock], output: Output) {
+fn write(locations: &mut Locations, kinds: &[LocationKind], devices: &mut [LiveClock], output: Output) {
     if let Output::Released(record) = &output
-        && let Place::Queue { device, .. } = places[record.queue.0 as usize]
+        && let LocationKind::Queue { device, .. } = kinds[record.queue.0 as usize]
         && record.lane.is_some()
         && record.append != 0
     {
         devices[device as usize].fit.not_before(record.start, record.append);
     }
-    locations.write(places, devices, &output);
-}
-
-/// Calls `work` with all signals blocked, so that a thread that it starts never takes the program's.
-pub(crate) fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: both sets are valid for writing; the mask is restored.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut before: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let result = work();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        result
-    }
+    locations.write(kinds, devices, &output);
 }

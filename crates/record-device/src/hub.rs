@@ -1,40 +1,24 @@
 //! The hub, which all sources pass their data to: one per process, created on first use.
 
 use crate::clocks;
-use crate::collector::{self, Collector};
-pub(crate) use crate::message::Message;
+use crate::collector::Collector;
+use crate::exchange::Exchange;
+pub(crate) use crate::exchange::lock;
+use crate::message::Message;
 pub use crate::message::{Call, Device, Floor, Poll, Queue, Source, What};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::atomic::Ordering::*;
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use taskscope_record::own_threads;
-use taskscope_reorder::{Completion, Detail, Notice, Producer, QueueIndex, Rings};
-
-/// Messages that a thread's ring takes; more go a slower way.
-const RING_MESSAGES: usize = 8192;
+use taskscope_reorder::{Completion, Detail, Notice, Producer, QueueIndex};
 
 /// Connects the sources with the collector.
 pub struct Hub {
-    pid: i32,
-    trace: PathBuf,
-    /// Created with the first location; `None` on failure.
-    directory: OnceLock<Option<PathBuf>>,
-    rings: Arc<Rings<Message>>,
-    pub(crate) devices: Mutex<Vec<Device>>,
-    pub(crate) queues: Mutex<Vec<Queue>>,
-    pub(crate) names: Mutex<Vec<String>>,
+    exchange: Exchange,
     name_numbers: RwLock<FxHashMap<String, u32>>,
-    /// Operations that were announced and have not ended, as the collector knows it.
-    pub(crate) open: AtomicU64,
-    /// Number of the collector's passes.
-    pub(crate) passes: AtomicU64,
-    /// Number of records that vendors' interfaces have dropped.
-    dropped: AtomicU64,
     sources: Mutex<Vec<Source>>,
-    stop: AtomicBool,
     collector: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -48,8 +32,8 @@ thread_local! {
 pub fn hub() -> Option<&'static Hub> {
     let hub = HUB.get_or_init(Hub::start).as_ref()?;
     // SAFETY: no preconditions.
-    let same_process = hub.pid == unsafe { libc::getpid() };
-    (same_process && !hub.stop.load(Relaxed)).then_some(hub)
+    let same_process = hub.exchange.pid == unsafe { libc::getpid() };
+    (same_process && !hub.exchange.is_stopping()).then_some(hub)
 }
 
 /// The calling thread's system id.
@@ -67,19 +51,9 @@ impl Hub {
         // SAFETY: no preconditions.
         let pid = unsafe { libc::getpid() };
         let hub = Hub {
-            pid,
-            trace: trace.into(),
-            directory: OnceLock::new(),
-            rings: Rings::new(RING_MESSAGES),
-            devices: Mutex::default(),
-            queues: Mutex::default(),
-            names: Mutex::new(vec![String::new()]),
+            exchange: Exchange::new(trace.into(), pid),
             name_numbers: RwLock::default(),
-            open: AtomicU64::new(0),
-            passes: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
             sources: Mutex::default(),
-            stop: AtomicBool::new(false),
             collector: Mutex::default(),
         };
         // SAFETY: the function lives as long as the library, which is linked to stay loaded.
@@ -90,12 +64,12 @@ impl Hub {
     /// Starts the collector, which needs the hub to be in its place.
     fn collect(&'static self) {
         let mut collector = lock(&self.collector);
-        if collector.is_some() || self.stop.load(Acquire) {
+        if collector.is_some() || self.exchange.is_stopping() {
             return;
         }
-        if self.directory.get_or_init(|| make_directory(&self.trace, self.pid)).is_none() {
+        if !self.exchange.make_directory() {
             // The directory cannot be created: further records are not taken.
-            self.stop.store(true, Release);
+            self.exchange.stop();
             return;
         }
         // Without it, records are written when the process ends, as far as they find room.
@@ -103,51 +77,39 @@ impl Hub {
             return;
         }
         // The program's signals are not for this thread.
-        let spawned = collector::with_signals_blocked(|| {
+        let spawned = own_threads::start(|| {
             std::thread::Builder::new()
                 .name("taskscope-dev".to_owned())
-                .spawn(move || Collector::new(self).run())
+                .spawn(move || Collector::new(&self.exchange).run())
         });
         *collector = spawned.ok();
     }
 
-    pub(crate) fn rings(&self) -> &Rings<Message> {
-        &self.rings
-    }
-
-    /// Directory of the locations; the trace's own before there is one.
-    pub(crate) fn directory(&self) -> &Path {
-        self.directory.get().and_then(Option::as_deref).unwrap_or(&self.trace)
-    }
-
-    pub(crate) fn pid(&self) -> i32 {
-        self.pid
-    }
-
     /// Id of the process, which is that of its first thread.
     pub(crate) fn process(&self) -> u32 {
-        self.pid as u32
-    }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stop.load(Acquire)
+        self.exchange.pid as u32
     }
 
     /// Adds a device; its number.
     pub fn add_device(&self, device: Device) -> u32 {
-        let mut devices = lock(&self.devices);
+        let mut devices = lock(&self.exchange.devices);
         devices.push(device);
         devices.len() as u32 - 1
     }
 
     /// Adds a queue.
     pub fn add_queue(&'static self, queue: Queue) -> QueueIndex {
-        let mut queues = lock(&self.queues);
+        let mut queues = lock(&self.exchange.queues);
         queues.push(queue);
         let index = QueueIndex(queues.len() as u32 - 1);
         drop(queues);
         self.collect();
         index
+    }
+
+    /// Number of queues added so far.
+    pub(crate) fn queue_count(&self) -> usize {
+        lock(&self.exchange.queues).len()
     }
 
     /// The number of a name.
@@ -160,7 +122,7 @@ impl Hub {
         if let Some(number) = numbers.get(text) {
             return *number;
         }
-        let mut names = lock(&self.names);
+        let mut names = lock(&self.exchange.names);
         names.push(text.to_owned());
         let number = names.len() as u32 - 1;
         numbers.insert(text.to_owned(), number);
@@ -234,11 +196,7 @@ impl Hub {
 
     /// Counts records that the vendor's interface has dropped.
     pub fn dropped(&self, records: u64) {
-        self.dropped.fetch_add(records, Relaxed);
-    }
-
-    pub(crate) fn dropped_records(&self) -> u64 {
-        self.dropped.load(Relaxed)
+        self.exchange.dropped.fetch_add(records, Relaxed);
     }
 
     /// Adds an interface that holds records back.
@@ -248,7 +206,7 @@ impl Hub {
 
     /// The name of a device became known.
     pub fn name_device(&self, device: u32, name: &str) {
-        if let Some(device) = lock(&self.devices).get_mut(device as usize) {
+        if let Some(device) = lock(&self.exchange.devices).get_mut(device as usize) {
             name.clone_into(&mut device.name);
         }
     }
@@ -278,12 +236,12 @@ impl Hub {
         let put = PRODUCER.try_with(|producer| {
             // A signal handler that interrupts this very place loses its message.
             if let Ok(mut producer) = producer.try_borrow_mut() {
-                producer.get_or_insert_with(|| self.rings.producer()).put(message);
+                producer.get_or_insert_with(|| self.exchange.rings.producer()).put(message);
             }
         });
         if put.is_err() {
             // The thread is ending: its own ring is gone.
-            self.rings.producer().put(message);
+            self.exchange.rings.producer().put(message);
         }
     }
 
@@ -295,7 +253,7 @@ impl Hub {
         // Records get a second to arrive, as long as some arrive; the driver is not queried any more.
         self.wait_for_records(1000, 200);
         sources.iter().for_each(|source| (source.force)());
-        self.stop.store(true, Release);
+        self.exchange.stop();
         let collector = lock(&self.collector).take();
         match collector {
             Some(collector) => {
@@ -303,7 +261,7 @@ impl Hub {
                 let _ = collector.join();
             }
             // No thread could be created.
-            None if self.directory.get().is_some_and(Option::is_some) => Collector::new(self).run(),
+            None if self.exchange.has_directory() => Collector::new(&self.exchange).run(),
             None => {}
         }
     }
@@ -312,20 +270,20 @@ impl Hub {
     pub(crate) fn wait_for_records(&self, max_ms: u32, max_quiet_ms: u32) {
         let pause = || std::thread::sleep(std::time::Duration::from_millis(1));
         // After two more passes the collector has all earlier messages.
-        let known_by = self.passes.load(Acquire) + 2;
+        let known_by = self.exchange.passes.load(Acquire) + 2;
         for _ in 0..max_ms {
-            if self.passes.load(Acquire) >= known_by || lock(&self.collector).is_none() {
+            if self.exchange.passes.load(Acquire) >= known_by || lock(&self.collector).is_none() {
                 break;
             }
             pause();
         }
-        let (mut open, mut quiet_ms) = (self.open.load(Relaxed), 0);
+        let (mut open, mut quiet_ms) = (self.exchange.open.load(Relaxed), 0);
         for _ in 0..max_ms {
             if open == 0 || quiet_ms > max_quiet_ms {
                 break;
             }
             pause();
-            let now = self.open.load(Relaxed);
+            let now = self.exchange.open.load(Relaxed);
             quiet_ms = if now == open { quiet_ms + 1 } else { 0 };
             open = now;
         }
@@ -336,36 +294,4 @@ extern "C" fn at_exit() {
     if let Some(hub) = hub() {
         hub.finish();
     }
-}
-
-/// `devices.<host>.<pid>`, under a number if a process of that id has been here.
-fn make_directory(trace: &Path, pid: i32) -> Option<PathBuf> {
-    std::fs::create_dir_all(trace).ok()?;
-    let host = host_name();
-    for copy in 1..10_000 {
-        let name =
-            if copy == 1 { format!("devices.{host}.{pid}") } else { format!("devices.{host}.{pid}-{copy}") };
-        let directory = trace.join(name);
-        match std::fs::create_dir(&directory) {
-            Ok(()) => return std::path::absolute(directory).ok(),
-            Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => continue,
-            Err(_) => return None,
-        }
-    }
-    None
-}
-
-fn host_name() -> String {
-    let mut buffer = [0u8; 256];
-    // SAFETY: the buffer has the given length, and stays NUL-terminated.
-    unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
-    let length = buffer.iter().position(|byte| *byte == 0).unwrap_or(0);
-    let name = String::from_utf8_lossy(&buffer[..length]);
-    let name = name.split('.').next().unwrap_or_default().replace('/', "_");
-    if name.is_empty() { "localhost".to_owned() } else { name }
-}
-
-/// A panic while the lock was held leaves these lists whole.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -25,6 +25,7 @@ mod collector;
 mod correlate;
 mod cupti;
 mod dynamic;
+mod exchange;
 pub mod hub;
 mod level_zero;
 mod locations;

@@ -1,15 +1,27 @@
 //! Output of the collector: a location for each queue, and one for each thread's calls.
 
 use crate::clocks::LiveClock;
-use crate::collector::Place;
-use crate::hub::{Hub, Queue, What, lock};
+use crate::exchange::{Exchange, lock};
+use crate::message::{Floor, Poll, Queue, What};
+use std::sync::atomic::Ordering::Relaxed;
 use taskscope_event::models::device;
 use taskscope_record::{Json, LocationStream};
 use taskscope_reorder::clock::ClockMap;
 use taskscope_reorder::{Account, Output, QueueIndex, QueueOrder, Released, Reorder};
 
+/// Content of a location.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LocationKind {
+    /// A queue of the device of this number.
+    Queue { device: u32, floor: Floor, poll: Option<Poll> },
+    /// Calls of a thread, as they end.
+    Calls { tid: u32 },
+    /// Calls and overhead of a thread that a vendor's interface reports late.
+    HostRecords,
+}
+
 /// A location while it is written.
-struct Open {
+struct OpenLocation {
     stream: LocationStream,
     clock: u64,
     /// Names already written in it.
@@ -20,17 +32,17 @@ struct Open {
 
 /// All locations, by index of the ordering core; `None` if the files could not be created.
 pub(crate) struct Locations {
-    hub: &'static Hub,
-    open: Vec<Option<Open>>,
+    exchange: &'static Exchange,
+    open: Vec<Option<OpenLocation>>,
 }
 
 impl Locations {
-    pub fn new(hub: &'static Hub) -> Self {
-        Locations { hub, open: Vec::new() }
+    pub fn new(exchange: &'static Exchange) -> Self {
+        Locations { exchange, open: Vec::new() }
     }
 
     pub fn begin_queue(&mut self, index: QueueIndex, number: u32, queue: &Queue, clock: &LiveClock) {
-        let device = lock(&self.hub.devices)[queue.device as usize].name.clone();
+        let device = lock(&self.exchange.devices)[queue.device as usize].name.clone();
         let order = if queue.order == QueueOrder::InOrder { "in-order" } else { "out-of-order" };
         let about = vec![
             ("kind", Json::string("device-queue")),
@@ -63,33 +75,38 @@ impl Locations {
         let mut members = vec![
             ("version", Json::integer(1)),
             ("require", Json::object([("taskscope-device", Json::string(device::VERSION))])),
-            ("pid", Json::integer(self.hub.pid())),
+            ("pid", Json::integer(self.exchange.pid)),
         ];
         members.extend(about);
-        let stream = LocationStream::create(&self.hub.directory().join(name)).ok();
+        let stream = LocationStream::create(&self.exchange.directory().join(name)).ok();
         self.open.resize_with(index.0 as usize, || None);
-        self.open.push(stream.map(|stream| Open { stream, clock: 0, named: Vec::new(), about: members }));
+        self.open.push(stream.map(|stream| OpenLocation {
+            stream,
+            clock: 0,
+            named: Vec::new(),
+            about: members,
+        }));
     }
 
-    fn get(&mut self, index: QueueIndex) -> Option<&mut Open> {
+    fn get(&mut self, index: QueueIndex) -> Option<&mut OpenLocation> {
         self.open.get_mut(index.0 as usize)?.as_mut()
     }
 
-    pub fn write(&mut self, places: &[Place], devices: &[LiveClock], output: &Output) {
-        let hub = self.hub;
+    pub fn write(&mut self, kinds: &[LocationKind], devices: &[LiveClock], output: &Output) {
+        let exchange = self.exchange;
         match output {
-            Output::Released(record) => match places[record.queue.0 as usize] {
-                Place::Queue { device, .. } => {
+            Output::Released(record) => match kinds[record.queue.0 as usize] {
+                LocationKind::Queue { device, .. } => {
                     self.operation(record, &devices[device as usize], device::OPERATION)
                 }
-                Place::Calls { .. } | Place::HostRecords => {
+                LocationKind::Calls { .. } | LocationKind::HostRecords => {
                     if let Some(open) = self.get(record.queue) {
-                        open.call(hub, record);
+                        open.call(exchange, record);
                     }
                 }
             },
             Output::Late(record) => {
-                if let Place::Queue { device, .. } = places[record.queue.0 as usize] {
+                if let LocationKind::Queue { device, .. } = kinds[record.queue.0 as usize] {
                     self.operation(record, &devices[device as usize], device::LATE);
                 }
             }
@@ -102,7 +119,7 @@ impl Locations {
             Output::Lost { queue, seq, thread, append, detail } => {
                 let what = What(detail.what);
                 if let Some(open) = self.get(*queue) {
-                    let name = open.name(hub, what.name());
+                    let name = open.name(exchange, what.name());
                     let mut data = words(&[*seq, *append, detail.id, u64::from(*thread)]);
                     data.extend(what.kind().to_le_bytes());
                     data.extend(name.to_le_bytes());
@@ -113,10 +130,10 @@ impl Locations {
     }
 
     fn operation(&mut self, record: &Released, clock: &LiveClock, code: taskscope_event::Code) {
-        let hub = self.hub;
+        let exchange = self.exchange;
         let Some(open) = self.get(record.queue) else { return };
         let what = What(record.detail.what);
-        let name = open.name(hub, what.name());
+        let name = open.name(exchange, what.name());
         if record.lane.is_some() {
             open.clock = open.clock.max(clock.host(record.start));
         }
@@ -139,22 +156,22 @@ impl Locations {
 
     /// A number that the vendor's record has for an operation.
     pub fn number(&mut self, index: QueueIndex, seq: u64, name: u32, value: u64) {
-        let hub = self.hub;
+        let exchange = self.exchange;
         let Some(open) = self.get(index) else { return };
-        let name = open.name(hub, name);
+        let name = open.name(exchange, name);
         let [seq, value] = [seq, value].map(u64::to_le_bytes);
         open.stream.jumbo(open.clock, device::NUMBER, &[&seq, &name.to_le_bytes(), &value]);
     }
 
     /// Completes the metadata of all locations and ends their streams.
-    pub fn finish(&mut self, reorder: &Reorder, places: &[Place], devices: &[LiveClock]) {
-        let mut dropped = Some(self.hub.dropped_records());
+    pub fn finish(&mut self, reorder: &Reorder, kinds: &[LocationKind], devices: &[LiveClock]) {
+        let mut dropped = Some(self.exchange.dropped.load(Relaxed));
         for (index, open) in self.open.iter_mut().enumerate() {
             let Some(open) = open.take() else { continue };
             let mut members = open.about;
-            if let Place::Queue { device, .. } = places[index] {
+            if let LocationKind::Queue { device, .. } = kinds[index] {
                 // Some vendors name their devices later than their queues.
-                let name = lock(&self.hub.devices)[device as usize].name.clone();
+                let name = lock(&self.exchange.devices)[device as usize].name.clone();
                 if let Some((_, known)) = members.iter_mut().find(|(member, _)| *member == "device") {
                     *known = Json::string(&name);
                 }
@@ -173,10 +190,10 @@ impl Locations {
     }
 }
 
-impl Open {
-    fn call(&mut self, hub: &Hub, record: &Released) {
+impl OpenLocation {
+    fn call(&mut self, exchange: &Exchange, record: &Released) {
         let what = What(record.detail.what);
-        let name = self.name(hub, what.name());
+        let name = self.name(exchange, what.name());
         self.clock = self.clock.max(record.start);
         let mut payload = [0; 16];
         payload[..8].copy_from_slice(&record.end.to_le_bytes());
@@ -191,13 +208,13 @@ impl Open {
     }
 
     /// A name's number, written before its first use in this location.
-    fn name(&mut self, hub: &Hub, name: u32) -> u32 {
+    fn name(&mut self, exchange: &Exchange, name: u32) -> u32 {
         let place = name as usize;
         if self.named.len() <= place {
             self.named.resize(place + 1, false);
         }
         if name != 0 && !std::mem::replace(&mut self.named[place], true) {
-            let text = lock(&hub.names).get(place).cloned().unwrap_or_default().replace('\0', " ");
+            let text = lock(&exchange.names).get(place).cloned().unwrap_or_default().replace('\0', " ");
             self.stream.jumbo(self.clock, device::NAME, &[&name.to_le_bytes(), text.as_bytes(), &[0]]);
         }
         name

@@ -6,7 +6,7 @@
 
 use super::captures::{self, Captures};
 use super::library::{CallData, Cupti, STREAM_PER_THREAD, domain};
-use super::{CORRELATOR, cupti, stream_key};
+use super::state::{CORRELATOR, all_have_ended, cupti, stream_key};
 use crate::clocks;
 use crate::correlate::{About, Announced};
 use crate::dynamic::text;
@@ -414,7 +414,7 @@ fn leave(hub: &'static Hub, cupti: &Cupti, data: &CallData, per_thread: bool, op
     };
     if call.what == Does::WaitForAll && !failed {
         let announced = std::mem::take(&mut call.announced);
-        super::all_have_ended(cupti, data.context, announced, call.start);
+        all_have_ended(cupti, data.context, announced, call.start);
     }
     // SAFETY: as above.
     let name = unsafe { text(data.function) };

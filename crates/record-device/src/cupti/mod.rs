@@ -12,71 +12,20 @@ mod calls;
 mod captures;
 mod library;
 mod records;
+mod state;
 
 use crate::clocks::{self, DeviceClock, Reading};
-use crate::correlate::{Announced, Correlator, QueueKey};
-use crate::hub::{Device, Hub, Source, hub, lock};
+use crate::correlate::Announced;
+use crate::hub::{Hub, Source, hub, lock};
 use library::{Cupti, FLUSH_FORCED, SUCCESS, THREAD_ID_SYSTEM, activity, domain};
-use std::ffi::c_void;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
+use state::{BARRIER, Barrier, CLOCK, CORRELATOR, CUPTI, OFFSET, count_dropped, cupti, stamp_before};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use taskscope_record::own_threads;
 
-static CUPTI: OnceLock<Cupti> = OnceLock::new();
-static CORRELATOR: Correlator = Correlator::new("CUDA", describe, new_device);
-static CLOCK: OnceLock<DeviceClock> = OnceLock::new();
-/// Offset from CUPTI's stamps to the trace's time; for records of the host.
-static OFFSET: AtomicI64 = AtomicI64::new(0);
-/// The last wait for a context.
-static BARRIER: Mutex<Option<Barrier>> = Mutex::new(None);
-
-/// A wait for all that was submitted to a context.
-struct Barrier {
-    context: u64,
-    /// Operations announced before.
-    announced: Vec<Announced>,
-    /// When it began.
-    start: u64,
-}
-
 /// Interval of requests for complete records.
 const FLUSH_EVERY: Duration = Duration::from_millis(50);
-
-fn cupti() -> Option<&'static Cupti> {
-    CUPTI.get()
-}
-
-fn describe(key: &QueueKey) -> String {
-    format!("cuda.{}.{}", key.context, key.queue)
-}
-
-fn new_device(device: u64) -> Device {
-    let clock = CLOCK.get().copied().unwrap_or(DeviceClock::Own { nanos_per_tick: 1.0, bits: 64 });
-    Device { name: format!("CUDA device {device}"), clock }
-}
-
-fn device_number(hub: &Hub, device: u64) -> u32 {
-    CORRELATOR.device(hub, device)
-}
-
-/// The queue that a stream is, as records will name it.
-fn stream_key(cupti: &Cupti, context: *mut c_void, stream: usize, per_thread: bool) -> Option<QueueKey> {
-    let (mut context_number, mut device, mut number) = (0, 0, 0);
-    // SAFETY: CUPTI's functions on the context and stream of the reported call.
-    unsafe {
-        if (cupti.context_number?)(context, &raw mut context_number) != SUCCESS {
-            return None;
-        }
-        if (cupti.stream_number?)(context, stream, u8::from(per_thread), &raw mut number) != SUCCESS {
-            return None;
-        }
-        if (cupti.device_number?)(context, &raw mut device) != SUCCESS {
-            return None;
-        }
-    }
-    Some(QueueKey { device: device.into(), context: context_number.into(), queue: number.into() })
-}
 
 /// Called by CUDA's driver when it is loaded. A failure here does not affect the program.
 #[unsafe(no_mangle)]
@@ -126,7 +75,7 @@ fn begin(hub: &'static Hub) -> Option<()> {
     }
     hub.add_source(Source { flush: || flush(0), force: end });
     if own_threads::may_start() {
-        crate::collector::with_signals_blocked(|| {
+        own_threads::start(|| {
             let spawned =
                 std::thread::Builder::new().name("taskscope-cupti".to_owned()).spawn(flush_now_and_then);
             drop(spawned);
@@ -151,20 +100,6 @@ fn find_clock(cupti: &Cupti) -> Option<DeviceClock> {
     Some(DeviceClock::found(stamp, stamp, &before, &Reading::take()))
 }
 
-/// Margin of the error of clock maps, nanoseconds.
-const MARGIN_NS: u64 = 1_000_000;
-
-/// A stamp that is surely not after a time of the trace.
-fn stamp_before(time: u64) -> u64 {
-    let stamp = i128::from(time) - i128::from(OFFSET.load(Relaxed)) - i128::from(MARGIN_NS);
-    stamp.clamp(0, i128::from(u64::MAX)) as u64
-}
-
-/// The trace's time of a stamp that CUPTI took on the host.
-fn host_time(stamp: u64) -> Option<u64> {
-    stamp.checked_add_signed(OFFSET.load(Relaxed))
-}
-
 /// Whether CUPTI may not be called any more: after the end the driver takes its own apart. Held over a flush.
 static IS_CLOSED: Mutex<bool> = Mutex::new(false);
 
@@ -181,26 +116,6 @@ fn flush(flags: u32) {
 fn end() {
     flush(FLUSH_FORCED);
     *lock(&IS_CLOSED) = true;
-}
-
-fn count_dropped(hub: &Hub, cupti: &Cupti) {
-    let mut dropped = 0usize;
-    // SAFETY: no context is the global count; the place is ours.
-    if unsafe { (cupti.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) } == SUCCESS && dropped > 0 {
-        // CUPTI counts since the last query.
-        hub.dropped(dropped as u64);
-    }
-}
-
-/// Declares that the program has waited for all announced operations of a context: after the next flush,
-/// missing records are lost.
-fn all_have_ended(cupti: &Cupti, context: *mut c_void, announced: Vec<Announced>, start: u64) {
-    let mut number = 0;
-    let Some(context_number) = cupti.context_number else { return };
-    // SAFETY: the context of the reported call; the result is ours.
-    if unsafe { context_number(context, &raw mut number) } == SUCCESS {
-        *lock(&BARRIER) = Some(Barrier { context: number.into(), announced, start });
-    }
 }
 
 fn flush_now_and_then() {

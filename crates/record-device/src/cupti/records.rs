@@ -1,7 +1,8 @@
 //! Activity records: conversion of each kind.
 
+use super::calls;
 use super::library::{Cupti, SUCCESS, activity, layout};
-use super::{CORRELATOR, cupti, device_number};
+use super::state::{CORRELATOR, count_dropped, cupti, device_number, host_time};
 use crate::buffers::{BUFFER_BYTES, Buffers, Record, walk};
 use crate::clocks;
 use crate::correlate::{About, QueueKey, Stamps};
@@ -29,7 +30,7 @@ pub(super) unsafe extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u
     }
     if let (Some(hub), Some(cupti)) = (hub(), cupti()) {
         read(hub, cupti, buffer, valid.min(BUFFER_BYTES));
-        super::count_dropped(hub, cupti);
+        count_dropped(hub, cupti);
     }
     BUFFERS.take_back(buffer);
 }
@@ -82,7 +83,7 @@ fn operation(hub: &'static Hub, record_kind: u32, record: Record<'_>) {
     let about = About { what: What::new(kind, hub.name(&name)), bytes, tid: 0 };
     let submit = if layout.submitted == 0 { 0 } else { record.u64(layout.submitted) };
     let stamps = Stamps { append: 0, submit, start: record.u64(layout.start), end: record.u64(layout.end) };
-    let id = super::calls::key(record.u32(layout.correlation));
+    let id = calls::key(record.u32(layout.correlation));
     let operation = CORRELATOR.record(hub, &queue, id, about, stamps);
     let graph = record.u32(layout.graph);
     if graph != 0 {
@@ -128,7 +129,7 @@ fn overhead(hub: &'static Hub, record: Record<'_>) {
         _ => "overhead",
     };
     let what = What::new(kind::OVERHEAD, hub.name(name));
-    let [start, end] = [start, end].map(|stamp| super::host_time(stamp).unwrap_or_else(clocks::now));
+    let [start, end] = [start, end].map(|stamp| host_time(stamp).unwrap_or_else(clocks::now));
     hub.host_record(Call { tid, start, end, what, operation: None });
 }
 
@@ -136,7 +137,7 @@ const SYNCHRONISATION_SIZE: usize = 40;
 
 /// Records a wait without a callback: CUPTI has one subscriber, which may be another tool.
 fn synchronisation(hub: &'static Hub, record: Record<'_>) {
-    if record.0.len() < SYNCHRONISATION_SIZE || super::calls::is_recorded_wait(record.u32(24)) {
+    if record.0.len() < SYNCHRONISATION_SIZE || calls::is_recorded_wait(record.u32(24)) {
         return;
     }
     let [start, end] = [8, 16].map(|offset| record.u64(offset));
@@ -151,7 +152,7 @@ fn synchronisation(hub: &'static Hub, record: Record<'_>) {
         _ => (kind::OTHER_CALL, "synchronisation"),
     };
     let what = What::new(kind, hub.name(name));
-    let [start, end] = [start, end].map(|stamp| super::host_time(stamp).unwrap_or_else(clocks::now));
+    let [start, end] = [start, end].map(|stamp| host_time(stamp).unwrap_or_else(clocks::now));
     // The record does not name the calling thread.
     hub.host_record(Call { tid: hub.process(), start, end, what, operation: None });
 }

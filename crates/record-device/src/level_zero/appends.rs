@@ -1,8 +1,9 @@
 //! Calls that append an operation to a command list: the appended kind, and the position of the event
 //! argument.
 
-use super::library::{Callback, LevelZero, Register};
-use super::{LEVEL_ZERO, argument, before_append};
+use super::callbacks::before_append;
+use super::library::{Callback, LevelZero, Register, SUCCESS};
+use super::state::{LEVEL_ZERO, argument};
 use std::ffi::c_void;
 use taskscope_event::models::device::kind;
 
@@ -71,7 +72,7 @@ fn kernel_name(kernel: usize) -> String {
     let mut size = name.len();
     let found = LEVEL_ZERO.get().and_then(|ze| ze.kernel_name).is_some_and(|kernel_name| {
         // SAFETY: the kernel is the program's, the place is ours and has `size` bytes.
-        unsafe { kernel_name(kernel, &raw mut size, name.as_mut_ptr().cast()) == super::SUCCESS }
+        unsafe { kernel_name(kernel, &raw mut size, name.as_mut_ptr().cast()) == SUCCESS }
     });
     let length = name.iter().position(|byte| *byte == 0).unwrap_or(0);
     if found { String::from_utf8_lossy(&name[..length]).into_owned() } else { "kernel".to_owned() }

@@ -10,67 +10,15 @@
 //! that it observes. Profiling is enabled for every queue, and each operation gets an event with a callback
 //! that reads the stamps; the program's own events are unaffected.
 
+mod dispatch_table;
 mod enqueue;
 mod queues;
+mod watched_events;
 
 use crate::hub::Source;
+use dispatch_table::{BELOW, ENTRIES, OWN, SUCCESS};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
-
-/// Functions of the table: `struct _cl_icd_dispatch` of the OpenCL 3.0 headers.
-const ENTRIES: usize = 149;
-
-/// Places in the table.
-pub(super) mod slot {
-    pub const GET_DEVICE_INFO: usize = 3;
-    pub const CREATE_COMMAND_QUEUE: usize = 9;
-    pub const RELEASE_COMMAND_QUEUE: usize = 11;
-    pub const GET_COMMAND_QUEUE_INFO: usize = 12;
-    pub const GET_KERNEL_INFO: usize = 39;
-    pub const WAIT_FOR_EVENTS: usize = 41;
-    pub const GET_EVENT_INFO: usize = 42;
-    pub const RETAIN_EVENT: usize = 43;
-    pub const RELEASE_EVENT: usize = 44;
-    pub const GET_EVENT_PROFILING_INFO: usize = 45;
-    pub const FLUSH: usize = 46;
-    pub const FINISH: usize = 47;
-    pub const SET_EVENT_CALLBACK: usize = 81;
-    pub const ENQUEUE_MARKER_WITH_WAIT_LIST: usize = 105;
-    pub const CREATE_COMMAND_QUEUE_WITH_PROPERTIES: usize = 123;
-    pub const GET_DEVICE_AND_HOST_TIMER: usize = 140;
-}
-
-pub(super) const SUCCESS: i32 = 0;
-
-/// The functions below the layer; null before and after their library is there.
-static BELOW: AtomicPtr<[usize; ENTRIES]> = AtomicPtr::new(std::ptr::null_mut());
-/// The layer's own table.
-static OWN: AtomicPtr<[usize; ENTRIES]> = AtomicPtr::new(std::ptr::null_mut());
-
-/// The address of a function below the layer; 0 if that library does not have it.
-pub(super) fn below(slot: usize) -> usize {
-    // SAFETY: null or a leaked table.
-    unsafe { BELOW.load(Acquire).as_ref() }.map_or(0, |table| table[slot])
-}
-
-/// Calls a function below the layer. Arguments are integers and pointers, each in a register or
-/// stack slot of its own, as the calling conventions of x86-64 and aarch64 have them.
-macro_rules! call_below {
-    ($slot:expr $(, $argument:expr)*) => {{
-        let address = $crate::opencl::below($slot);
-        if address == 0 {
-            -59 // CL_INVALID_OPERATION
-        } else {
-            type Function = unsafe extern "C" fn($($crate::opencl::call_below!(@word $argument)),*) -> i32;
-            // SAFETY: the loader put a function of this form there.
-            let function: Function = unsafe { std::mem::transmute(address) };
-            // SAFETY: the arguments are the program's, or valid by the function's contract.
-            unsafe { function($($argument as usize),*) }
-        }
-    }};
-    (@word $argument:expr) => { usize };
-}
-pub(super) use call_below;
+use std::sync::atomic::{AtomicBool, Ordering::*};
 
 const LAYER_API_VERSION: u32 = 0x4240;
 const LAYER_NAME: u32 = 0x4241;
@@ -148,13 +96,13 @@ pub unsafe extern "C" fn clInitLayerWithProperties(
 pub extern "C" fn clDeinitLayer() -> i32 {
     if let Some(hub) = crate::hub::hub() {
         queues::flush_all();
-        enqueue::waited_for_all();
+        watched_events::waited_for_all();
         hub.wait_for_records(MAX_WAIT_MS, MAX_QUIET_MS);
     }
     // The collector may be querying at this moment.
-    let leaving = enqueue::asking_stopped();
+    let leaving = watched_events::asking_stopped();
     if crate::hub::hub().is_some() {
-        enqueue::give_up();
+        watched_events::give_up();
     }
     BELOW.store(std::ptr::null_mut(), Release);
     drop(leaving);
@@ -187,7 +135,7 @@ unsafe fn stand_between(
     if let Some(hub) = crate::hub::hub() {
         static KNOWN_TO_HUB: AtomicBool = AtomicBool::new(false);
         if !KNOWN_TO_HUB.swap(true, Relaxed) {
-            hub.add_source(Source { flush: enqueue::waited_for_all, force: || () });
+            hub.add_source(Source { flush: watched_events::waited_for_all, force: || () });
         }
         enqueue::replace(&mut table);
         queues::replace(&mut table);
@@ -200,19 +148,4 @@ unsafe fn stand_between(
         *own_ret = own.as_ptr();
     }
     SUCCESS
-}
-
-/// A text that OpenCL's `get…Info` functions give.
-pub(super) fn text(slot: usize, object: usize, parameter: u32) -> Option<String> {
-    let mut buffer = [0u8; 256];
-    let status = call_below!(slot, object, parameter, buffer.len() - 1, buffer.as_mut_ptr(), 0usize);
-    let length = buffer.iter().position(|byte| *byte == 0)?;
-    (status == SUCCESS).then(|| String::from_utf8_lossy(&buffer[..length]).trim().to_owned())
-}
-
-/// A number that OpenCL's `get…Info` functions give.
-pub(super) fn number(slot: usize, object: usize, parameter: u32) -> Option<u64> {
-    let mut value = 0u64;
-    let status = call_below!(slot, object, parameter, size_of::<u64>(), &raw mut value, 0usize);
-    (status == SUCCESS).then_some(value)
 }

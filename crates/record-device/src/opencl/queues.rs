@@ -1,6 +1,7 @@
 //! Queues: created with profiling, known by their handle, released; and calls that wait for them.
 
-use super::{ENTRIES, SUCCESS, call_below, enqueue, number, slot, text};
+use super::dispatch_table::{ENTRIES, SUCCESS, below, call_below, number, slot, text};
+use super::watched_events::{POLL, waited_for, waited_for_all};
 use crate::clocks::{self, DeviceClock, Reading};
 use crate::hub::{self, Call, Device, Floor, Hub, What, hub};
 use rustc_hash::FxHashMap;
@@ -86,10 +87,10 @@ fn learn(handle: usize, hub: &'static Hub) -> Arc<KnownQueue> {
     };
     let mut queues = QUEUES.write().unwrap_or_else(PoisonError::into_inner);
     let known = queues.get_or_insert_default();
-    let number = hub::lock(&hub.queues).len();
+    let number = hub.queue_count();
     let queue = known.entry(handle).or_insert_with(|| {
         let name = format!("opencl.{number}");
-        let (interface, floor, poll) = ("OpenCL", Floor::Now, Some(enqueue::POLL));
+        let (interface, floor, poll) = ("OpenCL", Floor::Now, Some(POLL));
         let index = hub.add_queue(hub::Queue { name, device, order, interface, floor, poll });
         let profiled = AtomicBool::new(properties & QUEUE_PROFILING != 0);
         let (numbers, submission) = (Mutex::default(), Mutex::default());
@@ -144,7 +145,7 @@ pub(super) fn replace(table: &mut [usize; ENTRIES]) {
 
 /// Calls a creating function below, which gives a handle.
 fn create_below(slot: usize, context: usize, device: usize, properties: usize, error: *mut i32) -> usize {
-    let address = super::below(slot);
+    let address = below(slot);
     if address == 0 {
         return 0;
     }
@@ -229,7 +230,7 @@ extern "C" fn release(queue: usize) -> i32 {
     }
     let status = call_below!(slot::RELEASE_COMMAND_QUEUE, queue);
     if let Some(queue) = forgotten {
-        enqueue::waited_for(queue.index);
+        waited_for(queue.index);
     }
     status
 }
@@ -306,7 +307,7 @@ extern "C" fn finish(queue: usize) -> i32 {
     let status = waiting("clFinish", || call_below!(slot::FINISH, queue));
     let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = queues.as_ref().and_then(|queues| queues.get(&queue)) {
-        enqueue::waited_for(known.index);
+        waited_for(known.index);
     }
     status
 }
@@ -314,7 +315,7 @@ extern "C" fn finish(queue: usize) -> i32 {
 extern "C" fn wait_for_events(count: u32, events: usize) -> i32 {
     let status = waiting("clWaitForEvents", || call_below!(slot::WAIT_FOR_EVENTS, count, events));
     if status == FAILED_EVENT_AMONG_THEM {
-        enqueue::waited_for_all();
+        waited_for_all();
     }
     status
 }

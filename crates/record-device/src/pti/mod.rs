@@ -7,39 +7,24 @@
 
 mod library;
 mod records;
+mod state;
 
 use crate::clocks::{self, DeviceClock, Reading};
-use crate::correlate::{About, Correlator, QueueKey};
-use crate::hub::{Device, Hub, Source, What, hub, lock, tid};
+use crate::correlate::About;
+use crate::hub::{Hub, Source, What, hub, tid};
 use library::{APPENDED, Appended, AppendedOperation, ENTER, EXIT, Pti, SUCCESS, view};
-use rustc_hash::FxHashMap;
+use state::{CLOCK, CORRELATOR, PTI, key, queue_key};
 use std::cell::RefCell;
 use std::ffi::c_void;
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 use taskscope_event::models::device::kind;
 use taskscope_record::own_threads;
 use taskscope_reorder::{Operation, VendorKey};
 
-static PTI: OnceLock<Pti> = OnceLock::new();
-static CLOCK: OnceLock<DeviceClock> = OnceLock::new();
-static CORRELATOR: Correlator = Correlator::new("Level Zero by PTI", describe, new_device);
-
 /// Margin of the error of PTI's clock map, nanoseconds.
 const MARGIN_NS: u64 = 1_000_000;
 /// Interval of requests for records.
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
-
-fn describe(key: &QueueKey) -> String {
-    format!("{:#x}", key.queue)
-}
-
-fn new_device(device: u64) -> Device {
-    let clock = CLOCK.get().copied().unwrap_or(DeviceClock::Own { nanos_per_tick: 1.0, bits: 64 });
-    let name =
-        if device == 0 { "Level Zero device".to_owned() } else { format!("Level Zero device {device:016x}") };
-    Device { name, clock }
-}
 
 /// Starts PTI, if it is there. Returns whether it records.
 pub(crate) fn begin(hub: &'static Hub) -> bool {
@@ -77,7 +62,7 @@ pub(crate) fn begin(hub: &'static Hub) -> bool {
     }
     hub.add_source(Source { flush, force: flush });
     if own_threads::may_start() {
-        crate::collector::with_signals_blocked(|| {
+        own_threads::start(|| {
             drop(std::thread::Builder::new().name("taskscope-pti".to_owned()).spawn(|| {
                 while self::hub().is_some() {
                     std::thread::sleep(FLUSH_EVERY);
@@ -112,10 +97,6 @@ fn flush() {
     for (queue, start) in waits {
         CORRELATOR.none_before(hub, |key| key.queue == queue, start.saturating_sub(MARGIN_NS));
     }
-}
-
-fn key(id: u64) -> VendorKey {
-    VendorKey { scope: 0, id, execution: 0 }
 }
 
 thread_local! {
@@ -186,13 +167,4 @@ fn announce(
     let operation = CORRELATOR.announce(hub, &queue, id, about, clocks::now());
     records::submits(data.correlation, operation);
     announced.push((id, operation));
-}
-
-/// Devices by queue: the callback has a device's handle, the record the front of its universal id. The first
-/// one names it.
-static DEVICES: Mutex<Option<FxHashMap<u64, u64>>> = Mutex::new(None);
-
-fn queue_key(queue: u64, device: u64) -> QueueKey {
-    let device = *lock(&DEVICES).get_or_insert_default().entry(queue).or_insert(device);
-    QueueKey { device, context: 0, queue }
 }

@@ -3,7 +3,7 @@
 use super::library::{
     KERNEL_SYCL_INVOCATION, KERNEL_SYCL_NODE, Layout, NO_SYCL_QUEUE, SUCCESS, layout, view,
 };
-use super::{CORRELATOR, PTI};
+use super::state::{CORRELATOR, PTI, key, queue_key};
 use crate::buffers::{BUFFER_BYTES, Buffers, Record, walk};
 use crate::correlate::{About, Stamps};
 use crate::hub::{Call, Hub, What, hub, lock};
@@ -69,8 +69,8 @@ fn operation(hub: &'static Hub, record_kind: u32, layout: &Layout, record: Recor
     let bytes = if layout.bytes == 0 { 0 } else { record.u64(layout.bytes) };
     let about = About { what: What::new(kind, hub.name(&name)), bytes, tid: record.u32(layout.thread) };
     let [append, start, end, submit] = [0, 8, 16, 24].map(|offset| record.u64(layout.append + offset));
-    let queue = super::queue_key(record.u64(layout.queue), record.u64(layout.device));
-    let id = super::key(record.u64(layout.id));
+    let queue = queue_key(record.u64(layout.queue), record.u64(layout.device));
+    let id = key(record.u64(layout.id));
     let stamps = Stamps { append, submit, start, end };
     let operation = CORRELATOR.record(hub, &queue, id, about, stamps);
     submits(record.u32(layout.correlation), operation);
