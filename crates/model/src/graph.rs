@@ -3,7 +3,7 @@
 //! The caller adds each location, hands over its events in the order of time, and calls
 //! [`GraphReader::finish`]. Locations may come one after the other. Events that do not fit are counted.
 
-use crate::semantic::payload::{text, u32_at, u64_at};
+use crate::payload::{text, u32_at, u64_at};
 use rustc_hash::FxHashMap;
 use taskscope_event::Code;
 use taskscope_event::models::graph as codes;

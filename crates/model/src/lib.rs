@@ -13,13 +13,14 @@
 
 pub mod graph;
 mod machine;
+mod payload;
 pub mod semantic;
 mod system;
 mod views;
 mod violation;
 
 pub use machine::{DOUBT_TYPE, InputEvent, Machine, MachineOptions, ThreadState};
-pub use semantic::payload::readable;
+pub use payload::readable;
 pub use system::{Cpu, Loom, Mark, MarkDescription, Process, System, Thread, ThreadDescription};
 pub use views::describe::{PLAIN_CPU_TYPES, labels_of_views};
 pub use violation::{Severity, Violation, ViolationCode};

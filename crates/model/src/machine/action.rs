@@ -1,7 +1,7 @@
 //! Maps an event's code to its action, in one table lookup.
 
+use super::guard::{Guard, guard_of};
 use super::slot::Slots;
-use super::{Guard, guard_of};
 use crate::views::table::{CHANNELS, channel};
 use taskscope_event::Code;
 use taskscope_event::models::{MODELS, kernel, nanos6, nosv, openmp, ovni};

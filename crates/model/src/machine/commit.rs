@@ -2,7 +2,7 @@
 
 use super::thread::ThreadState;
 use super::{CPU_COLUMNS, Machine, THREAD_COLUMNS};
-use crate::views::breakdown::{Breakdown, BreakdownRules, CpuShows};
+use crate::views::breakdown::{Breakdown, BreakdownRules, CpuShows, TouchedBreakdown};
 use crate::views::table::{NANOS6_IN_BODY, NOSV_IN_BODY, Repeat, Track, UNKNOWN_SUBSYSTEM, channel};
 use taskscope_event::models::nosv;
 use taskscope_execution::view::{View, ViewChange, ViewObserver};
@@ -254,15 +254,6 @@ impl<O: ViewObserver> Machine<'_, O> {
         }
         self.breakdowns = rules.into_iter().map(|rules| Breakdown::new(rules, &physical)).collect();
     }
-}
-
-/// A CPU that may have another value in a breakdown.
-#[derive(Clone, Copy)]
-pub(super) struct TouchedBreakdown {
-    index: u16,
-    cpu: u32,
-    /// Whether its section was written.
-    subsystem: bool,
 }
 
 #[inline]

@@ -1,6 +1,7 @@
 //! End-of-trace checks: sections that must have ended, and tables that must be empty.
 
-use super::{Current, Machine, ThreadState};
+use super::current::Current;
+use super::{Machine, ThreadState};
 use crate::violation::ViolationCode;
 use rustc_hash::FxHashMap;
 use taskscope_event::models::{kernel, model_of, mpi, ovni};

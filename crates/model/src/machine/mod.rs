@@ -6,10 +6,14 @@
 
 mod action;
 mod channel;
+mod checker;
 pub(crate) mod commit;
 mod cpu;
-pub(crate) mod doubt;
+mod current;
+mod doubt;
+pub(crate) mod doubts;
 mod finish;
+mod guard;
 mod instrument;
 mod rules_ovni;
 mod rules_tasks;
@@ -19,16 +23,19 @@ mod thread;
 
 use crate::system::System;
 use crate::views::Cells;
-use crate::views::breakdown::Breakdown;
+use crate::views::breakdown::{Breakdown, TouchedBreakdown};
 use crate::violation::{Violation, ViolationCode};
 use action::{Action, ActionTable, Entry};
 use channel::{Channel, ChannelError};
+use checker::Checker;
 use cpu::CpuState;
-pub use doubt::DOUBT_TYPE;
-use doubt::Doubts;
+use current::Current;
+pub use doubts::DOUBT_TYPE;
+use doubts::Doubts;
+use guard::Guard;
 use rustc_hash::FxHashMap;
 use slot::{Slot, Slots};
-use task::{Body, TaskTable};
+use task::TaskTable;
 use taskscope_event::Code;
 use taskscope_event::decode::PayloadError;
 use taskscope_event::models::{kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
@@ -86,31 +93,24 @@ pub struct Machine<'s, O: ViewObserver> {
     written: Vec<(u32, u16)>,
     changed_threads: Vec<u32>,
     changed_cpus: Vec<u32>,
-    touched_breakdowns: Vec<commit::TouchedBreakdown>,
+    touched_breakdowns: Vec<TouchedBreakdown>,
     /// Number of the current event, for stamps.
     event_number: u64,
     current: Current,
-    /// CPUs with two running threads, and since when: it may be resolved within the nanosecond.
-    contested: Vec<(u32, Place)>,
+    /// CPUs with two running threads: it may be resolved within the nanosecond.
+    contested: Vec<Contested>,
     notes: Vec<String>,
-    instrumentation: instrument::Checker,
+    instrumentation: Checker,
     pub(crate) doubts: Doubts,
 }
 
-/// The event that is being played, as far as reports need it.
-#[derive(Clone, Copy, Default)]
-struct Current {
-    stream: usize,
-    code: Option<Code>,
-    offset: u64,
-    time_ns: i64,
-}
-
-/// Place of a remark.
+/// A CPU with two running threads.
 #[derive(Clone, Copy)]
-struct Place {
-    current: Current,
+struct Contested {
+    cpu: u32,
+    /// The thread that runs there second.
     thread: u32,
+    since: Current,
 }
 
 /// Columns of a thread's row before those of channels.
@@ -178,7 +178,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             current: Current::default(),
             contested: Vec::new(),
             notes: Vec::new(),
-            instrumentation: instrument::Checker::new(system.threads.iter().map(|thread| thread.process)),
+            instrumentation: Checker::new(system.threads.iter().map(|thread| thread.process)),
             doubts: Doubts::default(),
         };
         if options.breakdown {
@@ -439,38 +439,4 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             text,
         });
     }
-}
-
-/// Required state of the thread for an event of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Guard {
-    None,
-    Active,
-    ActiveOnCpu,
-    Running,
-}
-
-/// The guard of a model's events.
-pub(crate) fn guard_of(model: u8) -> Guard {
-    match model {
-        nosv::LETTER => Guard::ActiveOnCpu,
-        nanos6::LETTER => Guard::Active,
-        openmp::LETTER | mpi::LETTER | tampi::LETTER | nodes::LETTER => Guard::Running,
-        _ => Guard::None,
-    }
-}
-
-/// Reads a little-endian field of a payload; `None` if it is too short.
-pub(crate) fn u32_at(payload: &[u8], offset: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*payload.get(offset..)?.first_chunk()?))
-}
-
-/// As [`u32_at`].
-pub(crate) fn i32_at(payload: &[u8], offset: usize) -> Option<i32> {
-    Some(i32::from_le_bytes(*payload.get(offset..)?.first_chunk()?))
-}
-
-/// As [`u32_at`].
-pub(crate) fn i64_at(payload: &[u8], offset: usize) -> Option<i64> {
-    Some(i64::from_le_bytes(*payload.get(offset..)?.first_chunk()?))
 }

@@ -2,7 +2,8 @@
 
 use super::action::Rule;
 use super::channel::ChannelError;
-use super::{InputEvent, Machine, Place, ThreadState, i32_at, i64_at};
+use super::{Contested, InputEvent, Machine, ThreadState};
+use crate::payload::{i32_at, i64_at};
 use crate::views::table::channel;
 use crate::violation::ViolationCode;
 use taskscope_event::models::{kernel, ovni};
@@ -162,14 +163,14 @@ impl<O: ViewObserver> Machine<'_, O> {
     /// Remembers that a physical CPU has several running threads.
     fn check_cpu(&mut self, thread: u32, cpu: u32) {
         if self.cpus[cpu as usize].running >= 2 && self.system.cpus[cpu as usize].phyid.is_some() {
-            self.contested.push((cpu, Place { current: self.current, thread }));
+            self.contested.push(Contested { cpu, thread, since: self.current });
         }
     }
 
     /// Advances the time: earlier events are complete.
     #[inline]
     pub(super) fn time_comes_to(&mut self, time_ns: i64) {
-        if self.contested.first().is_some_and(|(_, place)| place.current.time_ns < time_ns) {
+        if self.contested.first().is_some_and(|contested| contested.since.time_ns < time_ns) {
             self.settle_contested();
         }
     }
@@ -177,25 +178,25 @@ impl<O: ViewObserver> Machine<'_, O> {
     /// Advances the time: a CPU that still has several running threads breaks a rule; if one left within the
     /// nanosecond, only ovniemu's rule is broken.
     pub(super) fn settle_contested(&mut self) {
-        for (cpu, place) in std::mem::take(&mut self.contested) {
+        for Contested { cpu, thread, since } in std::mem::take(&mut self.contested) {
             let running = self.cpus[cpu as usize].running;
             let label = self.system.cpu_label(cpu);
-            let tid = self.tid(place.thread);
+            let tid = self.tid(thread);
             if running >= 2 {
                 if O::WANTS_VIEWS {
                     self.cpus[cpu as usize].is_shared = true;
-                    self.doubt_cpu(cpu, place.current.time_ns);
+                    self.doubt_cpu(cpu, since.time_ns);
                 }
                 let text = format!(
                     "physical cpu {label} has {running} threads running at the same time since thread {tid} came"
                 );
-                self.report_at(ViolationCode::TwoThreadsOnCpu, text, place.current);
+                self.report_at(ViolationCode::TwoThreadsOnCpu, text, since);
             } else {
                 let text = format!(
                     "physical cpu {label} has 2 threads running at the same time, for no time: \
                      another thread leaves in the nanosecond in which thread {tid} comes"
                 );
-                self.report_at(ViolationCode::SameInstantHandover, text, place.current);
+                self.report_at(ViolationCode::SameInstantHandover, text, since);
             }
         }
     }

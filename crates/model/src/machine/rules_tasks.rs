@@ -1,8 +1,10 @@
 //! Rules of tasks: types, creation, and actions of bodies on a thread's stack.
 
 use super::action::Rule;
+use super::guard::guard_of;
 use super::task::{Body, BodyState, TaskRules, TaskTable};
-use super::{InputEvent, Machine, guard_of, u32_at};
+use super::{InputEvent, Machine};
+use crate::payload::{i64_at, u32_at};
 use crate::views::table::{NANOS6_IN_BODY, NOSV_IN_BODY, channel};
 use crate::violation::ViolationCode;
 use taskscope_event::models::{nanos6, nosv, openmp};
@@ -340,7 +342,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             return self.report_payload(event, &format!("a jumbo payload of {} counters", slots.len()));
         }
         for (slot, bytes) in slots.zip(event.payload.chunks_exact(8)) {
-            let value = super::i64_at(bytes, 0).unwrap_or(0);
+            let value = i64_at(bytes, 0).unwrap_or(0);
             let result = self.threads[thread as usize].channels[slot as usize].set(Some(value), true);
             self.wrote(thread, slot, value, result);
         }

@@ -1,6 +1,6 @@
 //! The channels that a trace really has: those of enabled models, of its marks and its counters.
 
-use super::guard_of;
+use super::guard::{Guard, guard_of};
 use crate::system::System;
 use crate::views::table::{CHANNELS, COUNTER_TYPE, MARK_TYPE, Repeat, Track};
 use rustc_hash::FxHashMap;
@@ -110,7 +110,7 @@ pub(crate) fn enabled_slots<'s>(system: &'s System, enabled: &[bool; 256]) -> (V
     }
     found.counters = first_counter..slots.len() as u16;
     debug_assert!(
-        slots.iter().all(|slot| enabled[slot.model as usize] || guard_of(slot.model) == super::Guard::None)
+        slots.iter().all(|slot| enabled[slot.model as usize] || guard_of(slot.model) == Guard::None)
     );
     (slots, found)
 }

@@ -12,7 +12,7 @@
 //! end, since nOS-V and OpenMP tasks may run again. A parallel task has any number of bodies, kept by (task,
 //! body).
 
-use crate::semantic::payload::shown;
+use crate::payload::shown;
 use rustc_hash::FxHashMap;
 
 /// State of a body.

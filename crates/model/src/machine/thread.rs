@@ -1,7 +1,7 @@
 //! The state of a thread.
 
-use super::Body;
 use super::channel::Channel;
+use super::task::Body;
 
 /// State of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

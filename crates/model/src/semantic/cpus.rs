@@ -1,45 +1,12 @@
 //! CPUs as workers. Nanos6, nOS-V and NODES run many threads, one at a time on each CPU, so the worker is the
 //! CPU: its time is spliced from the threads that run on it, and is idle while none does.
 
-use super::{Interpreter, Short, payload};
-use rustc_hash::FxHashMap;
+use super::state::loom_cpus::{LoomCpus, LoomNumber, OnCpu};
+use super::{Interpreter, Short};
+use crate::payload;
 use taskscope_event::Code;
 use taskscope_event::models::ovni;
 use taskscope_execution::{Change, Numbers, Observer, ProcessIndex, ThreadIndex, ThreadKind};
-
-/// A loom's number, given by the caller.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct LoomNumber(pub u32);
-
-impl LoomNumber {
-    fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// The CPUs of a loom with CPUs as workers.
-#[derive(Default)]
-pub struct LoomCpus {
-    begun: bool,
-    last: u64,
-    /// By the index that events use.
-    by_index: FxHashMap<i32, ThreadIndex>,
-    /// All threads of the loom by their ids.
-    tids: FxHashMap<i32, ThreadIndex>,
-    /// The recorder of its threads, while that is one.
-    recorder: Option<ProcessIndex>,
-    /// Several processes share the CPUs.
-    is_shared: bool,
-}
-
-/// The CPU of a thread.
-#[derive(Clone, Copy, Default)]
-pub struct OnCpu {
-    pub loom: Option<LoomNumber>,
-    /// The CPU's row, if the CPU is known.
-    cpu: Option<ThreadIndex>,
-    running: bool,
-}
 
 impl Interpreter {
     /// Adds a CPU of a loom in which CPUs are the workers, as the row with the next number. `index`

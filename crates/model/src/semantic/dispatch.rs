@@ -1,10 +1,11 @@
 //! Routes events to their handlers.
 
-use super::frames::Opener;
 use super::kinds::Kind;
 use super::sections::{Edge, Subsystem};
-use super::thread_state::ThreadState;
-use super::{Interpreter, Short, payload};
+use super::state::frames::Opener;
+use super::state::thread_state::ThreadState;
+use super::{Interpreter, Short};
+use crate::payload;
 use taskscope_event::Code;
 use taskscope_event::models::{self, mpi, nanos6, nosv, omp, openmp, ovni, recorder, wait};
 use taskscope_execution::{

@@ -4,7 +4,7 @@
 //! play them later than those of other threads, up to the thread's own next event whose scope is the trace (see
 //! [`Interpreter::event`](super::Interpreter::event)).
 
-use super::channels::{self, Step};
+use super::channel_steps::{self, Step};
 use super::sections::{Edge, Subsystem};
 use taskscope_event::models::{MODELS, kernel, nanos6, nosv, openmp, ovni};
 use taskscope_event::spec::Scope;
@@ -69,7 +69,7 @@ const OTHER: Row = Row { kind: Kind::Other, own: None };
 fn rows() -> impl Iterator<Item = (Code, Row)> + Clone {
     let models = MODELS.iter().filter(|model| !model.own);
     models.flat_map(|model| model.events).map(|event| {
-        let kind = kind(event.code, channels::step(event.code.model(), event.effect));
+        let kind = kind(event.code, channel_steps::step(event.code.model(), event.effect));
         (event.code, Row { kind, own: (event.scope == Scope::Thread).then_some(OwnKind(kind)) })
     })
 }
@@ -102,7 +102,7 @@ pub fn state_of_event(code: Code) -> Option<State> {
         Step::Rest(state) => state,
         Step::Leave { .. } => None,
     };
-    match kind(code, channels::step(code.model(), event.effect)) {
+    match kind(code, channel_steps::step(code.model(), event.effect)) {
         Kind::Step(step) | Kind::ServesAs(_, Some(step)) => of_step(step),
         Kind::Subsystem(subsystem, Edge::Begin) | Kind::OfTeam(subsystem) => subsystem.state(),
         Kind::Plain(_, state) => Some(state),

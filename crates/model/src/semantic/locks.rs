@@ -1,9 +1,9 @@
 //! Waits with their object and place, and holders of objects.
 
-use super::frames::{Opener, Sticky};
-use super::payload::{u32_at, u64_at};
 use super::sections::mutex_state;
+use super::state::frames::{Opener, Sticky};
 use super::{Interpreter, Short};
+use crate::payload::{u32_at, u64_at};
 use taskscope_event::Code;
 use taskscope_event::models::wait::{self, kind};
 use taskscope_execution::{

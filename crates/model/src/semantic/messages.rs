@@ -1,49 +1,16 @@
 //! Messages, collective operations and ranks of MPI.
 
-use super::payload::{u32_at, u64_at};
-use super::thread_state::Poll;
-use super::{Interpreter, Short, frames::Opener};
-use rustc_hash::FxHashMap;
+use super::state::frames::Opener;
+use super::state::thread_state::Poll;
+use super::{Interpreter, Short};
+use crate::payload::{u32_at, u64_at};
 use taskscope_event::Code;
-use taskscope_event::models::messages::{self, function_number};
+use taskscope_event::models::messages;
 use taskscope_event::models::mpi;
-use taskscope_event::spec::Effect;
 use taskscope_execution::messages::{Awaited, Rank};
 use taskscope_execution::{
     Change, MessageChange, ObjectIndex, Observer, Place, ProcessIndex, Section, State, ThreadIndex,
 };
-
-/// Names of communicators and call sites.
-#[derive(Default)]
-pub struct MessageNames {
-    /// The number that all members know, by process and its own number.
-    communicators: FxHashMap<(ProcessIndex, u32), u64>,
-    /// Places of a thread's calls of a function.
-    places: FxHashMap<(ThreadIndex, u32), Place>,
-    functions: FunctionsByValue,
-}
-
-/// Numbers of functions by the values of ovni's view, and by the events that begin them.
-struct FunctionsByValue {
-    by_value: FxHashMap<i16, u32>,
-    by_begin: FxHashMap<Code, u32>,
-}
-
-impl Default for FunctionsByValue {
-    fn default() -> Self {
-        let rows = mpi::EVENTS.iter().filter_map(|event| match event.effect {
-            Effect::Push(_, value, label) => {
-                Some((event.code, value as i16, function_number(label.strip_prefix("MPI_")?)))
-            }
-            _ => None,
-        });
-        let rows: Vec<_> = rows.collect();
-        FunctionsByValue {
-            by_value: rows.iter().map(|(_, value, number)| (*value, *number)).collect(),
-            by_begin: rows.iter().map(|(code, _, number)| (*code, *number)).collect(),
-        }
-    }
-}
 
 /// The value of `MPI_Finalize` in ovni's view.
 const FINALIZE: i16 = 3;

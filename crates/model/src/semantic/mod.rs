@@ -7,49 +7,55 @@
 //!
 //! Never fails: an event that does not fit is reported as an [`Anomaly`], and the interpreter continues.
 
+mod channel_steps;
 mod channels;
 mod cpus;
 mod dictionary;
 mod dispatch;
-mod frames;
 mod instrument;
 mod kinds;
 mod locks;
 mod messages;
-pub(crate) mod payload;
 mod regions;
 mod samples;
 mod sections;
 mod stack;
+mod state;
 mod subsystems;
 mod tasks;
-mod thread_state;
 mod worksharing;
 
-pub use cpus::LoomNumber;
-use dictionary::Names;
 use kinds::Kind;
 pub use kinds::{Kinds, OwnKind, state_of_event};
-use regions::RegionState;
+pub use state::loom_cpus::LoomNumber;
+use state::{
+    instrumented::Instrumented,
+    loom_cpus::LoomCpus,
+    message_names::MessageNames,
+    names::Names,
+    path_numbers::PathNumbers,
+    regions::{RegionState, RegionsById},
+    task_numbers::TaskNumbers,
+    thread_state::ThreadState,
+};
 use taskscope_event::Code;
 use taskscope_event::models::{omp, ovni};
 use taskscope_execution::{Anomaly, Change, Observer, OpenTrack, ProcessIndex, ThreadIndex, ThreadKind};
-use thread_state::ThreadState;
 
 /// Derives changes from events.
 #[derive(Default)]
 pub struct Interpreter {
     threads: Vec<ThreadState>,
     names: Names,
-    tasks: tasks::TaskNumbers,
+    tasks: TaskNumbers,
     regions: Vec<RegionState>,
-    regions_by_id: regions::RegionsById,
+    regions_by_id: RegionsById,
     kinds: Kinds,
-    instrumented: instrument::Instrumented,
-    message_names: messages::MessageNames,
+    instrumented: Instrumented,
+    message_names: MessageNames,
     /// By [`LoomNumber`].
-    looms: Vec<cpus::LoomCpus>,
-    paths: samples::PathNumbers,
+    looms: Vec<LoomCpus>,
+    paths: PathNumbers,
 }
 
 /// An event was too short for its fields.

@@ -1,31 +1,16 @@
 //! Parallel regions and their teams; masked and device constructs; chunks.
 
-use super::frames::Opener;
-use super::payload::{u32_at, u64_at};
 use super::sections::Subsystem;
+use super::state::frames::Opener;
+use super::state::regions::RegionState;
 use super::{Interpreter, Short};
-use rustc_hash::FxHashMap;
+use crate::payload::{u32_at, u64_at};
 use taskscope_event::Code;
 use taskscope_event::models::omp;
 use taskscope_execution::{
     Anomaly, Change, ObjectIndex, Observer, PathIndex, Place, ProcessIndex, RegionIndex, Section, SiteIndex,
     State, TaskIndex, TeamLimits, ThreadIndex, ThreadKind,
 };
-
-/// Region ids of processes to numbers of the trace.
-pub type RegionsById = FxHashMap<(ProcessIndex, u32), RegionIndex>;
-
-/// State of a running region.
-pub struct RegionState {
-    /// The recorder's number of it.
-    number: u32,
-    site: SiteIndex,
-    begun: bool,
-    over: bool,
-    /// When the first member joined.
-    joined: u64,
-    members: Vec<ThreadIndex>,
-}
 
 /// OMPT's `ompt_thread_t`.
 mod thread_type {

@@ -1,33 +1,13 @@
 //! Samples of call stacks, and creation paths of regions and tasks.
 
-use super::payload::{u32_at, u64_at};
 use super::{Interpreter, Short};
-use rustc_hash::FxHashMap;
+use crate::payload::{u32_at, u64_at};
 use taskscope_event::Code;
 use taskscope_event::models::samples;
 use taskscope_execution::samples::{Level, NewSample};
 use taskscope_execution::{
-    Anomaly, Change, Definition, Observer, PathIndex, ProcessIndex, RegionIndex, TaskIndex, ThreadIndex,
-    TypeIndex,
+    Anomaly, Change, Definition, Observer, ProcessIndex, RegionIndex, TaskIndex, ThreadIndex, TypeIndex,
 };
-
-/// Numbers of creation paths during the replay.
-#[derive(Default)]
-pub struct PathNumbers {
-    paths: FxHashMap<(ProcessIndex, u32), PathIndex>,
-    count: usize,
-    /// The creation path of a thread's later tasks of a type.
-    sticky: FxHashMap<(ThreadIndex, TypeIndex), PathIndex>,
-}
-
-impl PathNumbers {
-    fn number(&mut self, process: ProcessIndex, id: u32) -> PathIndex {
-        let next = PathIndex::of(self.count);
-        let path = *self.paths.entry((process, id)).or_insert(next);
-        self.count += usize::from(path == next);
-        path
-    }
-}
 
 /// Bytes before the stack of a sample.
 const HEAD_BYTES: usize = 36;

@@ -1,8 +1,8 @@
 //! The stack of sections that a thread is in.
 
 use super::Interpreter;
-use super::frames::{Closed, Frame, Opener};
-use super::thread_state::ThreadState;
+use super::state::frames::{Closed, Frame, Opener};
+use super::state::thread_state::ThreadState;
 use taskscope_execution::{Anomaly, Change, Observer, OpenTrack, Section, ThreadIndex, ThreadKind};
 
 impl Interpreter {

@@ -1,9 +1,9 @@
 //! State of a thread in a subsystem of the OpenMP runtime.
 
 use super::Interpreter;
-use super::frames::Opener;
 use super::sections::{self, Subsystem};
-use super::thread_state::ThreadState;
+use super::state::frames::Opener;
+use super::state::thread_state::ThreadState;
 use taskscope_execution::{
     ObjectIndex, Observer, OpenTrack, Place, RegionIndex, Section, State, ThreadIndex,
 };

@@ -1,6 +1,6 @@
 //! Chunks of worksharing constructs.
 
-use super::frames::Opener;
+use super::state::frames::Opener;
 use super::{Interpreter, Short};
 use taskscope_execution::{Change, ObjectIndex, Observer, Place, Section, ThreadIndex};
 

@@ -220,6 +220,15 @@ impl Breakdown {
     }
 }
 
+/// A CPU that may have another value in a breakdown.
+#[derive(Clone, Copy)]
+pub(crate) struct TouchedBreakdown {
+    pub(crate) index: u16,
+    pub(crate) cpu: u32,
+    /// Whether its section was written.
+    pub(crate) subsystem: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,60 +6,18 @@
 mod names;
 mod tasks;
 
-use super::frames::Opener;
+use super::state::frames::Opener;
+use super::state::instrumented::{ContextStep, Named};
 use super::{Interpreter, Short};
-use rustc_hash::{FxHashMap, FxHashSet};
-use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Shown};
+use taskscope_context::{Item, Lane, Out, Problem, Raw, Shown};
 use taskscope_event::Code;
 use taskscope_event::models::instrument::{self as i, class};
 use taskscope_execution::{
-    Anomaly, Change, Definition, MessageChange, Observer, Place, ProcessIndex, Section, State, TaskIndex,
-    ThreadIndex, TypeIndex,
+    Anomaly, Change, Definition, MessageChange, Observer, Place, Section, State, ThreadIndex,
 };
 
-/// Contexts of a run's instrumented tasks, and the trace's numbers for their names.
-pub(super) struct Instrumented {
-    pub contexts: Contexts,
-    tasks: FxHashMap<(ProcessIndex, u64), (TaskIndex, TypeIndex)>,
-    types: FxHashMap<(ProcessIndex, Named), TypeIndex>,
-    classes: FxHashMap<(ProcessIndex, u32), u32>,
-    /// Message domains of processes, and their numbers in the trace by name.
-    domains: FxHashMap<(ProcessIndex, u32), u32>,
-    domain_names: FxHashMap<String, u32>,
-    /// Mistakes that recorders noticed: kind and text.
-    mistakes: FxHashSet<(ProcessIndex, Vec<u8>)>,
-    /// Steps of threads and tasks caused by the current event.
-    steps: Vec<Step>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Named {
-    State(u32),
-    Kind(u32),
-}
-
-enum Step {
-    Shown(Lane, Shown<'static>),
-    Wrong,
-}
-
-impl Default for Instrumented {
-    fn default() -> Self {
-        Instrumented {
-            contexts: Contexts::new(Behaviour::StackedStates),
-            tasks: FxHashMap::default(),
-            types: FxHashMap::default(),
-            classes: FxHashMap::default(),
-            domains: FxHashMap::default(),
-            domain_names: FxHashMap::default(),
-            mistakes: FxHashSet::default(),
-            steps: Vec::new(),
-        }
-    }
-}
-
 /// Collects the steps that sections are made from.
-struct Steps<'a>(&'a mut Vec<Step>);
+struct Steps<'a>(&'a mut Vec<ContextStep>);
 
 impl Out for Steps<'_> {
     fn show(&mut self, item: Item<'_>) {
@@ -74,11 +32,11 @@ impl Out for Steps<'_> {
             Shown::Suspend { task, thread, last } => Shown::Suspend { task, thread, last },
             _ => return,
         };
-        self.0.push(Step::Shown(item.lane, shown));
+        self.0.push(ContextStep::Shown(item.lane, shown));
     }
 
     fn problem(&mut self, _thread: u32, _at: u64, _problem: Problem) {
-        self.0.push(Step::Wrong);
+        self.0.push(ContextStep::Wrong);
     }
 }
 
@@ -133,28 +91,38 @@ impl Interpreter {
         self.instrumented.steps = steps;
     }
 
-    fn take_steps<O: Observer>(&mut self, thread: ThreadIndex, at: u64, steps: &mut Vec<Step>, out: &mut O) {
+    fn take_steps<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        steps: &mut Vec<ContextStep>,
+        out: &mut O,
+    ) {
         for step in steps.drain(..) {
             match step {
-                Step::Wrong => out.anomaly(thread, at, Anomaly::Misuse),
-                Step::Shown(Lane::Thread(_), Shown::StateStart(state)) => {
+                ContextStep::Wrong => out.anomaly(thread, at, Anomaly::Misuse),
+                ContextStep::Shown(Lane::Thread(_), Shown::StateStart(state)) => {
                     self.enter_named_state(thread, at, state, out);
                 }
-                Step::Shown(Lane::Thread(_), Shown::StateEnd(state)) => {
+                ContextStep::Shown(Lane::Thread(_), Shown::StateEnd(state)) => {
                     self.close(thread, at, Opener::Named(state), out);
                 }
-                Step::Shown(Lane::Thread(_), Shown::Send(message)) if message.domain != i::DOMAIN_TASK => {
+                ContextStep::Shown(Lane::Thread(_), Shown::Send(message))
+                    if message.domain != i::DOMAIN_TASK =>
+                {
                     let domain = self.domain(thread, message.domain);
                     let sends = MessageChange::TellsSend { domain, id: message.id, bytes: u64::MAX };
                     out.change(thread, at, Change::Message(sends));
                 }
-                Step::Shown(Lane::Thread(_), Shown::Receive(message)) if message.domain != i::DOMAIN_TASK => {
+                ContextStep::Shown(Lane::Thread(_), Shown::Receive(message))
+                    if message.domain != i::DOMAIN_TASK =>
+                {
                     let domain = self.domain(thread, message.domain);
                     let receives = MessageChange::TellsReceipt { domain, id: message.id };
                     out.change(thread, at, Change::Message(receives));
                 }
-                Step::Shown(Lane::Task { .. }, shown) => self.task_step(thread, at, shown, out),
-                Step::Shown(..) => {}
+                ContextStep::Shown(Lane::Task { .. }, shown) => self.task_step(thread, at, shown, out),
+                ContextStep::Shown(..) => {}
             }
         }
     }

@@ -1,22 +1,11 @@
 //! Names of instrumented programs, and mistakes that their recorder noticed.
 
-use super::{Instrumented, Named};
-use crate::semantic::payload::{text, u32_at, u64_at};
+use crate::payload::{text, u32_at, u64_at};
+use crate::semantic::state::instrumented::Named;
 use crate::semantic::{Interpreter, Short};
 use taskscope_event::Code;
 use taskscope_event::models::instrument as i;
 use taskscope_execution::{Anomaly, Definition, Observer, ProcessIndex, ThreadIndex, TypeIndex};
-
-impl Instrumented {
-    fn domain_of_name(&mut self, name: &str) -> u32 {
-        let built_in = i::DOMAINS.iter().position(|known| *known == name);
-        let next = i::FIRST_OWN_DOMAIN + self.domain_names.len() as u32;
-        match built_in {
-            Some(number) => number as u32,
-            None => *self.domain_names.entry(name.to_owned()).or_insert(next),
-        }
-    }
-}
 
 impl Interpreter {
     /// The domain's number in the trace: those of one name are one. A process names its own before it uses them.

@@ -1,8 +1,8 @@
 //! Tasks of programs that instrument themselves.
 
-use super::Named;
 use crate::semantic::Interpreter;
-use crate::semantic::frames::Opener;
+use crate::semantic::state::frames::Opener;
+use crate::semantic::state::instrumented::Named;
 use taskscope_context::Shown;
 use taskscope_execution::{
     Change, ObjectIndex, Observer, Place, ProcessIndex, Section, State, TaskIndex, ThreadIndex, ThreadKind,

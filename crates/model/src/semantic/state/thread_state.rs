@@ -1,8 +1,9 @@
 //! State of one thread during the replay.
 
-use super::cpus;
 use super::frames::{Frames, Opener, Sticky};
-use super::{sections, tasks};
+use super::loom_cpus::OnCpu;
+use super::task_numbers::{LastBlock, LastTask};
+use crate::semantic::sections;
 use taskscope_event::models::wait;
 use taskscope_execution::{
     ProcessIndex, RegionIndex, Section, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
@@ -13,7 +14,7 @@ const WAIT_KINDS: usize = 16;
 
 /// Calls that poll, one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Poll {
+pub struct Poll {
     /// Number of the function.
     pub function: u32,
     pub opener: Opener,
@@ -26,7 +27,7 @@ pub(super) struct Poll {
 }
 
 /// A thread with the stack of its open sections.
-pub(super) struct ThreadState {
+pub struct ThreadState {
     /// Process of the recorder of the current event: its numbers are that process's.
     pub process: ProcessIndex,
     /// The recorder that provides the thread's CPUs; others provide other data.
@@ -48,22 +49,22 @@ pub(super) struct ThreadState {
     pub member_of: Vec<RegionIndex>,
     /// The task that it created last.
     pub last_created: Option<(TaskIndex, TypeIndex)>,
-    pub last_task: Option<tasks::LastTask>,
-    pub last_block: Option<tasks::LastBlock>,
+    pub last_task: Option<LastTask>,
+    pub last_block: Option<LastBlock>,
     /// The wait for a lock that ended last, and when.
     pub last_lock_wait: Option<(u64, Section)>,
     /// The runtime's idle state of the worker, in any of its subsystems; `None` while it progresses.
     pub idle: Option<State>,
-    pub on_cpu: cpus::OnCpu,
+    pub on_cpu: OnCpu,
     /// The worker that its last call of a communication library was recorded for.
     pub calls_as: Option<ThreadIndex>,
     /// Its last call polls for a request that is not complete.
     pub poll: Option<Poll>,
     /// Its runtime records sections: time outside of them is meaningful.
     pub has_subsystems: bool,
-    /// See [`Interpreter::is_of_openmp`](super::Interpreter::is_of_openmp).
+    /// See [`Interpreter::is_of_openmp`](crate::semantic::Interpreter::is_of_openmp).
     pub is_of_openmp: bool,
-    /// See [`Interpreter::has_os_times`](super::Interpreter::has_os_times).
+    /// See [`Interpreter::has_os_times`](crate::semantic::Interpreter::has_os_times).
     pub has_os_times: bool,
     /// For a CPU: the threads that run on it; the newest, which it shows, is last.
     pub runs: Vec<ThreadIndex>,
@@ -90,7 +91,7 @@ impl ThreadState {
             last_block: None,
             last_lock_wait: None,
             idle: None,
-            on_cpu: cpus::OnCpu::default(),
+            on_cpu: OnCpu::default(),
             calls_as: None,
             poll: None,
             has_subsystems: false,

@@ -9,10 +9,20 @@ pub fn u32_at(payload: &[u8], offset: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
+/// The `i32` at byte `offset`.
+pub fn i32_at(payload: &[u8], offset: usize) -> Option<i32> {
+    u32_at(payload, offset).map(u32::cast_signed)
+}
+
 /// The `u64` at byte `offset`.
 pub fn u64_at(payload: &[u8], offset: usize) -> Option<u64> {
     let bytes = payload.get(offset..)?.first_chunk::<8>()?;
     Some(u64::from_le_bytes(*bytes))
+}
+
+/// The `i64` at byte `offset`.
+pub fn i64_at(payload: &[u8], offset: usize) -> Option<i64> {
+    u64_at(payload, offset).map(u64::cast_signed)
 }
 
 /// Splits `payload` after its first NUL. Returns the text before it (all of it without a NUL), as [`shown`]

@@ -1,6 +1,6 @@
 //! The stack of sections that a thread is in.
 
-use super::sections::Subsystem;
+use crate::semantic::sections::Subsystem;
 use taskscope_event::Code;
 use taskscope_execution::{ObjectIndex, Place, RegionIndex, Section, State, TaskIndex, TypeIndex};
 
