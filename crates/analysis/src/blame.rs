@@ -13,12 +13,12 @@
 //!
 //! Blame given equals wait taken, to the nanosecond, for every waiting state.
 
+use crate::by_state::ByState;
 use crate::entries::Entries;
 use crate::late::waits_for_late;
 use crate::ledger::Entry;
 use crate::rounding::Division;
 use crate::state_places::StatePlaces;
-use crate::states::ByState;
 use crate::sweep::{Asked, COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;

@@ -1,12 +1,13 @@
 //! The largest losses, each with its cause.
 
 use crate::blame::{Charge, Culprit};
+use crate::by_state::ByState;
 use crate::entries::Entries;
 use crate::grain::{Grain, Grains};
 use crate::hang::{Hang, Needed};
 use crate::late::LateProcess;
 use crate::state_places::SumsByPlace;
-use crate::states::{ByState, StateLedger};
+use crate::states::StateLedger;
 use crate::task_types::TaskType;
 use crate::teams::Worksharing;
 use rustc_hash::FxHashMap;

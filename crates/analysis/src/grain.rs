@@ -5,7 +5,8 @@
 //! Slaughter et al., SC 2020), as far as a timeline shows.
 
 use crate::blame::{Charge, Culprit};
-use crate::states::{ByState, StateLedger};
+use crate::by_state::ByState;
+use crate::states::StateLedger;
 use crate::task_types::{TaskType, is_explicit};
 use rustc_hash::FxHashMap;
 use taskscope_execution::{Execution, Group, Place, PlaceKind, ProcessIndex, TypeIndex};

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod blame;
+mod by_state;
 pub mod call_paths;
 pub mod call_views;
 pub mod causes;
@@ -47,6 +48,7 @@ mod thread_waits;
 mod timeline;
 
 pub use blame::{Charge, Culprit, StateCharge, WaitPart, split_lock_waits};
+pub use by_state::ByState;
 pub use efficiency::{Efficiency, efficiency, share};
 pub use entries::Entries;
 pub use findings::{Confidence, Finding, is_creation};
@@ -63,7 +65,7 @@ pub use locks::{HolderSite, Lock, locks};
 pub use short_teams::{ShortReason, ShortTeam, short_teams};
 pub use starvation::{Starvation, Starver, starvation};
 use states::book_beside;
-pub use states::{ByState, MpiPhase, StateEntry, StateLedger, StateRow, ThreadTime, Whose, book};
+pub use states::{MpiPhase, StateEntry, StateLedger, StateRow, ThreadTime, Whose, book};
 pub use task_types::{
     TaskType, blocked_times, body_times, explicit_tasks_begun, is_explicit, percentile, task_types,
 };

@@ -2,62 +2,16 @@
 //! by charged party.
 
 use crate::blame::{Blame, Charge, Culprit, StateCharge, charges, directed, undirected};
+use crate::by_state::ByState;
 use crate::entries::Entries;
 use crate::ledger::{Entry, Ledger};
 use crate::state_places::SumsByPlace;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    ActivityTimes, Execution, Group, NO_TIME, Place, ProcessIndex, State, Thread, ThreadIndex, ThreadKind,
+    ActivityTimes, Execution, NO_TIME, Place, ProcessIndex, State, Thread, ThreadIndex, ThreadKind,
     join_intervals,
 };
-
-/// Nanoseconds by state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ByState([u64; State::ALL.len()]);
-
-impl Default for ByState {
-    fn default() -> Self {
-        ByState([0; State::ALL.len()])
-    }
-}
-
-impl ByState {
-    /// Nanoseconds in `state`.
-    pub fn get(&self, state: State) -> u64 {
-        self.0[state as usize]
-    }
-
-    /// Adds nanoseconds to `state`.
-    pub fn add(&mut self, state: State, ns: u64) {
-        self.0[state as usize] += ns;
-    }
-
-    /// Nanoseconds in all states.
-    pub fn total(&self) -> u64 {
-        self.0.iter().sum()
-    }
-
-    /// Nanoseconds in the states of a group.
-    pub fn of_group(&self, group: Group) -> u64 {
-        self.iter().filter(|(state, _)| state.group() == group).map(|(_, ns)| ns).sum()
-    }
-
-    /// The rest without `part`, which is contained in it.
-    pub fn without(&self, part: &ByState) -> ByState {
-        ByState(std::array::from_fn(|state| self.0[state] - part.0[state]))
-    }
-
-    /// Adds all of another's.
-    pub fn add_all(&mut self, other: &ByState) {
-        self.0.iter_mut().zip(other.0).for_each(|(sum, ns)| *sum += ns);
-    }
-
-    /// States with their nanoseconds, in the order of the states, zeros left out.
-    pub fn iter(&self) -> impl Iterator<Item = (State, u64)> + '_ {
-        State::ALL.iter().map(|state| (*state, self.get(*state))).filter(|(_, ns)| *ns > 0)
-    }
-}
 
 /// The owner of an entry's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

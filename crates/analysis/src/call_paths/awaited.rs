@@ -2,8 +2,8 @@
 //! before these.
 
 use super::contexts::Contexts;
+use super::creator::{Creator, creator_of};
 use super::running::Running;
-use super::waits::{Creator, creator_of};
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::graph::{Access, DeclaredGraph};
 use taskscope_execution::{Execution, NO_TIME, Section, State, TaskIndex, WaitDependence};

@@ -1,6 +1,5 @@
 //! Roots of the bodies of regions and tasks in the tree: their creation paths, stitched.
 
-use super::TaskContext;
 use rustc_hash::FxHashMap;
 use taskscope_execution::samples::CreationPath;
 use taskscope_execution::{
@@ -8,6 +7,16 @@ use taskscope_execution::{
     TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
 };
 use taskscope_profile::{Frame, FrameKind, Module, NO_MODULE, NodeId, Profile, ROOT, Tree};
+
+/// The outer continuation of a task's path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TaskContext {
+    /// At its creation.
+    #[default]
+    Creation,
+    /// At the section of the executing thread.
+    Execution,
+}
 
 /// Distinct recursion levels of one kind of task within itself.
 const RECURSION_LEVELS: u8 = 8;

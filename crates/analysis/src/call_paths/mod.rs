@@ -24,6 +24,7 @@
 mod awaited;
 mod barriers;
 mod contexts;
+mod creator;
 mod running;
 mod sampled;
 mod shared;
@@ -31,19 +32,10 @@ mod times;
 mod waits;
 
 use contexts::Contexts;
+pub use contexts::TaskContext;
 use taskscope_event::models::samples::flag;
 use taskscope_execution::{Execution, NO_TIME};
 use taskscope_profile::{Metric, NodeId, Profile, key};
-
-/// The outer continuation of a task's path.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum TaskContext {
-    /// At its creation.
-    #[default]
-    Creation,
-    /// At the section of the executing thread.
-    Execution,
-}
 
 /// Options for the call tree of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

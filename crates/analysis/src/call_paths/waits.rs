@@ -2,6 +2,7 @@
 
 use super::awaited::Awaited;
 use super::contexts::Contexts;
+use super::creator::{Creator, creator_of};
 use super::running::{Running, give_to_running};
 use crate::blame::split_lock_waits;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -131,13 +132,6 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
             give_to_running(contexts, tree, marker, (span.start, span.end), running);
         }
     }
-}
-
-/// The creator: a task, or a thread's implicit task in a region.
-pub type Creator = (TaskIndex, ThreadIndex, u32);
-
-pub fn creator_of(task: TaskIndex, thread: ThreadIndex, region: RegionIndex) -> Creator {
-    if task.is_some() { (task, ThreadIndex::NONE, 0) } else { (TaskIndex::NONE, thread, region.0) }
 }
 
 /// The lifetimes of tasks by waiting creator.

@@ -1,7 +1,7 @@
 //! The sections of all threads at the end of the trace.
 
-use super::{Hang, LastSeen, Needed, OpenWait};
-use crate::states::ByState;
+use super::facts::{Hang, LastSeen, Needed, OpenWait};
+use crate::by_state::ByState;
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::{Execution, Group, ProcessIndex, Span, State, Thread, ThreadIndex, ThreadKind};
 

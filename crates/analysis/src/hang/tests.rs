@@ -5,7 +5,7 @@ use taskscope_event::models::messages::function_number;
 use taskscope_execution::messages::{Awaited, Owed, Rank};
 use taskscope_execution::{
     Change, Definition, ExecutionBuilder, MessageChange, ObjectIndex, Observer, Place, RegionIndex, Section,
-    State,
+    SiteIndex, State, ThreadIndex,
 };
 
 /// A process with all threads in region 0 from time 0 on.
