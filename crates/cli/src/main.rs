@@ -95,7 +95,7 @@ impl Verb {
             Verb::Import(args) => import::run(args),
             Verb::Export(args) => export::run(args),
             Verb::Diff(args) => diff::run(args),
-            Verb::Generate(args) => generate::run(args),
+            Verb::Generate(args) => generate::run(args, CommandLine::command()),
             Verb::Top(args) => top::run(args),
             Verb::Sync(args) => sync::run(args),
             Verb::Sort(args) => sort::run(args),

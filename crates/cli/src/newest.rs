@@ -5,7 +5,7 @@ use crate::verbs::is_being_recorded;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 use taskscope_event::layout;
-use taskscope_session::RunFile;
+use taskscope_session::{RunFile, profile_files};
 use taskscope_view::format::counted;
 
 /// The value of a trace's argument that was left out; no path that a user types.
@@ -87,6 +87,11 @@ impl Candidate {
         let start_ns = run.start_unix_ns.unwrap_or_else(changed);
         Candidate { start_ns, is_running: is_being_recorded(&run), path }
     }
+}
+
+/// Whether `path` is a profile or a directory of profiles.
+pub fn is_profile(path: &Path) -> bool {
+    !profile_files(path).is_empty()
 }
 
 /// Whether a directory holds a trace or profiles, by the names in it.

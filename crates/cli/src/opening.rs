@@ -4,10 +4,10 @@
 //! [`open_part`]. Errors read alike.
 
 use crate::messages::Failure;
-use crate::newest::{self, UNNAMED};
+use crate::newest::{self, UNNAMED, is_profile};
 use crate::progress::Progress;
 use crate::reading::{Interruption, print_problems};
-use crate::verbs::{no_streams, profiles};
+use crate::verbs::no_streams;
 use crate::watch::Watch;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -268,7 +268,7 @@ fn with_events(
 fn cannot_open(trace: &Path, error: OpenError) -> Failure {
     let shown = trace.display();
     match error {
-        _ if profiles::is_profile(trace) => a_profile(trace),
+        _ if is_profile(trace) => a_profile(trace),
         OpenError::Unreadable { source, .. } => match source.kind() {
             ErrorKind::NotFound => Failure::new(format!("there is no trace {shown}"))
                 .why("no such directory")

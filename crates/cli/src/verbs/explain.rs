@@ -54,7 +54,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 return Err(unknown(name).into());
             }
             let runtime = match trace {
-                Some(trace) if super::profiles::is_profile(trace) => Some(runtime::OF_PROFILES),
+                Some(trace) if crate::newest::is_profile(trace) => Some(runtime::OF_PROFILES),
                 Some(trace) => runtime::of(&open_part(trace, &args.selection.parse()?)?),
                 None => None,
             };

@@ -2,7 +2,7 @@
 //! same definition that parses the command line.
 
 use anyhow::Context;
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,9 +14,8 @@ pub struct Args {
     directory: PathBuf,
 }
 
-/// Writes one completion file for each shell, and one page for the command and each subcommand.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let mut command = crate::CommandLine::command();
+/// Writes one completion file for each shell, and one page for `command` and each of its subcommands.
+pub fn run(args: Args, mut command: Command) -> anyhow::Result<ExitCode> {
     let context = || format!("cannot write to {}", args.directory.display());
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         clap_complete::generate_to(shell, &mut command, "taskscope", &args.directory)

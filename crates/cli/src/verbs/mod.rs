@@ -3,7 +3,6 @@
 pub mod check;
 mod choices;
 pub mod diff;
-mod diff_runs;
 pub mod doctor;
 pub mod dump;
 pub mod dump_queue;

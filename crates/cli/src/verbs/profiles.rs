@@ -38,11 +38,6 @@ pub fn open_profile(path: &Path) -> anyhow::Result<Option<(Profile, KeptModules)
     Ok(Some((merged.profile, kept)))
 }
 
-/// Whether `path` is a profile or a directory of profiles.
-pub fn is_profile(path: &Path) -> bool {
-    !profile_files(path).is_empty()
-}
-
 /// The named paths of a trace or a profile, for subcommands that take either.
 ///
 /// # Errors

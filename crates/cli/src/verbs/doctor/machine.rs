@@ -1,6 +1,7 @@
 //! Clock, room and limits.
 
-use super::{Finding, Scratch};
+use super::finding::Finding;
+use super::scratch::Scratch;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statfs::{self, FsType};
 use std::fs;
@@ -21,7 +22,7 @@ pub fn findings() -> Vec<Finding> {
 
 /// Records a little to find the recorder's clock here, and the cost of an event.
 fn clock() -> Finding {
-    let cost = Scratch::create().ok().and_then(|scratch| calibration::nanos_per_event(&scratch.0));
+    let cost = Scratch::create().ok().and_then(|scratch| calibration::nanos_per_event(scratch.path()));
     let Some(cost) = cost else {
         let text = format!("the recorder cannot write to {}", std::env::temp_dir().display());
         return Finding::limited("clock", text, "set TMPDIR to a directory with room");

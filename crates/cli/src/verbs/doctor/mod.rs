@@ -1,14 +1,15 @@
 //! `taskscope doctor`: can I record here? Each finding names its check; each problem has a remedy that can be pasted.
 
+mod finding;
 mod machine;
 mod openmp;
+mod scratch;
 
 use crate::output;
+pub use finding::{Finding, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Check whether this machine can record, and how to fix what is missing.
@@ -20,45 +21,6 @@ pub struct Args {
     /// Print the findings as JSON.
     #[arg(long)]
     json: bool,
-}
-
-/// Severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// The expected state.
-    Good,
-    /// Recording works, with the limitation that the text names.
-    Limited,
-    /// Recording does not work.
-    Problem,
-}
-
-/// One check and its result.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Finding {
-    /// Stable name of the check.
-    name: &'static str,
-    verdict: Verdict,
-    /// Result of the check.
-    text: String,
-    /// A command to paste, or advice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<String>,
-}
-
-impl Finding {
-    fn good(name: &'static str, text: impl Into<String>) -> Self {
-        Finding { name, verdict: Verdict::Good, text: text.into(), remedy: None }
-    }
-
-    fn limited(name: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Finding { name, verdict: Verdict::Limited, text: text.into(), remedy: Some(remedy.into()) }
-    }
-
-    fn problem(name: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Finding { name, verdict: Verdict::Problem, text: text.into(), remedy: Some(remedy.into()) }
-    }
 }
 
 /// Whether recording works on a machine.
@@ -104,26 +66,5 @@ fn write_finding(out: &mut impl Write, finding: &Finding) -> std::io::Result<()>
     match &finding.remedy {
         Some(remedy) => writeln!(out, "{:20}try: {remedy}", ""),
         None => Ok(()),
-    }
-}
-
-/// A temporary directory that is removed on drop.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn create() -> std::io::Result<Self> {
-        let own = |number: u32| {
-            std::env::temp_dir().join(format!("taskscope-doctor-{}.{number}", std::process::id()))
-        };
-        let path = (0..).map(own).find(|path| !path.exists()).unwrap_or_else(|| own(0));
-        fs::create_dir(&path)?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Leftovers are in the directory for temporary files.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

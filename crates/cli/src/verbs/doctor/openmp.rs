@@ -1,6 +1,7 @@
 //! The recorder, the runtimes it can attach to, and a recording of a small program.
 
-use super::{Finding, Scratch};
+use super::finding::Finding;
+use super::scratch::Scratch;
 use crate::verbs::record::{environment::Environment, libgomp, recorder_library};
 use std::fs;
 use std::path::Path;
@@ -63,7 +64,7 @@ fn trials(tool: &Path) -> Vec<Finding> {
     };
     let compilers = ["clang-19", "clang", "gcc"];
     let tried: Vec<Finding> =
-        compilers.iter().filter_map(|compiler| trial(compiler, tool, &directory.0)).collect();
+        compilers.iter().filter_map(|compiler| trial(compiler, tool, directory.path())).collect();
     if tried.is_empty() {
         let text = "no compiler that builds OpenMP programs is installed: nothing was recorded as a trial";
         return vec![Finding::limited("trial", text, "apt-get install clang-19 libomp-19-dev")];

@@ -6,10 +6,8 @@ use super::known::{self, Group, Known};
 use super::loader;
 use super::no_profile::Ended;
 use super::program;
-use super::run_file::{RecordMode, RunFile};
+use super::run_file::{Found, NotRecorded, REASONS, RecordMode, RunFile};
 use super::watcher::Seen;
-use schemars::JsonSchema;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use taskscope_view::format::shell_word;
@@ -20,49 +18,6 @@ const MAX_COMMAND: usize = 120;
 const SYSTEM: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
 /// Directories of the system's libraries, which call thread functions even if a program has no threads.
 const SYSTEM_LIBRARIES: [&str; 3] = ["/lib", "/usr/lib", "/usr/local/lib"];
-
-/// The reason that a run left no events.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct NotRecorded {
-    /// Stable, for scripts: the name of a notice, or one of [`REASONS`].
-    pub reason: &'static str,
-    /// One sentence without a full stop.
-    pub text: String,
-    /// The facilities that the programs use.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub found: Vec<Found>,
-    /// Most threads of one process at one time, as far as they were seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads: Option<u64>,
-    /// Processes that were seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub processes: Option<u64>,
-    /// Commands and hints, each with its effect.
-    pub remedies: Vec<String>,
-}
-
-/// Reasons that are not notices.
-pub const REASONS: [&str; 7] = [
-    "static",
-    "signal",
-    "openmp-not-attached",
-    "ovni-off",
-    "other-runtime",
-    "nothing-parallel",
-    "no-profile",
-];
-
-/// Something that a program uses, and the file that shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Found {
-    /// Stable key, such as `tbb`.
-    pub key: &'static str,
-    /// The common name.
-    pub name: &'static str,
-    /// Name of a library or program.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-}
 
 impl Found {
     fn known(&self) -> Option<&'static Known> {

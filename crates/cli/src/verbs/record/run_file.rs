@@ -1,7 +1,6 @@
 //! `taskscope-run.json`: the command, its end, and all facts about the recording for readers of the trace. Written
 //! before the program starts, and again, completed, after its end.
 
-use super::not_recorded::NotRecorded;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -91,6 +90,49 @@ pub struct RunFile {
     /// The reason why the run left neither events nor profiles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_recorded: Option<NotRecorded>,
+}
+
+/// The reason that a run left no events.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct NotRecorded {
+    /// Stable, for scripts: the name of a notice, or one of [`REASONS`].
+    pub reason: &'static str,
+    /// One sentence without a full stop.
+    pub text: String,
+    /// The facilities that the programs use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub found: Vec<Found>,
+    /// Most threads of one process at one time, as far as they were seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u64>,
+    /// Processes that were seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
+    /// Commands and hints, each with its effect.
+    pub remedies: Vec<String>,
+}
+
+/// Reasons that are not notices.
+pub const REASONS: [&str; 7] = [
+    "static",
+    "signal",
+    "openmp-not-attached",
+    "ovni-off",
+    "other-runtime",
+    "nothing-parallel",
+    "no-profile",
+];
+
+/// Something that a program uses, and the file that shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Found {
+    /// Stable key, such as `tbb`.
+    pub key: &'static str,
+    /// The common name.
+    pub name: &'static str,
+    /// Name of a library or program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 impl RunFile {

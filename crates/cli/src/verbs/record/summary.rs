@@ -1,8 +1,7 @@
 //! Messages of `record` on stderr, before and after the program.
 
 use super::directory::TraceDirectory;
-use super::not_recorded::NotRecorded;
-use super::run_file::{Notice, RunFile};
+use super::run_file::{NotRecorded, Notice, RunFile};
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::AsFd;

@@ -4,6 +4,7 @@
 
 mod call_paths;
 mod graph;
+mod graph_args;
 mod page;
 mod profile;
 mod request;

@@ -1,7 +1,7 @@
 //! The arguments of `taskscope report`, parsed once into a typed request.
 
 use super::call_paths::{PathsArgs, PathsRequest};
-use super::graph::GraphArgs;
+use super::graph_args::GraphArgs;
 use super::shown::{ShownArgs, ShownRequest};
 use crate::newest::UNNAMED;
 use crate::opening::SelectionArgs;

@@ -1,10 +1,10 @@
 //! `taskscope diff` by numbers: two runs or two sets of runs, each a trace or a profile.
 
-use super::diff::Args;
-use super::profiles::{is_profile, open_profile};
+use super::args::Args;
 use crate::messages::Failure;
-use crate::newest::is_trace;
+use crate::newest::{is_profile, is_trace};
 use crate::output;
+use crate::verbs::profiles::open_profile;
 use anyhow::Context;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ fn numbers_of(trace: &Path) -> anyhow::Result<RunNumbers> {
     if let Some((profile, kept)) = open_profile(trace)? {
         return Ok(RunNumbers::of_profile(&CallPaths::of(&profile, kept, None)));
     }
-    let session = super::open(trace)?;
+    let session = crate::opening::open(trace)?;
     let (analysis, _) = taskscope_analysis::analyse(&session.execution);
     Ok(RunNumbers::of_session(&session, &analysis))
 }

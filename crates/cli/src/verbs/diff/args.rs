@@ -1,14 +1,8 @@
-//! `taskscope diff`: changes between two runs, number by number (`diff_runs`) or by call paths.
+//! The arguments of `taskscope diff`.
 
-use super::choices::Choice;
-use crate::output;
-use anyhow::Context;
-use std::io::Write;
+use crate::verbs::choices::Choice;
 use std::path::PathBuf;
-use std::process::ExitCode;
-use taskscope_analysis::call_paths::TaskContext;
-use taskscope_analysis::call_views::{Column, total};
-use taskscope_view::paths_difference;
+use taskscope_analysis::call_views::Column;
 
 /// Compare two runs, two sets of runs with confidence intervals, or call paths.
 ///
@@ -28,10 +22,10 @@ pub struct Args {
     pub after: PathBuf,
     /// Compare call paths.
     #[arg(long)]
-    paths: bool,
+    pub paths: bool,
     /// Column of call paths to compare: time, waiting, blame, idleness, … [default: time, or waiting without samples]
     #[arg(long, value_name = "COLUMN", value_enum)]
-    sort: Option<Choice<Column>>,
+    pub sort: Option<Choice<Column>>,
     /// Maximum rows.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
     pub top: u16,
@@ -47,7 +41,7 @@ pub struct Args {
     pub of: RunNumber,
     /// Output width in columns [default: the terminal's width, or 100].
     #[arg(long, value_name = "N")]
-    width: Option<u16>,
+    pub width: Option<u16>,
 }
 
 /// A number of the whole run.
@@ -76,36 +70,4 @@ fn percent(text: &str) -> Result<f64, String> {
     let number: f64 =
         text.trim_end_matches('%').parse().map_err(|_| format!("`{text}` is not a percentage"))?;
     if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("give a percentage from 0 on".into()) }
-}
-
-/// Prints the comparison.
-///
-/// # Errors
-/// If there is nothing to read, or the result cannot be written.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if !args.paths && args.sort.is_none() {
-        return super::diff_runs::run(&args);
-    }
-    let before = super::profiles::open_tree(&args.before, TaskContext::Creation)?;
-    let after = super::profiles::open_tree(&args.after, TaskContext::Creation)?;
-    let column = args.sort.map(|choice| choice.0).unwrap_or_else(|| {
-        match (Column::main_of(&before.tree), Column::main_of(&after.tree)) {
-            (one, other) if one == other => one,
-            // A run with samples against one without: their common column.
-            _ => Column::Waiting,
-        }
-    });
-    let names = [args.before.display().to_string(), args.after.display().to_string()];
-    let mut out = output::results();
-    let width = args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100);
-    let difference = paths_difference(&before, &after, column, names);
-    if args.json {
-        output::write_json(&mut out, &difference)?;
-    } else {
-        out.write_all(difference.text(width, args.top.into()).as_bytes())?;
-    }
-    out.flush().context("cannot write the comparison")?;
-    let (first, second) = (total(&before.tree, column), total(&after.tree, column));
-    let limit = args.fail_over.map(|percent| first as f64 * (1.0 + percent / 100.0));
-    Ok(if limit.is_some_and(|limit| second as f64 > limit) { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
