@@ -1,12 +1,12 @@
 //! Test programs for call paths: building and recording them, and parsing reports.
 
-use super::{Compiler, output, record, taskscope};
+use super::{Compiler, output, program_source, record, recorder_programs, taskscope};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 pub fn program(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"))
+    program_source(&format!("{name}.c"))
 }
 
 pub fn example(name: &str) -> PathBuf {
@@ -67,20 +67,18 @@ pub const WAYS: [How<'static>; 4] = [
     },
 ];
 
-/// Flags with which a program that includes `virtual_time.h` runs in virtual time, by a library that is built once per test
+/// Flags with which a program that includes `virtual_time.h` or `work.h` runs in virtual time, by a library that is built once per test
 /// process.
-pub fn virtual_time_flags() -> &'static [String; 3] {
-    static FLAGS: OnceLock<[String; 3]> = OnceLock::new();
+pub fn virtual_time_flags() -> &'static [String; 2] {
+    static FLAGS: OnceLock<[String; 2]> = OnceLock::new();
     FLAGS.get_or_init(|| {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record-ompt/tests/programs");
         let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libvirtual_time.so");
         // Test binaries run at the same time: each moves a file of its own into place.
         let part = library.with_extension(format!("part{}", std::process::id()));
         let options = ["-shared", "-fPIC", "-fno-openmp", "-pthread"];
-        Compiler::Clang.build_file(&sources.join("virtual_time.c"), &part, &options);
+        Compiler::Clang.build_file(&recorder_programs().join("virtual_time.c"), &part, &options);
         std::fs::rename(&part, &library).unwrap();
-        let include = format!("-I{}", sources.display());
-        [include, "-Wl,--no-as-needed".to_owned(), library.display().to_string()]
+        ["-Wl,--no-as-needed".to_owned(), library.display().to_string()]
     })
 }
 
@@ -97,7 +95,8 @@ pub fn call_paths(here: &Path, source: &Path, how: &How<'_>) -> Value {
     // Without the dynamic linker's work at first calls, which are paths of their own.
     let mut flags = [&["-Wl,-z,now"], how.flags].concat();
     // Samples are at their intended places, independent of scheduling.
-    let is_virtual = std::fs::read_to_string(source).unwrap().contains("\"virtual_time.h\"");
+    let program = std::fs::read_to_string(source).unwrap();
+    let is_virtual = ["\"virtual_time.h\"", "\"work.h\""].iter().any(|header| program.contains(header));
     if is_virtual {
         flags.extend(virtual_time_flags().iter().map(String::as_str));
     }

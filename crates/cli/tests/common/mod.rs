@@ -69,6 +69,16 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// A file of `tests/programs`.
+pub fn program_source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
+}
+
+/// The directory of the programs that `record-ompt`'s tests and these share (`work.h`, `virtual_time.h`).
+pub fn recorder_programs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../record-ompt/tests/programs")
+}
+
 /// Compilers that the tests use; `make test` installs them.
 #[derive(Clone, Copy, Debug)]
 pub enum Compiler {
@@ -98,7 +108,9 @@ impl Compiler {
 
     pub fn build_file(self, source: &Path, program: &Path, options: &[&str]) -> PathBuf {
         let mut command = self.command();
-        command.args(["-g", "-O2", "-fopenmp", "-o"]).arg(program).arg(source).args(options).arg("-lm");
+        command.args(["-g", "-O2", "-fopenmp", "-o"]).arg(program).arg(source);
+        // The header of work and virtual time.
+        command.arg("-I").arg(recorder_programs()).args(options).arg("-lm");
         let output = output(&mut command);
         assert!(output.status.success(), "the compiler failed");
         program.to_owned()

@@ -1,6 +1,6 @@
 //! Compiling and starting MPI programs, with each MPI library that is installed.
 
-use super::output;
+use super::{output, program_source};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,10 +34,6 @@ pub fn installed() -> Vec<Mpi> {
 pub fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|at| at.join(program).is_file())
-}
-
-pub fn program_source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
 /// Lets Open MPI start more ranks than there are cores, as root too (containers).

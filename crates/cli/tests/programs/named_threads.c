@@ -4,11 +4,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
-static void work(void) {
-    double end = omp_get_wtime() + 0.01;
-    while (omp_get_wtime() < end)
-        ;
-}
+#include "work.h"
+
+static void work(void) { WORK_NS(10 * MS); }
 
 static void *solve(void *unused) {
     (void)unused;

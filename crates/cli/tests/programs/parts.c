@@ -1,20 +1,13 @@
 /* A function of which gcc splits off the part behind its first test (`work.part.0`), so that it puts that test in line, and the
    part, too, where it is told to. */
-#include <omp.h>
-
-#include "virtual_time.h"
+#include "work.h"
 
 static int count;
 
 __attribute__((noinline)) static void burn(double seconds)
 {
-    if (IS_VIRTUAL_TIME) {
-        VIRTUAL_WORK((uint64_t)(seconds * 1e9));
-        return;
-    }
-    double end = omp_get_wtime() + seconds;
-    while (omp_get_wtime() < end)
-        count++;
+    WORK_NS(seconds * 1e9);
+    count++;
 }
 
 void work(int depth)

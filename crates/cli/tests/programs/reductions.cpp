@@ -2,16 +2,10 @@
    each is its creator's. */
 #include <omp.h>
 
-#include "virtual_time.h"
+#include "work.h"
 
 __attribute__((noinline)) static void burn(double seconds) {
-    if (IS_VIRTUAL_TIME) {
-        VIRTUAL_WORK((uint64_t)(seconds * 1e9));
-        return;
-    }
-    double end = omp_get_wtime() + seconds;
-    while (omp_get_wtime() < end) {
-    }
+    WORK_NS(seconds * 1e9);
 }
 
 __attribute__((noinline)) static void sum_up() {

@@ -1,11 +1,7 @@
 /* One of two libraries with the same code layout; NAME is the function with the tasks. */
-#include <omp.h>
+#include "work.h"
 
-__attribute__((noinline)) static void work(void) {
-    double end = omp_get_wtime() + 0.02;
-    while (omp_get_wtime() < end)
-        ;
-}
+__attribute__((noinline)) static void work(void) { WORK_NS(20 * MS); }
 
 __attribute__((noinline)) void NAME(int tasks) {
 #pragma omp parallel num_threads(2)

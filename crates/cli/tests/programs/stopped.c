@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "work.h"
+
 static void *sleeps(void *unused) {
     for (;;)
         usleep(1000000);
@@ -18,9 +20,8 @@ int main(int count, char **arguments) {
     double sum = 0;
 #pragma omp parallel num_threads(2) reduction(+ : sum)
     {
-        double until = omp_get_wtime() + 0.2;
-        while (omp_get_wtime() < until)
-            sum += 1;
+        WORK_NS(200 * MS);
+        sum += 1;
 #pragma omp barrier
 #pragma omp master
         {

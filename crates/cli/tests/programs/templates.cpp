@@ -2,7 +2,7 @@
 
 #include <omp.h>
 
-#include "virtual_time.h"
+#include "work.h"
 
 #define STEP __attribute__((noinline))
 
@@ -10,15 +10,8 @@ static volatile double sink;
 
 STEP void burn(double seconds)
 {
-    if (IS_VIRTUAL_TIME) {
-        VIRTUAL_WORK((uint64_t)(seconds * 1e9));
-        return;
-    }
-    double until = omp_get_wtime() + seconds, sum = 0;
-    while (omp_get_wtime() < until)
-        for (int i = 1; i < 1000; i++)
-            sum += 1.0 / i;
-    sink = sum;
+    WORK_NS(seconds * 1e9);
+    sink = sink + 1;
 }
 
 template <typename T> STEP void create(T value)

@@ -3,8 +3,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "work.h"
 static volatile int came, sent_by_user;
 static void by_number(int number)
 {
@@ -17,23 +18,12 @@ static void by_info(int number, siginfo_t *info, void *context)
     came++;
     sent_by_user += info->si_code == SI_USER;
 }
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + 1e-9 * time.tv_nsec;
-}
-static void work(double seconds)
-{
-    double end = now() + seconds;
-    while (now() < end)
-        ;
-}
+static void work(void) { WORK_NS(100 * MS); }
 int main(void)
 {
     struct sigaction action, old;
     signal(SIGURG, by_number);
-    work(0.1);
+    work();
     raise(SIGURG);
     memset(&action, 0, sizeof action);
     action.sa_sigaction = by_info;
@@ -41,10 +31,10 @@ int main(void)
     sigaction(SIGURG, &action, &old);
     printf("%d ", old.sa_handler == by_number);
     for (int i = 0; i < 2; i++) {
-        work(0.1);
+        work();
         kill(getpid(), SIGURG);
     }
-    work(0.1);
+    work();
     sigaction(SIGURG, 0, &old);
     printf("%d %d %d\n", came, sent_by_user, old.sa_handler == SIG_DFL);
     return 0;

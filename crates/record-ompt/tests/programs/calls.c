@@ -19,21 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "work.h"
+
 enum { MUCH = 1 << 20, PART = 1 << 12 };
 static int ends[2], sockets[2], wrong;
-static volatile double sink;
 
 static void check(const char *what, int is_right) {
     if (!is_right) printf("%s: %s\n", what, strerror(errno));
     wrong += !is_right;
-}
-
-static void spin(int milliseconds) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    for (double until = t.tv_sec * 1e3 + t.tv_nsec / 1e6 + milliseconds; t.tv_sec * 1e3 + t.tv_nsec / 1e6 < until;
-         clock_gettime(CLOCK_MONOTONIC, &t))
-        sink += 1;
 }
 
 static void *write_late(void *unused) {
@@ -59,13 +52,13 @@ static void *send_slowly(void *unused) {
 }
 
 static void *works(void *unused) {
-    spin(30);
+    WORK_NS(30 * MS);
     return unused;
 }
 
 static void in_handler(int signal) {
     (void)signal;
-    spin(100);
+    WORK_NS(100 * MS);
 }
 
 int main(void) {

@@ -2,8 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <ucontext.h>
+
+#include "work.h"
 
 #define STACK (16 << 10)
 #define BENEATH (256 << 10)
@@ -12,18 +13,13 @@
 static __thread ucontext_t caller, fiber;
 static volatile double sink;
 
-__attribute__((noinline)) void spin(int ms) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    double until = t.tv_sec * 1e3 + t.tv_nsec / 1e6 + ms;
-    do {
-        for (int i = 0; i < 1000; i++) sink += i;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-    } while (t.tv_sec * 1e3 + t.tv_nsec / 1e6 < until);
+__attribute__((noinline)) void spin(void) {
+    WORK_NS(150 * MS);
+    sink += 1;
 }
 
 void on_fiber(void) {
-    spin(150);
+    spin();
     sink += 1;
 }
 

@@ -1,6 +1,5 @@
 /* All signals are blocked, and threads read them: by `signalfd`, and by `sigtimedwait`. Prints those that they get. */
 #define _GNU_SOURCE
-#include <omp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,8 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "work.h"
+
 static volatile int got[65], is_over;
-static volatile double sink;
 
 static void *reads(void *nothing) {
     sigset_t all;
@@ -33,11 +33,6 @@ static void *waits(void *nothing) {
     return nothing;
 }
 
-__attribute__((noinline)) void spin(double seconds) {
-    for (double end = omp_get_wtime() + seconds; omp_get_wtime() < end;)
-        for (int i = 0; i < 1000; i++) sink += i;
-}
-
 int main(void) {
     sigset_t all;
     pthread_t threads[2];
@@ -46,7 +41,7 @@ int main(void) {
     pthread_create(&threads[0], NULL, reads, NULL);
     pthread_create(&threads[1], NULL, waits, NULL);
 #pragma omp parallel num_threads(2)
-    spin(0.2);
+    WORK_NS(200 * MS);
     kill(getpid(), SIGUSR1);
     struct timespec while_they_read = {0, 100000000};
     nanosleep(&while_they_read, NULL);

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "virtual_time.h"
+#include "work.h"
 
 #ifdef __clang__
 void __kmpc_atomic_start(void), __kmpc_atomic_end(void);
@@ -32,11 +32,7 @@ static volatile int span_count;
 static long some_ms;
 static volatile double sink;
 
-static long now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000L + t.tv_nsec;
-}
+static long now(void) { return (long)work_clock_ns(); }
 
 /* This thread was in this state from `begin` until now, which is returned. */
 static long was(const char *state, long begin) {
@@ -48,12 +44,7 @@ static long was(const char *state, long begin) {
 
 /* Works for so many times `some_ms`. */
 __attribute__((noinline)) static void spin(double times) {
-    if (IS_VIRTUAL_TIME) {
-        VIRTUAL_WORK((uint64_t)(times * some_ms * 1e6));
-        return;
-    }
-    long until = now() + (long)(times * some_ms * 1e6);
-    while (now() < until) sink += 1;
+    WORK_NS(times * some_ms * 1e6);
 }
 
 static void work(double times) {
