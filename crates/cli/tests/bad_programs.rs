@@ -17,8 +17,7 @@ struct Place {
 impl Place {
     fn new(name: &str, compiler: Compiler, options: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
-        let program = compiler.build_file(&source, &directory.path().join(name), options);
+        let program = compiler.build(directory.path(), name, &format!("{name}.c"), options);
         Place { directory, program }
     }
 
@@ -57,19 +56,15 @@ impl Place {
 #[test]
 fn static_programs_and_those_with_a_tool_run_and_report_why_nothing_is_recorded() {
     let here = tempfile::tempdir().unwrap();
-    let region =
-        "int main(void) { int n = 0;\n#pragma omp parallel reduction(+ : n)\nn++;\nreturn n != 2; }\n";
-    let tool = "static int start(void *f, int d, void *t) { return 1; }\nstatic void end(void *t) {}\n\
-                static struct { void *start, *end; unsigned long t; } own = {start, end, 0};\n\
-                void *ompt_start_tool(unsigned v, const char *r) { return &own; }\n";
     let said = |program: &Path| {
         let run = output(record(here.path()).arg("--").arg(program).env("OMP_NUM_THREADS", "2"));
         assert_eq!(run.status.code(), Some(0));
         text(&run.stderr)
     };
-    let program = Compiler::Gcc.build(here.path(), "static", region, &["-static"]);
+    let tool = program_source("own_tool.c").display().to_string();
+    let program = Compiler::Gcc.build(here.path(), "static", "region.c", &["-static"]);
     assert!(said(&program).contains("is linked statically, so no recorder"), "{}", said(&program));
-    let program = Compiler::Clang.build(here.path(), "own", &format!("{tool}{region}"), &["-rdynamic"]);
+    let program = Compiler::Clang.build(here.path(), "own", "region.c", &[&tool, "-rdynamic"]);
     assert!(said(&program).contains("own has an OMPT tool of its own"), "{}", said(&program));
 }
 
@@ -77,16 +72,9 @@ fn static_programs_and_those_with_a_tool_run_and_report_why_nothing_is_recorded(
 #[test]
 fn a_tool_in_a_library_of_the_program_runs_behind_ours() {
     let here = tempfile::tempdir().unwrap();
-    let region =
-        "int main(void) { int n = 0;\n#pragma omp parallel reduction(+ : n)\nn++;\nreturn n != 2; }\n";
-    let tool = "#include <stdio.h>\n\
-                static int start(void *f, int d, void *t) { printf(\"started\\n\"); return 1; }\n\
-                static void end(void *t) { printf(\"ended\\n\"); }\n\
-                static struct { void *start, *end; unsigned long t; } own = {start, end, 0};\n\
-                void *ompt_start_tool(unsigned v, const char *r) { return &own; }\n";
-    let library = Compiler::Clang.build(here.path(), "libown.so", tool, &["-shared", "-fPIC"]);
+    let library = Compiler::Clang.build(here.path(), "libown.so", "own_tool.c", &["-shared", "-fPIC"]);
     let options = ["-Wl,--no-as-needed", library.to_str().unwrap()];
-    let program = Compiler::Clang.build(here.path(), "with-library", region, &options);
+    let program = Compiler::Clang.build(here.path(), "with-library", "region.c", &options);
     for options in [&[][..], &["--sample", "100"], &["--mode", "profile"]] {
         let mut recorded = record(here.path());
         recorded.args(options).args(["-o", "out.trace", "--"]).arg(&program).env("OMP_NUM_THREADS", "2");
@@ -104,8 +92,7 @@ fn a_tool_in_a_library_of_the_program_runs_behind_ours() {
 #[test]
 fn a_program_handles_the_signal_of_samples_itself() {
     let here = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/urgent.c");
-    let program = Compiler::Clang.build_file(&source, &here.path().join("urgent"), &[]);
+    let program = Compiler::Clang.build(here.path(), "urgent", "urgent.c", &[]);
     for options in [&["--sample", "500"][..], &["--sample", "500", "--mode", "profile"]] {
         let run = output(record(here.path()).args(options).args(["-o", "out", "--"]).arg(&program));
         assert_eq!((text(&run.stdout).as_str(), run.status.code()), ("1 2 1 1\n", Some(0)), "{options:?}");
@@ -167,11 +154,7 @@ fn a_dying_program_dies_the_same_way_and_leaves_its_trace() {
 #[test]
 fn a_killed_programs_time_extends_to_its_last_sample() {
     let here = tempfile::tempdir().unwrap();
-    let source = "#include <omp.h>\n#include <signal.h>\n#include <unistd.h>\nint main(void) {\n\
-        #pragma omp parallel num_threads(2)\n\
-        { double end = omp_get_wtime() + 0.4; while (omp_get_wtime() < end) {}\n\
-          if (omp_get_thread_num()) kill(getpid(), SIGKILL); pause(); } }\n";
-    let program = Compiler::Clang.build(here.path(), "spins", source, &[]);
+    let program = Compiler::Clang.build(here.path(), "spins", "killed_region.c", &[]);
     let mut command = record(here.path());
     command.args(["--sample", "200", "-o", "out.trace", "--"]).arg(&program);
     assert_eq!(output(&mut command).status.signal(), Some(nix::libc::SIGKILL));
@@ -260,14 +243,10 @@ fn gcc_programs_run_on_another_runtime_only_where_it_can_do_everything() {
 #[test]
 fn a_missing_entry_point_is_found_in_a_library_of_the_program() {
     let directory = tempfile::tempdir().unwrap();
-    let library =
-        "void inner(void) {\n#pragma omp parallel\n#pragma omp scope reduction(task, +:sum)\n sum++;\n}\n";
-    let library = format!("static int sum;\n{library}");
-    let main = "void inner(void);\nint main(void) { inner(); return 5; }\n";
-    Compiler::Gcc.build(directory.path(), "libinner.so", &library, &["-shared", "-fPIC"]);
+    Compiler::Gcc.build(directory.path(), "libinner.so", "scope_library.c", &["-shared", "-fPIC"]);
     let here = directory.path().to_str().unwrap();
     let options = [&format!("-L{here}")[..], "-linner", "-Wl,-rpath,$ORIGIN"];
-    let program = Compiler::Gcc.build(directory.path(), "outer", main, &options);
+    let program = Compiler::Gcc.build(directory.path(), "outer", "calls_scope.c", &options);
     let recorded = output(record(directory.path()).args(["-o", "t", "--"]).arg(program));
     assert_eq!(recorded.status.code(), Some(5));
     let talk = text(&recorded.stderr);
@@ -286,8 +265,7 @@ fn no_preload_leaves_gcc_programs_alone() {
 #[test]
 fn openmp_loaded_by_dlopen_is_recorded() {
     let place = Place::new("dlopen", Compiler::Clang, &[]);
-    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/plugin.c");
-    let library = Compiler::Clang.build_file(&plugin, &place.path().join("plugin.so"), &["-shared", "-fPIC"]);
+    let library = Compiler::Clang.build(place.path(), "plugin.so", "plugin.c", &["-shared", "-fPIC"]);
     let recorded = place.record_unchanged(&[library.to_str().unwrap()]);
     assert_eq!(text(&recorded.stdout), "40\n");
     assert_eq!(report(&place.trace())["tasks"], 40);
@@ -297,10 +275,9 @@ fn openmp_loaded_by_dlopen_is_recorded() {
 #[test]
 fn gcc_openmp_loaded_by_dlopen_is_recorded_on_demand() {
     let place = Place::new("dlopen", Compiler::Gcc, &["-fno-openmp"]);
-    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/plugin.c");
     let libraries = place.path().join("lib");
     std::fs::create_dir(&libraries).unwrap();
-    Compiler::Gcc.build_file(&plugin, &libraries.join("plugin.so"), &["-shared", "-fPIC"]);
+    Compiler::Gcc.build(&libraries, "plugin.so", "plugin.c", &["-shared", "-fPIC"]);
     // Python itself is a script if several versions are installed side by side.
     let script = place.path().join("run.sh");
     std::fs::write(&script, "#!/bin/sh\nprogram=./dlopen\n\"$program\" \"$@\"\n").unwrap();

@@ -4,11 +4,6 @@ mod common;
 
 use common::*;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-
-fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"))
-}
 
 fn ns(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
@@ -24,7 +19,7 @@ fn useful_ns(thread: &Value) -> u64 {
 /// The report of a run of `sleeping.c`; `None` if the kernel has no source of off-CPU times.
 fn sleeping(mode: &str) -> Option<Value> {
     let here = tempfile::tempdir().unwrap();
-    let program = Compiler::Clang.build_file(&source("sleeping"), &here.path().join("sleeping"), &[]);
+    let program = Compiler::Clang.build(here.path(), "sleeping", "sleeping.c", &[]);
     let mut command = record(here.path());
     command.env("TASKSCOPE_OS_TIME", mode).args(["-q", "--sample", "100", "-o", "trace", "--"]);
     assert!(output(command.arg(program)).status.success());
@@ -101,8 +96,7 @@ fn sleep_is_blocked_by_schedstat() {
 #[test]
 fn a_thread_that_outlives_main_voids_no_report() {
     let here = tempfile::tempdir().unwrap();
-    let program =
-        Compiler::Clang.build_file(&source("outlived"), &here.path().join("outlived"), &["-lpthread"]);
+    let program = Compiler::Clang.build(here.path(), "outlived", "outlived.c", &["-lpthread"]);
     for arguments in [&[][..], &["joined"]] {
         let trace = here.path().join(format!("trace-{}", arguments.len()));
         let mut command = record(here.path());

@@ -6,7 +6,6 @@ use common::call_paths::*;
 use common::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// The body of a region or task is a step of its own even without a frame, after a tail call.
 #[test]
@@ -47,7 +46,7 @@ fn bodies_without_frames_are_steps(how: &How<'_>) {
 /// which creates it.
 #[test]
 fn bodies_are_steps_once_and_have_their_creators_name() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/templates.cpp");
+    let source = program_source("templates.cpp");
     let task = |of: &str| format!("main main_[parallel] create<{of}> create<{of}>_[task] burn");
     let region = |of: &str| format!("main region<{of}> region<{of}>_[parallel] burn");
     let member = "main Solver::solve Solver::solve_[parallel] Solver::solve_[task] burn".to_owned();
@@ -71,7 +70,7 @@ fn bodies_are_steps_once_and_have_their_creators_name() {
 /// above.
 #[test]
 fn tasks_of_reductions_and_below_lambdas_have_their_creators_name() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/reductions.cpp");
+    let source = program_source("reductions.cpp");
     for (flags, options) in [("-O0", &[][..]), ("-O2", &[]), ("-O0", &["--mode", "profile"])] {
         let here = tempfile::tempdir().unwrap();
         let paths =
@@ -88,7 +87,7 @@ fn tasks_of_reductions_and_below_lambdas_have_their_creators_name() {
 /// A task has one name, whether its creator is inlined, as in blame, or called, as in symbols.
 #[test]
 fn tasks_of_lambdas_in_line_have_one_name() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/inlined.cpp");
+    let source = program_source("inlined.cpp");
     for (options, debug) in [(&[][..], "-g"), (&["--mode", "profile"], "-g"), (&[], "-gsplit-dwarf")] {
         let here = tempfile::tempdir().unwrap();
         let flags = &["-O2", "-fno-exceptions", debug];
@@ -105,7 +104,7 @@ fn tasks_of_lambdas_in_line_have_one_name() {
 /// Missing external debug information: function names remain, and the missing files are reported.
 #[test]
 fn missing_split_debug_information_is_reported() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/inlined.cpp");
+    let source = program_source("inlined.cpp");
     let here = tempfile::tempdir().unwrap();
     let flags = &["-O2", "-fno-exceptions", "-gsplit-dwarf"];
     call_paths(here.path(), &source, &How { flags, options: &["--mode", "profile"], ..TRACED });
@@ -123,7 +122,7 @@ fn missing_split_debug_information_is_reported() {
 /// Nested functions stay separate, and bodies have their creators' names, with any debug information.
 #[test]
 fn nested_functions_are_distinguished() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/scopes.cpp");
+    let source = program_source("scopes.cpp");
     let run = "two::Local::run two::Local::run_[parallel] two::Local::run_[task]";
     for (compiler, debug, lambdas) in [
         (Compiler::Clang, "-g", ["$_0", "$_1"]),
@@ -186,7 +185,7 @@ fn start_code_of_a_stripped_program_is_left_out() {
 /// caller's.
 #[test]
 fn regions_behind_pointers_have_their_own_lines() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/pointers.cpp");
+    let source = program_source("pointers.cpp");
     for how in WAYS.iter().map(|how| How { flags: &["-O2", "-lstdc++"], ..*how }) {
         let here = tempfile::tempdir().unwrap();
         let paths = call_paths(here.path(), &source, &how);

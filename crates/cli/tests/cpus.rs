@@ -15,8 +15,7 @@ fn first_cpu() -> String {
 }
 
 fn short_teams(directory: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/short_teams.c");
-    Compiler::Clang.build_file(&source, &directory.join("short_teams"), &[])
+    Compiler::Clang.build(directory, "short_teams", "short_teams.c", &[])
 }
 
 /// Report as text and as JSON of the trace in the directory.

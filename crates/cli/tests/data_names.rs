@@ -15,8 +15,7 @@ fn data_has_the_names_of_the_program() {
         [(["-g", &include], ["A[1][2]", "A[0][1]"]), (["-g0", &include], ["A+640", "A+128"])]
     {
         let here = tempfile::tempdir().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/named_data.c");
-        let program = Compiler::Clang.build_file(&source, &here.path().join("program"), &options);
+        let program = Compiler::Clang.build(here.path(), "program", "named_data.c", &options);
         assert!(output(record(here.path()).args(["-o", "trace", "--"]).arg(program)).status.success());
         let trace = here.path().join("trace");
         let printed = output(

@@ -1,5 +1,7 @@
 //! The contract of `import --from device-records` and `dump --queue`.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -378,9 +380,8 @@ fn record_has_the_offload_runtime_find_the_programs_own_openmp_runtime() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let built = |arguments: &[&str], source: &str, output: &str| {
-        std::fs::write(at("source.c"), source).unwrap();
         let output = Command::new("gcc")
-            .args(["-o", text(&at(output)), text(&at("source.c"))])
+            .args(["-o", text(&at(output)), text(&common::program_source(source))])
             .arg(format!("-L{}", text(directory.path())))
             .args(arguments)
             .output()
@@ -388,17 +389,9 @@ fn record_has_the_offload_runtime_find_the_programs_own_openmp_runtime() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     let rpath = format!("-Wl,-rpath,{}", text(directory.path()));
-    built(
-        &["-shared", "-fPIC", "-Wl,-soname,libomp.so.5"],
-        "int next(void) { static int last; return ++last; }",
-        "libomp.so.5",
-    );
-    let target = "#include <dlfcn.h>\nint answer(void) { void *found = dlopen(\"libomp.so\", RTLD_NOW); \
-                  int (*next)(void) = found ? (int (*)(void))dlsym(found, \"next\") : 0; return next ? next() : 0; }";
-    built(&["-shared", "-fPIC", "-Wl,-soname,libomptarget.so.99"], target, "libomptarget.so.99");
-    let program = "int next(void), answer(void); \
-                   int main(void) { return next() == 1 && answer() == 2 ? 7 : 8; }";
-    built(&["-l:libomp.so.5", "-l:libomptarget.so.99", &rpath, "-ldl"], program, "program");
+    built(&["-shared", "-fPIC", "-Wl,-soname,libomp.so.5"], "counting_runtime.c", "libomp.so.5");
+    built(&["-shared", "-fPIC", "-Wl,-soname,libomptarget.so.99"], "asking_offload.c", "libomptarget.so.99");
+    built(&["-l:libomp.so.5", "-l:libomptarget.so.99", &rpath, "-ldl"], "one_runtime.c", "program");
     let trace = at("t");
     let output = taskscope(&["record", "-o", text(&trace), "--", text(&at("program"))]);
     assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));

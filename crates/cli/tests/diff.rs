@@ -7,30 +7,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const PROGRAM: &str = r#"
-#include <omp.h>
-#include <stdlib.h>
-#include <unistd.h>
-static volatile double sink;
-static void work(double seconds) {
-    double until = omp_get_wtime() + seconds, sum = 0;
-    while (omp_get_wtime() < until)
-        for (int i = 1; i < 1000; i++) sum += 1.0 / i;
-    sink = sum;
-}
-int main(int count, char **words) {
-    for (int round = 0; round < (count > 1 ? atoi(words[1]) : 4); round++) {
-        work(0.01);
-#pragma omp parallel
-        {
-            work(0.01 * (1 + omp_get_thread_num()));
-            usleep(5000);
-        }
-    }
-    return 0;
-}
-"#;
-
 /// Records the program with so many threads and these arguments.
 fn recorded(here: &Path, program: &Path, (name, threads): (&str, &str), options: &[&str], words: &[&str]) {
     let mut command = record(here);
@@ -61,7 +37,7 @@ fn names(report: &Value, group: &str) -> Vec<String> {
 #[test]
 fn changes_between_the_runs_are_printed_first() {
     let here = tempfile::tempdir().unwrap();
-    let program = Compiler::Clang.build(here.path(), "program", PROGRAM, &["-g"]);
+    let program = Compiler::Clang.build(here.path(), "program", "uneven.c", &["-g"]);
     recorded(here.path(), &program, ("two", "2"), &[], &[]);
     recorded(here.path(), &program, ("three", "3"), &[], &["2"]);
     recorded(here.path(), &program, ("profile", "2"), &["--mode", "profile"], &[]);

@@ -240,28 +240,8 @@ fn a_report_of_one_thread_has_its_time_and_the_blamed_thread() {
 /// Guards take locks for the code that uses them: holders and waiters are distinguished.
 #[test]
 fn a_lock_taken_by_a_guard_is_at_the_surrounding_code() {
-    let text = r#"
-#include <omp.h>
-#include <unistd.h>
-struct Guard {
-  omp_lock_t *lock;
-  __attribute__((always_inline)) explicit Guard(omp_lock_t *taken) : lock(taken) { omp_set_lock(lock); }
-  ~Guard() { omp_unset_lock(lock); }
-};
-static omp_lock_t own;
-static volatile int held;
-__attribute__((noinline)) static void rebuild() { Guard guard(&own); held = 1; usleep(20000); }
-__attribute__((noinline)) static void look_up() { while (!held) usleep(100); Guard guard(&own); }
-int main() {
-  omp_init_lock(&own);
-#pragma omp parallel num_threads(2)
-  if (omp_get_thread_num() == 0) rebuild(); else look_up();
-}
-"#;
     let here = tempfile::tempdir().unwrap();
-    let source = here.path().join("guard.cpp");
-    fs::write(&source, text).unwrap();
-    let program = Compiler::Clang.build_file(&source, &here.path().join("guard"), &["-fno-exceptions"]);
+    let program = Compiler::Clang.build(here.path(), "guard", "guard.cpp", &["-fno-exceptions"]);
     let run = output(record(here.path()).args(["-o", "trace", "--"]).arg(program));
     assert!(run.status.success());
     let report = report(&here.path().join("trace"));

@@ -42,34 +42,10 @@ fn assert_explained(recording: &Path, report: &Value) {
     assert!(!absent.status.success() && text(&absent.stderr).contains("findings F1 to F"));
 }
 
-const PROGRAM: &str = r#"
-#include <omp.h>
-static volatile double sink;
-__attribute__((noinline)) void work(double seconds) {
-    double until = omp_get_wtime() + seconds, sum = 0;
-    while (omp_get_wtime() < until)
-        for (int i = 1; i < 1000; i++) sum += 1.0 / i;
-    sink = sum;
-}
-__attribute__((noinline)) void prepare(void) { work(0.02); sink = 1; }
-__attribute__((noinline)) void guarded(void) {
-#pragma omp parallel
-    for (int i = 0; i < 5; i++) {
-#pragma omp critical(table)
-        work(0.004);
-    }
-    sink = 2;
-}
-int main(void) {
-    for (int round = 0; round < 5; round++) { prepare(); guarded(); }
-    return 0;
-}
-"#;
-
 #[test]
 fn findings_of_a_profile_are_those_of_its_states_and_paths() {
     let here = tempfile::tempdir().unwrap();
-    let program = Compiler::Clang.build(here.path(), "profiled", PROGRAM, &["-g"]);
+    let program = Compiler::Clang.build(here.path(), "profiled", "guarded.c", &["-g"]);
     let options = ["--mode", "profile", "--sample", "200", "-o", "profile", "--"];
     let run = output(record(here.path()).env("OMP_NUM_THREADS", "2").args(options).arg(&program));
     assert!(run.status.success(), "{run:?}");
@@ -98,29 +74,10 @@ fn findings_of_a_profile_are_those_of_its_states_and_paths() {
 /// Threads without a runtime: how long they ran, had no CPU and were blocked is known, and that no more is.
 #[test]
 fn samples_alone_claim_no_loss_that_they_do_not_know() {
-    let source = r#"
-#include <pthread.h>
-#include <time.h>
-#include <unistd.h>
-static volatile double sink;
-__attribute__((noinline)) void busy(void) {
-    for (int i = 0; i < 20000000; i++) sink += i;
-}
-__attribute__((noinline)) void rest(void) { usleep(100000); sink = 1; }
-static void *run(void *nothing) { busy(); rest(); sink = 2; return nothing; }
-int main(void) {
-    pthread_t threads[2];
-    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, run, 0);
-    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
-    return 0;
-}
-"#;
     let here = tempfile::tempdir().unwrap();
-    let file = here.path().join("threads.c");
-    std::fs::write(&file, source).unwrap();
     let program = here.path().join("threads");
     let mut compiler = std::process::Command::new(Compiler::Clang.command().get_program());
-    compiler.args(["-g", "-O1", "-pthread", "-o"]).arg(&program).arg(&file);
+    compiler.args(["-g", "-O1", "-pthread", "-o"]).arg(&program).arg(program_source("busy_threads.c"));
     assert!(output(&mut compiler).status.success());
     for (os_time, name) in [("on", "with"), ("off", "without")] {
         let mut recorder = record(here.path());

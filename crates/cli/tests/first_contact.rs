@@ -10,15 +10,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Threads that last until they have been inspected.
-const THREADS: &str = "#include <pthread.h>\n#include <unistd.h>\n\
-    static void *body(void *x) { sleep(1); return x; }\n\
-    int main(void) { pthread_t t[4]; for (int i = 0; i < 4; i++) pthread_create(t + i, 0, body, 0);\n\
-    for (int i = 0; i < 4; i++) pthread_join(t[i], 0); return 3; }\n";
-/// A thread that ends before it can be inspected.
-const SHORT: &str = "#include <pthread.h>\nstatic void *body(void *x) { return x; }\n\
-    int main(void) { pthread_t t; pthread_create(&t, 0, body, 0); return pthread_join(t, 0); }\n";
-
 fn without_openmp(directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
     Compiler::Gcc.build(directory, name, source, &[options, &["-fno-openmp", "-pthread"]].concat())
 }
@@ -34,7 +25,7 @@ fn found(trace: &Path) -> Vec<String> {
 #[test]
 fn threads_are_counted_and_named_in_every_subcommand() {
     let here = tempfile::tempdir().unwrap();
-    without_openmp(here.path(), "threads", THREADS, &[]);
+    without_openmp(here.path(), "threads", "waiting_threads.c", &[]);
     let recorded = output(record(here.path()).args(["--", "./threads"]));
     assert_eq!(recorded.status.code(), Some(3));
     let talk = text(&recorded.stderr);
@@ -71,19 +62,18 @@ fn threads_are_counted_and_named_in_every_subcommand() {
 #[test]
 fn short_programs_are_known_by_their_files() {
     let here = tempfile::tempdir().unwrap();
-    without_openmp(here.path(), "short", SHORT, &[]);
-    without_openmp(here.path(), "static", SHORT, &["-static"]);
-    let none = without_openmp(here.path(), "none", "int main(void) { return 0; }\n", &[]);
+    without_openmp(here.path(), "short", "short_thread.c", &[]);
+    without_openmp(here.path(), "static", "short_thread.c", &["-static"]);
+    let none = without_openmp(here.path(), "none", "nothing.c", &[]);
     // Named like TBB's; whether it is that is not asked.
     without_openmp(
         here.path(),
         "libtbb.so.12",
-        "int tbb(void) { return 0; }\n",
+        "named_library.c",
         &["-shared", "-fPIC", "-Wl,-soname,libtbb.so.12"],
     );
     let at = format!("-L{}", here.path().display());
-    let user = "int tbb(void);\nint main(void) { return tbb(); }\n";
-    without_openmp(here.path(), "user", user, &[&at, "-l:libtbb.so.12", "-Wl,-rpath,$ORIGIN"]);
+    without_openmp(here.path(), "user", "calls_tbb.c", &[&at, "-l:libtbb.so.12", "-Wl,-rpath,$ORIGIN"]);
     let of = |program: &str| {
         let trace = here.path().join(format!("{program}.t"));
         let talk =
@@ -109,10 +99,8 @@ fn short_programs_are_known_by_their_files() {
 #[test]
 fn libraries_that_are_loaded_later_are_found_in_children_too() {
     let here = tempfile::tempdir().unwrap();
-    without_openmp(here.path(), "libQt6Core.so.6", "int qt(void) { return 0; }\n", &["-shared", "-fPIC"]);
-    let loader = "#include <dlfcn.h>\n#include <unistd.h>\n\
-        int main(void) { void *qt = dlopen(\"./libQt6Core.so.6\", RTLD_NOW); sleep(1); return qt == 0; }\n";
-    without_openmp(here.path(), "loader", loader, &["-ldl"]);
+    without_openmp(here.path(), "libQt6Core.so.6", "named_library.c", &["-shared", "-fPIC"]);
+    without_openmp(here.path(), "loader", "loads_qt.c", &["-ldl"]);
     let script = "#!/bin/sh\nname=load\n./${name}er\nexit 7\n";
     fs::write(here.path().join("run.sh"), script).unwrap();
     fs::set_permissions(here.path().join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -201,7 +189,7 @@ fn a_trace_that_is_being_recorded_is_called_so() {
 #[test]
 fn a_program_or_trace_without_a_subcommand_is_recognized() {
     let here = tempfile::tempdir().unwrap();
-    without_openmp(here.path(), "app", "int main(void) { return 0; }\n", &[]);
+    without_openmp(here.path(), "app", "nothing.c", &[]);
     fs::create_dir(here.path().join("a.trace")).unwrap();
     fs::write(here.path().join("a.trace/taskscope-run.json"), "{}").unwrap();
     let talk = |word: &str| {
@@ -233,9 +221,7 @@ fn plurals_of_one(text: &str) -> Vec<String> {
 fn one_of_a_thing_is_singular() {
     assert_eq!(plurals_of_one("1 threads, 1 s, 1 process, 11 tasks"), ["1 threads"]);
     let here = tempfile::tempdir().unwrap();
-    let source =
-        "int main(void) {\n#pragma omp parallel\n#pragma omp single\n#pragma omp task\n { }\n return 0; }\n";
-    let program = Compiler::Clang.build(here.path(), "one", source, &[]);
+    let program = Compiler::Clang.build(here.path(), "one", "one_task.c", &[]);
     let recorded = output(
         record(here.path())
             .env("OMP_NUM_THREADS", "1")

@@ -11,8 +11,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 fn program(directory: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/hang.c");
-    Compiler::Clang.build_file(&source, &directory.join("hang"), &[])
+    Compiler::Clang.build(directory, "hang", "hang.c", &[])
 }
 
 /// The hang of a report, if it has one: always its first finding.

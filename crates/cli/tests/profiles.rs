@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 
 /// A program with workers that wait for known reasons for about as long as they work.
 fn program(here: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/beside.c");
     let flags = virtual_time_flags();
     let mut options: Vec<&str> = flags.iter().map(String::as_str).collect();
     options.push("-Wl,-z,now");
-    Compiler::Clang.build_file(&source, &here.join("beside"), &options)
+    Compiler::Clang.build(here, "beside", "beside.c", &options)
 }
 
 fn parsed(command: &mut std::process::Command) -> Value {
@@ -219,53 +218,8 @@ fn text_of(bytes: Vec<u8>) -> String {
 /// A program's activity during a recording pause is not its serial code, in traces as in profiles.
 #[test]
 fn a_pause_is_unknown_in_traces_as_in_profiles() {
-    let source = r#"
-#include <omp.h>
-#include <stdio.h>
-static double spin(double seconds) {
-    double begin = omp_get_wtime();
-    while (omp_get_wtime() < begin + seconds);
-    return omp_get_wtime() - begin;
-}
-static volatile long calls;
-static double in_regions, paused, after_pause;
-static void region(void) {
-#pragma omp parallel
-    {
-        double spun = spin(0.02);
-#pragma omp masked
-        in_regions += spun;
-    }
-    calls++;
-}
-int main(void) {
-    region();
-    omp_control_tool(omp_control_tool_pause, 0, 0);
-    double before = in_regions, begin = omp_get_wtime();
-    spin(0.1);
-    region();
-    in_regions = before;
-    paused = omp_get_wtime() - begin;
-    omp_control_tool(omp_control_tool_start, 0, 0);
-    region();
-    // Sections open in the pause are not shown after it either.
-#pragma omp parallel
-    {
-#pragma omp barrier
-        if (omp_get_thread_num() == 0) {
-            omp_control_tool(omp_control_tool_pause, 0, 0);
-            omp_control_tool(omp_control_tool_start, 0, 0);
-            after_pause = spin(0.1);
-        }
-        calls++;
-    }
-    region();
-    printf("%.0f %.0f %.0f\n", in_regions * 1e9, paused * 1e9, after_pause * 1e9);
-    return 0;
-}
-"#;
     let here = tempfile::tempdir().unwrap();
-    let program = Compiler::Clang.build(here.path(), "paused", source, &["-g"]);
+    let program = Compiler::Clang.build(here.path(), "paused", "paused.c", &["-g"]);
     // The initial thread's nanoseconds in regions, in the pause, and in the region in which it was paused, by the program.
     let measured = |options: &[&str]| -> [u64; 3] {
         let printed = recorded(here.path(), &program, options);
@@ -315,43 +269,8 @@ int main(void) {
 /// Regions of a forked child are its own, independent of the parent's.
 #[test]
 fn a_forked_childs_regions_have_its_own_paths() {
-    let source = r#"
-#include <omp.h>
-#include <sys/wait.h>
-#include <unistd.h>
-static volatile long calls;
-static void spin(double seconds) {
-    double until = omp_get_wtime() + seconds;
-    while (omp_get_wtime() < until);
-}
-__attribute__((noinline)) void of_parent(void) {
-#pragma omp parallel
-    {
-        spin(0.03);
-        calls++;
-    }
-    calls++;
-}
-__attribute__((noinline)) void of_child(void) {
-#pragma omp parallel
-    {
-        spin(0.03);
-        calls++;
-    }
-    calls++;
-}
-int main(void) {
-    of_parent();
-    if (fork() == 0) {
-        of_child();
-        return 0;
-    }
-    of_parent();
-    return wait(0) < 0;
-}
-"#;
     let here = tempfile::tempdir().unwrap();
-    let program = Compiler::Clang.build(here.path(), "forks", source, &["-g"]);
+    let program = Compiler::Clang.build(here.path(), "forks", "forked_regions.c", &["-g"]);
     recorded(here.path(), &program, &["--mode", "profile", "--sample", "500", "-o", "profile"]);
     let profile = parsed(taskscope().args(["report", "--json"]).arg(here.path().join("profile")));
     let mut bodies = BTreeSet::new();
@@ -370,28 +289,11 @@ int main(void) {
 /// For paths of any depth, the lines of a profile's report stay within the requested width.
 #[test]
 fn deep_paths_fit_the_width() {
-    let source = r#"
-#include "virtual_time.h"
-static volatile double sink;
-__attribute__((noinline)) void a_function_with_quite_a_long_name(int depth) {
-    if (depth > 0)
-        a_function_with_quite_a_long_name(depth - 1);
-    else
-        VIRTUAL_WORK(100000000);
-    sink = depth;
-}
-int main(void) {
-    a_function_with_quite_a_long_name(45);
-#pragma omp parallel
-    sink = 1;
-    return 0;
-}
-"#;
     let here = tempfile::tempdir().unwrap();
     let flags = virtual_time_flags();
     let mut options = vec!["-g", "-O1", "-fno-optimize-sibling-calls"];
     options.extend(flags.iter().map(String::as_str));
-    let program = Compiler::Clang.build(here.path(), "deep", source, &options);
+    let program = Compiler::Clang.build(here.path(), "deep", "deep.c", &options);
     recorded(here.path(), &program, &["--mode", "profile", "--sample", "500", "-o", "profile"]);
     for width in ["40", "60", "100"] {
         let mut command = taskscope();
@@ -407,16 +309,12 @@ int main(void) {
 #[test]
 fn a_run_without_a_profile_reports_the_reason() {
     let here = tempfile::tempdir().unwrap();
-    let build = |name: &str, body: &str, options: &[&str]| {
-        let source = format!(
-            "#include <signal.h>\n#include <sys/syscall.h>\n#include <unistd.h>\nint main(void) {{ {body} }}\n"
-        );
-        Compiler::Clang.build(here.path(), name, &source, options)
-    };
+    let build =
+        |name: &str, options: &[&str]| Compiler::Clang.build(here.path(), name, "no_profile.c", options);
     let programs = [
-        (build("leaves", "syscall(SYS_exit_group, 3);", &[]), "not by `exec`"),
-        (build("killed", "raise(SIGKILL); return 0;", &[]), "signal 9 ended this run after"),
-        (build("static", "return 0;", &["-static", "-fno-openmp"]), "static is linked statically"),
+        (build("leaves", &["-DLEAVES"]), "not by `exec`"),
+        (build("killed", &["-DKILLED"]), "signal 9 ended this run after"),
+        (build("static", &["-static", "-fno-openmp"]), "static is linked statically"),
     ];
     for (program, reason) in programs {
         let name = program.file_name().unwrap().to_str().unwrap().to_string() + ".profile";
@@ -433,7 +331,7 @@ fn a_run_without_a_profile_reports_the_reason() {
         assert!(said.contains(advice), "{said}");
     }
     // Tools that are disabled do not keep a program from being sampled.
-    let program = build("disabled", "usleep(20000); return 0;", &[]);
+    let program = build("disabled", &[]);
     let mut command = record(here.path());
     command.env("OMP_TOOL", "disabled").args(["--mode", "profile", "-o", "disabled.profile", "--"]);
     assert!(output(command.arg(&program)).status.success());
@@ -444,8 +342,7 @@ fn a_run_without_a_profile_reports_the_reason() {
 #[test]
 fn a_limit_of_file_sizes_ends_the_profile_and_not_the_program() {
     let here = tempfile::tempdir().unwrap();
-    let source = "#include <unistd.h>\nint main(void) { usleep(300000); return 3; }\n";
-    let program = Compiler::Clang.build(here.path(), "small", source, &[]);
+    let program = Compiler::Clang.build(here.path(), "small", "naps.c", &[]);
     let script = format!(
         "ulimit -f 1; exec '{}' record --mode profile --live 0.02 -o out -- '{}'",
         env!("CARGO_BIN_EXE_taskscope"),
@@ -461,10 +358,7 @@ fn a_limit_of_file_sizes_ends_the_profile_and_not_the_program() {
 #[test]
 fn a_profile_that_is_not_the_last_is_incomplete() {
     let here = tempfile::tempdir().unwrap();
-    let source = "#include <unistd.h>\n#include <signal.h>\n#include <sys/resource.h>\n\
-        int main(int count, char **arguments) {\n usleep(900000);\n if (count > 1) kill(getpid(), SIGKILL);\n\
-        struct rlimit none = {0, 0}; setrlimit(RLIMIT_FSIZE, &none); return 0; }\n";
-    let program = Compiler::Clang.build(here.path(), "small", source, &[]);
+    let program = Compiler::Clang.build(here.path(), "small", "no_last_profile.c", &[]);
     for (name, arguments) in [("full", &[][..]), ("killed", &["kill"])] {
         let mut command = record(here.path());
         command.args(["--mode", "profile", "-o", name, "--"]).arg(&program).args(arguments);
@@ -480,54 +374,8 @@ fn a_profile_that_is_not_the_last_is_incomplete() {
 /// traces as in profiles.
 #[test]
 fn workers_are_the_same_in_traces_and_profiles() {
-    let source = r#"
-#include <omp.h>
-#include <pthread.h>
-#include <string.h>
-#include <unistd.h>
-static void spin(double seconds) {
-    double until = omp_get_wtime() + seconds;
-    while (omp_get_wtime() < until);
-}
-static const char *mode;
-static int sum;
-static void *further(void *unused) {
-    if (!strcmp(mode, "sleeps")) usleep(50000);
-    if (!strcmp(mode, "calls")) {
-#pragma omp critical
-        sum++;
-    }
-    if (!strcmp(mode, "forks") || !strcmp(mode, "alone")) {
-#pragma omp parallel
-        spin(0.01);
-    }
-    if (!strcmp(mode, "creates")) {
-#pragma omp task
-        spin(0.01);
-    }
-    return unused;
-}
-int main(int count, char **arguments) {
-    pthread_t thread;
-    mode = arguments[1];
-#pragma omp critical
-    sum++;
-    if (!strcmp(mode, "nobody")) {
-        spin(0.02);
-        return 0;
-    }
-    pthread_create(&thread, NULL, further, NULL);
-    if (strcmp(mode, "alone")) {
-#pragma omp parallel
-        spin(0.02);
-    }
-    spin(0.02);
-    pthread_join(thread, NULL);
-    return 0;
-}
-"#;
     let here = tempfile::tempdir().unwrap();
-    let program = Compiler::Clang.build(here.path(), "further", source, &["-pthread"]);
+    let program = Compiler::Clang.build(here.path(), "further", "second_thread.c", &["-pthread"]);
     let modes = [("sleeps", 2), ("calls", 2), ("forks", 4), ("creates", 3), ("alone", 2), ("nobody", 1)];
     for (mode, workers) in modes {
         let of = |kind: &str, options: &[&str]| {
@@ -549,25 +397,10 @@ int main(int count, char **arguments) {
 /// Clang puts the body of an undeferred task into its creator; its work is the task's, not the runtime's.
 #[test]
 fn a_task_that_is_a_part_of_its_creator_works_in_its_body() {
-    let source = r#"
-#include "virtual_time.h"
-static volatile double sink;
-static void make(void) {
-#pragma omp task if(0)
-    VIRTUAL_WORK(10000000);
-    sink += 1;
-}
-int main(void) {
-#pragma omp parallel
-#pragma omp single
-    for (int i = 0; i < 10; i++) make();
-    return 0;
-}
-"#;
     let here = tempfile::tempdir().unwrap();
     let flags = virtual_time_flags();
     let options: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let program = Compiler::Clang.build(here.path(), "undeferred", source, &options);
+    let program = Compiler::Clang.build(here.path(), "undeferred", "undeferred_work.c", &options);
     for mode in ["trace", "profile"] {
         recorded(here.path(), &program, &["--mode", mode, "--sample", "500", "-o", mode]);
         let report = parsed(taskscope().args(["report", "--json"]).arg(here.path().join(mode)));

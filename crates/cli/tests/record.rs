@@ -40,20 +40,14 @@ fn exit_codes_are_those_of_the_program_or_of_env() {
 #[test]
 fn the_tool_is_preloaded_where_the_runtime_is_inside_of_the_program() {
     let here = tempfile::tempdir().unwrap();
-    let source = r#"
-        #include <stdio.h>
-        #include <stdlib.h>
-        FORK
-        int main(void) { char *list = getenv("LD_PRELOAD"); puts(list ? list : "none"); return 0; }"#;
     // Without names it is recognised by its requests to the loader.
-    let asks = "const char *volatile asked = \"ompt_start_tool\";";
-    for (name, fork, flags) in [
-        ("inside", "void __kmpc_fork_call(void) {}", &[][..]),
-        ("inside, stripped", asks, &["-s"]),
-        ("plain", "", &[]),
-        ("plain, stripped", "", &["-s"]),
+    for (name, flags) in [
+        ("inside", &["-DHAS_RUNTIME"][..]),
+        ("inside, stripped", &["-DASKS_BY_NAME", "-s"]),
+        ("plain", &[]),
+        ("plain, stripped", &["-s"]),
     ] {
-        let program = Compiler::Gcc.build(here.path(), name, &source.replace("FORK", fork), flags);
+        let program = Compiler::Gcc.build(here.path(), name, "preloads.c", flags);
         let output = output(record(here.path()).arg("--").arg(program).env_remove("LD_PRELOAD"));
         let preloads = text(&output.stdout).contains("libtaskscope_ompt.so");
         assert_eq!(preloads, name.starts_with("inside"), "{name}: {output:?}");

@@ -17,8 +17,7 @@ fn debug_information_is_split_off_once() {
     let here = tempfile::tempdir().unwrap();
     let deps = here.path().join("deps");
     fs::create_dir(&deps).unwrap();
-    let source = "int answer(void) { return 42; }\nint main(void) { return answer(); }\n";
-    let program = Compiler::Gcc.build(here.path(), "program", source, &["-fno-openmp", "-fno-inline"]);
+    let program = Compiler::Gcc.build(here.path(), "program", "answer.c", &["-fno-openmp", "-fno-inline"]);
     let copy = deps.join("program-1234");
     fs::hard_link(&program, &copy).unwrap();
     let built = fs::metadata(&program).unwrap().modified().unwrap();
@@ -50,9 +49,6 @@ fn debug_information_is_split_off_once() {
 /// Debuggers find debug information by its name, in `.debug` beside the file; a package is made in a directory of its own.
 #[test]
 fn an_installation_has_its_debug_information_and_uninstalls_completely() {
-    const COMMAND: &str = "#include <stdio.h>\n#include <stdlib.h>\nint main(int n, char **a) { char all[2000];\n\
-        if (n < 3) return puts(\"taskscope 7.8.9\") < 0;\n\
-        sprintf(all, \"cd %s && touch taskscope.bash _taskscope taskscope.fish taskscope.1\", a[2]); return system(all); }\n";
     let here = tempfile::tempdir().unwrap();
     let at = |path: &str| here.path().join(path);
     fs::create_dir_all(at("scripts")).unwrap();
@@ -62,7 +58,7 @@ fn an_installation_has_its_debug_information_and_uninstalls_completely() {
         fs::copy(script(name), at("scripts").join(name)).unwrap();
     }
     let plain = ["-fno-openmp", "-g", "-Wno-unused-result"];
-    Compiler::Gcc.build(&at("target/release"), "taskscope", COMMAND, &plain);
+    Compiler::Gcc.build(&at("target/release"), "taskscope", "stand_in.c", &plain);
     let library = [&plain[..], &["-shared", "-fPIC"]].concat();
     for name in [
         "libtaskscope_ompt",
@@ -72,7 +68,7 @@ fn an_installation_has_its_debug_information_and_uninstalls_completely() {
         "libovni",
         "libtaskscope",
     ] {
-        Compiler::Gcc.build(&at("target/release"), &format!("{name}.so"), "int answer = 42;\n", &library);
+        Compiler::Gcc.build(&at("target/release"), &format!("{name}.so"), "answer.c", &library);
     }
     let install = |arguments: &[&str]| {
         let mut command = Command::new(at("scripts/install"));

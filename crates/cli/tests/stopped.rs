@@ -43,8 +43,7 @@ fn wait_until_stopped(pid: Pid) {
 /// The report of a run that is stopped [`STOPS`] times, and the time that all threads were stopped for at most.
 fn stopped(os_time: &str) -> (Value, u64) {
     let here = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/stopped.c");
-    let program = Compiler::Clang.build_file(&source, &here.path().join("stopped"), &["-pthread"]);
+    let program = Compiler::Clang.build(here.path(), "stopped", "stopped.c", &["-pthread"]);
     let mut command = record(here.path());
     command.env("TASKSCOPE_OS_TIME", os_time).args(["-q", "-o", "trace", "--"]).arg(program);
     let mut child = command.args(["ready", "end"]).stdin(Stdio::null()).spawn().unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use taskscope_symbol::{CodePlace, KeptModules, LoadedModule, Missing, Symbolizer};
 
-const SOURCE: &str = include_str!("places.c");
+const SOURCE: &str = include_str!("programs/places.c");
 
 /// A compiled program and its output; `None` if the compiler is not installed.
 struct Program {
@@ -17,7 +17,7 @@ struct Program {
 fn compiled(compiler: &str, options: &[&str]) -> Option<Program> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("places");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/places.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/places.c");
     let made = Command::new(compiler)
         .current_dir(directory.path())
         .args(["-O1", "-fopenmp", "-no-pie"])
@@ -376,18 +376,8 @@ fn stubs_of_damaged_files_are_accepted_at_any_address() {
 #[cfg(target_arch = "x86_64")]
 fn a_tail_call_into_a_runtime_inside_the_program_is_found() {
     let directory = tempfile::tempdir().unwrap();
-    let (source, path) = (directory.path().join("tail.c"), directory.path().join("tail"));
-    let text = r#"#include <stdio.h>
-        __attribute__((noinline)) void __kmpc_fork_call(void) {
-            __asm__ volatile(".skip 4096, 0x90"); /* as large as a runtime: no short jump leads there */
-            printf("%lx\n", (long)__builtin_return_address(0));
-        }
-        __attribute__((noinline)) void smooth(void) {
-            __asm__ volatile("");
-            __kmpc_fork_call(); /* the construct */
-        }
-        int main(void) { smooth(); return 0; }"#;
-    std::fs::write(&source, text).unwrap();
+    let path = directory.path().join("tail");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/tail.c");
     let mut compiler = Command::new("gcc");
     let made = compiler.args(["-O2", "-g", "-no-pie", "-o"]).arg(&path).arg(&source).output();
     if !made.is_ok_and(|made| made.status.success()) {
@@ -398,19 +388,19 @@ fn a_tail_call_into_a_runtime_inside_the_program_is_found() {
     let returns_to = u64::from_str_radix(String::from_utf8(printed).unwrap().trim(), 16).unwrap();
     let mut symbolizer = Symbolizer::new(Vec::new());
     let place = symbolizer.place_behind_tail_call(&path.display().to_string(), "", returns_to - 1).unwrap();
-    let line = text.lines().position(|line| line.contains("/* the construct */")).unwrap() as u32 + 1;
+    let line = include_str!("programs/tail.c")
+        .lines()
+        .position(|line| line.contains("/* the construct */"))
+        .unwrap() as u32
+        + 1;
     assert_eq!((place.frame.function.as_deref(), place.frame.line), (Some("smooth"), Some(line)));
 }
 
 #[test]
 fn exported_functions_have_names_without_a_section_table() {
     let here = tempfile::tempdir().unwrap();
-    let (source, library) = (here.path().join("a.c"), here.path().join("a.so"));
-    std::fs::write(
-        &source,
-        "int shown(int a) { return a * 3; }\nint again(int a) { return shown(a) + 1; }\n",
-    )
-    .unwrap();
+    let library = here.path().join("a.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/exported.c");
     for style in ["gnu", "sysv"] {
         let built = std::process::Command::new("cc")
             .args(["-O1", "-g", "-shared", "-fPIC", &format!("-Wl,--hash-style={style}"), "-o"])

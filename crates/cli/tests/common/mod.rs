@@ -99,11 +99,9 @@ impl Compiler {
         Command::new(found.expect("no compiler for OpenMP programs: run scripts/install-packages"))
     }
 
-    /// Compiles C to a program in `directory`.
+    /// Compiles a file of `tests/programs` to a program of this name in `directory`.
     pub fn build(self, directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
-        let file = directory.join(format!("{name}.c"));
-        std::fs::write(&file, source).unwrap();
-        self.build_file(&file, &directory.join(name), options)
+        self.build_file(&program_source(source), &directory.join(name), options)
     }
 
     pub fn build_file(self, source: &Path, program: &Path, options: &[&str]) -> PathBuf {

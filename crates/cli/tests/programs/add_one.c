@@ -1,0 +1,1 @@
+int add_one(int n) { return n + 1; }

@@ -1,0 +1,3 @@
+int tbb(void);
+
+int main(void) { return tbb(); }

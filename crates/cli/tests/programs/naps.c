@@ -1,0 +1,7 @@
+/* Sleeps for 300 ms. */
+#include <unistd.h>
+
+int main(void) {
+    usleep(300000);
+    return 3;
+}
