@@ -1,18 +1,16 @@
 //! `^C`: written files are closed and valid, or removed; the subcommand reports which; the exit code contains the
 //! signal.
 
+mod common;
+
+use common::Compiler;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 use taskscope_event::models::ovni;
 use taskscope_testkit::generator::{Generator, Runtime};
 use taskscope_testkit::trace_builder::StreamBuilder;
-
-/// Attempts to stop a subcommand that nothing holds up; it may be quicker than we are.
-const ATTEMPTS: u32 = 20;
 
 fn start(arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_taskscope"))
@@ -39,19 +37,6 @@ fn generated(events: u64) -> (tempfile::TempDir, String) {
     generator.write(root.path()).unwrap();
     let path = root.path().to_str().unwrap().to_owned();
     (root, path)
-}
-
-/// Polls a condition with short pauses; false if it never holds before the child ends.
-fn wait_until(child: &mut Child, mut holds: impl FnMut() -> bool) -> bool {
-    loop {
-        if holds() {
-            return true;
-        }
-        if child.try_wait().unwrap().is_some() {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 #[test]
@@ -169,40 +154,41 @@ fn an_interrupted_dump_ends_with_a_whole_line() {
     }
 }
 
-/// Runs a subcommand and interrupts it once `begun` returns true; it gets the attempt's number and the elapsed time
-/// of the subcommand.
-fn interrupted(
-    arguments: &[&str],
-    name: &str,
-    begun: impl Fn(u32, Duration) -> bool,
-    mut reset: impl FnMut(),
-) -> Output {
-    for attempt in 0..ATTEMPTS {
-        reset();
-        let started = Instant::now();
-        let mut child = start(arguments);
-        if wait_until(&mut child, || begun(attempt, started.elapsed())) {
-            signal(&child, name);
-        }
-        let output = child.wait_with_output().unwrap();
-        // A signal that comes before the verb listens ends it as it ends any program.
-        if output.status.code().is_some_and(|code| code != 0) {
-            return output;
-        }
+/// A call of a subcommand at which a signal comes, and whether the thread that made the call stays in it.
+struct Moment<'a> {
+    signal: i32,
+    call: &'a str,
+    path: &'a str,
+    count: usize,
+    stays: bool,
+}
+
+/// Runs a subcommand that interrupts itself at a moment (`programs/interrupting.c`).
+fn interrupted(arguments: &[&str], moment: &Moment<'_>) -> Output {
+    let here = tempfile::tempdir().unwrap();
+    let options = ["-shared", "-fPIC", "-fno-openmp", "-ldl"];
+    let library = Compiler::Gcc.build(here.path(), "interrupting.so", "interrupting.c", &options);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taskscope"));
+    if moment.stays {
+        command.env("INTERRUPT_STAYS", "1");
     }
-    panic!("never stopped in {ATTEMPTS} attempts: {arguments:?}");
+    let moment = [
+        ("INTERRUPT_SIGNAL", moment.signal.to_string()),
+        ("INTERRUPT_CALL", moment.call.to_owned()),
+        ("INTERRUPT_PATH", moment.path.to_owned()),
+        ("INTERRUPT_COUNT", moment.count.to_string()),
+    ];
+    common::output(command.args(arguments).env("LD_PRELOAD", library).envs(moment))
 }
 
 #[test]
 fn an_interrupted_slice_leaves_nothing() {
-    let (_root, trace) = generated(300_000);
+    let (_root, trace) = generated(1_000);
     let place = tempfile::tempdir().unwrap();
     let slice = place.path().join("slice");
-    // Later and later, until it comes while the slice is made.
-    let begun =
-        |attempt: u32, running: Duration| running > Duration::from_millis(10) * (1 << attempt.min(10));
-    let remove = || drop(fs::remove_dir_all(&slice));
-    let output = interrupted(&["slice", "-o", slice.to_str().unwrap(), &trace], "-INT", begun, remove);
+    // Files of some threads are there, those of others are not.
+    let moment = Moment { signal: nix::libc::SIGINT, call: "open", path: "/slice/", count: 5, stays: false };
+    let output = interrupted(&["slice", "-o", slice.to_str().unwrap(), &trace], &moment);
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).contains("kept: nothing"), "{}", stderr(&output));
     assert!(!slice.exists());
@@ -210,11 +196,14 @@ fn an_interrupted_slice_leaves_nothing() {
 
 #[test]
 fn interrupted_reports_print_an_error() {
-    let (_root, trace) = generated(300_000);
-    for (verb, name, code) in [("info", "-INT", 130), ("report", "-TERM", 143), ("report", "-HUP", 129)] {
-        let begun =
-            |attempt: u32, running: Duration| running > Duration::from_millis(10) * (1 << attempt.min(10));
-        let output = interrupted(&[verb, &trace], name, begun, || ());
+    let (_root, trace) = generated(1_000);
+    for (verb, signal, code) in [
+        ("info", nix::libc::SIGINT, 130),
+        ("report", nix::libc::SIGTERM, 143),
+        ("report", nix::libc::SIGHUP, 129),
+    ] {
+        let moment = Moment { signal, call: "open", path: "stream.obs", count: 1, stays: true };
+        let output = interrupted(&[verb, &trace], &moment);
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
         assert_eq!(stderr(&output), "error: interrupted\n  kept: the trace is as it was\n");
     }
@@ -222,11 +211,12 @@ fn interrupted_reports_print_an_error() {
 
 #[test]
 fn an_interrupted_sort_leaves_each_file_old_or_new() {
+    const SORTED: usize = 3;
     let trace = tempfile::tempdir().unwrap();
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
-    for tid in 1..=100 {
+    for tid in 1..=10 {
         let mut stream = StreamBuilder::new(0, 1, tid).require(&["ovni"]).cpus(1).execute(10, 0);
-        for clock in 0..20_000 {
+        for clock in 0..100 {
             stream = stream.point(1_000 + clock, ovni::BURST);
         }
         let stream = stream
@@ -237,21 +227,24 @@ fn an_interrupted_sort_leaves_each_file_old_or_new() {
         let bytes = fs::read(&file).unwrap();
         files.push((file, bytes));
     }
-    let inode = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.ino());
-    let first = files[0].0.clone();
-    let before = std::cell::Cell::new(0);
-    let begun = |_, _| inode(&first) != before.get();
-    let reset = || {
-        files.iter().for_each(|(file, bytes)| fs::write(file, bytes).unwrap());
-        before.set(inode(&first));
+    let moment = Moment {
+        signal: nix::libc::SIGINT,
+        call: "rename",
+        path: "/stream.obs",
+        count: SORTED,
+        stays: false,
     };
-    let output = interrupted(&["sort", trace.path().to_str().unwrap()], "-INT", begun, reset);
+    let output = interrupted(&["sort", trace.path().to_str().unwrap()], &moment);
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains(&format!("kept: {SORTED} files sorted")), "{}", stderr(&output));
     let sorted = files.iter().filter(|(file, old)| fs::read(file).unwrap() != *old).count();
-    assert!(stderr(&output).contains(&format!("kept: {sorted} files sorted")), "{}", stderr(&output));
-    assert!(0 < sorted && sorted < files.len());
+    assert_eq!(sorted, SORTED);
     for (file, old) in &files {
         assert_eq!(fs::metadata(file).unwrap().len(), old.len() as u64);
-        assert!(!file.with_file_name("stream.obs.new").exists());
+        let names = common::names(file.parent().unwrap());
+        assert!(
+            names.iter().all(|name| name.starts_with("stream.") && !name.ends_with(".part")),
+            "{names:?}"
+        );
     }
 }
