@@ -7,7 +7,7 @@ use taskscope_event::models::ovni;
 use taskscope_event::{Code, Counted, StreamFile};
 use taskscope_execution::view::ViewObserver;
 use taskscope_model::{
-    InputEvent, Machine, MarkDescription, System, ThreadDescription, Violation, ViolationCode,
+    InputEvent, Machine, System, ThreadDescription, Violation, ViolationCode, build_system,
 };
 use taskscope_trace::{Event, MergedEvent, Problem, ProblemKind, Stream, Trace};
 
@@ -29,12 +29,12 @@ pub struct Played {
 /// violations are those of the metadata and of reading the files.
 pub fn system_of(trace: &Trace) -> (System, Vec<Violation>) {
     let descriptions: Vec<ThreadDescription> = trace.streams().iter().map(describe).collect();
-    let (system, of_metadata) = System::build(&descriptions);
+    let (system, of_metadata) = build_system(&descriptions);
     let problems = trace.problems().iter();
     let mut violations: Vec<Violation> =
         problems.filter_map(|problem| violation_of(trace, problem)).collect();
     // If no metadata could be parsed, missing keys are not reported as well.
-    let unknown = trace.streams().iter().filter(|stream| stream.metadata.raw.is_null());
+    let unknown = trace.streams().iter().filter(|stream| !stream.metadata.is_known);
     let unknown: FxHashSet<&str> = unknown.map(|stream| &*stream.relative_path).collect();
     violations.extend(of_metadata.into_iter().filter(|violation| !unknown.contains(&*violation.stream)));
     violations.extend(trace.streams().iter().filter_map(late_events));
@@ -43,8 +43,9 @@ pub fn system_of(trace: &Trace) -> (System, Vec<Violation>) {
 
 /// Events that the program raised after the end of recording: their number, and which was the first.
 fn late_events(stream: &Stream) -> Option<Violation> {
-    let late = stream.metadata.raw["taskscope"]["late_events"].as_u64().filter(|late| *late > 0)?;
-    let first = stream.metadata.raw["taskscope"]["late_first"].as_str().and_then(first_late_event);
+    let recorder = &stream.metadata.recorder;
+    let late = Some(recorder.late_events).filter(|late| *late > 0)?;
+    let first = recorder.late_first.as_deref().and_then(first_late_event);
     let first = first.map_or(String::new(), |first| format!("; the first: {first}"));
     Some(Violation {
         count: 1,
@@ -72,36 +73,10 @@ fn first_late_event(text: &str) -> Option<String> {
 }
 
 fn describe(stream: &Stream) -> ThreadDescription<'_> {
-    let metadata = &stream.metadata;
-    let cpus = metadata.loom_cpus.as_ref();
     ThreadDescription {
-        path: stream.relative_path.clone(),
-        named: (stream.loom().map(str::to_owned), stream.pid(), stream.tid()),
-        part: metadata.part.clone(),
-        tid: metadata.tid,
-        pid: metadata.pid,
-        loom: metadata.loom.clone(),
-        app_id: metadata.app_id,
-        rank: metadata.rank,
-        nranks: metadata.nranks,
-        cpus: cpus.map(|cpus| cpus.iter().map(|cpu| (cpu.index, cpu.phyid)).collect()),
-        require: metadata.require.clone(),
-        library_version: metadata.library_version.clone(),
-        library_commit: metadata.library_commit.clone(),
-        finished: metadata.finished,
-        closed: metadata.closed,
-        marks: metadata
-            .marks
-            .iter()
-            .map(|mark| MarkDescription {
-                mark_type: mark.mark_type.clone(),
-                title: mark.title.clone(),
-                channel: mark.channel.clone(),
-                labels: mark.labels.iter().collect(),
-            })
-            .collect(),
-        hardware_counters: metadata.hardware_counters.clone(),
-        nosv_can_breakdown: metadata.nosv_can_breakdown,
+        path: &stream.relative_path,
+        named: (stream.loom(), stream.pid(), stream.tid()),
+        metadata: &stream.metadata,
         events: stream.event_count(),
     }
 }

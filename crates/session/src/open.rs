@@ -135,7 +135,7 @@ fn add_counts(execution: &mut Execution, trace: &Trace, threads: &[ThreadIndex],
         execution.threads[thread.index()].events = *events;
     }
     for (stream, thread) in trace.streams().iter().zip(threads) {
-        let in_metadata = stream.metadata.raw["taskscope"]["lost_events"].as_u64().unwrap_or(0);
+        let in_metadata = stream.metadata.recorder.lost_events;
         let lost = &mut execution.threads[thread.index()].lost_events;
         *lost = in_metadata.max(*lost);
     }
@@ -162,7 +162,7 @@ fn lacks_resting(trace: &Trace) -> bool {
     trace
         .streams()
         .iter()
-        .any(|stream| requires(stream, &["nosv"]) && stream.metadata.raw["nosv"]["can_breakdown"] == false)
+        .any(|stream| requires(stream, &["nosv"]) && stream.metadata.nosv_can_breakdown == Some(false))
 }
 
 /// Selected events per model, ovni's models first, zeros left out.

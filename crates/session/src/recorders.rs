@@ -35,8 +35,8 @@ impl JoinedRecorders {
         };
         let mut lives: FxHashMap<(&str, u64), Vec<usize>> = FxHashMap::default();
         for (number, stream) in trace.streams().iter().enumerate() {
-            let own = &stream.metadata.raw["taskscope"];
-            let (Some(image), Some(os_tid)) = (own["process_image"].as_str(), own["os_tid"].as_u64()) else {
+            let recorder = &stream.metadata.recorder;
+            let (Some(image), Some(os_tid)) = (recorder.process_image.as_deref(), recorder.os_tid) else {
                 continue;
             };
             let others = lives.entry((image, os_tid)).or_default();

@@ -20,7 +20,7 @@
 //! | --- | --- |
 //! | `event_head`, `unsorted`, `bytes`, `decode` | from the bytes of a file to events |
 //! | `problem`, `finding`, `occurrences`, `falls`, `turn_clocks`, `survey` | one pass over a file before it is read |
-//! | `labels`, `metadata`, `clock_offsets`, `clock_drift` | files beside the events |
+//! | `metadata`, `clock_offsets`, `clock_drift` | files beside the events |
 //! | `options`, `stream`, `location`, `discover` | a directory of a thread or another location |
 //! | `merge`, `turns` | order among streams |
 //! | `trace`, `rewrite`, `slice` | the whole trace; files written anew |
@@ -37,7 +37,6 @@ mod discover;
 mod event_head;
 mod falls;
 mod finding;
-mod labels;
 mod location;
 mod merge;
 mod metadata;
@@ -57,14 +56,13 @@ pub use bytes::UnchangingFile;
 pub use clock_drift::{ClockCorrection, ClockDrift, drifts_to_text, load_drifts};
 pub use clock_offsets::{ClockOffset, ClockOffsets};
 pub use decode::{Decoder, Event};
-pub use labels::Labels;
 pub use location::Location;
 pub use merge::{Merged, MergedEvent};
-pub use metadata::{CpuEntry, MarkDeclaration, Metadata};
 pub use options::{ClockSource, OpenOptions, ReadOrder};
 pub use problem::{Problem, ProblemKind};
 pub use rewrite::replace_file;
 pub use slice::{Slice, Sliced};
 pub use stream::{FoundEvents, Stream, SurveyedFile, ThreadEvents};
+pub use taskscope_metadata::ThreadMetadata;
 pub use trace::{OpenError, Trace};
 pub use turns::Turns;

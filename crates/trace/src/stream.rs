@@ -6,8 +6,7 @@ use crate::decode::{Decoder, Event, PlainEvents};
 use crate::event_head::EventHead;
 use crate::falls::Falls;
 use crate::finding::Finding;
-use crate::labels::SharedLabels;
-use crate::metadata::{MAX_METADATA_BYTES, Metadata};
+use crate::metadata::MAX_METADATA_BYTES;
 use crate::options::{OpenOptions, ReadOrder};
 use crate::problem::{Problem, ProblemKind};
 use crate::survey::{Survey, survey};
@@ -17,6 +16,7 @@ use std::path::{Path, PathBuf};
 use taskscope_event::framing::{EVENT_HEADER_BYTES, FILE_HEADER_BYTES};
 use taskscope_event::{Code, StreamFile, alive, layout};
 use taskscope_files::read_regular;
+use taskscope_metadata::{Defect, SharedLabels, ThreadMetadata};
 
 /// One file of a stream, with the survey's result.
 pub struct SurveyedFile {
@@ -129,7 +129,7 @@ pub struct Stream {
     /// Path of its directory.
     pub directory: PathBuf,
     /// Content of `stream.json`.
-    pub metadata: Metadata,
+    pub metadata: ThreadMetadata,
     /// Correction of its clocks.
     pub clock: ClockCorrection,
     pub(crate) standard: Option<SurveyedFile>,
@@ -159,11 +159,17 @@ impl Stream {
     ) -> (Stream, Vec<Problem>) {
         let mut problems = Vec::new();
         let metadata = match read_regular(&directory.join(layout::STREAM_METADATA), MAX_METADATA_BYTES) {
-            Ok(bytes) => Metadata::parse(&bytes, &relative_path, labels, &mut problems),
+            Ok(bytes) => ThreadMetadata::parse(&bytes, labels, |defect, text| {
+                let kind = match defect {
+                    Defect::Malformed => ProblemKind::BadMetadata,
+                    Defect::Version => ProblemKind::MetadataVersion,
+                };
+                problems.push(Problem::of_stream(kind, &relative_path, text));
+            }),
             Err(error) => {
                 let text = format!("cannot read stream.json: {error}");
                 problems.push(Problem::of_stream(ProblemKind::Unreadable, &relative_path, text));
-                Metadata::default()
+                ThreadMetadata::default()
             }
         };
         let mut stream = Stream {
@@ -269,7 +275,7 @@ impl Stream {
 
     /// Whether the metadata says that the thread has ended its stream.
     pub fn is_finished(&self) -> bool {
-        self.metadata.finished || self.metadata.closed
+        self.metadata.finished || self.metadata.recorder.closed
     }
 
     /// One of its files, if it is there. Without taskscope's own models there is only the standard one.

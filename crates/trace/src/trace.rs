@@ -3,7 +3,6 @@
 use crate::clock_drift::{ClockCorrection, ClockDrift, load_drifts};
 use crate::clock_offsets::ClockOffsets;
 use crate::discover::find_streams;
-use crate::labels::SharedLabels;
 use crate::location::Location;
 use crate::merge::Merged;
 use crate::options::{ClockSource, OpenOptions};
@@ -16,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use taskscope_event::{StreamFile, layout};
+use taskscope_metadata::SharedLabels;
 
 /// First events further apart than this show that the clocks of the hosts differ.
 const CLOCK_GATE_NS: i64 = 3600 * 1_000_000_000;
@@ -163,7 +163,7 @@ impl Trace {
             own.filter_map(|location| location.metadata["thread_names"][&tid].as_str()).next_back()
         };
         let later = if stream.is_finished() { None } else { in_process() };
-        later.or_else(|| stream.metadata.raw["taskscope"]["thread_name"].as_str()).unwrap_or_default()
+        later.or_else(|| stream.metadata.recorder.thread_name.as_deref()).unwrap_or_default()
     }
 
     /// The events of all streams in one total order.

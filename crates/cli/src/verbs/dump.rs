@@ -193,7 +193,7 @@ impl<'t> EventLine<'t> {
                 },
             }
         }
-        let thread_name = stream.metadata.raw["taskscope"]["thread_name"].as_str();
+        let thread_name = stream.metadata.recorder.thread_name.as_deref();
         EventLine {
             time_ns: record.time_ns,
             clock_ns: event.clock_ns,

@@ -131,8 +131,8 @@ impl<O: ViewObserver> Machine<'_, O> {
         let state = &mut self.cpus[cpu as usize];
         state.noted = false;
         let (cells, observer) = (&mut self.cpu_cells, &mut self.observer);
-        if state.told_running != Some(state.running) {
-            state.told_running = Some(state.running);
+        if state.shown_running != Some(state.running) {
+            state.shown_running = Some(state.running);
             let running = Some(i64::from(state.running));
             cells.write(observer, time_ns, cpu, 2, RUNNING_TYPE, running, Repeat::Skip);
         }
@@ -228,7 +228,7 @@ impl<O: ViewObserver> Machine<'_, O> {
                     no_section: Some(UNKNOWN_SUBSYSTEM),
                 });
             } else if self.enabled[nosv::LETTER as usize] {
-                if let Some(stream) = self.system.nosv_breakdown_untold {
+                if let Some(stream) = self.system.nosv_breakdown_unknown {
                     let place = super::Current { stream, ..super::Current::default() };
                     let text = format!("missing nosv.can_breakdown key: {}", self.system.paths[stream]);
                     self.report_at(crate::ViolationCode::BreakdownUntold, text, place);

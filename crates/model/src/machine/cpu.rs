@@ -8,12 +8,12 @@ pub(crate) struct CpuState {
     /// Sum of the running threads' indices, so that the only one is known without a list.
     running_sum: u64,
     /// Last values passed to views: number of running threads, and the thread shown.
-    pub(crate) told_running: Option<u32>,
+    pub(crate) shown_running: Option<u32>,
     pub(crate) shown: Option<u32>,
     /// Whether several threads ran on it when time moved on, and still do.
     pub(crate) is_shared: bool,
     /// The doubt last passed to views.
-    pub(crate) told_doubt: i64,
+    pub(crate) shown_doubt: i64,
     /// Number of the last event that rewrote the whole row.
     pub(crate) row_written_at: u64,
     /// Whether the row is noted as changed in the current event.

@@ -66,7 +66,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             Some(thread) => self.doubts.of_thread(thread),
             None => 0,
         };
-        if std::mem::replace(&mut state.told_doubt, value) != value {
+        if std::mem::replace(&mut state.shown_doubt, value) != value {
             self.show_doubt(View::Cpu, cpu, value, time_ns);
         }
     }

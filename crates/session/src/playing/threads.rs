@@ -96,7 +96,7 @@ pub(crate) fn add_threads(
         if on_cpus {
             interpreter.has_subsystems(thread);
         }
-        if tells_openmp(stream) {
+        if has_openmp_tool(stream) {
             interpreter.is_of_openmp(thread);
         }
         if has_switches && with_os_times.contains(&(name.clone(), stream.tid().unwrap_or(0))) {
@@ -111,13 +111,13 @@ pub(crate) fn add_threads(
 }
 
 /// Whether the stream belongs to a process with our tool in its OpenMP runtime.
-fn tells_openmp(stream: &Stream) -> bool {
-    requires(stream, &["openmp"]) && !stream.metadata.raw["taskscope"]["require"]["taskscope-omp"].is_null()
+fn has_openmp_tool(stream: &Stream) -> bool {
+    requires(stream, &["openmp"]) && stream.metadata.recorder.has_openmp_tool
 }
 
 /// Whether the stream belongs to a program with threads as workers, by its recorder.
 fn works_on_threads(stream: &Stream) -> bool {
-    stream.metadata.raw["taskscope"]["workers"] == "threads"
+    stream.metadata.recorder.threads_are_workers
 }
 
 /// Whether the stream has events of one of these models.

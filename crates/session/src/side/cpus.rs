@@ -88,10 +88,8 @@ fn add_cpus_of_looms(execution: &mut Execution) {
 
 /// Whether the CPUs of the stream's loom are the mask of its process.
 fn names_mask(stream: &Stream) -> bool {
-    let own = &stream.metadata.raw["taskscope"];
-    !own["process_image"].is_null()
-        && own["workers"] != "threads"
-        && !own["require"]["taskscope-omp"].is_null()
+    let recorder = &stream.metadata.recorder;
+    recorder.process_image.is_some() && !recorder.threads_are_workers && recorder.has_openmp_tool
 }
 
 #[derive(Default)]

@@ -62,6 +62,15 @@ impl Labels {
     }
 }
 
+/// In their order; a value may be given once.
+impl<'l> FromIterator<(&'l str, Option<&'l str>)> for Labels {
+    fn from_iter<I: IntoIterator<Item = (&'l str, Option<&'l str>)>>(entries: I) -> Labels {
+        let mut labels = Labels::default();
+        entries.into_iter().for_each(|(value, label)| labels.push(value, label));
+        labels
+    }
+}
+
 impl fmt::Debug for Labels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
@@ -99,11 +108,11 @@ impl<'de> Deserialize<'de> for Labels {
 
 /// The labels that streams have declared so far.
 #[derive(Default)]
-pub(crate) struct SharedLabels(Mutex<FxHashSet<Arc<Labels>>>);
+pub struct SharedLabels(Mutex<FxHashSet<Arc<Labels>>>);
 
 impl SharedLabels {
     /// Returns the stored copy of equal labels.
-    pub(crate) fn share(&self, labels: Labels) -> Arc<Labels> {
+    pub fn share(&self, labels: Labels) -> Arc<Labels> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get(&labels) {
             return known.clone();
