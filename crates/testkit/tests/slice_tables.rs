@@ -8,7 +8,7 @@ use taskscope_event::models::system;
 use taskscope_execution::State;
 use taskscope_session::Session;
 use taskscope_testkit::dice::Dice;
-use taskscope_testkit::trace_builder::push_event;
+use taskscope_testkit::trace_builder::{push_event, push_jumbo};
 use taskscope_trace::{OpenOptions, Slice, Trace};
 
 /// Stored traces, and those of the corpus beside the project.
@@ -39,9 +39,10 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Adds side streams: times in which threads were blocked or had no CPU.
+/// Adds side streams: times in which threads were blocked or had no CPU, and readings of the CPUs' times between them.
 fn add_os_times(root: &Path, session: &Session, dice: &mut Dice) {
     let execution = &session.execution;
+    let (first, last) = execution.range();
     for (number, process) in execution.processes.iter().enumerate().filter(|(_, process)| !process.has_cpus) {
         let directory = root.join(format!("loom.{}/proc.{}/os-time", process.loom, process.pid));
         std::fs::create_dir_all(&directory).unwrap();
@@ -69,9 +70,19 @@ fn add_os_times(root: &Path, session: &Session, dice: &mut Dice) {
                 });
             }
         }
+        // The same of every process: they share the CPUs.
+        for at in (first..=last).step_by(((last - first) / 20 + 1) as usize) {
+            let reading = [at, (at - first) / 2, 0, 0].map(u64::to_le_bytes).concat();
+            events.push((at, system::CPU_TIME, reading));
+        }
         events.sort_by_key(|(at, code, _)| (*at, *code != system::THREAD));
         let mut bytes = file_header().to_vec();
-        events.iter().for_each(|(at, code, payload)| push_event(&mut bytes, *code, *at, payload));
+        for (at, code, payload) in &events {
+            match *code == system::CPU_TIME {
+                true => push_jumbo(&mut bytes, *code, *at, payload),
+                false => push_event(&mut bytes, *code, *at, payload),
+            }
+        }
         std::fs::write(directory.join("taskscope.obs"), bytes).unwrap();
     }
 }
@@ -155,6 +166,7 @@ fn tables_of_slices_are_those_of_ranges() {
             }
             let of = |root: &Path| {
                 let mut session = Session::open(root).unwrap();
+                assert!(session.problems.is_empty(), "{}: {:?}", stored.display(), session.problems);
                 session.execution.cut(begin, end);
                 let analysis = analyse(&session.execution).0;
                 (analysis.ledger.capacity_ns, sums_of(&session, &analysis))

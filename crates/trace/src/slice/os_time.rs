@@ -9,6 +9,7 @@ use super::bytes::push;
 use crate::Event;
 use crate::location::Location;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::RangeInclusive;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::system;
 
@@ -43,29 +44,37 @@ impl OsTimes<'_> {
             }
         }
         let masks = self.masks(location);
+        let readings = self.readings(location);
         let mut bytes = file_header().to_vec();
-        // The readings of CPU times around the border are those of an interval that reaches across it.
-        let mut reading: Option<(i64, Event<'_>)> = None;
-        let mut is_written = false;
-        for event in location.events() {
-            if number_of(&event).is_some_and(|number| !numbers.contains(&number)) {
-                continue;
-            }
-            if event.code == system::CPU_TIME {
-                let at = word(event.payload, 0).map_or(event.clock_ns, u64::cast_signed);
-                if let Some((before, previous)) = reading.replace((at, event))
-                    && self.meets(before, at)
-                {
-                    if !std::mem::replace(&mut is_written, true) {
-                        write(&mut bytes, &previous);
-                    }
-                    write(&mut bytes, &event);
-                }
-            } else if self.keeps(&event, &blocked, &masks) {
-                write(&mut bytes, &event);
+        for (place, event) in location.events().enumerate() {
+            let is_of_others = number_of(&event).is_some_and(|number| !numbers.contains(&number));
+            let is_kept = match event.code {
+                system::CPU_TIME => readings.as_ref().is_some_and(|kept| kept.contains(&place)),
+                _ => self.keeps(&event, &blocked, &masks),
+            };
+            if is_kept && !is_of_others {
+                push(&mut bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
             }
         }
         (!numbers.is_empty()).then_some(bytes)
+    }
+
+    /// Places among the events of the readings of CPU times that the range needs; those around its borders belong to
+    /// intervals that reach across them.
+    fn readings(&self, location: &Location) -> Option<RangeInclusive<usize>> {
+        let readings = location.events().enumerate().filter(|(_, event)| event.code == system::CPU_TIME);
+        let times = readings
+            .map(|(place, event)| (place, word(event.payload, 0).map_or(event.clock_ns, u64::cast_signed)));
+        let mut kept: Option<RangeInclusive<usize>> = None;
+        let mut before: Option<(usize, i64)> = None;
+        for (place, at) in times {
+            if let Some((first, from)) = before.replace((place, at))
+                && self.meets(from, at)
+            {
+                kept = Some(*kept.as_ref().map_or(&first, RangeInclusive::start)..=place);
+            }
+        }
+        kept
     }
 
     fn keeps(&self, event: &Event<'_>, blocked: &FxHashSet<u32>, masks: &FxHashMap<u64, i64>) -> bool {
@@ -128,10 +137,6 @@ impl OsTimes<'_> {
             (start < until || until == i64::MAX) && (end > begin || start == begin)
         })
     }
-}
-
-fn write(bytes: &mut Vec<u8>, event: &Event<'_>) {
-    push(bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
 }
 
 /// The number of the thread that an event is about, if it is about one.
