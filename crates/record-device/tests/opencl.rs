@@ -6,6 +6,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{adds_up, build, in_order, layer};
+use taskscope_event::models::device::kind;
 use taskscope_execution::devices::Devices;
 
 fn program(directory: &Path) -> Option<PathBuf> {
@@ -259,4 +260,40 @@ fn a_layer_that_is_unloaded_calls_nothing_below_it() {
         devices.queues.iter().for_each(adds_up);
         assert!(devices.queues.iter().all(|queue| queue.finished));
     }
+}
+
+/// Unified shared memory and command buffers, as SYCL uses them: their functions are not in the loader's table.
+#[test]
+fn operations_by_functions_of_extensions_are_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let (built, trace) = (directory.path().join("unload"), directory.path().join("t"));
+    let Some(()) = build(&[], &["cl_unload.c"], &built, &["-ldl", "-lpthread"]) else { return };
+    let output = Command::new(&built)
+        .arg(layer())
+        .arg("extensions")
+        .env("TASKSCOPE_TRACE_DIR", &trace)
+        .env_remove("OPENCL_LAYERS")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "4 of extensions\n");
+    let (devices, problems) = taskscope_session::devices::open_devices(&trace).unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+    let [queue] = &devices.queues[..] else { panic!("{} queues", devices.queues.len()) };
+    adds_up(queue);
+    let operations: Vec<_> = queue
+        .operations
+        .iter()
+        .map(|operation| (queue.names[operation.name as usize].as_str(), operation.kind, operation.bytes))
+        .collect();
+    assert_eq!(
+        operations,
+        [
+            ("clEnqueueMemcpyINTEL", kind::COPY, 4),
+            ("clEnqueueMemFillINTEL", kind::FILL, 4),
+            ("clEnqueueCommandBufferKHR", kind::GRAPH, 0),
+            ("clEnqueueCommandBufferKHR", kind::GRAPH, 0),
+        ]
+    );
+    assert!(queue.finished && queue.count("lost") == 0);
 }

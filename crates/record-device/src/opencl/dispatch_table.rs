@@ -19,13 +19,16 @@ pub(super) mod slot {
     pub const GET_EVENT_PROFILING_INFO: usize = 45;
     pub const FLUSH: usize = 46;
     pub const FINISH: usize = 47;
+    pub const GET_EXTENSION_FUNCTION_ADDRESS: usize = 65;
     pub const SET_EVENT_CALLBACK: usize = 81;
     pub const ENQUEUE_MARKER_WITH_WAIT_LIST: usize = 105;
+    pub const GET_EXTENSION_FUNCTION_ADDRESS_FOR_PLATFORM: usize = 107;
     pub const CREATE_COMMAND_QUEUE_WITH_PROPERTIES: usize = 123;
     pub const GET_DEVICE_AND_HOST_TIMER: usize = 140;
 }
 
 pub(super) const SUCCESS: i32 = 0;
+pub(super) const INVALID_VALUE: i32 = -30;
 
 /// The functions below the layer; null before and after their library is there.
 pub(super) static BELOW: AtomicPtr<[usize; ENTRIES]> = AtomicPtr::new(std::ptr::null_mut());
@@ -38,22 +41,25 @@ pub(super) fn below(slot: usize) -> usize {
     unsafe { BELOW.load(Acquire).as_ref() }.map_or(0, |table| table[slot])
 }
 
-/// Calls a function below the layer. Arguments are integers and pointers, each in a register or
-/// stack slot of its own, as the calling conventions of x86-64 and aarch64 have them.
+/// Calls a function below the layer, by its place in the table or `at` an address. Arguments are integers and
+/// pointers, each in a register or stack slot of its own, as the calling conventions of x86-64 and aarch64 have them.
 macro_rules! call_below {
-    ($slot:expr $(, $argument:expr)*) => {{
-        let address = $crate::opencl::dispatch_table::below($slot);
+    (@word $argument:expr) => { usize };
+    (at $address:expr $(, $argument:expr)*) => {{
+        let address = $address;
         if address == 0 {
             -59 // CL_INVALID_OPERATION
         } else {
             type Function = unsafe extern "C" fn($($crate::opencl::dispatch_table::call_below!(@word $argument)),*) -> i32;
-            // SAFETY: the loader put a function of this form there.
+            // SAFETY: the loader put a function of this form there, or the library gave it by its name.
             let function: Function = unsafe { std::mem::transmute(address) };
             // SAFETY: the arguments are the program's, or valid by the function's contract.
             unsafe { function($($argument as usize),*) }
         }
     }};
-    (@word $argument:expr) => { usize };
+    ($slot:expr $(, $argument:expr)*) => {{
+        $crate::opencl::dispatch_table::call_below!(at $crate::opencl::dispatch_table::below($slot) $(, $argument)*)
+    }};
 }
 pub(super) use call_below;
 

@@ -15,18 +15,23 @@ const KERNEL_FUNCTION_NAME: u32 = 0x1190;
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// Submission of a call.
-struct About {
-    name: &'static str,
-    kind: u32,
-    bytes: u64,
+pub(super) struct About {
+    pub name: &'static str,
+    pub kind: u32,
+    pub bytes: u64,
     /// Whether the call may return only after the operation has run.
-    blocks: bool,
+    pub blocks: bool,
     /// The kernel that it runs.
-    kernel: usize,
+    pub kernel: usize,
 }
 
 /// Submits by `call`, which is given a place for the event.
-fn submit(queue: usize, event: *mut usize, about: About, call: impl FnOnce(*mut usize) -> i32) -> i32 {
+pub(super) fn submit(
+    queue: usize,
+    event: *mut usize,
+    about: About,
+    call: impl FnOnce(*mut usize) -> i32,
+) -> i32 {
     let Some(hub) = hub().filter(|_| queue != 0) else { return call(event) };
     let known = known(queue, hub);
     let name = match about.kernel {

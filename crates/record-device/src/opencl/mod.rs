@@ -7,22 +7,23 @@
 //! | Khronos's | [`clInitLayerWithProperties`] | [`clDeinitLayer`], as the loader is unloaded |
 //!
 //! A layer receives the table of functions below it and returns its own, with replacements for the functions
-//! that it observes. Profiling is enabled for every queue, and each operation gets an event with a callback
-//! that reads the stamps; the program's own events are unaffected.
+//! that it observes. Functions of extensions are not in the table: the layer answers the query of their addresses.
+//! Profiling is enabled for every queue, and each operation gets an event with a callback that reads the stamps;
+//! the program's own events are unaffected.
 
 mod dispatch_table;
 mod enqueue;
+mod extensions;
 mod queues;
 mod watched_events;
 
 use crate::hub::Source;
-use dispatch_table::{BELOW, ENTRIES, OWN, SUCCESS};
+use dispatch_table::{BELOW, ENTRIES, INVALID_VALUE, OWN, SUCCESS};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
 const LAYER_API_VERSION: u32 = 0x4240;
 const LAYER_NAME: u32 = 0x4241;
-const INVALID_VALUE: i32 = -30;
 
 /// Returns the layer's properties to the loader. All loaders that call [`clInitLayerWithProperties`] require
 /// version 100, too.
@@ -107,6 +108,7 @@ pub extern "C" fn clDeinitLayer() -> i32 {
     BELOW.store(std::ptr::null_mut(), Release);
     drop(leaving);
     queues::forget_all();
+    extensions::forget_all();
     SUCCESS
 }
 
@@ -139,6 +141,7 @@ unsafe fn stand_between(
         }
         enqueue::replace(&mut table);
         queues::replace(&mut table);
+        extensions::replace(&mut table);
     }
     let own = Box::leak(Box::new(table));
     OWN.store(own, Release);

@@ -18,6 +18,7 @@ const QUEUE_DEVICE: u32 = 0x1091;
 const QUEUE_REFERENCES: u32 = 0x1092;
 const QUEUE_PROPERTIES_PARAMETER: u32 = 0x1093;
 const DEVICE_NAME: u32 = 0x102B;
+const DEVICE_PLATFORM: u32 = 0x1031;
 const EVENT_QUEUE: u32 = 0x11D0;
 const PROFILING_NOT_AVAILABLE: i32 = -7;
 const FAILED_EVENT_AMONG_THEM: i32 = -14;
@@ -28,6 +29,8 @@ const PROFILING_END: u32 = 0x1283;
 pub(super) struct KnownQueue {
     pub index: QueueIndex,
     pub numbers: Mutex<Numbers>,
+    /// The platform of its device; 0 if the library does not name it.
+    pub platform: usize,
     /// Whether the program itself requested profiling.
     profiled: AtomicBool,
     /// Held over a submission that does not block, so that the driver's order is that of the sequence.
@@ -73,6 +76,7 @@ pub(super) fn known(handle: usize, hub: &'static Hub) -> Arc<KnownQueue> {
 
 fn learn(handle: usize, hub: &'static Hub) -> Arc<KnownQueue> {
     let device = number(slot::GET_COMMAND_QUEUE_INFO, handle, QUEUE_DEVICE).unwrap_or(0) as usize;
+    let platform = number(slot::GET_DEVICE_INFO, device, DEVICE_PLATFORM).unwrap_or(0) as usize;
     let properties = number(slot::GET_COMMAND_QUEUE_INFO, handle, QUEUE_PROPERTIES_PARAMETER).unwrap_or(0);
     let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
     let device = *devices.get_or_insert_default().entry(device).or_insert_with(|| {
@@ -94,7 +98,7 @@ fn learn(handle: usize, hub: &'static Hub) -> Arc<KnownQueue> {
         let index = hub.add_queue(hub::Queue { name, device, order, interface, floor, poll });
         let profiled = AtomicBool::new(properties & QUEUE_PROFILING != 0);
         let (numbers, submission) = (Mutex::default(), Mutex::default());
-        Arc::new(KnownQueue { index, numbers, profiled, submission })
+        Arc::new(KnownQueue { index, numbers, platform, profiled, submission })
     });
     Arc::clone(queue)
 }

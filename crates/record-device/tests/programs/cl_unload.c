@@ -1,5 +1,5 @@
 /* A stand-in for OpenCL's loader and driver: loads the layer by clInitLayerWithProperties, or by clInitLayer with
- * "legacy", enqueues, and unloads it while operations are under way. A call of the driver while it is unloaded ends the
+ * "legacy", enqueues (with "extensions" by functions of extensions), and unloads it while operations are under way. A call of the driver while it is unloaded ends the
  * program. The last line names what a recorder should have seen. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { ENTRIES = 149, GET_DEVICE_INFO = 3, CREATE_QUEUE = 9, RELEASE_QUEUE = 11, QUEUE_INFO = 12, WAIT_FOR_EVENTS = 41,
-       EVENT_INFO = 42, RETAIN_EVENT = 43, RELEASE_EVENT = 44, PROFILING_INFO = 45, FLUSH = 46, FINISH = 47, READ = 48, KERNEL = 59,
+       EVENT_INFO = 42, RETAIN_EVENT = 43, RELEASE_EVENT = 44, PROFILING_INFO = 45, FLUSH = 46, FINISH = 47, READ = 48, KERNEL = 59, EXTENSION = 107,
        SET_CALLBACK = 81, MARKER = 105 };
 
 typedef void (*ended)(void *, int, void *);
@@ -95,6 +95,42 @@ static int read_buffer(void *queue, void *buffer, unsigned blocking, size_t offs
     while (now() < (*out)->start + 1000) { }
     return 0;
 }
+/* Functions of extensions, which the driver gives by name. */
+static int extension(void *queue, event **out) {
+    *out = make(queue, 0);
+    while (now() < (*out)->start + 1000) { }
+    return 0;
+}
+static int copy_memory(void *queue, unsigned blocking, void *to, const void *from, size_t size, unsigned count, void *list, event **out) {
+    (void)count, (void)list;
+    if (blocking) memcpy(to, from, size);
+    return extension(queue, out);
+}
+static int fill_memory(void *queue, void *to, const void *pattern, size_t of, size_t size, unsigned count, void *list, event **out) {
+    (void)to, (void)pattern, (void)of, (void)size, (void)count, (void)list;
+    return extension(queue, out);
+}
+static void *create_buffer(unsigned count, void **of, void *properties, int *error) {
+    static int buffer;
+    WHILE_LOADED();
+    (void)of, (void)properties;
+    if (error) *error = count == 1 ? 0 : -30;
+    return count == 1 ? &buffer : NULL;
+}
+static int enqueue_buffer(unsigned count, void **of, void *buffer, unsigned events_count, void *list, event **out) {
+    (void)buffer, (void)events_count, (void)list;
+    return extension(count ? of[0] : NULL, out);
+}
+static int unknown(void) { WHILE_LOADED(); return 77; }
+static void *address_of(void *platform, const char *name) {
+    WHILE_LOADED();
+    if (platform != queues) return NULL;
+    if (!strcmp(name, "clEnqueueMemcpyINTEL")) return copy_memory;
+    if (!strcmp(name, "clEnqueueMemFillINTEL")) return fill_memory;
+    if (!strcmp(name, "clCreateCommandBufferKHR")) return create_buffer;
+    if (!strcmp(name, "clEnqueueCommandBufferKHR")) return enqueue_buffer;
+    return strcmp(name, "clUnknownINTEL") ? NULL : unknown;
+}
 static int set_callback(event *of, int status, ended callback, void *user) {
     WHILE_LOADED();
     (void)status;
@@ -135,6 +171,26 @@ static void use(int kernels, int stuck) {
     for (int i = 0; i < stuck; i++) ((enqueue *)layer[KERNEL])(queue, 2, 1, NULL, NULL, NULL, 0, NULL, NULL);
 }
 
+/* Copies, fills and runs a command buffer by functions of extensions: 4 operations. */
+static void extend(void) {
+    typedef void *get(void *, const char *);
+    get *address = (get *)layer[EXTENSION];
+    void *queue = ((void *(*)(void *, void *, uint64_t, int *))layer[CREATE_QUEUE])(NULL, queues, 0, NULL);
+    int (*copy)(void *, unsigned, void *, const void *, size_t, unsigned, void *, event **) = address(queues, "clEnqueueMemcpyINTEL");
+    int (*fill)(void *, void *, const void *, size_t, size_t, unsigned, void *, event **) = address(queues, "clEnqueueMemFillINTEL");
+    void *(*create_list)(unsigned, void **, void *, int *) = address(queues, "clCreateCommandBufferKHR");
+    int (*run_list)(unsigned, void **, void *, unsigned, void *, event **) = address(queues, "clEnqueueCommandBufferKHR");
+    if (address(queues, "clEnqueueMemcpyINTEL") != (void *)copy || copy == copy_memory) exit(9);
+    if (address(queues, "clUnknownINTEL") != unknown || address(queues, "clNone") || address(NULL, "clEnqueueMemcpyINTEL")) exit(10);
+    char to[4] = "", from[4] = "abc";
+    if (copy(queue, 1, to, from, sizeof to, 0, NULL, NULL) || strcmp(to, from)) exit(11);
+    event *own = NULL;
+    if (fill(queue, to, from, 1, sizeof to, 0, NULL, &own) || !own) exit(12);
+    release(own);
+    void *list = create_list(1, &queue, NULL, NULL);
+    if (!list || run_list(0, NULL, list, 0, NULL, NULL) || run_list(1, &queue, list, 0, NULL, NULL)) exit(13);
+}
+
 /* As a loader's destructor, which runs after all exit handlers, and after those of the drivers. */
 static int at_end;
 static void __attribute__((destructor)) end(void) {
@@ -149,9 +205,15 @@ int main(int count, char **arguments) {
                         {(void *)QUEUE_INFO, queue_info}, {(void *)WAIT_FOR_EVENTS, wait_for}, {(void *)EVENT_INFO, event_info},
                         {(void *)RETAIN_EVENT, retain}, {(void *)RELEASE_EVENT, release}, {(void *)PROFILING_INFO, profiling},
                         {(void *)FLUSH, flush}, {(void *)FINISH, finish}, {(void *)READ, read_buffer}, {(void *)KERNEL, kernel}, {(void *)SET_CALLBACK, set_callback},
-                        {(void *)MARKER, marker}};
+                        {(void *)MARKER, marker}, {(void *)EXTENSION, address_of}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) below[(uintptr_t)table[i][0]] = table[i][1];
     load(arguments[1], legacy);
+    if (count > 2 && !strcmp(arguments[2], "extensions")) {
+        extend();
+        unload();
+        puts("4 of extensions");
+        return 0;
+    }
     use(10, legacy ? 0 : 3);
     if (!legacy) {
         unload();
