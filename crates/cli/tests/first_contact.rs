@@ -29,8 +29,10 @@ fn threads_are_counted_and_named_in_every_subcommand() {
     let recorded = output(record(here.path()).args(["--", "./threads"]));
     assert_eq!(recorded.status.code(), Some(3));
     let talk = text(&recorded.stderr);
-    assert!(!talk.contains("no OpenMP") && talk.contains("up to 5 threads at once"), "{talk}");
-    assert!(talk.contains("taskscope record --sample 100 -- ./threads"), "{talk}");
+    assert!(!talk.contains("no OpenMP") && talk.contains("at least 5 threads at once"), "{talk}");
+    for option in ["--sample 100", "--threads", "--mode profile"] {
+        assert!(talk.contains(&format!("taskscope record {option} -- ./threads")), "{talk}");
+    }
     let trace = here.path().join("threads.trace");
     let reason = &run_file(&trace)["not_recorded"];
     assert_eq!((&reason["threads"], &reason["processes"]), (&json!(5), &json!(1)));

@@ -146,7 +146,7 @@ impl Run<'_> {
         };
         let threads = match self.seen.threads {
             0 | 1 => String::new(),
-            many => format!(", up to {many} threads at once"),
+            many => format!(", at least {many} threads at once"),
         };
         let (mut parts, mut remedies) = (Vec::new(), Vec::new());
         let gcc = openmp.iter().find(|found| found.key == "gcc-openmp").filter(|_| !is_replaced);
@@ -173,9 +173,9 @@ impl Run<'_> {
         let (plain, named): (Vec<&Found>, Vec<&Found>) =
             others.iter().partition(|found| found.key == "threads");
         if !named.is_empty() {
-            parts.push(format!("uses {}{threads}, which only samples record", listed(&named)));
+            parts.push(format!("uses {}{threads}, which --sample and --threads record", listed(&named)));
         } else if !plain.is_empty() || !threads.is_empty() {
-            parts.push(format!("has threads of its own{threads}, which only samples record"));
+            parts.push(format!("has threads of its own{threads}, which --sample and --threads record"));
         }
         let reason = match (openmp.is_empty(), parts.is_empty()) {
             (_, true) => "nothing-parallel",
@@ -334,7 +334,7 @@ mod tests {
         let tbb = of(&seen(&["libtbb.so.12.8", "libc.so.6"], 5), RecordMode::Trace);
         assert_eq!(
             tbb.text,
-            "./app uses TBB (libtbb.so.12.8), up to 5 threads at once, which only samples record"
+            "./app uses TBB (libtbb.so.12.8), at least 5 threads at once, which --sample and --threads record"
         );
         assert_eq!((tbb.reason, tbb.threads, tbb.processes), ("other-runtime", Some(5), Some(1)));
         assert!(tbb.remedies[0].starts_with("taskscope record --sample 100 -- ./app 'a b'  "), "{tbb:?}");

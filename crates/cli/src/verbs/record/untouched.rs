@@ -38,7 +38,10 @@ impl Reason {
         let (name, why) = match self {
             Reason::Loader(loader) => (
                 "cannot-load",
-                format!("uses another C library ({loader}), for which the recorder is not built"),
+                format!(
+                    "uses another C library ({loader}), for which the recorder is not built; build it with glibc to \
+                     record it"
+                ),
             ),
             Reason::Machine => ("cannot-load", "is built for another machine than the recorder".to_owned()),
             Reason::Rights => (
