@@ -10,7 +10,7 @@
 
 #include "work.h"
 
-static volatile int got[65], is_over;
+static volatile int got[65], is_over, sink;
 
 static void *reads(void *nothing) {
     sigset_t all;
@@ -33,6 +33,11 @@ static void *waits(void *nothing) {
     return nothing;
 }
 
+__attribute__((noinline)) void spin(void) {
+    WORK_NS(200 * MS);
+    sink += 1;
+}
+
 int main(void) {
     sigset_t all;
     pthread_t threads[2];
@@ -41,7 +46,7 @@ int main(void) {
     pthread_create(&threads[0], NULL, reads, NULL);
     pthread_create(&threads[1], NULL, waits, NULL);
 #pragma omp parallel num_threads(2)
-    WORK_NS(200 * MS);
+    spin();
     kill(getpid(), SIGUSR1);
     struct timespec while_they_read = {0, 100000000};
     nanosleep(&while_they_read, NULL);

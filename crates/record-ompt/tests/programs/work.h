@@ -23,7 +23,9 @@ static inline uint64_t work_clock_ns(void) {
         if (IS_VIRTUAL_TIME) VIRTUAL_WORK(work_ns_);                                                                           \
         else {                                                                                                                 \
             uint64_t until_ = work_clock_ns() + work_ns_;                                                                      \
-            for (volatile uint64_t rounds_ = 0; work_clock_ns() < until_;) rounds_ = rounds_ + 1;                              \
+            /* Far longer than the clock takes, so that hardly a sample is in that. */                                         \
+            while (work_clock_ns() < until_)                                                                                   \
+                for (volatile int round_ = 0; round_ < 1000; round_++) {}                                                      \
         }                                                                                                                      \
     } while (0)
 
