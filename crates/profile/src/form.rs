@@ -36,9 +36,3 @@ pub(crate) mod tag {
     pub const LOSSES: u8 = 6;
     pub const END: u8 = 255;
 }
-
-pub(crate) const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
-
-pub(crate) fn fnv(state: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(state, |hash, byte| (hash ^ *byte as u64).wrapping_mul(0x0100_0000_01b3))
-}

@@ -1,10 +1,11 @@
 //! Reads a profile from untrusted bytes: never panics, and takes no more memory than a small multiple of
 //! their size.
 
-use crate::form::{FNV_START, MAGIC, VERSION, fnv, tag};
+use crate::form::{MAGIC, VERSION, tag};
 use crate::frame::FrameKind;
 use crate::{Frame, Metric, Module, NO_MODULE, NodeId, Process, Profile, ROOT};
 use std::fmt;
+use taskscope_event::{FNV_START, fnv1a};
 
 /// In which way the bytes are not a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -181,7 +182,7 @@ impl Profile {
                 }
                 tag::END => {
                     let written = section.take(8)?;
-                    if written != fnv(FNV_START, &bytes[..start]).to_le_bytes() {
+                    if written != fnv1a(FNV_START, &bytes[..start]).to_le_bytes() {
                         return section.fail(ReadErrorKind::Checksum);
                     }
                     if from.at < bytes.len() {

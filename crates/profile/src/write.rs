@@ -1,8 +1,9 @@
 //! Writes a profile, with a buffer of a few kilobytes.
 
-use crate::form::{FNV_START, MAGIC, VERSION, fnv, tag};
+use crate::form::{MAGIC, VERSION, tag};
 use crate::{Metric, NO_MODULE, Profile, ROOT};
 use std::io::{self, Write};
+use taskscope_event::{FNV_START, fnv1a};
 
 /// Bytes after which a section is closed and the next one begun.
 const SECTION_BYTES: usize = 32 << 10;
@@ -81,7 +82,7 @@ struct Sections<'a> {
 
 impl Sections<'_> {
     fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.hash = fnv(self.hash, bytes);
+        self.hash = fnv1a(self.hash, bytes);
         self.out.write_all(bytes)
     }
 
@@ -108,7 +109,7 @@ impl Sections<'_> {
             push_varint(&mut head, (count.len() + self.rows.len()) as u64);
             head.extend_from_slice(&count);
             self.raw(&head)?;
-            self.hash = fnv(self.hash, &self.rows);
+            self.hash = fnv1a(self.hash, &self.rows);
             self.out.write_all(&self.rows)?;
         }
         self.rows.clear();

@@ -1,6 +1,7 @@
 //! Files: round trip, and no panic of the reader for any bytes.
 
 use std::time::Instant;
+use taskscope_event::{FNV_START, fnv1a};
 use taskscope_profile::{Frame, Marker, Metric, Module, Process, Profile, ROOT, ReadErrorKind, Tree};
 
 /// A generator with the same numbers in every run.
@@ -117,10 +118,7 @@ fn every_cut_and_every_changed_byte_is_noticed() {
 
 /// The form without its checksum, as a hand-made file would have it right.
 fn sealed(mut body: Vec<u8>) -> Vec<u8> {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in &body {
-        hash = (hash ^ *byte as u64).wrapping_mul(0x0100_0000_01b3);
-    }
+    let hash = fnv1a(FNV_START, &body);
     body.extend_from_slice(&[255, 8]);
     body.extend_from_slice(&hash.to_le_bytes());
     body

@@ -73,7 +73,7 @@ impl Exchange {
 /// `devices.<host>.<pid>`, under a number if a process of that id has been here.
 fn make_directory(trace: &Path, pid: i32) -> Option<PathBuf> {
     std::fs::create_dir_all(trace).ok()?;
-    let host = host_name();
+    let host = taskscope_record::process::host_name();
     for copy in 1..10_000 {
         let name =
             if copy == 1 { format!("devices.{host}.{pid}") } else { format!("devices.{host}.{pid}-{copy}") };
@@ -85,16 +85,6 @@ fn make_directory(trace: &Path, pid: i32) -> Option<PathBuf> {
         }
     }
     None
-}
-
-fn host_name() -> String {
-    let mut buffer = [0u8; 256];
-    // SAFETY: the buffer has the given length, and stays NUL-terminated.
-    unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
-    let length = buffer.iter().position(|byte| *byte == 0).unwrap_or(0);
-    let name = String::from_utf8_lossy(&buffer[..length]);
-    let name = name.split('.').next().unwrap_or_default().replace('/', "_");
-    if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
 /// A panic while the lock was held leaves these lists whole.

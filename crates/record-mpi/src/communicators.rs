@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taskscope_event::models::messages;
+use taskscope_event::{FNV_START, fnv1a};
 use taskscope_ompt::shared::Moment;
 
 use crate::handle_kind::Kind;
@@ -165,7 +166,7 @@ pub struct Hash(pub u64);
 
 impl Hash {
     pub fn of(words: impl IntoIterator<Item = u64>) -> Hash {
-        let mut hash = Hash(0xcbf2_9ce4_8422_2325);
+        let mut hash = Hash(FNV_START);
         words.into_iter().for_each(|word| hash.word(word));
         hash
     }
@@ -176,8 +177,6 @@ impl Hash {
     }
 
     fn word(&mut self, word: u64) {
-        for byte in word.to_le_bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        self.0 = fnv1a(self.0, &word.to_le_bytes());
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use taskscope_event::layout::{LOOM_PREFIX, PROCESS_PREFIX, STREAM_METADATA, THREAD_PREFIX};
+use taskscope_event::{FNV_START, fnv1a};
 use taskscope_files::create_directory_below;
 
 use crate::clock::{self, Source};
@@ -510,10 +511,7 @@ fn process_image() -> String {
         address.as_ref().copied().unwrap_or_default()
     };
     // FNV-1a, twice over: the result reveals no byte.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in random.iter().chain(random.iter()) {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
+    let hash = fnv1a(fnv1a(FNV_START, &random), &random);
     format!("{}-{:08x}", own_pid(), (hash >> 32) as u32)
 }
 
@@ -544,7 +542,8 @@ fn rank_and_ranks() -> Option<(u32, u32)> {
         .filter(|(rank, ranks)| rank < ranks)
 }
 
-fn host_name() -> String {
+/// The host as locations name it: up to the first dot, without slashes.
+pub fn host_name() -> String {
     let mut buffer = [0u8; 256];
     // SAFETY: the buffer has the given length, and stays NUL-terminated.
     unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };

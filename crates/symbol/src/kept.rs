@@ -1,6 +1,7 @@
 //! Files of modules that a recorder kept in the trace, since their own may be gone when names are looked up.
 
 use std::path::{Path, PathBuf};
+use taskscope_event::{FNV_START, fnv1a};
 
 /// Directories with kept files, each named after the build id of its module.
 #[derive(Clone, Debug, Default)]
@@ -80,8 +81,5 @@ const FINGERPRINT_BYTES: usize = 4096;
 /// headers.
 pub(crate) fn fingerprint(file: &[u8]) -> String {
     let page = &file[..file.len().min(FINGERPRINT_BYTES)];
-    let hash = page.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("~{hash:016x}")
+    format!("~{:016x}", fnv1a(FNV_START, page))
 }

@@ -6,6 +6,7 @@
 use std::path::Path;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{ovni, samples};
+use taskscope_event::{FNV_START, fnv1a};
 use taskscope_filter::{Filter, TimeRange};
 use taskscope_session::selection::FIELDS_OF_EVENTS;
 use taskscope_session::{Places, Session};
@@ -194,11 +195,7 @@ fn profiles() {
     assert!(Profile::read(&bytes).is_ok());
     // The end section: its tag, its length, eight bytes of hash.
     let hashed = bytes.len() - 10;
-    let fnv = |bytes: &[u8]| {
-        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
-    };
-    let signed = |content: &[u8]| [content, &[255, 8], &fnv(content).to_le_bytes()[..]].concat();
+    let signed = |content: &[u8]| [content, &[255, 8], &fnv1a(FNV_START, content).to_le_bytes()[..]].concat();
     assert_eq!(signed(&bytes[..hashed]), bytes);
     let read = |bytes: &[u8]| {
         let root = tempfile::tempdir().unwrap();

@@ -3,6 +3,7 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::ffi::CString;
+use taskscope_event::{FNV_START, fnv1a};
 
 /// A loaded executable or library.
 #[derive(Clone, Debug)]
@@ -291,9 +292,7 @@ const FINGERPRINT_BYTES: usize = 4096;
 
 /// `~` and the FNV-1a hash of a file's first page. Readers compute the same (`taskscope_symbol`).
 fn fingerprint(page: &[u8]) -> Vec<u8> {
-    let hash = page.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = fnv1a(FNV_START, page);
     let mut id = vec![b'~'];
     id.extend(digits_of(&hash.to_be_bytes()));
     id
