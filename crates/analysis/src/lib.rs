@@ -70,7 +70,7 @@ pub use task_types::{
     TaskType, blocked_times, body_times, explicit_tasks_begun, is_explicit, percentile, task_types,
 };
 pub use teams::{Load, ParallelConstruct, Worksharing, parallel_constructs, worksharing};
-pub use thread_waits::{Root, Tie, WaitPartOf, WaitsAt, thread_waits};
+pub use thread_waits::{Call, Root, Tie, WaitPartOf, WaitsAt, thread_waits};
 
 use taskscope_execution::{Execution, Tally};
 

@@ -7,17 +7,35 @@
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_event::models::wait::kind;
-use taskscope_execution::{Execution, Object, ObjectIndex, SiteIndex, ThreadIndex, ThreadWait, WaitOutcome};
+use taskscope_execution::{
+    Execution, Object, ObjectIndex, PathIndex, SiteIndex, ThreadIndex, ThreadWait, WaitOutcome,
+};
+
+/// A call, by its site and its call path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Call {
+    /// The site.
+    pub site: SiteIndex,
+    /// The call path; `NONE` if unknown.
+    pub path: PathIndex,
+}
+
+impl Call {
+    fn of(execution: &Execution, thread: ThreadIndex, site: SiteIndex, at: u64) -> Call {
+        let path = execution.samples.path_of_call(thread, site, at).unwrap_or(PathIndex::NONE);
+        Call { site, path }
+    }
+}
 
 /// Relation of a thread to the thread that waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Tie {
-    /// Held the lock, taken at this site.
-    Holds(SiteIndex),
-    /// Woke the waiting thread, in a call at this site.
-    Wakes(SiteIndex),
-    /// Was joined; its routine.
-    IsJoined(SiteIndex),
+    /// Held the lock, taken in this call; the path is that of the release.
+    Holds(Call),
+    /// Woke the waiting thread in this call.
+    Wakes(Call),
+    /// Was joined; the thread and its routine.
+    IsJoined(ThreadIndex, SiteIndex),
 }
 
 /// The end of the chain for a part of a wait.
@@ -29,6 +47,8 @@ pub enum Root {
     Handover,
     /// A wait ended because the time that its caller allowed was over.
     TimedOut,
+    /// The wait is not over at the end of the recording.
+    Open,
     /// The awaited thread is not recorded.
     NotKnown,
 }
@@ -58,7 +78,7 @@ pub struct WaitsAt {
     /// `taskscope_event::models::wait::kind`.
     pub kind: u32,
     /// The call.
-    pub site: SiteIndex,
+    pub call: Call,
     /// Number of waits.
     pub waits: u64,
     /// Threads that waited.
@@ -81,7 +101,7 @@ type Key = (Option<Tie>, Option<Tie>, Root, u32);
 /// All waits of the selected threads, the longest first.
 pub fn thread_waits(execution: &Execution) -> Vec<WaitsAt> {
     let all = &execution.thread_waits;
-    let mut rows: FxHashMap<(ObjectIndex, u32, SiteIndex), Sums> = FxHashMap::default();
+    let mut rows: FxHashMap<(ObjectIndex, u32, Call), Sums> = FxHashMap::default();
     let (from, until) = all.part.unwrap_or((0, u64::MAX));
     for wait in all.waits.iter().filter(|wait| execution.is_selected(wait.thread)) {
         let (start, end) = (wait.start.max(from), wait.end.min(until));
@@ -90,7 +110,8 @@ pub fn thread_waits(execution: &Execution) -> Vec<WaitsAt> {
         }
         let kind = object(execution, wait.object).map_or(0, |row| row.kind);
         let of = if kind == kind::JOIN { ObjectIndex::NONE } else { wait.object };
-        let sums = rows.entry((of, kind, wait.site)).or_default();
+        let call = Call::of(execution, wait.thread, wait.site, wait.start);
+        let sums = rows.entry((of, kind, call)).or_default();
         sums.waits += 1;
         sums.ns += end - start;
         sums.longest_ns = sums.longest_ns.max(end - start);
@@ -101,8 +122,8 @@ pub fn thread_waits(execution: &Execution) -> Vec<WaitsAt> {
         chains.follow_wait(wait, start, end);
     }
     let mut rows: Vec<WaitsAt> =
-        rows.into_iter().map(|((object, kind, site), sums)| sums.row(object, kind, site)).collect();
-    rows.sort_by_key(|row| (Reverse(row.waited_ns), row.kind, row.object, row.site));
+        rows.into_iter().map(|((object, kind, call), sums)| sums.row(object, kind, call)).collect();
+    rows.sort_by_key(|row| (Reverse(row.waited_ns), row.kind, row.object, row.call));
     rows
 }
 
@@ -120,7 +141,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn row(self, object: ObjectIndex, kind: u32, site: SiteIndex) -> WaitsAt {
+    fn row(self, object: ObjectIndex, kind: u32, call: Call) -> WaitsAt {
         let parts = self.parts.into_iter().map(|((first, last, root, length), threads)| WaitPartOf {
             first,
             last,
@@ -137,7 +158,7 @@ impl Sums {
         WaitsAt {
             object,
             kind,
-            site,
+            call,
             waits: self.waits,
             threads: self.threads.len() as u32,
             waited_ns: self.ns,
@@ -178,12 +199,16 @@ impl Chains<'_> {
             // It came last to a barrier itself.
             Some(waker) if waker.thread == wait.thread => self.end(Root::Handover, from, until),
             Some(waker) => {
-                let tie = if kind == kind::JOIN { Tie::IsJoined(waker.site) } else { Tie::Wakes(waker.site) };
+                let tie = match kind {
+                    kind::JOIN => Tie::IsJoined(waker.thread, waker.site),
+                    _ => Tie::Wakes(Call::of(self.execution, waker.thread, waker.site, waker.at)),
+                };
                 let woken = waker.at.clamp(from, until);
                 self.follow_thread(waker.thread, tie, from, woken);
                 self.end(Root::Handover, woken, until);
             }
             None if wait.outcome == WaitOutcome::TimedOut => self.end(Root::TimedOut, from, until),
+            None if wait.outcome == WaitOutcome::Open => self.end(Root::Open, from, until),
             None => self.end(Root::NotKnown, from, until),
         }
     }
@@ -195,12 +220,14 @@ impl Chains<'_> {
         for hold in holds.iter().filter(|hold| hold.thread != wait.thread) {
             is_held = true;
             let end = hold.end.clamp(at, until);
-            self.follow_thread(hold.thread, Tie::Holds(hold.site), at, end);
+            let call = Call::of(execution, hold.thread, hold.site, hold.end);
+            self.follow_thread(hold.thread, Tie::Holds(call), at, end);
             at = end;
         }
         let rest = match wait.outcome {
             _ if is_held => Root::Handover,
             WaitOutcome::TimedOut => Root::TimedOut,
+            WaitOutcome::Open => Root::Open,
             _ => Root::NotKnown,
         };
         self.end(rest, at, until);

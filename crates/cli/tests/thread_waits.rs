@@ -6,16 +6,20 @@ use common::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/thread_waits.c")
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
 /// The line of the program that has this comment.
-fn line_of(comment: &str) -> u64 {
-    let text = std::fs::read_to_string(source()).unwrap();
+fn line_in(name: &str, comment: &str) -> u64 {
+    let text = std::fs::read_to_string(source(name)).unwrap();
     let marked = format!("/* {comment} */");
     let line = text.lines().position(|line| line.contains(&marked)).unwrap_or_else(|| panic!("no {marked}"));
     line as u64 + 1
+}
+
+fn line_of(comment: &str) -> u64 {
+    line_in("thread_waits.c", comment)
 }
 
 struct Ways {
@@ -26,8 +30,18 @@ struct Ways {
 impl Ways {
     fn new() -> Ways {
         let here = tempfile::tempdir().unwrap();
-        let program =
-            Compiler::Gcc.build_file(&source(), &here.path().join("program"), &["-g", "-O1", "-pthread"]);
+        let program = here.path().join("program");
+        Compiler::Gcc.build_file(&source("thread_waits.c"), &program, &["-g", "-O1", "-pthread"]);
+        Ways { here, program }
+    }
+
+    fn of_cpp(optimisation: &str) -> Ways {
+        let here = tempfile::tempdir().unwrap();
+        let program = here.path().join("program");
+        let mut command = std::process::Command::new("g++");
+        command.args(["-std=c++20", "-g", optimisation, "-pthread", "-o"]).arg(&program);
+        let run = output(command.arg(source("thread_waits.cpp")));
+        assert!(run.status.success());
         Ways { here, program }
     }
 
@@ -143,6 +157,32 @@ fn a_join_is_charged_to_the_routine_of_the_joined_thread() {
         (&"joined".into(), &"slow_child".into()),
         "{wait}"
     );
+}
+
+/// In headers and libraries of the language, a wait is named after the program's code that calls them. A lock that is taken there
+/// is named after its release if the compiler has not inlined the functions.
+#[test]
+fn waits_in_the_library_of_cpp_are_named_after_their_callers() {
+    let line = |comment: &str| line_in("thread_waits.cpp", comment);
+    let cases = [
+        ("-O0", "mutex", "mutex", "waits for the mutex", "evict", "releases the mutex"),
+        ("-O2", "mutex", "mutex", "waits for the mutex", "evict", "holds the mutex"),
+        ("-O2", "condition", "condition", "waits for the condition", "produce", "signals"),
+        // The place of a thread's routine is that of a call in it.
+        ("-O2", "join", "thread", "joins", "slow_child", ""),
+        ("-O0", "async", "thread", "waits for the answer", "answer", ""),
+    ];
+    let (plain, optimised) = (Ways::of_cpp("-O0"), Ways::of_cpp("-O2"));
+    for (optimisation, way, kind, waiting, function, blamed) in cases {
+        let waits = if optimisation == "-O0" { plain.waits(way) } else { optimised.waits(way) };
+        let at_line = |wait: &&Value| wait["kind"] == kind && wait["line"] == line(waiting);
+        let wait = waits.iter().find(at_line).unwrap_or_else(|| panic!("{optimisation} {way}: {waits:?}"));
+        assert_eq!(wait["function"], "main", "{wait}");
+        let by = &largest(wait)["by"];
+        let name = by["function"].as_str().and_then(|name| name.split('(').next());
+        assert_eq!(name, Some(function), "{optimisation} {way}: {wait}");
+        assert!(blamed.is_empty() || by["line"] == line(blamed), "{optimisation} {way}: {wait}");
+    }
 }
 
 #[test]

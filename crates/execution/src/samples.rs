@@ -98,6 +98,13 @@ impl Samples {
         self.paths.get(path.index()).is_some_and(|path| !path.addresses.is_empty()).then_some(*path)
     }
 
+    /// The earliest path of a wait of a thread, if any is known.
+    pub fn first_path_of(&self, thread: ThreadIndex) -> Option<PathIndex> {
+        let of_thread = self.of_calls.iter().filter(|((of, _), _)| *of == thread);
+        let first = of_thread.filter_map(|(_, calls)| calls.first()).min();
+        first.map(|(_, path)| *path).filter(|path| path.is_some())
+    }
+
     /// The samples of a thread that end after `from` and not after `until`.
     pub fn of_thread(&self, thread: ThreadIndex, from: u64, until: u64) -> &[Sample] {
         let first = self.rows.partition_point(|row| (row.thread, row.at) <= (thread, from));

@@ -23,7 +23,7 @@ macro_rules! waits {
                 object.begin_waiting();
             }
             events::begin(kind::CONDITION, condition as usize, caller, None);
-            lock::before_release(kind::MUTEX, mutex as usize, thread);
+            lock::before_release(kind::MUTEX, mutex as usize, thread, caller);
             let result = whole();
             lock::after_condition(mutex as usize, thread, caller);
             if let Some(object) = object {

@@ -80,10 +80,12 @@ pub fn end(kind: u32, outcome: u32) {
     });
 }
 
-/// This thread releases a lock that others wait for, and that it took in a call that returned to `taken_at`.
-pub fn hands_over(kind: u32, object: usize, taken_at: usize) {
+/// This thread releases a lock that others wait for, in a call that returns to `caller`. It took it in a call that returned
+/// to `taken_at`.
+pub fn hands_over(kind: u32, object: usize, taken_at: usize, caller: usize) {
     with_moment(|moment| {
         let site = site(moment, taken_at);
+        moment.record_call_path(site, caller as *const c_void);
         moment.recorder.own_point(moment.at, wait::HANDED_OVER, object_site_kind(object, site, kind));
     });
 }

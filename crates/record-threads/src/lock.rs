@@ -127,11 +127,11 @@ tries! {
 
 /// This thread is about to release a lock, or to wait for a condition, which releases its mutex.
 #[inline(always)]
-pub fn before_release(kind: u32, lock: usize, thread: usize) {
+pub fn before_release(kind: u32, lock: usize, thread: usize, caller: usize) {
     if let Some(object) = Object::find(lock)
         && let Released::Contended(taken_at) = object.release(thread)
     {
-        events::hands_over(kind, lock, taken_at);
+        events::hands_over(kind, lock, taken_at, caller);
     }
 }
 
@@ -143,9 +143,9 @@ pub fn after_condition(lock: usize, thread: usize, caller: usize) {
 /// Functions that release a lock of one holder. (That of C11's mutexes returns nothing, which is passed on.)
 macro_rules! unlocks {
     ($( $name:ident, $kind:expr; )*) => { $(
-        pub unsafe extern "C-unwind" fn $name(lock: Pointer, _caller: usize) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(lock: Pointer, caller: usize) -> c_int {
             if let Some(thread) = this_thread() {
-                before_release($kind, lock as usize, thread);
+                before_release($kind, lock as usize, thread, caller);
             }
             // SAFETY: the program's own call, passed on.
             unsafe { call!($name(lock: Pointer) -> c_int) }
@@ -159,15 +159,15 @@ unlocks! {
     mtx_unlock, kind::MUTEX;
 }
 
-pub unsafe extern "C-unwind" fn pthread_rwlock_unlock(lock: Pointer, _caller: usize) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_rwlock_unlock(lock: Pointer, caller: usize) -> c_int {
     if let Some(thread) = this_thread() {
         match read_holds::remove(lock as usize) {
             Some(taken_at) => {
                 if Object::find(lock as usize).is_some_and(Object::has_waiting) {
-                    events::hands_over(kind::RW_LOCK, lock as usize, taken_at);
+                    events::hands_over(kind::RW_LOCK, lock as usize, taken_at, caller);
                 }
             }
-            None => before_release(kind::RW_LOCK, lock as usize, thread),
+            None => before_release(kind::RW_LOCK, lock as usize, thread, caller),
         }
     }
     // SAFETY: the program's own call, passed on.

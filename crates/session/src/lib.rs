@@ -36,7 +36,7 @@ mod side;
 mod task_graph;
 
 pub use devices::work::{CallWait, call_waits};
-pub use names::{Places, name_call_paths};
+pub use names::{Caller, Places, name_call_paths};
 pub use playing::replay::{LONGEST_NS, ReadProgress};
 pub use profiles::{MAX_PROFILE_BYTES, MergedProfiles, ProfileProblem, merge_profiles, profile_files};
 pub use run_file::{NotRecorded, Notice, RunFile};

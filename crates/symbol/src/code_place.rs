@@ -1,5 +1,7 @@
 //! Names and lines of an address, and reasons of missing ones.
 
+use crate::name::{acquires_for_its_caller, is_of_language_library};
+
 /// Name of code that no loaded file holds, in executable memory of its own.
 pub const RUN_TIME_CODE: &str = "[code generated at run time]";
 /// Name of an address that no loaded file holds, of which nothing is known.
@@ -108,6 +110,47 @@ pub struct CodePlace {
     /// Whether this is not the place of the call in question, but that of the call of the function that has it, which is not
     /// known.
     pub is_caller: bool,
+}
+
+impl Frame {
+    /// Whether the function belongs to a language's library, or to a library of locks and channels: it waits and wakes for its
+    /// caller.
+    pub fn is_of_language_library(&self) -> bool {
+        // Headers of C++ and sources of Rust: functions without a scope in the debug information have a file.
+        const SOURCES: [&str; 4] =
+            ["/include/c++/", "/library/std/src/", "/library/core/src/", "/library/alloc/src/"];
+        let is_source = |file: &str| SOURCES.iter().any(|source| file.contains(source));
+        self.function.as_deref().is_some_and(is_of_language_library)
+            || self.file.as_deref().is_some_and(is_source)
+    }
+}
+
+impl CodePlace {
+    /// Whether the code belongs to a language's library, or to a library of locks and channels.
+    pub fn is_of_language_library(&self) -> bool {
+        const FILES: [&str; 7] =
+            ["libstdc++.so", "libc++.so", "libc.so", "libc-", "libpthread", "libgcc_s.so", "ld-"];
+        let is_in_file = |(module, _): &(String, u64)| FILES.iter().any(|file| module.starts_with(file));
+        self.module.as_ref().is_some_and(is_in_file) || self.frame.is_of_language_library()
+    }
+
+    /// Replaces an inlined function that takes locks, waits or wakes for its caller by the code that calls it.
+    pub fn leave_language_library(&mut self) {
+        let is_left = |frame: &Frame| {
+            frame.function.as_deref().is_some_and(acquires_for_its_caller) || frame.is_of_language_library()
+        };
+        while !self.inlined_into.is_empty() && is_left(&self.frame) {
+            self.frame = self.inlined_into.remove(0);
+        }
+    }
+
+    /// Replaces an inlined function by the outermost of its callers outside of languages' libraries.
+    pub fn leave_inlined(&mut self) {
+        if let Some(outer) = self.inlined_into.iter().rposition(|frame| !frame.is_of_language_library()) {
+            self.frame = self.inlined_into.swap_remove(outer);
+            self.inlined_into.clear();
+        }
+    }
 }
 
 /// Machine code of a loop.

@@ -44,8 +44,8 @@ mod variable;
 pub use code_place::{CodePlace, Frame, LoopCode, Missing, RUN_TIME_CODE, UNKNOWN_CODE};
 pub use kept::KeptModules;
 pub use name::{
-    abbreviated, acquires_for_its_caller, are_of_one_template, demangle, is_outlined, is_stub, user_function,
-    without_parameters,
+    abbreviated, acquires_for_its_caller, are_of_one_template, demangle, is_of_language_library, is_outlined,
+    is_stub, user_function, without_parameters,
 };
 pub use symbolizer::{LoadedModule, Location, Symbolizer};
 pub use variable::VariablePlace;

@@ -320,6 +320,52 @@ pub fn acquires_for_its_caller(name: &str) -> bool {
     own == class || ["lock", "try_lock", "lock_shared", "acquire", "enter"].contains(&own)
 }
 
+/// Whether a function of this name belongs to a language's library, or to a library of locks and channels: it waits, wakes
+/// and takes locks for its caller.
+pub fn is_of_language_library(name: &str) -> bool {
+    const SCOPES: [&str; 11] = [
+        "std::",
+        "__gnu_cxx::",
+        "__cxxabiv1::",
+        "__gthread_",
+        "__glibcxx_",
+        "pthread_",
+        "parking_lot::",
+        "parking_lot_core::",
+        "lock_api::",
+        "crossbeam_channel::",
+        "crossbeam_utils::",
+    ];
+    // Programs have namespaces of these names, too.
+    const CORE: [&str; 6] = ["ops", "option", "result", "iter", "ptr", "panic"];
+    const ALLOC: [&str; 4] = ["boxed", "sync", "rc", "vec"];
+    let name = without_parameters(name);
+    let own = without_result(&name).trim_start_matches(['<', '&', '*']);
+    let own = own.strip_prefix("mut ").unwrap_or(own);
+    let own = own.strip_prefix("dyn ").unwrap_or(own);
+    let is_in = |scope: &str, modules: &[&str]| {
+        let within = own.strip_prefix(scope).and_then(|within| within.split(['<', ':']).next());
+        within.is_some_and(|module| modules.contains(&module))
+    };
+    SCOPES.iter().any(|scope| own.starts_with(scope)) || is_in("core::", &CORE) || is_in("alloc::", &ALLOC)
+}
+
+/// A function's name without the type of its result, which those of templates begin with.
+fn without_result(name: &str) -> &str {
+    let mut depth = 0_i32;
+    let mut begin = 0;
+    for (at, character) in name.char_indices() {
+        match character {
+            '<' | '(' | '{' | '[' => depth += 1,
+            '>' | ')' | '}' | ']' => depth -= 1,
+            // Not the operator of a conversion, nor a qualified type of Rust.
+            ' ' if depth == 0 && !name[..at].ends_with("operator") => begin = at + 1,
+            _ => {}
+        }
+    }
+    &name[begin..]
+}
+
 /// The parts between the `::` of a name, without template arguments: `a`, `B`, `f` for `a::B<c::D>::f<int>`.
 fn parts_of(name: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut depth, mut end) = (Vec::new(), 0, 0_i32, None);
@@ -346,6 +392,37 @@ fn parts_of(name: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_of_language_libraries_are_known_by_their_scope() {
+        for name in [
+            "std::mutex::lock()",
+            "__gthread_mutex_lock(pthread_mutex_t*)",
+            "__glibcxx_rwlock_rdlock",
+            "void std::atomic<unsigned int>::wait(unsigned int, std::memory_order) const",
+            "bool std::condition_variable::wait_for<long, std::ratio<1l, 10l>, main::{lambda()#1}>(int)",
+            "std::sys::sync::mutex::futex::Mutex::lock_contended",
+            "<std::sync::mpsc::Receiver<u64>>::recv",
+            "<std::sync::mutex::MutexGuard<T> as core::ops::drop::Drop>::drop",
+            "core::ops::function::FnOnce::call_once{{vtable.shim}}",
+            "<alloc::boxed::Box<F,A> as core::ops::function::FnOnce<Args>>::call_once",
+            "parking_lot::raw_mutex::RawMutex::lock_slow",
+        ] {
+            assert!(is_of_language_library(name), "{name}");
+        }
+        for name in [
+            "main",
+            "stdlike::mutex::lock()",
+            "core::Engine::run()",
+            "Cache::evict(std::vector<int>&)",
+            "std_cache",
+            "rayon_core::sleep::Sleep::sleep",
+            "int work<std::mutex>(std::mutex&)",
+            "main::{lambda(std::future<int>)#1}::operator()(std::future<int>) const",
+        ] {
+            assert!(!is_of_language_library(name), "{name}");
+        }
+    }
 
     #[test]
     fn guards_and_methods_of_locks_take_them_for_others() {

@@ -158,10 +158,14 @@ pub struct CodePlace {
 impl CodePlace {
     /// Looks a site up; `None` for no site.
     pub(crate) fn of(places: &Places, site: SiteIndex) -> Option<CodePlace> {
-        site.is_some().then(|| {
-            let frame = &places.code(site).frame;
-            CodePlace { function: frame.function.clone(), file: frame.file.clone(), line: frame.line }
-        })
+        site.is_some().then(|| CodePlace::from(&*places.code(site)))
+    }
+}
+
+impl From<&taskscope_symbol::CodePlace> for CodePlace {
+    fn from(place: &taskscope_symbol::CodePlace) -> CodePlace {
+        let frame = &place.frame;
+        CodePlace { function: frame.function.clone(), file: frame.file.clone(), line: frame.line }
     }
 }
 

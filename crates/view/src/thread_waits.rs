@@ -2,11 +2,12 @@
 
 use crate::documents::{CodePlace, Word, some_text};
 use crate::report_json::pid_of_site;
+use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use taskscope_analysis::{Analysis, Root, Tie, WaitPartOf, WaitsAt};
 use taskscope_event::models::wait::kind;
-use taskscope_execution::SiteIndex;
 use taskscope_session::Session;
 
 /// The waits of threads for an object, in calls at one place.
@@ -26,7 +27,7 @@ pub struct ThreadWaitTimes {
     pub code: Option<CodePlace>,
     /// Number of waits.
     pub waits: u64,
-    /// Number of threads that waited.
+    /// Number of threads that waited; of several calls in one place, the most that waited in one of them.
     pub threads: u32,
     /// Thread-nanoseconds waited: the sum of the parts.
     pub waited_ns: u64,
@@ -40,7 +41,8 @@ pub struct ThreadWaitTimes {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadWaitPart {
     /// The end of the chain of waits: `ran` (its last thread ran meanwhile), `handover` (the lock was free,
-    /// or the thread was woken and did not run yet), `timeout` (the caller's time limit expired), `unknown`.
+    /// or the thread was woken and did not run yet), `timeout` (the caller's time limit expired), `open` (the
+    /// wait is not over at the end of the recording), `unknown`.
     pub end: Word,
     /// The thread waited for; null without one.
     pub by: Option<TiedThread>,
@@ -85,28 +87,134 @@ const fn end_name(root: Root) -> &'static str {
         Root::Ran => "ran",
         Root::Handover => "handover",
         Root::TimedOut => "timeout",
+        Root::Open => "open",
         Root::NotKnown => "unknown",
     }
 }
 
-/// Waits of threads for each other, the longest first.
+/// Waits of threads for each other, the longest first. Calls with the same words are one row, and parts with the same words
+/// one part.
 pub(crate) fn rows(session: &Session, analysis: &Analysis) -> Vec<ThreadWaitTimes> {
-    analysis.thread_waits.iter().map(|row| times(session, row)).collect()
+    let mut words = Words { session, known: FxHashMap::default() };
+    let mut rows: Vec<ThreadWaitTimes> = Vec::new();
+    let mut numbers = FxHashMap::default();
+    for waits in &analysis.thread_waits {
+        let row = words.row(waits);
+        let key = (row.kind.clone(), row.object.clone(), row.pid, row.place.clone());
+        let number = *numbers.entry(key).or_insert(rows.len());
+        match rows.get_mut(number) {
+            Some(known) => known.add(row),
+            None => rows.push(row),
+        }
+    }
+    for row in &mut rows {
+        row.join_parts();
+    }
+    rows.sort_by_key(|row| Reverse(row.waited_ns));
+    rows
 }
 
-fn times(session: &Session, row: &WaitsAt) -> ThreadWaitTimes {
-    let places = &session.places;
-    ThreadWaitTimes {
-        kind: kind_word(row.kind).to_owned(),
-        object: row.object.is_some().then(|| places.name_of_memory(row.object)),
-        pid: pid_of_site(session, row.site),
-        place: some_place(session, verb(row.kind), row.site),
-        code: CodePlace::of(places, row.site),
-        waits: row.waits,
-        threads: row.threads,
-        waited_ns: row.waited_ns,
-        longest_ns: row.longest_ns,
-        parts: row.parts.iter().map(|part| part_times(session, part)).collect(),
+impl ThreadWaitTimes {
+    fn add(&mut self, other: ThreadWaitTimes) {
+        self.waits += other.waits;
+        self.threads = self.threads.max(other.threads);
+        self.waited_ns += other.waited_ns;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+        self.parts.extend(other.parts);
+    }
+
+    /// Joins parts with the same words: of the thread with the largest one. The largest is first.
+    fn join_parts(&mut self) {
+        self.parts.sort_by_key(|part| Reverse(part.ns));
+        let mut numbers = FxHashMap::default();
+        let mut joined: Vec<ThreadWaitPart> = Vec::new();
+        for part in self.parts.drain(..) {
+            let tied =
+                |tied: &Option<TiedThread>| tied.as_ref().map(|tied| (tied.role.clone(), tied.place.clone()));
+            let key = (part.end.clone(), tied(&part.by), tied(&part.root), part.chain);
+            let number = *numbers.entry(key).or_insert(joined.len());
+            match joined.get_mut(number) {
+                Some(known) => known.ns += part.ns,
+                None => joined.push(part),
+            }
+        }
+        joined.sort_by_key(|part| Reverse(part.ns));
+        self.parts = joined;
+    }
+}
+
+/// A place in words, and its code.
+type Written = (Option<String>, Option<CodePlace>);
+
+/// Places of calls in words, each resolved once.
+struct Words<'a> {
+    session: &'a Session,
+    known: FxHashMap<(&'static str, Tie), Written>,
+}
+
+impl Words<'_> {
+    fn row(&mut self, row: &WaitsAt) -> ThreadWaitTimes {
+        let places = &self.session.places;
+        let (place, code) = self.of_call(verb(row.kind), Tie::Wakes(row.call));
+        ThreadWaitTimes {
+            kind: kind_word(row.kind).to_owned(),
+            object: row.object.is_some().then(|| places.name_of_memory(row.object)),
+            pid: pid_of_site(self.session, row.call.site),
+            place,
+            code,
+            waits: row.waits,
+            threads: row.threads,
+            waited_ns: row.waited_ns,
+            longest_ns: row.longest_ns,
+            parts: row.parts.iter().map(|part| self.part(part)).collect(),
+        }
+    }
+
+    fn of_call(&mut self, what: &'static str, tie: Tie) -> Written {
+        if let Some(known) = self.known.get(&(what, tie)) {
+            return known.clone();
+        }
+        let (places, execution) = (&self.session.places, &self.session.execution);
+        let caller = match tie {
+            Tie::Holds(call) | Tie::Wakes(call) if call.site.is_some() => {
+                Some(places.caller(execution, call.site, call.path))
+            }
+            Tie::IsJoined(thread, site) if site.is_some() => Some(places.routine(execution, thread, site)),
+            _ => None,
+        };
+        let written = caller.map_or((None, None), |caller| {
+            // In a library, the path is that of the release.
+            let what = if caller.is_outer && matches!(tie, Tie::Holds(_)) { "unlock" } else { what };
+            (some_text(places.construct_of(what, &caller.place)), Some(CodePlace::from(&*caller.place)))
+        });
+        self.known.insert((what, tie), written.clone());
+        written
+    }
+
+    fn tied(&mut self, tie: Tie) -> TiedThread {
+        let (role, what) = match tie {
+            Tie::Holds(_) => ("holds", "lock"),
+            Tie::Wakes(_) => ("wakes", "wake"),
+            Tie::IsJoined(..) => ("joined", "thread"),
+        };
+        let (place, code) = self.of_call(what, tie);
+        TiedThread { role: Word::Borrowed(role), place, code }
+    }
+
+    fn part(&mut self, part: &WaitPartOf) -> ThreadWaitPart {
+        let thread =
+            self.session.execution.threads.get(part.thread.index()).map(|row| match row.name.as_str() {
+                "" => format!("thread {}", row.tid),
+                name => format!("{name} ({})", row.tid),
+            });
+        ThreadWaitPart {
+            end: end_name(part.root).into(),
+            by: part.first.map(|tie| self.tied(tie)),
+            root: part.last.filter(|_| part.length > 1).map(|tie| self.tied(tie)),
+            chain: part.length,
+            thread,
+            ns: part.ns,
+        }
     }
 }
 
@@ -116,37 +224,6 @@ const fn verb(wait_kind: u32) -> &'static str {
         kind::JOIN => "join",
         kind::CONDITION | kind::THREAD_BARRIER | kind::SEMAPHORE => "wait",
         _ => "lock",
-    }
-}
-
-fn some_place(session: &Session, what: &str, site: SiteIndex) -> Option<String> {
-    site.is_some().then(|| some_text(session.places.construct(what, site))).flatten()
-}
-
-fn part_times(session: &Session, part: &WaitPartOf) -> ThreadWaitPart {
-    let tied = |tie: Tie| {
-        let (role, what, site) = match tie {
-            Tie::Holds(site) => ("holds", "lock", site),
-            Tie::Wakes(site) => ("wakes", "wake", site),
-            Tie::IsJoined(site) => ("joined", "thread", site),
-        };
-        TiedThread {
-            role: Word::Borrowed(role),
-            place: some_place(session, what, site),
-            code: CodePlace::of(&session.places, site),
-        }
-    };
-    let thread = session.execution.threads.get(part.thread.index()).map(|row| match row.name.as_str() {
-        "" => format!("thread {}", row.tid),
-        name => format!("{name} ({})", row.tid),
-    });
-    ThreadWaitPart {
-        end: end_name(part.root).into(),
-        by: part.first.map(tied),
-        root: part.last.filter(|_| part.length > 1).map(tied),
-        chain: part.length,
-        thread,
-        ns: part.ns,
     }
 }
 
@@ -164,6 +241,7 @@ impl ThreadWaitPart {
         let end = match &*self.end {
             "handover" => "until it ran again",
             "timeout" => "timeout of its caller",
+            "open" => "not over at the end",
             "unknown" => "not known",
             _ => "",
         };

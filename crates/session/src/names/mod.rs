@@ -1,8 +1,10 @@
 //! Code sites, data and call paths in words.
 
 mod call_tree;
+mod callers;
 mod data_names;
 mod places;
 
 pub use call_tree::name_call_paths;
+pub use callers::Caller;
 pub use places::Places;

@@ -11,7 +11,7 @@ use taskscope_execution::{
 };
 use taskscope_symbol::{
     CodePlace, KeptModules, LoadedModule, Location, Missing, Symbolizer, VariablePlace, abbreviated,
-    acquires_for_its_caller, without_parameters,
+    without_parameters,
 };
 
 /// Resolves code sites on demand, each once.
@@ -157,7 +157,11 @@ impl Places {
         })
     }
 
-    fn with_symbolizer<R>(&self, process: ProcessIndex, ask: impl FnOnce(&mut Symbolizer) -> R) -> R {
+    pub(super) fn with_symbolizer<R>(
+        &self,
+        process: ProcessIndex,
+        ask: impl FnOnce(&mut Symbolizer) -> R,
+    ) -> R {
         let mut symbolizers = self.symbolizers.borrow_mut();
         ask(symbolizers.entry(process).or_insert_with(|| {
             let own = self.catalog.modules.iter().filter(|m| m.process == process);
@@ -191,12 +195,19 @@ impl Places {
             }
         });
         if self.of_locks.contains(&site) {
-            leave_wrappers(&mut place);
+            // The code that uses guards and methods of locks: all of it would be one place else.
+            place.leave_language_library();
         }
         if let Some(missing) = &place.missing {
             self.missing.borrow_mut().insert(missing.clone());
         }
         place
+    }
+
+    /// The words for a place of code with what is written there.
+    pub fn construct_of(&self, what: &str, code: &CodePlace) -> String {
+        let function = code.frame.function.as_deref().map(without_parameters);
+        construct_in(code, function.as_deref().map(abbreviated).as_deref(), what)
     }
 
     /// The words for a construct at a site: function, abbreviated, and the construct in brackets.
@@ -207,28 +218,7 @@ impl Places {
     }
 
     fn construct_in(&self, function: Option<&str>, what: &str, site: SiteIndex) -> String {
-        let code = self.code(site);
-        let line = match (&code.frame.file, code.frame.line) {
-            (Some(file), Some(line)) => Some(format!("{}:{line}", short(file))),
-            _ => None,
-        };
-        let what = if code.is_caller { &format!("{what} in code called") } else { what };
-        match (function, line, &code.module) {
-            (Some(function), Some(line), _) => format!("{function} [{what} at {line}]"),
-            (None, Some(line), _) => format!("[{what} at {line}]"),
-            (Some(function), None, _) => match code.offset {
-                Some(offset) => format!("{function}+{offset:#x} [{what}]"),
-                None => match &code.module {
-                    // For an outlined body, its own address: the function may have several.
-                    Some((module, body)) if code.frame.cut_out => {
-                        format!("{function} [{what} at {module}+{body:#x}]")
-                    }
-                    _ => format!("{function} [{what}]"),
-                },
-            },
-            (None, None, Some((module, offset))) => format!("[{what} at {module}+{offset:#x}]"),
-            (None, None, None) => format!("[{what}]"),
-        }
+        construct_in(&self.code(site), function, what)
     }
 
     /// `heat.c:41` of a site, if known.
@@ -344,11 +334,28 @@ impl Places {
 /// body or within one.
 type Written = (ProcessIndex, Option<String>, (String, u64, u32), (bool, bool));
 
-/// Guards and methods of locks that were inlined give way to the code that uses them: all of it would be one place else.
-fn leave_wrappers(place: &mut CodePlace) {
-    let is_wrapper = |place: &CodePlace| place.frame.function.as_deref().is_some_and(acquires_for_its_caller);
-    while !place.inlined_into.is_empty() && is_wrapper(place) {
-        place.frame = place.inlined_into.remove(0);
+/// The words for code with what is written there.
+fn construct_in(code: &CodePlace, function: Option<&str>, what: &str) -> String {
+    let line = match (&code.frame.file, code.frame.line) {
+        (Some(file), Some(line)) => Some(format!("{}:{line}", short(file))),
+        _ => None,
+    };
+    let what = if code.is_caller { &format!("{what} in code called") } else { what };
+    match (function, line, &code.module) {
+        (Some(function), Some(line), _) => format!("{function} [{what} at {line}]"),
+        (None, Some(line), _) => format!("[{what} at {line}]"),
+        (Some(function), None, _) => match code.offset {
+            Some(offset) => format!("{function}+{offset:#x} [{what}]"),
+            None => match &code.module {
+                // For an outlined body, its own address: the function may have several.
+                Some((module, body)) if code.frame.cut_out => {
+                    format!("{function} [{what} at {module}+{body:#x}]")
+                }
+                _ => format!("{function} [{what}]"),
+            },
+        },
+        (None, None, Some((module, offset))) => format!("[{what} at {module}+{offset:#x}]"),
+        (None, None, None) => format!("[{what}]"),
     }
 }
 

@@ -1,0 +1,93 @@
+//! Callers of the functions in which threads wait and wake, if these belong to a language's library.
+
+use super::Places;
+use std::rc::Rc;
+use taskscope_execution::{Execution, PathIndex, ProcessIndex, SiteIndex, ThreadIndex};
+use taskscope_symbol::CodePlace;
+
+/// The program's code behind a call.
+pub struct Caller {
+    /// The place.
+    pub place: Rc<CodePlace>,
+    /// Whether it was found in the call path, outside of the function that has the call.
+    pub is_outer: bool,
+}
+
+/// Samples of a thread that are searched for its routine.
+const SEARCHED_SAMPLES: usize = 16;
+
+impl Places {
+    /// The program's code that makes a call at a site: the site itself, or, in a language's library, the first caller outside
+    /// of such libraries in the call path. If there is none, the site.
+    pub fn caller(&self, execution: &Execution, site: SiteIndex, path: PathIndex) -> Caller {
+        let own = self.code(site);
+        let path = execution.samples.paths.get(path.index()).filter(|_| own.is_of_language_library());
+        let outer = path.and_then(|path| {
+            path.addresses
+                .iter()
+                .find_map(|address| self.innermost_of_program(path.process, path.at, *address))
+        });
+        Caller { is_outer: outer.is_some(), place: outer.map_or(own, Rc::new) }
+    }
+
+    /// The program's code that a thread runs which starts at a site: the site itself, or, in a language's library, the
+    /// outermost code outside of such libraries in the thread's call paths and samples.
+    pub fn routine(&self, execution: &Execution, thread: ThreadIndex, site: SiteIndex) -> Caller {
+        let own = self.code(site);
+        let outer = own.is_of_language_library().then(|| self.outermost(execution, thread)).flatten();
+        Caller { is_outer: outer.is_some(), place: outer.map_or(own, Rc::new) }
+    }
+
+    fn outermost(&self, execution: &Execution, thread: ThreadIndex) -> Option<CodePlace> {
+        let samples = &execution.samples;
+        let path = samples.first_path_of(thread).and_then(|path| samples.paths.get(path.index()));
+        let of_path = path.and_then(|path| {
+            path.addresses
+                .iter()
+                .rev()
+                .find_map(|address| self.outermost_of_program(path.process, path.at, *address))
+        });
+        of_path.or_else(|| {
+            let process = execution.threads.get(thread.index())?.process;
+            let rows = samples.of_thread(thread, 0, u64::MAX);
+            rows.iter().take(SEARCHED_SAMPLES).find_map(|sample| {
+                // The interrupted instruction is no return address.
+                let callers = samples.frames(sample).get(1..).unwrap_or_default();
+                callers
+                    .iter()
+                    .rev()
+                    .find_map(|address| self.outermost_of_program(process, sample.at, *address))
+            })
+        })
+    }
+
+    /// The innermost function at a call that returns to an address, if it has a name and is outside of languages' libraries.
+    fn innermost_of_program(&self, process: ProcessIndex, at: u64, address: u64) -> Option<CodePlace> {
+        self.of_program(process, at, address, CodePlace::leave_language_library)
+    }
+
+    /// The outermost one: others may be inlined into it.
+    fn outermost_of_program(&self, process: ProcessIndex, at: u64, address: u64) -> Option<CodePlace> {
+        self.of_program(process, at, address, CodePlace::leave_inlined)
+    }
+
+    fn of_program(
+        &self,
+        process: ProcessIndex,
+        at: u64,
+        address: u64,
+        choose: impl Fn(&mut CodePlace),
+    ) -> Option<CodePlace> {
+        let mut place = self.with_symbolizer(process, |symbolizer| {
+            symbolizer.set_time(at);
+            symbolizer.call_place(address)
+        });
+        choose(&mut place);
+        let is_start = place.frame.function.as_deref().is_some_and(|name| START.contains(&name));
+        (place.frame.function.is_some() && !is_start && !place.is_of_language_library()).then_some(place)
+    }
+}
+
+/// Functions that a statically linked C library starts threads and programs with.
+const START: [&str; 7] =
+    ["start_thread", "clone3", "__clone3", "clone", "__clone", "_start", "execute_native_thread_routine"];
