@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The table "Crate map" of `ARCHITECTURE.md`: crate to the words of its last column.
+/// The table "Crate map" of `ARCHITECTURE.md`: crate to the words of its third column.
 fn allowed() -> BTreeMap<String, String> {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let rooms =
@@ -87,6 +87,58 @@ fn the_table_names_existing_crates() {
     let found = dependencies();
     for name in allowed().keys() {
         assert!(found.contains_key(name), "ARCHITECTURE.md lists {name}, which is no crate of the workspace");
+    }
+}
+
+/// Pairs of a file and a name behind it, each in backticks: "`crates/…/x.rs` `name`", with or without a comma.
+fn files_with_names(page: &str) -> Vec<(String, Option<String>)> {
+    let words: Vec<&str> = page.split('`').collect();
+    let is_file = |word: &str| word.starts_with("crates/");
+    (1..words.len())
+        .step_by(2)
+        .filter(|at| is_file(words[*at]))
+        .map(|at| {
+            let is_named =
+                matches!(words[at + 1], " " | ", ") && words.len() > at + 2 && !is_file(words[at + 2]);
+            (words[at].to_owned(), is_named.then(|| words[at + 2].to_owned()))
+        })
+        .collect()
+}
+
+#[test]
+fn files_and_functions_of_architecture_exist() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let named = files_with_names(&page);
+    assert!(named.iter().filter(|(_, name)| name.is_some()).count() > 30, "{named:?}");
+    for (file, name) in named {
+        let path = root().join(&file);
+        let Some(name) = name else {
+            assert!(path.exists(), "{file}");
+            continue;
+        };
+        let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let is_defined =
+            ["fn", "struct", "enum"].iter().any(|kind| has_words(&text, &format!("{kind} {name}")));
+        assert!(is_defined, "{file} has no {name}");
+    }
+}
+
+/// Whether the text has these words, which no letter follows.
+fn has_words(text: &str, words: &str) -> bool {
+    let is_end = |rest: &str| !rest.starts_with(|next: char| next == '_' || next.is_alphanumeric());
+    text.match_indices(words).any(|(at, found)| is_end(&text[at + found.len()..]))
+}
+
+#[test]
+fn files_to_read_first_exist() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for name in dependencies().keys() {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap();
+        let files: Vec<&str> = row.split('|').nth(4).unwrap().split('`').skip(1).step_by(2).collect();
+        assert!((1..=3).contains(&files.len()), "{row}");
+        for file in files {
+            assert!(root().join("crates").join(name).join("src").join(file).exists(), "{name}: {file}");
+        }
     }
 }
 
