@@ -146,6 +146,21 @@ impl TracePart {
         }
     }
 
+    /// Note on a result without events, which would pass for one that was not made.
+    pub fn note_if_empty(&self, is_empty: bool) -> Option<String> {
+        is_empty.then(|| match &self.selection.words {
+            Some(part) => format!("no event is selected: none passes {part}"),
+            None => "the trace has no events".to_owned(),
+        })
+    }
+
+    /// Prints that note on stderr.
+    pub fn print_if_empty(&self, is_empty: bool) {
+        if let Some(note) = self.note_if_empty(is_empty) {
+            eprintln!("note: {note}");
+        }
+    }
+
     /// The progress of reading all events, on a terminal.
     pub fn progress(&self) -> Progress {
         Progress::new("reading", "events", self.trace.event_count())

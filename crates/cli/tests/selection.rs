@@ -606,3 +606,29 @@ fn options_that_would_be_ignored_are_refused_and_advice_fits() {
     assert_eq!(output.status.code(), Some(2));
     assert!(!stderr(&output).contains("sync") && stderr(&output).contains("a line per host"));
 }
+
+/// An empty output would pass for one that was not made.
+#[test]
+fn empty_results_are_reported() {
+    let (root, path) = two_workers();
+    for verb in
+        [&["dump"][..], &["dump", "--json"], &["dump", "-x"], &["top"], &["top", "--json"], &["emulate"]]
+    {
+        let none = taskscope(&[verb, &["--where", "thread = 7", &path]].concat());
+        assert!(none.status.success(), "{verb:?}: {}", stderr(&none));
+        assert!(stderr(&none).contains("none passes --where 'thread = 7'"), "{verb:?}: {}", stderr(&none));
+        let some = taskscope(&[verb, &["--where", "thread = 101", &path]].concat());
+        assert!(!stderr(&some).contains("none passes"), "{verb:?}: {}", stderr(&some));
+    }
+    let empty = root.path().join("empty");
+    StreamBuilder::new(0, 1, 101).require(&["ovni"]).write(&empty).unwrap();
+    for verb in ["dump", "top", "emulate"] {
+        let none = taskscope(&[verb, empty.to_str().unwrap()]);
+        assert!(stderr(&none).contains("the trace has no events"), "{verb}: {}", stderr(&none));
+    }
+    let idle = root.path().join("idle");
+    StreamBuilder::new(0, 1, 101).require(&["ovni"]).execute(0, -1).end(10).write(&idle).unwrap();
+    let paths = taskscope(&["export", "--to", "flamegraph", idle.to_str().unwrap()]);
+    assert_eq!((stdout(&paths).as_str(), paths.status.code()), ("", Some(0)));
+    assert!(stderr(&paths).contains("no call path has time"), "{}", stderr(&paths));
+}

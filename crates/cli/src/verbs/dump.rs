@@ -98,6 +98,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .failure(format!("the printed part ({}) is complete", counted(printed, "event")))
             .into());
     }
+    part.print_if_empty(printed == 0);
     Ok(ExitCode::SUCCESS)
 }
 

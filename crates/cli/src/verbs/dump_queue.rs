@@ -29,6 +29,9 @@ pub fn run(trace: &Path, name: &str, as_json: bool) -> anyhow::Result<ExitCode> 
         }
     }
     out.flush()?;
+    if queue.operations.is_empty() {
+        eprintln!("note: {} has no operations", harmless(&queue.name));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io;
 use std::ops::ControlFlow;
@@ -212,7 +213,11 @@ pub fn emulate(
     let mut verdict = Verdict::default();
     printer.take(violations, &mut verdict)?;
     let mut are_untold = false;
-    let plays = |merged: &MergedEvent<'_>| selected.plays(merged);
+    let is_empty = Cell::new(true);
+    let plays = |merged: &MergedEvent<'_>| {
+        is_empty.set(is_empty.get() && !selected.passes(merged));
+        selected.plays(merged)
+    };
     // After an error views that were cut are removed with their writer.
     let played = part.play(&mut machine, &interruption, plays, |played, machine| {
         machine.take_notes().iter().for_each(|text| note(text));
@@ -240,6 +245,9 @@ pub fn emulate(
             descriptions.iter().find(|(other, _)| *other == view).and_then(|(_, found)| found.clone())
         })
         .map_err(cannot_write)?;
+    if let Some(empty) = part.note_if_empty(is_empty.get() && !interruption.is_requested()) {
+        note(&empty);
+    }
     if are_untold {
         note(
             "a part of a trace has no violations of its own; taskscope check --where FILTER TRACE lists those of its events",

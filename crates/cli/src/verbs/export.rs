@@ -71,6 +71,10 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         return talp(&args);
     }
     let tree = super::profiles::open_tree(&args.trace, args.task_context.0)?;
+    let has_paths = tree.nodes().any(|node| tree.tree.values(node).any(|(_, value)| value > 0));
+    if !has_paths {
+        eprintln!("note: the export is empty: no call path has time (taskscope record --sample 100)");
+    }
     let write = |out: &mut dyn Write| -> std::io::Result<()> {
         match args.to {
             Format::Speedscope => write_speedscope(&tree, &args.trace.display().to_string(), out),

@@ -123,6 +123,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let mut out = output::results();
     let total = sum(&per_thread);
+    part.print_if_empty(total.is_empty());
     if args.json {
         let threads = paths().zip(&per_thread).filter(|_| args.per_thread);
         let document = TopReport {
