@@ -1,6 +1,8 @@
 //! Untrusted traces: they cannot make the reader overwrite its files, block, or grow.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -541,6 +543,39 @@ fn the_calling_thread_does_the_work_where_no_thread_can_be_made() {
         let (code, printed) = run(&(1_u64 << 47).to_string());
         assert!((code, printed) == run("2097152"), "{arguments:?}");
     }
+}
+
+/// The viewer answers on the thread that waits for a signal.
+#[test]
+fn the_viewer_answers_where_no_thread_can_be_made() {
+    let root = tempfile::tempdir().unwrap();
+    let trace = root.path().join("trace");
+    stream(1).write(&trace).unwrap();
+    let mut viewer = Command::new(TASKSCOPE)
+        .args(["view", "--port", "0", text(&trace)])
+        .env("RUST_MIN_STACK", (1_u64 << 47).to_string())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(viewer.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("http://127.0.0.1:") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "{:?}", viewer.wait());
+    }
+    let (place, token) = line.trim().trim_start_matches("http://").split_once("/?token=").unwrap();
+    for path in ["/", "/api/overview", "/api/type_names"] {
+        let mut connection = TcpStream::connect(place).unwrap();
+        let request = format!(
+            "GET {path}?token={token} HTTP/1.1\r\nHost: {place}\r\nx-taskscope-token: {token}\r\nConnection: close\r\n\r\n"
+        );
+        connection.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        connection.read_to_end(&mut answer).unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200 "), "{path}: {}", String::from_utf8_lossy(&answer));
+    }
+    assert!(Command::new("kill").arg(viewer.id().to_string()).status().unwrap().success());
+    assert_eq!(viewer.wait().unwrap().code(), Some(0));
 }
 
 /// A browser is given a private page that leads to the viewer; each signal ends the viewer and remove the page.

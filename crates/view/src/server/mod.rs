@@ -31,23 +31,20 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// Listens on a loopback port (0: any free one) and answers requests in the background.
+    /// Listens on a loopback port (0: any free one) and answers requests in the background; where no threads can be
+    /// made, during [`Interrupt::wait`] on its thread.
     ///
     /// # Errors
     /// If the port is taken or no random numbers are to be had.
     pub fn start(page: Arc<Page>, port: u16) -> io::Result<Viewer> {
-        // The runtime's builder would end the program if thread creation fails.
-        let probes: Vec<_> = (0..3).map(|_| std::thread::Builder::new().spawn(|| ())).collect();
-        for probe in probes {
-            // An empty function does not panic.
-            let _ = probe?.join();
-        }
         let token = random_token()?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("viewer")
-            .enable_all()
-            .build()?;
+        let runtime = match has_threads() {
+            true => {
+                let mut builder = tokio::runtime::Builder::new_multi_thread();
+                builder.worker_threads(2).thread_name("viewer").enable_all().build()?
+            }
+            false => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+        };
         let listener =
             runtime.block_on(tokio::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))?;
         let socket = listener.local_addr()?;
@@ -81,6 +78,13 @@ impl Viewer {
         let signals = signals.into_iter().map(|signal| unix::signal(unix::SignalKind::from_raw(signal)));
         Ok(Interrupt { runtime, signals: signals.collect::<io::Result<_>>()? })
     }
+}
+
+/// Whether the runtime's threads and one for an answer can be made; its builder would end the program if not.
+fn has_threads() -> bool {
+    let probes: Vec<_> = (0..3).map(|_| std::thread::Builder::new().spawn(|| ())).collect();
+    // An empty function does not panic.
+    probes.into_iter().all(|probe| probe.is_ok_and(|probe| probe.join().is_ok()))
 }
 
 /// A signal to come.

@@ -19,6 +19,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use taskscope_session::instrumentation::{DrawnName, DrawnView};
 use taskscope_session::model_views::{KeptView, ViewName};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 type Shared = State<Arc<Page>>;
 
@@ -149,7 +150,12 @@ async fn run(
     query: Option<String>,
     question: impl FnOnce(&Page, &Query) -> Result<Vec<u8>, Refused> + Send + 'static,
 ) -> Result<Vec<u8>, Refused> {
-    let found = tokio::task::spawn_blocking(move || question(&page, &Query::read(query.as_deref()))).await;
+    let ask = move || question(&page, &Query::read(query.as_deref()));
+    // The runtime has one thread only where no others can be made.
+    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return ask();
+    }
+    let found = tokio::task::spawn_blocking(ask).await;
     found.unwrap_or_else(|_| {
         Err((StatusCode::INTERNAL_SERVER_ERROR, "this request failed; the viewer continues".to_string()))
     })
