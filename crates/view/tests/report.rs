@@ -192,9 +192,10 @@ fn findings_have_advice_in_all_forms() {
     let largest = &report["findings"][0];
     assert_eq!(
         largest["try"],
-        "A task or a parallel region for it; `nowait` to overlap it with what follows."
+        "Put it into a task or a parallel region; use `nowait` to overlap it with the code after it."
     );
-    let shown = text(&session, &Section::SHORT);
+    // Lines are broken between words.
+    let shown = text(&session, &Section::SHORT).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains(largest["try"].as_str().unwrap()), "{shown}");
     assert!(shown.contains(report["verdict"].as_str().unwrap()), "{shown}");
 }
