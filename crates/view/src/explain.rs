@@ -133,9 +133,14 @@ pub fn page() -> String {
     page
 }
 
-/// The first sentence of a text, cut between words to at most `width` characters.
+/// The first clause of a text of several words, outside brackets, cut between words to at most `width` characters.
 pub fn summary(text: &str, width: usize) -> String {
-    let end = [". ", ": ", "; "].iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
+    let ends = [". ", ": ", "; "].iter().flat_map(|mark| text.match_indices(mark)).map(|(at, _)| at);
+    let is_clause = |end: &usize| {
+        let before = &text[..*end];
+        before.contains(' ') && before.matches('(').count() == before.matches(')').count()
+    };
+    let end = ends.filter(is_clause).min().unwrap_or(text.len());
     let sentence = text[..end].trim_end_matches(['.', ':']);
     if sentence.chars().count() <= width {
         return sentence.to_owned();
@@ -205,10 +210,10 @@ explanations! {
     "starvation": "Workers had nothing to execute because there was not enough parallel work at the time.";
         "Idle time with a running task as its cause, followed from worker to worker; waiting for late ranks; and wait.drain.";
         "See tasks, too-coarse and badly-distributed in report --section diagnosis.";
-    "latency": "Workers were idle because data was under way.";
+    "latency": "Workers were idle because data was in transit.";
         "Idle time with a transfer, a communication call, a device or code blocked in the kernel as its cause, followed from worker to worker.";
         "See link, call and bad-locality in report --section diagnosis.";
-    "overhead": "The runtime or the operating system had the time.";
+    "overhead": "Workers were in the runtime, or had no CPU.";
         "Sections of the runtime, times off the CPU, ready tasks that were not started, and idle time caused by one of these.";
         "See too-fine, runtime and cpu in report --section diagnosis.";
     "contention": "Workers waited for a lock that others held.";
@@ -219,10 +224,10 @@ explanations! {
     "ledger": "The cause of every nanosecond of every worker.";
         "The first cause that applies; a worker's own activity precedes the cause of its idle time. The causes sum to the capacity exactly; work, starvation, latency, overhead and contention are sums of them.";
         "Look at the largest cause, then at its rows in section blame.";
-    "ready_work": "Was there a ready task while a worker was idle: here (on its node), elsewhere (only on other nodes), or nowhere?";
-        "At each instant of idle time, from when tasks were ready and when they started.";
+    "ready_work": "The place of ready tasks while a worker was idle: here (on its node), elsewhere (only on other nodes), or nowhere.";
+        "At each instant of idle time, from the times at which tasks were ready and started.";
         "Here: look at the scheduler. Elsewhere: at the placement. Nowhere: at the parallelism of the program.";
-    "blame": "The culprit of each loss: running code, a holder, or data under way, at each instant.";
+    "blame": "The culprit of each loss: running code, a holder, or data in transit, at each instant.";
         "Each cause is followed along its worker's wait, instant by instant; the rows of a cause sum to it. The symptom is the code that lost the time.";
         "Change the culprit, not the symptom.";
     "data": "Waiting for inputs by the data that decided it, under the programmer's name.";
@@ -243,8 +248,8 @@ explanations! {
     "chained": "A mode of section idle: while the producer's worker is itself idle, the overhead in that counts as overhead, the rest as starvation.";
         "As direct, with the overhead share of that worker's wait.";
         "See root.";
-    "root": "The usual mode of section idle: while the producer's worker is itself idle, the cause is whatever that worker waits for.";
-        "Followed from worker to worker until one executes, is in the runtime, or waits for data under way.";
+    "root": "The default mode of section idle: while the producer's worker is itself idle, the cause is whatever that worker waits for.";
+        "Followed from worker to worker until one executes, is in the runtime, or waits for data in transit.";
         "Read starvation, latency and overhead in this mode.";
     "path": "The critical path: the chain of steps that determined the end of the run.";
         "From the end of the run backwards, each step is the last one that the next waited for; the steps tile the wall time exactly.";
@@ -257,137 +262,137 @@ explanations! {
         "Below the number of workers: relax dependences or split long tasks.";
     "lower_bound": "No run on so many workers is shorter.";
         "The larger of the work spread evenly over all workers (area_bound_ns; node_bound_ns if tasks stay on their nodes) and the longest chain.";
-        "The distance to the wall time can be won without changing the tasks.";
+        "Other scheduling could gain the difference to the wall time at most, without a change of the tasks.";
     "slack": "The delay that a task could have had without delaying the end of the run; tasks without any are critical.";
         "From the end of the run backwards over the dependents of each task, with the recorded costs.";
-        "Speed up types with little slack; those with much may run later or on slower CPUs.";
+        "Speed up types with little slack; tasks with much slack may run later or on slower CPUs.";
     "metg": "The average cost of running a task: shorter tasks spend more than half of the time on the runtime (minimum effective task granularity at 50 %).";
-        "Sections of the runtime and starting of ready tasks, divided by the tasks; after Slaughter et al., Task Bench, SC 2020.";
-        "Tasks of ten times this lose a tenth.";
+        "Time in sections of the runtime and in starting ready tasks, divided by the number of tasks; after Slaughter et al., Task Bench, SC 2020.";
+        "Tasks ten times as long lose a tenth.";
     "pop": "POP's efficiencies: parallel = load balance x serialization x transfer.";
-        "Load balance: mean over maximum of the workers' work. Serialization: the largest work over the wall time of a replay on an ideal network. Transfer: that wall time over the recorded one. Start and end of MPI are left out.";
-        "Load balance low: distribute work. Serialization low: dependences; see path. Transfer low: the network; see link.";
+        "Load balance: mean over maximum of the workers' work. Serialization: the largest work over the wall time of a replay on an ideal network. Transfer: that wall time over the recorded one. Start and end of MPI are excluded.";
+        "Low load balance: distribute work. Low serialization: relax dependences; see path. Low transfer: improve communication; see link.";
     "whatif": "The duration of the recorded run with other costs.";
         "A replay with a stated scheduler: tasks stay on their node, a free worker takes the ready task that started first in the recorded run. replay_error is the error of the replay without a change.";
         "Try changes before they are made: --what-if TYPE=0.5, runtime=0, network=0.5, workers=8.";
     "growth": "In a diff, the growth of a number as a part of its former value. For a task type it is the work inflation: the cost of shared caches and memory for each task, between a run on one worker and one on many.";
         "Difference of the means over the mean before; interval_95 is Welch's.";
-        "Inflation: smaller working sets a task, first touch on the node that uses it, tasks placed near their data.";
+        "Inflation: smaller working sets per task, first touch on the node that uses it, tasks placed near their data.";
 
     }
     "Efficiency factors", "efficiency factor" {
     "efficiency": "Useful time over capacity: the part of the workers' time in which the program's own code ran.";
         "Capacity is workers × time from the first to the last event of the process. A worker is a thread that ever was in a team; without any region the initial thread. Efficiency = CPU availability × serialization × load balance × device offload × blocked × runtime overhead (× known), exactly: each factor is what remains after removing one kind of loss, in this order (as TALP does for OpenMP).";
-        "Work on the factor that is lowest.";
+        "Begin with the lowest factor.";
     "cpu_availability": "The time that remains without losses to missing CPUs and to more workers than CPUs."; "(C − Io) / C, with C the capacity and Io these losses. It comes first: A = C − Io is the base of the other factors."; "See cpu.none and cpu.oversubscribed.";
-    "serialization": "The rest of that without workers that had nothing to do (no region, not started, ended) or waited for their turn (locks, critical, ordered, atomic)."; "(A − Is) / A, with A the time that the system left (see cpu_availability) and Is these losses."; "See findings blamed on serial code, and lock.";
-    "load_balance": "The rest without waiting in a team (barriers, taskwait, taskgroup) while others worked."; "(A − Is − Il) / (A − Is), Il these losses."; "See findings blamed on worksharing and tasks.";
-    "device_offload": "The rest without waiting for devices in target constructs and calls."; "(A − Is − Il − Id) / (A − Is − Il), Id these losses; 1 without devices."; "See device.";
-    "runtime_overhead": "The rest without the runtime's own time, and without waiting while no worker ran any code."; "(A − Is − Il − Id − Ib − Ir) / (A − Is − Il − Id − Ib), Ir these losses, Ib blocked time."; "See runtime, and findings blamed on nobody.";
-    "known": "The rest without time of unknown state."; "U / (A − Is − Il − Id − Ib − Ir), U the useful time."; "See unknown.";
+    "serialization": "The part of the remaining time without workers that had nothing to do (no region, not started, ended) or waited for their turn (locks, critical, ordered, atomic)."; "(A − Is) / A, with A the time with CPUs (see cpu_availability) and Is these losses."; "See findings blamed on serial code, and lock.";
+    "load_balance": "The part of the remaining time without waiting in a team (barriers, taskwait, taskgroup) while others worked."; "(A − Is − Il) / (A − Is), Il these losses."; "See findings blamed on worksharing and tasks.";
+    "device_offload": "The part of the remaining time without waiting for devices in target constructs and calls."; "(A − Is − Il − Id) / (A − Is − Il), Id these losses; 1 without devices."; "See device.";
+    "runtime_overhead": "The part of the remaining time without the runtime's own time, and without waiting while no worker ran code."; "(A − Is − Il − Id − Ib − Ir) / (A − Is − Il − Id − Ib), Ir these losses, Ib blocked time."; "See runtime, and findings blamed on nobody.";
+    "known": "The part of the remaining time without time of unknown state."; "U / (A − Is − Il − Id − Ib − Ir), U the useful time."; "See unknown.";
 
     }
     "Notices about the recording (--allow NAME)", "notice" {
-    "unfinished-stream": "Streams did not end properly: the program was killed, became another one (exec), or still runs. Everything up to the last completed event is in the report."; "The thread's metadata does not say that it finished. A thread's state at its last event is taken to last until the last event of the process."; "The shown part is correct; later events are missing.";
+    "unfinished-stream": "Streams did not end properly: the program was killed, became another one (exec), or still runs. Everything up to the last completed event is in the report."; "The thread's metadata has no mark of its end. A thread's state at its last event is taken to last until the last event of the process."; "The shown part is correct; later events are missing.";
     "uncertain": "Some intervals are uncertain: a stream ends before its thread, an event contradicts the known state of its thread, a thread's clock goes back, or several threads run on one CPU at once. Timelines hatch them, or print `?`."; "At the end of a stream the interval lasts from its last event to the end of the shown time; before a contradicting event, from the thread's previous change; if a clock goes back, from the earlier clock to the later one, at which the events are shown. A CPU is uncertain while the thread that it shows is. Times are counted as they are shown."; "taskscope check lists the contradictions, with stream and byte.";
     "slice": "The trace is a part of a run, written by `taskscope slice`."; "Records of devices and of the operating system are not in a slice: time off the CPU counts to the threads' states."; "For causes of a part, use report --range on the whole trace.";
-    "selected": "The report is of the threads that pass --where: capacity, causes, waits and tasks are theirs alone, and sum exactly."; "The other threads are read completely, so culprits of the selected threads' waits are found among them and charged. Waits of the other threads are left out. The critical path, what-if, locks' holds and the balance of loops and regions are of the whole run."; "Nothing is wrong. For a part of the time use --range.";
-    "filtered": "The report is of the events that pass --where; all other events of their threads are missing."; "States last from one selected event of a thread to the next. Threads without passing events are read completely, so culprits are found among them. If workers are CPUs, a filter of some of their threads removes the others' events."; "To select threads, filter by thread, process, loom, app or stream alone. For a part of the time use --range, which keeps the states at its begin. taskscope view --where shows everything and dims the rest.";
-    "lost-events": "The recorder could not keep all events, for instance because the disk was full."; "The recorder counts lost events and writes the number into the stream; time around a loss is `unknown`."; "More room, or fewer events.";
+    "selected": "The report covers the threads that pass --where: capacity, causes, waits and tasks are those of these threads, and sum exactly."; "The other threads are read completely, so culprits of the selected threads' waits are found among them and charged. Waits of the other threads are left out. The critical path, what-if, locks' holds and the balance of loops and regions are of the whole run."; "Nothing is wrong. For a part of the time use --range.";
+    "filtered": "The report covers the events that pass --where, without all other events of their threads."; "States last from one selected event of a thread to the next. Threads without passing events are read completely, so culprits are found among them. If workers are CPUs, a filter of some of their threads removes the others' events."; "To select threads, filter by thread, process, loom, app or stream alone. For a part of the time use --range, which keeps the states at its begin. taskscope view --where shows everything and dims the rest.";
+    "lost-events": "The recorder could not keep all events, for instance because the disk was full."; "The recorder counts lost events and writes the number into the stream; time around a loss is `unknown`."; "Free disk space, raise the limit, or record fewer events.";
     "runtime-replaced": "The program was built for GCC's libgomp, which cannot be observed, and ran on LLVM's libomp instead. Timings are that runtime's."; "`taskscope record` checks that libomp has every function that the program needs before it does so."; "--no-preload keeps libgomp (then nothing of OpenMP is recorded); or build with clang.";
     "runtime-kept": "The program uses something of GCC's libgomp that LLVM's libomp lacks, so it ran unchanged and could not be observed."; "The missing symbols are named in the notice."; "Build with clang.";
-    "no-ompt-runtime": "No OpenMP runtime that can be observed (OMPT) was found."; "The loader's search path was looked through."; "Install LLVM's runtime (Debian: libomp-19-dev); taskscope doctor says more.";
+    "no-ompt-runtime": "No OpenMP runtime that can be observed (OMPT) was found."; "The loader's search path was searched."; "Install LLVM's runtime (Debian: libomp-19-dev); taskscope doctor has details.";
     "tool-disabled": "OMP_TOOL=disabled is set, so the runtime loads no tool."; "The variable was set when the program was started."; "Unset OMP_TOOL.";
     "directory-taken": "The directory for the trace existed, so another one was used."; "The next free number is appended."; "-o DIR names another directory.";
-    "cuda-injection-kept": "`CUDA_INJECTION64_PATH` was set already."; "CUDA's driver loads one library, which stayed the user's: the trace has nothing of CUDA."; "Unset the variable to record CUDA.";
-    "tool-chained": "Another OMPT tool was named by the user or loaded by the runtime; it gets all events too."; "taskscope's tool takes the only place and calls the other one."; "Its cost is in the timings: leave it out for exact ones.";
-    "tool-missing": "OMP_TOOL_LIBRARIES names an OMPT tool that cannot be found."; "The libraries of the list were looked for as the loader does."; "Correct the path, or unset the variable.";
-    "own-tool": "The program, or a library of it, has an OMPT tool of its own, which the runtime takes first: taskscope's is not asked."; "The program and the libraries that it needs were searched for the function ompt_start_tool."; "Link the program without its tool, or name that tool in OMP_TOOL_LIBRARIES instead: both run then.";
-    "own-tool-replaced": "A library of the program has an OMPT tool of its own, which does not run: taskscope's is preloaded and takes its place."; "The libraries that the program needs were searched for the function ompt_start_tool."; "Name that tool in OMP_TOOL_LIBRARIES: both run then.";
-    "runtimes-mixed": "The program and its libraries use more than one OpenMP runtime."; "Libraries that the program loads are compared by what they need."; "Build everything with one compiler, so that one runtime runs it all.";
+    "cuda-injection-kept": "`CUDA_INJECTION64_PATH` was set already."; "CUDA's driver loads one library, and that of the user was kept: the trace has no CUDA records."; "Unset the variable to record CUDA.";
+    "tool-chained": "Another OMPT tool was named by the user or loaded by the runtime; it receives all events too."; "The runtime accepts one tool: it loads taskscope's, which calls the other one."; "Its cost is part of the times: remove it for exact ones.";
+    "tool-missing": "OMP_TOOL_LIBRARIES names an OMPT tool that cannot be found."; "The libraries of the list were searched as the loader does."; "Correct the path, or unset the variable.";
+    "own-tool": "The program, or a library of it, has an OMPT tool of its own, which the runtime prefers: it does not load taskscope's."; "The program and the libraries that it needs were searched for the function ompt_start_tool."; "Link the program without its tool, or name that tool in OMP_TOOL_LIBRARIES instead: both run then.";
+    "own-tool-replaced": "A library of the program has an OMPT tool of its own, which is not used: taskscope's is preloaded and replaces it."; "The libraries that the program needs were searched for the function ompt_start_tool."; "Name that tool in OMP_TOOL_LIBRARIES: both run then.";
+    "runtimes-mixed": "The program and its libraries use more than one OpenMP runtime."; "From the needed libraries of the program and of its libraries."; "Build everything with one compiler, so that one runtime runs all of it.";
     "run-file": "The file about the run, taskscope-run.json, cannot be used."; "It is not valid JSON of the expected form."; "The report works without it; command, exit code and recording cost are missing.";
     "resting-not-recorded": "nOS-V was recorded without its idle states (Progressing, Resting), as below ovni.level=3.";
-        "Streams say so (nosv.can_breakdown). One of the workers that ask for tasks stays in Scheduler: Serving until there is one, so that this section is idle time as well as scheduling.";
-        "Record with ovni.level=3. Until then read long scheduling on one CPU as having nothing to do.";
+        "From nosv.can_breakdown of the streams. One of the workers that ask for tasks stays in Scheduler: Serving until a task arrives, so this section contains idle time as well as scheduling.";
+        "Record with ovni.level=3. Without it, read long scheduling on one CPU as idle time.";
     "missing-names": "Some places in the code have no function or line."; "Files are compared with the recorded ones by build id; lines come from DWARF, names from DWARF or the symbol table."; "Compile with -g; keep the executables as they were when recorded, at the same path.";
 
     }
     "Events that contradict each other", "contradiction of events" {
     "inverted-edge": "A thread executed a region or task before its recorded creation. Clocks of threads differ a little, and the first region of a construct is recorded once its code is known."; "The creation is moved to the use, so that the distance is zero; count and largest distance are shown."; "None is needed: it is harmless up to some hundred nanoseconds, and once for each construct.";
-    "late-release": "A lock's release was reported after the next holder had it. OMPT reports a release after it has happened, so some are always late."; "The next holder counts from its own acquisition; the late report is ignored."; "Nothing: it moves no time.";
+    "late-release": "A lock's release was reported after the next acquisition. OMPT reports a release after it has happened, so some are always late."; "The next holder counts from its own acquisition; the late report is ignored."; "No action is needed: it moves no time.";
     "time-runs-back": "An event lies before its thread's previous one."; "It is moved to the previous one's time."; "taskscope check names the stream.";
     "end-without-begin": "An end event had no begin."; "It is ignored."; "taskscope check names the stream.";
-    "ends-not-innermost": "An end event was not that of the innermost open section."; "The sections inside are taken as ended too."; "taskscope check names the stream.";
+    "ends-not-innermost": "An end event was not that of the innermost open section."; "The sections inside end too."; "taskscope check names the stream.";
     "not-created": "A task ran without a creation in the trace."; "It counts as a task of unknown type."; "Events may be lost; see lost-events.";
     "short-payload": "An event is shorter than its fields."; "It is ignored."; "taskscope check names the stream.";
     "after-end": "Events of a thread come after its end."; "They are ignored."; "taskscope check names the stream.";
     "instrumentation-misuse": "The program's own instrumentation contradicts itself: a close without an open, a task on two threads, a name with two meanings.";
         "Every event is played through the context of its task; contradictions are ignored or resolved in the most plausible way.";
         "`taskscope check` lists each with its stream and time.";
-    "unknown-event": "Events belong to no model that is known."; "They are ignored and counted."; "A newer taskscope may know them.";
+    "unknown-event": "Events belong to an unknown model."; "They are ignored and counted."; "Try a newer version of taskscope.";
 
     }
     "Damage of streams", "damage of a stream" {
-    "unreadable": "A file or directory cannot be read."; "The system refused."; "Check permissions.";
+    "unreadable": "A file or directory cannot be read."; "The operating system refused access."; "Check permissions.";
     "bad-metadata": "A stream.json is not JSON."; "It is ignored; names come from the directories."; "–";
-    "metadata-version": "A stream.json has another version than 3."; "It is read as far as it is understood."; "–";
+    "metadata-version": "The version of a stream.json is not 3."; "Its known parts are read."; "–";
     "missing-attribute": "A stream.json lacks an attribute that the format demands."; "Readers of the format may refuse the trace; the report does not need it."; "–";
     "unknown-part": "A stream belongs to something that is not a thread."; "It is read as if it were one."; "–";
-    "missing-metadata": "A directory has a stream.obs but no stream.json."; "Its events are left out: their thread is not known."; "Was the trace copied whole?";
+    "missing-metadata": "A directory has a stream.obs but no stream.json."; "Its events are skipped: their thread is not known."; "Check that the trace was copied completely.";
     "missing-stream": "A directory has a stream.json but no stream.obs."; "The thread has no events of standard models."; "–";
-    "bad-magic": "A stream file does not begin as one."; "It is not read."; "–";
-    "stream-version": "A stream file has another version than 1."; "It is not read."; "–";
+    "bad-magic": "A file of a stream lacks its header."; "It is not read."; "–";
+    "stream-version": "The version of a stream file is not 1."; "It is not read."; "–";
     "empty-stream": "A stream has no events."; "–"; "–";
-    "truncated-event": "A stream file ends within an event."; "Everything before it is read."; "Was the file copied whole?";
-    "torn-event": "An event was being written when the program stopped."; "It is left out; everything before it is read."; "Nothing: at most one event a thread.";
+    "truncated-event": "A stream file ends within an event."; "Everything before it is read."; "Check that the file was copied completely.";
+    "torn-event": "An event was being written when the program stopped."; "It is dropped; everything before it is read."; "No action is needed: at most one event per thread is missing.";
     "zero-tail": "A finished stream ends in zeros."; "They are ignored."; "–";
     "clock-goes-back": "A clock is lower than the one before it."; "It is raised to the one before, and the time between the two is marked as uncertain."; "taskscope sort, if the stream was recorded unsorted.";
-    "unsorted-region": "Events were recorded out of order in a region that says so."; "They are sorted while reading."; "Nothing.";
-    "clock-too-large": "A clock exceeds 63 bits."; "The event is taken at the largest time."; "The file is damaged.";
-    "clock-too-far": "Clocks of some events lie so far after the first that they cannot be true."; "They are taken at the limit of 26 days after the first event."; "The stream is damaged: taskscope check names it.";
-    "open-unsorted-region": "A region of unsorted events was never closed."; "It is sorted to the end of the stream."; "Nothing.";
-    "clock-offsets": "The file with the clocks of hosts is malformed or names unknown hosts."; "Entries that can be used are used."; "taskscope sync writes a new one.";
-    "no-clock-offsets": "The trace spans several hosts and lacks the clock offsets of some or all."; "Clocks are taken as equal."; "On one host nothing is wrong; else taskscope sync.";
-    "clock-gate": "The first events of streams lie more than an hour apart."; "Shown as they are."; "Clocks of hosts differ: see clock-offsets.";
+    "unsorted-region": "Events were recorded out of order in a region marked as unsorted."; "They are sorted while reading."; "No action is needed.";
+    "clock-too-large": "A clock exceeds 63 bits."; "The event is taken at the largest time."; "Record again: the file is damaged.";
+    "clock-too-far": "Clocks of some events are implausibly far after the first one."; "These events are placed 26 days after the first event."; "The stream is damaged: taskscope check names it.";
+    "open-unsorted-region": "A region of unsorted events was never closed."; "It is sorted to the end of the stream."; "No action is needed.";
+    "clock-offsets": "The file with the clocks of hosts is malformed or names unknown hosts."; "The valid entries are used."; "taskscope sync writes a new one.";
+    "no-clock-offsets": "The trace spans several hosts and lacks the clock offsets of some or all."; "Clocks are assumed to be equal."; "taskscope sync; with a single host, no action is needed.";
+    "clock-gate": "The first events of streams are more than an hour apart."; "They are shown unchanged."; "Clocks of hosts differ: see clock-offsets.";
 
     }
     "Device queues", "device queues" {
     "device-busy": "An operation was submitted, and the device runs kernels of other queues.";
-        "A gap of the queue in which something waits while a kernel of another queue of the device runs.";
-        "Nothing, if the other work is wanted: the device is in use.";
+        "A gap of the queue with a waiting operation while a kernel of another queue of the device runs.";
+        "No action is needed: the device is in use by other queues.";
     "device-account": "The counts of a queue do not add up: appended = delivered + cancelled + lost.";
         "From the counts that the recorder or the import wrote at the end.";
         "The trace was changed, or this is an error of taskscope: please report it.";
     "device-lane": "In a lane of a queue, an operation begins before the one before it ends.";
         "Begins and ends of each lane are compared in the order of the trace.";
         "The trace was changed, or this is an error of taskscope: please report it.";
-    "device-release-order": "On an in-order queue, an operation stands after one that was submitted later.";
+    "device-release-order": "On an in-order queue, an operation follows one that was submitted later.";
         "Sequences of the queue are compared in the order of the trace.";
         "The trace was changed, or this is an error of taskscope: please report it.";
-    "device-lost": "An operation was submitted, but no record of it ever came.";
+    "device-lost": "An operation was submitted, but its record never arrived.";
         "It was announced before its submission; it counts as lost after a wait for the device and a flush, or at the end of the program.";
         "Let the program wait for its queues before it ends; with a device's pool of stamps exhausted, or records dropped (device-dropped), record a shorter run.";
-    "device-dropped": "The vendor's interface says that it dropped records.";
+    "device-dropped": "The vendor's interface reports dropped records.";
         "The vendor's own count, for the whole process.";
         "Record a shorter part of the run, or fewer and larger operations.";
-    "device-untimed": "A record came without a start or an end, or with an end before its start.";
-        "As the vendor gave it; the operation is delivered in its place, without a lane.";
+    "device-untimed": "A record has no start or no end, or an end before its start.";
+        "From the vendor's record; the operation is delivered in its place, without a lane.";
         "A kernel that still ran at a forced flush has no end: let the program wait before it ends. Zeros on a busy device show an exhausted pool of stamps.";
     "device-overlap": "On an in-order queue, an operation starts before an earlier one ends.";
-        "Starts and ends as they came; both are kept, the later one in a lane of its own.";
-        "The device's clock, or the vendor's map of it to the host's, is wrong by at least the overlap: no order of records repairs that. A newer driver may.";
+        "From starts and ends as recorded; both operations are kept, the later one in a separate lane.";
+        "The device's clock, or the vendor's map of it to the host's, is wrong by at least the overlap: no order of records repairs that. Try a newer driver.";
     "device-start-before-submit": "An operation starts before, or exactly when, it was submitted.";
         "Its start is compared with its submission, in the same clock.";
         "As for device-overlap: times near it are wrong by at least the difference.";
     "device-start-goes-back": "An operation of an out-of-order queue was released after one that starts later.";
         "Its record came so late, or its clock was so wrong, that others had been released before.";
         "Order by start if that matters; the record is kept with its times.";
-    "device-unannounced": "A record came of an operation without a recorded submission.";
-        "Its sequence was never appended before the record came.";
-        "The submission went past the recorder: a call that is not watched, or a thread that began before recording.";
+    "device-unannounced": "A record belongs to an operation without a recorded submission.";
+        "Its sequence number was not appended before the record arrived.";
+        "The recorder missed the submission: a call that it does not intercept, or a thread that began before recording.";
     "device-clock": "The map of a device's clock to the host's breaks one of its bounds.";
         "No operation may start before it was submitted, or end after its record was seen; the map is fitted between these bounds, and unsatisfied bounds are counted.";
-        "`info` shows the map, its room and its steps. Compare times of device and host only beyond the worst violation.";
+        "`info` shows the map, its bounds and its steps. Compare times of device and host only beyond the worst violation.";
     }
 }
 
@@ -455,6 +460,8 @@ mod tests {
     fn summaries_are_sentences_that_fit() {
         assert_eq!(summary("A stream.json is missing. More.", 40), "A stream.json is missing");
         assert_eq!(summary("One two, three four", 12), "One two…");
+        assert_eq!(summary("nosv_create: a task is made.", 40), "nosv_create: a task is made");
+        assert_eq!(summary("Code (OpenCL: f). More.", 40), "Code (OpenCL: f)");
         assert!(all().all(|row| summary(row.meaning, 50).chars().count() <= 50));
     }
 

@@ -239,7 +239,7 @@ names! {
         "" "ompt_state_wait_target_update" => TargetWait: "Waiting for a target update.";
         "" "ompt_state_idle" => Idle: "A thread of the runtime outside of parallel regions.";
         "" "ompt_state_overhead" => Runtime: "In the runtime, not waiting: forking, joining, creating, scheduling.";
-        "" "ompt_state_undefined" => around: "Not known to the runtime: a thread that it has not made.";
+        "" "ompt_state_undefined" => around: "Not known to the runtime: a thread that it did not create.";
     }
     "devices" "kind of operation" {
         "" "kernel" => TargetWait: "Code on the device (OpenCL: clEnqueueNDRangeKernel). A thread that waits for it is waiting for a device.";
@@ -251,7 +251,7 @@ names! {
         "" "map" => TargetWait: "The host gets a view of device memory, or gives it back (clEnqueueMapBuffer).";
         "" "host-code" => TargetWait: "Code of the host that runs as an operation of the queue.";
         "" "graph" => TargetWait: "Recorded work as a whole: a graph, or a command list.";
-        "" "call" => around: "A call of the host that submits operations or waits for them; only waiting is waiting for a device.";
+        "" "call" => around: "A call of the host that submits operations or waits for them; only its waiting part counts as waiting for a device.";
         "" "overhead" => nothing: "Time that the vendor's own collection of records takes.";
         "" "other" => TargetWait: "Another operation.";
     }

@@ -647,7 +647,7 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
         say(
             "resting-not-recorded",
             "nOS-V was recorded without its idle states: a CPU that serves tasks and has none counts as scheduling; \
-             with ovni.level=3 such time is told apart"
+             ovni.level=3 separates such time"
                 .to_string(),
         );
     }
