@@ -846,7 +846,7 @@ await step('the focus stays on its thread when another view is chosen, and legen
   const types = await timeline('t.overview.task_types');
   const legend = () => page.evaluate(() => [...document.querySelectorAll('.legends [aria-label="task type"] li')].map((li) => [li.textContent, li.querySelector('.swatch')?.style.background]));
   await eventually(async () => assert.ok((await legend()).length > 2, String(await legend())));
-  const named = (await legend()).slice(1).filter(([label]) => !label.includes('more in sight'));
+  const named = (await legend()).slice(1).filter(([label]) => !label.includes('more visible'));
   for (const [label, colour] of named) {
     const slot = types.findIndex((type) => type === label || label.includes('…'));
     const shown = await page.evaluate((number) => { const t = window.taskscope.timeline; const c = t.theme.ordered[number % t.theme.ordered.length]; return `rgb(${c & 255}, ${(c >> 8) & 255}, ${(c >> 16) & 255})`; }, slot);
@@ -1229,7 +1229,7 @@ await step('of a trace of device queues alone the viewer tells notes, remarks an
   const [download] = await Promise.all([three.page.waitForEvent('download'), three.page.click('#svg')]);
   const picture = readFileSync(await download.path(), 'utf8');
   assert.ok(picture.includes(PILED.replace('\n', ' ')) && !picture.includes('\ufffd'), 'a name of two lines is one');
-  for (const [text, words] of [['duration>1ms', 'nothing matches; filters look at threads, words at device queues too'], ['no such name in it', 'nothing matches']]) {
+  for (const [text, words] of [['duration>1ms', 'nothing matches; filters apply to threads, words to device queues too'], ['no such name in it', 'nothing matches']]) {
     await three.page.fill('#search', text);
     await three.page.press('#search', 'Enter');
     await eventually(async () => assert.equal(await three.page.textContent('#nothing'), words));
@@ -1251,7 +1251,7 @@ await step('what is missing or doubtful is drawn, explained and told in words', 
     [0, 20000, OFF_CPU, 'the system kept it off the CPU for 40.0 µs of it'],
     [0, 150000, LOST, '7 events were lost here'],
     [1, 98500, OFF_CPU, 'the system kept it off the CPU for about 3.00 µs of it (estimated from sums)'],
-    [1, 150000, UNCERTAIN, 'uncertain: the event at the end does not fit what was known before'],
+    [1, 150000, UNCERTAIN, 'uncertain: the event at the end contradicts the state before it'],
     [2, 250000, UNCERTAIN, 'uncertain: the stream ends before the thread does'],
   ]) {
     const [x, y, flags, colours] = await four.page.evaluate(([track, at]) => {

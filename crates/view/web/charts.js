@@ -70,7 +70,7 @@ export function valueLegend(words, colour, inSight) {
     return element('li', {}, swatch, fitText(label, 40));
   });
   const more = seen.length - rows.length;
-  return element('ul', { class: 'legend', 'aria-label': words.label }, element('li', {}, element('strong', {}, fitText(words.label, 60))), ...rows, more > 0 ? element('li', {}, `and ${formatCount(more)} more in sight`) : null);
+  return element('ul', { class: 'legend', 'aria-label': words.label }, element('li', {}, element('strong', {}, fitText(words.label, 60))), ...rows, more > 0 ? element('li', {}, `and ${formatCount(more)} more visible`) : null);
 }
 
 /**

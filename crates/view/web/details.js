@@ -14,7 +14,7 @@ export function blameLines(found, trackName) {
   if (found.peer) lines.push(`waits ${formatTime(found.peer.ns)} for ${found.peer.rank !== null ? `rank ${found.peer.rank}` : `process ${found.peer.pid}`}: ${found.peer.kind}`);
   for (const row of (found.holders || []).slice(0, 3)) lines.push(`held by ${trackName(row.track)} for ${formatTime(row.ns)} of it${row.place ? `: ${fitText(row.place, 70)}` : ''}`);
   for (const row of (found.culprits || []).slice(0, 3)) lines.push(`meanwhile ${row.threads} of ${found.workers} workers: ${row.state}${row.place ? `, ${fitText(row.place, 70)}` : ''}`);
-  if (found.ended_last) lines.push(`ended last before: ${found.ended_last.state}${found.ended_last.task_name ? ` (${fitText(found.ended_last.task_name, 70)})` : ''} on ${trackName(found.ended_last.track)}`);
+  if (found.ended_last) lines.push(`last to end before: ${found.ended_last.state}${found.ended_last.task_name ? ` (${fitText(found.ended_last.task_name, 70)})` : ''} on ${trackName(found.ended_last.track)}`);
   return lines;
 }
 
@@ -24,9 +24,9 @@ export function blameLines(found, trackName) {
  */
 const DOUBTS = {
   'stream-ends': 'the stream ends before the thread does',
-  'does-not-fit': 'the event at the end does not fit what was known before',
+  'does-not-fit': 'the event at the end contradicts the state before it',
   'clock-goes-back': 'the clock of the thread went back over this time',
-  'cpu-shared': 'several threads run on this CPU at once',
+  'cpu-shared': 'several threads run on this CPU at the same time',
 };
 
 /**
@@ -38,7 +38,7 @@ export function remarkLines(found) {
   const lines = [];
   if (found.lost_events) lines.push(`${formatCount(found.lost_events)} events were lost here`);
   if (found.uncertain) lines.push(`uncertain: ${DOUBTS[found.uncertain] ?? found.uncertain}`);
-  if (found.off_cpu_ns) lines.push(`the system kept it off the CPU for ${found.off_cpu_estimated ? 'about ' : ''}${formatTime(found.off_cpu_ns)} of it${found.off_cpu_estimated ? ' (estimated from sums)' : ''}`);
+  if (found.off_cpu_ns) lines.push(`off the CPU for ${found.off_cpu_estimated ? 'about ' : ''}${formatTime(found.off_cpu_ns)} of it${found.off_cpu_estimated ? ' (estimated from sums)' : ''}`);
   if (found.long_from_ns && found.end - found.start >= found.long_from_ns) lines.push('long for its kind');
   return lines;
 }
@@ -78,7 +78,7 @@ export function operationFacts(found) {
   facts.push(['queue', fitText(found.queue, 60)]);
   if (found.device) facts.push(['device', fitText(found.device, 80)]);
   facts.push(['number in the queue', formatCount(found.seq)]);
-  if (found.late_by_ns > 0) facts.push(['its record came late by', formatTime(found.late_by_ns)]);
+  if (found.late_by_ns > 0) facts.push(['its record was late by', formatTime(found.late_by_ns)]);
   if (found.anomalies.length) facts.push(['odd', found.anomalies.join(', ')]);
   return facts;
 }

@@ -82,7 +82,7 @@ function stateWords(timeline, row, part) {
   const told = found.slice(0, TOLD).map(({ label, threads }) => `${threads.toFixed(2)} ${label}`);
   const [others, rest] = [sum(found.slice(TOLD)), all - sum(found)];
   if (others >= FEW) told.push(`${others.toFixed(2)} in other states`);
-  if (rest >= FEW) told.push(`${rest.toFixed(2)} not known or not there`);
+  if (rest >= FEW) told.push(`${rest.toFixed(2)} not known or absent`);
   return `of ${formatNumberOf(all, row.key === 'all' ? 'worker' : 'thread')} ${told.join(', ')}`;
 }
 

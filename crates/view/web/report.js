@@ -62,9 +62,9 @@ function whatRan(report, overview) {
 }
 
 /** What stands in the place of numbers that have no meaning in a trace of device queues alone, or of a single event. */
-const NO_WORKER_TIME = 'No time of workers is in this trace, so nothing can be said of how well it was used.';
+const NO_WORKER_TIME = 'The trace has no worker time, so its efficiency is not known.';
 
-const SAMPLES_ALONE = 'Samples of the call stacks are all that tells what ran: see the call paths. Of OpenMP, MPI or tasks nothing was recorded, so nothing can be said of how well the time of workers was used.';
+const SAMPLES_ALONE = 'Only samples of call stacks were recorded: see the call paths. Without events of OpenMP, MPI or tasks, the efficiency is not known.';
 
 /** @param {any} report */
 function efficiencyTree(report) {
@@ -85,7 +85,7 @@ function efficiencyTree(report) {
       : element('span', { class: 'loss' }, `${formatNumberOf(report.workers, 'worker')}, `, number('capacity_ns', report.capacity_ns, (v) => `${show(v)} worker-${unit} in all`))));
   return part('efficiency', 'Efficiency', element('ul', { class: 'tree' }, ...lines),
     e.mpi_start_ns > 0 ? element('p', { class: 'note' }, 'Not included: ', number('efficiency.mpi_start_ns', e.mpi_start_ns, show), ` worker-${unit} while ranks start or end MPI.`) : null,
-    element('p', { class: 'note' }, 'Each factor is what is left after one kind of loss; parallel efficiency is their product, and useful time over capacity. The losses and the useful time sum to the capacity.'));
+    element('p', { class: 'note' }, 'Each factor is the part that remains after one kind of loss. Their product is the parallel efficiency: useful time / capacity. The losses and the useful time sum to the capacity.'));
 }
 
 /** Whether a finding is shown by itself: from a hundredth of the time on that findings are a part of. @param {any} finding @param {any} report */
@@ -117,7 +117,7 @@ function findings(report, overview, theme, width) {
   };
   const large = all.filter((finding) => isLarge(finding, report)), small = all.filter((finding) => finding.ns > 0 && !isLarge(finding, report));
   const sum = small.reduce((ns, finding) => ns + finding.ns, 0);
-  return part('findings', 'Findings', large.length ? element('ol', { class: 'findings' }, ...large.map(item)) : element('p', {}, 'No loss takes a hundredth of the time.'),
+  return part('findings', 'Findings', large.length ? element('ol', { class: 'findings' }, ...large.map(item)) : element('p', {}, 'No loss reaches 1 % of the time.'),
     small.length ? element('details', {}, element('summary', {}, `${formatNumberOf(small.length, 'smaller finding')}, together ${show(sum)} ${owner}${unit} (${formatPercent(sum, base)}${whole})`), element('ol', { class: 'findings' }, ...small.map(item))) : null);
 }
 
@@ -270,7 +270,7 @@ function callPaths(report) {
   const rows = known.map((row) => ({ path: row.frames || row.path || [], ns: (timed ? row.ns : row.count ?? row.samples) || 0 }));
   const format = timed ? formatTime : formatCount;
   const host = element('div', {}, icicle(rows, paths.bottomUp, format, paths.chosen));
-  const other = () => (paths.bottomUp ? 'show callers above (top-down)' : 'show where it was spent above (bottom-up)');
+  const other = () => (paths.bottomUp ? 'show callers above their callees (top-down)' : 'show functions above their callers (bottom-up)');
   const turn = element('button', { type: 'button', onclick: () => {
     paths.bottomUp = !paths.bottomUp;
     paths.chosen.path = [];
@@ -286,7 +286,7 @@ function callPaths(report) {
     { title: 'place', cell: (row) => (row.file ? `${fitText(String(row.file), 80)}:${row.line ?? '?'}` : '') },
   ], functions);
   const notes = (report.call_paths.notes || []).map((note) => element('p', { class: 'note' }, fitText(String(note), 400)));
-  return part('call-paths', 'Call paths', element('p', { class: 'note' }, `A bar is as wide as its ${titleOf(report.call_paths, report.call_paths.sorted_by)}, blocked and without a CPU too; its callees are below it. Choose a bar to enlarge it, a bar above to go back. `), turn, host, ...(report.call_paths.top_down ? pathTables(report.call_paths) : []), list, ...notes);
+  return part('call-paths', 'Call paths', element('p', { class: 'note' }, `A bar is as wide as its ${titleOf(report.call_paths, report.call_paths.sorted_by)}, including blocked time and time without a CPU; its callees are below it. Select a bar to enlarge it, a bar above it to return. `), turn, host, ...(report.call_paths.top_down ? pathTables(report.call_paths) : []), list, ...notes);
 }
 
 /** @param {any} path @param {any} theme */
@@ -306,7 +306,7 @@ function criticalPath(path, theme) {
     fill.style.background = colour(step.cause);
     strip.append(fill);
   }
-  const left = path.steps_in_all ? `The strip shows the ${formatCount(path.steps.length)} longest of ${formatCount(path.steps_in_all)} steps at their time; shorter ones lie where it is striped.` : null;
+  const left = path.steps_in_all ? `The strip shows the ${formatCount(path.steps.length)} longest of ${formatCount(path.steps_in_all)} steps at their times; stripes stand for shorter ones.` : null;
   return part('critical-path', 'Critical path', strip, left && element('p', { class: 'note' }, left), table('What the critical path consists of', [
     { title: 'what', cell: (row) => { const swatch = element('span', { class: 'swatch' }); swatch.style.background = colour(row.cause); return element('span', {}, swatch, words(row.cause)); } },
     // The lock, call or operation first: within one task type these are what differs.
@@ -319,11 +319,11 @@ function criticalPath(path, theme) {
 function howComputed(report, overview, json) {
   const save = saveButton(json);
   return part('how', 'How it was computed',
-    element('p', {}, 'Capacity is workers × the time from the first to the last event of their process. Every worker-nanosecond has exactly one state, so useful time and all losses add up to the capacity. ',
-      'A wait is charged to what ran meanwhile: while some workers wait and others work, each of those that work is charged an equal share; a wait for a lock is charged to its holder.'),
-    element('p', {}, 'In the overview a pixel shows the state with most time in it, paler where that is a smaller part. Red on top: a wait that is sixteen times longer than the median of its kind. ',
-      'Stripes: events were lost, or the trace cannot tell. Dotted at the bottom: the operating system kept the thread off its CPU for an eighth of the pixel or more, or for a thousandth of the run at once.'),
-    element('p', {}, `taskscope ${overview.version}, ${fitText(String(report.schema), 60)}; the page holds its data and asks nothing from anywhere. `, save));
+    element('p', {}, 'Capacity is workers × the time from the first to the last event of their process. Every worker-nanosecond has exactly one state, so useful time and all losses sum to the capacity. ',
+      'A wait is charged to the code that ran meanwhile: each working thread is charged an equal share. A wait for a lock is charged to its holder.'),
+    element('p', {}, 'In the overview a pixel shows the state with most time in it, paler if that is a smaller part. Red on top: a wait at least sixteen times as long as the median of its kind. ',
+      'Stripes: events were lost, or the state is uncertain. Dotted at the bottom: the operating system kept the thread off its CPU for an eighth of the pixel or more, or for a thousandth of the run at once.'),
+    element('p', {}, `taskscope ${overview.version}, ${fitText(String(report.schema), 60)}; the page contains its data and opens no connection. `, save));
 }
 
 /** The title of a column of call paths; time of samples is not time of the ledger. @param {any} paths @param {string} column */
@@ -373,7 +373,7 @@ export function showProfile(page, report, json) {
     part('what', 'What ran', element('p', { class: 'command' }, nameOf(report.trace)), report.verdict ? element('p', { class: 'verdict' }, element('strong', {}, fitText(report.verdict, 600))) : null, stateTotals(report.call_paths?.run_totals || {})),
     findings(report, {}, null, 0),
     callPaths(report) || element('p', {}, 'The profile has no call paths.'),
-    part('how', 'The same as JSON', element('p', {}, `${fitText(String(report.schema), 60)}; the page holds its data and asks nothing from anywhere. `, saveButton(json))));
+    part('how', 'The same as JSON', element('p', {}, `${fitText(String(report.schema), 60)}; the page contains its data and opens no connection. `, saveButton(json))));
   build();
   onPaper(build, build);
 }
@@ -406,7 +406,7 @@ function saveButton(json) {
  */
 function leadingWords(source, overview, row, at) {
   const found = source.leadingAt(row.view, row.track, at);
-  if (!found) return 'left out of this file';
+  if (!found) return 'omitted from this file';
   if (found.state === 255 || (row.foreign && found.value === 0)) return 'nothing';
   const { values } = row.foreign ? overview.views.find((view) => view.name === row.view) : { values: [] };
   const [, name] = values.find(([value]) => value === found.value) || [0, String(found.value)];
@@ -440,12 +440,12 @@ export function showReport(page, report, overview, source, json) {
     const width = Math.max(300, Math.min(1600, page.clientWidth - 8));
     const host = element('div', { class: 'timeline-host' });
     const values = element('div', {});
-    const folded = element('p', { class: 'note', id: 'folded', hidden: true }, 'Folded groups are approximate here: the file knows of each of their threads only the state that leads in a bucket, and for which part of it; the rest is left empty. The viewer shows them exactly.');
+    const folded = element('p', { class: 'note', id: 'folded', hidden: true }, 'Folded groups are approximate here: of each thread, the file has only the leading state of a bucket and its share; the rest is empty. The viewer shows them exactly.');
     const occurs = new Set((report.thread_states || []).flatMap((row) => Object.keys(row.states)));
     const rows = overview.rows;
     const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), values, host, folded,
       element('p', { class: 'note' }, `${formatNumberOf(rows.buckets, 'bucket')} of ${formatTime(2 ** rows.level)} a row; wheel scrolls, ctrl+wheel zooms, drag pans, shift+drag measures. `,
-        rows.left_out_tracks ? `Left out here: ${formatNumberOf(rows.left_out_tracks, 'thread')}. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
+        rows.left_out_tracks ? `Omitted here: ${formatNumberOf(rows.left_out_tracks, 'thread')}. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
     const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
     const sections = [
       whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width), overviewPart, tables(report, overview, theme),
@@ -457,7 +457,7 @@ export function showReport(page, report, overview, source, json) {
       root.dataset.theme = dark ? 'light' : 'dark';
       build();
     } }, dark ? 'light' : 'dark');
-    const left = overview.left_out ? element('p', { class: 'warn' }, `Left out to keep this file small: ${formatNumberOf(overview.left_out, 'row')} of long tables; report --json has them all.`) : null;
+    const left = overview.left_out ? element('p', { class: 'warn' }, `Omitted to keep this file small: ${formatNumberOf(overview.left_out, 'row')} of long tables; report --json has all of them.`) : null;
     const before = shown.timeline && shown.timeline.shown;
     const wordsOf = (row, at) => `at ${formatPoint(at, shown.timeline.nsPerPixel)}: ${leadingWords(source, overview, row, at)}`;
     page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections), live);

@@ -80,21 +80,21 @@ class Viewer {
       // The browser would empty the field, and the next match would be one of nothing.
       if (event.key === 'Escape') { this.timeline.canvas.focus(); event.preventDefault(); }
     });
-    this.view = /** @type {HTMLSelectElement} */ (element('select', { id: 'view', 'aria-label': 'View', title: 'what the first rows show', onchange: () => this.setViews([this.view.value, ...this.timeline.views.slice(1)]) }));
+    this.view = /** @type {HTMLSelectElement} */ (element('select', { id: 'view', 'aria-label': 'View', title: 'view of the first rows', onchange: () => this.setViews([this.view.value, ...this.timeline.views.slice(1)]) }));
     this.second = /** @type {HTMLSelectElement} */ (element('select', { id: 'second', 'aria-label': 'Add a view', title: 'a further view below, aligned in time',
       onchange: () => { if (this.second.value) this.setViews([...this.timeline.views, this.second.value]); } }));
     this.chips = element('span', { id: 'chips' });
     this.status = element('span', { id: 'status', role: 'status' });
     this.fillViews();
-    this.where = button('where', 'highlight', 'show pale what does not match the search (h)', () => this.highlight(this.source.filter === this.search.value.trim() ? '' : this.search.value.trim()));
+    this.where = button('where', 'highlight', 'dim rows that do not match the search (h)', () => this.highlight(this.source.filter === this.search.value.trim() ? '' : this.search.value.trim()));
     this.where.setAttribute('aria-pressed', 'false');
     return element('div', { class: 'toolbar', role: 'toolbar', 'aria-label': 'Viewer' },
       element('strong', {}, 'taskscope'), this.view, this.second, this.chips,
       button('in', '+', 'zoom in (+)', () => this.timeline.zoom(0.5)), button('out', '−', 'zoom out (−)', () => this.timeline.zoom(2)),
       button('all', 'all', 'the whole run (Home)', () => this.timeline.show(0, this.overview.length_ns)),
       this.search, button('previous', '◂', 'previous match (shift+n)', () => this.find('previous')), button('next', '▸', 'next match (n)', () => this.find('next')),
-      this.where, button('png', 'PNG', 'save what is in sight as PNG', () => this.png()), button('svg', 'SVG', 'save what is in sight as SVG', () => this.svg()),
-      button('slice-view', 'slice', 'save what is in sight as a trace of its own', () => this.slice({ from: Math.floor(this.timeline.from), to: Math.ceil(this.timeline.from + this.timeline.span) })), button('link', 'link', 'copy the address of this view', () => this.copyLink()), button('theme', 'light/dark', 'light or dark', () => this.toggleTheme()),
+      this.where, button('png', 'PNG', 'save the visible part as PNG', () => this.png()), button('svg', 'SVG', 'save the visible part as SVG', () => this.svg()),
+      button('slice-view', 'slice', 'save the visible time as a trace', () => this.slice({ from: Math.floor(this.timeline.from), to: Math.ceil(this.timeline.from + this.timeline.span) })), button('link', 'link', 'copy the address of this view', () => this.copyLink()), button('theme', 'light/dark', 'light or dark', () => this.toggleTheme()),
       button('run', 'run', 'the run and its findings', () => this.showRun()), button('keys', '?', 'keys', () => this.showKeys()), this.status);
   }
 
@@ -103,7 +103,7 @@ class Viewer {
     const options = () => {
       const groups = new Map();
       for (const row of this.overview.views) {
-        const family = row.family || 'threads, as taskscope tells';
+        const family = row.family || 'threads: states, tasks, places';
         if (!groups.has(family)) groups.set(family, []);
         groups.get(family).push(element('option', { value: row.name }, fitText(row.label, 60)));
       }
@@ -131,7 +131,7 @@ class Viewer {
     if (!known || !this.shown.per.includes(per) || !this.shown.behaviours.includes(behaviour)) return null;
     let view = this.overview.views.find((row) => row.name === name);
     if (!view) {
-      view = { name, label: `${known.label} per ${per}, ${behaviour}`, family: 'what the program tells of itself', rows: [], values: [], isAsked: false, shown: { per, behaviour, what } };
+      view = { name, label: `${known.label} per ${per}, ${behaviour}`, family: 'instrumentation', rows: [], values: [], isAsked: false, shown: { per, behaviour, what } };
       this.overview.views.push(view);
     }
     return view;
@@ -147,7 +147,7 @@ class Viewer {
         const { rows, values, tasks_left_out: left, is_cut: isCut } = await this.source.played('shown', { view: name });
         Object.assign(view, { rows, values });
         if (!rows.length) view.label += ': nothing';
-        if (left) view.label += ` (of ${formatCount(left)} tasks more, which ran shorter, only \`dump --shown task\` tells)`;
+        if (left) view.label += ` (\`dump --shown task\` has ${formatCount(left)} more tasks, which ran shorter)`;
         if (isCut) view.label += ' (stacks are deeper than shown)';
       } catch (error) {
         view.isAsked = false;
@@ -167,7 +167,7 @@ class Viewer {
     this.second.value = '';
     const labels = new Map(this.overview.views.map((row) => [row.name, row.label]));
     const chip = (name) => element('button', {
-      type: 'button', class: 'chip', title: `take this view away: ${fitText(labels.get(name) || name, 100)}`, onclick: () => this.setViews(this.timeline.views.filter((other) => other !== name)),
+      type: 'button', class: 'chip', title: `remove this view: ${fitText(labels.get(name) || name, 100)}`, onclick: () => this.setViews(this.timeline.views.filter((other) => other !== name)),
     }, `${fitText((labels.get(name) || name).replace(/ of the (ACTIVE|RUNNING) thread$/, ''), 28)} ×`); // how most views of models end
     this.chips.replaceChildren(...views.flatMap((name, at) => [...(at ? [chip(name)] : []), ...this.choicesOf(name)]));
   }
@@ -184,8 +184,8 @@ class Viewer {
       list.value = shown[kind];
       return list;
     };
-    return [choose('per', 'of threads, or of tasks in their own time', this.shown.per),
-      choose('behaviour', 'what of a task is shown when a thread takes it up', this.shown.behaviours)];
+    return [choose('per', 'per thread, or per task in its own time', this.shown.per),
+      choose('behaviour', 'the part of a task that is shown when a thread resumes it', this.shown.behaviours)];
   }
 
   /** Asks which views the models of the trace have, and adds them to the lists. */
@@ -202,7 +202,7 @@ class Viewer {
     const known = new Map(this.overview.views.map((row) => [row.name, row]));
     for (const family of families) {
       for (const type of family.types) {
-        const row = { name: type.name, label: `${family.label}: ${type.title}`, family: `${family.label}, as the models tell`, rows: family.rows, values: type.values, isOfModel: true };
+        const row = { name: type.name, label: `${family.label}: ${type.title}`, family: `${family.label}: views of models`, rows: family.rows, values: type.values, isOfModel: true };
         const old = known.get(type.name);
         if (old) Object.assign(old, row);
         else this.overview.views.push(row);
@@ -477,7 +477,7 @@ class Viewer {
     this.found = found;
     if (!found) {
       const isFilter = /[=<>~]|\.\./.test(text);
-      this.live.textContent = `nothing matches${isFilter && this.overview.devices.rows.length ? '; filters look at threads, words at device queues too' : ''}`;
+      this.live.textContent = `nothing matches${isFilter && this.overview.devices.rows.length ? '; filters apply to threads, words to device queues too' : ''}`;
       this.panel.replaceChildren(element('p', { id: 'nothing' }, this.live.textContent));
       return;
     }
@@ -508,7 +508,7 @@ class Viewer {
       this.panel.replaceChildren(element('h2', { id: 'range-title' }, `selected: ${formatTime(answer.wall_ns)}`),
         this.facts([['from', formatStart(range.from, range.to - range.from)], ['to', formatStart(range.to, range.to - range.from)], ['tasks begun', formatCount(answer.tasks_begun)]]),
         element('button', { type: 'button', onclick: () => this.timeline.show(range.from, range.to) }, 'zoom to it (f)'), ' ',
-        element('button', { type: 'button', id: 'save-slice', title: 'the trace from here to there, as an archive', onclick: () => this.slice(range) }, 'save as a slice'),
+        element('button', { type: 'button', id: 'save-slice', title: 'the selected time as a trace, in an archive', onclick: () => this.slice(range) }, 'save as a slice'),
         answer.queues.length ? table('By device queue', [{ title: 'queue', cell: (row) => nameOf(row.name) }, { title: 'begun', number: true, cell: (row) => formatCount(row.operations_begun) },
           { title: 'kernels', number: true, cell: (row) => formatTime(row.kernels_ns) }, { title: 'transfers', number: true, cell: (row) => formatTime(row.transfers_ns) }], answer.queues) : '',
         total === 0 ? '' : table('By state', [{ title: 'state', cell: ([name]) => this.overview.states[number(name)].label },
@@ -517,7 +517,7 @@ class Viewer {
         total === 0 ? '' : table('By state and place', [{ title: 'state', cell: (row) => row.label }, { title: 'place', cell: (row) => nameOf(row.place) },
           { title: 'time', number: true, cell: (row) => formatTime(row.ns) }, { title: 'sections', number: true, cell: (row) => formatCount(row.sections) }], answer.places),
         total === 0 ? '' : table('By thread', [{ title: 'thread', cell: (row) => this.trackName(row.track) }, { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), answer.wall_ns) }], answer.threads),
-        element('p', { class: 'note' }, 'as a trace of its own: ', element('code', { id: 'slice' }, command)));
+        element('p', { class: 'note' }, 'as a trace: ', element('code', { id: 'slice' }, command)));
     }, 60);
   }
 
@@ -558,7 +558,7 @@ class Viewer {
 
   showKeys() {
     const keys = [['+ − / w s', 'zoom'], ['← → / a d', 'pan'], ['↑ ↓', 'thread above, below'], ['PgUp PgDn', 'scroll'], ['Home', 'whole run'], [', .', 'previous, next section of the thread'],
-      ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['h', 'highlight what matches'], ['f', 'zoom to the selection'], ['Esc', 'clear'],
+      ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['h', 'highlight matches'], ['f', 'zoom to the selection'], ['Esc', 'clear'],
       ['ctrl+wheel', 'zoom'], ['wheel, drag', 'scroll, pan'], ['shift+drag', 'select a range: measure, tables'], ['click', 'open a section and its task'], ['pinch', 'zoom on a touch screen']];
     this.panel.replaceChildren(element('h2', {}, 'Keys'), this.facts(keys));
   }
@@ -623,7 +623,7 @@ class Viewer {
     await new Promise((resolve) => setTimeout(resolve, 150));
     const link = new URL(location.href);
     link.searchParams.set('token', this.source.token);
-    this.panel.replaceChildren(element('p', {}, 'the address of this view (whoever has it can look at the trace while the viewer runs):'), element('code', { id: 'address' }, link.href));
+    this.panel.replaceChildren(element('p', {}, 'the address of this view (anyone who has it can read the trace while the viewer runs):'), element('code', { id: 'address' }, link.href));
     if (navigator.clipboard) await navigator.clipboard.writeText(link.href).catch(() => {});
   }
 }
