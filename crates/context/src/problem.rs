@@ -89,23 +89,20 @@ impl fmt::Display for Problem {
             Problem::RunsElsewhere { task, thread } => {
                 write!(
                     f,
-                    "takes up task {task}, which is on another thread (number {thread} of the trace); \
+                    "resumes task {task}, which is on another thread (number {thread} of the trace); \
                            its events here are kept apart"
                 )
             }
             Problem::RunsHere { task } => {
-                write!(
-                    f,
-                    "takes up task {task}, which is on this thread already; later events are kept apart"
-                )
+                write!(f, "resumes task {task}, which is on this thread already; later events are kept apart")
             }
             Problem::NotOnThread { task } => {
-                write!(f, "puts down task {task}, which is not on this thread; ignored")
+                write!(f, "suspends task {task}, which is not on this thread; ignored")
             }
             Problem::NotInnermostTask { task, inner } => {
                 write!(
                     f,
-                    "puts down task {task} while task {inner} is on top of it; that one is put down too"
+                    "suspends task {task} while task {inner} is on top of it; that one is suspended too"
                 )
             }
             Problem::UsedAfterEnd { task } => {

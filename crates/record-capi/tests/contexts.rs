@@ -204,7 +204,7 @@ fn a_sink_in_c_receives_enabled_events_with_and_without_a_trace() {
         assert_eq!(run(&directory, &[("TASKSCOPE_TRACE_DIR", &directory.join("trace"))]), heard);
         assert_eq!(play(&directory.join("trace")).0.problems, [""; 0]);
         let live = run(&directory, &[("TASKSCOPE_SINKS", "text=/dev/stdout".as_ref())]);
-        assert!(live.contains("takes up task") || live.contains("burst block-size=1 {"), "{live}");
+        assert!(live.contains("resumes task") || live.contains("burst block-size=1 {"), "{live}");
         std::fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -237,10 +237,10 @@ events! {
     DEFERRED_RECEIVE = b"IDr" jumbo (task: u64, domain: u32, partner: u32, id: u64, key: u32, value: u64) Rule, "leaves task {task} the receipt of message {id} of domain {domain} from partner {partner}, key {key}, value {value}, for when it next runs";
     TASK_CREATE = b"ITc" plain (task: u64, kind: u32) Rule, "creates task {task} of kind {kind}, which can run";
     TASK_READY = b"ITr" plain (task: u64) Rule, "makes task {task} able to run";
-    TASK_ENTER = b"ITe" plain (task: u64) Rule, "takes up task {task}";
-    TASK_LEAVE = b"ITl" plain (task: u64) Rule, "puts down task {task}, which waits for something";
-    TASK_YIELD = b"ITy" plain (task: u64) Rule, "puts down task {task}, which can run on";
-    TASK_SWITCH = b"ITs" plain (old: u64, new: u64) Rule, "puts down task {old} and takes up task {new}";
+    TASK_ENTER = b"ITe" plain (task: u64) Rule, "resumes task {task}";
+    TASK_LEAVE = b"ITl" plain (task: u64) Rule, "suspends task {task}, which waits";
+    TASK_YIELD = b"ITy" plain (task: u64) Rule, "suspends task {task}, which is still ready";
+    TASK_SWITCH = b"ITs" plain (old: u64, new: u64) Rule, "suspends task {old} and resumes task {new}";
     TASK_END = b"ITx" plain (task: u64) Rule, "ends task {task}, and puts it down if it is on this thread";
     PROBLEM = b"IXp" jumbo (problem: u32, count: u64, text: str) Rule, "was wrong (problem {problem}) {count} times so far: {text}";
 }

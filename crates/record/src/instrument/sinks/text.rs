@@ -64,8 +64,8 @@ fn words(shown: &Shown<'_>, names: &Names) -> String {
         Shown::Receive(m) => format!("<- {}", message(m)),
         Shown::Created { task, kind, .. } => format!("new task {task}: {}", names.task_kind(*kind)),
         Shown::Ready { task } => format!("task {task} can run"),
-        Shown::Resume { task, .. } => format!("takes up task {task}"),
-        Shown::Suspend { task, last: false, .. } => format!("puts down task {task}"),
+        Shown::Resume { task, .. } => format!("resumes task {task}"),
+        Shown::Suspend { task, last: false, .. } => format!("suspends task {task}"),
         Shown::Suspend { task, last: true, .. } => format!("task {task} has ended"),
     }
 }
