@@ -29,7 +29,7 @@ pub struct ThreadWait {
     pub site: SiteIndex,
     /// Begin.
     pub start: u64,
-    /// End; of a wait that is not over, the last event of its process.
+    /// End; for an open wait, the last event of its process.
     pub end: u64,
     /// The outcome.
     pub outcome: WaitOutcome,
@@ -42,7 +42,7 @@ pub struct ThreadWait {
 pub enum WaitOutcome {
     /// The wait succeeded.
     Done,
-    /// The time that the caller allowed was over.
+    /// The caller's time limit expired.
     TimedOut,
     /// The call failed, was interrupted, or its thread was cancelled.
     Failed,
@@ -114,7 +114,7 @@ pub enum ThreadWaitChange {
         /// The place of that thread's acquisition.
         site: SiteIndex,
     },
-    /// Waits no longer.
+    /// Ends its wait.
     Ends {
         /// `taskscope_event::models::wait::outcome`.
         outcome: u32,
@@ -135,7 +135,7 @@ pub enum ThreadWaitChange {
         /// All of them, or one.
         all: bool,
     },
-    /// Has these names in the events of others.
+    /// Announces its names in the events of other threads.
     Starts {
         /// Its handle (`pthread_t`).
         handle: u64,
@@ -146,7 +146,7 @@ pub enum ThreadWaitChange {
     },
 }
 
-/// A wait that is not over.
+/// An open wait.
 #[derive(Clone, Copy, Debug)]
 struct OpenWait {
     object: ObjectIndex,
@@ -176,7 +176,7 @@ enum WakeKind {
     Used,
 }
 
-/// Keeps waits as events come, in the order of time over all threads of a process.
+/// Builds the waits from events, in the order of time over all threads of a process.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadWaitsBuilder {
     waits: ThreadWaits,
@@ -248,7 +248,7 @@ impl ThreadWaitsBuilder {
     fn ends(&mut self, thread: ThreadIndex, at: u64, outcome: WaitOutcome) {
         let Some(OpenWait { object, of, site, start, found }) = self.open.remove(&thread) else { return };
         let mut waker = None;
-        // The last thread that comes to a barrier wakes itself, too.
+        // The last thread to arrive at a barrier wakes itself, too.
         let may_wake_itself = of.is_some_and(|of| of.kind == kind::THREAD_BARRIER);
         if let Some(state) = self.objects.get_mut(&object) {
             state.waiting = state.waiting.saturating_sub(1);

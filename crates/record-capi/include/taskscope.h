@@ -10,7 +10,7 @@
  *
  * An event costs two to three nanoseconds more than reading the counter: it is stored inline, without
  * a lock, a system call or a function call. Threads are recorded from their first event to their end.
- * Nothing here ever fails: what cannot be recorded is counted, and the program runs on.
+ * No function fails: events that cannot be recorded are counted, and the program continues.
  *
  * With TASKSCOPE_OFF defined before it is included, nothing is recorded and no library is needed: every
  * function is an empty one that is inlined, and starting succeeds. Object files with and without it go together.
@@ -40,19 +40,19 @@ extern "C" {
 
 /* --- Process and threads ------------------------------------------------------------------------ */
 
-/* Starts recording into `directory`; if it is NULL, where TASKSCOPE_TRACE_DIR says. Loads the sinks of
- * TASKSCOPE_SINKS, which need no directory. 0, or -1 where neither is there. */
+/* Starts recording into `directory`, or TASKSCOPE_TRACE_DIR if it is NULL. Loads the sinks of TASKSCOPE_SINKS,
+ * which need no directory. Returns 0, or -1 without a directory and sinks. */
 int taskscope_start(const char *directory);
-/* Ends recording; the program's end does so by itself. */
+/* Ends recording; the end of the program does so too. */
 void taskscope_finish(void);
-/* Ends recording on the calling thread; its end does so by itself. */
+/* Ends recording on the calling thread; the end of the thread does so too. */
 void taskscope_thread_end(void);
-/* Switches recording on (not 0) or off for all threads. Spans and tasks that are open still end. */
+/* Switches recording on (not 0) or off for all threads. The ends of open spans and tasks are still recorded. */
 void taskscope_switch(int on);
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t taskscope_clock(void);
 
-/* --- Names, to be asked for once ---------------------------------------------------------------- */
+/* --- Names: request each once ------------------------------------------------------------------- */
 
 uint32_t taskscope_span(const char *name);
 uint32_t taskscope_value(const char *title);
@@ -62,10 +62,10 @@ uint32_t taskscope_task_type(const char *name);
 
 int taskscope_any_omp_(void) __asm__("omp_get_max_threads") __attribute__((weak));
 
-/* Names `bytes` bytes from `data` on: reports call what depends on an address in them by that name. Of nested
- * ranges the narrowest counts, of equal ones the last that was named; without a name (NULL), what lies in them
- * has none any more, as before `free`. Works in any program that `taskscope record` runs and needs no library;
- * does nothing where nothing is recorded. A microsecond. */
+/* Names `bytes` bytes from `data` on: reports use the name for dependences on addresses in them. Of nested
+ * ranges the narrowest counts, of equal ones the last that was named. NULL removes the names in the range, for
+ * example before `free`. Works in any program under `taskscope record` and needs no library; without recording it
+ * does nothing. Takes about a microsecond. */
 static inline void
 taskscope_name_data(const void *data, size_t bytes, const char *name)
 {
@@ -79,15 +79,15 @@ taskscope_name_data(const void *data, size_t bytes, const char *name)
 			continue;
 		void *found = dlsym(library, "taskscope_name_data_");
 		if (found != NULL) {
-			void (*tell)(const void *, size_t, const char *);
-			memcpy(&tell, &found, sizeof(tell));
-			tell(data, bytes, name);
+			void (*set_name)(const void *, size_t, const char *);
+			memcpy(&set_name, &found, sizeof(set_name));
+			set_name(data, bytes, name);
 		}
 		dlclose(library);
 	}
 }
 
-/* --- Inline emission: what follows up to the next line is not for use ----------------------------- */
+/* --- Inline emission: private up to the next heading ---------------------------------------------- */
 
 __extension__ typedef unsigned __int128 taskscope_wide_;
 
@@ -129,7 +129,7 @@ taskscope_thread_pointer_(void)
 {
 #if defined(__x86_64__)
 	uintptr_t pointer;
-	/* Not to be kept over a call that goes on on another thread, as user-level tasks do. */
+	/* Must not be kept across a call that may resume on another thread, as with user-level tasks. */
 	__asm__ volatile("mov %%fs:0, %0" : "=r"(pointer));
 	return pointer;
 #else
@@ -149,14 +149,14 @@ taskscope_counter_(void)
 #endif
 }
 
-/* Kinds of events. Those of the instrument model are in a stream of their own, and may be closed on another
- * thread, so no room is kept for their ends. */
+/* Kinds of events. Those of the instrument model have their own stream and may be closed on another thread, so
+ * no room is reserved for their ends. */
 enum {
-	TASKSCOPE_POINT_ = 0, TASKSCOPE_BEGIN_ = 1 /* whose end is as large */, TASKSCOPE_END_ = 2,
+	TASKSCOPE_POINT_ = 0, TASKSCOPE_BEGIN_ = 1 /* its end has the same size */, TASKSCOPE_END_ = 2,
 	TASKSCOPE_MOVES_ = 4, TASKSCOPE_MOVES_END_ = 6
 };
 
-/* Records an event. Returns 0 if it is not wanted, and so its end is not. All but the payload is constant. */
+/* Records an event. Returns 0 if it is filtered out, and its end with it. All but the payload is constant. */
 static inline __attribute__((always_inline)) int
 taskscope_store_(uint32_t head, const void *payload, uint32_t bytes, uint32_t kind)
 {
@@ -221,7 +221,7 @@ slow:
 	return 1;
 }
 
-/* Begins what taskscope_end ends, unless recording is switched off, on whatever thread this one was before. */
+/* Begins a span or task for taskscope_end, unless recording is switched off for the thread that emitted last. */
 static inline __attribute__((always_inline)) int
 taskscope_begin_(uint32_t head, const void *payload, uint32_t bytes)
 {
@@ -243,14 +243,14 @@ struct taskscope_open {
 
 #ifndef TASKSCOPE_OFF
 
-/* A point in time. */
+/* Marks a point in time. */
 static inline void
 taskscope_point(void)
 {
 	taskscope_store_(0x2e424f00u, "", 0, TASKSCOPE_POINT_);
 }
 
-/* `value` (a number from taskscope_value) is `now` from now on; 0 is not recorded. */
+/* Sets `value` (a number from taskscope_value) to `now`; 0 is not recorded. */
 static inline void
 taskscope_set(uint32_t value, int64_t now)
 {
@@ -296,7 +296,7 @@ taskscope_task_begin(uint32_t task)
 	return open;
 }
 
-/* Ends a span or task, on the thread that began it, the last begun first. */
+/* Ends a span or task on the thread that began it, in reverse order of their begins. */
 static inline void
 taskscope_end(struct taskscope_open open)
 {
@@ -316,8 +316,8 @@ taskscope_end(struct taskscope_open open)
 
 /* --- Instrumenting a runtime: keys, states, bursts, messages, tasks that move between threads --------
  *
- * What follows belongs to the task that is on the thread (or to the thread, where none is) and moves with it.
- * Numbers are asked for once, by name; 0 means that the name is off (TASKSCOPE_LEVEL, TASKSCOPE_ENABLE,
+ * States, bursts and points belong to the task on the thread, else to the thread, and move with it.
+ * Request each number once, by name; 0 means that the name is off (TASKSCOPE_LEVEL, TASKSCOPE_ENABLE,
  * TASKSCOPE_DISABLE, taskscope_set_enabled), and everything with it costs a comparison. In a function:
  *
  *	TASKSCOPE_NAMED(size, taskscope_key("cache-malloc", "allocation in the cache", TASKSCOPE_USER));

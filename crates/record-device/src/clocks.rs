@@ -1,9 +1,9 @@
-//! The host's clocks, and which of them a device's stamps are of.
+//! The host's clocks, and the clock of a device's stamps.
 
 use taskscope_reorder::Completion;
 use taskscope_reorder::clock::{ClockFit, Unwrap};
 
-/// Nanoseconds of a clock of the host.
+/// Returns the nanoseconds of a clock of the host.
 pub fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing.
@@ -11,12 +11,12 @@ pub fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, the clock of traces.
+/// Returns the nanoseconds of `CLOCK_MONOTONIC`, the clock of traces.
 pub fn now() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// The clocks of the host that a device's stamps may be of, the trace's own first.
+/// Clocks of the host that a device's stamps may use, the trace's own first.
 const CANDIDATES: [(libc::clockid_t, &str); 4] = [
     (libc::CLOCK_MONOTONIC, "CLOCK_MONOTONIC"),
     (libc::CLOCK_MONOTONIC_RAW, "CLOCK_MONOTONIC_RAW"),
@@ -28,7 +28,7 @@ const CANDIDATES: [(libc::clockid_t, &str); 4] = [
 pub struct Reading([u64; CANDIDATES.len()]);
 
 impl Reading {
-    /// Reads them.
+    /// Reads all candidates.
     pub fn take() -> Self {
         Reading(CANDIDATES.map(|(clock, _)| read(clock)))
     }
@@ -39,7 +39,7 @@ impl Reading {
 pub enum DeviceClock {
     /// Stamps are of this clock of the host.
     Host(libc::clockid_t, &'static str),
-    /// Stamps count in units of so many nanoseconds, from an unknown origin, with so many valid bits.
+    /// Stamps count ticks from an unknown origin.
     Own {
         /// Nanoseconds of a tick.
         nanos_per_tick: f64,
@@ -49,8 +49,8 @@ pub enum DeviceClock {
 }
 
 impl DeviceClock {
-    /// From the stamps of an operation that began after `before` and had ended by `after`. Two clocks do not
-    /// agree to a microsecond by chance.
+    /// Finds the clock from the stamps of an operation that began after `before` and had ended by `after`.
+    /// Assumes that no two clocks agree to a microsecond by chance.
     pub fn found(start: u64, end: u64, before: &Reading, after: &Reading) -> Self {
         const ERROR_NS: u64 = 1000;
         for (index, (clock, name)) in CANDIDATES.into_iter().enumerate() {
@@ -61,7 +61,7 @@ impl DeviceClock {
         DeviceClock::Own { nanos_per_tick: 1.0, bits: 64 }
     }
 
-    /// In words, for `info`.
+    /// Describes the clock for `info`.
     pub fn describe(self) -> String {
         match self {
             DeviceClock::Host(_, name) => format!("{name} of the host, found by comparison"),
@@ -72,24 +72,24 @@ impl DeviceClock {
     }
 }
 
-/// A device's clock as it is known while the program runs.
+/// A device's clock and its offset, while the program runs.
 pub struct LiveClock {
     /// The clock.
     pub clock: DeviceClock,
-    /// For the map that is written at the end.
+    /// The fit for the map that is written at the end.
     pub fit: ClockFit,
-    /// Host nanoseconds minus device nanoseconds, lately.
+    /// Host nanoseconds minus device nanoseconds, at the last comparison.
     offset: Option<i128>,
     sampled: u64,
 }
 
 /// Margin of the offset's error, nanoseconds.
 const MARGIN_NS: u64 = 2_000;
-/// How often a clock of the host is compared with another.
+/// Least time between two comparisons with a clock of the host, nanoseconds.
 const SAMPLE_EVERY_NS: u64 = 10_000_000;
 
 impl LiveClock {
-    /// Starts with the kind of the clock only.
+    /// Creates a clock of this kind, without an offset.
     pub fn new(clock: DeviceClock) -> Self {
         let nanos_per_tick = match clock {
             DeviceClock::Host(..) => 1.0,
@@ -109,7 +109,7 @@ impl LiveClock {
         self.anchor(ticks, before, after);
     }
 
-    /// The device showed `ticks` between two times of the host.
+    /// Records that the device's clock showed `ticks` between two times of the host.
     pub fn anchor(&mut self, ticks: u64, before: u64, after: u64) {
         self.fit.not_before(ticks, before);
         self.fit.not_after(ticks, after);
@@ -125,7 +125,7 @@ impl LiveClock {
         }
     }
 
-    /// A device time that is surely not after a time of the host; 0 while unknown.
+    /// Returns a device time that is not after a time of the host; 0 without an offset.
     pub fn earliest_ticks(&self, host: u64) -> u64 {
         let Some(offset) = self.offset else { return 0 };
         let nanos = (i128::from(host.saturating_sub(MARGIN_NS)) - offset).max(0);
@@ -160,7 +160,7 @@ impl LiveClock {
         }
     }
 
-    /// About when it was on the host's clock.
+    /// Converts device ticks to host nanoseconds, with the error of the offset.
     pub fn host(&self, ticks: u64) -> u64 {
         let nanos = i128::from(self.nanos(ticks)) + self.offset.unwrap_or(0);
         nanos.clamp(0, i128::from(u64::MAX)) as u64

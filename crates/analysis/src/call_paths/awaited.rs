@@ -1,5 +1,4 @@
-//! Which tasks a `taskwait depend` waits for: those before it in the order that its dependences ask for, and those
-//! before these.
+//! The tasks awaited by a `taskwait depend`: its predecessors in the order of its dependences, and their predecessors.
 
 use super::contexts::Contexts;
 use super::creator::{Creator, creator_of};
@@ -28,7 +27,7 @@ impl Awaited {
         awaited
     }
 
-    /// The tasks that a creator waits for in a wait, or a part of one, that ends at `end`.
+    /// The tasks awaited by a creator in a wait, or a part of one, that ends at `end`.
     pub fn until(&self, creator: Creator, end: u64) -> Option<&Running> {
         let waits = self.0.get(&creator)?;
         let last = waits.partition_point(|(at, _)| *at < end).checked_sub(1)?;
@@ -36,7 +35,7 @@ impl Awaited {
     }
 }
 
-/// A wait, and the dependences that it declared at once.
+/// A wait and its dependences, which are declared at once.
 struct Wait<'e> {
     creator: Creator,
     at: u64,
@@ -59,7 +58,7 @@ fn waits_of<'e>(contexts: &Contexts<'e>) -> Vec<Wait<'e>> {
     waits
 }
 
-/// A wait in the order of tasks, as a task that no other one is.
+/// The row of a wait in the order of tasks, beyond those of tasks.
 fn number_of(wait: usize) -> u32 {
     u32::MAX - 1 - wait as u32
 }

@@ -17,13 +17,14 @@ use taskscope_execution::{
 };
 use taskscope_profile::{Marker, Metric, NodeId, Tree, settle};
 
-/// A shorter wait for tasks has found nothing to wait for (LLVM's runtime yields to the system once). In ns; as in profiles.
+/// A shorter wait for tasks found all of them done (LLVM's runtime yields to the system once). In nanoseconds; profiles
+/// use the same limit.
 const SHORTEST_WAIT_FOR_TASKS: u64 = 2_000;
 
 /// A passage through a barrier: region, kind, number.
 type Key = (RegionIndex, Marker, u32);
 
-/// The number of waits that are not a passage of a team, or of an unknown team.
+/// The number in the key of waits that belong to no passage, or to an unknown team.
 const OF_NO_TEAM: u32 = u32::MAX;
 
 #[derive(Default)]
@@ -46,17 +47,18 @@ struct Arrival {
 /// A member that is still in its region when the trace ends.
 struct Member {
     region: RegionIndex,
-    /// The end of the trace, as an arrival at the barrier that it did not come to.
+    /// The end of the trace, as its arrival at the missed barrier.
     end: Arrival,
-    /// The passage that it is in.
+    /// The current passage.
     passes: Option<Key>,
-    /// Barriers of each kind that it came to.
+    /// Barriers inside the region that it reached.
     barriers: u32,
+    /// Barriers at the region's end that it reached.
     joins: u32,
 }
 
 impl Member {
-    /// Whether it did not come to a passage.
+    /// Whether it has not reached this passage.
     fn misses(&self, (region, marker, number): Key) -> bool {
         let came_to = if marker == Marker::JoinBarrier { self.joins } else { self.barriers };
         self.region == region && number >= came_to
@@ -71,8 +73,7 @@ struct Passages {
 }
 
 impl Passages {
-    /// The members that had not arrived when the trace ended, for each passage in which others waited for
-    /// them.
+    /// The members that had not arrived when the trace ended, by passage that other members were in.
     fn missing(&self) -> FxHashMap<Key, Vec<Arrival>> {
         let missing_in = |key: Key| {
             let members = self.members.iter().filter(|member| member.misses(key));
@@ -87,7 +88,7 @@ impl Passages {
     }
 }
 
-/// Gives the waiting in barriers to those that were waited for; `leaves` are the nodes of the samples.
+/// Charges the waiting in barriers to the awaited members and tasks; `leaves` are the nodes of the samples.
 pub fn add_last_arrivers(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId]) {
     let execution = contexts.execution;
     let mut passages = Passages::default();
@@ -109,7 +110,7 @@ pub fn add_last_arrivers(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &
     }
 }
 
-/// A barrier that a thread is in, maybe with tasks and inner regions inside.
+/// An open barrier of a thread, which may contain tasks and inner regions.
 struct Open {
     region: RegionIndex,
     marker: Marker,
@@ -217,19 +218,20 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, passages: &mut Passag
     }
 }
 
-/// The regions, innermost first, that a thread is in when the trace ends without its end.
+/// The regions of a thread, innermost first, that are open when the trace ends; none if the thread has ended.
 fn regions_at_end(execution: &Execution, thread: ThreadIndex) -> Vec<RegionIndex> {
     let Thread { ended, track, .. } = &execution.threads[thread.index()];
     let last = track.len().checked_sub(1).filter(|_| !ended).map(|row| track.span(row).section.region);
     let parent = |region: &RegionIndex| {
         let parent = execution.regions.get(region.index())?.parent;
-        // A damaged trace may close a circle.
+        // A damaged trace may contain a cycle.
         Some(parent).filter(|parent| parent.is_some() && parent < region)
     };
     std::iter::successors(last.filter(|region| region.is_some()), parent).collect()
 }
 
-/// `last` are those that were waited for: one, or all that had not arrived when the trace ended.
+/// Charges the waits of an instance. `last` are the awaited members: the last to arrive, or all that had not arrived when
+/// the trace ended.
 fn settle_instance(
     contexts: &mut Contexts<'_>,
     tree: &mut Tree,
@@ -248,7 +250,7 @@ fn settle_instance(
     }
     let count = last.len() as u64;
     for (number, last) in last.iter().enumerate().filter(|_| owed > 0) {
-        // The remainder goes to the first ones, a nanosecond each.
+        // The first ones get the remainder, a nanosecond each.
         let part = owed / count + u64::from((number as u64) < owed % count);
         let shares = work_of(contexts, tree, leaves, last);
         settle(tree, Metric::given(marker), part, &shares);

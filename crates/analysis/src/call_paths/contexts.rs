@@ -72,7 +72,7 @@ pub struct Contexts<'a> {
 
 /// A module at its place in a process.
 struct Loaded {
-    /// Since when, nanoseconds of the trace's clock.
+    /// Load time, nanoseconds of the trace's clock.
     at: u64,
     start: u64,
     end: u64,
@@ -158,7 +158,7 @@ impl<'a> Contexts<'a> {
         let find = || {
             let mut there = own.iter().filter(|module| (module.start..module.end).contains(&address));
             let mut first = there.next();
-            // Before any is known to be there, it is the first.
+            // Before the first known load, the first module is assumed.
             while first.is_some_and(|module| module.at > at)
                 && let Some(earlier) = there.next()
             {
@@ -333,7 +333,7 @@ impl<'a> Contexts<'a> {
             if let Some(known) = self.known(now) {
                 break known;
             }
-            // A damaged trace may close a circle.
+            // A damaged trace may contain a cycle.
             if open.contains(&now) || open.len() > 1 << 20 {
                 break OUTSIDE;
             }

@@ -1,4 +1,4 @@
-//! Which tasks run at an instant, and waiting that is given to them.
+//! The tasks that run at an instant, and the waiting charged to them.
 
 use super::contexts::Contexts;
 use rustc_hash::FxHashMap;

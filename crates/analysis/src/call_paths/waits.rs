@@ -11,8 +11,8 @@ use taskscope_execution::{
 };
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 
-/// Generations of tasks, each of which outlives the one before, that are waited for as members of a group.
-const MOST_GENERATIONS: usize = 1 << 10;
+/// Maximum depth of descendants of a group, each of which outlives its creator, that count as awaited.
+const MAX_GENERATIONS: usize = 1 << 10;
 
 /// The marker of a state in the tree, if it is a wait.
 pub fn marker_of(execution: &Execution, section: &Section) -> Option<Marker> {
@@ -152,8 +152,8 @@ fn lives_by_creator(execution: &Execution, groups: &FxHashSet<Creator>) -> (Live
             continue;
         }
         let mut at = row;
-        // A damaged trace may close a circle.
-        for _ in 0..MOST_GENERATIONS {
+        // A damaged trace may contain a cycle.
+        for _ in 0..MAX_GENERATIONS {
             let creator = creator_of(at);
             if groups.contains(&creator) {
                 members.entry(creator).or_default().push(tasks.runner[row], life);

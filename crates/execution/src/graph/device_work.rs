@@ -8,7 +8,7 @@ use crate::ThreadIndex;
 pub struct DeviceWait {
     /// The waiting thread.
     pub thread: ThreadIndex,
-    /// Since when.
+    /// Begin time.
     pub start: u64,
     /// End time.
     pub end: u64,
@@ -38,7 +38,7 @@ pub struct SubmittedOperation {
 pub struct AwaitedOperation {
     /// The waiting thread.
     pub thread: ThreadIndex,
-    /// Since when.
+    /// Begin time.
     pub start: u64,
     /// End time.
     pub end: u64,

@@ -201,7 +201,7 @@ impl Naming<'_> {
         }
     }
 
-    /// The same for a function that was called by a pointer. The nodes below such a call in `node` are named by the
+    /// The same for a function that was called through a pointer. The nodes below such a call in `node` are named by the
     /// body of its region, or, without one, by the bodies of all regions there, if these are of one function.
     fn behind_pointer(&mut self, node: NodeId, step: &Step) -> Option<Step> {
         let (module, offset) = step.code?;
@@ -250,7 +250,7 @@ impl Naming<'_> {
         };
         let what =
             if self.profile.tree.frame(node).kind == FrameKind::Task { What::Task } else { What::Parallel };
-        // As other paths name the task, which have such a frame.
+        // Other paths of the task have such a frame, and the same name.
         let known = self.bodies.get(&self.profile.tree.parent(node)).copied().filter(|_| what == What::Task);
         let (file, line) = known
             .and_then(|(module, offset)| {
@@ -377,7 +377,7 @@ impl Naming<'_> {
         now
     }
 
-    /// The functions, outermost first, that the loops around an address are written in; outer loops first.
+    /// The functions, outermost first, that contain the source of the loops around an address; outer loops first.
     fn loops(&mut self, module: u32, offset: u64) -> std::rc::Rc<Vec<Vec<LoopPlace>>> {
         if let Some(known) = self.loops.get(&(module, offset)) {
             return known.clone();
@@ -388,7 +388,7 @@ impl Naming<'_> {
                 loops.extend(self.loop_place(module, &code));
             }
         }
-        // Compilers make nests of one loop of the program: one over the chunks of a schedule around that of a chunk's iterations.
+        // Compilers turn one loop into a nest: a loop over the chunks of a schedule around the loop over a chunk's iterations.
         loops.dedup();
         let loops = std::rc::Rc::new(loops);
         self.loops.insert((module, offset), loops.clone());
@@ -496,7 +496,7 @@ mod tests {
         let run = profile.tree.child(start, frame(1, 0x30));
         let wait = profile.tree.child(run, frame(0, 0x40));
         profile.tree.add(wait, Metric::TIME, 3);
-        // A thread of the library's own.
+        // A thread that belongs to the library.
         let other = profile.tree.child(start, frame(0, 0x50));
         profile.tree.add(other, Metric::TIME, 5);
         let (named, _) = name_call_paths(&profile, KeptModules::default());

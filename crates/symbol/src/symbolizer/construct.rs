@@ -13,7 +13,7 @@ use crate::name::{are_of_one_template, own_name};
 /// A construct's location as clang writes it: `;file;function;line;column;;`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location<'a> {
-    /// Source file, as the compiler was given it.
+    /// Source file, as given to the compiler.
     pub file: &'a str,
     /// The function's own name, without its scope.
     pub function: &'a str,
@@ -138,8 +138,8 @@ impl Symbolizer {
         self.body_at(path, build_id, start)
     }
 
-    /// Whether the call into an OpenMP runtime, of which an address of a file is the last byte, lies in a function that was called there
-    /// by a pointer, and has no frame as it ended with the call.
+    /// Whether the call into an OpenMP runtime that ends at an address of a file is in a function that was called
+    /// through a pointer and has no frame, because it ended with the call.
     pub fn is_behind_pointer(&mut self, path: &str, build_id: &str, in_file: u64) -> bool {
         matches!(self.find_call(path, build_id, in_file.wrapping_add(1)), Call::Below)
     }

@@ -1,4 +1,4 @@
-//! Which task had to wait for which, from the addresses that tasks declared, as the task graph understands them.
+//! Dependences between tasks, from the addresses that they declared, as in the task graph.
 //!
 //! Among the tasks of one parent, the accesses to an address form generations: a task that writes; any number that
 //! read; any number that run in any order, one at a time (`mutexinoutset`) or at once (`inoutset`). A task waits for the
@@ -41,7 +41,7 @@ pub struct Predecessor {
 /// The chains of siblings.
 #[derive(Default)]
 struct Scope {
-    /// Since the last task that declared all memory.
+    /// Chains since the last task that declared all memory.
     by_address: FxHashMap<u64, u32>,
     /// That task.
     all: Option<TaskIndex>,
@@ -62,7 +62,7 @@ impl Dependences {
             };
             let scope = scopes.entry(key).or_default();
             if access == Access::WriteAll {
-                // It ends every chain that there is, and begins each that comes.
+                // It ends every existing chain, and begins each later one.
                 let walls = *scope.walls.get_or_insert_with(|| found.new_chain(0, None));
                 found.add(walls, Access::Write, task);
                 for (_, chain) in scope.by_address.drain() {

@@ -278,7 +278,7 @@ impl Queues {
         })
     }
 
-    /// Whether an operation has a name that is wanted.
+    /// Whether an operation has a wanted name.
     pub(super) fn has_name(&self, wanted: impl Fn(&str) -> bool) -> bool {
         self.names.iter().any(|name| wanted(name))
     }

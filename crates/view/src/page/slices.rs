@@ -12,7 +12,7 @@ pub const LARGEST_SLICE_BYTES: u64 = 512 << 20;
 pub enum SliceError {
     /// The trace cannot be read any more, or the temporary directory cannot be written.
     Io(io::Error),
-    /// Nothing happened there.
+    /// The range has no events.
     Empty,
     /// More than [`LARGEST_SLICE_BYTES`].
     TooLarge(u64),

@@ -6,11 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use taskscope_execution::{NO_TIME, Place, State, TaskIndex, TaskStatus, ThreadIndex};
 
-/// Edges that are listed at most; the rest is counted.
+/// Maximum listed edges; the rest is counted.
 const EDGES: usize = 64;
 
-/// Which task is meant. A number alone may be that of several: one of each process, and of one process those that got it
-/// one after the other.
+/// Identifies a task. A number alone may belong to several tasks: one of each process, and successive ones of one process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskQuery {
     /// Its number in its process; `None` for a task without one.
@@ -21,7 +20,7 @@ pub struct TaskQuery {
     pub at: Option<u64>,
 }
 
-/// A task in words, and how to ask for it.
+/// A task in words, and its query.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TaskReference {
     /// The task in words.
@@ -101,7 +100,7 @@ pub struct TaskEdge {
 }
 
 impl Page {
-    /// The tasks that are meant, in the order of creation.
+    /// The tasks of the query, in the order of creation.
     pub fn find_tasks(&self, query: &TaskQuery) -> Vec<TaskIndex> {
         let tasks = &self.execution.tasks;
         let pid_of = |task| {
@@ -129,7 +128,7 @@ impl Page {
         task.is_some().then(|| self.execution.task_name(task))
     }
 
-    /// A task in words, and the [`TaskQuery`] that means it.
+    /// A task in words, and its [`TaskQuery`].
     pub(super) fn task_reference(&self, task: TaskIndex) -> Option<TaskReference> {
         let name = self.task_name(task)?;
         let process = self.execution.process_of_task(task);
