@@ -47,6 +47,7 @@ help:
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
 	@echo "make lint               prose, formatting, clippy, documentation"
 	@echo "make docs               the book in target/book; its links, and its commands (installs mdbook below target/tools: minutes)"
+	@echo "make pictures           the pictures of docs/img, from new recordings (Chromium, Node, an idle machine)"
 	@echo "make clean              remove everything that was built"
 
 ovni-suite:
@@ -160,6 +161,11 @@ pic-trends: packages build
 	@$(cargo) build --release -p taskscope-testkit --bin pic-table
 	@scripts/pic-trends
 
+# The pictures of docs/img, from recordings made now.
+.PHONY: pictures
+pictures: packages build
+	@scripts/pictures
+
 .PHONY: schemas
 schemas:
 	@UPDATE_SCHEMAS=1 $(cargo) test -p taskscope --bin taskscope schemas::
@@ -195,7 +201,7 @@ clean:
 	@$(cargo) clean
 	@$(MAKE) --no-print-directory -s -C examples/openmp clean
 
-# What ordering device records costs.
+# Cost of ordering device records.
 .PHONY: bench-device
 bench-device:
 	@$(cargo) run --release -p taskscope-reorder --example throughput
@@ -205,12 +211,12 @@ bench-device:
 soak-device:
 	@$(cargo) run --release -p taskscope-reorder --example throughput -- 100 1024
 
-# How fast the viewer opens, answers and draws, and the HTML report is made (some minutes, a quiet machine).
+# How fast the viewer opens, answers and draws, and the HTML report is made (minutes, on an idle machine).
 .PHONY: bench-view
 bench-view:
 	@scripts/bench-view
 
-# What instrumenting a runtime costs.
+# Cost of instrumenting a runtime.
 .PHONY: bench-instrument
 bench-instrument:
 	@$(cargo) run --release -p taskscope-record --example instrument_cost
@@ -220,7 +226,7 @@ bench-instrument:
 predictions: packages build
 	scripts/predictions/run target/release/taskscope
 
-# What the analyses of causes cost: seconds and memory, at three sizes.
+# Cost of the analyses of causes: seconds and memory, at three sizes.
 .PHONY: bench-causes
 bench-causes:
 	@$(cargo) bench -p taskscope-analysis --bench causes
