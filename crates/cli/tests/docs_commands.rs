@@ -10,7 +10,8 @@
 //! recording that is not stored (larger than [`STORED_KIB`], or with the condition `live`).
 //!
 //! `UPDATE_DOCS=1 cargo test -p taskscope --test docs_commands` replaces the compared output of the pages.
-//! `UPDATE_DOCS=record` stores new traces, and replaces all output by that of this machine.
+//! `UPDATE_DOCS=record` stores new traces, and replaces all output by that of this machine. `DOCS_LAUNCHER` is a command in
+//! front of recordings, such as `chrt -r 20` on a machine with other load.
 
 mod common;
 
@@ -41,6 +42,7 @@ pages! {
     barriers: "howto/barriers.md",
     locks: "howto/locks.md",
     small_tasks: "howto/small-tasks.md",
+    threads: "howto/threads.md",
     busy_machine: "howto/busy-machine.md",
     mpi_slurm: "howto/mpi-slurm.md",
     gcc: "howto/gcc.md",
@@ -127,7 +129,7 @@ if [ "$DOCS_RUN" = stored ] && [ -d "$DOCS_STORED/$name" ]; then
     exit
 fi
 [ "$DOCS_RUN" != stored ] || : >"$DOCS_EXAMPLE"
-"$DOCS_TASKSCOPE" "$@"
+$DOCS_LAUNCHER "$DOCS_TASKSCOPE" "$@"
 status=$?
 if [ "$DOCS_RUN" = store ] && [ "$DOCS_LIVE" = 0 ] && [ "$(du -s --apparent-size "$name" | cut -f 1)" -le "$DOCS_KIB" ]; then
     mkdir -p "$DOCS_STORED" && rm -rf "$DOCS_STORED/$name" && cp -r "$name" "$DOCS_STORED/$name"
