@@ -49,7 +49,7 @@ use verbs::{
 /// Records task-parallel programs and explains their lost time.
 ///
 /// `taskscope record -- ./app` runs ./app with a recorder attached, without recompilation. It then prints the breakdown
-/// of the cores' time, the largest losses, and the code to blame.
+/// of the workers' time, the largest losses, and the code to blame.
 #[derive(Parser)]
 #[command(name = "taskscope", version, arg_required_else_help = true, infer_subcommands = false)]
 struct CommandLine {

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::output::Shown;
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -93,7 +94,7 @@ pub fn print(error: &anyhow::Error) {
 
 fn write_error(out: &mut impl Write, error: &anyhow::Error) -> io::Result<()> {
     let red = anstyle::AnsiColor::Red.on_default().bold();
-    writeln!(out, "{red}error:{red:#} {}", harmless(&error.to_string()))?;
+    writeln!(out, "{red}error:{red:#} {}", harmless(&plain(&error.to_string())))?;
     match error.downcast_ref::<Failure>() {
         Some(failure) => {
             write_part(out, "why:", failure.why.as_deref())?;
@@ -109,9 +110,23 @@ fn write_part(out: &mut impl Write, label: &str, text: Option<&str>) -> io::Resu
     let bold = anstyle::Style::new().bold();
     for (number, line) in text.into_iter().flat_map(str::lines).enumerate() {
         let label = if number == 0 { label } else { "" };
-        writeln!(out, "  {bold}{label:<5}{bold:#} {}", harmless(line))?;
+        writeln!(out, "  {bold}{label:<5}{bold:#} {}", harmless(&plain(line)))?;
     }
     Ok(())
+}
+
+/// A message that may end with the system's reason, without its number and in lower case:
+/// `no such file or directory` instead of `No such file or directory (os error 2)`.
+fn plain(text: &str) -> Cow<'_, str> {
+    let number = |tail: &str| tail.strip_suffix(')').is_some_and(|number| number.parse::<i32>().is_ok());
+    let Some((text, _)) = text.rsplit_once(" (os error ").filter(|(_, tail)| number(tail)) else {
+        return text.into();
+    };
+    let begin = text.rfind(": ").map_or(0, |at| at + ": ".len());
+    let (before, reason) = text.split_at(begin);
+    let mut letters = reason.chars();
+    let first = letters.next().map(|letter| letter.to_lowercase().to_string()).unwrap_or_default();
+    format!("{before}{first}{}", letters.as_str()).into()
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
@@ -144,6 +159,18 @@ mod tests {
         let cause = io::Error::new(io::ErrorKind::NotFound, "no such file");
         let text = shown(anyhow::Error::new(cause).context("cannot open x.trace"));
         assert_eq!(text, "error: cannot open x.trace\n  why:  no such file\n");
+    }
+
+    #[test]
+    fn reasons_of_the_system_have_no_number() {
+        let cause = io::Error::from_raw_os_error(nix::libc::ENOENT);
+        let text = shown(Failure::new("cannot read x").why(cause.to_string()).into());
+        assert_eq!(text, "error: cannot read x\n  why:  no such file or directory\n");
+        assert_eq!(
+            plain("cannot read x: Permission denied (os error 13)"),
+            "cannot read x: permission denied"
+        );
+        assert_eq!(plain("a (os error x)"), "a (os error x)");
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub fn newest() -> anyhow::Result<PathBuf> {
         names.iter().filter(|path| is_trace(path)).cloned().map(Candidate::of).collect();
     candidates.sort_by(|a, b| b.start_ns.cmp(&a.start_ns).then_with(|| a.path.cmp(&b.path)));
     let Some((chosen, others)) = candidates.split_first() else {
-        let failure = Failure::new("no trace is named, and there is none in this directory");
+        let failure = Failure::new("found no trace in this directory");
         let closed = |path: &&PathBuf| {
             std::fs::read_dir(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
         };
@@ -59,7 +59,7 @@ pub fn newest() -> anyhow::Result<PathBuf> {
             None => failure,
         };
         return Err(failure
-            .remedy("taskscope record -- COMMAND…        (records one)\nname a trace that is elsewhere, as the last argument")
+            .remedy("taskscope record -- COMMAND…        (records one)\ngive the path of a trace as the last argument")
             .into());
     };
     let running = if chosen.is_running { ", which is still being recorded (the events so far)" } else { "" };

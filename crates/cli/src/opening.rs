@@ -49,7 +49,8 @@ impl TraceArgs {
         if self.trace.as_os_str() != UNNAMED {
             return Ok(());
         }
-        Err(Failure::new(format!("which trace? {verb} changes it, so none is chosen"))
+        Err(Failure::new(format!("{verb} needs the name of a trace"))
+            .why("it changes the trace, so it does not choose the newest one")
             .remedy(format!("taskscope {verb} TRACE"))
             .into())
     }
@@ -210,7 +211,7 @@ pub fn require_range(trace: &Trace, (begin_ns, end_ns): (i64, i64)) -> Result<()
     } else {
         return Ok(());
     };
-    Err(Failure::new("no event is selected").why(why))
+    Err(Failure::new("no events are in this range").why(why))
 }
 
 /// Opens a trace that may be damaged or unfinished: its readable part.
@@ -264,9 +265,8 @@ fn with_events(
         if selection.filter.is_none() && begin < end {
             return Ok(session);
         }
-        return Err(Failure::new("no event is selected")
-            .why(format!("none passes {part}"))
-            .remedy(format!("taskscope top {}        (says which events there are)", shell_word(trace)))
+        return Err(Failure::new(format!("no events match {part}"))
+            .remedy(format!("taskscope top {}        (lists the events of the trace)", shell_word(trace)))
             .into());
     }
     if session.events == 0 && session.devices.is_empty() {

@@ -16,7 +16,7 @@ use taskscope_filter::{Record, Value};
 use taskscope_model::{Severity, Violation, ViolationCode};
 use taskscope_session::selection::{Selection, field_of_stream, model_name};
 use taskscope_trace::Trace;
-use taskscope_view::format::harmless;
+use taskscope_view::format::{counted, harmless};
 
 /// Maximum printed violations of one kind; further ones are counted, unless all are requested.
 const SHOWN_PER_CODE: u64 = 20;
@@ -155,7 +155,7 @@ impl ViolationPrinter {
                 eprintln!("{word}[{}]: {hidden} {more}({})", code.name(), code.meaning());
             }
         }
-        eprintln!("{errors} violations, {warnings} warnings");
+        eprintln!("{}, {}", counted(errors, "violation"), counted(warnings, "warning"));
         Ok(())
     }
 }

@@ -169,7 +169,7 @@ fn a_report_of_a_range_has_the_time_of_that_range() {
     assert!(text.contains("part of the trace: --range '15us..35us'"), "{text}");
     let output = taskscope(&["report", "--range", "5s..", &path]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("no event is selected"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no events are in this range"), "{}", stderr(&output));
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn hosts_without_clock_offsets_are_named() {
             .unwrap();
     };
     table("0 east 500 500 0\n");
-    let (out, verdict) = (tempfile::tempdir().unwrap(), "0 violations, 1 warnings");
+    let (out, verdict) = (tempfile::tempdir().unwrap(), "0 violations, 1 warning");
     for verb in [&["check"][..], &["emulate", "-l", "-o", out.path().to_str().unwrap()], &["dump"]] {
         let output = taskscope(&[verb, &[path]].concat());
         let said = stderr(&output);

@@ -76,11 +76,11 @@ impl ClockOffsets {
                 .find(|field| field.parse::<f64>().is_ok_and(|offset| offset.abs() > MAX_OFFSET_NS))
             {
                 return Err(format!(
-                    "line {number} of the clock offsets: `{far}` ns are more than the 73 years that clocks may differ"
+                    "line {number} of the clock offsets: `{far}` ns exceed the limit of 73 years"
                 ));
             }
             if entry.rank as f64 != parse(rank)? {
-                return Err(format!("line {number} of the clock offsets: `{rank}` is no rank"));
+                return Err(format!("line {number} of the clock offsets: `{rank}` is not a rank"));
             }
             if entries.iter().any(|other| other.host == entry.host) {
                 return Err(format!("line {number} of the clock offsets: host `{host}` appears twice"));
@@ -88,7 +88,7 @@ impl ClockOffsets {
             entries.push(entry);
         }
         if entries.is_empty() {
-            return Err("the clock offsets have no entries".to_owned());
+            return Err("the file of clock offsets has no entries".to_owned());
         }
         Ok(ClockOffsets { entries })
     }
@@ -137,9 +137,9 @@ mod tests {
         let error = ClockOffsets::parse("header\n0 a 1 2 3\n1 b -9223372036854775000 2 3\n").unwrap_err();
         assert!(error.starts_with("line 3 of the clock offsets: `-9223372036854775000` ns"), "{error}");
         let error = ClockOffsets::parse("header\n1e30 a 1 2 3\n").unwrap_err();
-        assert_eq!(error, "line 2 of the clock offsets: `1e30` is no rank");
+        assert_eq!(error, "line 2 of the clock offsets: `1e30` is not a rank");
         let error = ClockOffsets::parse("header\n0 a 1 2 1e30\n").unwrap_err();
         assert!(error.starts_with("line 2 of the clock offsets: `1e30` ns"), "{error}");
-        assert_eq!(ClockOffsets::parse("header\n").unwrap_err(), "the clock offsets have no entries");
+        assert_eq!(ClockOffsets::parse("header\n").unwrap_err(), "the file of clock offsets has no entries");
     }
 }

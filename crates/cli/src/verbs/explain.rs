@@ -174,11 +174,11 @@ fn write_parts_of_finding(
 
 /// A name that is not there, with those that resemble it.
 fn unknown(name: &str) -> Failure {
-    let failure = Failure::new(format!("nothing is called {name}"));
+    let failure = Failure::new(format!("unknown name: {name}"));
     let all = "taskscope explain        (lists all names)";
     if Path::new(name).is_dir() {
         return failure
-            .why("it is a directory; the name of a finding, state or cause comes first")
+            .why("it is a directory; give the name of a finding, state or cause before it")
             .remedy(format!("taskscope explain F1 {}\n{all}", shell_word(Path::new(name))));
     }
     match near(name).as_slice() {
@@ -186,7 +186,7 @@ fn unknown(name: &str) -> Failure {
         names => {
             let commands =
                 names.iter().map(|near| format!("taskscope explain {}\n", shell_word(Path::new(near))));
-            failure.why("names that resemble it are below").remedy(commands.collect::<String>() + all)
+            failure.why("similar names exist").remedy(commands.collect::<String>() + all)
         }
     }
 }
@@ -196,8 +196,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("--section NAME", "Parts of a report, or `all`."),
     ("--where FILTER", "Only events that pass the filter (docs/filter.md)."),
     ("--range BEGIN..END", "Only this part of the time, such as 1.5s..2s or 10%..20%."),
-    ("--top N", "Rows of each table."),
-    ("--allow NAME", "Silences notices of this name."),
+    ("--top N", "Maximum rows of each table."),
+    ("--allow NAME", "Suppresses notices of this name."),
     ("--json", "Prints JSON with a documented schema."),
     ("--html FILE", "Writes the report as one page."),
 ];

@@ -23,7 +23,7 @@ pub struct Args {
     /// (TSV or CSV) in the order of delivery.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Format of the files, if it is not clear from them.
+    /// Format of the files, if it cannot be detected.
     #[arg(long, value_name = "FORMAT", value_enum)]
     from: Option<Form>,
     /// Trace directory to write; must be new or empty.

@@ -16,7 +16,7 @@ use taskscope_view::format::{Cell, count, counted, fit, time};
 #[derive(clap::Args)]
 pub struct DeviceRecordsArgs {
     /// Device records: this queue runs its operations in any order. Without it, a queue that runs three
-    /// at once is taken for one.
+    /// at once is assumed to be one.
     #[arg(long, value_name = "QUEUE")]
     out_of_order: Vec<String>,
     /// Device records: this queue runs its operations one after the other.

@@ -54,7 +54,7 @@ pub fn why(trace: &Path) -> Failure {
             .remedy("taskscope doctor        (lists missing parts of this machine)");
     }
     Failure::new(format!("{shown} is not a trace"))
-        .why("no directory in it holds a stream.json")
+        .why("it contains no stream.json")
         .remedy("give the directory that `taskscope record` or an ovni runtime wrote")
 }
 

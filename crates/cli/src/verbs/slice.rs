@@ -14,14 +14,14 @@ use taskscope_view::format::{counted, shell_word};
 
 /// Cut a trace by time, threads and models. The result is a valid trace.
 ///
-/// A filter (--where) may remove events that others depend on; a note says so. Sections open at the borders are opened
+/// A filter (--where) may remove events that others depend on; a note reports it. Sections open at the borders are opened
 /// just before and closed just after. Clocks are corrected in the result. With --models limited to ovni's own models,
 /// ovni's tools read it.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// Directory of the new trace; must not exist or be empty
+    /// Directory of the new trace; must be new or empty
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
     #[command(flatten)]

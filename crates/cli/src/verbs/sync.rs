@@ -76,9 +76,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn no_offsets(trace: &Trace, hosts: &BTreeSet<&str>) -> Failure {
     let names: Vec<&str> = hosts.iter().copied().collect();
-    Failure::new(format!("{} has no clock-offsets.txt, and no measured offsets", trace.root().display()))
-        .why(format!("its hosts are: {}", names.join(", ")))
-        .remedy("give a measured table: taskscope sync -c FILE TRACE")
+    let failure = Failure::new(format!("{} has no clock offsets", trace.root().display()));
+    match names.as_slice() {
+        [host] => failure.why(format!("it has one host, {host}; offsets relate the clocks of several hosts")),
+        _ => failure
+            .why(format!(
+                "no clock-offsets.txt, and no offsets measured while recording; hosts: {}",
+                names.join(", ")
+            ))
+            .remedy("taskscope sync -c FILE TRACE        (with a table of offsets)"),
+    }
 }
 
 /// A host's measurement: its time on its own clock; its offset; the largest error of that.

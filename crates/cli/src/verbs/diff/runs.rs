@@ -47,12 +47,13 @@ fn runs_of(path: &Path) -> anyhow::Result<Vec<RunNumbers>> {
             traces.extend(list.split(',').filter(|part| !part.is_empty()).map(PathBuf::from));
         }
         _ if path.is_dir() && !is_trace(path) && !is_profile(path) => {
-            let entries = std::fs::read_dir(path).context("cannot read the directory")?;
+            let entries =
+                std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
             traces.extend(entries.flatten().map(|entry| entry.path()).filter(|entry| is_trace(entry)));
             traces.sort();
             if traces.is_empty() {
-                let failure = Failure::new(format!("{} holds no trace", path.display()));
-                return Err(failure.why("neither is it one, nor is a directory in it").into());
+                let failure = Failure::new(format!("{} is not a trace, nor a set of traces", path.display()));
+                return Err(failure.why("it contains no trace").into());
             }
         }
         _ => traces.push(path.to_owned()),

@@ -25,17 +25,17 @@ fn clock() -> Finding {
     let cost = Scratch::create().ok().and_then(|scratch| calibration::nanos_per_event(scratch.path()));
     let Some(cost) = cost else {
         let text = format!("the recorder cannot write to {}", std::env::temp_dir().display());
-        return Finding::limited("clock", text, "set TMPDIR to a directory with room");
+        return Finding::limited("clock", text, "set TMPDIR to a directory with free space");
     };
     let kernels = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     match taskscope_record::clock::source() {
         Source::Counter => {
-            Finding::good("clock", format!("the processor's counter is read; an event costs {cost:.0} ns"))
+            Finding::good("clock", format!("the processor's counter is used; an event costs {cost:.0} ns"))
         }
         Source::Kernel => Finding::limited(
             "clock",
             format!(
-                "the kernel's clock ({kernels}) is read, as the counter's rate may change; an event costs {cost:.0} ns"
+                "the kernel's clock ({kernels}) is used, since the counter's rate may change; an event costs {cost:.0} ns"
             ),
             "record fine-grained programs on a machine with the kernel clock source tsc",
         ),
@@ -46,7 +46,7 @@ fn room() -> Finding {
     let Ok(stat) = nix::sys::statvfs::statvfs(".") else {
         return Finding::limited(
             "room",
-            "cannot ask the file system of this directory for its room",
+            "cannot query the free space of this directory",
             "record -o elsewhere",
         );
     };
@@ -69,7 +69,7 @@ fn room() -> Finding {
 
 fn kind_of(kind: FsType) -> (&'static str, &'static str) {
     match kind {
-        statfs::TMPFS_MAGIC => ("tmpfs", ": traces take memory, and go with a restart"),
+        statfs::TMPFS_MAGIC => ("tmpfs", ": traces take memory, and are lost at a restart"),
         statfs::NFS_SUPER_MAGIC => ("NFS", ": a local disk disturbs the program less"),
         _ => ("disk", ""),
     }
@@ -79,7 +79,7 @@ fn file_size() -> Finding {
     match getrlimit(Resource::RLIMIT_FSIZE) {
         Ok((soft, _)) if soft != nix::sys::resource::RLIM_INFINITY => {
             let text =
-                format!("a file may have {} MiB at most: each thread's recording stops there", soft >> 20);
+                format!("files are limited to {} MiB: the recording of each thread stops there", soft >> 20);
             Finding::limited("file size", text, "ulimit -f unlimited")
         }
         _ => Finding::good("file size", "files may grow without a limit"),
@@ -90,7 +90,7 @@ fn address_space() -> Option<Finding> {
     let (soft, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
     (soft != nix::sys::resource::RLIM_INFINITY).then(|| {
         let text =
-            format!("a program may map {} MiB at most; the recorder needs some for each thread", soft >> 20);
+            format!("programs may map {} MiB at most; the recorder needs memory for each thread", soft >> 20);
         Finding::limited("memory", text, "ulimit -v unlimited")
     })
 }
@@ -110,7 +110,7 @@ fn perf_events() -> Finding {
         Err(_) => Finding::limited(
             "perf",
             "the kernel offers no performance events (tracing does not need them)",
-            "nothing, unless counters are wanted",
+            "nothing, unless you need counters",
         ),
     }
 }

@@ -39,8 +39,7 @@ pub fn findings() -> Vec<Finding> {
     };
     let runtimes = libgomp::runtimes();
     if runtimes.is_empty() {
-        let text =
-            "no OpenMP runtime with OMPT is installed (only a program that brings its own can be recorded)";
+        let text = "no OpenMP runtime with OMPT is installed (only programs with their own can be recorded)";
         findings.push(Finding::problem("runtime", text, INSTALL));
     }
     for (path, runtime) in &runtimes {
@@ -60,13 +59,13 @@ pub fn findings() -> Vec<Finding> {
 fn trials(tool: &Path) -> Vec<Finding> {
     let Ok(directory) = Scratch::create() else {
         let text = format!("cannot write to {}", std::env::temp_dir().display());
-        return vec![Finding::limited("trial", text, "set TMPDIR to a directory that can be written")];
+        return vec![Finding::limited("trial", text, "set TMPDIR to a writable directory")];
     };
     let compilers = ["clang-19", "clang", "gcc"];
     let tried: Vec<Finding> =
         compilers.iter().filter_map(|compiler| trial(compiler, tool, directory.path())).collect();
     if tried.is_empty() {
-        let text = "no compiler that builds OpenMP programs is installed: nothing was recorded as a trial";
+        let text = "no compiler for OpenMP programs is installed: no trial was recorded";
         return vec![Finding::limited("trial", text, "apt-get install clang-19 libomp-19-dev")];
     }
     tried

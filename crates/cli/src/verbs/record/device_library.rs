@@ -37,7 +37,7 @@ pub fn attach(environment: &mut Environment, tool: &Path, programs: &[PathBuf]) 
     match std::env::var_os(CUDA_INJECTION).filter(|value| !value.is_empty()) {
         Some(other) => {
             let text = format!(
-                "{CUDA_INJECTION} names {}, which stays: CUDA is not recorded; unset it to record",
+                "{CUDA_INJECTION} names {}, which is kept: CUDA is not recorded; unset it to record CUDA",
                 other.display()
             );
             environment.notice("cuda-injection-kept", text);

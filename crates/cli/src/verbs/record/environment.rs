@@ -57,14 +57,14 @@ impl Environment {
                 let text = format!("the tool in OMP_TOOL_LIBRARIES ({next_shown}) runs behind taskscope's");
                 self.notice("tool-chained", text);
             } else {
-                let text = format!("OMP_TOOL_LIBRARIES names {next_shown}, which is not there");
+                let text = format!("OMP_TOOL_LIBRARIES names {next_shown}, which does not exist");
                 self.notice("tool-missing", text);
             }
             self.set(NEXT_TOOLS, &next);
         }
         if std::env::var_os("OMP_TOOL").is_some_and(|value| value == "disabled") {
-            let text = "OMP_TOOL=disabled is set: the OpenMP runtime will load no tool, nothing will be recorded of OpenMP; \
-                        unset OMP_TOOL to record";
+            let text = "OMP_TOOL=disabled is set: the OpenMP runtime loads no tool, so OpenMP is not recorded; \
+                        unset OMP_TOOL to record it";
             self.notice("tool-disabled", text.to_owned());
         }
     }
@@ -86,8 +86,8 @@ impl Environment {
         let shown = object.display();
         if number == 0 {
             let text = format!(
-                "nothing of OpenMP is recorded: {shown} has an OMPT tool of its own (ompt_start_tool), which the \
-                 runtime takes in the place of taskscope's; a tool in a library would run behind it"
+                "OpenMP is not recorded: {shown} has its own OMPT tool (ompt_start_tool), which the runtime uses instead of \
+                 taskscope's; a tool in a library would run behind it"
             );
             self.notice("own-tool", text);
             return false;
@@ -118,7 +118,7 @@ impl Environment {
             Decision::Replace(runtime) => {
                 let text = format!(
                     "{program} is built for GCC's libgomp and runs on LLVM's {} instead, which can be recorded; \
-                     timings are that runtime's (--no-preload keeps libgomp)",
+                     times are those of that runtime (--no-preload keeps libgomp)",
                     runtime.file_name().unwrap_or_default().display()
                 );
                 self.notice("runtime-replaced", text);
@@ -126,22 +126,22 @@ impl Environment {
             }
             Decision::Keep { symbol, used_by } => {
                 let text = format!(
-                    "nothing is recorded of {program}: {} calls {symbol}, which LLVM's OpenMP runtime cannot do for \
-                     GCC's code, so it runs on GCC's libgomp unchanged; build it with clang -fopenmp to record it",
+                    "{program} is not recorded: {} calls {symbol}, which LLVM's OpenMP runtime lacks for GCC's code, so it runs \
+                     unchanged on GCC's libgomp; build it with clang -fopenmp to record it",
                     used_by.display()
                 );
                 self.notice("runtime-kept", text);
             }
             Decision::Mixed(other) => {
                 let text = format!(
-                    "{program} uses two OpenMP runtimes, GCC's libgomp and {}: only code that runs on the second is recorded",
+                    "{program} uses two OpenMP runtimes, GCC's libgomp and {}: only code on the second one is recorded",
                     other.display()
                 );
                 self.notice("runtimes-mixed", text);
             }
             Decision::NoReplacement => {
                 let text = format!(
-                    "nothing is recorded of {program}: it is built for GCC's libgomp, which cannot be recorded, and \
+                    "{program} is not recorded: it is built for GCC's libgomp, which cannot be recorded, and \
                      LLVM's OpenMP runtime is not installed; to record it: apt-get install libomp-19-dev"
                 );
                 self.notice("no-ompt-runtime", text);
@@ -159,8 +159,8 @@ impl Environment {
         match libgomp::replacement_for(program) {
             Some(runtime) => {
                 let text = format!(
-                    "code for GCC's libgomp that {} loads runs on LLVM's {} instead (--preload), as far as that has what it \
-                     calls; timings are that runtime's",
+                    "code for GCC's libgomp that {} loads runs on LLVM's {} instead (--preload), if that has every function \
+                     it calls; times are those of that runtime",
                     program.display(),
                     runtime.file_name().unwrap_or_default().display()
                 );
@@ -180,8 +180,7 @@ impl Environment {
         {
             let program = program.display();
             let text = format!(
-                "nothing is recorded of {program}: it runs on GCC's libgomp, which cannot be recorded, because of \
-                 --no-preload"
+                "{program} is not recorded: because of --no-preload it runs on GCC's libgomp, which cannot be recorded"
             );
             self.notice("runtime-kept", text);
         }
@@ -255,7 +254,7 @@ impl Environment {
             loader::objects_of(program).iter().any(|(_, object)| object.needed.iter().any(is_sanitizer))
         };
         if let Some(program) = programs.iter().find(has_sanitizer) {
-            let text = format!("{} has AddressSanitizer, which takes most of its time", program.display());
+            let text = format!("{} has AddressSanitizer, which takes most of the time", program.display());
             self.notice("sanitizer", text);
         }
         let mut options = OsString::from("verify_asan_link_order=0");

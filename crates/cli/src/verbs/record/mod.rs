@@ -129,7 +129,7 @@ pub struct Args {
     clock: SampleClock,
 
     /// Record which threads wait for which, in programs whose threads wait in the C library: mutexes, read-write locks, spin
-    /// locks, conditions, barriers, semaphores, joins. Samples are taken 100 times a second then, unless --sample says otherwise.
+    /// locks, conditions, barriers, semaphores, joins. Also take 100 samples per second, unless --sample is given.
     #[arg(long)]
     threads: bool,
 
@@ -388,7 +388,7 @@ fn execute(
 
 fn size(text: &str) -> Result<u64, String> {
     let bytes = parse_bytes(text).filter(|bytes| *bytes > 0);
-    bytes.ok_or_else(|| "give a number of bytes, as 512K, 64M or 2G".to_owned())
+    bytes.ok_or_else(|| "give a number of bytes, such as 512K, 64M or 2G".to_owned())
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -398,14 +398,14 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok().filter(|rate| *rate > 0.0 && *rate <= 20_000.0);
-    rate.ok_or_else(|| "give samples per second, more than 0 and at most 20000".to_owned())
+    rate.ok_or_else(|| "give samples per second: above 0, at most 20000".to_owned())
 }
 
 fn control_signal(text: &str) -> Result<i32, String> {
     // No program handles the first two, and the C library keeps the others.
     let own = [Signal::SIGKILL as i32, Signal::SIGSTOP as i32, 32, 33];
     let signal = text.parse().ok().filter(|signal| (1..65).contains(signal) && !own.contains(signal));
-    signal.ok_or_else(|| "give the number of a signal that a program can handle, as 10 or 12".to_owned())
+    signal.ok_or_else(|| "give the number of a signal that a program can handle, such as 10 or 12".to_owned())
 }
 
 fn all_notices(mut notices: Vec<Notice>, trace: &TraceDirectory) -> Vec<Notice> {

@@ -175,7 +175,7 @@ impl Run<'_> {
         if !named.is_empty() {
             parts.push(format!("uses {}{threads}, which --sample and --threads record", listed(&named)));
         } else if !plain.is_empty() || !threads.is_empty() {
-            parts.push(format!("has threads of its own{threads}, which --sample and --threads record"));
+            parts.push(format!("has its own threads{threads}, which --sample and --threads record"));
         }
         let reason = match (openmp.is_empty(), parts.is_empty()) {
             (_, true) => "nothing-parallel",
@@ -193,7 +193,7 @@ impl Run<'_> {
         ));
         if !others.is_empty() || !threads.is_empty() {
             remedies.push(format!(
-                "taskscope record --threads -- {command}        (which threads wait for which, besides)"
+                "taskscope record --threads -- {command}        (also which threads wait for which)"
             ));
             remedies.push(format!(
                 "taskscope record --mode profile -- {command}        (sums alone, for long runs)"

@@ -13,8 +13,7 @@ pub const SAMPLES_PER_SECOND: f64 = 100.0;
 /// The library beside the OpenMP recorder `tool`; `None`, with a notice, if it cannot be used.
 pub fn library_for(uses_mpi: bool, tool: &Path, environment: &mut Environment) -> Option<PathBuf> {
     if uses_mpi {
-        let text =
-            "waits of threads for each other are not recorded: the recorder of MPI has no part for them";
+        let text = "waits of threads for each other are not recorded in MPI programs";
         environment.notice("threads-not-recorded", text.to_owned());
         return None;
     }

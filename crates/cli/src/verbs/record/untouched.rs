@@ -43,7 +43,7 @@ impl Reason {
                      record it"
                 ),
             ),
-            Reason::Machine => ("cannot-load", "is built for another machine than the recorder".to_owned()),
+            Reason::Machine => ("cannot-load", "is built for a different machine than the recorder".to_owned()),
             Reason::Rights => (
                 "cannot-load",
                 "runs with the rights of another user (setuid, setgid or capabilities), so no library can be \
@@ -64,13 +64,13 @@ impl Reason {
             ),
             Reason::Filtered => {
                 let text = format!(
-                    "the recording of {program} ends where it restricts its system calls (seccomp): a call of the recorder's \
-                     could end it from there on; a filter that refuses calls with an error would be no obstacle"
+                    "the recording of {program} ends when it restricts its system calls (seccomp): the filter could end the \
+                     program for a call of the recorder; filters that return errors do not end recording"
                 );
                 return Notice { name: FILTERED, text };
             }
         };
-        Notice { name, text: format!("nothing is recorded of {program}, which runs unchanged: it {why}") }
+        Notice { name, text: format!("{program} is not recorded, and runs unchanged: it {why}") }
     }
 }
 

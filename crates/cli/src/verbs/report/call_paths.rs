@@ -11,7 +11,7 @@ use taskscope_view::{CallPathTables, CallPaths, PathsOptions, PathsView, TOP_PAT
 /// Options of call paths.
 #[derive(clap::Args)]
 pub struct PathsArgs {
-    /// Views of the call paths.
+    /// Views of the call paths to print.
     #[arg(long, value_name = "VIEW", value_delimiter = ',', value_enum)]
     pub view: Vec<Choice<PathsView>>,
     /// Sort call paths by this column or metric (taken_lock_wait_ns, given_barrier_ns, shared_idle_ns, …).
