@@ -1,8 +1,9 @@
 //! Blame for waiting: each waiting nanosecond is charged to the code that ran meanwhile.
 //!
 //! *Undirected* (Tallent and Mellor-Crummey, PPoPP 2009): while I workers of a process wait or have nothing
-//! to do and W work, each of the W is charged I/W for every nanosecond: its code exposes too little parallel
-//! work. Here it is exact, over sections instead of samples. If W = 0, the workers taking a free lock are
+//! to do and W work, each of the W is charged I/W: its code exposes too little parallel work. Here the W take
+//! turns: one of them is charged the I of a nanosecond ([`crate::turns`]), so charges are exact, and add up over
+//! parts of a run and over waiting threads. If W = 0, the workers taking a free lock are
 //! charged. If there are none either, only the runtime or the operating system is to blame, in sums by the
 //! place of the waiting workers.
 //!
@@ -17,12 +18,10 @@ use crate::by_state::ByState;
 use crate::entries::Entries;
 use crate::late::waits_for_late;
 use crate::ledger::Entry;
-use crate::rounding::Division;
 use crate::state_places::StatePlaces;
-use crate::sweep::{Asked, COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIMS, sweep};
+use crate::sweep::{COLUMNS, Columns, Given, SOLE, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::ops::Range;
 use taskscope_execution::{
     Blamed, Cause, Execution, Group, Hold, Holders, ObjectIndex, Place, PlaceKind, ProcessIndex, Section,
     Span, State, TargetWaitPart, ThreadIndex, TypeKind,
@@ -156,19 +155,13 @@ pub(crate) fn charges(charged: &Entries<Entry<StateCharge>>, alone: &Entries<Cul
 }
 
 /// Charges waiting without its own culprit to the code that worked meanwhile; separately, the part of code
-/// that worked alone. For a part of a run: the charges of the whole until its end minus those until its begin
-/// ([`crate::rounding`]).
+/// that worked alone.
 pub(crate) fn undirected(execution: &Execution) -> (ChargeRows, Vec<(Culprit, u64)>) {
-    let whole = execution.whole();
-    let division = Division::of(whole.range(), execution.part_of_time());
-    let mut sums = Sums::of(&division);
-    for process in 0..whole.processes.len() {
-        let waits_count = |thread| execution.is_selected(thread);
-        let asked = Asked { waits_count: &waits_count, instants: division.instants() };
-        sweep(whole, ProcessIndex(process as u32), asked, &mut sums);
-        sums.ends_process();
+    let mut sums = Sums::default();
+    for process in 0..execution.processes.len() {
+        sweep(execution, ProcessIndex(process as u32), &mut sums);
     }
-    sums.in_nanoseconds()
+    sums.rows()
 }
 
 /// Charges waits for locks, for devices and for late ranks, one by one.
@@ -186,136 +179,51 @@ pub(crate) fn directed(execution: &Execution) -> ChargeRows {
 /// A state at a place, by its number in `Sums::keys`.
 type KeyNumber = u32;
 
-/// The charges on code, per interval between two instants.
-struct Sums<'d> {
-    division: &'d Division,
-    stretches: Vec<Stretch>,
-    /// The current interval of the sweep and its charges, by the number of the key, and by the state and
-    /// place of the waiting threads.
-    number: usize,
+/// The charges on code, by the number of its key; those on nobody by the state and place of the waiting threads.
+#[derive(Default)]
+struct Sums {
     keys: StatePlaces,
-    shares: Vec<Integrals>,
+    given: Vec<Columns>,
     nobody: FxHashMap<(usize, Place), u64>,
-    waited: [u64; VICTIMS.len()],
 }
 
-/// Sums over a stretch of time. A key may have several rows.
-#[derive(Clone, Default)]
-struct Stretch {
-    shares: Vec<(KeyNumber, Integrals)>,
-    nobody: Vec<((usize, Place), u64)>,
-    /// Waiting time while at least one thread worked.
-    shared: [u64; VICTIMS.len()],
-}
-
-impl Sweep for Sums<'_> {
+impl Sweep for Sums {
     type Key = KeyNumber;
     const OF_SECTIONS: bool = false;
 
     fn key(&mut self, _thread: ThreadIndex, section: &Section) -> KeyNumber {
         let key = self.keys.number(section.state, section.place);
-        if key as usize == self.shares.len() {
-            self.shares.push([0; COLUMNS]);
+        if key as usize == self.given.len() {
+            self.given.push([0; COLUMNS]);
         }
         key
     }
 
-    fn passes(&mut self, instant: usize) {
-        self.ends_stretch();
-        self.number = instant + 1;
-    }
-
     fn worked(&mut self, _thread: ThreadIndex, key: KeyNumber, _start: u64, _end: u64, given: &Given<'_>) {
-        let share = &mut self.shares[key as usize];
-        given.columns(|column| share[column] += given.part(column));
+        let sums = &mut self.given[key as usize];
+        given.columns(|column| sums[column] += given.part(column));
     }
 
     fn nobody(&mut self, key: KeyNumber, column: usize, ns: u64) {
         *self.nobody.entry((column, self.keys.keys()[key as usize].1)).or_default() += ns;
     }
-
-    fn waited(&mut self, column: usize, ns: u64) {
-        self.waited[column] += ns;
-    }
 }
 
-impl<'d> Sums<'d> {
-    fn of(division: &'d Division) -> Self {
-        Sums {
-            division,
-            stretches: vec![Stretch::default(); division.instants().len() + 1],
-            number: 0,
-            keys: StatePlaces::default(),
-            shares: Vec::new(),
-            nobody: FxHashMap::default(),
-            waited: [0; VICTIMS.len()],
+impl Sums {
+    /// All charges, and the part of those on code while it worked alone.
+    fn rows(self) -> (ChargeRows, Vec<(Culprit, u64)>) {
+        let nobody = self.nobody.into_iter().map(|((column, place), ns)| {
+            (Entry::<StateCharge>::new(Culprit::Nobody(place), VICTIMS[column]), ns)
+        });
+        let mut charged: ChargeRows = nobody.collect();
+        let mut alone = Vec::new();
+        for ((state, place), given) in self.keys.keys().iter().zip(&self.given) {
+            let culprit = Culprit::Code(*state, *place);
+            let charges = VICTIMS.iter().zip(given).filter(|(_, ns)| **ns > 0);
+            charged.extend(charges.map(|(state, ns)| (Entry::<StateCharge>::new(culprit, *state), *ns)));
+            alone.push((culprit, given[SOLE]));
         }
-    }
-
-    fn ends_process(&mut self) {
-        self.ends_stretch();
-        self.number = 0;
-    }
-
-    fn ends_stretch(&mut self) {
-        let stretch = &mut self.stretches[self.number];
-        let waited = std::mem::take(&mut self.waited);
-        stretch.shared.iter_mut().zip(waited).for_each(|(sum, ns)| *sum += ns);
-        for ((column, place), ns) in self.nobody.drain() {
-            stretch.shared[column] -= ns;
-            stretch.nobody.push(((column, place), ns));
-        }
-        // Threads that only waited have no share.
-        for (key, share) in self.shares.iter_mut().enumerate().filter(|(_, share)| **share != [0; COLUMNS]) {
-            stretch.shares.push((key as KeyNumber, std::mem::take(share)));
-        }
-    }
-
-    /// The charges of the part, in whole nanoseconds that sum to its waiting time.
-    fn in_nanoseconds(self) -> (ChargeRows, Vec<(Culprit, u64)>) {
-        let Sums { division, stretches, keys, .. } = self;
-        // In the order of keys, whichever was met first.
-        let mut order: Vec<KeyNumber> = (0..keys.keys().len() as KeyNumber).collect();
-        order.sort_unstable_by_key(|key| keys.keys()[*key as usize]);
-        let mut row_of = vec![0; order.len()];
-        (0..).zip(&order).for_each(|(row, key)| row_of[*key as usize] = row);
-        let shares = |stretches: &[Stretch], column: usize| {
-            let mut shares = vec![0; order.len()];
-            for (key, share) in stretches.iter().flat_map(|stretch| &stretch.shares) {
-                shares[row_of[*key as usize]] += share[column];
-            }
-            shares
-        };
-        let mut charged = ChargeRows::new();
-        for stretch in &stretches[division.part()] {
-            let entry = |(column, place): (usize, Place)| {
-                Entry::<StateCharge>::new(Culprit::Nobody(place), VICTIMS[column])
-            };
-            charged.extend(stretch.nobody.iter().map(|(of, ns)| (entry(*of), *ns)));
-        }
-        let culprit = |row: usize| {
-            let (state, place) = keys.keys()[order[row] as usize];
-            Culprit::Code(state, place)
-        };
-        let mut totals = vec![0; order.len()];
-        for (column, state) in VICTIMS.iter().enumerate() {
-            let given = division.rounded(|count| {
-                let before = &stretches[..count];
-                let shared = before.iter().map(|stretch| stretch.shared[column]).sum();
-                (shares(before, column), shared)
-            });
-            for (row, ns) in given.into_iter().enumerate().filter(|(_, ns)| *ns > 0) {
-                charged.push((Entry::<StateCharge>::new(culprit(row), *state), ns));
-                totals[row] += ns;
-            }
-        }
-        let sole =
-            |count: usize| shares(&stretches[..count], SOLE).into_iter().map(|share| share >> FRACTION_BITS);
-        let Range { start, end } = division.part();
-        let alone = sole(end).zip(sole(start)).zip(totals).enumerate();
-        let alone =
-            alone.map(|(row, ((end, start), total))| (culprit(row), ((end - start) as u64).min(total)));
-        (charged, alone.collect())
+        (charged, alone)
     }
 }
 

@@ -15,7 +15,6 @@
 use crate::causes::{Causes, ReadyWork};
 use crate::forest::Letter;
 use crate::keys::Who;
-use crate::rounding::apportion;
 use crate::span::Span;
 use std::collections::BTreeMap;
 use taskscope_execution::graph::{NONE, TaskGraph};
@@ -88,15 +87,15 @@ pub fn diagnose(graph: &TaskGraph, causes: &Causes, span: &Span) -> Diagnosis {
             Letter::Starvation => {
                 let apart = causes.ready[row.cause as usize];
                 let ready = apart[ReadyWork::Here as usize] + apart[ReadyWork::Elsewhere as usize];
-                let shares = [u128::from(ready), u128::from(apart[ReadyWork::Nowhere as usize])];
-                let split = apportion(&shares, row.ns);
-                add(Some(Pattern::BadlyDistributed), split[0]);
+                let all = u128::from(ready) + u128::from(apart[ReadyWork::Nowhere as usize]);
+                let distributed = (u128::from(row.ns) * u128::from(ready) + all / 2) / all.max(1);
+                add(Some(Pattern::BadlyDistributed), distributed as u64);
                 let coarse = match row.who {
                     Who::Task(ty) => lengths[ty as usize] > SPLITTABLE * evidence.cost_ns.max(1),
                     _ => false,
                 };
                 // Without idle time in the table (drain of a single worker) all is the rest.
-                add(coarse.then_some(Pattern::TooCoarse), row.ns - split[0]);
+                add(coarse.then_some(Pattern::TooCoarse), row.ns - distributed as u64);
             }
             Letter::Latency => {
                 let far = evidence.far_inputs * FAR_INPUTS > evidence.inputs;

@@ -99,6 +99,13 @@ impl Share {
         self.0 as i128 * ns as i128
     }
 
+    /// The nanoseconds from `from` to `to` that are of this share, one by one: nanosecond `t` is if the share of
+    /// the time until its end has more whole nanoseconds than that until its begin.
+    pub fn turns_between(self, from: u64, to: u64) -> u64 {
+        let until = |at: u64| (u128::from(self.0) * u128::from(at)) >> BITS;
+        (until(to) - until(from)) as u64
+    }
+
     /// Whether it is nothing.
     pub fn is_zero(self) -> bool {
         self.0 == 0

@@ -60,6 +60,15 @@ pub(crate) struct Charged {
     pub ns: u64,
     /// Shares, in units of 2⁻⁶⁰ ns.
     pub fine: i128,
+    /// The same shares as single nanoseconds ([`Share::turns_between`]).
+    pub shared_ns: i64,
+}
+
+impl Charged {
+    /// All charges, in nanoseconds of which each belongs to one key.
+    pub fn whole_ns(&self) -> u64 {
+        self.ns.saturating_add_signed(self.shared_ns)
+    }
 }
 
 /// Time by letter.
@@ -282,23 +291,29 @@ impl Forest {
     #[inline]
     fn charge(&mut self, index: usize, at: u64) {
         let node = &mut self.nodes[index];
-        let passed = at - node.charged;
-        node.charged = at;
+        let since = std::mem::replace(&mut node.charged, at);
+        let passed = at - since;
         let Now::Has { letter, key, share, share_key } = node.now else { return };
         if passed == 0 {
             return;
         }
         for (class, weight) in &node.weights {
             // Weights fall below zero only if the caller's times are wrong.
-            let time = (*weight).max(0) as u64 * passed;
-            let fine = if share.is_zero() { 0 } else { share.of_nanos(time) };
+            let weight = (*weight).max(0) as u64;
+            let time = weight * passed;
             if self.charged[letter as usize] {
-                let charged = self.charges.entry((key, *class)).or_default();
-                charged.ns += time;
-                charged.fine -= fine;
+                self.charges.entry((key, *class)).or_default().ns += time;
             }
-            if fine != 0 {
-                self.charges.entry((share_key, *class)).or_default().fine += fine;
+            if !share.is_zero() && time > 0 {
+                let (fine, ns) = (share.of_nanos(time), (weight * share.turns_between(since, at)) as i64);
+                if self.charged[letter as usize] {
+                    let charged = self.charges.entry((key, *class)).or_default();
+                    charged.fine -= fine;
+                    charged.shared_ns -= ns;
+                }
+                let charged = self.charges.entry((share_key, *class)).or_default();
+                charged.fine += fine;
+                charged.shared_ns += ns;
             }
         }
     }

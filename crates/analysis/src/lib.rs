@@ -34,7 +34,6 @@ mod path_lines;
 pub mod pop;
 mod radix;
 pub mod replay;
-mod rounding;
 mod short_teams;
 pub mod slo;
 pub mod span;
@@ -46,6 +45,7 @@ mod task_types;
 mod teams;
 mod thread_waits;
 mod timeline;
+mod turns;
 
 pub use blame::{Charge, Culprit, StateCharge, WaitPart, split_lock_waits};
 pub use by_state::ByState;

@@ -1,16 +1,13 @@
 //! Which tasks kept others from running: for programs that say when a task is able to run.
 //!
-//! At each instant at which `r` tasks of a process are ready and do not run, and `k` tasks run, each of the
-//! `k` is charged `r / k`: as undirected blame ([`crate::blame`]), with tasks in the place of threads. All
-//! charges, plus the time not charged to a running task, sum to the waiting time of tasks, up to a nanosecond
-//! per piece.
+//! While `r` tasks of a process are ready and do not run, and `k` tasks run, each of the `k` is charged `r / k`, in
+//! turns: as undirected blame ([`crate::blame`]), with tasks in the place of threads. All charges, plus the time
+//! not charged to a running task, sum to the waiting time of tasks.
 
+use crate::turns::{Received, Turns};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{Execution, ProcessIndex, Queued, TaskIndex, ThreadIndex, TypeIndex};
-
-/// A nanosecond is this many units of charge.
-const FRACTION_BITS: u32 = 20;
 
 /// The charges of the tasks of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +119,7 @@ fn pieces(execution: &Execution, process: ProcessIndex) -> Vec<Piece> {
     pieces
 }
 
-/// One sweep over time keeps the integral of `r / k`; a piece is charged the increase meanwhile.
+/// One sweep over time: threads that run a task take turns, and a piece has the charges of its thread meanwhile.
 fn sweep(
     execution: &Execution,
     waits: &[(u64, u64)],
@@ -144,24 +141,25 @@ fn sweep(
         edges.push((piece.end, Edge::Ends(row)));
     }
     edges.sort_by_key(|(at, _)| *at);
-    let mut since = vec![0_u128; pieces.len()];
-    let (mut integral, mut last) = (0_u128, 0);
-    let (mut waiting, mut running) = (0_i64, 0_u64);
+    let threads = execution.threads.len();
+    let (mut running, mut received) = (Turns::new(threads), Received::new(threads));
+    let mut since = vec![0; pieces.len()];
+    let (mut waiting, mut last) = (0_i64, 0);
     for (at, edge) in edges {
-        if waiting > 0 && running > 0 {
-            let share = u128::from(at - last) << FRACTION_BITS;
-            integral += share * waiting as u128 / u128::from(running);
+        if waiting > 0 {
+            received.add(&running.deal(last, at), waiting as u64);
         }
         last = at;
         match edge {
             Edge::Waits(more) => waiting += more,
             Edge::Begins(row) => {
-                running += 1;
-                since[row] = integral;
+                let thread = pieces[row].thread.index();
+                running.set(thread, true);
+                since[row] = received.of(thread);
             }
             Edge::Ends(row) => {
-                running -= 1;
                 let Piece { task, thread, start, end } = pieces[row];
+                running.set(thread.index(), false);
                 let ty = execution.tasks.ty.get(task.index()).copied().unwrap_or(TypeIndex::NONE);
                 let row_of_type = by.entry(ty).or_insert(Starver {
                     ty,
@@ -172,7 +170,7 @@ fn sweep(
                     longest_on: thread,
                     longest_at: start,
                 });
-                row_of_type.waited_ns += ((integral - since[row]) >> FRACTION_BITS) as u64;
+                row_of_type.waited_ns += received.of(thread.index()) - since[row];
                 row_of_type.pieces += 1;
                 if end - start > row_of_type.longest_ns {
                     row_of_type.longest_ns = end - start;

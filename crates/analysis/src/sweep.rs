@@ -10,6 +10,7 @@
 //! ```
 
 use crate::radix;
+use crate::turns::{Received, Turns};
 use taskscope_execution::{
     Activities, CutSpan, CutSpans, Execution, Group, Place, ProcessIndex, Section, Span, State,
     TakesActivities, Thread, ThreadIndex, ThreadKind,
@@ -28,9 +29,6 @@ pub(crate) const VICTIMS: [State; 10] = [
     State::NotStarted,
     State::Ended,
 ];
-
-/// Shares of a nanosecond are kept in 2^-20 ns.
-pub(crate) const FRACTION_BITS: u32 = 20;
 
 /// Changes of all workers together that are read ahead: sized to fit the L2 cache of a core.
 const READ_AHEAD: usize = 1 << 14;
@@ -93,15 +91,15 @@ fn role(state: State) -> Role {
 pub(crate) const COLUMNS: usize = VICTIMS.len() + 1;
 pub(crate) const SOLE: usize = VICTIMS.len();
 
-/// Integrals over time of the charges of one working thread, by victim state, and the part of it while it
-/// worked alone.
-pub(crate) type Integrals = [u128; COLUMNS];
+/// Nanoseconds that one working thread is charged with, by victim state, and the part of it while it worked alone.
+pub(crate) type Columns = [u64; COLUMNS];
 
 /// The charges of a thread.
 pub(crate) struct Given<'a> {
-    /// The integrals when it began to work and when it ended, in the columns that are used.
-    since: &'a Integrals,
-    until: &'a Integrals,
+    /// Its sums when it began to work and when it ended, in the columns that are used.
+    since: &'a Columns,
+    until: &'a Charged,
+    lane: usize,
     /// One bit for each column that can have a part.
     used: u32,
 }
@@ -115,8 +113,8 @@ impl Given<'_> {
 
     /// The part of one of these columns.
     #[inline]
-    pub fn part(&self, column: usize) -> u128 {
-        self.until[column] - self.since[column]
+    pub fn part(&self, column: usize) -> u64 {
+        self.until.received[column].of(self.lane) - self.since[column]
     }
 }
 
@@ -146,17 +144,11 @@ pub(crate) trait Sweep {
         Vec::new()
     }
 
-    /// Everything before the instant of this number has been handed over, and nothing after it.
-    fn passes(&mut self, _instant: usize) {}
-
     /// A thread that worked on `key`, or took a free lock, from `start` to `end` is charged with `given`.
     fn worked(&mut self, thread: ThreadIndex, key: Self::Key, start: u64, end: u64, given: &Given<'_>);
 
     /// A thread waited, and for `ns` of it no thread worked or took a lock.
     fn nobody(&mut self, key: Self::Key, column: usize, ns: u64);
-
-    /// Threads waited for `ns` in all.
-    fn waited(&mut self, column: usize, ns: u64);
 }
 
 /// Change of a worker at `start` to `role`, on `key`.
@@ -170,6 +162,8 @@ struct Change<K> {
 /// A worker in the sweep.
 struct Lane<'a, K> {
     thread: ThreadIndex,
+    /// Its number in the order of threads.
+    number: usize,
     spans: CutSpans<'a>,
     /// Its current section, by the number of changes passed, and the changes read ahead.
     changes: Vec<Change<K>>,
@@ -178,9 +172,9 @@ struct Lane<'a, K> {
     ended: bool,
     /// [`Sweep::cuts`], the next one last.
     cuts: Vec<u64>,
-    /// The integrals when it began to work on its key, of which role they are, how often they had changed, and in which round
-    /// that was.
-    since: Integrals,
+    /// Its sums when it began to work on its key, of which role they are, how often they had changed, and in which
+    /// round that was.
+    since: Columns,
     role_since: Role,
     changes_since: u64,
     round_since: u64,
@@ -213,7 +207,7 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
         &self.changes[self.now + 1..]
     }
 
-    /// Columns with integrals that may have changed since it began to work on its key.
+    /// Columns with sums that may have changed since it began to work on its key.
     #[inline(always)]
     fn changed(&self, charged: &Charged, round: u64) -> u32 {
         let before = if self.round_since == round { 0 } else { charged.used };
@@ -227,7 +221,7 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
         if let Some(charged) = at.charged(role) {
             if self.changes_since != charged.changes {
                 let used = self.changed(charged, at.round);
-                let given = Given { since: &self.since, until: &charged.integrals, used };
+                let given = Given { since: &self.since, until: charged, lane: self.number, used };
                 sums.worked(self.thread, key, start, at.now, &given);
             }
         } else if let Some(column) = role.victim()
@@ -237,17 +231,6 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
         }
     }
 
-    /// Restarts its section, at an instant.
-    fn restart(&mut self, at: &Instant) {
-        let Some(change) = self.changes.get_mut(self.now) else { return };
-        change.start = at.now;
-        if let Some(charged) = at.charged(change.role) {
-            (self.since, self.role_since) = (charged.integrals, change.role);
-            (self.changes_since, self.round_since) = (charged.changes, at.round);
-        }
-        self.nobody_since = at.nobody;
-    }
-
     /// Takes up its next change, at that instant.
     #[inline(always)]
     fn step<S: Sweep<Key = K>>(&mut self, at: &mut Instant, sums: &mut S) {
@@ -255,39 +238,27 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
             return;
         };
         let (now, start, next) = (now.role, next.start, next.role);
-        at.advance(start, sums);
-        at.divided_ns = 0;
+        at.advance(start);
         self.settle(at, sums);
         self.now += 1;
         if now != next {
-            at.count(now, u64::wrapping_sub);
-            at.count(next, u64::wrapping_add);
+            at.change(self.number, now, false);
+            at.change(self.number, next, true);
         }
         if let Some(charged) = at.charged(next) {
             // Without changes since, nothing is left of the previous key.
             if self.role_since != next {
-                (self.since, self.role_since) = (charged.integrals, next);
+                self.since = std::array::from_fn(|column| charged.received[column].of(self.number));
+                self.role_since = next;
             } else if now != next || self.changes_since != charged.changes {
                 columns_of(self.changed(charged, at.round), |column| {
-                    self.since[column] = charged.integrals[column];
+                    self.since[column] = charged.received[column].of(self.number);
                 });
             }
             (self.changes_since, self.round_since) = (charged.changes, at.round);
         } else {
             self.nobody_since = at.nobody;
         }
-    }
-}
-
-/// Hands over the accumulated charges until an instant, which may be before the time of the process; all
-/// lanes stay in their sections.
-fn pass_instant<S: Sweep>(lanes: &mut [Lane<'_, S::Key>], at: &mut Instant, instant: u64, sums: &mut S) {
-    let before = at.now;
-    at.advance(instant.max(before), sums);
-    at.divided_ns += at.now - before;
-    for lane in lanes {
-        lane.settle(at, sums);
-        lane.restart(at);
     }
 }
 
@@ -370,56 +341,55 @@ impl<S: Sweep> TakesActivities for Reading<'_, '_, S> {
 struct Instant {
     now: u64,
     waiting: [u64; VICTIMS.len()],
-    working: u64,
-    acquiring: u64,
     /// The charges of working threads, and of threads taking locks while none works.
     of_working: Charged,
     of_acquiring: Charged,
-    /// See [`inverse`], by how many work.
-    inverses: Vec<u64>,
     /// One bit for each column with a waiting thread.
     waited_in: u32,
     /// Changes that are sorted at once are a round.
     round: u64,
     /// Nanoseconds so far in which no worker worked, nor took a lock.
     nobody: u64,
-    /// Nanoseconds since the last change that were handed over at instants in between.
-    divided_ns: u64,
 }
 
-/// The charges of each thread of a role.
-#[derive(Default)]
+/// The charges of the threads of a role, which take turns.
 struct Charged {
-    integrals: Integrals,
-    /// One bit for each column with an integral that changed before this round, and in it.
+    turns: Turns,
+    received: [Received; COLUMNS],
+    /// One bit for each column with sums that changed before this round, and in it.
     used: u32,
     changed_in_round: u32,
-    /// Number of changes of the integrals.
+    /// Number of changes of the sums.
     changes: u64,
 }
 
 impl Charged {
-    fn ends_round(&mut self) {
-        self.used |= std::mem::take(&mut self.changed_in_round);
+    fn new(lanes: usize) -> Charged {
+        Charged {
+            turns: Turns::new(lanes),
+            received: std::array::from_fn(|_| Received::new(lanes)),
+            used: 0,
+            changed_in_round: 0,
+            changes: 0,
+        }
     }
 
-    #[inline(always)]
-    fn add(&mut self, column: usize, part: u128) {
-        self.integrals[column] += part;
-        self.changed_in_round |= 1 << column;
+    fn ends_round(&mut self) {
+        self.used |= std::mem::take(&mut self.changed_in_round);
     }
 }
 
 impl Instant {
-    /// One more, or one less, in this role.
-    fn count(&mut self, role: Role, change: fn(u64, u64) -> u64) {
+    /// A lane takes up this role, or leaves it.
+    #[inline(always)]
+    fn change(&mut self, lane: usize, role: Role, takes: bool) {
         if role == Role::WORKS {
-            self.working = change(self.working, 1);
+            self.of_working.turns.set(lane, takes);
         } else if role == Role::ACQUIRES {
-            self.acquiring = change(self.acquiring, 1);
+            self.of_acquiring.turns.set(lane, takes);
         } else if let Some(column) = role.victim() {
             let waiting = &mut self.waiting[column];
-            *waiting = change(*waiting, 1);
+            *waiting = if takes { *waiting + 1 } else { *waiting - 1 };
             self.waited_in = self.waited_in & !(1 << column) | u32::from(*waiting > 0) << column;
         }
     }
@@ -441,79 +411,40 @@ impl Instant {
     }
 
     #[inline(always)]
-    fn advance<S: Sweep>(&mut self, to: u64, sums: &mut S) {
-        let passed = to - self.now;
-        self.now = to;
+    fn advance(&mut self, to: u64) {
+        let from = std::mem::replace(&mut self.now, to);
+        let passed = to - from;
         if passed == 0 || self.waited_in == 0 {
             return;
         }
-        let (charged, many) = match self.working {
-            0 => (&mut self.of_acquiring, self.acquiring),
-            working => (&mut self.of_working, working),
+        let charged = match self.of_working.turns.count() {
+            0 => &mut self.of_acquiring,
+            _ => &mut self.of_working,
         };
+        let many = charged.turns.count();
         if many == 0 {
             self.nobody += passed;
+            return;
         }
+        let dealt = charged.turns.deal(from, to);
+        charged.changes += 1;
+        charged.changed_in_round |= self.waited_in;
+        let mut alone = 0;
         columns_of(self.waited_in, |column| {
-            let count = self.waiting[column];
-            sums.waited(column, count * passed);
-            if many > 0 {
-                let share = ((count * passed) as u128) << FRACTION_BITS;
-                let part = match self.divided_ns {
-                    0 => divided(share, many, &self.inverses),
-                    // Together as much as without instants in between.
-                    before => {
-                        let before = ((count * before) as u128) << FRACTION_BITS;
-                        divided(before + share, many, &self.inverses) - divided(before, many, &self.inverses)
-                    }
-                };
-                charged.add(column, part);
-                if many == 1 {
-                    charged.add(SOLE, share);
-                }
-                charged.changes += 1;
-            }
+            let waiting = self.waiting[column];
+            charged.received[column].add(&dealt, waiting);
+            alone += waiting;
         });
+        if many == 1 {
+            charged.received[SOLE].add(&dealt, alone);
+            charged.changed_in_round |= 1 << SOLE;
+        }
     }
-}
-
-/// A share divided by how many have it; nearly all shares are small.
-#[inline]
-fn divided(share: u128, many: u64, inverses: &[u64]) -> u128 {
-    match inverses.get(many as usize) {
-        _ if many == 1 => share,
-        Some(inverse) if share < SMALL => (share * u128::from(*inverse)) >> u64::BITS,
-        _ => share / u128::from(many),
-    }
-}
-
-/// 2^64 divided by a number above 1, rounded up. Multiplying by it and taking the upper half divides values
-/// below [`SMALL`] exactly, in a fifth of the time: the error is below `SMALL` × `MOST` / 2^64, less than the
-/// distance to the next whole.
-fn inverse(by: u64) -> u64 {
-    u64::MAX / by + 1
-}
-
-/// Shares below this are divided by multiplying, if at most `MOST` threads work.
-const SMALL: u128 = 1 << 48;
-const MOST: usize = 1 << 16;
-
-/// The selected waits, and the instants at which sums are divided.
-pub(crate) struct Asked<'a> {
-    /// Whether the waits of a worker count, by thread.
-    pub waits_count: &'a dyn Fn(ThreadIndex) -> bool,
-    /// The instants in order. [`Sweep::passes`] is called for those that are before the end of the process.
-    pub instants: &'a [u64],
 }
 
 /// Walks over the time of all workers of a process. Waits of unselected threads are omitted; work of the
 /// others meanwhile is not, nor work of the runtime's own threads (target tasks).
-pub(crate) fn sweep<S: Sweep>(
-    execution: &Execution,
-    process: ProcessIndex,
-    Asked { waits_count, instants }: Asked<'_>,
-    sums: &mut S,
-) {
+pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
     let roles = State::ALL.map(role);
     let of_others = roles.map(|role| if is_charged(role) { role } else { Role::NEITHER });
     let [mut roles, mut of_others] =
@@ -526,8 +457,10 @@ pub(crate) fn sweep<S: Sweep>(
     let mut lanes: Vec<Lane<'_, S::Key>> = (0..execution.threads.len() as u32)
         .map(ThreadIndex)
         .filter(is_own)
-        .map(|thread| Lane {
+        .enumerate()
+        .map(|(number, thread)| Lane {
             thread,
+            number,
             spans: execution.cut_spans_of_run(thread),
             changes: vec![Change::default()],
             now: 0,
@@ -547,39 +480,28 @@ pub(crate) fn sweep<S: Sweep>(
     let mut at = Instant {
         now: execution.processes[process.index()].first,
         waiting: [0; VICTIMS.len()],
-        working: 0,
-        acquiring: 0,
-        of_working: Charged::default(),
-        of_acquiring: Charged::default(),
-        inverses: (0..=lanes.len().min(MOST) as u64).map(|working| inverse(working.max(2))).collect(),
+        of_working: Charged::new(lanes.len()),
+        of_acquiring: Charged::new(lanes.len()),
         waited_in: 0,
         round: 0,
         nobody: 0,
-        divided_ns: 0,
     };
     let of_lane = (READ_AHEAD / lanes.len().max(1)).clamp(FEWEST_OF_LANE, MOST_OF_LANE);
     // A time since the round's begin and a lane's number are sorted as one number.
     let lane_bits = usize::BITS - lanes.len().leading_zeros();
     let longest_round = u64::MAX >> lane_bits;
     let (mut order, mut spare): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
-    let mut instants = instants.iter().copied().enumerate().peekable();
     loop {
         for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= of_lane / 2) {
-            let counts = execution.threads[lane.thread.index()].worker && waits_count(lane.thread);
+            let counts = execution.threads[lane.thread.index()].worker && execution.is_selected(lane.thread);
             let roles = if counts { &mut roles } else { &mut of_others };
             lane.read(of_lane, roles, sums);
         }
         let coming = lanes.iter().filter_map(|lane| lane.ahead().first());
         let Some(begin) = coming.map(|change| change.start).min() else { break };
-        while let Some((number, instant)) = instants.next_if(|(_, instant)| *instant <= begin) {
-            pass_instant(&mut lanes, &mut at, instant, sums);
-            sums.passes(number);
-        }
         let going_on = lanes.iter().filter(|lane| !lane.ended);
         let known = going_on.filter_map(|lane| lane.ahead().last()).map(|change| change.start).min();
         let until = known.unwrap_or(u64::MAX).min(begin.saturating_add(longest_round));
-        // The next instant is after the begin.
-        let until = instants.peek().map_or(until, |(_, instant)| until.min(instant - 1));
         order.clear();
         for (number, lane) in lanes.iter().enumerate() {
             let round = lane.ahead().iter().take_while(|change| change.start <= until);
@@ -593,11 +515,7 @@ pub(crate) fn sweep<S: Sweep>(
         at.ends_round();
     }
     let last = execution.processes[process.index()].last;
-    while let Some((number, instant)) = instants.next_if(|(_, instant)| *instant < last) {
-        pass_instant(&mut lanes, &mut at, instant, sums);
-        sums.passes(number);
-    }
-    at.advance(last, sums);
+    at.advance(last);
     at.ends_round();
     for lane in &lanes {
         lane.settle(&at, sums);

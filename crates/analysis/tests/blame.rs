@@ -1,5 +1,4 @@
-//! Undirected blame against its definition: between two changes of any thread each working thread is charged
-//! an equal part of the others' waits.
+//! Undirected blame against its definition: each nanosecond of waits is charged to one of the working threads, in turns.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -23,9 +22,9 @@ const WAITS: [State; 10] = [
 ];
 
 /// Nanoseconds by culprit and the state of those that waited, and of these the culprit's while it worked alone.
-type Charges = BTreeMap<(Culprit, State), f64>;
+type Charges = BTreeMap<(Culprit, State), u64>;
 
-fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
+fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, u64>) {
     let (mut charges, mut sole) = (Charges::new(), BTreeMap::new());
     for process in 0..execution.processes.len() {
         // The runtime's own threads run target tasks; their waits do not count.
@@ -44,7 +43,7 @@ fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
         times.sort_unstable();
         times.dedup();
         for between in times.windows(2) {
-            let ns = (between[1] - between[0]) as f64;
+            let ns = between[1] - between[0];
             let (mut waiting, mut working, mut acquiring) = (Vec::new(), Vec::new(), Vec::new());
             for (thread, CutSpan { span, .. }) in
                 spans().filter(|(_, cut)| cut.span.start <= between[0] && between[0] < cut.span.end)
@@ -69,8 +68,9 @@ fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
                 if working.is_empty() {
                     *charges.entry((Culprit::Nobody(place), state)).or_default() += ns;
                 }
-                for culprit in &working {
-                    *charges.entry((*culprit, state)).or_default() += ns / working.len() as f64;
+                for at in (between[0]..between[1]).filter(|_| !working.is_empty()) {
+                    let culprit = working[(at % working.len() as u64) as usize];
+                    *charges.entry((culprit, state)).or_default() += 1;
                 }
                 if let [only] = working[..] {
                     *sole.entry(only).or_default() += ns;
@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn working_threads_share_the_waiting_of_others_equally(
+    fn working_threads_take_turns_in_the_waiting_of_others(
         threads in 1_usize..6,
         selected in prop::collection::vec(any::<bool>(), 6),
         part in prop::option::of((0_u64..100, 1_u64..100)),
@@ -113,18 +113,13 @@ proptest! {
         let mut charges = Charges::new();
         for charge in &analysis.charges {
             for state in WAITS.into_iter().filter(|state| charge.by_state.get(*state) > 0) {
-                charges.insert((charge.culprit, state), charge.by_state.get(state) as f64);
+                charges.insert((charge.culprit, state), charge.by_state.get(state));
             }
         }
-        for of in expected.keys().chain(charges.keys()) {
-            let [expected, charged] = [&expected, &charges].map(|all| all.get(of).copied().unwrap_or(0.0));
-            // Each state's parts are rounded so that they sum to the waiting time, at each border of a part
-            // of the run.
-            prop_assert!((expected - charged).abs() < 2.01, "{of:?}: {expected} and {charged}");
-        }
+        prop_assert_eq!(charges, expected);
         for charge in analysis.charges.iter().filter(|charge| matches!(charge.culprit, Culprit::Code(..))) {
-            let expected = sole.get(&charge.culprit).copied().unwrap_or(0.0).min(charge.total() as f64);
-            prop_assert!((charge.sole_ns as f64 - expected).abs() < 2.01, "{charge:?}: alone {expected}");
+            let expected = sole.get(&charge.culprit).copied().unwrap_or(0);
+            prop_assert_eq!(charge.sole_ns, expected, "{:?}", charge);
         }
     }
 }

@@ -77,8 +77,8 @@ impl<K: Copy + Eq + Hash + std::fmt::Debug> Sums<K> {
         Sums(sums)
     }
 
-    /// Checks that parts add up to it, each row but for `tolerance`.
-    fn check<'a>(&self, parts: impl IntoIterator<Item = &'a Self>, tolerance: i128, what: &str)
+    /// Checks that parts add up to it, each row.
+    fn check<'a>(&self, parts: impl IntoIterator<Item = &'a Self>, what: &str)
     where
         K: 'a,
     {
@@ -88,7 +88,7 @@ impl<K: Copy + Eq + Hash + std::fmt::Debug> Sums<K> {
         }
         for key in self.0.keys().chain(sums.keys()) {
             let (whole, parts) = (self.0.get(key).unwrap_or(&0), sums.get(key).unwrap_or(&0));
-            assert!((whole - parts).abs() <= tolerance, "{what}, {key:?}: whole {whole}, parts {parts}");
+            assert_eq!(whole, parts, "{what}, {key:?}: of the whole, and the sum of the parts");
         }
     }
 }
@@ -160,8 +160,8 @@ fn states(execution: &Execution) -> States {
         .collect();
     // One analysis: sums by state and place, by thread and by culprit equal those by state alone.
     let total = Sums::of(ledger.by_state.iter());
-    total.check([&Sums::of(ledger.causes.iter().map(|cause| (cause.state, cause.ns)))], 0, "causes");
-    total.check([&Sums::of(by_thread.iter().map(|((_, state), ns)| (*state, *ns)))], 0, "threads");
+    total.check([&Sums::of(ledger.causes.iter().map(|cause| (cause.state, cause.ns)))], "causes");
+    total.check([&Sums::of(by_thread.iter().map(|((_, state), ns)| (*state, *ns)))], "threads");
     assert_eq!(ledger.by_state.total(), ledger.capacity_ns);
     let charged = Sums::of(culprits.iter().map(|((_, state), ns)| (*state, *ns)));
     for (state, ns) in &charged.0 {
@@ -181,40 +181,33 @@ fn states(execution: &Execution) -> States {
     }
 }
 
-/// Charges are rounded in each part by threads, and in none by time.
+/// How a run is divided into parts.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     Time,
     Threads,
 }
 
-impl By {
-    /// Allowed difference between the sum of so many parts and the whole in a row of charges.
-    fn tolerance(self, parts: usize) -> i128 {
-        if self == By::Time { 0 } else { parts as i128 + 1 }
-    }
-}
-
 fn check_states(by: By, whole: &States, parts: &[States], what: &str) {
     assert_eq!(whole.capacity, parts.iter().map(|part| part.capacity).sum::<u64>(), "{what}: capacity");
-    whole.causes.check(parts.iter().map(|part| &part.causes), 0, what);
-    whole.by_thread.check(parts.iter().map(|part| &part.by_thread), 0, what);
-    whole.starting.check(parts.iter().map(|part| &part.starting), 0, what);
-    whole.charged.check(parts.iter().map(|part| &part.charged), 0, what);
-    whole.findings.check(parts.iter().map(|part| &part.findings), by.tolerance(parts.len()), what);
+    whole.causes.check(parts.iter().map(|part| &part.causes), what);
+    whole.by_thread.check(parts.iter().map(|part| &part.by_thread), what);
+    whole.starting.check(parts.iter().map(|part| &part.starting), what);
+    whole.charged.check(parts.iter().map(|part| &part.charged), what);
+    whole.findings.check(parts.iter().map(|part| &part.findings), what);
     if by == By::Time {
         assert_eq!(whole.wall, parts.iter().map(|part| part.wall).sum::<u64>(), "{what}: wall");
     }
-    whole.tables.check(parts.iter().map(|part| &part.tables), 0, what);
-    whole.culprits.check(parts.iter().map(|part| &part.culprits), by.tolerance(parts.len()), what);
+    whole.tables.check(parts.iter().map(|part| &part.tables), what);
+    whole.culprits.check(parts.iter().map(|part| &part.culprits), what);
 }
 
 fn check_tables_of_graph(graph: &TaskGraph, causes: &Causes, what: &str) {
     let total = Sums::of(Cause::ALL.into_iter().zip(causes.by_cause));
     assert_eq!(causes.by_cause.iter().sum::<u64>(), causes.capacity_ns, "{what}: capacity");
-    total.check([&Sums::of(causes.rows.iter().map(|c| (c.cause, c.ns)))], 0, what);
+    total.check([&Sums::of(causes.rows.iter().map(|c| (c.cause, c.ns)))], what);
     let of_workers = causes.by_worker.iter().flat_map(|leaves| Cause::ALL.into_iter().zip(*leaves));
-    total.check([&Sums::of(of_workers)], 0, what);
+    total.check([&Sums::of(of_workers)], what);
     for cause in Cause::ALL.into_iter().filter(|cause| cause.is_in(Cause::Wait)) {
         let ready: u64 = causes.ready[cause as usize].iter().sum();
         assert_eq!(ready, causes.by_cause[cause as usize], "{what}: ready work in {cause:?}");
@@ -231,7 +224,7 @@ fn check_tables_of_graph(graph: &TaskGraph, causes: &Causes, what: &str) {
     assert_eq!(causes.by_worker.len(), graph.workers.len());
 }
 
-fn check_graph(by: By, whole: &Causes, parts: &[Causes], what: &str) {
+fn check_graph(whole: &Causes, parts: &[Causes], what: &str) {
     let sum = |of: &dyn Fn(&Causes) -> u64| parts.iter().map(of).sum::<u64>();
     assert_eq!(whole.capacity_ns, sum(&|part| part.capacity_ns), "{what}: capacity");
     type Table = (Vec<((usize, Cause), u64)>, Vec<((Cause, usize), u64)>);
@@ -248,16 +241,16 @@ fn check_graph(by: By, whole: &Causes, parts: &[Causes], what: &str) {
     };
     let of_parts: Vec<_> = parts.iter().map(tables).map(|(a, b)| (Sums::of(a), Sums::of(b))).collect();
     let (by_worker, ready) = tables(whole);
-    Sums::of(by_worker).check(of_parts.iter().map(|part| &part.0), 0, what);
-    Sums::of(ready).check(of_parts.iter().map(|part| &part.1), 0, what);
+    Sums::of(by_worker).check(of_parts.iter().map(|part| &part.0), what);
+    Sums::of(ready).check(of_parts.iter().map(|part| &part.1), what);
     let by_data =
         |causes: &Causes| Sums::of(causes.by_data.iter().map(|(data, cause, ns)| ((*data, *cause), *ns)));
-    by_data(whole).check(&parts.iter().map(by_data).collect::<Vec<_>>(), 0, what);
+    by_data(whole).check(&parts.iter().map(by_data).collect::<Vec<_>>(), what);
     for (node, queue) in whole.queues.iter().enumerate() {
         assert_eq!(queue.idle_ns, sum(&|part| part.queues[node].idle_ns), "{what}: idle before queue {node}");
     }
     let charges = |causes: &Causes| Sums::of(causes.rows.iter().map(|c| ((c.cause, c.who, c.symptom), c.ns)));
-    charges(whole).check(&parts.iter().map(charges).collect::<Vec<_>>(), by.tolerance(parts.len()), what);
+    charges(whole).check(&parts.iter().map(charges).collect::<Vec<_>>(), what);
 }
 
 fn check_idle(whole: &Slo, parts: &[Slo], what: &str) {
@@ -286,7 +279,7 @@ fn check_ranges_of_graph(graph: &TaskGraph, ranges: &[(u64, u64)], what: &str) {
     check_tables_of_graph(graph, &whole, what);
     let parts: Vec<Causes> = ranges.iter().map(|range| book_causes_in(graph, *range)).collect();
     parts.iter().for_each(|part| check_tables_of_graph(graph, part, what));
-    check_graph(By::Time, &whole, &parts, what);
+    check_graph(&whole, &parts, what);
     for (node, queue) in whole.queues.iter().enumerate() {
         let waits: u64 = parts.iter().map(|part| part.queues[node].wait_ns).sum();
         assert_eq!(waits, queue.wait_ns, "{what}: waits in queue {node}");
@@ -349,7 +342,7 @@ fn threads_of_any_execution_add_up() {
         };
         let (causes, slo) = booked(&whole);
         let (of_parts, slo_of_parts): (Vec<_>, Vec<_>) = parts.iter().map(booked).unzip();
-        check_graph(By::Threads, &causes, &of_parts, &what);
+        check_graph(&causes, &of_parts, &what);
         check_idle(&slo, &slo_of_parts, &what);
     }
 }

@@ -1,6 +1,7 @@
 //! The tasks that run at an instant, and the waiting charged to them.
 
 use super::contexts::Contexts;
+use crate::turns::turns_of;
 use rustc_hash::FxHashMap;
 use taskscope_execution::{Execution, NO_TIME, TaskIndex, ThreadIndex};
 use taskscope_profile::{Frame, Marker, Metric, ROOT, Tree};
@@ -56,7 +57,7 @@ impl Running {
     }
 }
 
-/// Divides each instant of a wait equally among the tasks that run then; charges none if none runs.
+/// Charges the nanoseconds of a wait, in turns, to the tasks that run then; none if none runs.
 pub fn give_to_running(
     contexts: &mut Contexts<'_>,
     tree: &mut Tree,
@@ -83,8 +84,7 @@ pub fn give_to_running(
         }
         let count = now.len() as u64;
         for (number, task) in now.iter().enumerate() {
-            // The remainder goes to the first ones, a nanosecond each.
-            let part = length / count + u64::from((number as u64) < length % count);
+            let part = turns_of(number as u64, count, pair[0], pair[1]);
             let context = contexts.created_at(tree, *task);
             let body = contexts.body(tree, context);
             tree.add(body, Metric::given(marker), part);

@@ -2,12 +2,12 @@
 
 use super::contexts::Contexts;
 use super::waits::marker_of;
-use crate::sweep::{Asked, COLUMNS, Given, Integrals, Sweep, VICTIMS, sweep};
+use crate::sweep::{COLUMNS, Columns, Given, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::samples::flag;
 use taskscope_execution::samples::Sample;
 use taskscope_execution::{Execution, Group, ProcessIndex, Section, State, ThreadIndex, ThreadKind};
-use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree, settle};
+use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 
 /// Adds the charges of working threads; `leaves` are the nodes of the samples.
 pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId]) {
@@ -19,14 +19,12 @@ pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId
             contexts,
             tree,
             leaves,
-            shares: FxHashMap::default(),
+            given: FxHashMap::default(),
             parts: FxHashMap::default(),
             threads: FxHashMap::default(),
             nobody: [0; VICTIMS.len()],
-            waited: [0; VICTIMS.len()],
         };
-        let waits_count = |thread| execution.is_selected(thread);
-        sweep(execution, process, Asked { waits_count: &waits_count, instants: &[] }, &mut sums);
+        sweep(execution, process, &mut sums);
         sums.settle();
     }
 }
@@ -49,13 +47,12 @@ struct PathSums<'c, 'e, 't> {
     tree: &'t mut Tree,
     leaves: &'t [NodeId],
     period_ns: u64,
-    shares: FxHashMap<NodeId, Integrals>,
+    given: FxHashMap<NodeId, Columns>,
     /// The current part of each thread.
     parts: FxHashMap<ThreadIndex, Parts>,
     /// Pending charges for the current part of each thread.
     threads: FxHashMap<ThreadIndex, OfThread>,
     nobody: [u64; VICTIMS.len()],
-    waited: [u64; VICTIMS.len()],
 }
 
 /// The unit that shares samples: a section of a team's work, or a *stretch*, the time of a thread outside of
@@ -131,10 +128,10 @@ fn is_part_of_work(state: State) -> bool {
 
 /// Pending charges, by the place used without a sample.
 #[derive(Default)]
-struct Owed(Vec<(NodeId, Integrals)>);
+struct Owed(Vec<(NodeId, Columns)>);
 
 impl Owed {
-    fn add(&mut self, place: NodeId, part: impl Fn(usize) -> u128) {
+    fn add(&mut self, place: NodeId, part: impl Fn(usize) -> u64) {
         let known = self.0.iter().rposition(|(node, _)| *node == place);
         let row = known.unwrap_or_else(|| {
             self.0.push((place, [0; COLUMNS]));
@@ -229,10 +226,6 @@ impl Sweep for PathSums<'_, '_, '_> {
     fn nobody(&mut self, _key: Key, column: usize, ns: u64) {
         self.nobody[column] += ns;
     }
-
-    fn waited(&mut self, column: usize, ns: u64) {
-        self.waited[column] += ns;
-    }
 }
 
 /// The shortest time, nanoseconds, by which a sample's time may begin later than the sample before it was: clocks differ by less.
@@ -268,22 +261,21 @@ impl PathSums<'_, '_, '_> {
         }
     }
 
-    fn add(&mut self, node: NodeId, part: impl Fn(usize) -> u128) {
-        let share = self.shares.entry(node).or_insert([0; COLUMNS]);
-        for (column, sum) in share.iter_mut().enumerate().take(VICTIMS.len()) {
+    fn add(&mut self, node: NodeId, part: impl Fn(usize) -> u64) {
+        let given = self.given.entry(node).or_insert([0; COLUMNS]);
+        for (column, sum) in given.iter_mut().enumerate().take(VICTIMS.len()) {
             *sum += part(column);
         }
     }
 
-    /// Adds the shares in whole nanoseconds, so that the sum of each wait is the waiting time. Several states
-    /// may be one wait.
+    /// Adds the charges, which sum to the waiting time of each wait. Several states may be one wait.
     fn settle(mut self) {
         for mut own in std::mem::take(&mut self.threads).into_values() {
             self.finish(&mut own, false);
             self.finish(&mut own, true);
             self.charge(&mut own.short, own.last);
         }
-        let mut nodes: Vec<NodeId> = self.shares.keys().copied().collect();
+        let mut nodes: Vec<NodeId> = self.given.keys().copied().collect();
         nodes.sort_unstable();
         let nobody = self.tree.child(ROOT, Frame::state(Marker::Nobody));
         for (column, state) in VICTIMS.iter().enumerate() {
@@ -291,12 +283,9 @@ impl PathSums<'_, '_, '_> {
             let Some(marker) = marker_of(self.contexts.execution, &section) else { continue };
             let metric = Metric::shared(marker);
             self.tree.add(nobody, metric, self.nobody[column]);
-            let shares: Vec<(NodeId, u128)> = nodes
-                .iter()
-                .map(|node| (*node, self.shares[node][column]))
-                .filter(|(_, share)| *share > 0)
-                .collect();
-            settle(self.tree, metric, self.waited[column] - self.nobody[column], &shares);
+            for node in &nodes {
+                self.tree.add(*node, metric, self.given[node][column]);
+            }
         }
     }
 }

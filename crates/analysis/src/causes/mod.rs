@@ -17,7 +17,6 @@ use crate::fine::Share;
 use crate::forest::{Charged, Forest, Letter, Now};
 use crate::keys::{Keys, Who};
 use crate::ledger::{ByCause, Entry, Ledger};
-use crate::rounding::Division;
 use crate::slo::{Deciding, deciding_inputs};
 use crate::timeline::{
     Limits, Segments, Timeline, Waits, activity_segments, piece_outside, time_outside, uniform_shares,
@@ -183,14 +182,14 @@ struct Position {
 /// Ready times of tasks, and their nodes, in order.
 type Coming = std::iter::Peekable<std::vec::IntoIter<(u64, u32)>>;
 
-/// The booked time of an interval.
-struct Stretch {
+/// The booked time of the window.
+#[derive(Default)]
+struct Booked {
     spent: FxHashMap<(u32, Position), u64>,
     /// The charges for waits that follow other workers, by key and class.
     followed: FxHashMap<(u32, u32), Charged>,
-    /// Shares of draining by task type, and its nanoseconds without any executing worker.
-    drained: Vec<(u32, u128)>,
-    drained_by_nobody: u64,
+    /// Nanoseconds of draining by task type.
+    drained: FxHashMap<u32, u64>,
 }
 
 struct Booking<'a> {
@@ -209,10 +208,6 @@ struct Booking<'a> {
     all_done: u64,
     /// The booked window: begin (included) and end (excluded).
     window: (u64, u64),
-    /// The run, divided for it; the booked time so far; the queues in the window, once they are known.
-    division: Division,
-    stretches: Vec<Stretch>,
-    ready_in_part: Option<ReadyAxis>,
 }
 
 impl<'a> Booking<'a> {
@@ -240,13 +235,21 @@ impl<'a> Booking<'a> {
             begin: graph.range().0,
             all_done: graph.pieces.iter().filter_map(|p| p.last()).map(|p| p.end).max().unwrap_or(0),
             window,
-            division: Division::of(graph.range(), window),
-            stretches: Vec::new(),
-            ready_in_part: None,
         }
     }
 
+    /// Whether the window has time of the run.
+    fn has_time(&self) -> bool {
+        let ((begin, end), (first, last)) = (self.window, self.graph.range());
+        begin < end && first < end && (begin < last || begin <= first)
+    }
+
     fn run(mut self) -> Causes {
+        if !self.has_time() {
+            return self.finish(&Booked::default());
+        }
+        let (begin, end) = self.window;
+        let mut is_before = begin > self.begin;
         let mut becoming_ready = self.becoming_ready().into_iter().peekable();
         let mut queue: BinaryHeap<Reverse<(u64, u32)>> =
             self.timelines.iter().enumerate().map(|(w, t)| Reverse((t.next, w as u32))).collect();
@@ -255,7 +258,16 @@ impl<'a> Booking<'a> {
         let mut together = Vec::new();
         let mut last = 0;
         while let Some(Reverse((now, _))) = queue.peek().copied().filter(|next| next.0.0 != u64::MAX) {
-            self.pass_instants(&mut becoming_ready, now);
+            if is_before && begin <= now {
+                is_before = false;
+                self.become_ready(&mut becoming_ready, begin);
+                self.take(begin);
+                self.ready.restart(begin);
+            }
+            if end <= now {
+                last = end;
+                break;
+            }
             self.become_ready(&mut becoming_ready, now);
             last = now;
             together.clear();
@@ -280,23 +292,13 @@ impl<'a> Booking<'a> {
                 }
             }
         }
-        self.pass_instants(&mut becoming_ready, u64::MAX);
-        self.ends_stretch(last);
-        self.finish()
+        self.become_ready(&mut becoming_ready, last);
+        let booked = self.take(last);
+        self.finish(&booked)
     }
 
-    /// Ends the stretches that end until `now`.
-    fn pass_instants(&mut self, coming: &mut Coming, now: u64) {
-        while let Some(instant) =
-            self.division.instants().get(self.stretches.len()).copied().filter(|at| *at <= now)
-        {
-            self.become_ready(coming, instant);
-            self.ends_stretch(instant);
-        }
-    }
-
-    /// Ends an interval: takes out its booked time.
-    fn ends_stretch(&mut self, at: u64) {
+    /// Takes out the time booked so far.
+    fn take(&mut self, at: u64) -> Booked {
         for (worker, row) in (0..).zip(&mut self.positions) {
             if let Some((position, since)) = row.as_mut().filter(|(_, since)| *since < at) {
                 *self.spent.entry((worker, *position)).or_default() += at - *since;
@@ -305,18 +307,10 @@ impl<'a> Booking<'a> {
         }
         self.forest.charge_all(at);
         self.ready.settle_all(at);
-        let (drained, drained_by_nobody) = self.drain.take(at);
-        self.stretches.push(Stretch {
+        Booked {
             spent: std::mem::take(&mut self.spent),
             followed: std::mem::take(&mut self.forest.charges),
-            drained,
-            drained_by_nobody,
-        });
-        let part = self.division.part();
-        match self.stretches.len() {
-            count if count == part.start => self.ready.restart(at),
-            count if count == part.end => self.ready_in_part = Some(self.ready.clone()),
-            _ => {}
+            drained: self.drain.take(at),
         }
     }
 
@@ -528,17 +522,15 @@ impl<'a> Booking<'a> {
         (lives.then_some(Position { cause, key, symptom, data }), Now::has(who.letter(), key))
     }
 
-    fn finish(mut self) -> Causes {
-        // A window without time has no queues.
-        self.ready = self.ready_in_part.take().unwrap_or_else(|| ReadyAxis::new(self.graph.nodes.len()));
-        let spent = self.entries();
+    fn finish(self, booked: &Booked) -> Causes {
+        let spent = self.entries(booked);
         let mut by_worker = vec![[0; Cause::ALL.len()]; self.graph.workers.len()];
         let mut by_cause = [0; Cause::ALL.len()];
         for (entry, ns) in spent.iter() {
             by_worker[entry.of.worker as usize][entry.cause as usize] += ns;
             by_cause[entry.cause as usize] += ns;
         }
-        let charged = self.charged(&spent);
+        let charged = self.charged(&spent, booked);
         let rows: Vec<CauseRow> = (charged.largest_first().into_iter())
             .map(|(Entry { cause, of: GraphCharge { who, symptom } }, ns)| CauseRow {
                 cause,
@@ -566,7 +558,7 @@ impl<'a> Booking<'a> {
     }
 
     /// The time that workers spent.
-    fn entries(&self) -> Entries<Entry<GraphEntry>> {
+    fn entries(&self, booked: &Booked) -> Entries<Entry<GraphEntry>> {
         let entry = |((worker, position), ns): (&(u32, Position), &u64)| {
             let Position { cause, key, symptom, data } = *position;
             let is_own = !follows_another(cause) && cause != Cause::WaitDrain;
@@ -574,60 +566,29 @@ impl<'a> Booking<'a> {
             let of = GraphEntry { worker: *worker, who, symptom: (symptom != NONE).then_some(symptom), data };
             (Entry { cause, of }, *ns)
         };
-        let part = &self.stretches[self.division.part()];
-        let spent = Entries::of(part.iter().flat_map(|stretch| &stretch.spent).map(entry));
+        let spent = Entries::of(booked.spent.iter().map(entry));
         if self.uniform.is_empty() { spent } else { spent.moving(self.uniform_times()) }
     }
 
-    /// The charges for it. Shares of other workers' activities are rounded so that they sum to the time of
-    /// their cause.
-    fn charged(&self, spent: &Entries<Entry<GraphEntry>>) -> Entries<Entry<GraphCharge>> {
+    /// The charges for it.
+    fn charged(&self, spent: &Entries<Entry<GraphEntry>>, booked: &Booked) -> Entries<Entry<GraphCharge>> {
         let charge = |cause, who, symptom| Entry { cause, of: GraphCharge { who, symptom } };
         let own = spent.by(|Entry { cause, of }| of.who.map(|who| charge(*cause, who, of.symptom)));
         let mut charges: Vec<(Entry<GraphCharge>, u64)> = own.iter().map(|(key, ns)| (*key, ns)).collect();
-        let spent_in = |stretches: &[Stretch], cause: Cause| -> u64 {
-            let all = stretches.iter().flat_map(|stretch| &stretch.spent);
-            all.filter(|((_, position), _)| position.cause == cause).map(|(_, ns)| ns).sum()
-        };
         let classes = self.graph.types.len() as u32 + 1;
-        for cause in [Cause::WaitCreate, Cause::WaitDepend, Cause::WaitSync] {
-            let is_of_cause = |class: u32| class / classes == cause as u32;
-            let all = self.stretches.iter().flat_map(|stretch| stretch.followed.keys());
-            let rows = rows_of(all.copied().filter(|(_, class)| is_of_cause(*class)));
-            let given = self.division.rounded(|count| {
-                let before = &self.stretches[..count];
-                let mut shares = vec![0_i128; rows.len()];
-                for (row, charged) in before.iter().flat_map(|stretch| &stretch.followed) {
-                    if let Ok(row) = rows.binary_search(row) {
-                        shares[row] += ((charged.ns as i128) << 60) + charged.fine;
-                    }
-                }
-                // From units of 2⁻⁶⁰ ns to 2⁻²⁰, so that their product with a time fits.
-                let shares = shares.into_iter().map(|share| share.max(0) as u128 >> 40);
-                (shares.collect(), spent_in(before, cause))
-            });
-            charges.extend(rows.into_iter().zip(given).map(|((key, class), ns)| {
-                let symptom = class % classes;
-                (charge(cause, self.keys.who(key as usize), (symptom + 1 < classes).then_some(symptom)), ns)
-            }));
+        charges.extend(booked.followed.iter().map(|((key, class), charged)| {
+            let (cause, symptom) = (Cause::ALL[(class / classes) as usize], class % classes);
+            let symptom = (symptom + 1 < classes).then_some(symptom);
+            (charge(cause, self.keys.who(*key as usize), symptom), charged.whole_ns())
+        }));
+        let drained = booked.drained.iter();
+        charges.extend(drained.map(|(ty, ns)| (charge(Cause::WaitDrain, Who::Task(*ty), None), *ns)));
+        // No worker executes.
+        for cause in [Cause::WaitCreate, Cause::WaitDepend, Cause::WaitSync, Cause::WaitDrain] {
+            let given: u64 = charges.iter().filter(|(entry, _)| entry.cause == cause).map(|(_, ns)| ns).sum();
+            let rest = spent.total(|entry| entry.cause == cause).saturating_sub(given);
+            charges.push((charge(cause, Who::Nobody, None), rest));
         }
-        let types = rows_of(self.stretches.iter().flat_map(|stretch| &stretch.drained).map(|(ty, _)| *ty));
-        let given = self.division.rounded(|count| {
-            let before = &self.stretches[..count];
-            let mut shares = vec![0; types.len()];
-            for (ty, share) in before.iter().flat_map(|stretch| &stretch.drained) {
-                if let Ok(row) = types.binary_search(ty) {
-                    shares[row] += share;
-                }
-            }
-            let nobody: u64 = before.iter().map(|stretch| stretch.drained_by_nobody).sum();
-            (shares, spent_in(before, Cause::WaitDrain).saturating_sub(nobody))
-        });
-        let part = &self.stretches[self.division.part()];
-        let rest = spent_in(part, Cause::WaitDrain) - given.iter().sum::<u64>();
-        let drains =
-            types.into_iter().zip(given).map(|(ty, ns)| (Who::Task(ty), ns)).chain([(Who::Nobody, rest)]);
-        charges.extend(drains.map(|(who, ns)| (charge(Cause::WaitDrain, who, None), ns)));
         Entries::of(charges)
     }
 
@@ -703,14 +664,6 @@ impl<'a> Booking<'a> {
 /// Whether the time in such a wait is charged to another worker's activity.
 const fn follows_another(cause: Cause) -> bool {
     matches!(cause, Cause::WaitCreate | Cause::WaitDepend | Cause::WaitSync)
-}
-
-/// Each once, in order.
-fn rows_of<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut rows: Vec<T> = all.collect();
-    rows.sort_unstable();
-    rows.dedup();
-    rows
 }
 
 fn slow(charges: &[CauseRow]) -> Slow {
