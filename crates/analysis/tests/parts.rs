@@ -41,20 +41,25 @@ fn any_execution(dice: &mut Dice) -> Execution {
     let choices = any_choices(dice);
     let mut execution = any_program(threads, &choices).play();
     if dice.chance(50) {
-        for thread in 0..threads as u32 {
-            let mut times = OsTimes::default();
-            let mut at = 1000;
-            for _ in 0..dice.below(6) {
-                let start = at + dice.below(600);
-                at = start + dice.between(1, 200);
-                let list = if dice.chance(50) { &mut times.blocked } else { &mut times.runnable };
-                list.push((start, at));
-            }
-            execution.add_os_times(ThreadIndex(thread), OsSource::Switches, times);
-        }
-        execution.attribute_system_time();
+        add_any_os_times(dice, &mut execution);
     }
     execution
+}
+
+/// Adds times in which threads are blocked or have no CPU.
+fn add_any_os_times(dice: &mut Dice, execution: &mut Execution) {
+    for thread in 0..execution.threads.len() as u32 {
+        let mut times = OsTimes::default();
+        let mut at = 1000;
+        for _ in 0..dice.below(6) {
+            let start = at + dice.below(600);
+            at = start + dice.between(1, 200);
+            let list = if dice.chance(50) { &mut times.blocked } else { &mut times.runnable };
+            list.push((start, at));
+        }
+        execution.add_os_times(ThreadIndex(thread), OsSource::Switches, times);
+    }
+    execution.attribute_system_time();
 }
 
 /// Ranges that tile all time, with borders in a run.
@@ -364,18 +369,21 @@ fn any_sampled(dice: &mut Dice) -> Execution {
     };
     let samples: Vec<NewSample<'_>> = stacks.iter().map(|stack| sample(&stack[..])).collect();
     let mut execution = any_program(threads, &choices).play_with_samples(&samples);
-    execution.attribute_system_time();
+    if dice.chance(50) {
+        add_any_os_times(dice, &mut execution);
+    }
     execution
 }
 
 #[test]
 fn ranges_of_times_by_path_add_up() {
-    let metrics = [Metric::TIME, Metric::WORK, Metric::RUNTIME, Metric::WAITING, Metric::OUT_OF_CPU];
+    let metrics =
+        [Metric::TIME, Metric::WORK, Metric::RUNTIME, Metric::WAITING, Metric::BLOCKED, Metric::OUT_OF_CPU];
     let sums = |execution: &Execution| {
         let (profile, quality) = profile_of(execution, CallPathOptions::default());
         (metrics.map(|metric| profile.tree.total(metric)), quality.other_threads_ns)
     };
-    let mut in_runtime = 0;
+    let (mut in_runtime, mut blocked) = (0, 0);
     for seed in 0..cases() {
         let mut dice = Dice::new(seed);
         let whole = any_sampled(&mut dice);
@@ -385,7 +393,7 @@ fn ranges_of_times_by_path_add_up() {
         if other_threads_ns > 0 {
             continue;
         }
-        let mut added = [0; 5];
+        let mut added = [0; 6];
         for (begin, end) in &ranges {
             let mut part = whole.clone();
             part.cut(*begin, *end);
@@ -393,8 +401,9 @@ fn ranges_of_times_by_path_add_up() {
         }
         assert_eq!(added, expected, "seed {seed}, {ranges:?}");
         in_runtime += expected[2];
+        blocked += expected[4];
     }
-    assert!(in_runtime > 0);
+    assert!(in_runtime > 0 && blocked > 0);
 }
 
 /// Imported graphs: data between nodes, runtime work at unknown positions.

@@ -95,39 +95,46 @@ struct Stay {
     off_ns: u64,
     /// The node of time without a sample.
     construct: Option<NodeId>,
-    in_runtime: InRuntime,
+    division: Division,
 }
 
 /// Time by state and place.
 type Stays = FxHashMap<(State, Place), Stay>;
 
-/// The runtime's share of a thread's time in one state at one place, by the samples of the whole run: so it
-/// is the same for each nanosecond, and times of parts add up.
+/// The shares of the runtime, and of blocked time that the ledger does not set apart, in a thread's time in one state at
+/// one place, by the samples of the whole run: so they are the same for each nanosecond, and times of parts add up.
 #[derive(Clone, Copy, Default)]
-struct InRuntime {
-    /// Weight of the samples in the runtime, and of all.
+struct Division {
+    /// Weight of the samples in the runtime, of blocked ones, and of all.
     runtime: u128,
+    blocked: u128,
     all: u128,
     /// Nanoseconds before the part of the run.
     before_ns: u64,
 }
 
-impl InRuntime {
-    fn of(samples: &[Share]) -> InRuntime {
+impl Division {
+    fn of(samples: &[Share]) -> Division {
         let weigh = |is_meant: fn(&Share) -> bool| {
             samples.iter().filter(|share| is_meant(share)).map(|(.., weight)| u128::from(*weight)).sum()
         };
-        let is_runtime = |(_, metric, _): &Share| *metric == Some(Metric::RUNTIME);
-        InRuntime { runtime: weigh(is_runtime), all: weigh(|_| true), before_ns: 0 }
+        Division {
+            runtime: weigh(|(_, metric, _)| *metric == Some(Metric::RUNTIME)),
+            blocked: weigh(|(_, metric, _)| *metric == Some(Metric::BLOCKED)),
+            all: weigh(|_| true),
+            before_ns: 0,
+        }
     }
 
-    /// The runtime's part of the `ns` nanoseconds of the part.
-    fn part(&self, ns: u64) -> u64 {
+    /// The runtime's part, and the blocked one, of the `ns` nanoseconds of the part.
+    fn parts(&self, ns: u64) -> (u64, u64) {
         // Keeps products within 128 bits.
         let spare = (128 - self.all.leading_zeros()).saturating_sub(63);
-        let (runtime, all) = (self.runtime >> spare, (self.all >> spare).max(1));
-        let until = |ns: u64| (u128::from(ns) * runtime / all) as u64;
-        until(self.before_ns + ns) - until(self.before_ns)
+        let all = (self.all >> spare).max(1);
+        let until = |ns: u64, weight: u128| (u128::from(ns) * (weight >> spare) / all) as u64;
+        let part = |weight| until(self.before_ns + ns, weight) - until(self.before_ns, weight);
+        let runtime = part(self.runtime);
+        (runtime, part(self.runtime + self.blocked) - runtime)
     }
 }
 
@@ -156,16 +163,16 @@ impl<'e> WholeRun<'e> {
         Some(WholeRun { contexts: whole, placed, begin })
     }
 
-    /// Hands over how much is the runtime's of a thread's time.
+    /// Hands over how a thread's time is divided.
     fn divide(&self, thread: ThreadIndex, stays: &mut Stays) {
         let execution = self.contexts.execution;
         for (key, stay) in stays_of(&self.contexts, &self.placed, thread) {
-            stays.entry(key).or_default().in_runtime = stay.in_runtime;
+            stays.entry(key).or_default().division = stay.division;
         }
         let before = execution.shown_spans_of_run(thread).take_while(|cut| cut.span.start < self.begin);
         for cut in before.filter(|cut| !is_away(cut.span.section.state)) {
             if let Some(stay) = stays.get_mut(&(cut.under, cut.span.section.place)) {
-                stay.in_runtime.before_ns += cut.span.end.min(self.begin) - cut.span.start;
+                stay.division.before_ns += cut.span.end.min(self.begin) - cut.span.start;
             }
         }
     }
@@ -233,12 +240,18 @@ fn add_thread(
     for key in keys {
         let stay = &stays[&key];
         let Some(construct) = stay.construct else { continue };
-        let (in_runtime, work): (Vec<Share>, Vec<Share>) =
-            stay.samples.iter().partition(|(_, metric, _)| *metric == Some(Metric::RUNTIME));
-        let runtime_ns = stay.in_runtime.part(stay.ns);
+        let of = |metric: Metric| -> Vec<Share> {
+            stay.samples.iter().filter(|(_, own, _)| *own == Some(metric)).copied().collect()
+        };
+        let (in_runtime, in_blocked) = (of(Metric::RUNTIME), of(Metric::BLOCKED));
+        let is_apart =
+            |metric: &Option<Metric>| [Some(Metric::RUNTIME), Some(Metric::BLOCKED)].contains(metric);
+        let work: Vec<Share> = stay.samples.iter().filter(|(_, own, _)| !is_apart(own)).copied().collect();
+        let (runtime_ns, in_blocked_ns) = stay.division.parts(stay.ns);
         for (ns, shares, metric) in [
             (runtime_ns, &in_runtime, Some(Metric::RUNTIME)),
-            (stay.ns - runtime_ns, &work, None),
+            (in_blocked_ns, &in_blocked, Some(Metric::BLOCKED)),
+            (stay.ns - runtime_ns - in_blocked_ns, &work, None),
             (stay.blocked_ns, &stay.blocked, Some(Metric::BLOCKED)),
             (stay.off_ns, &stay.off, Some(Metric::OUT_OF_CPU)),
         ] {
@@ -300,7 +313,7 @@ fn stays_of(contexts: &Contexts<'_>, placed: &[Placed], thread: ThreadIndex) -> 
         stay.samples = all.map(|(node, _, ns)| (*node, work_in(*state), *ns)).collect();
     }
     stays.retain(|_, stay| !stay.samples.is_empty());
-    stays.values_mut().for_each(|stay| stay.in_runtime = InRuntime::of(&stay.samples));
+    stays.values_mut().for_each(|stay| stay.division = Division::of(&stay.samples));
     stays
 }
 
