@@ -129,10 +129,19 @@ fn sums_of(session: &Session, analysis: &Analysis) -> Sums {
     sums
 }
 
-/// Values that a slice has in full (docs/filter.md): for OpenMP, regions that are open at the begin have no
-/// place.
-fn is_kept(name: &str, has_regions: bool) -> bool {
-    !has_regions || ["off the CPU", "locks"].iter().any(|table| name.starts_with(table))
+/// Workers with time.
+fn workers(sums: &Sums) -> BTreeSet<&str> {
+    let of_threads =
+        sums.keys().filter(|name| ["thread: ", "off the CPU: "].iter().any(|of| name.starts_with(of)));
+    of_threads
+        .filter_map(|name| name.split_once(": ")?.1.rsplit_once(' '))
+        .map(|(thread, _)| thread)
+        .collect()
+}
+
+/// Whether a slice has this number: calls of MPI have no place until the next one of the function.
+fn is_kept(name: &str) -> bool {
+    !["mpi_start at", "communication at"].iter().any(|state| name.starts_with(state))
 }
 
 #[test]
@@ -173,16 +182,14 @@ fn tables_of_slices_are_those_of_ranges() {
             };
             let ((capacity, whole), (in_slice, sliced)) = (of(&root), of(&part));
             slices += 1;
-            // Threads that have not begun in the range, or have ended before it, are in no slice.
-            let is_absent = |name: &String| name.ends_with(" ended") || name.ends_with(" not_started");
-            if capacity != in_slice || whole.keys().any(is_absent) {
+            // A thread that works only after the range is no worker in the slice.
+            if workers(&whole) != workers(&sliced) {
                 assert!(in_slice <= capacity, "{} {begin}..{end}", stored.display());
                 continue;
             }
             compared += 1;
-            let has_regions = !session.execution.regions.is_empty();
             let names = whole.keys().chain(sliced.keys()).collect::<BTreeSet<_>>();
-            for name in names.into_iter().filter(|name| is_kept(name, has_regions)) {
+            for name in names.into_iter().filter(|name| is_kept(name)) {
                 let [expected, found] = [&whole, &sliced].map(|sums| sums.get(name).copied().unwrap_or(0));
                 off_cpu += u64::from(name.starts_with("off the CPU"));
                 if expected != found {

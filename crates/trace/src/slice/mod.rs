@@ -1,15 +1,16 @@
 //! A part of a trace as a trace of its own: by time, threads and models.
 //!
-//! The state of each thread at the begin of the range is restored in the nanoseconds before it, two per thread. The
-//! thread starts on its CPU with the locks that it holds, and open tasks, sections, marks and states are opened again,
-//! waits with their objects and places. Sections open at the end of the range are closed after it, one nanosecond per
+//! The state of each thread at the begin of the range is restored in the nanoseconds before it, two per thread and one
+//! more for each further clock at which something was opened. The thread starts on its CPU with the locks that it
+//! holds, and open tasks, regions, sections, marks and states are opened again, waits with their objects and places.
+//! Members of a team come after its master. Sections open at the end of the range are closed after it, one nanosecond per
 //! thread. Task types and the tasks that the range uses are created first, and numbers that later events use get their
 //! names, whichever thread named them. If a removed thread moves a kept one to another CPU, the kept one moves itself.
 //! Declarations of other streams' metadata (CPUs, marks, ranks) are added.
 //!
 //! ```text
-//! clock   begin - 2 threads … begin - 1 │ begin …  end - 1 │ end … end + threads - 1
-//! events  each thread's open state      │ as recorded      │ each thread's ends
+//! clock   … begin - 2              begin - 1      │ begin …  end - 1 │ end … end + threads - 1
+//! events  each thread's open state, ended regions │ as recorded      │ each thread's ends
 //! ```
 //!
 //! Threads that do not run come first and leave last, so that no CPU ever has two running threads.
@@ -18,6 +19,7 @@ mod bytes;
 mod instrument;
 mod metadata;
 mod os_time;
+mod regions;
 mod request;
 mod run_file;
 mod slicer;

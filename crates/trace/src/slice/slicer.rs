@@ -6,6 +6,7 @@ use super::bytes::{events_in, first_u32, place_clocks, push};
 use super::instrument::{self, Instrumented};
 use super::metadata::Declared;
 use super::os_time::{OS_TIME, OsTimes};
+use super::regions::Regions;
 use super::request::{Process, Slice, Sliced};
 use super::run_file;
 use super::thread_state::{Life, ThreadState, is_task_step};
@@ -91,6 +92,10 @@ struct Slicer<'a> {
     creations: Vec<(usize, Event<'a>)>,
     dictionary: Vec<(usize, Event<'a>)>,
     instrumented: Instrumented,
+    /// Parallel regions.
+    regions: Regions<'a>,
+    /// The time before the range in which states are restored.
+    opening_ns: i64,
     /// Waits of each stream at the begin of the range.
     waits: Vec<Waits<'a>>,
     /// Moves of preempted threads by removed threads, while no other thread of the process can record them: moved
@@ -120,6 +125,8 @@ impl<'a> Slicer<'a> {
             creations: Vec::new(),
             dictionary: Vec::new(),
             instrumented: Instrumented::new(trace.streams()),
+            regions: Regions::default(),
+            opening_ns: 0,
             waits: vec![Waits::default(); trace.streams().len()],
             moves: Vec::new(),
             used_cpus: BTreeSet::new(),
@@ -223,6 +230,8 @@ impl<'a> Slicer<'a> {
                 self.instrumented.follow(stream, &event);
                 if !in_range {
                     self.waits[stream].follow(&event);
+                    self.states[stream].follow_own(&event);
+                    self.regions.follow(process_of(self.trace, stream), stream, &event);
                 }
                 match event.code {
                     recorder::PAUSE_BEGIN => self.states[stream].is_paused = true,
@@ -268,12 +277,12 @@ impl<'a> Slicer<'a> {
         if !opened && self.slice.clocks.is_some() {
             self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
         }
-        self.close_states(end, &mut standard, &mut own);
+        self.close_states(end, &mut standard, &mut own, &mut touched);
         // Clocks that were corrected to before 0 are so in the slice, too.
         let first = self.trace.streams().iter().filter_map(Stream::first_clock_ns).min().unwrap_or(0);
         let shift = first.max(begin).min(0).saturating_neg();
-        // Open sections are opened two nanoseconds earlier for each thread, after the names.
-        let may_be_negative = first.max(begin) <= opening_ns(count);
+        // Open sections are opened before the range, after the names.
+        let may_be_negative = first.max(begin) <= self.opening_ns;
         let shift = may_be_negative.then_some(shift);
         for bytes in standard.iter_mut().chain(&mut own) {
             place_clocks(bytes, shift);
@@ -493,9 +502,8 @@ impl<'a> Slicer<'a> {
         (0..self.selected.len()).find(|other| self.selected[*other] && self.process_of(*other) == process)
     }
 
-    fn process_of(&self, stream: usize) -> Process<'_> {
-        let stream = &self.trace.streams()[stream];
-        (stream.loom(), stream.pid())
+    fn process_of(&self, stream: usize) -> Process<'a> {
+        process_of(self.trace, stream)
     }
 
     /// Whether a thread of the slice lives.
@@ -503,11 +511,11 @@ impl<'a> Slicer<'a> {
         self.selected[stream] && !matches!(self.states[stream].running, Life::NotStarted | Life::Ended)
     }
 
-    /// Threads that live, those that do not run first.
+    /// Threads that live, those that do not run first, and members of a team after its master.
     fn living(&self) -> Vec<usize> {
         let mut living: Vec<usize> = (0..self.states.len()).filter(|stream| self.lives(*stream)).collect();
         living.sort_by_key(|stream| self.states[*stream].running == Life::Running);
-        living
+        self.regions.order(&living, |stream| self.process_of(stream), &self.states)
     }
 
     fn write_stream(
@@ -573,7 +581,8 @@ fn is_after(clock_ns: i64, end: i64) -> bool {
     clock_ns >= end && end != i64::MAX
 }
 
-/// Nanoseconds before the range in which the states of `threads` are restored.
-fn opening_ns(threads: usize) -> i64 {
-    2 * threads as i64
+/// The process of a stream.
+fn process_of(trace: &Trace, stream: usize) -> Process<'_> {
+    let stream = &trace.streams()[stream];
+    (stream.loom(), stream.pid())
 }

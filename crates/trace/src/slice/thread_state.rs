@@ -2,14 +2,17 @@
 
 use super::bytes::first_u32;
 use crate::Event;
-use taskscope_event::Code;
-use taskscope_event::models::{self, kernel, model_of, nanos6, nosv, openmp, ovni};
+use taskscope_event::models::{self, kernel, model_of, nanos6, nosv, omp, openmp, ovni};
 use taskscope_event::spec::{Channel, Effect};
+use taskscope_event::{Code, StreamFile};
 
 /// Something that is open on a thread, with the event that opens it and the one that closes it.
 #[derive(Clone)]
 pub(super) struct Open {
     pub key: Key,
+    pub file: StreamFile,
+    /// When it was opened: events of one clock belong together.
+    pub clock_ns: i64,
     pub begin: (Code, bool, Vec<u8>),
     pub close: Option<(Code, Vec<u8>)>,
 }
@@ -25,6 +28,13 @@ pub(super) enum Key {
     MarkState([u8; 4]),
     Flush,
     OutOfCpu,
+    /// The thread is the master of a parallel region.
+    Region([u8; 4]),
+    /// The thread is a member of a region's team.
+    Member([u8; 4]),
+    Masked,
+    /// A device construct, by the event that begins it.
+    Device(Code),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +57,13 @@ pub(super) struct ThreadState {
     pub is_paused: bool,
     /// Its type in OpenMP, if recorded.
     pub openmp_type: Option<u32>,
+    /// Whether it has taken part in a team or run a task of OpenMP: it is a worker, with or without events in the slice.
+    pub is_worker: bool,
+}
+
+/// Whether an event makes its thread a worker of OpenMP.
+pub(super) fn makes_worker(code: Code) -> bool {
+    matches!(code, openmp::RUNTIME_USER_MICROTASK_BEGIN | openmp::TASK_EXECUTE)
 }
 
 /// Effect of an event on the task that it names.
@@ -88,6 +105,7 @@ impl ThreadState {
     pub fn follow(&mut self, event: &Event<'_>) {
         let payload = event.payload;
         let model = event.code.model();
+        self.is_worker |= makes_worker(event.code);
         match event.code {
             ovni::THREAD_EXECUTES => {
                 self.running = Life::Running;
@@ -145,8 +163,60 @@ impl ThreadState {
         }
     }
 
+    /// Applies an event of taskscope's own models to its own thread: what it opens gives standard sections their
+    /// region and place.
+    pub fn follow_own(&mut self, event: &Event<'_>) {
+        let region = || event.payload.first_chunk().copied();
+        let key = match event.code {
+            omp::REGION_BEGIN | omp::REGION_END => region().map(Key::Region),
+            omp::IMPLICIT_BEGIN | omp::IMPLICIT_END => region().map(Key::Member),
+            omp::MASKED_BEGIN | omp::MASKED_END => Some(Key::Masked),
+            omp::TARGET_BEGIN | omp::TARGET_END => Some(Key::Device(omp::TARGET_BEGIN)),
+            omp::TARGET_DATA_BEGIN | omp::TARGET_DATA_END => Some(Key::Device(omp::TARGET_DATA_BEGIN)),
+            omp::TARGET_SUBMIT_BEGIN | omp::TARGET_SUBMIT_END => Some(Key::Device(omp::TARGET_SUBMIT_BEGIN)),
+            _ => None,
+        };
+        let Some(key) = key else { return };
+        let opens = matches!(
+            event.code,
+            omp::REGION_BEGIN
+                | omp::IMPLICIT_BEGIN
+                | omp::MASKED_BEGIN
+                | omp::TARGET_BEGIN
+                | omp::TARGET_DATA_BEGIN
+                | omp::TARGET_SUBMIT_BEGIN
+        );
+        if opens { self.open_in(StreamFile::Own, key, event, None) } else { self.close(key) }
+    }
+
+    /// The number of clocks at which its open sections are opened again.
+    pub fn opening_clocks(&self) -> i64 {
+        let clocks = self.open.iter().filter(|open| open.key != Key::OutOfCpu).map(|open| open.clock_ns);
+        let mut before = None;
+        let further = clocks.filter(|clock| before.replace(*clock).is_some_and(|before| before != *clock));
+        1 + further.count() as i64
+    }
+
+    /// Whether it is the master of a region.
+    pub fn is_master(&self) -> bool {
+        self.open.iter().any(|open| matches!(open.key, Key::Region(_)))
+    }
+
+    /// The regions of which it is a member, outermost first.
+    pub fn member_of(&self) -> impl Iterator<Item = [u8; 4]> + '_ {
+        self.open.iter().filter_map(|open| match open.key {
+            Key::Member(region) => Some(region),
+            _ => None,
+        })
+    }
+
     fn open(&mut self, key: Key, event: &Event<'_>, close: Option<(Code, Vec<u8>)>) {
-        self.open.push(Open { key, begin: (event.code, event.is_jumbo, event.payload.to_vec()), close });
+        self.open_in(StreamFile::Standard, key, event, close);
+    }
+
+    fn open_in(&mut self, file: StreamFile, key: Key, event: &Event<'_>, close: Option<(Code, Vec<u8>)>) {
+        let begin = (event.code, event.is_jumbo, event.payload.to_vec());
+        self.open.push(Open { key, file, clock_ns: event.clock_ns, begin, close });
     }
 
     fn close(&mut self, key: Key) {

@@ -1,14 +1,20 @@
 //! The borders of a slice: sections open at the begin of the range are opened in the nanoseconds before it, and
 //! sections open at its end are closed after it.
 
-use super::{Slicer, opening_ns};
+use super::Slicer;
+use crate::Event;
 use crate::slice::bytes::{first_u32, push};
 use crate::slice::instrument::push_all;
-use crate::slice::thread_state::{Key, Life, Open};
+use crate::slice::regions::Region;
+use crate::slice::thread_state::{Key, Life, Open, makes_worker};
 use rustc_hash::FxHashSet;
-use taskscope_event::models::{omp, ovni, recorder};
+use taskscope_event::StreamFile;
+use taskscope_event::models::{omp, openmp, ovni, recorder};
 
-impl Slicer<'_> {
+/// Events of a thread that begins after the range in which signs of a worker are searched.
+const MOST_SEARCHED: usize = 1 << 12;
+
+impl<'a> Slicer<'a> {
     /// Restores every thread's state at the begin of the range.
     pub(super) fn open_states(
         &mut self,
@@ -28,17 +34,30 @@ impl Slicer<'_> {
                 }
             }
         }
+        let ended = self.ended_regions(&living);
+        let gone = self.ended_workers(&living);
+        // Two for each thread, one more for each further clock, and one for the ends of regions.
+        let clocks: Vec<i64> = living.iter().map(|stream| self.states[*stream].opening_clocks()).collect();
+        self.opening_ns = clocks.iter().map(|clocks| 1 + clocks).sum::<i64>()
+            + 2 * gone.len() as i64
+            + i64::from(!ended.is_empty());
+        let mut start = begin.saturating_sub(self.opening_ns);
         for (stream, event) in std::mem::take(&mut self.dictionary) {
-            let clock = begin.saturating_sub(opening_ns(living.len()) + 1);
+            let clock = start.saturating_sub(1);
             // Names alone do not keep a stream: threads that need them are alive, and have them.
             push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
         }
         let mut creations = std::mem::take(&mut self.creations);
+        for stream in gone {
+            touched[stream] = true;
+            let openmp_type = self.states[stream].openmp_type;
+            push_short_life((&mut standard[stream], &mut own[stream]), start, openmp_type);
+            start = start.saturating_add(2);
+        }
         let mut resting_cpus = self.resting_cpus(&living);
         for (slot, stream) in living.iter().enumerate() {
-            let start = begin.saturating_sub(opening_ns(living.len() - slot));
             // Objects and places of waits precede these.
-            let clock = start.saturating_add(1);
+            let mut clock = start.saturating_add(1);
             let bytes = &mut standard[*stream];
             let state = &self.states[*stream];
             touched[*stream] = true;
@@ -55,6 +74,14 @@ impl Slicer<'_> {
                 push(&mut own[*stream], start, omp::THREAD_TYPE, false, &openmp_type.to_le_bytes());
             }
             self.waits[*stream].write(start, &mut own[*stream]);
+            for (_, region) in ended.iter().filter(|(master, _)| master == stream) {
+                let begin = &region.begin;
+                push(&mut own[*stream], start, begin.code, begin.is_jumbo, begin.payload);
+            }
+            if state.is_worker {
+                push(bytes, start, openmp::RUNTIME_USER_MICROTASK_BEGIN, false, &[]);
+                push(bytes, clock, openmp::RUNTIME_USER_MICROTASK_END, false, &[]);
+            }
             // The first thread of a process repeats the process's creations.
             let pid = self.trace.streams()[*stream].pid().unwrap_or(0);
             creations.retain(|(creator, event)| {
@@ -67,13 +94,14 @@ impl Slicer<'_> {
                 }
                 false
             });
-            let reopen = |bytes: &mut Vec<u8>, off_cpu: bool| {
-                for open in state.open.iter().filter(|open| (open.key == Key::OutOfCpu) == off_cpu) {
-                    let (code, is_jumbo, payload) = &open.begin;
-                    push(bytes, clock, *code, *is_jumbo, payload);
-                }
-            };
-            reopen(bytes, false);
+            let mut opened_at = None;
+            for open in state.open.iter().filter(|open| open.key != Key::OutOfCpu) {
+                let is_later = opened_at.replace(open.clock_ns).is_some_and(|before| before != open.clock_ns);
+                clock = clock.saturating_add(i64::from(is_later));
+                let (code, is_jumbo, payload) = &open.begin;
+                let bytes = if open.file == StreamFile::Own { &mut own[*stream] } else { &mut *bytes };
+                push(bytes, clock, *code, *is_jumbo, payload);
+            }
             let into_state = match state.running {
                 Life::Paused => &[ovni::THREAD_PAUSES][..],
                 Life::Warming => &[ovni::THREAD_PAUSES, ovni::THREAD_WARMS],
@@ -81,13 +109,89 @@ impl Slicer<'_> {
                 _ => &[],
             };
             into_state.iter().for_each(|code| push(bytes, clock, *code, false, &[]));
-            reopen(bytes, true);
+            for open in state.open.iter().filter(|open| open.key == Key::OutOfCpu) {
+                let (code, is_jumbo, payload) = &open.begin;
+                push(bytes, clock, *code, *is_jumbo, payload);
+            }
             if state.is_paused {
                 push(&mut own[*stream], clock, recorder::PAUSE_BEGIN, false, &[]);
             }
             push_all(&mut own[*stream], clock, &self.instrumented.opening(&living, slot));
+            start = start.saturating_add(1 + clocks[slot]);
+        }
+        for (stream, region) in &ended {
+            if let Some(end) = &region.end {
+                push(&mut own[*stream], start, end.code, end.is_jumbo, end.payload);
+            }
         }
         self.creations = creations;
+    }
+
+    /// Regions that are over and have members among these threads, or are the last ones of these threads, with the thread
+    /// that repeats their begin and end: the master, or another one that is not a member.
+    fn ended_regions(&self, living: &[usize]) -> Vec<(usize, Region<'a>)> {
+        let mut known = FxHashSet::default();
+        let mut ended = Vec::new();
+        for stream in living {
+            let process = self.process_of(*stream);
+            for number in self.states[*stream].member_of().filter(|number| known.insert((process, *number))) {
+                let Some(region) = self.regions.get(process, number).filter(|region| region.end.is_some())
+                else {
+                    continue;
+                };
+                let is_member = |other: &usize| self.states[*other].member_of().any(|of| of == number);
+                let others =
+                    living.iter().filter(|other| self.process_of(**other) == process && !is_member(other));
+                let master = living.iter().filter(|other| **other == region.master);
+                if let Some(speaker) = master.chain(others).next() {
+                    ended.push((*speaker, *region));
+                }
+            }
+        }
+        for stream in living.iter().filter(|stream| !self.states[**stream].is_master()) {
+            let last = self.regions.last_of(*stream).filter(|region| {
+                region
+                    .begin
+                    .payload
+                    .first_chunk()
+                    .is_some_and(|number| known.insert((self.process_of(*stream), *number)))
+            });
+            ended.extend(last.map(|region| (*stream, *region)));
+        }
+        ended
+    }
+
+    /// Workers of these threads' processes that have ended: they are part of the capacity.
+    fn ended_workers(&self, living: &[usize]) -> Vec<usize> {
+        let processes: FxHashSet<_> = living.iter().map(|stream| self.process_of(*stream)).collect();
+        let has_ended = |stream: &usize| {
+            let state = &self.states[*stream];
+            self.selected[*stream] && state.running == Life::Ended && state.is_worker
+        };
+        let is_of_process = |stream: &usize| processes.contains(&self.process_of(*stream));
+        (0..self.states.len()).filter(has_ended).filter(is_of_process).collect()
+    }
+
+    /// Workers that begin after the range, in processes that the slice has, with their types in OpenMP.
+    fn coming_workers(&self, touched: &[bool]) -> Vec<(usize, Option<u32>)> {
+        let streams = 0..self.states.len();
+        let processes: FxHashSet<_> =
+            streams.clone().filter(|stream| touched[*stream]).map(|stream| self.process_of(stream)).collect();
+        let comes = |stream: &usize| {
+            self.selected[*stream]
+                && self.keeps_model(openmp::RUNTIME_USER_MICROTASK_BEGIN)
+                && self.states[*stream].running == Life::NotStarted
+                && processes.contains(&self.process_of(*stream))
+        };
+        let worker = |stream: usize| {
+            let of = &self.trace.streams()[stream];
+            let mut standard = of.events_of(StreamFile::Standard).take(MOST_SEARCHED);
+            let mut own = of.events_of(StreamFile::Own).take(MOST_SEARCHED);
+            let is_type = |event: &Event<'_>| event.code == omp::THREAD_TYPE && self.keeps_model(event.code);
+            let ty = || own.find(is_type).map(|event| first_u32(event.payload));
+            standard.any(|event| makes_worker(event.code)).then(ty).map(|ty| (stream, ty))
+        };
+        streams.filter(comes).filter_map(worker).collect()
     }
 
     /// CPUs that threads have used and on which none of those that live is, by loom and index.
@@ -107,7 +211,13 @@ impl Slicer<'_> {
     }
 
     /// Ends every thread that lives when the range ends. Those that run go first.
-    pub(super) fn close_states(&mut self, end: i64, standard: &mut [Vec<u8>], own: &mut [Vec<u8>]) {
+    pub(super) fn close_states(
+        &mut self,
+        end: i64,
+        standard: &mut [Vec<u8>],
+        own: &mut [Vec<u8>],
+        touched: &mut [bool],
+    ) {
         let mut living = self.living();
         if end == i64::MAX {
             // Nothing was cut off: a thread that never ended is left as it is.
@@ -138,5 +248,22 @@ impl Slicer<'_> {
             }
             push(bytes, clock, ovni::THREAD_ENDS, false, &[]);
         }
+        for (stream, openmp_type) in self.coming_workers(touched) {
+            touched[stream] = true;
+            push_short_life((&mut standard[stream], &mut own[stream]), end, openmp_type);
+        }
     }
+}
+
+/// The life of a worker outside of the range: two nanoseconds on no CPU.
+fn push_short_life((standard, own): (&mut Vec<u8>, &mut Vec<u8>), clock_ns: i64, openmp_type: Option<u32>) {
+    let on_no_cpu = [&(-1_i32).to_le_bytes()[..], &(-1_i32).to_le_bytes(), &0_u64.to_le_bytes()].concat();
+    push(standard, clock_ns, ovni::THREAD_EXECUTES, false, &on_no_cpu);
+    if let Some(openmp_type) = openmp_type {
+        push(own, clock_ns, omp::THREAD_TYPE, false, &openmp_type.to_le_bytes());
+    }
+    push(standard, clock_ns, openmp::RUNTIME_USER_MICROTASK_BEGIN, false, &[]);
+    let end = clock_ns.saturating_add(1);
+    push(standard, end, openmp::RUNTIME_USER_MICROTASK_END, false, &[]);
+    push(standard, end, ovni::THREAD_ENDS, false, &[]);
 }
