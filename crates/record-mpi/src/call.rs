@@ -100,18 +100,22 @@ unsafe fn wrapped(
     let call = kind_of(position, row);
     let library = library::library();
     if let (Does::Finalize, Some(library)) = (row.does, library) {
-        let mut world = None;
+        let (mut world, mut site) = (None, 0);
         record(|moment| {
-            begin(moment, row, call, caller);
+            site = begin(moment, row, call, caller);
             world = effects::begin_end_of_job(library, row.number, moment);
         });
         // All ranks meet here: the wait for the last one is not time of ending MPI.
         clocks::measure(library);
-        record(|moment| effects::all_have_come(world, moment));
+        record(|moment| {
+            if effects::all_have_come(world, moment) {
+                moment.all_ranks_have_come(call, site);
+            }
+        });
         clocks::part(library);
         // SAFETY: the program's own call.
         let (returned, _) = unsafe { arguments.forward(real) };
-        record(|moment| moment.end_call(call));
+        record(|moment| moment.end_last_call(call));
         return returned;
     }
     let mut flight = Flight::default();
@@ -143,7 +147,8 @@ unsafe fn wrapped(
     returned
 }
 
-fn begin(moment: &mut Moment<'_>, row: &Row, call: Call, caller: *const c_void) {
+/// Begins a call. Returns its code site.
+fn begin(moment: &mut Moment<'_>, row: &Row, call: Call, caller: *const c_void) -> u32 {
     let site = moment.code_site(caller);
     let thread = moment.recorder.os_tid();
     let is_new = SITES.try_with(|sites| {
@@ -160,6 +165,7 @@ fn begin(moment: &mut Moment<'_>, row: &Row, call: Call, caller: *const c_void) 
         moment.recorder.own_point(moment.at, messages::CALL_SITE, payload);
     }
     moment.begin_call(call, site);
+    site
 }
 
 /// After `MPI_Init`: records rank and clock.

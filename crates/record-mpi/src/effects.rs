@@ -790,11 +790,11 @@ pub fn begin_end_of_job(
     Some((world, sequence))
 }
 
-/// Records that all ranks have reached the end of the job.
-pub fn all_have_come(world: Option<(Arc<Communicator>, u64)>, moment: &mut Moment<'_>) {
-    if let Some((world, sequence)) = world {
-        record_completed(sequence, world.number, moment);
-    }
+/// Records that all ranks have reached the end of the job. Returns whether that is known.
+pub fn all_have_come(world: Option<(Arc<Communicator>, u64)>, moment: &mut Moment<'_>) -> bool {
+    let Some((world, sequence)) = world else { return false };
+    record_completed(sequence, world.number, moment);
+    true
 }
 
 fn length(count: i32) -> usize {

@@ -3,6 +3,7 @@
 use core::num::NonZeroU64;
 
 use taskscope_event::Code;
+use taskscope_event::models::messages::function_number;
 use taskscope_event::models::{mpi, openmp};
 
 /// A begin event and its end, both without payload. One number, so that it is stored and compared in one
@@ -36,10 +37,15 @@ impl SectionCodes {
     }
 }
 
-/// Whether a call starts MPI. `MPI_Finalize` mostly waits for the other ranks, which a profile cannot tell apart.
+/// The call of a profile in the rest of `MPI_Finalize`, after all ranks have come to it.
+pub const END_OF_MPI: u32 = mpi::FINALIZE_END.to_u32();
+
+/// Whether a call starts or ends MPI, as in a trace: before all ranks have come to it, `MPI_Finalize` waits for them.
 #[inline(always)]
 pub fn starts_mpi(call: u32) -> bool {
-    call == mpi::INIT_BEGIN.to_u32() || call == mpi::INIT_THREAD_BEGIN.to_u32()
+    const CALLS: [u32; 3] = [mpi::INIT_BEGIN.to_u32(), mpi::INIT_THREAD_BEGIN.to_u32(), END_OF_MPI];
+    const SESSION: [u32; 2] = [function_number("Session_init"), function_number("Session_finalize")];
+    CALLS.contains(&call) || SESSION.contains(&call)
 }
 
 #[inline(always)]

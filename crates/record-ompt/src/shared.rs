@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::frames::Open;
 pub use crate::recording::start_recording;
+use crate::sections::END_OF_MPI;
 pub use crate::sections::SectionCodes;
 pub use crate::thread::{Moment, record, record_outside_openmp};
 
@@ -72,6 +73,24 @@ impl Moment<'_> {
                 }
             }
             Call::Numbered(function) => self.close_in_context(|open| open == Open::Call { function }),
+        }
+    }
+
+    /// All ranks have come to this call, which ends MPI and goes on. A trace has its own event for that, a profile the state
+    /// of the start of MPI from now on.
+    pub fn all_ranks_have_come(&mut self, call: Call, site: u32) {
+        if self.thread.profile.is_some() {
+            self.end_call(call);
+            self.open(Open::Call { function: END_OF_MPI }, site);
+        }
+    }
+
+    /// Ends the call that ends MPI.
+    pub fn end_last_call(&mut self, call: Call) {
+        let rest = Open::Call { function: END_OF_MPI };
+        match self.thread.frames.top().is_some_and(|top| top.open == rest) {
+            true => self.close_in_context(|open| open == rest),
+            false => self.end_call(call),
         }
     }
 

@@ -12,7 +12,8 @@ use super::states::{STATES, State, Sums, book};
 /// Time that a thread has spent, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Useful work, and lock time: if no other worker works, a lock that this thread acquires is free.
+    /// Useful work, calls of MPI, for which others wait as for work, and lock time: if no other worker works, a lock that
+    /// this thread acquires is free.
     pub work: u64,
     /// Time in which neither it nor a device worked for the program, though it had work.
     pub waits: u64,
@@ -90,16 +91,28 @@ struct Tasks {
     ended_at: AtomicU64,
 }
 
-/// States of work for the program, and of locks.
-const WORK: [State; 9] = {
+/// States of work for the program, of calls, and of locks.
+const WORK: [State; 11] = {
     use State::*;
-    [Task, Worksharing, Masked, ImplicitTask, Serial, CriticalWait, LockWait, OrderedWait, AtomicWait]
+    [
+        Task,
+        Worksharing,
+        Masked,
+        ImplicitTask,
+        Serial,
+        Communication,
+        MpiStart,
+        CriticalWait,
+        LockWait,
+        OrderedWait,
+        AtomicWait,
+    ]
 };
 
 /// States of a thread that has not run out of work, and for which nothing works.
-const WAITS: [State; 7] = {
+const WAITS: [State; 6] = {
     use State::*;
-    [TaskCreation, Barrier, JoinBarrier, Taskwait, TaskwaitDepend, Taskgroup, Communication]
+    [TaskCreation, Barrier, JoinBarrier, Taskwait, TaskwaitDepend, Taskgroup]
 };
 
 /// One bit for each state.
@@ -418,8 +431,10 @@ mod tests {
             account.switch(state, 100);
             account.switch(Unknown, 107);
             let spent = account.spent(110);
-            let is_work = state.is_useful() || is_mutex(state);
-            let is_wait = state == TaskCreation || state.group() == Group::Sync && state != Taskyield;
+            let is_call = matches!(state, Communication | MpiStart);
+            let is_work = state.is_useful() || is_call || is_mutex(state);
+            let is_sync = state.group() == Group::Sync && state != Taskyield && !is_call;
+            let is_wait = state == TaskCreation || is_sync;
             let waits = if is_wait { 7 } else { 0 };
             assert_eq!(spent, Spent { work: if is_work { 7 } else { 0 }, waits }, "{state:?}");
             account.switch(state, 120);

@@ -16,6 +16,12 @@ pub const fn is_idle(state: State) -> bool {
     matches!(state.group(), Group::Idle)
 }
 
+/// Whether workers without work are charged to a thread in this state, besides those that take a lock: it works, or a
+/// device or another rank does for it.
+pub fn is_charged(state: State) -> bool {
+    state.is_useful() || matches!(state, State::TargetWait | State::Communication | State::MpiStart)
+}
+
 /// Nanoseconds by state.
 pub type Sums = [u64; STATES];
 

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 use crate::profiling::account::Account;
 use crate::profiling::integrals::{EPOCHS, Integrals, Seen};
-use crate::profiling::states::{State, is_idle};
+use crate::profiling::states::{State, is_charged, is_idle};
 use crate::profiling::teams;
 
 /// Workers that begin within this time, nanoseconds, end one epoch.
@@ -134,7 +134,7 @@ impl Pool {
             match account.activity(teams::over_since) {
                 Some(state) if is_idle(state) => seen.idle += 1,
                 Some(state) => {
-                    seen.working += u32::from(state.is_useful() || state == State::TargetWait);
+                    seen.working += u32::from(is_charged(state));
                     is_root |= state == State::Serial;
                 }
                 None => {}

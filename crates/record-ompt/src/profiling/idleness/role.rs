@@ -10,7 +10,7 @@ use crate::profiling::account::{Account, Spent};
 use crate::profiling::integrals::Share;
 use crate::profiling::locks::Place;
 use crate::profiling::recent::{Recent, Sampled};
-use crate::profiling::states::State;
+use crate::profiling::states::{State, is_charged};
 use crate::profiling::workers::{self, Workers};
 use crate::profiling::{contexts, teams};
 
@@ -354,7 +354,10 @@ pub fn add_unsampled(tree: &mut Tree, workers: &Workers, now: u64, period_ns: u6
     pool.sampled.advance(now, period_ns / LOOKS, epoch, || pool.look(workers.accounts(), now));
     for account in workers.accounts() {
         let since = account.since().max(account.taken.at());
-        let Some(state) = account.activity(teams::over_since).filter(|state| state.is_useful()) else {
+        let Some(state) = account
+            .activity(teams::over_since)
+            .filter(|state| is_charged(*state) && *state != State::TargetWait)
+        else {
             continue;
         };
         // While it changes it seems to be far ahead.
@@ -414,6 +417,13 @@ mod tests {
         assert_eq!(stretch.look(&pool, &account, 431)[0], Owed { epoch: 1, weights: Weights::of(15, 4) });
         account.serial.pause();
         assert_eq!(account.serial.sampled_in_callback(440, 5), 0, "in a region");
+        // A call of MPI is work: workers wait for it.
+        stretch.begin(&account, 435, account.spent(435));
+        account.switch(State::Communication, 437);
+        let [work, waits] = stretch.look(&pool, &account, 445);
+        assert_eq!((work.weights.turn, waits.weights.turn), (10, 0));
+        account.switch(State::Serial, 445);
+        stretch.begin(&account, 431, account.spent(431));
         // From the fork of another root on, samples decide.
         pool.begin(true, 450);
         assert_eq!(stretch.look(&pool, &account, 500)[0].weights.turn, 19);
