@@ -56,6 +56,21 @@ fn assert_one_ledger(report: &Value) {
     for (state, ns) in sums_by(rows(report, "blame"), "state") {
         assert_eq!(Some(&ns), states.get(&state), "blame of {state}");
     }
+    let shown = report["states"].as_object().unwrap();
+    let shown: Sums = shown.iter().map(|(state, ns)| (state.clone(), ns.as_u64().unwrap())).collect();
+    assert_eq!(shown, states, "states");
+    // A hang has the waits of other findings.
+    let losses = rows(report, "findings").iter().filter(|finding| finding["pattern"] != "hung");
+    let lost: u64 = losses.clone().map(|finding| number(finding, "ns")).sum();
+    assert_eq!(lost + number(&report["efficiency"], "useful_ns"), number(report, "capacity_ns"), "findings");
+    for finding in losses {
+        let victims = finding["victims"].as_object().unwrap().values();
+        assert_eq!(victims.map(|ns| ns.as_u64().unwrap()).sum::<u64>(), number(finding, "ns"), "{finding}");
+    }
+    for waits in rows(report, "thread_waits") {
+        let parts = rows(waits, "parts").iter().map(|part| number(part, "ns"));
+        assert_eq!(parts.sum::<u64>(), number(waits, "waited_ns"), "{waits}");
+    }
     let locks = rows(report, "locks");
     assert_eq!(
         locks.iter().map(|lock| number(lock, "waited_ns")).sum::<u64>(),
