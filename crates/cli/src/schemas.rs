@@ -3,9 +3,9 @@
 use crate::reading::{ProblemLine, ViolationLine};
 use crate::verbs::{doctor, dump, dump_queue, dump_shown, import_device_records, record, top};
 use std::path::Path;
-use taskscope_view::documents::{self, NamedSchema, schema_of};
+use taskscope_view::schemas::{self, NamedSchema, schema_of};
 
-/// The documents of the command itself; those of reports are in [`documents::SCHEMAS`].
+/// The documents of the command itself; those of reports are in [`schemas::SCHEMAS`].
 const SCHEMAS: &[NamedSchema] = &[
     ("problem", schema_of::<ProblemLine>),
     ("violation", schema_of::<ViolationLine>),
@@ -23,7 +23,7 @@ const SCHEMAS: &[NamedSchema] = &[
 fn schemas_in_docs_are_those_of_the_structures() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let mut different = Vec::new();
-    for (name, schema) in SCHEMAS.iter().chain(documents::SCHEMAS) {
+    for (name, schema) in SCHEMAS.iter().chain(schemas::SCHEMAS) {
         let schema = schema();
         assert_eq!(
             schema["$id"].as_str().and_then(|id| id.split('/').next()),

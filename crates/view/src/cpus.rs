@@ -1,8 +1,8 @@
 //! The CPUs of a run: header text, JSON, and the shortage if there are more workers than CPUs.
 
+use crate::documents::Notice;
 use crate::format::{counted, fit, percent};
 use crate::runtime;
-use crate::words::NoticeText;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -253,7 +253,7 @@ pub(crate) fn mask_of(execution: &Execution, thread: ThreadIndex) -> Option<Stri
 }
 
 /// The warning that more workers share CPUs than there are.
-pub(crate) fn more_workers(session: &Session) -> Option<NoticeText> {
+pub(crate) fn more_workers(session: &Session) -> Option<Notice> {
     let execution = &session.execution;
     // Threads known only from samples may not have worked at the same time.
     let is_known = !execution.regions.is_empty()
@@ -273,7 +273,7 @@ pub(crate) fn more_workers(session: &Session) -> Option<NoticeText> {
             counted(workers as u64, "worker")
         ));
     }
-    Some(NoticeText::new(MORE_WORKERS, text))
+    Some(Notice::new(MORE_WORKERS, text))
 }
 
 fn sentence(execution: &Execution, group: &CpuGroup, runtime: Option<Runtime>) -> String {

@@ -1,69 +1,18 @@
-//! Parts common to all JSON documents: identifiers, schemas, and shared rows.
+//! Parts common to all JSON documents: names of vocabularies, and shared rows.
 //!
 //! A document is a structure that serialises itself and describes its own schema. It is named
 //! `taskscope-NAME/VERSION`, once, in `#[serde(tag = "schema", rename = "…")]`; the version grows when a form
 //! changes incompatibly. Times are integers in nanoseconds: lengths, or times since the first event of the trace.
 
-use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Value, json};
 use std::borrow::Cow;
 use taskscope_analysis::causes::ReadyWork;
 use taskscope_analysis::{Confidence, Letter};
 use taskscope_cause::{Blamed, Cause, Pattern, State};
 use taskscope_execution::{RuntimeRole, SiteIndex};
 use taskscope_session::Places;
-
-/// A document's name in `docs/` and its schema.
-pub type NamedSchema = (&'static str, fn() -> Value);
-
-/// The documents of this crate; each schema is in `docs/NAME.schema.json`.
-pub const SCHEMAS: &[NamedSchema] = &[
-    ("report", schema_of::<crate::Report>),
-    ("causes", schema_of::<crate::CausesReport>),
-    ("info", schema_of::<crate::info::Info>),
-    ("profile-info", schema_of::<crate::info::ProfileInfo>),
-    ("profile", schema_of::<crate::ProfileReport>),
-    ("diff", schema_of::<crate::RunDifferenceReport>),
-    ("paths-diff", schema_of::<crate::PathsDifferenceReport>),
-    ("page", schema_of::<crate::page::Overview<'_>>),
-    ("viewer", schema_of_parts::<crate::server::Answers<'_>>),
-];
-
-/// The schema of a document, JSON Schema 2020-12. Its `$id` is the document's identifier.
-pub fn schema_of<T: JsonSchema>() -> Value {
-    let mut schema = schema_of_parts::<T>();
-    let id = schema["$id"].clone();
-    // schemars leaves out the tag of a structure.
-    if let Some(required) = schema["required"].as_array_mut() {
-        required.insert(0, "schema".into());
-    }
-    if let Some(properties) = schema["properties"].as_object_mut() {
-        properties.shift_insert(0, "schema".into(), json!({ "const": id }));
-    }
-    schema
-}
-
-/// The schema of several documents without an identifier of their own, as properties of one object.
-fn schema_of_parts<T: JsonSchema>() -> Value {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = generator.into_root_schema_for::<T>().to_value();
-    // The name that serde writes into documents.
-    let id = schema["title"].take();
-    let mut ordered = serde_json::Map::new();
-    ordered.insert("$schema".into(), schema["$schema"].take());
-    ordered.insert("$id".into(), id);
-    if let Value::Object(rest) = schema {
-        // The document's identifiers come before its keys.
-        let (head, keys): (Vec<_>, Vec<_>) = (rest.into_iter().filter(|(_, value)| !value.is_null()))
-            .partition(|(key, _)| ["description", "type"].contains(&key.as_str()));
-        ordered.extend(head);
-        ordered.extend(keys);
-    }
-    Value::Object(ordered)
-}
 
 /// A fixed set of names, one definition of a schema.
 pub trait Vocabulary: Copy + 'static {
@@ -185,8 +134,9 @@ pub struct Notice {
     pub minor: bool,
 }
 
-impl From<crate::words::NoticeText> for Notice {
-    fn from(notice: crate::words::NoticeText) -> Notice {
-        Notice { name: notice.name, text: notice.text, minor: notice.minor }
+impl Notice {
+    /// A notice that matters.
+    pub fn new(name: &str, text: String) -> Notice {
+        Notice { name: name.to_owned(), text, minor: false }
     }
 }

@@ -4,7 +4,7 @@ use crate::cpus::ProcessCpus;
 use crate::devices::Devices;
 use crate::documents::Notice;
 use crate::format::{Cell, columns, count, counted, fit, harmless, short_count, thread_words, time};
-use crate::words::{self, NoticeText};
+use crate::words;
 use anstyle::Style;
 use jiff::Timestamp;
 use rustc_hash::FxHashSet;
@@ -23,7 +23,7 @@ const DIM: Style = Style::new().dimmed();
 /// Widest column of names.
 const MAX_NAME: usize = 60;
 
-fn notices(session: &Session) -> Vec<NoticeText> {
+fn notices(session: &Session) -> Vec<Notice> {
     let anomalies = session.execution.anomalies.by_name.iter();
     let mut problems: Vec<Problem> = anomalies.map(|(name, tally)| Problem { name, tally: *tally }).collect();
     let late = session.execution.anomalies.late_releases;

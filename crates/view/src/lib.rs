@@ -12,6 +12,7 @@ mod cpus;
 pub mod devices;
 pub mod documents;
 pub mod explain;
+mod filter_notes;
 mod findings;
 pub mod format;
 mod hang;
@@ -19,6 +20,8 @@ pub mod html;
 pub mod info;
 pub mod instrumentation;
 mod mpi_calls;
+mod named_finding;
+mod names;
 pub mod page;
 mod ranks;
 mod report_json;
@@ -27,6 +30,7 @@ mod report_text;
 mod run_numbers;
 pub mod runtime;
 pub mod runtime_names;
+pub mod schemas;
 mod section;
 pub mod server;
 mod sheet;
@@ -43,7 +47,9 @@ pub use call_paths::{
     profile_times,
 };
 pub use causes::{CausesOptions, CausesReport, WhatIf, causes_report, causes_text};
-pub use findings::{Findings, Losses, Whose, findings_text, verdict_text};
+pub use filter_notes::notes_of_filter;
+pub use findings::{Findings, Losses, Whose, findings_of, findings_text, verdict_text};
+pub use named_finding::NamedFinding;
 pub use report_json::{Report, report as report_json, report_of};
 pub use report_text::{Options as ReportOptions, report as report_text};
 pub use run_numbers::{RunDifference, RunDifferenceReport, RunNumbers, compare_runs};
@@ -52,7 +58,4 @@ pub use talp::{Talp, talp};
 pub use thread_split::thread_split_text;
 pub use timeline_text::timeline_text;
 pub use verdict::FLOOR;
-pub use words::{
-    NamedFinding, NoticeText, blame, causes, findings, hang_words, knows_samples_alone, notes_of_filter,
-    notices,
-};
+pub use words::{blame, causes, hang_words, knows_samples_alone, notices};

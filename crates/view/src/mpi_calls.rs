@@ -1,7 +1,6 @@
 //! The calls of MPI by function and place: count, bytes, time, and the processes that they waited for.
 
 use crate::documents::{CodePlace, Word, some_text};
-use crate::words;
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,7 +108,7 @@ impl MpiCalls {
         let mut by_process: FxHashMap<(Option<u32>, i64), u64> = FxHashMap::default();
         self.waits.iter().for_each(|wait| *by_process.entry((wait.rank, wait.pid)).or_default() += wait.ns);
         let most = by_process.into_iter().max_by_key(|(process, ns)| (*ns, Reverse(*process)));
-        most.map(|((rank, pid), _)| words::rank_or_process(rank, pid))
+        most.map(|((rank, pid), _)| crate::names::rank_or_process(rank, pid))
     }
 }
 

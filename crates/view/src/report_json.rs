@@ -20,8 +20,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taskscope_analysis::{Analysis, Problem};
 use taskscope_cause::{Blamed, Cause};
-use taskscope_execution::{ObjectIndex, SiteIndex, State, TypeIndex};
-use taskscope_session::Session;
+use taskscope_execution::State;
+use taskscope_session::{ProblemKind, Session};
 
 /// The report of a run.
 ///
@@ -227,7 +227,7 @@ pub fn report_of(
         complete: session.is_complete(),
         streams: session.streams.len(),
         incomplete_streams: incomplete(session),
-        problems: words::problem_counts(session),
+        problems: problem_counts(session),
         part: session.part.clone(),
         filtered: session.filtered,
         uncertain: uncertain(session),
@@ -252,7 +252,7 @@ pub fn report_of(
         events: session.events,
         lost_events: session.lost_events(),
         recording_cost_ns_per_event: run.and_then(|run| run.recording_cost_ns_per_event),
-        notices: words::notices(session, problems).into_iter().map(Notice::from).collect(),
+        notices: words::notices(session, problems),
         efficiency: EfficiencyFactors::from(&analysis.efficiency),
         ranks: table(wants(Section::Ranks), || crate::ranks::ranks(session, analysis)),
         mpi_calls,
@@ -302,21 +302,11 @@ fn charges(session: &Session, analysis: &Analysis) -> Vec<Charge> {
     rows.collect()
 }
 
-/// Types and sites belong to a process, so the tables have a row for each process.
-pub(crate) fn pid_of_type(session: &Session, ty: TypeIndex) -> Option<i64> {
-    let execution = &session.execution;
-    let process = execution.catalog.types.get(ty.index())?.process;
-    execution.processes.get(process.index()).map(|process| process.pid)
-}
-
-pub(crate) fn pid_of_object(session: &Session, object: ObjectIndex) -> Option<i64> {
-    let execution = &session.execution;
-    let process = execution.catalog.objects.get(object.index())?.process;
-    execution.processes.get(process.index()).map(|process| process.pid)
-}
-
-pub(crate) fn pid_of_site(session: &Session, site: SiteIndex) -> Option<i64> {
-    let execution = &session.execution;
-    let process = execution.catalog.sites.get(site.index())?.process;
-    execution.processes.get(process.index()).map(|process| process.pid)
+/// Problems of the streams by kind, without missing ends.
+fn problem_counts(session: &Session) -> Vec<ProblemCount> {
+    let mut counts: std::collections::BTreeMap<&'static str, u64> = Default::default();
+    for problem in session.problems.iter().filter(|p| p.kind != ProblemKind::UnfinishedStream) {
+        *counts.entry(problem.kind.name()).or_default() += problem.count.max(1);
+    }
+    counts.into_iter().map(|(name, count)| ProblemCount { name: name.into(), count }).collect()
 }

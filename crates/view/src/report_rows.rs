@@ -1,7 +1,7 @@
 //! Rows of the report's tables on threads, tasks, constructs and locks, for text, pages and JSON.
 
 use crate::documents::{CodePlace, Named, Word, some_text};
-use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
+use crate::names::{cpu_name, pid_of_object, pid_of_site, pid_of_type};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -246,7 +246,7 @@ pub(crate) fn threads(session: &Session, analysis: &Analysis) -> Vec<ThreadTimes
             pid: process.pid,
             tid: thread.tid,
             name: thread.name.to_string(),
-            label: crate::words::cpu_name(execution, row.thread)
+            label: cpu_name(execution, row.thread)
                 .unwrap_or_else(|| crate::format::thread_words(process, thread)),
             kind: thread.kind.name().into(),
             role: thread.role.map(Named),

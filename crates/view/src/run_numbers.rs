@@ -1,6 +1,6 @@
 //! The numbers of a run that two runs are compared by, and the comparison.
 
-use crate::call_paths::totals::states_of;
+use crate::call_paths::profile_facts::states_of;
 use crate::findings::{Findings, Whose};
 use crate::format::Cell;
 use crate::{CallPaths, format};

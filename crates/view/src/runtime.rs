@@ -1,6 +1,6 @@
 //! The runtime of a recorded run, for advice in its terms.
 
-use crate::call_paths::totals::states_of;
+use crate::call_paths::profile_facts::states_of;
 use taskscope_cause::{Cause, Runtime, State};
 use taskscope_profile::named::CallTree;
 use taskscope_session::Session;

@@ -1,7 +1,7 @@
 //! Waits of threads for each other, in words.
 
 use crate::documents::{CodePlace, Word, some_text};
-use crate::report_json::pid_of_site;
+use crate::names::pid_of_site;
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -49,7 +49,7 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
     let shown: Vec<ThreadIndex> = all.iter().copied().step_by(all.len().div_ceil(LINES).max(1)).collect();
     let several = execution.processes.len() > 1;
     let name = |index: ThreadIndex| {
-        if let Some(name) = crate::words::cpu_name(execution, index) {
+        if let Some(name) = crate::names::cpu_name(execution, index) {
             return name;
         }
         let thread = &execution.threads[index.index()];

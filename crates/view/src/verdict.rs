@@ -2,7 +2,8 @@
 
 use crate::findings::Whose;
 use crate::format::{Unit, percent, time};
-use crate::words::{NamedFinding, rank_or_process};
+use crate::named_finding::NamedFinding;
+use crate::names::rank_or_process;
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime, State, deciding};
 
 /// Default share of capacity below which findings are summed in one line.

@@ -1,136 +1,18 @@
 //! Findings, causes and notices in sentences.
 
-use crate::findings::Findings;
+use crate::documents::Notice;
+use crate::filter_notes::{filtered, selected};
 use crate::format;
 use crate::hang::HangWords;
-use crate::report_json::ProblemCount;
+use crate::named_finding::NamedFinding;
+use crate::names::{missing_names, rank_or_process};
 use crate::verdict;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_analysis::{
-    Analysis, ByState, Confidence, Culprit, Finding, Grain, LateProcess, ShortReason, ShortTeam, Worksharing,
-};
+use taskscope_analysis::{Analysis, Culprit, Finding, ShortReason, ShortTeam};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
-use taskscope_execution::{
-    CpuFacts, Doubt, Execution, Group, Place, SiteIndex, State, ThreadIndex, ThreadKind, Uncertain,
-};
+use taskscope_execution::{CpuFacts, Doubt, Group, SiteIndex, State, ThreadKind, Uncertain};
 use taskscope_session::{Places, ProblemKind, Session};
-use taskscope_symbol::Missing;
-
-/// A fact about the recording or the trace that changes how numbers are to be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoticeText {
-    /// Name for `explain` and `--allow`.
-    pub name: String,
-    /// One sentence.
-    pub text: String,
-    /// Whether it changes nothing that can be seen.
-    pub minor: bool,
-}
-
-impl NoticeText {
-    /// A notice that matters.
-    pub fn new(name: &str, text: String) -> NoticeText {
-        NoticeText { name: name.to_owned(), text, minor: false }
-    }
-}
-
-/// A finding with a named place; findings of one name are merged.
-#[derive(Clone, Debug)]
-pub struct NamedFinding {
-    /// `F1`, `F2`, …
-    pub id: String,
-    /// The cause of the loss.
-    pub cause: Cause,
-    /// The blamed party.
-    pub blamed: Blamed,
-    /// The pattern, if one decides the remedy.
-    pub pattern: Option<Pattern>,
-    /// Worker-nanoseconds.
-    pub ns: u64,
-    /// Confidence in the cause.
-    pub confidence: Confidence,
-    /// The state of the culprits.
-    pub state: State,
-    /// State and place of all culprits with this name. Empty if a recording has no events.
-    pub culprits: Vec<(State, Place)>,
-    /// The place of the cause in words; may be empty.
-    pub place: String,
-    /// The call path of the cause, outermost first, as far as most of it has one; of recordings without events.
-    pub path: Vec<String>,
-    /// The code site of the cause.
-    pub site: SiteIndex,
-    /// The whole finding as a sentence.
-    pub text: String,
-    /// The remedy, in the terms of the recorded runtime.
-    pub remedy: String,
-    /// The states of the lost time, and the evidence for the cause; empty for a hang.
-    pub evidence: String,
-    /// The lost time by the victims' state.
-    pub victims: ByState,
-    /// The part in which the culprit ran alone.
-    pub sole_ns: u64,
-    /// The part while ranks started or ended MPI; in no efficiency.
-    pub starting_ns: u64,
-    /// Tasks created there, if that is relevant.
-    pub tasks_created: u64,
-    /// The construct's load, for an imbalance.
-    pub work: Option<Worksharing>,
-    /// Size and cost of the tasks, if they are too small.
-    pub grain: Option<Grain>,
-    /// The late process, if a process was late.
-    pub late: Option<LateProcess>,
-    /// Row of [`Analysis::hangs`], if the run hung.
-    pub hang: Option<usize>,
-}
-
-impl NamedFinding {
-    /// A finding without evidence, sentence and remedy.
-    pub(crate) fn new(
-        (cause, blamed): (Cause, Blamed),
-        (state, place): (State, String),
-        ns: u64,
-        confidence: Confidence,
-    ) -> NamedFinding {
-        NamedFinding {
-            id: String::new(),
-            cause,
-            blamed,
-            pattern: None,
-            ns,
-            confidence,
-            state,
-            culprits: Vec::new(),
-            place,
-            path: Vec::new(),
-            site: SiteIndex::NONE,
-            text: String::new(),
-            remedy: String::new(),
-            evidence: String::new(),
-            victims: ByState::default(),
-            sole_ns: 0,
-            starting_ns: 0,
-            tasks_created: 0,
-            work: None,
-            grain: None,
-            late: None,
-            hang: None,
-        }
-    }
-}
-
-/// All findings with names: hangs first, then the largest.
-pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
-    Findings::of(session, analysis).rows
-}
-
-/// The name of a worker CPU; `None` for a thread. With the loom, if several looms have CPUs.
-pub fn cpu_name(execution: &Execution, thread: ThreadIndex) -> Option<String> {
-    let row = execution.threads.get(thread.index()).filter(|row| row.kind == ThreadKind::Cpu)?;
-    let looms = execution.processes.iter().filter(|process| process.has_cpus).count();
-    let loom = execution.processes.get(row.process.index()).map_or("", |process| &process.loom);
-    Some(if looms > 1 { format!("CPU {} of {loom}", row.tid) } else { format!("CPU {}", row.tid) })
-}
 
 /// All findings of threads with events, with names: hangs first, then the largest.
 pub(crate) fn findings_of_events(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
@@ -485,14 +367,6 @@ fn operations_sentence(session: &Session, analysis: &Analysis, finding: &NamedFi
     if shown.is_empty() { String::new() } else { format!(" ({})", shown.join(", ")) }
 }
 
-/// `rank 1`, or the process without a rank.
-pub(crate) fn rank_or_process(rank: Option<u32>, pid: i64) -> String {
-    match rank {
-        Some(rank) => format!("rank {rank}"),
-        None => format!("process {pid}"),
-    }
-}
-
 /// The words of a hang; none of another finding.
 pub fn hang_words<'s>(
     session: &'s Session,
@@ -558,41 +432,6 @@ fn summed<K: Eq + std::hash::Hash + Ord>(rows: impl Iterator<Item = (K, u64)>) -
     sums
 }
 
-/// Problems of the streams by kind, without missing ends.
-pub(crate) fn problem_counts(session: &Session) -> Vec<ProblemCount> {
-    let mut counts: std::collections::BTreeMap<&'static str, u64> = Default::default();
-    for problem in session.problems.iter().filter(|p| p.kind != ProblemKind::UnfinishedStream) {
-        *counts.entry(problem.kind.name()).or_default() += problem.count.max(1);
-    }
-    counts.into_iter().map(|(name, count)| ProblemCount { name: name.into(), count }).collect()
-}
-
-/// A note on a filter that affects every number of a session; `None` without one.
-fn filtered(session: &Session) -> Option<&'static str> {
-    session.filtered.then_some(
-        "--where leaves events out: states, and who is to blame for waiting, are as the other events tell them; \
-         --range takes a part of the time without loss",
-    )
-}
-
-/// A note on the selected threads; `None` if all are selected.
-pub fn selected(session: &Session) -> Option<String> {
-    let threads = &session.execution.threads;
-    let asked = threads.iter().filter(|thread| thread.selected).count();
-    (asked < threads.len()).then(|| {
-        format!(
-            "--where: times, tasks and waits are those of {asked} of {}; who made them wait is looked for among all; the \
-             critical path, what-if, and the balance of loops and regions are of the whole run",
-            format::counted(threads.len() as u64, "thread")
-        )
-    })
-}
-
-/// The effects of a filter on the numbers of a session: a note each.
-pub fn notes_of_filter(session: &Session) -> Vec<String> {
-    selected(session).into_iter().chain(filtered(session).map(str::to_owned)).collect()
-}
-
 /// Whether samples are the only source of activity, as for a program without OpenMP.
 pub fn knows_samples_alone(session: &Session, analysis: &Analysis) -> bool {
     let (capacity_ns, by_state) = (analysis.ledger.capacity_ns, &analysis.ledger.by_state);
@@ -603,9 +442,9 @@ pub fn knows_samples_alone(session: &Session, analysis: &Analysis) -> bool {
 }
 
 /// Everything that the reader of numbers must know first, in the order of weight.
-pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> Vec<NoticeText> {
+pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> Vec<Notice> {
     let mut all = Vec::new();
-    let mut say = |name: &str, text: String| all.push(NoticeText::new(name, text));
+    let mut say = |name: &str, text: String| all.push(Notice::new(name, text));
     let (start, end) = session.execution.range();
     let unfinished: Vec<_> = session.streams.iter().filter(|s| !s.finished).collect();
     if !unfinished.is_empty() {
@@ -720,13 +559,13 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
         };
         say(name, format!("{text}{more}"));
     }
-    all.extend(problems.iter().map(|problem| NoticeText {
+    all.extend(problems.iter().map(|problem| Notice {
         // Late reports of releases are the rule with OMPT.
         minor: problem.name == "late-release" && problem.tally.max_ns.saturating_mul(100) < end - start,
-        ..NoticeText::new(problem.name, problem_text(problem))
+        ..Notice::new(problem.name, problem_text(problem))
     }));
     let missing = missing_names(&session.places.missing()).into_iter();
-    all.extend(missing.map(|text| NoticeText::new("missing-names", text)));
+    all.extend(missing.map(|text| Notice::new("missing-names", text)));
     all
 }
 
@@ -768,26 +607,6 @@ fn short_team(session: &Session, row: &ShortTeam) -> String {
     )
 }
 
-/// The reasons for missing names, each kind once: a program may have loaded hundreds of files.
-pub fn missing_names(all: &[Missing]) -> Vec<String> {
-    let mut kinds: Vec<(&Missing, u64)> = Vec::new();
-    for missing in all {
-        match kinds
-            .iter_mut()
-            .find(|(first, _)| std::mem::discriminant(*first) == std::mem::discriminant(missing))
-        {
-            Some((_, others)) => *others += 1,
-            None => kinds.push((missing, 0)),
-        }
-    }
-    let text = |(first, others): (&Missing, u64)| match others {
-        0 => first.to_string(),
-        1 => format!("{first}; another file, too"),
-        others => format!("{first}; {} other files, too", format::count(others)),
-    };
-    kinds.into_iter().map(text).collect()
-}
-
 fn problem_text(problem: &taskscope_analysis::Problem) -> String {
     let times = |what: &str| match problem.tally.count {
         1 => format!("1 {what}"),
@@ -825,21 +644,5 @@ fn problem_text(problem: &taskscope_analysis::Problem) -> String {
             format!("{} of the program's own instrumentation; `taskscope check` lists them", times("mistake"))
         }
         name => format!("{name}: {}", times("case")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reasons_of_one_kind_are_listed_once() {
-        let without = |path: &str| Missing::NoDebugInformation { path: path.to_owned() };
-        let all = [Missing::NoModule, without("a.so"), without("b.so"), without("c.so")];
-        let told = missing_names(&all);
-        assert_eq!(told.len(), 2);
-        assert!(
-            told[1].starts_with("a.so has no debug information") && told[1].ends_with("; 2 other files, too")
-        );
     }
 }

@@ -1,7 +1,7 @@
 //! Call paths as JSON.
 
 use super::columns::{is_count, key_of};
-use super::totals::{cpu_note, incomplete_profiles, is_estimated, states_of, useful_and_largest_loss};
+use super::profile_facts::{cpu_note, incomplete_profiles, is_estimated, states_of, useful_and_largest_loss};
 use super::{CallPaths, flat_name};
 use crate::documents::Word;
 use crate::findings::{FindingRow, Findings, Losses, Whose, finding_row};

@@ -3,14 +3,17 @@
 mod columns;
 mod difference;
 pub mod json;
+pub(crate) mod profile_facts;
 mod text;
-pub(crate) mod totals;
+mod totals;
 
 pub use difference::{PathsDifferenceReport, paths_difference};
-pub use totals::{incomplete_profiles, profile_efficiency, profile_summary, profile_times};
+pub use profile_facts::incomplete_profiles;
+pub use totals::{profile_efficiency, profile_summary, profile_times};
 
+use crate::filter_notes::notes_of_filter;
 use crate::format::{count, counted};
-use crate::words::missing_names;
+use crate::names::missing_names;
 use anstyle::Style;
 use columns::TimeKind;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
@@ -82,7 +85,7 @@ impl CallPaths {
     pub fn of_session(session: &Session, task_context: TaskContext) -> CallPaths {
         let (profile, quality) = profile_of(&session.execution, CallPathOptions { task_context });
         CallPaths {
-            filtered: crate::words::notes_of_filter(session),
+            filtered: notes_of_filter(session),
             ..CallPaths::of(&profile, KeptModules::of_trace(&session.root), Some(quality))
         }
     }

@@ -1,6 +1,6 @@
 //! The section `idle`: starvation, latency, overhead and tail.
 
-use super::{CausesOptions, number};
+use super::options::{CausesOptions, number};
 use crate::format::{self, Cell};
 use indexmap::IndexMap;
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! The sections `path` and `whatif`: the critical path, bounds, efficiencies, and predictions beside the
 //! error of their replay.
 
-use super::CausesOptions;
+use super::options::{CausesOptions, nanos_within};
 use crate::documents::{Named, some_text};
 use crate::format::{self, Cell};
 use schemars::JsonSchema;
@@ -307,7 +307,7 @@ pub(super) fn path(
         name: graph.names.get(step.name as usize).cloned(),
     });
     CriticalPath {
-        wall_ns: super::nanos_within(graph.range(), range),
+        wall_ns: nanos_within(graph.range(), range),
         by_cause: rows,
         work_ns: span.work_ns,
         span_ns: span.span_ns,
@@ -384,7 +384,7 @@ fn efficiencies(
     prediction: &Prediction,
     range: (u64, u64),
 ) -> (Pop, Option<u64>) {
-    let is_whole = super::nanos_within(graph.range(), range) == prediction.wall_ns;
+    let is_whole = nanos_within(graph.range(), range) == prediction.wall_ns;
     let ideal = is_whole.then(|| prediction.wall(graph, &Change { network: 0.0, ..Change::default() }));
     (pop(graph, causes, ideal, range), ideal)
 }

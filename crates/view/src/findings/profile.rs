@@ -5,11 +5,12 @@
 //! refined is an inner node of the tree of causes.
 
 use super::paths::HotPath;
-use super::{Findings, Whose};
-use crate::call_paths::totals::{Sharing, states_of, throttling, workers_on_cpus};
+use super::rows::{Findings, Whose};
+use crate::call_paths::profile_facts::{Sharing, states_of, throttling, workers_on_cpus};
 use crate::format::counted;
+use crate::named_finding::NamedFinding;
 use crate::verdict::{Total, verdict_on_workers};
-use crate::words::{NamedFinding, Source, numbered, sentence};
+use crate::words::{Source, numbered, sentence};
 use std::collections::BTreeMap;
 use taskscope_analysis::{Confidence, Grain, is_creation};
 use taskscope_cause::{Blamed, Cause, Pattern};

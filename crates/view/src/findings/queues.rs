@@ -3,10 +3,11 @@
 //! Queues are the workers: an idle queue waits for the host, for copies, or for other operations. While its
 //! device computes for another queue it counts as in use, which is not a loss.
 
-use super::{Findings, Whose};
+use super::rows::{Findings, Whose};
 use crate::format::{counted, percent, time};
+use crate::named_finding::NamedFinding;
 use crate::verdict::{Total, verdict_on_queues};
-use crate::words::{NamedFinding, numbered};
+use crate::words::numbered;
 use taskscope_analysis::Confidence;
 use taskscope_analysis::devices::{QueueLedger, ledgers};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime};

@@ -3,11 +3,12 @@
 //! Whether being blocked was a loss is not known: a thread that waits for work on purpose is blocked, too.
 
 use super::paths::HotPath;
-use super::{Findings, Whose};
+use super::rows::{Findings, Whose};
 use crate::CallPaths;
 use crate::format::{counted, percent};
+use crate::named_finding::NamedFinding;
 use crate::thread_split::{ThreadSplit, thread_splits};
-use crate::words::{NamedFinding, Source, numbered, sentence};
+use crate::words::{Source, numbered, sentence};
 use taskscope_analysis::Confidence;
 use taskscope_analysis::call_views::{Column, own};
 use taskscope_cause::{Blamed, Cause, Runtime};

@@ -1,6 +1,9 @@
 //! The one-file report: the page with its data inside.
 
 use super::{bundle, document, policy};
+use crate::page::page_data::{
+    InstanceSections, InstanceTrack, PackedRows, PageData, StackedStates, StackedTypes, Stretch,
+};
 use crate::page::{
     BucketStart, CounterBuckets, CounterKind, Instance, Overview, Page, View, counter_buckets, packed_rows,
 };
@@ -8,8 +11,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::Write;
 use taskscope_execution::lod::Window;
@@ -51,7 +52,7 @@ pub fn report(page: &Page) -> String {
     };
     let mut report = json!(page.report);
     // The report is beside the overview.
-    let mut overview = Overview { report: None, drawn: Some(PageData::of(page)), ..page.overview() };
+    let mut overview = Overview { report: None, drawn: Some(data_of(page)), ..page.overview() };
     let mut text = page_of(&overview, &report, None);
     // With thousands of threads or places: first shorter tables, then fewer buckets, and at last shorter
     // names, if only very long names are left.
@@ -88,120 +89,16 @@ pub fn profile_page(report: &crate::ProfileReport) -> String {
     text
 }
 
-/// The data of the viewer's requests, embedded in the HTML page. Times are nanoseconds since the start of the
-/// trace.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct PageData {
-    /// Rows of tracks.
-    rows: PackedRows,
-    /// Rows of device queues; null without any. The values of all buckets follow the buckets.
-    device_rows: Option<PackedRows>,
-    /// Threads in each state.
-    stack: StackedStates,
-    /// Threads that run tasks of each type.
-    types: StackedTypes,
-    /// Counters, 24 at most.
-    counter_rows: Vec<CounterBuckets>,
-    /// The surroundings of the worst instance of each finding.
-    instance_sections: Vec<InstanceSections>,
-    /// Rows of long tables of the report that were left out.
-    left_out: usize,
-}
-
-impl PageData {
-    fn of(page: &Page) -> PageData {
-        PageData {
-            rows: rows(page, LARGEST_ROWS_BYTES),
-            device_rows: device_rows(page),
-            stack: stack(page),
-            types: types(page),
-            counter_rows: counters(page),
-            instance_sections: instances(page),
-            left_out: 0,
-        }
+fn data_of(page: &Page) -> PageData {
+    PageData {
+        rows: rows(page, LARGEST_ROWS_BYTES),
+        device_rows: device_rows(page),
+        stack: stack(page),
+        types: types(page),
+        counter_rows: counters(page),
+        instance_sections: instances(page),
+        left_out: 0,
     }
-}
-
-/// Rows of packed buckets.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-struct PackedRows {
-    #[serde(flatten)]
-    window: BucketStart,
-    /// Number of buckets.
-    buckets: u32,
-    /// Numbers of the tracks.
-    tracks: Vec<u32>,
-    /// Tracks that were left out; only of threads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    left_out_tracks: Option<usize>,
-    /// The buckets row by row, 32 bits each, byte by byte; deflated, in base 64.
-    data: String,
-}
-
-/// Threads in each state over the run.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-struct StackedStates {
-    #[serde(flatten)]
-    window: BucketStart,
-    /// Number of buckets.
-    buckets: u32,
-    /// Number of states.
-    states: usize,
-    /// Number of workers, of which these are.
-    workers: usize,
-    /// Thousandths of a thread: `[bucket][state]`.
-    data: Vec<u64>,
-}
-
-/// Threads that run tasks of each type over the run.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-struct StackedTypes {
-    #[serde(flatten)]
-    window: BucketStart,
-    /// Number of buckets.
-    buckets: u32,
-    /// Names of the types.
-    labels: Vec<String>,
-    /// Thousandths of a thread: `[bucket][type]`.
-    data: Vec<u64>,
-}
-
-/// The surroundings of the worst instance of a finding.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-struct InstanceSections {
-    /// The finding: `F1`, …
-    finding: String,
-    /// Begin of the surroundings.
-    from: u64,
-    /// End of the surroundings.
-    to: u64,
-    /// Begin of the instance.
-    start: u64,
-    /// End of the instance.
-    end: u64,
-    /// Whether all sections are listed; else stretches by the state with most time.
-    whole: bool,
-    /// The instance's track, then others.
-    tracks: Vec<InstanceTrack>,
-}
-
-/// A track in the surroundings of an instance, with its name: the list of tracks may lack it.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-struct InstanceTrack {
-    /// Its number.
-    track: u32,
-    /// Thread id; of a CPU its physical id.
-    tid: i64,
-    /// The thread's name; empty for none.
-    name: String,
-    /// Its kind.
-    kind: &'static str,
-    /// Whether it is a worker.
-    worker: bool,
-    /// Begin, end, number of the state.
-    sections: Vec<Stretch>,
-    /// Begin and end of the uncertain intervals.
-    uncertain: Vec<(u64, u64)>,
 }
 
 /// Leaves rows of long tables out, those at their ends; how many.
@@ -399,9 +296,6 @@ fn tracks_of(execution: &Execution, instance: &Instance) -> Vec<ThreadIndex> {
     others.sort_unstable_by_key(|(_, index)| *index);
     std::iter::once(instance.thread).chain(others.into_iter().map(|(_, index)| index)).collect()
 }
-
-/// Begin, end, state.
-type Stretch = (u64, u64, u8);
 
 /// Sections of a track in a range, split by off-CPU intervals; stops at the limit for exact drawing.
 fn exact_stretches(page: &Page, track: ThreadIndex, from: u64, to: u64) -> Vec<Stretch> {

@@ -4,7 +4,8 @@
 mod bundle;
 mod embed;
 
-pub use embed::{LARGEST_REPORT_BYTES, PageData, profile_page, report};
+pub use crate::page::page_data::PageData;
+pub use embed::{LARGEST_REPORT_BYTES, profile_page, report};
 
 use crate::format::harmless;
 use base64::Engine;

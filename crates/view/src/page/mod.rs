@@ -6,10 +6,16 @@
 
 mod apart;
 mod counters;
+mod critical_path;
 mod dependences;
+mod histograms;
 mod instances;
+mod matches;
 mod names;
+mod operations;
 mod overview;
+mod packing;
+pub(crate) mod page_data;
 mod queues;
 mod ranges;
 mod rows;
@@ -19,18 +25,22 @@ mod shown;
 mod slices;
 mod stored;
 mod tasks;
+mod type_rows_of_page;
 mod types;
 mod values;
 
 pub use counters::{BucketStart, CounterBuckets, CounterKind, counter_buckets};
+pub use critical_path::PathOfPage;
 pub use dependences::{Dependences, Predecessor};
 pub use instances::Instance;
+pub use matches::Matches;
 pub use names::Names;
-pub use overview::{Overview, PathOfPage};
-pub use queues::{LaneList, OperationFacts, Queue, QueueOperation, Queues};
+pub use operations::OperationFacts;
+pub use overview::Overview;
+pub use queues::{LaneList, Queue, QueueOperation, Queues};
 pub use ranges::RangeTimes;
 pub use rows::{View, packed_rows, packed_rows_with, stacked_rows};
-pub use search::{Direction, Found, Matches, Position};
+pub use search::{Direction, Found, Position};
 pub use sections::SectionFacts;
 pub use shown::{ShownList, ShownView};
 pub use slices::{LARGEST_SLICE_BYTES, SliceError};
@@ -39,8 +49,8 @@ pub use types::TypeRows;
 pub use values::{ModelFamilies, ValueFacts, packed_model_rows};
 
 use crate::call_paths::{CallPaths, TOP_PATHS};
+use crate::findings::findings_of;
 use crate::report_json::Report;
-use crate::words;
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -101,7 +111,7 @@ impl Page {
 
     /// A page with the critical path, for a report, which shows the run at one zoom.
     pub fn reported(session: Session) -> Page {
-        let page = Page::analysed_while(session, Timeline::of_sections, overview::critical_path);
+        let page = Page::analysed_while(session, Timeline::of_sections, critical_path::critical_path);
         let type_rows = page.new_type_rows().of_sections(&page.execution);
         Page { type_rows: type_rows.into(), ..page }
     }
@@ -127,7 +137,7 @@ impl Page {
     /// Takes an opened and analysed run. Builds the level of detail, in parallel.
     pub fn new(session: Session, analysis: &Analysis, problems: &[Problem]) -> Page {
         let timeline = Timeline::build(&session.execution);
-        let critical_path = overview::critical_path(&session);
+        let critical_path = critical_path::critical_path(&session);
         Page::of(session, analysis, problems, timeline, critical_path)
     }
 
@@ -147,7 +157,7 @@ impl Page {
             report.call_paths = Some(paths.tables(false, None, TOP_PATHS));
         }
         let clocks = crate::info::clocks(&session);
-        let findings = words::findings(&session, analysis);
+        let findings = findings_of(&session, analysis);
         let queues = Queues::of(&session.devices);
         let queued = queues.queues().iter().map(|_| OnceLock::new()).collect();
         let streams = session.streams.iter().map(|stream| (stream.path.clone(), stream.thread.index()));
@@ -155,7 +165,7 @@ impl Page {
         let execution = Arc::new(session.execution);
         let (instances, histograms) = rayon::join(
             || instances::of(&execution, &findings),
-            || overview::histograms(&execution, analysis),
+            || histograms::histograms(&execution, analysis),
         );
         for instance in &instances {
             timeline.mark(instance.thread, Flags::FINDING, vec![(instance.start, instance.end)]);
@@ -245,11 +255,6 @@ impl Page {
     /// Dependences between tasks, computed on first use.
     pub fn dependences(&self) -> &Dependences {
         self.dependences.get_or_init(|| Dependences::of(&self.execution))
-    }
-
-    /// The data for the first drawing of a page.
-    pub fn overview(&self) -> Overview<'_> {
-        Overview::of(self)
     }
 }
 

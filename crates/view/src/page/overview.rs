@@ -1,17 +1,16 @@
 //! The data for the first drawing of a page: tracks, states, views, the report.
 
+use super::Page;
+use super::counters::CounterKind;
+use super::critical_path::PathOfPage;
+use super::page_data::PageData;
 use super::queues::LaneList;
+use super::rows::View;
 use super::shown::NameAndLabel;
-use super::{CounterKind, Page, View};
-use crate::causes::CriticalPath;
 use crate::documents::Named;
-use crate::html::PageData;
-use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use taskscope_analysis::Analysis;
-use taskscope_execution::{Execution, NO_TIME, Process, RuntimeRole, State, TypeIndex};
-use taskscope_session::Session;
+use serde::Serialize;
+use taskscope_execution::{Process, RuntimeRole, State};
 
 /// The data for the first drawing of a page. Times are nanoseconds since the start of the trace.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -167,44 +166,6 @@ impl Overview<'_> {
     }
 }
 
-/// The critical path of a page.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum PathOfPage {
-    /// The path with its longest steps in order of time. All steps tile its time; if only the longest are
-    /// listed, `steps_in_all` is their number.
-    Known {
-        /// The path, as section `path` has it.
-        #[serde(flatten)]
-        path: Box<CriticalPath>,
-        /// Its begin, nanoseconds of the trace's clock.
-        begin_ns: u64,
-    },
-    /// A path that was not computed.
-    Unknown {
-        /// The reason.
-        not_computed: String,
-    },
-}
-
-/// Tasks beyond which the critical path is only computed when `report --section path` asks for it.
-const TASKS_OF_A_PATH: usize = 1_000_000;
-/// Steps of it that are drawn.
-const STEPS: usize = 2000;
-
-/// The critical path; `None` if the trace has no task graph.
-pub(super) fn critical_path(session: &Session) -> Option<PathOfPage> {
-    let tasks = session.execution.tasks.len();
-    if tasks > TASKS_OF_A_PATH {
-        let why = format!("the run has more than {} tasks", crate::format::count(TASKS_OF_A_PATH as u64));
-        return Some(PathOfPage::Unknown { not_computed: why });
-    }
-    let graph = if tasks > 0 { session.task_graph().ok() } else { None };
-    let (graph, _) = graph?;
-    let path = Box::new(crate::causes::critical_path(&graph, STEPS));
-    Some(PathOfPage::Known { path, begin_ns: graph.range().0 })
-}
-
 /// The node of each process. That of CPUs, which are of no process, is that of one that uses them.
 fn nodes(processes: &[Process]) -> Vec<String> {
     let node = |of: &Process| {
@@ -221,59 +182,16 @@ fn node_of(loom: &str, pid: i64) -> String {
     if node.is_empty() { "this node".to_string() } else { node.to_string() }
 }
 
-/// Body times of each task type, in the order of the report's: classes of a quarter octave, each
-/// with its lower limit in nanoseconds and the number of tasks in it.
-pub(super) fn histograms(execution: &Execution, analysis: &Analysis) -> Vec<Vec<(u64, u64)>> {
-    let shown = analysis.task_types.iter().map(|row| row.ty).zip(0..);
-    let rows: FxHashMap<TypeIndex, usize> = shown.collect();
-    let mut classes = vec![[0_u64; CLASSES]; rows.len()];
-    // A task mostly is of the type of the one before.
-    let mut last = (TypeIndex::NONE, rows.get(&TypeIndex::NONE).copied());
-    let begun = execution.tasks.began.iter().zip(&execution.tasks.ty).zip(&analysis.body_times);
-    for ((_, ty), ns) in begun.filter(|((began, _), _)| **began != NO_TIME) {
-        if last.0 != *ty {
-            last = (*ty, rows.get(ty).copied());
-        }
-        if let Some(row) = last.1 {
-            classes[row][quarter_octave(*ns) as usize] += 1;
-        }
+impl Page {
+    /// The data for the first drawing of a page.
+    pub fn overview(&self) -> Overview<'_> {
+        Overview::of(self)
     }
-    let counted = |classes: &[u64; CLASSES]| {
-        let rows = classes.iter().enumerate().filter(|(_, count)| **count > 0);
-        rows.map(|(class, count)| (lower_limit(class as u32), *count)).collect()
-    };
-    classes.iter().map(counted).collect()
-}
-
-/// Classes of times of 64 bits.
-const CLASSES: usize = 252;
-
-/// The class of a time: its power of two and the two bits below.
-fn quarter_octave(ns: u64) -> u32 {
-    if ns < 4 {
-        return ns as u32;
-    }
-    let power = ns.ilog2();
-    4 * (power - 1) + ((ns >> (power - 2)) & 3) as u32
-}
-
-fn lower_limit(class: u32) -> u64 {
-    if class < 4 { u64::from(class) } else { u64::from(4 + class % 4) << (class / 4 - 1) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn classes_of_times_start_at_their_lower_limits() {
-        assert_eq!(quarter_octave(u64::MAX) as usize + 1, CLASSES);
-        for ns in (0..5000).chain([1 << 40, (1 << 40) + (1 << 38), u64::MAX]) {
-            let class = quarter_octave(ns);
-            assert!(lower_limit(class) <= ns, "{ns}");
-            assert!(class == quarter_octave(u64::MAX) || lower_limit(class + 1) > ns, "{ns}");
-        }
-    }
 
     #[test]
     fn nodes_are_distinguished_from_looms() {

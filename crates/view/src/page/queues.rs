@@ -1,8 +1,7 @@
 //! Device queues as rows of the timeline: one for each lane of a queue, in which nothing overlaps.
 
-use super::Page;
-use super::search::Matches;
-use super::values::packed_values;
+use super::matches::Matches;
+use super::packing::packed_values;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -104,44 +103,6 @@ pub struct QueueTimes {
     pub transfers_ns: u64,
     /// Nanoseconds of other operations.
     pub other_ns: u64,
-}
-
-/// An operation of a device queue. Times are nanoseconds since the start of the trace.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct OperationFacts {
-    /// `devices`.
-    #[schemars(extend("const" = "devices"))]
-    pub view: &'static str,
-    /// The row.
-    pub track: u32,
-    /// Begin.
-    pub start: u64,
-    /// End.
-    pub end: u64,
-    /// Its name, else its kind.
-    pub label: String,
-    /// Its kind.
-    pub kind: &'static str,
-    /// The queue.
-    pub queue: String,
-    /// The device.
-    pub device: String,
-    /// Its number in the queue.
-    pub seq: u64,
-    /// Begin of its submission; null if unknown.
-    pub submitted: Option<u64>,
-    /// Nanoseconds from submission to begin; null if unknown.
-    pub waited_ns: Option<u64>,
-    /// Bytes moved.
-    pub bytes: u64,
-    /// The id of the thread that submitted it.
-    pub thread: i64,
-    /// That thread's track; null if it is not in the trace.
-    pub submitter: Option<usize>,
-    /// Delay of its record, nanoseconds.
-    pub late_by_ns: u64,
-    /// Anomalies of its times.
-    pub anomalies: Vec<&'static str>,
 }
 
 /// All queues and their lanes.
@@ -375,42 +336,5 @@ impl Lane {
         let lost = if takes_losses { queue.lost.iter().map(|at| (*at, *at)).collect() } else { Vec::new() };
         let lost = Marks::new(Flags::LOST, lost);
         Lane { queue: 0, lane, row: ValueRow::of(values), operations, lost }
-    }
-}
-
-impl Page {
-    /// The operation of a row of the device queues at a time, or the one after or before it, with
-    /// everything that is known of it. Times are nanoseconds since the start of the trace.
-    pub fn operation(&self, row: u32, at: u64, step: Option<bool>) -> Option<OperationFacts> {
-        let (queue, found) = self.queues.find(row, self.start().checked_add(at)?, step)?;
-        let as_device = Operation { kind: found.kind, anomalies: found.anomalies, ..Operation::default() };
-        let is_submitted = found.append > 0;
-        let name = queue.names.get(found.name as usize).filter(|name| !name.is_empty());
-        Some(OperationFacts {
-            view: "devices",
-            track: row,
-            start: self.since_start(found.start),
-            end: self.since_start(found.end),
-            label: name.map_or(as_device.kind_name(), String::as_str).to_owned(),
-            kind: as_device.kind_name(),
-            queue: queue.name.clone(),
-            device: queue.device.clone(),
-            seq: found.seq,
-            submitted: is_submitted.then(|| self.since_start(found.append)),
-            waited_ns: is_submitted.then(|| found.start.saturating_sub(found.append)),
-            bytes: found.bytes,
-            thread: found.thread,
-            submitter: self.thread_of(queue.pid, found.thread),
-            late_by_ns: found.late_by,
-            anomalies: as_device.anomaly_names().collect(),
-        })
-    }
-
-    /// The track of a system thread id.
-    fn thread_of(&self, pid: Option<i64>, tid: i64) -> Option<usize> {
-        let of_process = |thread: &taskscope_execution::Thread| {
-            pid.is_none() || self.execution.processes.get(thread.process.index()).map(|p| p.pid) == pid
-        };
-        self.execution.threads.iter().position(|thread| thread.tid == tid && of_process(thread))
     }
 }

@@ -1,6 +1,8 @@
 //! Rows of buckets, packed for a browser.
 
-use super::{Matches, Page};
+use super::Page;
+use super::matches::Matches;
+use super::packing::packed;
 use rayon::prelude::*;
 use taskscope_execution::lod::{Bucket, Window};
 use taskscope_execution::{PlaceKind, Spans, State, ThreadIndex, TypeIndex};
@@ -94,14 +96,6 @@ impl View {
             },
         }
     }
-}
-
-/// One bucket in 32 bits: class, share of 255, flags, sections that start (at most 255).
-pub(super) fn packed(bucket: Bucket) -> u32 {
-    u32::from(bucket.class)
-        | u32::from(bucket.share_of_255) << 8
-        | u32::from(bucket.flags.0) << 16
-        | bucket.starts.min(255) << 24
 }
 
 /// Rows of buckets for some tracks, little-endian: all buckets track by track, then, unless the view

@@ -1,7 +1,9 @@
 //! Moves between sections with a matching name.
 
 use super::Page;
-use super::queues::{OperationFacts, Queues};
+use super::matches::{Matches, Pattern};
+use super::operations::OperationFacts;
+use super::queues::Queues;
 use super::sections::SectionFacts;
 use super::tasks::TaskQuery;
 use rayon::prelude::*;
@@ -107,14 +109,6 @@ const FIELDS: Fields = Fields {
     },
 };
 
-/// The sections that pass a filter or contain a word, marked per thread on demand.
-pub struct Matches {
-    text: String,
-    pattern: Pattern,
-    marks: Vec<OnceLock<Marks>>,
-    lanes: Vec<OnceLock<Marks>>,
-}
-
 impl Matches {
     /// The marks of a thread.
     pub(super) fn of(&self, page: &Page, thread: ThreadIndex) -> Option<&Marks> {
@@ -137,16 +131,6 @@ impl Matches {
 fn has_text(text: &str) -> impl Fn(&str) -> bool {
     let text = text.trim().to_lowercase();
     move |name| !text.is_empty() && name.to_lowercase().contains(&text)
-}
-
-/// The criterion of a search.
-enum Pattern {
-    /// States, places and threads with the text in their words.
-    Words { states: [bool; State::ALL.len()], places: FxHashSet<Place>, threads: FxHashSet<ThreadIndex> },
-    /// These tasks.
-    Tasks(FxHashSet<TaskIndex>),
-    /// Sections that pass a filter; with the words of places, if it uses them.
-    Filter { filter: Filter, words: FxHashMap<Place, String> },
 }
 
 impl Pattern {

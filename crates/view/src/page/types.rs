@@ -1,6 +1,5 @@
 //! Number of threads that run tasks of each type over time: a row for each of the largest task types.
 
-use super::Page;
 use super::apart::apart;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -22,9 +21,9 @@ const NOTHING: u8 = TYPES as u8 + 1;
 #[derive(Debug, Default)]
 pub struct TypeRows {
     /// Names of the rows, those with most tasks first.
-    labels: Vec<String>,
+    pub(super) labels: Vec<String>,
     /// Whether there are more.
-    others: bool,
+    pub(super) others: bool,
     slots: Vec<u8>,
     /// Built on first use.
     pyramids: OnceLock<Vec<Pyramid>>,
@@ -157,38 +156,6 @@ impl TypeRows {
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.labels.len() + usize::from(self.others)
-    }
-}
-
-impl Page {
-    /// Time by task type, computed on first use.
-    pub fn type_rows(&self) -> &TypeRows {
-        self.type_rows.get_or_init(|| self.new_type_rows())
-    }
-
-    pub(super) fn new_type_rows(&self) -> TypeRows {
-        let names_of = |types: Vec<TypeIndex>| {
-            self.names.ask(move |names| types.iter().map(|ty| names.type_name(*ty)).collect())
-        };
-        TypeRows::of(&self.execution, names_of)
-    }
-
-    /// Names of the rows by task type.
-    pub fn type_labels(&self) -> Vec<String> {
-        let rows = self.type_rows();
-        let mut labels = rows.labels.clone();
-        if rows.others {
-            labels.push("all other types".to_string());
-        }
-        labels
-    }
-
-    /// Average number of threads that run each type in every bucket: `[bucket][type]`, little-endian 32-bit
-    /// floats.
-    pub fn packed_types(&self, window: Window) -> Vec<u8> {
-        let width = (window.end() - window.start()) as f64 / f64::from(window.count.max(1));
-        let shares = self.type_rows().shares(&self.execution, window);
-        shares.iter().flat_map(|ns| ((*ns as f64 / width) as f32).to_le_bytes()).collect()
     }
 }
 

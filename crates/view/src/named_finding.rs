@@ -1,0 +1,89 @@
+//! A finding with a named place.
+
+use taskscope_analysis::{ByState, Confidence, Grain, LateProcess, Worksharing};
+use taskscope_cause::{Blamed, Cause, Pattern};
+use taskscope_execution::{Place, SiteIndex, State};
+
+/// A finding with a named place; findings of one name are merged.
+#[derive(Clone, Debug)]
+pub struct NamedFinding {
+    /// `F1`, `F2`, …
+    pub id: String,
+    /// The cause of the loss.
+    pub cause: Cause,
+    /// The blamed party.
+    pub blamed: Blamed,
+    /// The pattern, if one decides the remedy.
+    pub pattern: Option<Pattern>,
+    /// Worker-nanoseconds.
+    pub ns: u64,
+    /// Confidence in the cause.
+    pub confidence: Confidence,
+    /// The state of the culprits.
+    pub state: State,
+    /// State and place of all culprits with this name. Empty if a recording has no events.
+    pub culprits: Vec<(State, Place)>,
+    /// The place of the cause in words; may be empty.
+    pub place: String,
+    /// The call path of the cause, outermost first, as far as most of it has one; of recordings without events.
+    pub path: Vec<String>,
+    /// The code site of the cause.
+    pub site: SiteIndex,
+    /// The whole finding as a sentence.
+    pub text: String,
+    /// The remedy, in the terms of the recorded runtime.
+    pub remedy: String,
+    /// The states of the lost time, and the evidence for the cause; empty for a hang.
+    pub evidence: String,
+    /// The lost time by the victims' state.
+    pub victims: ByState,
+    /// The part in which the culprit ran alone.
+    pub sole_ns: u64,
+    /// The part while ranks started or ended MPI; in no efficiency.
+    pub starting_ns: u64,
+    /// Tasks created there, if that is relevant.
+    pub tasks_created: u64,
+    /// The construct's load, for an imbalance.
+    pub work: Option<Worksharing>,
+    /// Size and cost of the tasks, if they are too small.
+    pub grain: Option<Grain>,
+    /// The late process, if a process was late.
+    pub late: Option<LateProcess>,
+    /// Row of [`Analysis::hangs`], if the run hung.
+    pub hang: Option<usize>,
+}
+
+impl NamedFinding {
+    /// A finding without evidence, sentence and remedy.
+    pub(crate) fn new(
+        (cause, blamed): (Cause, Blamed),
+        (state, place): (State, String),
+        ns: u64,
+        confidence: Confidence,
+    ) -> NamedFinding {
+        NamedFinding {
+            id: String::new(),
+            cause,
+            blamed,
+            pattern: None,
+            ns,
+            confidence,
+            state,
+            culprits: Vec::new(),
+            place,
+            path: Vec::new(),
+            site: SiteIndex::NONE,
+            text: String::new(),
+            remedy: String::new(),
+            evidence: String::new(),
+            victims: ByState::default(),
+            sole_ns: 0,
+            starting_ns: 0,
+            tasks_created: 0,
+            work: None,
+            grain: None,
+            late: None,
+            hang: None,
+        }
+    }
+}
