@@ -12,13 +12,13 @@ use taskscope_execution::{
 use taskscope_profile::{Frame, Marker, Metric, NodeId};
 use taskscope_testkit::script::Script;
 
-/// One thread is in serial code from 1000 to 1 001 000, sampled in one function and then in another, and the system
+/// One thread is in a state from 1000 to 1 001 000, sampled in one function and then in another, and the system
 /// takes it off its CPU again and again; two others idle.
-fn serial_in_pieces() -> Execution {
+fn in_pieces(state: State) -> Execution {
     let mut builder = ExecutionBuilder::new();
     let process = builder.add_process("node1.7", 7);
     let threads = [7, 8, 9].map(|tid| builder.add_thread(process, tid));
-    for (thread, state) in threads.into_iter().zip([State::Serial, State::Idle, State::Idle]) {
+    for (thread, state) in threads.into_iter().zip([state, State::Idle, State::Idle]) {
         builder.event(thread, 1000);
         builder.change(thread, 1000, Change::ThreadWorks);
         builder.change(thread, 1000, Change::Becomes(Section::of(state)));
@@ -49,7 +49,7 @@ fn serial_in_pieces() -> Execution {
 
 #[test]
 fn pieces_of_a_serial_part_without_samples_go_to_the_samples_of_the_others() {
-    let execution = serial_in_pieces();
+    let execution = in_pieces(State::Serial);
     let (profile, quality) = profile_of(&execution, CallPathOptions::default());
     assert_eq!(quality.samples, 10);
     let tree = &profile.tree;
@@ -62,6 +62,20 @@ fn pieces_of_a_serial_part_without_samples_go_to_the_samples_of_the_others() {
     assert_eq!(at(0x1000) + at(0x2000), tree.total(idle), "nothing is elsewhere");
     let share = at(0x1000) as f64 / tree.total(idle) as f64;
     assert!((share - 0.7).abs() < 0.05, "{share}");
+}
+
+#[test]
+fn an_unknown_state_has_the_time_without_a_cpu_of_its_samples() {
+    let (profile, _) = profile_of(&in_pieces(State::Unknown), CallPathOptions::default());
+    let tree = &profile.tree;
+    let at = |metric: Metric| -> u64 {
+        let nodes = tree.ids().filter(|node| [0x1000, 0x2000].contains(&tree.frame(*node).offset));
+        nodes.map(|node| tree.value(node, metric)).sum()
+    };
+    let (work, off) = (at(Metric::WORK), at(Metric::OUT_OF_CPU));
+    assert_eq!((work + off, at(Metric::TIME)), (1_000_000, 1_000_000));
+    // A quarter, but for the begin of the first sample and the end of the last.
+    assert!((230_000..270_000).contains(&off), "{off}");
 }
 
 /// Two threads of a region: one works at 0x1000, waits for tasks for so many nanoseconds, works at 0x2000 and comes last to a

@@ -101,13 +101,17 @@ struct Stay {
 /// Time by state and place.
 type Stays = FxHashMap<(State, Place), Stay>;
 
-/// The shares of the runtime, and of blocked time that the ledger does not set apart, in a thread's time in one state at
-/// one place, by the samples of the whole run: so they are the same for each nanosecond, and times of parts add up.
+/// Metrics that samples set apart where the ledger does not: the runtime's time in any state, time off the CPU in an unknown
+/// one.
+const APART: [Metric; 3] = [Metric::RUNTIME, Metric::BLOCKED, Metric::OUT_OF_CPU];
+
+/// The shares of [`APART`] in a thread's time in one state at one place, by the samples of the whole run: so they are the
+/// same for each nanosecond, and times of parts add up.
 #[derive(Clone, Copy, Default)]
 struct Division {
-    /// Weight of the samples in the runtime, of blocked ones, and of all.
-    runtime: u128,
-    blocked: u128,
+    /// Weight of the samples with each metric.
+    apart: [u128; APART.len()],
+    /// Weight of all samples.
     all: u128,
     /// Nanoseconds before the part of the run.
     before_ns: u64,
@@ -115,26 +119,29 @@ struct Division {
 
 impl Division {
     fn of(samples: &[Share]) -> Division {
-        let weigh = |is_meant: fn(&Share) -> bool| {
-            samples.iter().filter(|share| is_meant(share)).map(|(.., weight)| u128::from(*weight)).sum()
+        let weigh = |shares: &mut dyn Iterator<Item = &Share>| -> u128 {
+            shares.map(|(.., weight)| u128::from(*weight)).sum()
         };
-        Division {
-            runtime: weigh(|(_, metric, _)| *metric == Some(Metric::RUNTIME)),
-            blocked: weigh(|(_, metric, _)| *metric == Some(Metric::BLOCKED)),
-            all: weigh(|_| true),
-            before_ns: 0,
-        }
+        let of_metric = |metric| weigh(&mut samples.iter().filter(|(_, own, _)| *own == Some(metric)));
+        Division { apart: APART.map(of_metric), all: weigh(&mut samples.iter()), before_ns: 0 }
     }
 
-    /// The runtime's part, and the blocked one, of the `ns` nanoseconds of the part.
-    fn parts(&self, ns: u64) -> (u64, u64) {
+    /// The parts of [`APART`] of the `ns` nanoseconds of the part.
+    fn parts(&self, ns: u64) -> [u64; APART.len()] {
         // Keeps products within 128 bits.
         let spare = (128 - self.all.leading_zeros()).saturating_sub(63);
         let all = (self.all >> spare).max(1);
         let until = |ns: u64, weight: u128| (u128::from(ns) * (weight >> spare) / all) as u64;
         let part = |weight| until(self.before_ns + ns, weight) - until(self.before_ns, weight);
-        let runtime = part(self.runtime);
-        (runtime, part(self.runtime + self.blocked) - runtime)
+        // Differences of sums, so that no part is larger than the rest.
+        let (mut weight, mut before) = (0, 0);
+        self.apart.map(|own| {
+            weight += own;
+            let upto = part(weight);
+            let own = upto - before;
+            before = upto;
+            own
+        })
     }
 }
 
@@ -240,21 +247,20 @@ fn add_thread(
     for key in keys {
         let stay = &stays[&key];
         let Some(construct) = stay.construct else { continue };
-        let of = |metric: Metric| -> Vec<Share> {
-            stay.samples.iter().filter(|(_, own, _)| *own == Some(metric)).copied().collect()
+        let of = |metric: Option<Metric>| -> Vec<Share> {
+            let is_own = |own: Option<Metric>| own.filter(|own| APART.contains(own)) == metric;
+            stay.samples.iter().filter(|(_, own, _)| is_own(*own)).copied().collect()
         };
-        let (in_runtime, in_blocked) = (of(Metric::RUNTIME), of(Metric::BLOCKED));
-        let is_apart =
-            |metric: &Option<Metric>| [Some(Metric::RUNTIME), Some(Metric::BLOCKED)].contains(metric);
-        let work: Vec<Share> = stay.samples.iter().filter(|(_, own, _)| !is_apart(own)).copied().collect();
-        let (runtime_ns, in_blocked_ns) = stay.division.parts(stay.ns);
-        for (ns, shares, metric) in [
-            (runtime_ns, &in_runtime, Some(Metric::RUNTIME)),
-            (in_blocked_ns, &in_blocked, Some(Metric::BLOCKED)),
-            (stay.ns - runtime_ns - in_blocked_ns, &work, None),
+        let apart = APART.map(|metric| of(Some(metric)));
+        let (of_rest, parts) = (of(None), stay.division.parts(stay.ns));
+        let rest = stay.ns - parts.iter().sum::<u64>();
+        let set_apart =
+            parts.iter().zip(&apart).zip(APART).map(|((ns, shares), metric)| (*ns, shares, Some(metric)));
+        for (ns, shares, metric) in set_apart.chain([
+            (rest, &of_rest, None),
             (stay.blocked_ns, &stay.blocked, Some(Metric::BLOCKED)),
             (stay.off_ns, &stay.off, Some(Metric::OUT_OF_CPU)),
-        ] {
+        ]) {
             let is_work = metric.is_none() || metric == Some(Metric::RUNTIME);
             let shares = if shares.is_empty() && !is_work { &stay.samples } else { shares };
             let place = || match metric {
@@ -297,15 +303,16 @@ fn stays_of(contexts: &Contexts<'_>, placed: &[Placed], thread: ThreadIndex) -> 
             // In a state that is neither work nor of the runtime a sample of the runtime adds no information.
             let own_metric = match (work_in(section.state), metric) {
                 (Some(_), Metric::RUNTIME | Metric::WAITING) => Some(Metric::RUNTIME),
-                (_, Metric::BLOCKED) => Some(metric),
+                (_, Metric::BLOCKED | Metric::OUT_OF_CPU) => Some(metric),
                 (work, _) => work,
             };
             own.push((placed.node, own_metric, ns));
         }
-        // In an unknown state the ledger does not set blocked time apart, the samples do.
+        // In an unknown state the ledger does not set time off the CPU apart, the samples do.
         if section.state == State::Unknown {
-            let blocked = std::mem::take(&mut stay.blocked);
-            stay.samples.extend(blocked);
+            for own in [&mut stay.blocked, &mut stay.off] {
+                stay.samples.append(own);
+            }
         }
     }
     for ((state, _), stay) in stays.iter_mut().filter(|(_, stay)| stay.samples.is_empty()) {
