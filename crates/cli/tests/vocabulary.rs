@@ -60,12 +60,27 @@ impl Kind {
     }
 }
 
+/// Columns of call paths.
+const COLUMNS: [&str; 11] = [
+    "time_ns",
+    "work_ns",
+    "blocked_ns",
+    "runtime_ns",
+    "out_of_cpu_ns",
+    "waiting_ns",
+    "blame_ns",
+    "idleness_ns",
+    "samples",
+    "tasks",
+    "task_time_ns",
+];
+
 /// Files, which have dots as causes do.
 const FILES: [&str; 6] = ["cpu.max", "cpu.stat", "cpu.prv", "device.prv", "runtime.csv", "lock.trace.cache"];
 
 /// Names in outputs, and the first place of each.
 #[derive(Default)]
-struct Names(std::collections::BTreeMap<(Kind, String), String>);
+struct Names(BTreeMap<(Kind, String), String>, BTreeMap<String, String>);
 
 impl Names {
     fn add(&mut self, kind: Kind, name: &str, place: &str) {
@@ -76,6 +91,12 @@ impl Names {
         match document {
             Value::Array(rows) => rows.iter().for_each(|row| self.add_document(row, place)),
             Value::Object(fields) => {
+                // Causes of two runs are rows of numbers.
+                if let (Some("cause"), Some(name)) =
+                    (fields.get("group").and_then(Value::as_str), fields.get("name").and_then(Value::as_str))
+                {
+                    self.add(Kind::Cause, name, &format!("{place}, rows"));
+                }
                 for (key, value) in fields {
                     if let (Some(kind), Some(name)) = (Kind::of(key), value.as_str()) {
                         self.add(kind, name, &format!("{place}, {key}"));
@@ -83,8 +104,16 @@ impl Names {
                     if let (Some(kind), Some(keys)) = (Kind::of_keys(key), value.as_object()) {
                         keys.keys().for_each(|name| self.add(kind, name, &format!("{place}, {key}")));
                     }
+                    if key == "groups" {
+                        let groups = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+                        groups.for_each(|name| self.add(Kind::State, name, &format!("{place}, {key}")));
+                    }
                     if let Some(of_state) = state_of_key(key) {
                         self.add(Kind::State, of_state, &format!("{place}, {key}"));
+                    }
+                    let is_metric = COLUMNS.contains(&key.as_str()) || key.starts_with("idle_");
+                    if is_metric || state_of_key(key).is_some() {
+                        self.1.entry(key.clone()).or_insert_with(|| place.to_owned());
                     }
                     self.add_document(value, place);
                 }
@@ -112,6 +141,9 @@ impl Names {
         let wrong = self.0.iter().filter(|((kind, name), _)| !is_right(*kind, name));
         let wrong: Vec<String> =
             wrong.map(|((kind, name), place)| format!("{place}: {name} is no {kind:?}")).collect();
+        let unexplained = self.1.iter().filter(|(key, _)| explain::find(key).is_empty());
+        let wrong = wrong.into_iter().chain(unexplained.map(|(key, place)| format!("{place}: {key}")));
+        let wrong: Vec<String> = wrong.collect();
         assert!(wrong.is_empty(), "not in causes.toml, or not explained:\n{}", wrong.join("\n"));
     }
 }
@@ -201,7 +233,15 @@ fn outputs_use_the_vocabulary() {
             &["report", "--json", "--section", GRAPH],
             &["report", "--section", "all"],
             &["report", "--section", GRAPH],
+            &["report", "--json", "--section", "call-paths"],
+            &["report", "--json", "--section", "idle", "--window", "10%..60%"],
+            &["report", "--section", "idle", "--window", "10%..60%"],
+            &["report", "--json", "--timeline"],
+            &["report", "--section", "call-paths,devices,instrumentation,waits"],
             &["diff", "--json", trace],
+            &["diff", trace],
+            &["diff", "--json", "--paths", trace],
+            &["explain", "F1"],
         ] {
             let place = format!("taskscope {} {trace}", arguments.join(" "));
             let printed = output(taskscope().args(arguments).arg(trace));
@@ -220,6 +260,8 @@ fn outputs_use_the_vocabulary() {
     assert!(documents > 10, "{documents}");
     let kinds: BTreeSet<Kind> = names.0.keys().map(|(kind, _)| *kind).collect();
     assert!([Kind::Cause, Kind::Blamed, Kind::State].iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
+    let has_key = |beginning: &str| names.1.keys().any(|key| key.starts_with(beginning));
+    assert!(["taken_", "time_ns", "idle_"].into_iter().all(has_key), "{:?}", names.1);
     names.check();
 }
 

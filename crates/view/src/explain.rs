@@ -83,8 +83,26 @@ macro_rules! explanations {
 }
 
 /// Returns the explanations of a name. Exact matches come first, then names that differ only in case,
-/// separators or a trailing unit, then labels. A cause and a state may share a name.
+/// separators or a trailing unit, then labels. A cause and a state may share a name. Of a name with a family
+/// (`taken_barrier_ns`, `state.barrier`, `idle_host_bound`) it returns the family's and the rest's.
 pub fn find(name: &str) -> Vec<Explanation> {
+    let found = find_whole(name);
+    if !found.is_empty() {
+        return found;
+    }
+    let parts = FAMILIES.iter().find_map(|family| Some((family, name.strip_prefix(family)?)));
+    let Some((family, rest)) = parts else { return found };
+    let of_rest = find_whole(rest.strip_suffix("_ns").unwrap_or(rest));
+    match of_rest.is_empty() {
+        true => found,
+        false => find_whole(&family[..family.len() - 1]).into_iter().chain(of_rest).collect(),
+    }
+}
+
+/// Beginnings of names of metrics and sums, with the separator.
+const FAMILIES: [&str; 6] = ["taken_", "given_", "shared_", "state.", "no_cpu.", "idle_"];
+
+fn find_whole(name: &str) -> Vec<Explanation> {
     let plain = |name: &str| name.to_lowercase().replace([' ', '-', '_', '.'], " ");
     let asked = plain(name);
     let without_unit = asked.strip_suffix(" ns").unwrap_or(&asked).to_owned();
@@ -356,6 +374,39 @@ explanations! {
     "clock-gate": "The first events of streams are more than an hour apart."; "They are shown unchanged."; "Clocks of hosts differ: see clock-offsets.";
 
     }
+    "Columns of call paths", "column of call paths" {
+    "time": "Time at a path, with all that it calls.";
+        "In traces the workers' time, divided among the samples at each place; in profiles the time of the samples. The legend above the columns says which.";
+        "See work, waiting and idleness for its kinds.";
+    "waiting": "Waiting at the path of the thread that waits: the symptom.";
+        "The sum of taken_STATE_ns over the states.";
+        "See blame and idleness for the code that others waited for.";
+    "idleness": "Waiting of other threads while this code ran: the cause, if no single thread is charged.";
+        "The sum of shared_STATE_ns over the states: each nanosecond of waiting is divided among the threads that worked meanwhile.";
+        "Make code with much idleness parallel, or shorter.";
+    "samples": "Samples of call stacks at a path.";
+        "Their number, whatever time each represents.";
+        "More samples: record --sample with a higher rate.";
+    "task_time": "Time of the tasks that were created at a path.";
+        "The bodies of the tasks, by the path of their creation.";
+        "See task_types for the length of single tasks.";
+    "taken": "Waiting in one state at the path of the thread that waits (taken_STATE_ns).";
+        "Events of the wait, in nanoseconds."; "See given and shared for its cause.";
+    "given": "Waiting of others in one state that is charged to the one thread at this path (given_STATE_ns).";
+        "Waits for a lock, a task or a construct with one thread to wait for."; "Hold locks for shorter; see the state.";
+    "shared": "Waiting of others in one state while this path worked (shared_STATE_ns).";
+        "Divided evenly among all threads that worked meanwhile."; "See idleness.";
+
+    }
+    "Waits of threads for each other", "wait of threads" {
+    "read-write lock": "A pthread_rwlock_t, or the like of a library."; "From the call to its return."; "Shorter sections; readers need not wait for readers.";
+    "spin lock": "A pthread_spinlock_t."; "From the call to its return; the thread uses its CPU meanwhile."; "A mutex, where the holder may lose its CPU.";
+    "condition": "A condition variable: the thread waits until another one wakes it."; "From the call to its return, without the wait for the mutex after it."; "The code that wakes the thread is charged: wake it earlier.";
+    "semaphore": "A sem_t: the thread waits until another one posts."; "From the call to its return."; "As for condition.";
+    "handover": "The awaited lock was free, or the thread was woken, and it did not run yet."; "From the release or the wake-up to the end of the wait."; "Free CPUs; fewer wake-ups.";
+    "timeout": "The caller's time limit ended the wait."; "Waits of functions with a time limit that return without the object."; "Nothing, if the thread polls on purpose.";
+
+    }
     "Device queues", "device queues" {
     "device-busy": "An operation was submitted, and the device runs kernels of other queues.";
         "A gap of the queue with a waiting operation while a kernel of another queue of the device runs.";
@@ -424,6 +475,9 @@ mod tests {
         assert_eq!(names("metg_ns"), ["metg"]);
         assert_eq!(names("Load balance"), ["load_balance"]);
         assert_eq!(names("waiting for a lock"), ["lock", "lock_wait"]);
+        assert_eq!(names("taken_lock_wait_ns"), ["taken", "lock_wait"]);
+        assert_eq!(names("state.fork_join"), ["fork_join"]);
+        assert_eq!(names("taken_nothing_ns"), Vec::<&str>::new());
         // The exact name selects among names that differ only in separators.
         assert_eq!(names("mpi.start"), ["mpi.start"]);
         assert_eq!(names("mpi_start"), ["mpi_start"]);
