@@ -2,7 +2,7 @@
 
 use crate::documents::Word;
 use crate::format::{Cell, count, counted, fit, percent, time};
-use anstyle::Style;
+use crate::sheet::{BOLD, DIM, Sheet};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,166 +12,167 @@ use taskscope_analysis::devices::{QueueLedger, ledgers, nanos_in, reaches_into, 
 use taskscope_execution::devices::{Call, CallThread, Class, Operation, Purpose, Queue};
 use taskscope_session::{Session, call_waits};
 
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
-
 /// Rows of kernels that are shown for each queue.
 const NAMES_SHOWN: usize = 5;
 /// Rows of waits that are shown.
 const WAITS_SHOWN: usize = 5;
 
-/// The header of a trace with only device queues; empty if there are events.
-pub fn header_text(session: &Session) -> String {
-    if session.devices.queues.is_empty() || session.events > 0 {
-        return String::new();
+impl DevicesInTime {
+    /// The header of a trace with only device queues; empty without queues.
+    pub(crate) fn header_text(&self, trace: &str) -> String {
+        if self.queues.is_empty() {
+            return String::new();
+        }
+        let operations: usize = self.queues.iter().map(|row| row.queue.recorded).sum();
+        let lost: u64 = self.queues.iter().map(|row| row.queue.account_of("lost")).sum();
+        format!(
+            "{trace}: {}  {}  {}  {} lost\n",
+            time(self.wall_ns),
+            counted(self.queues.len() as u64, "device queue"),
+            counted(operations as u64, "operation"),
+            count(lost)
+        )
     }
-    let (first, last) = session.devices.range();
-    let lost: u64 = session.devices.queues.iter().map(|queue| queue.count("lost")).sum();
-    format!(
-        "{}: {}  {}  {}  {} lost\n",
-        session.root.display(),
-        time(last - first),
-        counted(session.devices.queues.len() as u64, "device queue"),
-        counted(session.devices.operations(), "operation"),
-        count(lost)
-    )
+
+    /// The section as text in lines of `width` columns, empty without queues.
+    pub(crate) fn text(&self, width: usize) -> String {
+        let mut sheet = Sheet::new(width);
+        if self.queues.is_empty() {
+            return sheet.text;
+        }
+        let columns = [("operations", 12), ("span", 11), ("kernels", 9), ("copies", 9), ("idle", 9)];
+        sheet.heading("Device queues", &columns);
+        for row in &self.queues {
+            row.write(&mut sheet);
+        }
+        self.write_calls(&mut sheet);
+        self.write_waits(&mut sheet);
+        sheet.text
+    }
+
+    /// Device calls of each host thread: rows beside those of the queues.
+    fn write_calls(&self, sheet: &mut Sheet) {
+        let threads: Vec<&DeviceCalls> = self.calls.iter().filter(|thread| thread.calls > 0).collect();
+        if threads.is_empty() {
+            return;
+        }
+        let titles = ["calls", "submitting", "waiting", "other", "overhead"];
+        sheet.heading("Calls for devices", &titles.map(|title| (title, 11)));
+        let has_several = threads.iter().any(|thread| thread.pid != threads[0].pid);
+        for thread in threads {
+            let times =
+                [thread.submitting_ns, thread.waiting_ns, thread.other_ns, thread.overhead_ns].map(time);
+            let calls = count(thread.calls as u64);
+            let columns: Vec<(&str, usize)> =
+                [&calls].into_iter().chain(&times).map(|text| (text.as_str(), 11)).collect();
+            let process = if has_several { format!(" of process {}", thread.pid) } else { String::new() };
+            sheet.row(0, &format!("thread {}{process}", thread.tid), &columns);
+        }
+    }
+
+    /// Waits of threads for devices, by call, queue and operation.
+    fn write_waits(&self, sheet: &mut Sheet) {
+        if self.waits.is_empty() {
+            return;
+        }
+        let total: u64 = self.waits.iter().map(|wait| wait.time_ns).sum();
+        sheet.heading("Waits for devices, longest first", &[("threads", 9), ("time", 11), ("share", 9)]);
+        for wait in self.waits.iter().take(WAITS_SHOWN) {
+            let text = match &wait.operation {
+                Some(operation) => format!("in {} for {operation}", wait.call),
+                None => format!("in {} while nothing runs on the device", wait.call),
+            };
+            let (threads, share) = (count(wait.threads as u64), percent(wait.time_ns, total));
+            sheet.row(0, &text, &[(&threads, 9), (&time(wait.time_ns), 11), (&share, 9)]);
+        }
+        if self.waits.len() > WAITS_SHOWN {
+            sheet.line(&format!("  {DIM}{} more{DIM:#}", self.waits.len() - WAITS_SHOWN));
+        }
+    }
 }
 
-/// The report's section, empty without queues.
-pub fn report_text(session: &Session) -> String {
-    let mut page = String::new();
-    if session.devices.queues.is_empty() {
-        return page;
-    }
-    let _ = writeln!(
-        page,
-        "\n  {BOLD}{:<26}{:>10}{:>11}{:>9}{:>9}{:>9}  idle because{BOLD:#}",
-        "Device queues", "operations", "span", "kernels", "copies", "idle"
-    );
-    for (queue, ledger) in session.devices.queues.iter().zip(ledgers(&session.devices, session.times)) {
-        let span = ledger.time.total();
-        let _ = writeln!(
-            page,
-            "  {:<26}{:>10}{:>11}{:>9}{:>9}{:>9}  {}",
-            Cell(fit(&queue.name, 25)),
-            count(operations_in(queue, session.times).count() as u64),
-            time(span),
-            percent(ledger.time.kernels, span),
-            percent(ledger.time.transfers, span),
-            percent(ledger.time.idle(), span),
-            idle_causes(&ledger)
-        );
-        if let Some(mean) = ledger.queueing.checked_div(ledger.submissions) {
-            let _ = writeln!(
-                page,
-                "  {DIM}{:<26}waits {} from submission to start on average, {} at most{DIM:#}",
-                "",
-                time(mean),
-                time(ledger.longest_queueing)
-            );
+impl DeviceQueueInTime {
+    /// The queue's row, and lines on its idle time, operations and records.
+    fn write(&self, sheet: &mut Sheet) {
+        let (spent, span) = (&self.time_ns, self.span_ns);
+        let operations = count(self.queue.operations as u64);
+        let shares = [spent.kernels, spent.transfers, spent.idle()].map(|ns| percent(ns, span));
+        let columns =
+            [(&*operations, 12), (&*time(span), 11), (&*shares[0], 9), (&*shares[1], 9), (&*shares[2], 9)];
+        sheet.row(0, &self.queue.name, &columns);
+        if spent.idle() > 0 {
+            sheet.aside("idle because", &self.idle_causes());
         }
-        let rows = by_name(session, queue);
-        for row in rows.iter().take(NAMES_SHOWN) {
+        if let Some(mean) = self.queueing_ns.total.checked_div(self.queueing_ns.operations) {
+            let (mean, longest) = (time(mean), time(self.queueing_ns.longest));
+            sheet.aside("from submission to start", &format!("{mean} on average, {longest} at most"));
+        }
+        for row in self.names.iter().take(NAMES_SHOWN) {
             // Instances of a template may have one name.
-            let is_shared = rows.iter().filter(|other| other.short == row.short).count() > 1;
-            let _ = writeln!(
-                page,
-                "    {:<24}{:>10}{:>11}  {DIM}{}{DIM:#}",
-                Cell(fit(if is_shared { &row.name } else { &row.short }, 23)),
-                count(row.operations),
-                time(row.time_ns),
-                row.submitted_by
-            );
+            let is_shared = self.names.iter().filter(|other| other.short_name == row.short_name).count() > 1;
+            let name = if is_shared { &row.name } else { &row.short_name };
+            // Below the columns of the queue.
+            let columns = [(&*count(row.operations), 12), (&*time(row.time_ns), 11), ("", 27)];
+            sheet.row(2, name, &columns);
+            if !row.submitted_by.is_empty() {
+                sheet.aside("submitted", &row.submitted_by);
+            }
         }
-        for sentence in account_sentences(queue) {
-            let _ = writeln!(page, "    {sentence}");
+        for sentence in &self.queue.remarks {
+            sheet.line(&format!("    {sentence}"));
         }
     }
-    host_rows(session, &mut page);
-    wait_rows(session, &mut page);
-    page
+
+    /// The causes of idle time with their shares of the span, largest first.
+    fn idle_causes(&self) -> String {
+        let (idle, total) = (&self.time_ns, self.span_ns);
+        let causes = [
+            ("nothing is submitted", idle.idle_host_bound),
+            ("the device copies", idle.idle_transfer_bound),
+            ("other queues compute", idle.idle_device_busy),
+            ("it waits for events or the driver", idle.idle_dependency_bound),
+            ("(submissions were not recorded)", idle.idle_unknown),
+        ];
+        let mut causes: Vec<_> = causes.into_iter().filter(|(_, nanos)| *nanos > 0).collect();
+        causes.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
+        // Shares below half a thousandth are omitted.
+        let shown = causes.iter().take_while(|(_, nanos)| nanos * 2000 >= total).count();
+        causes.truncate(shown.max(1));
+        let texts: Vec<String> =
+            causes.iter().map(|(text, nanos)| format!("{text} {}", percent(*nanos, total))).collect();
+        texts.join(", ")
+    }
+}
+
+impl QueueTimes {
+    /// Nanoseconds in which nothing of the queue ran.
+    fn idle(&self) -> u64 {
+        let ready = self.idle_device_busy + self.idle_dependency_bound + self.idle_unknown;
+        self.idle_host_bound + self.idle_transfer_bound + ready
+    }
 }
 
 /// The longest in all first.
 fn waits(session: &Session) -> Vec<DeviceWaits> {
-    let mut by_kind: BTreeMap<(String, Option<String>), DeviceWaits> = BTreeMap::new();
-    let waits = call_waits(&session.devices).into_iter();
-    for wait in waits.filter(|wait| nanos_in((wait.start, wait.end), session.times) > 0) {
-        let key = (wait.call.clone(), wait.operation.clone());
-        let (call, operation) = (wait.call, wait.operation);
-        let row = by_kind.entry(key).or_insert_with(|| DeviceWaits {
-            call,
-            operation,
-            threads: 0,
-            time_ns: 0,
-            ids: BTreeSet::new(),
-        });
-        row.ids.insert((wait.pid, wait.tid));
-        row.threads = row.ids.len();
-        row.time_ns += nanos_in((wait.start, wait.end), session.times);
+    type OfKind = (BTreeSet<(i64, i64)>, u64);
+    let mut by_kind: BTreeMap<(String, Option<String>), OfKind> = BTreeMap::new();
+    for wait in call_waits(&session.devices) {
+        let time_ns = nanos_in((wait.start, wait.end), session.times);
+        if time_ns > 0 {
+            let (threads, sum) = by_kind.entry((wait.call, wait.operation)).or_default();
+            threads.insert((wait.pid, wait.tid));
+            *sum += time_ns;
+        }
     }
-    let mut waits: Vec<DeviceWaits> = by_kind.into_values().collect();
+    let row = |((call, operation), (threads, time_ns)): (_, OfKind)| DeviceWaits {
+        call,
+        operation,
+        threads: threads.len(),
+        time_ns,
+    };
+    let mut waits: Vec<DeviceWaits> = by_kind.into_iter().map(row).collect();
     waits.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| a.call.cmp(&b.call)));
     waits
-}
-
-/// Waits of threads for devices, by call, queue and operation.
-fn wait_rows(session: &Session, page: &mut String) {
-    let waits = waits(session);
-    if waits.is_empty() {
-        return;
-    }
-    let total: u64 = waits.iter().map(|wait| wait.time_ns).sum();
-    let _ = writeln!(
-        page,
-        "\n  {BOLD}{:<58}{:>8}{:>11}{:>9}{BOLD:#}",
-        "Waits for devices, longest first", "threads", "time", "share"
-    );
-    for wait in waits.iter().take(WAITS_SHOWN) {
-        let text = match &wait.operation {
-            Some(operation) => format!("in {} for {operation}", wait.call),
-            None => format!("in {} while nothing runs on the device", wait.call),
-        };
-        let _ = writeln!(
-            page,
-            "  {:<58}{:>8}{:>11}{:>9}",
-            Cell(fit(&text, 57)),
-            wait.threads,
-            time(wait.time_ns),
-            percent(wait.time_ns, total)
-        );
-    }
-    if waits.len() > WAITS_SHOWN {
-        let _ = writeln!(page, "  {DIM}{} more{DIM:#}", waits.len() - WAITS_SHOWN);
-    }
-}
-
-/// Device calls of each host thread: rows beside those of the queues.
-fn host_rows(session: &Session, page: &mut String) {
-    let threads: Vec<_> =
-        session.devices.calls.iter().filter(|thread| calls_in(session, thread).next().is_some()).collect();
-    if threads.is_empty() {
-        return;
-    }
-    let _ = writeln!(
-        page,
-        "\n  {BOLD}{:<26}{:>10}{:>11}{:>11}{:>11}{:>11}{BOLD:#}",
-        "Calls for devices", "calls", "submitting", "waiting", "other", "overhead"
-    );
-    let waited = waited_in_copies(session);
-    for thread in threads {
-        let spent = spent_in_calls(session, thread, &waited);
-        let _ = writeln!(
-            page,
-            "  {:<26}{:>10}{:>11}{:>11}{:>11}{:>11}",
-            format!("thread {}", thread.tid),
-            count(calls_in(session, thread).count() as u64),
-            time(spent[0]),
-            time(spent[1]),
-            time(spent[2]),
-            time(spent[3]),
-        );
-    }
 }
 
 /// Nanoseconds of waiting in blocking copies of each thread, by process and thread.
@@ -207,28 +208,6 @@ fn spent_in_calls(session: &Session, thread: &CallThread, waited: &BTreeMap<(i64
     spent
 }
 
-fn idle_causes(ledger: &QueueLedger) -> String {
-    let idle = &ledger.time;
-    let causes = [
-        ("nothing is submitted", idle.host_bound),
-        ("the device copies", idle.transfer_bound),
-        ("other queues compute", idle.device_busy),
-        ("it waits for events or the driver", idle.dependency_bound),
-        ("(submissions were not recorded)", idle.unknown),
-    ];
-    let mut causes: Vec<_> = causes.into_iter().filter(|(_, nanos)| *nanos > 0).collect();
-    causes.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
-    // Shares below half a thousandth are omitted.
-    let total = ledger.time.total();
-    let shown = causes.iter().take_while(|(_, nanos)| nanos * 2000 >= total).count();
-    causes.truncate(shown.max(1));
-    let texts: Vec<String> = causes
-        .iter()
-        .map(|(text, nanos)| format!("{text} {}", percent(*nanos, ledger.time.total())))
-        .collect();
-    texts.join(", ")
-}
-
 /// Operations of one name are one row; the longest in all first.
 fn by_name(session: &Session, queue: &Queue) -> Vec<DeviceOperations> {
     let mut rows: FxHashMap<u32, (u64, u64, &Operation)> = FxHashMap::default();
@@ -244,7 +223,7 @@ fn by_name(session: &Session, queue: &Queue) -> Vec<DeviceOperations> {
                 "" => example.kind_name().to_owned(),
                 name => name.to_owned(),
             },
-            short: queue.shown_name(example).to_owned(),
+            short_name: queue.shown_name(example).to_owned(),
             operations,
             time_ns,
             submitted_by: submitted_by(session, queue, name),
@@ -336,73 +315,95 @@ fn anomalies(queue: &Queue) -> Vec<(&'static str, u64)> {
     anomalies
 }
 
-/// The lines of `info` on queues and their clocks; empty without queues.
-pub fn info_text(session: &Session) -> String {
-    let mut page = String::new();
-    if session.devices.queues.is_empty() {
-        return page;
+impl Devices {
+    /// Operations of all queues.
+    pub(crate) fn recorded(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.recorded as u64).sum()
     }
-    let _ = writeln!(
-        page,
-        "\n  {BOLD}{:<26}{:<22}{:>9}{:>10}{:>10}{:>6}{:>7}{BOLD:#}",
-        "device queue", "order", "appended", "delivered", "cancelled", "lost", "lanes"
-    );
-    for queue in &session.devices.queues {
-        let order = if queue.in_order { "in-order" } else { "out-of-order" };
+
+    /// The lines of `info` on queues and their clocks; empty without queues.
+    pub(crate) fn text(&self) -> String {
+        let mut page = String::new();
+        if self.queues.is_empty() {
+            return page;
+        }
         let _ = writeln!(
             page,
-            "  {:<26}{:<22}{:>9}{:>10}{:>10}{:>6}{:>7}",
-            Cell(fit(&queue.name, 25)),
-            Cell(format!("{order} ({})", queue.order_from)),
-            count(queue.count("appended")),
-            count(queue.count("delivered")),
-            count(queue.count("cancelled")),
-            count(queue.count("lost")),
-            count(queue.count("lanes")),
+            "\n  {BOLD}{:<26}{:<22}{:>9}{:>10}{:>10}{:>6}{:>7}{BOLD:#}",
+            "device queue", "order", "appended", "delivered", "cancelled", "lost", "lanes"
         );
-        for sentence in account_sentences(queue).into_iter().chain(clock_sentences(queue)) {
-            let _ = writeln!(page, "    {sentence}");
+        for queue in &self.queues {
+            let _ = writeln!(
+                page,
+                "  {:<26}{:<22}{:>9}{:>10}{:>10}{:>6}{:>7}",
+                Cell(fit(&queue.name, 25)),
+                Cell(format!("{} ({})", queue.order, queue.order_from)),
+                count(queue.account_of("appended")),
+                count(queue.account_of("delivered")),
+                count(queue.account_of("cancelled")),
+                count(queue.account_of("lost")),
+                count(queue.account_of("lanes")),
+            );
+            for sentence in queue.remarks.iter().chain(&queue.clock.sentences()) {
+                let _ = writeln!(page, "    {sentence}");
+            }
         }
+        if self.vendor_dropped > 0 {
+            let dropped = counted(self.vendor_dropped, "record");
+            let _ = writeln!(page, "  vendors' interfaces dropped {dropped}");
+        }
+        page
     }
-    if vendor_dropped(session) > 0 {
-        let _ =
-            writeln!(page, "  vendors' interfaces dropped {}", counted(vendor_dropped(session), "record"));
-    }
-    page
 }
 
-/// The map of the queue's clock, its tolerance, and its violations.
-fn clock_sentences(queue: &Queue) -> Vec<String> {
-    let clock = &queue.clock;
-    let mut sentences = Vec::new();
-    if clock.bounds == 0 && clock.source.is_empty() {
-        return sentences;
+impl DeviceQueue {
+    /// A count of the recorder or import; 0 without it.
+    fn account_of(&self, name: &str) -> u64 {
+        self.account.get(name).copied().unwrap_or(0)
     }
-    let mut text = String::from("clock: ");
-    if !clock.source.is_empty() {
-        let _ = write!(text, "{}; ", clock.source);
-    }
-    let pieces = clock.knots.len().saturating_sub(1).max(1);
-    let _ = write!(text, "{} through {}", counted(pieces as u64, "line"), counted(clock.bounds, "bound"));
-    if clock.drift_ppm.abs() >= 0.05 {
-        let _ = write!(text, ", drift {:+.1} ppm", clock.drift_ppm);
-    }
-    let room = |slack: Option<u64>| slack.map_or("–".to_owned(), time);
-    let _ = write!(text, ", room {} below and {} above", room(clock.slack_ns.0), room(clock.slack_ns.1));
-    sentences.push(text);
-    if clock.violated > 0 {
-        sentences.push(format!(
-            "clock: {} bounds are violated, by {} at most: operations start before they were submitted, or end after they were seen to have ended",
-            count(clock.violated),
-            time(clock.worst_violation_ns)
-        ));
-    }
-    for (ticks, nanos) in clock.steps.iter().take(3) {
-        let sign = if *nanos < 0 { "−" } else { "+" };
+}
+
+impl DeviceClock {
+    /// The map of the queue's clock, its tolerance, and its violations.
+    fn sentences(&self) -> Vec<String> {
+        let clock = self;
+        let mut sentences = Vec::new();
+        if clock.bounds == 0 && clock.source.is_empty() {
+            return sentences;
+        }
+        let mut text = String::from("clock: ");
+        if !clock.source.is_empty() {
+            let _ = write!(text, "{}; ", clock.source);
+        }
+        let pieces = clock.knots.len().saturating_sub(1).max(1);
+        let _ = write!(text, "{} through {}", counted(pieces as u64, "line"), counted(clock.bounds, "bound"));
+        if clock.drift_ppm.abs() >= 0.05 {
+            let _ = write!(text, ", drift {:+.1} ppm", clock.drift_ppm);
+        }
+        let room = |slack: Option<u64>| slack.map_or("–".to_owned(), time);
+        let _ = write!(
+            text,
+            ", room {} below and {} above",
+            room(clock.lower_slack_ns),
+            room(clock.upper_slack_ns)
+        );
+        sentences.push(text);
+        if clock.violated > 0 {
+            sentences.push(format!(
+                "clock: {} bounds are violated, by {} at most: operations start before they were submitted, or end after they were seen to have ended",
+                count(clock.violated),
+                time(clock.worst_violation_ns)
+            ));
+        }
+        for (ticks, nanos) in clock.steps.iter().take(3) {
+            let sign = if *nanos < 0 { "−" } else { "+" };
+            sentences.push(format!(
+                "clock: a step of {sign}{} at device time {ticks}",
+                time(nanos.unsigned_abs())
+            ));
+        }
         sentences
-            .push(format!("clock: a step of {sign}{} at device time {ticks}", time(nanos.unsigned_abs())));
     }
-    sentences
 }
 
 /// Device queues and the calls of the host that concern them.
@@ -419,6 +420,8 @@ pub struct Devices {
 /// Device queues with sums of time, as in a report.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DevicesInTime {
+    /// Nanoseconds from the first submission, start or call to the last end.
+    pub wall_ns: u64,
     /// The queues.
     pub queues: Vec<DeviceQueueInTime>,
     /// Device calls of each host thread.
@@ -449,7 +452,9 @@ pub struct DeviceQueue {
     pub order_from: String,
     /// Whether its stream ended properly.
     pub finished: bool,
-    /// Operations that were recorded.
+    /// Operations that were recorded, in all.
+    pub recorded: usize,
+    /// Operations that reach into the selected part of the time.
     pub operations: usize,
     /// Kernels among them.
     pub kernels: usize,
@@ -556,8 +561,7 @@ pub struct DeviceOperations {
     /// Threads, and the call and the task that submitted the first; empty if unknown.
     pub submitted_by: String,
     /// The name without namespaces and arguments.
-    #[serde(skip)]
-    short: String,
+    pub short_name: String,
 }
 
 /// Calls of one thread of the host.
@@ -592,8 +596,6 @@ pub struct DeviceWaits {
     pub threads: usize,
     /// Nanoseconds of all.
     pub time_ns: u64,
-    #[serde(skip)]
-    ids: BTreeSet<(i64, i64)>,
 }
 
 /// The report's `devices`; `None` without queues and calls.
@@ -621,7 +623,9 @@ pub fn in_time(session: &Session) -> Option<DevicesInTime> {
             names: by_name(session, queue),
         }
     };
+    let (first, last) = session.devices.range();
     (!session.devices.is_empty()).then(|| DevicesInTime {
+        wall_ns: last - first,
         queues: session
             .devices
             .queues
@@ -688,6 +692,7 @@ fn facts_of(queue: &Queue, part: (u64, u64)) -> DeviceQueue {
         order: if queue.in_order { "in-order" } else { "out-of-order" }.into(),
         order_from: queue.order_from.clone(),
         finished: queue.finished,
+        recorded: queue.operations.len(),
         operations: operations_in(queue, part).count(),
         kernels: of_class(Class::Kernel),
         transfers: of_class(Class::Transfer),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use taskscope_analysis::causes::ReadyWork;
 use taskscope_analysis::{Confidence, Letter};
-use taskscope_cause::{Blamed, Cause, Pattern, State};
+use taskscope_cause::{Blamed, Cause, Group, Pattern, State};
 use taskscope_execution::{RuntimeRole, SiteIndex};
 use taskscope_session::Places;
 
@@ -55,6 +55,7 @@ vocabularies! {
     Blamed "blamed" "What lost time is charged to (docs/causes.md)."
     Pattern "pattern" "A pattern of lost time, which decides what helps (docs/causes.md)."
     State "state" "A state of a thread (docs/causes.md)."
+    Group "group" "A group of states (docs/report.md)."
     Confidence "confidence" "Confidence in the cause of a finding."
     Letter "letter" "A letter of SLOW."
     RuntimeRole "role" "The role of a thread in Nanos6 or nOS-V."

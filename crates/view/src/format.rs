@@ -229,7 +229,7 @@ pub fn broken(line: &str, width: usize) -> Vec<String> {
     }
     let indent = " ".repeat((line.len() - line.trim_start_matches(' ').len() + 4).min(width / 2));
     let mut lines = vec![String::new()];
-    for (number, word) in line.split(' ').enumerate() {
+    for (number, word) in words(line).enumerate() {
         let Some(last) = lines.last_mut() else { break };
         let is_blank = last.trim_start().is_empty();
         if !is_blank && visible(last) + 1 + visible(word) > width {
@@ -243,6 +243,22 @@ pub fn broken(line: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// A text with ANSI styles in lines of at most `width` [`columns`], [`broken`] where they are longer. Lines with a command
+/// to copy stay whole.
+pub fn narrowed(text: &str, width: usize) -> String {
+    let mut narrow = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        if line.len() <= width || visible(line) <= width || line.contains("taskscope ") {
+            narrow.push_str(line);
+        } else {
+            narrow.push_str(&broken(line, width).join("\n"));
+        }
+        narrow.push_str(end);
+    }
+    narrow
 }
 
 /// [`columns`] of a text with ANSI styles, which have none.

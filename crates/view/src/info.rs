@@ -6,6 +6,7 @@ use crate::documents::Notice;
 use crate::format::{Cell, columns, count, counted, fit, harmless, short_count, thread_words, time};
 use crate::words;
 use anstyle::Style;
+use indexmap::IndexMap;
 use jiff::Timestamp;
 use rustc_hash::FxHashSet;
 use schemars::JsonSchema;
@@ -53,108 +54,6 @@ pub(crate) fn clocks(session: &Session) -> String {
         (hosts, known) if known < hosts => format!("{hosts} hosts, not all corrected by clock-offsets.txt"),
         (hosts, _) => format!("{hosts} hosts, corrected by clock-offsets.txt"),
     }
-}
-
-/// The section as text with ANSI styles.
-pub fn text(session: &Session) -> String {
-    let mut page = String::new();
-    let execution = &session.execution;
-    let (first, _) = execution.range();
-    let mut line = |name: &str, value: &str| {
-        let _ = writeln!(page, "  {DIM}{name:<10}{DIM:#} {}", harmless(value));
-    };
-    line("trace", &session.root.display().to_string());
-    if let Some(run) = &session.run {
-        let end = match (run.exit_code, run.signal) {
-            (_, Some(signal)) => format!("   (killed by signal {signal})"),
-            (Some(code), None) => format!("   (exit code {code})"),
-            (None, None) => "   (its end is not known)".to_string(),
-        };
-        line("command", &format!("{}{end}", run.command.join(" ")));
-        let when = run.start_unix_ns.map(|ns| format!("{} on ", date_and_time(ns)));
-        let wall = run.wall_ns.map(|ns| format!(", {}", time(ns))).unwrap_or_default();
-        line("recorded", &format!("{}{}{wall}", when.unwrap_or_default(), run.host));
-    }
-    let (begin, end) = covered(session);
-    line("covers", &time(end.saturating_sub(begin)));
-    let open = session.streams.iter().filter(|s| !(s.finished && s.whole)).count();
-    let complete = match open {
-        0 if session.is_complete() => "yes: every stream ended properly".to_string(),
-        0 => "no: see the notes".to_string(),
-        open => {
-            format!("no: {open} of {} did not end properly", counted(session.streams.len() as u64, "stream"))
-        }
-    };
-    line("complete", &complete);
-    if let Some(cpus) = crate::cpus::header(execution) {
-        line("CPUs", &cpus);
-    }
-    line("clocks", &clocks(session));
-    line("lost", &counted(session.lost_events(), "event"));
-    let models: Vec<String> =
-        session.events_by_model.iter().map(|(name, events)| format!("{name} {}", count(*events))).collect();
-    let models = if models.is_empty() { String::new() } else { format!("   ({})", models.join(", ")) };
-    line("events", &format!("{}{models}", count(session.events)));
-    let contents = Contents::of(execution);
-    line(
-        "contents",
-        &format!(
-            "{}, {}, {}, {} of {}, {}{}",
-            counted(execution.tasks.len() as u64, "task"),
-            counted(execution.regions.len() as u64, "parallel region"),
-            counted(contents.works, "worksharing share"),
-            counted(contents.holds, "hold"),
-            counted(execution.catalog.objects.len() as u64, "lock"),
-            counted(contents.dependences, "dependence"),
-            match session.devices.operations() {
-                0 => String::new(),
-                operations => format!(", {}", counted(operations, "device operation")),
-            },
-        ),
-    );
-    let name_of = |stream: &taskscope_session::StreamInfo| {
-        let thread = &execution.threads[stream.thread.index()];
-        thread_words(&execution.processes[thread.process.index()], thread)
-    };
-    let longest = session.streams.iter().map(|stream| columns(&name_of(stream))).max().unwrap_or(0);
-    let wide = (longest + 1).clamp(24, MAX_NAME);
-    if !session.streams.is_empty() {
-        let _ = writeln!(
-            page,
-            "\n  {BOLD}{:<wide$}{:<10}{:>12}{:>12}{:>12}{:>10}  {BOLD:#}",
-            "process/thread", "kind", "from", "to", "events", "lost"
-        );
-    }
-    let endless: FxHashSet<_> = session.endless_threads().collect();
-    for stream in &session.streams {
-        let thread = &execution.threads[stream.thread.index()];
-        let since = |at: u64| if at == NO_TIME { "–".to_string() } else { time(at.saturating_sub(first)) };
-        let end = match (stream.finished, stream.whole) {
-            (true, true) if endless.contains(&stream.thread) => "has no end",
-            (true, true) => "",
-            (false, _) => "did not end",
-            (true, false) => "damaged",
-        };
-        let row = format!(
-            "  {:<wide$}{:<10}{:>12}{:>12}{:>12}{:>10}  {end}",
-            // Negative if the metadata is damaged.
-            Cell(fit(&name_of(stream), wide - 1)),
-            thread.role_name(),
-            since(thread.first),
-            stream.last.map_or("–".to_string(), since),
-            short_count(stream.events),
-            count(thread.lost_events),
-        );
-        let _ = writeln!(page, "{}", row.trim_end());
-    }
-    let notices = notices(session);
-    if !notices.is_empty() {
-        page.push('\n');
-    }
-    for notice in notices {
-        let _ = writeln!(page, "  note {}: {}", harmless(&notice.name), harmless(&notice.text));
-    }
-    page
 }
 
 /// Counts of entries from the selected threads.
@@ -210,6 +109,8 @@ pub struct Info {
     pub hosts: Vec<String>,
     /// The clocks in words.
     pub clocks: String,
+    /// CPUs that the processes may use, such as `1 of 2 CPUs (0)`; null if unknown.
+    pub cpus_text: Option<String>,
     /// The CPUs of each process of which they are known.
     pub process_cpus: Vec<ProcessCpus>,
     /// Number of events.
@@ -217,7 +118,8 @@ pub struct Info {
     /// Number of events that were lost.
     pub lost_events: u64,
     /// Number of events by model.
-    pub events_by_model: BTreeMap<String, u64>,
+    #[schemars(with = "BTreeMap<String, u64>")]
+    pub events_by_model: IndexMap<String, u64>,
     /// Number of explicit tasks.
     pub tasks: usize,
     /// Number of parallel regions.
@@ -263,6 +165,8 @@ pub struct StreamInfo {
     pub tid: i64,
     /// The name that the program gave it; empty without one.
     pub name: String,
+    /// Its words in text: `12/34 solver`.
+    pub label: String,
     /// Its kind.
     pub kind: &'static str,
     /// The Nanos6 or nOS-V name of its role; null if not recorded.
@@ -273,6 +177,8 @@ pub struct StreamInfo {
     pub finished: bool,
     /// Whether its stream could be read to its end.
     pub whole: bool,
+    /// Whether the stream ended properly without the end of its thread.
+    pub endless: bool,
     /// Its first event, nanoseconds since the start of the trace; null without one.
     pub first_ns: Option<u64>,
     /// Its last event, nanoseconds since the start of the trace; null without one.
@@ -343,6 +249,7 @@ impl Info {
         let contents = Contents::of(execution);
         let since = |at: u64| (at != NO_TIME).then(|| at.saturating_sub(first));
         let run = session.run.as_ref();
+        let endless: FxHashSet<_> = session.endless_threads().collect();
         let threads = session.streams.iter().map(|stream| {
             let thread = &execution.threads[stream.thread.index()];
             let process = &execution.processes[thread.process.index()];
@@ -352,11 +259,13 @@ impl Info {
                 pid: process.pid,
                 tid: thread.tid,
                 name: thread.name.to_string(),
+                label: thread_words(process, thread),
                 kind: thread.kind.name(),
                 role: thread.role.map(RuntimeRole::name),
                 worker: thread.worker,
                 finished: stream.finished,
                 whole: stream.whole,
+                endless: endless.contains(&stream.thread),
                 first_ns: since(thread.first),
                 last_ns: stream.last.and_then(since),
                 cpus: crate::cpus::mask_of(execution, stream.thread),
@@ -379,6 +288,7 @@ impl Info {
             first_clock_ns: begin,
             hosts: hosts(session),
             clocks: clocks(session),
+            cpus_text: crate::cpus::header(execution),
             process_cpus: crate::cpus::of_processes(execution),
             events: session.events,
             lost_events: session.lost_events(),
@@ -399,6 +309,103 @@ impl Info {
             threads: threads.collect(),
             notices: notices(session).into_iter().map(Notice::from).collect(),
             devices: crate::devices::facts(session),
+        }
+    }
+
+    /// The lines for a terminal, with ANSI styles.
+    pub fn text(&self) -> String {
+        let mut page = String::new();
+        let mut line = |name: &str, value: &str| {
+            let _ = writeln!(page, "  {DIM}{name:<10}{DIM:#} {}", harmless(value));
+        };
+        line("trace", &self.trace);
+        if let Some(command) = &self.command {
+            let end = match (self.exit_code, self.signal) {
+                (_, Some(signal)) => format!("   (killed by signal {signal})"),
+                (Some(code), None) => format!("   (exit code {code})"),
+                (None, None) => "   (its end is not known)".to_string(),
+            };
+            line("command", &format!("{}{end}", command.join(" ")));
+            let when = self.start_unix_ns.map(|ns| format!("{} on ", date_and_time(ns)));
+            let wall = self.run_wall_ns.map(|ns| format!(", {}", time(ns))).unwrap_or_default();
+            let host = self.host.as_deref().unwrap_or_default();
+            line("recorded", &format!("{}{host}{wall}", when.unwrap_or_default()));
+        }
+        line("covers", &time(self.wall_ns));
+        let open = self.threads.iter().filter(|thread| !(thread.finished && thread.whole)).count();
+        let complete = match open {
+            0 if self.complete => "yes: every stream ended properly".to_string(),
+            0 => "no: see the notes".to_string(),
+            open => {
+                format!("no: {open} of {} did not end properly", counted(self.threads.len() as u64, "stream"))
+            }
+        };
+        line("complete", &complete);
+        if let Some(cpus) = &self.cpus_text {
+            line("CPUs", cpus);
+        }
+        line("clocks", &self.clocks);
+        line("lost", &counted(self.lost_events, "event"));
+        let models = self.events_by_model.iter().map(|(name, events)| format!("{name} {}", count(*events)));
+        let models = models.collect::<Vec<_>>().join(", ");
+        let models = if models.is_empty() { models } else { format!("   ({models})") };
+        line("events", &format!("{}{models}", count(self.events)));
+        line(
+            "contents",
+            &format!(
+                "{}, {}, {}, {} of {}, {}{}",
+                counted(self.tasks as u64, "task"),
+                counted(self.regions as u64, "parallel region"),
+                counted(self.worksharing_shares, "worksharing share"),
+                counted(self.holds, "hold"),
+                counted(self.objects as u64, "lock"),
+                counted(self.dependences, "dependence"),
+                match self.devices.as_ref().map_or(0, Devices::recorded) {
+                    0 => String::new(),
+                    operations => format!(", {}", counted(operations, "device operation")),
+                },
+            ),
+        );
+        self.write_threads(&mut page);
+        if !self.notices.is_empty() {
+            page.push('\n');
+        }
+        for notice in &self.notices {
+            let _ = writeln!(page, "  note {}: {}", harmless(&notice.name), harmless(&notice.text));
+        }
+        page + &self.devices.as_ref().map(Devices::text).unwrap_or_default()
+    }
+
+    /// A row for each stream.
+    fn write_threads(&self, page: &mut String) {
+        if self.threads.is_empty() {
+            return;
+        }
+        let longest = self.threads.iter().map(|thread| columns(&thread.label)).max().unwrap_or(0);
+        let wide = (longest + 1).clamp(24, MAX_NAME);
+        let _ = writeln!(
+            page,
+            "\n  {BOLD}{:<wide$}{:<10}{:>12}{:>12}{:>12}{:>10}  {BOLD:#}",
+            "process/thread", "kind", "from", "to", "events", "lost"
+        );
+        for thread in &self.threads {
+            let at = |at: Option<u64>| at.map_or("–".to_string(), time);
+            let end = match (thread.finished, thread.whole) {
+                (true, true) if thread.endless => "has no end",
+                (true, true) => "",
+                (false, _) => "did not end",
+                (true, false) => "damaged",
+            };
+            let row = format!(
+                "  {:<wide$}{:<10}{:>12}{:>12}{:>12}{:>10}  {end}",
+                Cell(fit(&thread.label, wide - 1)),
+                thread.role.unwrap_or(thread.kind),
+                at(thread.first_ns),
+                at(thread.last_ns),
+                short_count(thread.events),
+                count(thread.lost_events),
+            );
+            let _ = writeln!(page, "{}", row.trim_end());
         }
     }
 }

@@ -2,15 +2,12 @@
 
 use crate::documents::Word;
 use crate::format::{Cell, count, counted, fit, percent, time};
-use anstyle::Style;
+use crate::sheet::{BOLD, DIM};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use taskscope_session::instrumentation::{Behaviour, By, LaneTimes, Names, Row, Times, TimesOptions, Whose};
+use taskscope_session::instrumentation::{Behaviour, By, Names, Row, Times, TimesOptions, Whose};
 use taskscope_trace::Trace;
-
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
 
 /// Default maximum of lanes in JSON.
 pub const LANES_IN_JSON: usize = 100;
@@ -103,17 +100,12 @@ pub struct ShownTimes<'a> {
     pub times: Times,
 }
 
-impl ShownTimes<'_> {
+impl Instrumentation {
     /// The section as text, with so many rows of each table.
-    pub fn text(&self, top: usize, width: usize) -> String {
+    pub(crate) fn text(&self, top: usize, width: usize) -> String {
         let mut page = String::new();
-        let TimesOptions { by, behaviour, .. } = self.options;
         let wide = width.saturating_sub(46).clamp(24, 60);
-        let title = format!("Instrumentation per {}, {}", by.name(), behaviour.name());
-        let whose = match by {
-            By::Thread => "threads",
-            By::Task => "tasks",
-        };
+        let title = format!("Instrumentation per {}, {}", self.per, self.behaviour);
         let _ = writeln!(
             page,
             "\n  {BOLD}{:<wide$}{:>10}{:>9}{:>11}{:>11}{BOLD:#}",
@@ -121,30 +113,47 @@ impl ShownTimes<'_> {
             "time",
             "of all",
             "begins",
-            whose
+            format!("{}s", self.per)
         );
-        if self.times.rows.is_empty() {
+        if self.rows.is_empty() {
             let _ = writeln!(page, "  {DIM}none: the program is not instrumented{DIM:#}");
             return page;
         }
-        for row in self.times.rows.iter().take(top) {
-            let _ = writeln!(page, "  {}{:>11}", cells(row, self.times.ns, wide), count(row.lanes));
+        for row in self.rows.iter().take(top) {
+            let _ = writeln!(page, "  {}{:>11}", cells(row, self.time_ns, wide), count(row.lanes));
         }
-        left_out(&mut page, self.times.rows.len().saturating_sub(top) as u64, "row");
-        for lane in self.times.lanes.iter().take(top) {
-            let label = Cell(fit(&self.label(lane), wide - 1));
-            let _ = writeln!(page, "\n  {BOLD}{label:<wide$}{:>10}{BOLD:#}", time(lane.ns));
+        left_out(&mut page, self.rows.len().saturating_sub(top) as u64, "row");
+        for lane in self.lanes.iter().take(top) {
+            let label = Cell(fit(&lane.whose.label(), wide - 1));
+            let _ = writeln!(page, "\n  {BOLD}{label:<wide$}{:>10}{BOLD:#}", time(lane.time_ns));
             for row in lane.rows.iter().take(top) {
-                let _ = writeln!(page, "    {}", cells(row, lane.ns, wide - 2));
+                let _ = writeln!(page, "    {}", cells(row, lane.time_ns, wide - 2));
             }
             left_out(&mut page, lane.rows.len().saturating_sub(top) as u64, "row");
         }
-        let shown = self.times.lanes.len().min(top) as u64;
-        left_out(&mut page, self.times.lane_count - shown, by.name());
+        let shown = self.lanes.len().min(top) as u64;
+        left_out(&mut page, self.lane_count - shown, &self.per);
         page
     }
+}
 
-    /// The section's rows for JSON.
+impl LaneOwner {
+    /// The thread or task in words.
+    fn label(&self) -> String {
+        match self {
+            LaneOwner::Thread { pid, tid, .. } => {
+                format!("thread {} of process {}", tid.unwrap_or(0), pid.unwrap_or(0))
+            }
+            LaneOwner::Task { pid, task, task_kind } => {
+                let kind = if task_kind.is_empty() { "task" } else { task_kind };
+                format!("{kind} {task} of process {}", pid.unwrap_or(0))
+            }
+        }
+    }
+}
+
+impl ShownTimes<'_> {
+    /// The section as a document.
     pub fn facts(&self) -> Instrumentation {
         let rows = |rows: &[Row]| -> Vec<ShownRow> {
             let row = |row: &Row| ShownRow {
@@ -184,24 +193,11 @@ impl ShownTimes<'_> {
         let stream = self.names.processes.iter().position(|of| *of == process)?;
         self.trace.streams()[stream].pid()
     }
-
-    fn label(&self, lane: &LaneTimes) -> String {
-        match &lane.whose {
-            Whose::Thread(stream) => {
-                let stream = &self.trace.streams()[*stream];
-                format!("thread {} of process {}", stream.tid().unwrap_or(0), stream.pid().unwrap_or(0))
-            }
-            Whose::Task { process, task, kind } => {
-                let kind = if kind.is_empty() { "task" } else { kind };
-                format!("{kind} {task} of process {}", self.pid(*process).unwrap_or(0))
-            }
-        }
-    }
 }
 
-fn cells(row: &Row, of_all: u64, wide: usize) -> String {
-    let label = Cell(fit(&format!("{:<10}{}", row.kind.name(), row.name), wide - 1));
-    match row.ns {
+fn cells(row: &ShownRow, of_all: u64, wide: usize) -> String {
+    let label = Cell(fit(&format!("{:<10}{}", row.kind, row.name), wide - 1));
+    match row.time_ns {
         0 => format!("{label:<wide$}{:>10}{:>9}{:>11}", "", "", count(row.begins)),
         ns => format!("{label:<wide$}{:>10}{:>9}{:>11}", time(ns), percent(ns, of_all), count(row.begins)),
     }

@@ -43,19 +43,19 @@ mod words;
 
 pub use call_paths::{
     CallPaths, PathsDifferenceReport, PathsOptions, PathsView, TOP_PATHS, incomplete_profiles,
-    json::CallPathTables, json::ProfileReport, paths_difference, profile_efficiency, profile_summary,
-    profile_times,
+    json::CallPathTables, json::ProfileReport, json::TableOptions, paths_difference, profile_efficiency,
+    profile_summary, profile_times,
 };
 pub use causes::{CausesOptions, CausesReport, WhatIf, causes_report, causes_text};
 pub use filter_notes::notes_of_filter;
-pub use findings::{Findings, Losses, Whose, findings_of, findings_text, verdict_text};
+pub use findings::{Findings, Losses, Whose, findings_of, findings_text, next_text, verdict_text};
 pub use named_finding::NamedFinding;
 pub use report_json::{Report, report as report_json, report_of};
 pub use report_text::{Options as ReportOptions, report as report_text};
 pub use run_numbers::{RunDifference, RunDifferenceReport, RunNumbers, compare_runs};
 pub use section::Section;
 pub use talp::{Talp, talp};
-pub use thread_split::thread_split_text;
-pub use timeline_text::timeline_text;
+pub use thread_split::ThreadSplit;
+pub use timeline_text::{TimelineReport, timeline_report};
 pub use verdict::FLOOR;
 pub use words::{blame, causes, hang_words, knows_samples_alone, notices};

@@ -14,6 +14,7 @@ use crate::report_rows::{
     threads, uncertain, worksharing,
 };
 use crate::section::Section;
+use crate::thread_split::{ThreadSplit, thread_splits};
 use crate::thread_waits::ThreadWaitTimes;
 use crate::words;
 use schemars::JsonSchema;
@@ -131,6 +132,10 @@ pub struct Report {
     pub thread_waits: Vec<ThreadWaitTimes>,
     /// Tasks that were ready and did not run; null if the program does not record readiness.
     pub starvation: Option<StarvationTimes>,
+    /// Threads by their scheduling, those that ran most first; absent unless samples are the only source
+    /// (`samples_alone`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thread_splits: Vec<ThreadSplit>,
     /// Device queues; absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices: Option<DevicesInTime>,
@@ -190,7 +195,7 @@ pub struct Charge {
     pub place: Option<String>,
 }
 
-/// The whole report, without the optional tables: devices, call paths, instrumentation.
+/// The whole report, without call paths and instrumentation, which have options.
 pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Report {
     report_of(session, analysis, problems, Section::ALL)
 }
@@ -207,8 +212,10 @@ pub fn report_of(
     let run = session.run.as_ref();
     let wants = |section: Section| sections.contains(&section);
     // Names are resolved first, so that notices can say which were missing.
+    let samples_alone = words::knows_samples_alone(session, analysis);
     let has_findings = wants(Section::Summary) || wants(Section::Findings);
-    let findings = if has_findings { Findings::of(session, analysis) } else { Findings::none() };
+    let findings =
+        if has_findings { Findings::of(session, analysis) } else { Findings::none(session, analysis) };
     let mpi_calls = table(wants(Section::Calls), || crate::mpi_calls::rows(session));
     let causes = table(wants(Section::Time), || causes(session, analysis));
     let blame = table(wants(Section::Blame), || charges(session, analysis));
@@ -235,7 +242,7 @@ pub fn report_of(
         verdict: findings.verdict,
         run_wall_ns: run.and_then(|run| run.wall_ns),
         capacity_ns: ledger.capacity_ns,
-        samples_alone: words::knows_samples_alone(session, analysis),
+        samples_alone,
         workers: ledger.workers,
         threads: ledger.os_threads(),
         cpus: if ledger.cpus > 0 { ledger.cpus } else { crate::cpus::allowed(execution) },
@@ -269,7 +276,8 @@ pub fn report_of(
         locks,
         thread_waits,
         starvation,
-        devices: None,
+        thread_splits: table(samples_alone && wants(Section::Threads), || thread_splits(execution)),
+        devices: if wants(Section::Devices) { crate::devices::in_time(session) } else { None },
         call_paths: None,
         instrumentation: None,
     }

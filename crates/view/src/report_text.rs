@@ -1,16 +1,18 @@
 //! The report as calm lines for a terminal.
 
+use crate::call_paths::PathsOptions;
 use crate::cpus::{MORE_WORKERS, shortage_text};
 use crate::documents::{Named, Notice};
-use crate::findings::Whose;
+use crate::findings::{Whose, findings_text, next_text, verdict_text};
 use crate::format::{
-    Unit, bar, byte_count, columns, count, counted, fit, percent, shell_word, short_count, short_counted,
-    time, wrap,
+    Unit, bar, byte_count, columns, count, counted, fit, narrowed, percent, shell_word, short_count,
+    short_counted, time, wrap,
 };
 use crate::report_json::Report;
 use crate::report_rows::StateTimes;
 use crate::section::Section;
 use crate::sheet::{BOLD, DIM, Sheet};
+use crate::thread_split::thread_split_text;
 use crate::verdict::FLOOR;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
@@ -45,6 +47,12 @@ pub struct Options {
     pub trace: Option<PathBuf>,
     /// Rows of each table; of the findings too.
     pub top: usize,
+    /// Rows of each table of instrumentation.
+    pub instrumentation_top: usize,
+    /// Options of the call paths, which must have been made with them.
+    pub paths: PathsOptions,
+    /// Whether it is the short report, which ends with commands for more.
+    pub short: bool,
     /// Characters of a line.
     pub width: usize,
     /// Names of notices that are not shown.
@@ -61,6 +69,9 @@ impl Default for Options {
             sections: Section::SHORT.to_vec(),
             trace: None,
             top: 3,
+            instrumentation_top: 10,
+            paths: PathsOptions::default(),
+            short: true,
             width: 100,
             allow: Vec::new(),
             floor: FLOOR,
@@ -69,49 +80,85 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Commands for more after the short report: the explanation of the first finding, then these with the trace.
+    fn next(&self, report: &Report, more: &[&str]) -> String {
+        let trace = self.trace_word(report);
+        let commands =
+            ["taskscope explain F1"].iter().chain(more).map(|command| format!("{command} {trace}"));
+        next_text(&commands.collect::<Vec<_>>(), self.width)
+    }
+
+    /// The trace in commands.
+    fn trace_word(&self, report: &Report) -> String {
+        shell_word(self.trace.as_deref().unwrap_or(Path::new(&report.trace)))
+    }
+}
+
 const GREEN: Style = AnsiColor::Green.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
 
-/// The report as text with ANSI styles.
+/// The report as text with ANSI styles: the run by its threads, or its device queues alone; then sections with sources of
+/// their own.
 pub fn report(report: &Report, options: &Options) -> String {
+    let wants = |section| options.sections.contains(&section);
+    let of_queues = report.findings_of == Whose::Queues;
+    let mut text = if of_queues { String::new() } else { of_threads(report, options) };
+    if let Some(devices) = &report.devices {
+        if report.events == 0 && (wants(Section::Summary) || wants(Section::Devices)) {
+            text += &devices.header_text(&report.trace);
+        }
+        if of_queues && wants(Section::Summary) {
+            text += &verdict_text(report.verdict.as_deref(), options.width);
+        }
+        if of_queues && wants(Section::Findings) && report.findings_base_ns > 0 {
+            text += &findings_text(report.losses(), options.top, options.floor, options.width);
+        }
+        if wants(Section::Devices) {
+            text += &devices.text(options.width);
+        }
+        if of_queues && options.short && !report.findings.is_empty() {
+            text += &options.next(report, &[]);
+        }
+    }
+    if let Some(shown) = report.instrumentation.as_ref().filter(|_| wants(Section::Instrumentation)) {
+        text += &shown.text(options.instrumentation_top, options.width);
+        if let Some(part) = &report.part {
+            text += &format!("  only {part}\n");
+        }
+    }
+    if wants(Section::Threads) {
+        text += &thread_split_text(&report.thread_splits);
+    }
+    if let Some(paths) = report.call_paths.as_ref().filter(|_| wants(Section::CallPaths)) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text += &paths.text(&options.paths);
+        if options.short {
+            text += &options.next(report, &["taskscope report --section call-paths"]);
+        }
+    }
+    narrowed(&text, options.width)
+}
+
+/// The sections on the time of threads.
+fn of_threads(report: &Report, options: &Options) -> String {
+    // With samples alone the states of workers are not known, and numbers computed from them would be empty.
+    let has = |section: &Section| match report.samples_alone {
+        true => [Section::Summary, Section::Findings, Section::Waits].contains(section),
+        false => Section::OF_THREADS.contains(section),
+    };
+    let wants = |section| options.sections.contains(&section) && has(&section);
+    if !options.sections.iter().any(has) {
+        return String::new();
+    }
     let unit = Unit::for_total(report.capacity_ns);
     let mut page = Page { report, options, unit, sheet: Sheet::new(options.width) };
-    let wants = |section| options.sections.contains(&section);
-    if wants(Section::Summary) {
-        page.summary();
-    }
-    if report.capacity_ns > 0 {
-        if wants(Section::Efficiency) {
-            page.efficiency();
-        }
-        if wants(Section::Ranks) {
-            page.ranks();
-        }
-        if wants(Section::Calls) {
-            page.calls();
-        }
-        if wants(Section::Time) {
-            page.time();
-        }
-        if wants(Section::Findings) {
-            page.findings();
-            page.starvation();
-        }
-        if wants(Section::Threads) {
-            page.threads();
-        }
-        if wants(Section::Tasks) {
-            page.tasks();
-        }
-        if wants(Section::Constructs) {
-            page.constructs();
-        }
-        if wants(Section::Locks) {
-            page.locks();
-        }
-        if wants(Section::Waits) {
-            page.waits();
-        }
+    // Without a length of the run all but the summary is empty.
+    let has_length = |section: &Section| report.capacity_ns > 0 || *section == Section::Summary;
+    for section in Section::OF_THREADS.into_iter().filter(|section| wants(*section) && has_length(section)) {
+        page.section(section);
     }
     page.notices();
     // With samples alone, the call paths below have such a line.
@@ -134,6 +181,24 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
+    fn section(&mut self, section: Section) {
+        match section {
+            Section::Summary => self.summary(),
+            Section::Efficiency => self.efficiency(),
+            Section::Ranks => self.ranks(),
+            Section::Calls => self.calls(),
+            Section::Time => self.time(),
+            Section::Findings => self.findings(),
+            Section::Threads => self.threads(),
+            Section::Tasks => self.tasks(),
+            Section::Constructs => self.constructs(),
+            Section::Locks => self.locks(),
+            Section::Waits => self.waits(),
+            // Sections with sources of their own, and those of the task graph.
+            _ => {}
+        }
+    }
+
     fn line(&mut self, line: &str) {
         self.sheet.line(line);
     }
@@ -345,7 +410,8 @@ impl Page<'_> {
         states.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
         // States below a thousandth get no line, unless everything was requested.
         let worth = states.iter().filter(|(_, ns)| ns.saturating_mul(1000) >= capacity_ns).count();
-        let shown = if self.options.sections.len() > Section::SHORT.len() { states.len() } else { worth };
+        let named = Section::OF_THREADS.iter().filter(|section| self.options.sections.contains(section));
+        let shown = if named.count() > Section::SHORT.len() { states.len() } else { worth };
         for (state, ns) in &states[..shown] {
             let (state, ns) = (*state, *ns);
             let part = percent(ns, capacity_ns);
@@ -395,6 +461,7 @@ impl Page<'_> {
 
     fn findings(&mut self) {
         self.report.losses().write(&mut self.sheet, self.options.top, self.options.floor);
+        self.starvation();
     }
 
     /// The tasks that kept others from running, if the program reports when tasks are able to run.
@@ -637,17 +704,12 @@ impl Page<'_> {
     }
 
     fn next(&mut self) {
-        let trace = self.options.trace.as_deref().unwrap_or(Path::new(&self.report.trace));
-        let trace = shell_word(trace);
+        let trace = self.options.trace_word(self.report);
         let (losses, floor) = (self.report.losses(), self.options.floor);
         let explain = losses.rows.iter().find(|row| losses.is_worth(row, floor));
         let explain = explain.map(|finding| format!("taskscope explain {} {trace}", finding.id));
         let more = format!("taskscope report --section all {trace}");
         let next: Vec<String> = explain.into_iter().chain([more]).collect();
-        self.line("");
-        // A command must be one line, as it is there to be copied.
-        let one = 2 + 7 + columns(&next.join("     ")) <= self.sheet.width;
-        let between = if one { "     " } else { "\n         " };
-        let _ = writeln!(self.sheet.text, "  {DIM}next:{DIM:#}  {}", next.join(between));
+        self.sheet.next(&next);
     }
 }

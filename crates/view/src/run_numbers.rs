@@ -537,27 +537,29 @@ impl RunDifference {
             rows: rows.collect(),
         }
     }
+}
 
+impl RunDifferenceReport {
     /// The lines for a terminal, with `top` rows of each long table.
-    pub fn text(&self, names: [&str; 2], top: usize) -> String {
+    pub fn text(&self, top: usize) -> String {
         let mut out = String::new();
-        let counted = |runs: usize| crate::format::counted(runs as u64, "run");
-        let [before, after] = names.map(format::harmless);
-        let _ = writeln!(out, "  before  {before} ({})", counted(self.runs.0));
-        let _ = writeln!(out, "  after   {after} ({})", counted(self.runs.1));
+        for (label, set) in [("before", &self.before), ("after", &self.after)] {
+            let runs = format::counted(set.runs as u64, "run");
+            let _ = writeln!(out, "  {label:<7} {} ({runs})", format::harmless(&set.name));
+        }
         self.write_facts(&mut out);
         for group in Group::ALL {
-            let rows: Vec<_> = self.rows.iter().filter(|row| row.0 == group).collect();
+            let rows: Vec<_> = self.rows.iter().filter(|row| row.group == group.name()).collect();
             if rows.is_empty() {
                 continue;
             }
-            let sure = if self.runs.0 > 1 && self.runs.1 > 1 { "   95 % interval" } else { "" };
+            let sure = if self.before.runs > 1 && self.after.runs > 1 { "   95 % interval" } else { "" };
             let title = group.title();
             let _ = writeln!(out, "\n  {title:<44}{:>12}{:>12}{:>12}{sure}", "before", "after", "change");
             let is_long = [Group::Cause, Group::Finding, Group::TaskType].contains(&group);
             let shown = if is_long { top } else { rows.len() };
-            for (_, name, comparison) in rows.iter().take(shown) {
-                let _ = writeln!(out, "   {}", line(group, name, comparison));
+            for row in rows.iter().take(shown) {
+                let _ = writeln!(out, "   {}", row.line(group));
             }
             if rows.len() > shown {
                 let _ = writeln!(out, "   … and {} more (--top {})", rows.len() - shown, rows.len());
@@ -569,7 +571,7 @@ impl RunDifference {
         for line in self.notes.iter().flat_map(|note| format::wrap(&format!("note: {note}"), 96)) {
             let _ = writeln!(out, "  {line}");
         }
-        if self.runs.0 == 1 || self.runs.1 == 1 {
+        if self.before.runs == 1 || self.after.runs == 1 {
             let _ = writeln!(
                 out,
                 "\n  one run per side: no significance test is possible; give directories with several traces each"
@@ -577,18 +579,16 @@ impl RunDifference {
         }
         out
     }
-}
 
-impl RunDifference {
     /// Changes of the runs themselves, before any number.
     fn write_facts(&self, out: &mut String) {
         const WIDTH: usize = 30;
         let label =
             |name: &str| Fact::ALL.into_iter().find(|fact| fact.name() == name).map_or("", Fact::label);
         let changed: Vec<&FactDifference> =
-            self.facts.iter().filter(|fact| fact.changed == Some(true)).collect();
+            self.run.iter().filter(|fact| fact.changed == Some(true)).collect();
         if changed.is_empty() {
-            let same = self.facts.iter().filter(|fact| fact.changed.is_some()).map(|fact| label(fact.name));
+            let same = self.run.iter().filter(|fact| fact.changed.is_some()).map(|fact| label(fact.name));
             let same = same.collect::<Vec<_>>().join(", ");
             let _ = match same.as_str() {
                 "" => writeln!(out, "\n  Nothing is known of the runs but their numbers"),
@@ -615,32 +615,36 @@ impl RunDifference {
     }
 }
 
-fn line(group: Group, name: &str, comparison: &Comparison) -> String {
-    // A cause has its name, under which it is explained, and its words.
-    let name = match Cause::named(name).filter(|cause| group == Group::Cause && cause.name() != cause.label())
-    {
-        Some(cause) => format!("{name}: {}", cause.label()),
-        None => name.trim_end_matches("_ns").to_owned(),
-    };
-    let name = Cell(format::fit(&name, 42));
-    let share = group == Group::Efficiency;
-    let value = |value: f64| {
-        if share {
-            format!("{value:.3}")
-        } else {
-            let sign = if value < 0.0 { "−" } else { "" };
-            format!("{sign}{}", format::time(value.abs().round() as u64))
-        }
-    };
-    let change = match comparison.growth() {
-        _ if share => format!("{:+.3}", comparison.difference()),
-        Some(growth) => format!("{:+.1} %", growth * 100.0),
-        None => "new".to_owned(),
-    };
-    let (before, after) = (value(comparison.before), value(comparison.after));
-    let interval = comparison.interval.map_or(String::new(), |(low, high)| {
-        let sure = if comparison.is_certain() == Some(true) { "" } else { ", may be chance" };
-        format!("   {} to {}{sure}", value(low), value(high))
-    });
-    format!("{name:<43}{before:>12}{after:>12}{change:>12}{interval}")
+impl NumberDifference {
+    /// The row of a table.
+    fn line(&self, group: Group) -> String {
+        // A cause has its name, under which it is explained, and its words.
+        let name = self.name.as_str();
+        let name =
+            match Cause::named(name).filter(|cause| group == Group::Cause && cause.name() != cause.label()) {
+                Some(cause) => format!("{name}: {}", cause.label()),
+                None => name.trim_end_matches("_ns").to_owned(),
+            };
+        let name = Cell(format::fit(&name, 42));
+        let share = group == Group::Efficiency;
+        let value = |value: f64| {
+            if share {
+                format!("{value:.3}")
+            } else {
+                let sign = if value < 0.0 { "−" } else { "" };
+                format!("{sign}{}", format::time(value.abs().round() as u64))
+            }
+        };
+        let change = match self.growth {
+            _ if share => format!("{:+.3}", self.difference),
+            Some(growth) => format!("{:+.1} %", growth * 100.0),
+            None => "new".to_owned(),
+        };
+        let (before, after) = (value(self.before), value(self.after));
+        let interval = self.interval_95.map_or(String::new(), |[low, high]| {
+            let sure = if self.certain == Some(true) { "" } else { ", may be chance" };
+            format!("   {} to {}{sure}", value(low), value(high))
+        });
+        format!("{name:<43}{before:>12}{after:>12}{change:>12}{interval}")
+    }
 }

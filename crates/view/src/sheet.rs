@@ -74,6 +74,14 @@ impl Sheet {
         }
     }
 
+    /// Appends commands for more, after an empty line: in one line if they fit, else each in its own, as they are there to
+    /// be copied.
+    pub fn next(&mut self, commands: &[String]) {
+        let is_one = 2 + 7 + width_of(&commands.join("     ")) <= self.width;
+        let between = if is_one { "     " } else { "\n         " };
+        self.text.push_str(&format!("\n  {DIM}next:{DIM:#}  {}\n", commands.join(between)));
+    }
+
     /// Appends a highlighted sentence, after an empty line.
     pub fn verdict(&mut self, text: &str) {
         self.line("");

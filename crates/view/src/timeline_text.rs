@@ -1,7 +1,10 @@
 //! The run as lines of a terminal: one line for each thread, one character for each piece of time.
 
+use crate::documents::Named;
 use crate::format::{Cell, columns as columns_of, count, counted, fit, harmless, time, visible};
 use anstyle::{Ansi256Color, AnsiColor, Color, Style};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write;
 use taskscope_execution::devices::{Class, Devices, Queue};
 use taskscope_execution::lod::{Flags, Timeline};
@@ -16,7 +19,7 @@ fn look(group: Group) -> (char, Option<AnsiColor>, &'static str) {
     (group.glyph(), colour, group.label())
 }
 
-/// Appearance of device queues by class of time: character, colour, word in the legend.
+/// Appearance of device queues by [`QueueUse`]: character, colour, word in the legend.
 const DEVICE_LOOKS: [(char, Option<AnsiColor>, &str); 4] = [
     ('■', Some(AnsiColor::Blue), "queue computes"),
     ('□', Some(AnsiColor::Cyan), "queue copies"),
@@ -24,16 +27,84 @@ const DEVICE_LOOKS: [(char, Option<AnsiColor>, &str); 4] = [
     ('·', None, "queue idle"),
 ];
 
-/// The timeline in lines of at most `width` characters, with ANSI styles: one per thread, then one per device
-/// queue. Each character shows the group of states with most time in its interval, computed exactly. Without
-/// colour, groups have different characters.
-pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeline, width: usize) -> String {
+/// The use of a device queue in a piece of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueUse {
+    /// Mostly kernels.
+    Computes,
+    /// Mostly copies.
+    Copies,
+    /// Something runs, for less than half of the time.
+    MostlyIdle,
+    /// Nothing runs.
+    Idle,
+}
+
+/// The run at one zoom: its time in pieces of equal length, and the main use of each by thread and device queue.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "schema", rename = "taskscope-timeline/1")]
+pub struct TimelineReport {
+    /// The directory, as it was given.
+    pub trace: String,
+    /// Nanoseconds of all pieces.
+    pub wall_ns: u64,
+    /// Number of pieces.
+    pub pieces: usize,
+    /// Threads with events, and CPUs; of more than 64, some that are spread evenly over all.
+    pub threads: Vec<ThreadLine>,
+    /// Number of threads with events, and CPUs.
+    pub threads_in_all: usize,
+    /// Device queues, at most 64.
+    pub queues: Vec<QueueLine>,
+    /// Number of device queues with operations.
+    pub queues_in_all: usize,
+    /// The effects of a filter, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// A thread, or a CPU that is a worker.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ThreadLine {
+    /// Its words in text.
+    pub label: String,
+    /// Process id.
+    pub pid: i64,
+    /// Thread id.
+    pub tid: i64,
+    /// Whether it is a worker.
+    pub worker: bool,
+    /// The group of states with most time in each piece; null for a piece without any.
+    pub groups: Vec<Option<Named<Group>>>,
+}
+
+/// A device queue.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct QueueLine {
+    /// Its name.
+    pub label: String,
+    /// Its use in each piece.
+    pub uses: Vec<QueueUse>,
+}
+
+/// Columns of the labels.
+fn label_width<'a>(labels: impl Iterator<Item = &'a str>) -> usize {
+    labels.map(columns_of).max().unwrap_or(0).clamp(6, 26)
+}
+
+/// The run in as many pieces as fit beside the labels in `width` columns.
+pub fn timeline_report(
+    trace: String,
+    execution: &Execution,
+    devices: &Devices,
+    timeline: &Timeline,
+    width: usize,
+) -> TimelineReport {
     let queues: Vec<&Queue> = devices.queues.iter().filter(|queue| range_of(queue).is_some()).collect();
     let of_queues = queues.iter().filter_map(|queue| range_of(queue));
     let of_threads = Some(execution.range()).filter(|(start, end)| end > start);
-    let Some((start, end)) = of_queues.chain(of_threads).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else {
-        return NOTHING.to_string();
-    };
+    let range = of_queues.chain(of_threads).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let (start, end) = range.unwrap_or_default();
     let mut all: Vec<ThreadIndex> = (0..execution.threads.len() as u32)
         .map(ThreadIndex)
         .filter(|index| {
@@ -42,10 +113,6 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
         })
         .collect();
     execution.sort_by_rank(&mut all);
-    let mut text = String::new();
-    if all.is_empty() && queues.is_empty() || end <= start {
-        return NOTHING.to_string();
-    }
     let shown: Vec<ThreadIndex> = all.iter().copied().step_by(all.len().div_ceil(LINES).max(1)).collect();
     let several = execution.processes.len() > 1;
     let name = |index: ThreadIndex| {
@@ -64,83 +131,114 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
             name => format!("{process}{} {name}{mark}", thread.tid),
         }
     };
-    let labels = shown.iter().map(|index| name(*index)).chain(queues.iter().map(|queue| queue.name.clone()));
-    let label = labels.map(|name| columns_of(&name)).max().unwrap_or(0).clamp(6, 26);
-    let columns = width.saturating_sub(label + 2).clamp(20, 400);
-    let edge = |column: usize| start + ((u128::from(end - start) * column as u128) / columns as u128) as u64;
-    let mut occurs = [false; Group::ALL.len()];
-    let piece = |column: usize| (edge(column), edge(column + 1).max(edge(column) + 1));
-    for index in &shown {
-        let glyphs = (0..columns).map(|column| {
-            let (from, to) = piece(column);
+    let names: Vec<String> = shown.iter().map(|index| name(*index)).collect();
+    let queue_names = queues.iter().take(LINES).map(|queue| queue.name.as_str());
+    let label = label_width(names.iter().map(String::as_str).chain(queue_names));
+    let pieces = if end > start { width.saturating_sub(label + 2).clamp(20, 400) } else { 0 };
+    let edge = |piece: usize| start + ((u128::from(end - start) * piece as u128) / pieces as u128) as u64;
+    let piece = |piece: usize| (edge(piece), edge(piece + 1).max(edge(piece) + 1));
+    let threads = shown.iter().zip(names).map(|(index, label)| {
+        let groups = (0..pieces).map(|number| {
+            let (from, to) = piece(number);
             let group = match dominant(timeline.sums(execution, *index, from, to)) {
                 Some(_) if timeline.is_marked(*index, Flags::UNCERTAIN, from, to) => Some(Group::Unknown),
                 group => group,
             };
-            match group {
-                Some(group) => {
-                    occurs[group as usize] = true;
-                    let (glyph, colour, _) = look(group);
+            group.map(Named)
+        });
+        let thread = &execution.threads[index.index()];
+        let pid = execution.processes[thread.process.index()].pid;
+        ThreadLine { label, pid, tid: thread.tid, worker: thread.worker, groups: groups.collect() }
+    });
+    let use_of = |(number, (kernels, copies)): (usize, (u64, u64))| {
+        let (from, to) = piece(number);
+        match kernels + copies {
+            0 => QueueUse::Idle,
+            busy if 2 * busy < to - from => QueueUse::MostlyIdle,
+            _ if kernels >= copies => QueueUse::Computes,
+            _ => QueueUse::Copies,
+        }
+    };
+    let lines_of_queues = queues.iter().take(LINES).map(|queue| {
+        let busy = busy_in(queue, (0..pieces).map(piece));
+        QueueLine { label: queue.name.clone(), uses: busy.into_iter().enumerate().map(use_of).collect() }
+    });
+    TimelineReport {
+        trace,
+        wall_ns: end - start,
+        pieces,
+        threads: threads.collect(),
+        threads_in_all: all.len(),
+        queues: lines_of_queues.collect(),
+        queues_in_all: queues.len(),
+        notes: Vec::new(),
+    }
+}
+
+impl TimelineReport {
+    /// The lines with ANSI styles: one per thread, then one per device queue, a character for each piece. Without
+    /// colour, groups have different characters.
+    pub fn text(&self, width: usize) -> String {
+        if self.threads.is_empty() && self.queues.is_empty() || self.pieces == 0 {
+            return NOTHING.to_string();
+        }
+        let labels = self.threads.iter().map(|line| line.label.as_str());
+        let label = label_width(labels.chain(self.queues.iter().map(|line| line.label.as_str())));
+        let mut text = String::new();
+        let (mut occurs, mut uses_occur) = ([false; Group::ALL.len()], [false; DEVICE_LOOKS.len()]);
+        for line in &self.threads {
+            let glyphs = line.groups.iter().map(|group| match group {
+                Some(Named(group)) => {
+                    occurs[*group as usize] = true;
+                    let (glyph, colour, _) = look(*group);
                     (glyph, colour)
                 }
                 None => (' ', None),
-            }
-        });
-        write_line(&mut text, &fit(&name(*index), label), label, glyphs);
-    }
-    let mut devices_occur = [false; DEVICE_LOOKS.len()];
-    for queue in queues.iter().take(LINES) {
-        let busy = busy_in(queue, (0..columns).map(piece));
-        let glyphs = busy.into_iter().enumerate().map(|(column, (kernels, copies))| {
-            let (from, to) = piece(column);
-            let at = match kernels + copies {
-                0 => 3,
-                busy if 2 * busy < to - from => 2,
-                _ if kernels >= copies => 0,
-                _ => 1,
-            };
-            devices_occur[at] = true;
-            (DEVICE_LOOKS[at].0, DEVICE_LOOKS[at].1)
-        });
-        write_line(&mut text, &fit(&queue.name, label), label, glyphs);
-    }
-    let length = time(end - start);
-    let gap = columns.saturating_sub(1 + columns_of(&length));
-    let _ = writeln!(text, "{:>label$}  0{}{length}", "", " ".repeat(gap));
-    let mut line = format!("{:>label$} ", "");
-    let groups =
-        Group::ALL.into_iter().zip(occurs).filter(|(_, occurs)| *occurs).map(|(group, _)| look(group));
-    let of_devices = DEVICE_LOOKS.into_iter().zip(devices_occur).filter(|(_, occurs)| *occurs);
-    for (glyph, colour, word) in groups.chain(of_devices.map(|(look, _)| look)) {
-        // Legends break between entries, not inside.
-        if visible(&line) + columns_of(word) + 4 > width.max(40) {
-            text.push_str(line.trim_end());
-            text.push('\n');
-            line = format!("{:>label$} ", "");
+            });
+            write_line(&mut text, &fit(&line.label, label), label, glyphs);
         }
-        let _ = write!(line, " {}{glyph}{} {word} ", style(colour), Style::new().bold().render_reset());
+        for line in &self.queues {
+            let glyphs = line.uses.iter().map(|of_queue| {
+                uses_occur[*of_queue as usize] = true;
+                let (glyph, colour, _) = DEVICE_LOOKS[*of_queue as usize];
+                (glyph, colour)
+            });
+            write_line(&mut text, &fit(&line.label, label), label, glyphs);
+        }
+        let length = time(self.wall_ns);
+        let gap = self.pieces.saturating_sub(1 + columns_of(&length));
+        let _ = writeln!(text, "{:>label$}  0{}{length}", "", " ".repeat(gap));
+        let mut line = format!("{:>label$} ", "");
+        let groups =
+            Group::ALL.into_iter().zip(occurs).filter(|(_, occurs)| *occurs).map(|(group, _)| look(group));
+        let of_queues = DEVICE_LOOKS.into_iter().zip(uses_occur).filter(|(_, occurs)| *occurs);
+        for (glyph, colour, word) in groups.chain(of_queues.map(|(look, _)| look)) {
+            // Legends break between entries, not inside.
+            if visible(&line) + columns_of(word) + 4 > width.max(40) {
+                text.push_str(line.trim_end());
+                text.push('\n');
+                line = format!("{:>label$} ", "");
+            }
+            let _ = write!(line, " {}{glyph}{} {word} ", style(colour), Style::new().bold().render_reset());
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+        if self.threads.len() < self.threads_in_all {
+            let (shown, all) = (self.threads.len(), counted(self.threads_in_all as u64, "thread"));
+            let _ = writeln!(text, "{shown} of {all}, evenly chosen; `taskscope view` shows all");
+        }
+        if self.queues.len() < self.queues_in_all {
+            let (shown, all) = (self.queues.len(), count(self.queues_in_all as u64));
+            let _ = writeln!(text, "{shown} of {all} device queues; `taskscope view` shows all");
+        }
+        if self.threads.iter().any(|line| !line.worker) {
+            let _ = writeln!(text, "* not a worker");
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text
     }
-    text.push_str(line.trim_end());
-    text.push('\n');
-    if shown.len() < all.len() {
-        let _ = writeln!(
-            text,
-            "{} of {}, evenly chosen; `taskscope view` shows all",
-            shown.len(),
-            counted(all.len() as u64, "thread")
-        );
-    }
-    if queues.len() > LINES {
-        let _ = writeln!(
-            text,
-            "{LINES} of {} device queues; `taskscope view` shows all",
-            count(queues.len() as u64)
-        );
-    }
-    if shown.iter().any(|index| !execution.threads[index.index()].worker) {
-        let _ = writeln!(text, "* not a worker");
-    }
-    text
 }
 
 const NOTHING: &str = "nothing happened in this trace\n";

@@ -4,7 +4,7 @@ use taskscope_event::models::device::kind;
 use taskscope_execution::devices::{Devices, Operation, Queue};
 use taskscope_execution::lod::Timeline;
 use taskscope_execution::{Change, Execution, ExecutionBuilder, Observer, Section, State};
-use taskscope_view::timeline_text;
+use taskscope_view::timeline_report;
 
 /// Two threads: one works for the first half and waits for the second, the other the other way round.
 fn halves() -> Execution {
@@ -23,6 +23,10 @@ fn halves() -> Execution {
         builder.change(thread, 3000, Change::ThreadEnds);
     }
     builder.finish()
+}
+
+fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeline, width: usize) -> String {
+    timeline_report(String::new(), execution, devices, timeline, width).text(width)
 }
 
 fn plain(text: &str) -> String {

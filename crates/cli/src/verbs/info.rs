@@ -42,11 +42,10 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     let session = super::open_part(&args.trace, &args.selection.parse()?)?;
     let mut out = output::results();
-    if args.json {
-        output::write_json(&mut out, &Info::of(&session))?;
-    } else {
-        out.write_all(taskscope_view::info::text(&session).as_bytes())?;
-        out.write_all(taskscope_view::devices::info_text(&session).as_bytes())?;
+    let info = Info::of(&session);
+    match args.json {
+        true => output::write_json(&mut out, &info)?,
+        false => out.write_all(info.text().as_bytes())?,
     }
     out.flush().context("cannot write the contents of the trace")?;
     Ok(ExitCode::SUCCESS)

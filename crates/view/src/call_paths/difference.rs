@@ -26,9 +26,6 @@ pub struct PathsDifferenceReport {
     pub after_total: u64,
     /// Paths with changed own values, the largest change first.
     pub paths: Vec<PathDifference>,
-    #[serde(skip)]
-    #[schemars(skip)]
-    column: Column,
 }
 
 /// A path with a changed own value.
@@ -66,7 +63,6 @@ pub fn paths_difference(
         before_total: views::total(&before.tree, column),
         after_total: views::total(&after.tree, column),
         paths,
-        column,
     }
 }
 
@@ -74,10 +70,11 @@ impl PathsDifferenceReport {
     /// The lines with ANSI styles, with at most `top` paths.
     pub fn text(&self, width: usize, top: usize) -> String {
         let mut out = String::new();
+        let column = Column::named(&self.column_name).unwrap_or(Column::Time);
         let (before, after) = (self.before_total, self.after_total);
         let unit = Unit::for_total(before.max(after));
-        let unit_word = if is_count(self.column) { "" } else { unit.short() };
-        let value = |value: u64| if is_count(self.column) { count(value) } else { unit.show(value) };
+        let unit_word = if is_count(column) { "" } else { unit.short() };
+        let value = |value: u64| if is_count(column) { count(value) } else { unit.show(value) };
         // Values outside of the table, with their unit.
         let told = |shown: String| if unit_word.is_empty() { shown } else { format!("{shown} {unit_word}") };
         let signed = |before: u64, after: u64| {
@@ -88,7 +85,7 @@ impl PathsDifferenceReport {
         let _ = writeln!(
             out,
             "{BOLD}{}{BOLD:#} in {}: {}   in {}: {}   {}",
-            word_of(self.column),
+            word_of(column),
             fit(&self.before, 40),
             told(value(before)),
             fit(&self.after, 40),
@@ -115,8 +112,8 @@ impl PathsDifferenceReport {
                 out,
                 "  {:>10} {:>10} {:>10}  {shown}",
                 signed(*before, *after),
-                show(unit, self.column, *before),
-                show(unit, self.column, *after)
+                show(unit, column, *before),
+                show(unit, column, *after)
             );
         }
         if self.paths.len() > top {

@@ -1,14 +1,14 @@
 //! Call paths as JSON.
 
-use super::columns::{is_count, key_of};
+use super::columns::{TimeKind, is_count, key_of};
 use super::profile_facts::{cpu_note, incomplete_profiles, is_estimated, states_of, useful_and_largest_loss};
-use super::{CallPaths, flat_name};
+use super::{CallPaths, PathsView, flat_name};
 use crate::documents::Word;
 use crate::findings::{FindingRow, Findings, Losses, Whose, finding_row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy};
+use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy, FlatRow};
 use taskscope_profile::named::{CallTree, What};
 use taskscope_profile::{FrameKind, Metric, NodeId, ROOT, conservation};
 
@@ -78,6 +78,8 @@ pub struct CallPathTables {
     pub loops: Vec<PlaceRow>,
     /// Rows by line.
     pub lines: Vec<PlaceRow>,
+    /// Number of rows of the last three without `--top`.
+    pub row_counts: RowCounts,
     /// Waiting that was taken and its charges, by wait.
     pub balances: Vec<WaitBalance>,
     /// Samples.
@@ -183,6 +185,26 @@ pub struct PlaceRow {
     pub total: Option<u64>,
 }
 
+/// Number of functions, loops and lines.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RowCounts {
+    /// Functions.
+    pub functions: RowCount,
+    /// Loops.
+    pub loops: RowCount,
+    /// Lines.
+    pub lines: RowCount,
+}
+
+/// Number of rows of a table.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RowCount {
+    /// All rows.
+    pub all: usize,
+    /// Those whose line is known.
+    pub with_line: usize,
+}
+
 /// Waiting of one kind and its charges.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WaitBalance {
@@ -232,27 +254,79 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
+/// The selection of the rows of [`CallPathTables`].
+#[derive(Clone, Debug)]
+pub struct TableOptions {
+    /// The tables; others are empty. `None` for all, and every path too.
+    pub views: Option<Vec<PathsView>>,
+    /// Whether the runtime's frames are steps.
+    pub runtime: bool,
+    /// The sort column; chosen by the available data if not given.
+    pub sort: Option<Column>,
+    /// The columns beside it that make a path a row.
+    pub beside: Vec<Column>,
+    /// Least share of a column that makes a path a row.
+    pub floor: f64,
+    /// Rows of each table.
+    pub top: usize,
+}
+
+impl TableOptions {
+    /// All tables with all columns.
+    pub fn whole(runtime: bool, sort: Option<Column>, top: usize) -> TableOptions {
+        TableOptions { views: None, runtime, sort, beside: Column::ALL.to_vec(), floor: 0.0, top }
+    }
+
+    fn has(&self, view: PathsView) -> bool {
+        self.views.as_ref().is_none_or(|views| views.contains(&view))
+    }
+
+    /// The columns of rows of trees.
+    fn columns(&self, sort: Column) -> Vec<Column> {
+        let others = self.beside.iter().copied().filter(|column| *column != sort);
+        [sort].into_iter().chain(others).collect()
+    }
+}
+
 impl CallPaths {
-    /// The value of `call_paths` in `report --json`: all paths with their values, and the views. Sorted by
-    /// the requested column, else by an available one.
-    pub fn tables(&self, runtime: bool, asked: Option<Column>, top: usize) -> CallPathTables {
+    /// The paths as a document. Sorted by the requested column, else by an available one.
+    pub fn tables(&self, options: &TableOptions) -> CallPathTables {
+        let TableOptions { runtime, top, .. } = *options;
         let tree = self.shown(runtime);
-        let sort = asked.unwrap_or_else(|| Column::main_of(&tree.tree));
-        let turned = views::bottom_up(&tree);
-        let is_asked = asked.is_some();
-        let choice = Choice { sort, beside: &Column::ALL, is_asked, floor: 0.0, most: top };
+        let sort = options.sort.unwrap_or_else(|| Column::main_of(&tree.tree));
+        let is_asked = options.sort.is_some();
+        let choice = Choice { sort, beside: &options.beside, is_asked, floor: options.floor, most: top };
+        let columns = options.columns(sort);
+        let tree_of = |view, tree: &dyn Fn() -> CallTree, own| match options.has(view) {
+            true => rows(&tree(), &choice, &columns, own),
+            false => Vec::new(),
+        };
+        let mut row_counts = RowCounts::default();
+        let mut flat_of =
+            |by, count: fn(&mut RowCounts) -> &mut RowCount| match options.has(PathsView::Flat(by)) {
+                true => {
+                    let (rows, of_all) = flat(&self.shown_flat(by, runtime), by, sort, top);
+                    *count(&mut row_counts) = of_all;
+                    rows
+                }
+                false => Vec::new(),
+            };
+        let functions = flat_of(FlatBy::Function, |counts| &mut counts.functions);
+        let loops = flat_of(FlatBy::Loop, |counts| &mut counts.loops);
+        let lines = flat_of(FlatBy::Line, |counts| &mut counts.lines);
         let balances = conservation(&self.tree.tree);
-        CallPathTables {
+        let mut tables = CallPathTables {
             sorted_by: key_of(sort),
             is_time_sampled: self.is_sampled(),
             other_threads_ns: self.quality.map_or(0, |quality| quality.other_threads_ns),
             totals: values(&tree, ROOT, true),
-            paths: paths(&tree, sort),
-            top_down: rows(&self.tree.functions_and_loops(runtime), &choice, OwnPart::Own),
-            bottom_up: rows(&turned, &choice, OwnPart::Outermost),
-            functions: flat(&tree, FlatBy::Function, sort, top),
-            loops: flat(&self.shown_flat(FlatBy::Loop, runtime), FlatBy::Loop, sort, top),
-            lines: flat(&self.shown_flat(FlatBy::Line, runtime), FlatBy::Line, sort, top),
+            paths: if options.views.is_none() { paths(&tree, sort) } else { Vec::new() },
+            top_down: tree_of(PathsView::TopDown, &|| self.tree.functions_and_loops(runtime), OwnPart::Own),
+            bottom_up: tree_of(PathsView::BottomUp, &|| views::bottom_up(&tree), OwnPart::Outermost),
+            functions,
+            loops,
+            lines,
+            row_counts,
             balances: balances
                 .iter()
                 .map(|balance| WaitBalance {
@@ -272,13 +346,10 @@ impl CallPaths {
             run_totals: self.tree.totals.clone(),
             efficiency: self.efficiency(),
             processes: self.tree.processes.clone(),
-            notes: self.all_notes(),
-        }
-    }
-
-    fn all_notes(&self) -> Vec<String> {
-        let cpus = cpu_note(&self.tree.processes, &states_of(&self.tree.totals));
-        incomplete_profiles(&self.tree.processes).into_iter().chain(cpus).chain(self.note_lines()).collect()
+            notes: Vec::new(),
+        };
+        tables.notes = tables.run_notes().into_iter().chain(self.note_lines()).collect();
+        tables
     }
 
     /// For a profile: the useful fraction of the workers' time, and the state with most of the rest.
@@ -295,6 +366,60 @@ impl CallPaths {
             largest_loss_ns: largest.map_or(0, |(_, ns)| ns),
             estimated: estimated.map(str::to_owned).collect(),
         })
+    }
+}
+
+impl CallPathTables {
+    /// Notes on the run, which the summary of a profile has too: its processes and their CPUs.
+    fn run_notes(&self) -> Vec<String> {
+        let cpus = cpu_note(&self.processes, &states_of(&self.run_totals));
+        incomplete_profiles(&self.processes).into_iter().chain(cpus).collect()
+    }
+
+    /// Notes on the values of paths.
+    pub(super) fn path_notes(&self) -> &[String] {
+        self.notes.get(self.run_notes().len()..).unwrap_or_default()
+    }
+
+    /// The column by which rows are sorted.
+    pub(super) fn sort(&self) -> Column {
+        Column::named(&self.sorted_by).unwrap_or(Column::Time)
+    }
+
+    /// A column over all paths.
+    pub(super) fn total(&self, column: Column) -> u64 {
+        self.totals.get(&key_of(column)).copied().unwrap_or(0)
+    }
+
+    /// The owner of the times by path.
+    pub(super) fn time_kind(&self) -> TimeKind {
+        match self.is_time_sampled {
+            true => TimeKind::Samples,
+            false if self.other_threads_ns > 0 => TimeKind::Both,
+            false => TimeKind::Workers,
+        }
+    }
+}
+
+impl PathRow {
+    /// Whether it is the sum of rows that are left out.
+    pub(super) fn is_rest(&self) -> bool {
+        self.what.as_deref() == Some("rest")
+    }
+
+    /// A column of the row.
+    pub(super) fn value(&self, column: Column) -> u64 {
+        self.columns.get(&key_of(column)).copied().unwrap_or(0)
+    }
+
+    /// The step, with the line from which it was called, or which waits.
+    pub(super) fn label(&self) -> String {
+        let has_place = self.what.as_deref() == Some("function") || self.state.is_some();
+        let file = self.file.as_deref().and_then(|file| file.rsplit('/').next());
+        match file.zip(self.line).filter(|_| has_place) {
+            Some((file, line)) => format!("{}  ({file}:{line})", self.name),
+            None => self.name.clone(),
+        }
     }
 }
 
@@ -372,9 +497,10 @@ fn paths(tree: &CallTree, sort: Column) -> Vec<Path> {
 
 /// Rows in depth-first order. A row for the omitted rest follows below a step, so that rows sum to their
 /// parent. `own` names the part of a row's value outside its inner steps.
-fn rows(tree: &CallTree, choice: &Choice<'_>, own: fn(u64) -> OwnPart) -> Vec<PathRow> {
+fn rows(tree: &CallTree, choice: &Choice<'_>, columns: &[Column], own: fn(u64) -> OwnPart) -> Vec<PathRow> {
     let rows = views::rows(&tree.tree, choice);
-    let sums = Column::ALL.map(|column| (column, views::inclusive(&tree.tree, column)));
+    let sums = columns.iter().map(|column| (*column, views::inclusive(&tree.tree, *column)));
+    let sums: Vec<(Column, Vec<u64>)> = sums.collect();
     let mut rest = sums.clone();
     for (column, rest) in &mut rest {
         for node in tree.tree.ids() {
@@ -432,20 +558,22 @@ fn close(
 
 /// The columns of a node that are not zero.
 fn columns_of(node: NodeId, sums: &[(Column, Vec<u64>)]) -> PathValues {
-    let values = sums.iter().map(|(column, sums)| (column.name().to_string(), sums[node.0 as usize]));
+    let values = sums.iter().map(|(column, sums)| (key_of(*column), sums[node.0 as usize]));
     values.filter(|(_, value)| *value > 0).collect()
 }
 
 /// Rows sorted by their own value. The omitted rest, or time outside loops, is the last row, without callees.
-fn flat(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<PlaceRow> {
+fn flat(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> (Vec<PlaceRow>, RowCount) {
     let rows = views::flat(tree, by, sort);
+    let line_of = |row: &FlatRow| row.label.as_ref().and_then(|label| label.line);
+    let count = RowCount { all: rows.len(), with_line: rows.iter().filter_map(line_of).count() };
     let mut made: Vec<PlaceRow> = (rows.iter().take(top))
         .map(|row| PlaceRow {
             name: flat_name(row),
             what: None,
             function: row.label.as_ref().map(|label| label.function.clone()),
             file: row.label.as_ref().and_then(|label| label.file.clone()),
-            line: row.label.as_ref().and_then(|label| label.line),
+            line: line_of(row),
             state: row.marker.map(|marker| marker.name().into()),
             own: row.own,
             total: Some(row.total),
@@ -464,5 +592,5 @@ fn flat(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<PlaceRow> 
             total: None,
         });
     }
-    made
+    (made, count)
 }

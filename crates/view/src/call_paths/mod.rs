@@ -15,7 +15,6 @@ use crate::filter_notes::notes_of_filter;
 use crate::format::{count, counted};
 use crate::names::missing_names;
 use anstyle::Style;
-use columns::TimeKind;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
 use taskscope_analysis::call_views::{Column, FlatBy, FlatRow};
 use taskscope_profile::named::{CallTree, What};
@@ -55,6 +54,13 @@ pub struct PathsOptions {
     pub width: usize,
     /// Whether samples are all that is known: waiting and its causes are not shown.
     pub samples_alone: bool,
+}
+
+impl Default for PathsOptions {
+    fn default() -> Self {
+        let (views, top) = (PathsView::USUAL.to_vec(), 20);
+        PathsOptions { views, sort: None, runtime: false, top, width: 100, samples_alone: false }
+    }
 }
 
 /// A named tree with its notes.
@@ -99,15 +105,6 @@ impl CallPaths {
     /// Whether times are those of the samples. In traces they are the workers' ledger, apportioned among samples.
     fn is_sampled(&self) -> bool {
         self.quality.is_none_or(|quality| quality.is_time_sampled)
-    }
-
-    /// The owner of the times by path.
-    fn time_kind(&self) -> TimeKind {
-        match self.quality {
-            _ if self.is_sampled() => TimeKind::Samples,
-            Some(quality) if quality.other_threads_ns > 0 => TimeKind::Both,
-            _ => TimeKind::Workers,
-        }
     }
 
     fn shown(&self, runtime: bool) -> CallTree {

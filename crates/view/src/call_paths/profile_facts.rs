@@ -140,6 +140,7 @@ pub(super) fn useful_and_largest_loss<'a>(states: &[(&'a str, u64)]) -> (u64, Op
 mod tests {
     use super::*;
     use crate::CallPaths;
+    use crate::call_paths::json::TableOptions;
     use crate::{profile_efficiency, profile_summary, profile_times};
     use taskscope_profile::named::CallTree;
 
@@ -193,7 +194,8 @@ mod tests {
     fn estimated_states_are_marked() {
         let text = |tree: &CallTree| {
             let (tree, missing, filtered) = (tree.clone(), Vec::new(), Vec::new());
-            let run = CallPaths { tree, missing, quality: None, unfit: 0, filtered }.tables(false, None, 10);
+            let run = CallPaths { tree, missing, quality: None, unfit: 0, filtered }
+                .tables(&TableOptions::whole(false, None, 10));
             profile_summary(&run, "", 100) + &profile_efficiency(&run, 100) + &profile_times(&run, 100)
         };
         let mut known = tree(4, 1, &[("task", 20), ("out_of_cpu", 80)]);

@@ -157,8 +157,12 @@ pub(crate) fn critical_path(graph: &TaskGraph, most_steps: usize) -> CriticalPat
     path::path(graph, &prediction, path, most_steps, whole)
 }
 
-/// The sections as lines for a person, with so many rows of each table.
-pub fn causes_text(report: &CausesReport, top: usize) -> String {
+/// The sections as lines of at most `width` columns, with so many rows of each table.
+pub fn causes_text(report: &CausesReport, top: usize, width: usize) -> String {
+    crate::format::narrowed(&sections_text(report, top), width)
+}
+
+fn sections_text(report: &CausesReport, top: usize) -> String {
     // As of a program that uses devices and nothing else that is recorded.
     if report.workers == 0 {
         return "  the trace has no workers: no thread is known to run tasks. Device queues: --section devices\n"
@@ -261,7 +265,7 @@ mod tests {
             notes: Vec::new(),
             runtime: None,
         };
-        causes_text(&causes_report("graph", graph, &options), options.top)
+        causes_text(&causes_report("graph", graph, &options), options.top, 300)
     }
 
     #[test]

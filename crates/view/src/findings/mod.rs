@@ -13,7 +13,7 @@ mod text;
 
 pub(crate) use rows::finding_row;
 pub use rows::{FindingRow, Findings, Losses, Whose};
-pub use text::{findings_text, verdict_text};
+pub use text::{findings_text, next_text, verdict_text};
 
 use crate::CallPaths;
 use crate::named_finding::NamedFinding;
@@ -23,15 +23,31 @@ use taskscope_analysis::Analysis;
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_session::Session;
 
+impl Whose {
+    /// The owners of the time of a trace.
+    fn of(session: &Session, analysis: &Analysis) -> Whose {
+        match session.execution.range() {
+            (0, 0) if !session.devices.queues.is_empty() => Whose::Queues,
+            _ if words::knows_samples_alone(session, analysis) => Whose::Threads,
+            _ => Whose::Workers,
+        }
+    }
+}
+
 impl Findings {
+    /// No findings of a trace.
+    pub(crate) fn none(session: &Session, analysis: &Analysis) -> Findings {
+        Findings { rows: Vec::new(), base_ns: 0, whose: Whose::of(session, analysis), verdict: None }
+    }
+
     /// Collects the findings of a trace.
     pub fn of(session: &Session, analysis: &Analysis) -> Findings {
-        let of_threads = session.execution.range() != (0, 0);
-        if !of_threads && !session.devices.queues.is_empty() {
-            return queues::findings(session);
-        }
-        if words::knows_samples_alone(session, analysis) {
-            return samples::findings(session, &CallPaths::of_session(session, TaskContext::Creation));
+        match Whose::of(session, analysis) {
+            Whose::Queues => return queues::findings(session),
+            Whose::Threads => {
+                return samples::findings(session, &CallPaths::of_session(session, TaskContext::Creation));
+            }
+            Whose::Workers => {}
         }
         let rows = words::findings_of_events(session, analysis);
         let (ledger, efficiency) = (&analysis.ledger, &analysis.efficiency);

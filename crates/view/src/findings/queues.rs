@@ -70,7 +70,7 @@ fn evidence(ledger: &QueueLedger) -> String {
     text.push_str(&format!("; {}", counted(ledger.timed, "operation")));
     if let Some(mean) = ledger.queueing.checked_div(ledger.submissions) {
         text.push_str(&format!(
-            ", which wait {} from submission to start on average, {} at most",
+            "; {} from submission to start on average, {} at most",
             time(mean),
             time(ledger.longest_queueing)
         ));

@@ -61,11 +61,6 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Those of a recording that is not looked at.
-    pub(crate) const fn none() -> Findings {
-        Findings { rows: Vec::new(), base_ns: 0, whose: Whose::Workers, verdict: None }
-    }
-
     /// The unit of their column.
     pub fn unit(&self) -> Unit {
         Unit::for_total(self.base_ns)

@@ -12,7 +12,7 @@ use crate::words::{Source, numbered, sentence};
 use taskscope_analysis::Confidence;
 use taskscope_analysis::call_views::{Column, own};
 use taskscope_cause::{Blamed, Cause, Runtime};
-use taskscope_execution::{OsSource, State};
+use taskscope_execution::State;
 use taskscope_profile::NodeId;
 use taskscope_session::Session;
 
@@ -24,10 +24,10 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
     let all: u64 = (execution.threads.iter().filter(|thread| thread.selected))
         .map(|thread| thread.track.end() - thread.track.start())
         .sum();
-    let (known, no_cpu, blocked) = (sum(|row| row.time), sum(|row| row.no_cpu), sum(|row| row.blocked));
+    let (known, no_cpu, blocked) =
+        (sum(|row| row.time_ns), sum(|row| row.no_cpu_ns), sum(|row| row.blocked_ns));
     let running = known - no_cpu - blocked;
-    let estimated =
-        splits.iter().any(|row| execution.threads[row.thread.index()].os_source == OsSource::Estimated);
+    let estimated = splits.iter().any(|row| row.estimated);
     let sure = if estimated { Confidence::Medium } else { Confidence::High };
     let tree = paths.tree.without_runtime();
     let hot = |column: Column| {

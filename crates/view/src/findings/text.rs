@@ -26,6 +26,13 @@ pub fn verdict_text(verdict: Option<&str>, width: usize) -> String {
     sheet.text
 }
 
+/// Commands for more, each whole, after an empty line.
+pub fn next_text(commands: &[String], width: usize) -> String {
+    let mut sheet = Sheet::new(width);
+    sheet.next(commands);
+    sheet.text
+}
+
 impl Losses<'_> {
     /// Writes the rows; `top` of them, those below `floor` as one line.
     pub(crate) fn write(&self, sheet: &mut Sheet, top: usize, floor: f64) {

@@ -48,6 +48,7 @@ pub use tasks::{TaskFacts, TaskQuery};
 pub use types::TypeRows;
 pub use values::{ModelFamilies, ValueFacts, packed_model_rows};
 
+use crate::call_paths::json::TableOptions;
 use crate::call_paths::{CallPaths, TOP_PATHS};
 use crate::findings::findings_of;
 use crate::report_json::Report;
@@ -149,12 +150,9 @@ impl Page {
         critical_path: Option<PathOfPage>,
     ) -> Page {
         let mut report = crate::report_json(&session, analysis, problems);
-        if !session.devices.is_empty() {
-            report.devices = crate::devices::in_time(&session);
-        }
         if !session.execution.samples.rows.is_empty() {
             let paths = CallPaths::of_session(&session, TaskContext::Creation);
-            report.call_paths = Some(paths.tables(false, None, TOP_PATHS));
+            report.call_paths = Some(paths.tables(&TableOptions::whole(false, None, TOP_PATHS)));
         }
         let clocks = crate::info::clocks(&session);
         let findings = findings_of(&session, analysis);

@@ -1,5 +1,6 @@
 //! The arguments of `taskscope diff`.
 
+use crate::output;
 use crate::verbs::choices::Choice;
 use std::path::PathBuf;
 use taskscope_analysis::call_views::Column;
@@ -41,7 +42,14 @@ pub struct Args {
     pub of: RunNumber,
     /// Output width in columns [default: the terminal's width, or 100].
     #[arg(long, value_name = "N")]
-    pub width: Option<u16>,
+    width: Option<u16>,
+}
+
+impl Args {
+    /// Columns of the output.
+    pub fn width(&self) -> usize {
+        self.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100)
+    }
 }
 
 /// A number of the whole run.

@@ -11,6 +11,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::{Column, total};
+use taskscope_view::format::narrowed;
 use taskscope_view::paths_difference;
 
 /// Prints the comparison.
@@ -32,12 +33,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     });
     let names = [args.before.display().to_string(), args.after.display().to_string()];
     let mut out = output::results();
-    let width = args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100);
+    let width = args.width();
     let difference = paths_difference(&before, &after, column, names);
     if args.json {
         output::write_json(&mut out, &difference)?;
     } else {
-        out.write_all(difference.text(width, args.top.into()).as_bytes())?;
+        out.write_all(narrowed(&difference.text(width, args.top.into()), width).as_bytes())?;
     }
     out.flush().context("cannot write the comparison")?;
     let (first, second) = (total(&before.tree, column), total(&after.tree, column));

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_event::layout;
 use taskscope_session::graph::read_graph;
+use taskscope_view::format::narrowed;
 use taskscope_view::{CallPaths, RunNumbers, compare_runs};
 
 /// Prints the changes.
@@ -23,10 +24,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let names = [args.before.display().to_string(), args.after.display().to_string()];
     let names = [names[0].as_str(), names[1].as_str()];
     let mut out = output::results();
-    if args.json {
-        output::write_json(&mut out, &difference.report(names))?;
-    } else {
-        out.write_all(difference.text(names, args.top.into()).as_bytes())?;
+    let report = difference.report(names);
+    match args.json {
+        true => output::write_json(&mut out, &report)?,
+        false => out.write_all(narrowed(&report.text(args.top.into()), args.width()).as_bytes())?,
     }
     out.flush().context("cannot write the comparison")?;
     let grown = match (args.fail_over, difference.of_run(args.of.name())) {

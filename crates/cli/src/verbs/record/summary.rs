@@ -40,7 +40,7 @@ fn print_report(run: &RunFile, trace: &TraceDirectory, about: &str) -> bool {
         return false;
     };
     let mut report = Command::new(own);
-    report.args(["report", "--section", "summary,efficiency,findings", "--recorded", about]);
+    report.args(["report", "--section", "summary,efficiency,findings,waits", "--recorded", about]);
     for notice in &run.notices {
         report.args(["--allow", notice.name]);
     }

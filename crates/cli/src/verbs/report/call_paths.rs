@@ -1,12 +1,9 @@
 //! Call paths in `taskscope report`.
 
 use crate::verbs::choices::Choice;
-use std::path::Path;
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::Column;
-use taskscope_session::Session;
-use taskscope_view::format::shell_word;
-use taskscope_view::{CallPathTables, CallPaths, PathsOptions, PathsView, TOP_PATHS};
+use taskscope_view::{PathsOptions, PathsView, TOP_PATHS, TableOptions};
 
 /// Options of call paths.
 #[derive(clap::Args)]
@@ -66,24 +63,14 @@ impl PathsRequest {
         }
     }
 
-    /// The call paths of a trace, as text.
-    pub fn text(&self, session: &Session, width: usize, samples_alone: bool) -> String {
-        CallPaths::of_session(session, self.context).text(&self.options(width, samples_alone))
-    }
-
-    /// The outermost call paths, and the command for all: the begin of the report on a run with samples alone.
-    pub fn short_text(&self, session: &Session, trace: &Path, width: usize) -> String {
+    /// Options of the outermost call paths: the end of the report on a run with samples alone.
+    pub fn short_options(&self, width: usize) -> PathsOptions {
         let (views, top) = (vec![PathsView::TopDown], self.top.unwrap_or(10));
-        let options = PathsOptions { views, top, ..self.options(width, true) };
-        let paths = CallPaths::of_session(session, self.context).text(&options);
-        let trace = shell_word(trace);
-        format!(
-            "\n{paths}\n  next:  taskscope explain F1 {trace}     taskscope report --section call-paths {trace}\n"
-        )
+        PathsOptions { views, top, ..self.options(width, true) }
     }
 
-    /// Call paths for JSON.
-    pub fn tables(&self, paths: &CallPaths) -> CallPathTables {
-        paths.tables(self.runtime_frames, self.sort, self.top.unwrap_or(TOP_PATHS))
+    /// The tables of JSON and pages.
+    pub fn whole_tables(&self) -> TableOptions {
+        TableOptions::whole(self.runtime_frames, self.sort, self.top.unwrap_or(TOP_PATHS))
     }
 }

@@ -89,7 +89,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     if matches!(request.form, Form::Json) {
         output::write_json(&mut out, &report)?;
     } else {
-        out.write_all(causes_text(&report, options.top).as_bytes())?;
+        out.write_all(causes_text(&report, options.top, request.width).as_bytes())?;
     }
     out.flush().context("cannot write the report")?;
     Ok(Some(ExitCode::SUCCESS))
@@ -99,7 +99,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
 fn refuse_picture(request: &Request, sections: &[Section]) -> anyhow::Result<()> {
     let option = match request.form {
         Form::Page(_) => "--html",
-        Form::Timeline => "--timeline",
+        Form::Timeline { .. } => "--timeline",
         Form::Text | Form::Json => return Ok(()),
     };
     let trace = shell_word(&request.trace);
@@ -130,7 +130,8 @@ fn graph_of_execution(request: &Request, selection: &Selection) -> anyhow::Resul
     let session = crate::verbs::open_part(&request.trace, &selection)?;
     let (graph, dropped) = session.task_graph().map_err(|errors| broken(&request.trace, &errors))?;
     if dropped > 0 {
-        eprintln!("taskscope: {dropped} order relations contradict the clocks of threads and were dropped");
+        let dropped = taskscope_view::format::counted(dropped as u64, "order relation");
+        eprintln!("taskscope: dropped {dropped} in contradiction to the clocks of threads");
     }
     Ok(GraphToExplain {
         graph,

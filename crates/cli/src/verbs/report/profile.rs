@@ -8,10 +8,10 @@ use crate::verbs::profiles;
 use anyhow::Context;
 use std::io::Write;
 use std::process::ExitCode;
-use taskscope_view::format::shell_word;
+use taskscope_view::format::{narrowed, shell_word};
 use taskscope_view::{
-    CallPaths, Findings, ProfileReport, Section, findings_text, html, profile_efficiency, profile_summary,
-    profile_times, verdict_text,
+    CallPaths, Findings, PathsOptions, ProfileReport, Section, findings_text, html, next_text,
+    profile_efficiency, profile_summary, profile_times, verdict_text,
 };
 
 /// The sections of a report that a profile has.
@@ -25,25 +25,32 @@ const SECTIONS: [Section; 5] =
 pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     let Some((profile, kept)) = profiles::open_profile(&request.trace)? else { return Ok(None) };
     let asks_for_more = request.sections.iter().any(|name| !SECTIONS.contains(name));
-    if matches!(request.form, Form::Timeline) || request.selection.words.is_some() || asks_for_more {
+    if matches!(request.form, Form::Timeline { .. }) || request.selection.words.is_some() || asks_for_more {
         return Err(a_profile(&request.trace).into());
     }
     profiles::check_context(&request.trace, request.paths.context)?;
     let paths = CallPaths::of(&profile, kept, None);
     let (trace, findings) = (request.trace.display().to_string(), Findings::of_profile(&paths));
-    let report = ProfileReport::of(trace, findings, request.paths.tables(&paths));
+    let paths_options = request.paths.options(request.width, false);
+    let tables = match request.form {
+        Form::Text | Form::Timeline { .. } => paths_options.tables(&paths),
+        Form::Json | Form::Page(_) => request.paths.whole_tables(),
+    };
+    let report = ProfileReport::of(trace, findings, paths.tables(&tables));
     let mut out = output::results();
     match &request.form {
         Form::Page(file) => return write_page(file, &html::profile_page(&report), None).map(Some),
         Form::Json => output::write_json(&mut out, &report)?,
-        Form::Text | Form::Timeline => out.write_all(text(request, &report, &paths).as_bytes())?,
+        Form::Text | Form::Timeline { .. } => {
+            out.write_all(text(request, &report, &paths_options).as_bytes())?
+        }
     }
     out.flush().context("cannot write the report")?;
     Ok(Some(ExitCode::SUCCESS))
 }
 
 /// The requested sections; all by default.
-fn text(request: &Request, report: &ProfileReport, paths: &CallPaths) -> String {
+fn text(request: &Request, report: &ProfileReport, paths: &PathsOptions) -> String {
     let (run, width) = (&report.call_paths, request.width);
     let names = |section| request.is_short() || request.names(section);
     let mut text = String::new();
@@ -61,14 +68,15 @@ fn text(request: &Request, report: &ProfileReport, paths: &CallPaths) -> String 
         text += &findings_text(report.losses(), top, request.floor.unwrap_or(taskscope_view::FLOOR), width);
         let explain = report.findings.first().map(|row| &row.id);
         if let Some(id) = explain.filter(|_| !names(Section::CallPaths)) {
-            text += &format!("\n  next:  taskscope explain {id} {}\n", shell_word(&request.trace));
+            let command = format!("taskscope explain {id} {}", shell_word(&request.trace));
+            text += &next_text(&[command], width);
         }
     }
     if names(Section::CallPaths) || request.paths.is_asked {
         if !text.is_empty() {
             text.push('\n');
         }
-        text += &paths.text(&request.paths.options(width, false));
+        text += &run.text(paths);
     }
-    text
+    narrowed(&text, width)
 }

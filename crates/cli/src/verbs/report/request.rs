@@ -23,8 +23,8 @@ pub struct Args {
     /// Write the report as one self-contained HTML file, and print nothing.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub html: Option<PathBuf>,
-    /// Print a text timeline instead.
-    #[arg(long, conflicts_with_all = ["json", "html", "section"])]
+    /// Print a text timeline instead (with --json: docs/timeline.schema.json).
+    #[arg(long, conflicts_with_all = ["html", "section"])]
     pub timeline: bool,
     /// Parts to print.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
@@ -70,8 +70,11 @@ pub enum Form {
     Json,
     /// An HTML page in this file.
     Page(PathBuf),
-    /// A timeline of characters.
-    Timeline,
+    /// A timeline of characters, or its JSON document.
+    Timeline {
+        /// Whether as JSON.
+        json: bool,
+    },
 }
 
 /// A request for a report.
@@ -112,7 +115,7 @@ impl Request {
     pub fn of(args: Args) -> anyhow::Result<Request> {
         let form = match (args.html, args.timeline, args.json) {
             (Some(file), ..) => Form::Page(file),
-            (None, true, _) => Form::Timeline,
+            (None, true, json) => Form::Timeline { json },
             (None, false, true) => Form::Json,
             (None, false, false) => Form::Text,
         };
@@ -127,7 +130,7 @@ impl Request {
             form,
             top,
             width: args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100),
-            shown: ShownRequest::of(&args.shown, names(Section::Instrumentation), top)?,
+            shown: ShownRequest::of(&args.shown, names(Section::Instrumentation))?,
             paths: PathsRequest::of(args.paths, names(Section::CallPaths), top),
             trace: args.trace,
             all: args.section.contains(&SectionChoice::All),

@@ -9,7 +9,7 @@ use taskscope_session::Session;
 use taskscope_session::instrumentation::{Behaviour, By, Names, Times, TimesOptions};
 use taskscope_session::selection::Selection;
 use taskscope_trace::OpenOptions;
-use taskscope_view::instrumentation::{Instrumentation, LANES_IN_JSON, ShownTimes};
+use taskscope_view::instrumentation::{Instrumentation, ShownTimes};
 
 /// Options for instrumented programs.
 #[derive(clap::Args)]
@@ -29,7 +29,6 @@ pub struct ShownRequest {
     pub is_asked: bool,
     by: By,
     behaviour: Behaviour,
-    top: Option<usize>,
 }
 
 impl ShownRequest {
@@ -37,7 +36,7 @@ impl ShownRequest {
     ///
     /// # Errors
     /// If the behaviour has no times.
-    pub fn of(args: &ShownArgs, by_section: bool, top: Option<usize>) -> anyhow::Result<ShownRequest> {
+    pub fn of(args: &ShownArgs, by_section: bool) -> anyhow::Result<ShownRequest> {
         if args.behaviour == Some(Choice(Behaviour::Raw)) {
             return Err(Failure::new("--behaviour raw is for dump --shown")
                 .why("it does not end sections at a task switch, so none has a length")
@@ -48,38 +47,24 @@ impl ShownRequest {
             is_asked: by_section || args.shown.is_some() || args.behaviour.is_some(),
             by: args.shown.map_or(By::Thread, |choice| choice.0),
             behaviour: args.behaviour.map_or(Behaviour::Stacked, |choice| choice.0),
-            top,
         })
     }
 
-    /// The section as text.
-    pub fn text(&self, trace: &Path, selection: &Selection, width: usize) -> anyhow::Result<String> {
-        let top = self.top.unwrap_or(10);
-        let mut text = self.with_times(trace, selection, top, |shown| shown.text(top, width))?;
-        if let Some(part) = &selection.words {
-            text.push_str(&format!("  only {part}\n"));
-        }
-        Ok(text)
-    }
-
-    /// The section for JSON.
-    pub fn facts(&self, trace: &Path, selection: &Selection) -> anyhow::Result<Instrumentation> {
-        let lanes = self.top.unwrap_or(LANES_IN_JSON);
-        self.with_times(trace, selection, lanes, |shown| shown.facts())
-    }
-
-    fn with_times<T>(
+    /// The section with so many lanes.
+    ///
+    /// # Errors
+    /// If the trace cannot be opened.
+    pub fn facts(
         &self,
         trace: &Path,
         selection: &Selection,
         lanes: usize,
-        with: impl FnOnce(ShownTimes<'_>) -> T,
-    ) -> anyhow::Result<T> {
+    ) -> anyhow::Result<Instrumentation> {
         let trace = open_trace(trace, &OpenOptions::default())?;
         let names = Names::of(&trace);
         let options = TimesOptions { by: self.by, behaviour: self.behaviour, lanes };
         let times = Times::of(&trace, &names, selection, options);
-        Ok(with(ShownTimes { trace: &trace, names: &names, options, times }))
+        Ok(ShownTimes { trace: &trace, names: &names, options, times }.facts())
     }
 }
 
