@@ -342,12 +342,20 @@ impl Process {
 
     /// Ends recording in the process; returns the recorders that are registered, which are not any more.
     pub fn end(&self) -> Vec<*mut ()> {
+        let mut threads = lock(&self.threads);
         self.finished.store(1, Release);
-        std::mem::take(&mut *lock(&self.threads)).into_iter().map(|recorder| recorder.0).collect()
+        std::mem::take(&mut *threads).into_iter().map(|recorder| recorder.0).collect()
     }
 
-    pub fn register(&self, recorder: *mut ()) {
-        lock(&self.threads).push(RecorderPointer(recorder));
+    /// Registers a recorder for [`Process::end`]; false after that.
+    #[must_use]
+    pub fn register(&self, recorder: *mut ()) -> bool {
+        let mut threads = lock(&self.threads);
+        let is_recording = self.finished.load(Acquire) == 0;
+        if is_recording {
+            threads.push(RecorderPointer(recorder));
+        }
+        is_recording
     }
 
     /// Whether it was still registered.

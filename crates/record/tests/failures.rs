@@ -163,18 +163,23 @@ fn finishing_closes_the_streams_of_threads_that_still_write() {
     const NAME: &str = "finishing_closes_the_streams_of_threads_that_still_write";
     if let Some(directory) = role() {
         start(&directory);
+        let (sender, written) = std::sync::mpsc::channel();
         for _ in 0..3 {
-            std::thread::spawn(|| {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
                 assert!(attach());
-                loop {
+                for number in 0_u64.. {
                     if let Some(mut r) = enter() {
                         let at = r.now();
                         r.point(at, ovni::BURST, []);
                     }
+                    if number == 100 {
+                        sender.send(()).unwrap();
+                    }
                 }
             });
         }
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert_eq!(written.iter().take(3).count(), 3);
         assert_eq!(process::finish(), 0);
         std::process::exit(0);
     }

@@ -82,7 +82,17 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
             ..ThreadRecorder::new(identity, ptr::null_mut())
         });
     }
-    process.register(recorder.cast());
+    if !process.register(recorder.cast()) {
+        // The recording of the process ended in the meantime, and would leave this stream unfinished.
+        process.os_time.leave(os_tid());
+        // SAFETY: made above and not registered, so that this thread alone has it.
+        unsafe {
+            let directory = (*recorder).identity.directory.clone();
+            release(recorder);
+            let _ = std::fs::remove_dir_all(directory);
+        }
+        return false;
+    }
     tls::set(recorder.cast());
     call_detach_at_thread_end();
     true
@@ -204,6 +214,21 @@ fn free_memory() -> Option<*mut u8> {
     free.map(|address| address as *mut u8).or_else(|| wiped_on_fork(2 * size_of::<ThreadRecorder>()))
 }
 
+/// Drops a recorder and keeps its memory for another one.
+///
+/// # Safety
+/// `recorder` was made by [`attach_with`], and the calling thread alone has it.
+unsafe fn release(recorder: *mut ThreadRecorder) {
+    // SAFETY: by contract.
+    unsafe {
+        ptr::drop_in_place(&raw mut (*(*recorder).nested).identity);
+        ptr::drop_in_place(recorder);
+    }
+    if let Ok(mut free) = FREE.try_lock() {
+        free.push(recorder as usize);
+    }
+}
+
 /// Whether the calling thread was recorded before this process was forked off.
 pub fn was_forked() -> bool {
     let recorder = tls::get().cast::<ThreadRecorder>();
@@ -274,11 +299,7 @@ pub fn detach() {
             (*recorder).entry_lock.hold();
             (*recorder).entry_lock.close();
             (*recorder).close(process);
-            ptr::drop_in_place(&raw mut (*(*recorder).nested).identity);
-            ptr::drop_in_place(recorder);
-        }
-        if let Ok(mut free) = FREE.try_lock() {
-            free.push(recorder as usize);
+            release(recorder);
         }
     }
 }
