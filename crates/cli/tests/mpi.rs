@@ -268,7 +268,7 @@ fn waiting_in_any_call_is_for_the_rank_that_is_late() {
     ];
     for mpi in installed() {
         for (kind, calls) in kinds {
-            let (rows, report) = calls_of(mpi, "mpi_waits.c", &["-DLATE_MS=40"], kind);
+            let (rows, report) = calls_of(mpi, "mpi_waits.c", &[], kind);
             for call in calls {
                 let (late, all) = waits(&rows, call);
                 assert!(late > 0 && late <= all, "{mpi:?} {kind} {call}: {late} of {all} ns, {rows:#?}");
@@ -285,7 +285,7 @@ fn waiting_in_any_call_is_for_the_rank_that_is_late() {
 #[test]
 fn calls_are_distinguished_by_their_places() {
     for mpi in installed() {
-        let (rows, _) = calls_of(mpi, "mpi_waits.c", &["-DLATE_MS=1"], "messages");
+        let (rows, _) = calls_of(mpi, "mpi_waits.c", &[], "messages");
         let sends: Vec<&Value> = rows.iter().filter(|row| row["call"] == "MPI_Send").collect();
         assert_eq!(sends.len(), 6, "{sends:#?}");
         assert!(
@@ -306,10 +306,9 @@ fn calls_are_distinguished_by_their_places() {
 #[test]
 fn functions_of_mpi_4_wait_for_the_rank_that_is_late() {
     for mpi in installed().into_iter().filter(|mpi| mpi.launcher == MPICH.launcher) {
-        for (options, first) in [
-            (&["-DLATE_MS=40"][..], "MPI_Allreduce_c"),
-            (&["-DLATE_MS=40", "-DSESSION"][..], "MPI_Comm_create_from_group"),
-        ] {
+        for (options, first) in
+            [(&[][..], "MPI_Allreduce_c"), (&["-DSESSION"][..], "MPI_Comm_create_from_group")]
+        {
             let (rows, report) = calls_of(mpi, "mpi4_waits.c", options, "");
             for call in [first, "MPI_Allreduce_c", "MPI_Wait", "MPI_Recv_c"] {
                 let (late, all) = waits(&rows, call);
