@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::call_paths::{VIRTUAL_TIME, virtual_time_flags};
 use common::*;
 use serde_json::Value;
 use std::fs;
@@ -241,8 +242,16 @@ fn a_report_of_one_thread_has_its_time_and_the_blamed_thread() {
 #[test]
 fn a_lock_taken_by_a_guard_is_at_the_surrounding_code() {
     let here = tempfile::tempdir().unwrap();
-    let program = Compiler::Clang.build(here.path(), "guard", "guard.cpp", &["-fno-exceptions"]);
-    let run = output(record(here.path()).args(["-o", "trace", "--"]).arg(program));
+    let flags = virtual_time_flags();
+    let options = ["-fno-exceptions", &flags[0], &flags[1]];
+    let program = Compiler::Clang.build(here.path(), "guard", "guard.cpp", &options);
+    let run = output(
+        record(here.path())
+            .envs(VIRTUAL_TIME)
+            .env("TASKSCOPE_OS_TIME", "off")
+            .args(["-o", "trace", "--"])
+            .arg(program),
+    );
     assert!(run.status.success());
     let report = report(&here.path().join("trace"));
     let lock = &rows(&report, "locks")[0];

@@ -1,6 +1,8 @@
 // A guard takes a lock for two functions: one holds it, the other waits.
 #include <omp.h>
 #include <unistd.h>
+
+#include "virtual_time.h"
 struct Guard {
   omp_lock_t *lock;
   __attribute__((always_inline)) explicit Guard(omp_lock_t *taken) : lock(taken) { omp_set_lock(lock); }
