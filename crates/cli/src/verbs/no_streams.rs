@@ -40,13 +40,13 @@ pub fn why(trace: &Path) -> Failure {
                 .remedy(ended.remedy());
         }
         let attached = attached_processes(trace);
-        if !attached.is_empty() {
+        if !attached.is_empty() && !is_being_recorded(&run) {
             return nothing_stored(trace, run.signal, &attached);
         }
         return Failure::new(format!("{shown} holds no events"))
             .why(match run.wall_ns {
                 None if is_being_recorded(&run) => {
-                    "its program is still running, and has not begun to record"
+                    "its program is still running, and has stored no event yet"
                 }
                 None => "`taskscope record` was killed together with its program before anything was stored",
                 Some(_) => "no process of the run stored anything; the reason was not kept",
