@@ -114,11 +114,11 @@ fn process(child: &std::process::Child) -> nix::unistd::Pid {
 /// Reads the trace of a program that lives until it has a hang of so many waits; nanoseconds of the trace.
 fn length_of_hang(trace: &Path, waits: usize) -> u64 {
     let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(100) {
+    while begin.elapsed() < Duration::from_secs(600) {
         std::thread::sleep(Duration::from_millis(200));
         let Ok(true) = trace.try_exists() else { continue };
         if streams(trace).len() >= 2 {
-            let report = report(trace);
+            let Some(report) = report_so_far(trace) else { continue };
             if hang(&report).is_some_and(|hang| list(hang, "waits").len() >= waits) {
                 return report["wall_ns"].as_u64().unwrap();
             }

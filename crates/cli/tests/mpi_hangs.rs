@@ -18,10 +18,11 @@ fn hang_of(mpi: Mpi, here: &Path, program: &Path, mode: &str, waits: usize) -> V
     let mut child = permit(&mut command).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
     let mut found = Value::Null;
-    while found.is_null() && begin.elapsed() < Duration::from_secs(100) {
+    while found.is_null() && begin.elapsed() < Duration::from_secs(600) {
         std::thread::sleep(Duration::from_millis(300));
         if trace.is_dir() && streams(&trace).len() >= RANKS {
-            let first = report(&trace)["findings"][0].take();
+            let Some(mut report) = report_so_far(&trace) else { continue };
+            let first = report["findings"][0].take();
             if first["hang"]["waits"].as_array().is_some_and(|all| all.len() >= waits) {
                 found = first;
             }

@@ -46,7 +46,7 @@ pub fn record(directory: &Path) -> Command {
 }
 
 /// Maximum duration of a test's command; longer ones hang.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Runs to the end; the output is printed, so that a failing test shows it.
 pub fn output(command: &mut Command) -> Output {
@@ -158,6 +158,12 @@ pub fn report(trace: &Path) -> Value {
     let printed = output(taskscope().arg("report").arg("--json").arg(trace));
     assert!(printed.status.success());
     serde_json::from_slice(&printed.stdout).unwrap()
+}
+
+/// `report --json` of a trace that is being recorded; `None` while it holds no events.
+pub fn report_so_far(trace: &Path) -> Option<Value> {
+    let printed = output(taskscope().arg("report").arg("--json").arg(trace));
+    printed.status.success().then(|| serde_json::from_slice(&printed.stdout).unwrap())
 }
 
 /// Panics if a JSON document does not fit the schema that it names, `docs/NAME.schema.json`.

@@ -36,8 +36,12 @@ pub fn is_there(program: &str) -> bool {
     std::env::split_paths(&path).any(|at| at.join(program).is_file())
 }
 
-/// Lets Open MPI start more ranks than there are cores, as root too (containers).
+/// Lets Open MPI start more ranks than there are cores, as root too (containers), with session files of the command's own: launchers
+/// that start at the same time fail to make a directory that they share.
 pub fn permit(command: &mut Command) -> &mut Command {
+    if let Some(directory) = command.get_current_dir().map(Path::to_owned) {
+        command.env("OMPI_MCA_orte_tmpdir_base", &directory).env("PRTE_MCA_prte_tmpdir_base", &directory);
+    }
     command
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
