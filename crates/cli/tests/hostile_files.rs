@@ -15,7 +15,7 @@ const TASKSCOPE: &str = env!("CARGO_BIN_EXE_taskscope");
 /// Runs for at most a minute, in 1.5 GB of address space.
 fn taskscope(arguments: &[&str]) -> Output {
     Command::new("timeout")
-        .args(["60", "sh", "-c", "ulimit -v 1500000; exec \"$0\" \"$@\"", TASKSCOPE])
+        .args(["600", "sh", "-c", "ulimit -v 1500000; exec \"$0\" \"$@\"", TASKSCOPE])
         .args(arguments)
         .stdin(Stdio::null())
         .output()
@@ -243,7 +243,7 @@ fn the_command_line_is_readable_by_its_owner_alone_unless_it_is_shared() {
 fn on_terminal(program: &str, arguments: &[&str]) -> String {
     let quoted = arguments.iter().map(|part| format!("'{part}'")).collect::<Vec<_>>().join(" ");
     let output = Command::new("timeout")
-        .args(["60", "script", "-qec", &format!("{program} {quoted}"), "/dev/null"])
+        .args(["600", "script", "-qec", &format!("{program} {quoted}"), "/dev/null"])
         .env_remove("NO_COLOR")
         .env("TERM", "xterm")
         .stdin(Stdio::null())
@@ -532,7 +532,7 @@ fn the_calling_thread_does_the_work_where_no_thread_can_be_made() {
         let run = |stack: &str| {
             let arguments = [arguments, &[text(&trace)]].concat();
             let output = Command::new("timeout")
-                .args(["100", TASKSCOPE])
+                .args(["600", TASKSCOPE])
                 .args(&arguments)
                 .env("RUST_MIN_STACK", stack)
                 .output()

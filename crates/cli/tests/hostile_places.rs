@@ -17,7 +17,7 @@ const READERS: [&str; 5] = ["check", "dump", "top", "report", "info"];
 /// Runs it for at most twenty seconds of processor time and half a minute.
 fn limited(script: &str, arguments: &[&str]) -> Output {
     Command::new("timeout")
-        .args(["60", "sh", "-c", &format!("ulimit -t 30; {script}"), TASKSCOPE])
+        .args(["600", "sh", "-c", &format!("ulimit -t 30; {script}"), TASKSCOPE])
         .args(arguments)
         .stdin(Stdio::null())
         .output()

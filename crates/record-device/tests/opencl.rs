@@ -109,7 +109,7 @@ fn a_program_that_is_killed_leaves_readable_queues() {
         .spawn()
         .unwrap();
     // Until something was released.
-    for _ in 0..600 {
+    for _ in 0..12_000 {
         std::thread::sleep(std::time::Duration::from_millis(50));
         let opened = taskscope_session::devices::open_devices(&trace);
         if opened.is_ok_and(|(devices, _)| devices.queues.iter().any(|queue| !queue.operations.is_empty())) {

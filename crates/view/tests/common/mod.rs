@@ -168,7 +168,7 @@ pub struct Answer {
 /// Sends bytes as they are and reads the answer to its end.
 pub fn send(viewer: &Viewer, request: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(("127.0.0.1", viewer.port())).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(600))).unwrap();
     // The server may refuse before it has read everything.
     let _ = stream.write_all(request);
     let mut bytes = Vec::new();
