@@ -189,6 +189,36 @@ fn threads_that_are_cut_in_the_middle_of_everything() {
     assert!(emulated.verdict.accepts(Judge::Ovni { lint: true }), "{:?}", emulated.violations);
 }
 
+/// What docs/ovni-compatibility.md advises for ovniemu, which refuses unfinished streams.
+#[test]
+fn a_slice_of_all_of_a_killed_program_closes_its_streams() {
+    let root = tempfile::tempdir().unwrap();
+    let running = StreamBuilder::new(0, 1, 1)
+        .cpus(2)
+        .execute(1000, 0)
+        .jumbo(1010, nosv::TYPE_CREATE, &type_payload(7, "work"))
+        .event(1020, nosv::TASK_CREATE, &pair(1, 7))
+        .event(1030, nosv::TASK_EXECUTE, &pair(1, 0))
+        .point(1040, nosv::API_PAUSE_BEGIN);
+    let paused = StreamBuilder::new(0, 1, 2)
+        .execute(1100, 1)
+        .point(1200, nosv::SCHEDULER_SERVING_BEGIN)
+        .point(1300, ovni::THREAD_PAUSES);
+    for stream in [running, paused] {
+        let directory = stream.write(root.path()).unwrap();
+        let file = directory.join("stream.json");
+        let mut metadata: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        metadata["ovni"].as_object_mut().unwrap().remove("finished").unwrap();
+        std::fs::write(file, metadata.to_string()).unwrap();
+    }
+    assert_eq!(judged(root.path()).0, [false, false]);
+    let part = tempfile::tempdir().unwrap();
+    slice(root.path(), part.path(), &Slice { clocks: Some((1000, 1301)), ..Slice::default() });
+    let (accepted, violations) = judged(part.path());
+    assert_eq!(accepted, [true, true], "{violations:#?}");
+}
+
 #[test]
 fn models_are_left_out_whole() {
     let root = tempfile::tempdir().unwrap();
