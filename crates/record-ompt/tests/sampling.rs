@@ -1,4 +1,4 @@
-//! Samples: their stacks, weights and levels; calls that a signal would break off; code loaded later.
+//! Samples: their stacks, weights and levels; calls that a signal would interrupt; code loaded later.
 
 mod common;
 
