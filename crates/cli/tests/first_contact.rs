@@ -129,7 +129,7 @@ fn the_newest_trace_is_read_where_none_is_named() {
     let report = |directory: &Path| text(&output(taskscope().current_dir(directory).arg("report")).stderr);
     let none = report(here.path());
     assert!(
-        none.contains("there is none in this directory") && none.contains("taskscope record -- "),
+        none.contains("found no trace in this directory") && none.contains("taskscope record -- "),
         "{none}"
     );
     let write = |name: &str, start: u64| {
