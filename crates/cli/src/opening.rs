@@ -150,7 +150,7 @@ impl TracePart {
     /// Note on a result without events, which would pass for one that was not made.
     pub fn note_if_empty(&self, is_empty: bool) -> Option<String> {
         is_empty.then(|| match &self.selection.words {
-            Some(part) => format!("no event is selected: none passes {part}"),
+            Some(part) => format!("no events match {part}"),
             None => "the trace has no events".to_owned(),
         })
     }

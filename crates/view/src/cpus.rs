@@ -269,7 +269,7 @@ pub(crate) fn more_workers(session: &Session) -> Option<Notice> {
         let workers: usize = short[1..].iter().map(|group| group.workers_at_once).sum();
         let groups = counted(others as u64, "other group");
         text.push_str(&format!(
-            "; {groups} of CPUs have too many, too: {}",
+            "; the same holds for {} in {groups} of CPUs",
             counted(workers as u64, "worker")
         ));
     }
