@@ -264,8 +264,9 @@ impl Page<'_> {
         if !report.complete {
             let open = &report.incomplete_streams;
             let until = open.iter().filter_map(|stream| stream.kept_until_ns).max().map(time);
-            let until =
-                until.map_or("none of their events is in the report".to_string(), |at| format!("everything up to {at}"));
+            let until = until.map_or("none of their events is in the report".to_string(), |at| {
+                format!("everything up to {at}")
+            });
             let why = match open.len() {
                 0 => "see the notes".to_string(),
                 open => format!(

@@ -450,7 +450,9 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
     if !unfinished.is_empty() {
         let last = unfinished.iter().filter_map(|s| s.last).max();
         let kept = match last {
-            Some(last) => format!("everything up to {} is in the report", format::time(last.saturating_sub(start))),
+            Some(last) => {
+                format!("everything up to {} is in the report", format::time(last.saturating_sub(start)))
+            }
             None => "none of their events is in the report".to_string(),
         };
         let how = match session.run.as_ref().and_then(|run| run.signal) {
