@@ -1,5 +1,5 @@
 //! Device constructs on the host: waits of a thread for a device. [`crate::target`] records the device's own
-//! time line.
+//! timeline.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 

@@ -76,7 +76,7 @@ impl Moment<'_> {
         }
     }
 
-    /// All ranks have come to this call, which ends MPI and goes on. A trace has its own event for that, a profile the state
+    /// All ranks have reached this call, which ends MPI and continues. A trace has its own event for that, a profile the state
     /// of the start of MPI from now on.
     pub fn all_ranks_have_come(&mut self, call: Call, site: u32) {
         if self.thread.profile.is_some() {

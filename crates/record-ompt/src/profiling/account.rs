@@ -363,7 +363,7 @@ impl Account {
         }
     }
 
-    /// [`read`](Self::read), unless the thread has lost its CPU while it changes the account. Async-signal-safe.
+    /// [`read`](Self::read), unless the thread is preempted while it changes the account. Async-signal-safe.
     pub fn try_read(&self, now: u64, idle_since: impl Fn(u32) -> Option<u64>) -> Option<Reading> {
         (0..64).find_map(|_| self.read_once(now, &idle_since))
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   timer ── signal ──▶ handler ── Host::take_sample ──▶ the recorder: walk (framehop) ▸ its own state ▸ events
-//!   program ──▶ intercept: calls that signals must not break off, threads, loading of code
+//!   program ──▶ intercept: calls that signals must not interrupt, threads, loading of code
 //!   loader  ──▶ code_map: address ranges of code, refreshed outside of the handler
 //! ```
 //! The sampler does not depend on OpenMP: it calls the recorder through a [`Host`].
