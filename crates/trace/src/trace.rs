@@ -163,7 +163,7 @@ impl Trace {
             own.filter_map(|location| location.metadata["thread_names"][&tid].as_str()).next_back()
         };
         let later = if stream.is_finished() { None } else { in_process() };
-        later.or_else(|| stream.metadata.recorder.thread_name.as_deref()).unwrap_or_default()
+        later.or(stream.metadata.recorder.thread_name.as_deref()).unwrap_or_default()
     }
 
     /// The events of all streams in one total order.
