@@ -47,6 +47,10 @@ pub enum Root {
     Handover,
     /// A wait ended because the time that its caller allowed was over.
     TimedOut,
+    /// The last thread of the chain, or the waiting thread itself, slept.
+    Slept,
+    /// It waited for something outside of the process: a device, a peer, a timer, another process.
+    Outside,
     /// The wait is not over at the end of the recording.
     Open,
     /// The awaited thread is not recorded.
@@ -62,6 +66,8 @@ pub struct WaitPartOf {
     pub last: Option<Tie>,
     /// The end of the chain.
     pub root: Root,
+    /// The kind and call of the sleep or I/O of the last thread of the chain; `None` if it did not, and without a chain.
+    pub blocked: Option<(u32, Call)>,
     /// Threads in the chain.
     pub length: u32,
     /// The most charged thread at the end of a chain; `NONE` without any.
@@ -96,7 +102,7 @@ const MAX_CHAIN: usize = 64;
 /// Maximum parts of one wait; the rest is not followed further than one thread.
 const MAX_PARTS: usize = 100_000;
 
-type Key = (Option<Tie>, Option<Tie>, Root, u32);
+type Key = (Option<Tie>, Option<Tie>, Root, Option<(u32, Call)>, u32);
 
 /// All waits of the selected threads, the longest first.
 pub fn thread_waits(execution: &Execution) -> Vec<WaitsAt> {
@@ -127,6 +133,11 @@ pub fn thread_waits(execution: &Execution) -> Vec<WaitsAt> {
     rows
 }
 
+/// Whether it is a kind of sleep or I/O.
+fn is_blocking(kind: u32) -> bool {
+    (kind::SLEEP..=kind::DESCRIPTOR).contains(&kind)
+}
+
 fn object(execution: &Execution, object: ObjectIndex) -> Option<&Object> {
     execution.catalog.objects.get(object.index())
 }
@@ -142,19 +153,23 @@ struct Sums {
 
 impl Sums {
     fn row(self, object: ObjectIndex, kind: u32, call: Call) -> WaitsAt {
-        let parts = self.parts.into_iter().map(|((first, last, root, length), threads)| WaitPartOf {
-            first,
-            last,
-            root,
-            length,
-            thread: threads
-                .iter()
-                .max_by_key(|(thread, ns)| (**ns, Reverse(**thread)))
-                .map_or(ThreadIndex::NONE, |(thread, _)| *thread),
-            ns: threads.values().sum(),
-        });
+        let parts =
+            self.parts.into_iter().map(|((first, last, root, blocked, length), threads)| WaitPartOf {
+                first,
+                last,
+                root,
+                blocked,
+                length,
+                thread: threads
+                    .iter()
+                    .max_by_key(|(thread, ns)| (**ns, Reverse(**thread)))
+                    .map_or(ThreadIndex::NONE, |(thread, _)| *thread),
+                ns: threads.values().sum(),
+            });
         let mut parts: Vec<WaitPartOf> = parts.collect();
-        parts.sort_by_key(|part| (Reverse(part.ns), part.first, part.last, part.root, part.length));
+        parts.sort_by_key(|part| {
+            (Reverse(part.ns), part.first, part.last, part.root, part.blocked, part.length)
+        });
         WaitsAt {
             object,
             kind,
@@ -179,11 +194,16 @@ struct Chains<'a> {
 
 impl Chains<'_> {
     fn end(&mut self, root: Root, from: u64, until: u64) {
+        self.end_in(root, None, from, until);
+    }
+
+    fn end_in(&mut self, root: Root, blocked: Option<(u32, Call)>, from: u64, until: u64) {
         if until > from {
             let first = self.chain.first().map(|(_, tie)| *tie);
             let last = self.chain.last();
             let thread = last.map_or(ThreadIndex::NONE, |(thread, _)| *thread);
-            let key = (first, last.map(|(_, tie)| *tie), root, self.chain.len() as u32);
+            let blocked = blocked.filter(|_| last.is_some());
+            let key = (first, last.map(|(_, tie)| *tie), root, blocked, self.chain.len() as u32);
             *self.take.entry(key).or_default().entry(thread).or_default() += until - from;
             self.parts += 1;
         }
@@ -206,6 +226,17 @@ impl Chains<'_> {
                 let woken = waker.at.clamp(from, until);
                 self.follow_thread(waker.thread, tie, from, woken);
                 self.end(Root::Handover, woken, until);
+            }
+            None if is_blocking(kind) => {
+                let root = match kind {
+                    kind::SLEEP => Root::Slept,
+                    // The other end may be a thread of the process.
+                    kind::PIPE | kind::EVENT => Root::NotKnown,
+                    _ if wait.outcome == WaitOutcome::TimedOut => Root::TimedOut,
+                    _ => Root::Outside,
+                };
+                let call = Call::of(self.execution, wait.thread, wait.site, wait.start);
+                self.end_in(root, Some((kind, call)), from, until);
             }
             None if wait.outcome == WaitOutcome::TimedOut => self.end(Root::TimedOut, from, until),
             None if wait.outcome == WaitOutcome::Open => self.end(Root::Open, from, until),

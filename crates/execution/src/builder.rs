@@ -9,7 +9,7 @@ use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
 use crate::splice::Splice;
 use crate::storing::{Stored, Storing};
 use crate::task_tables::TaskTables;
-use crate::thread_waits::ThreadWaitsBuilder;
+use crate::thread_waits::{ThreadWaitChange, ThreadWaitsBuilder};
 use crate::{
     Anomalies, Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, Joined, Loss,
     NO_NUMBER, NO_TIME, Numbers, Object, ObjectIndex, Observer, Process, ProcessIndex, Region, RegionIndex,
@@ -501,6 +501,9 @@ impl ExecutionBuilder {
                 self.messages.change(thread, process, at, change);
             }
             Change::ThreadWait(change) => {
+                if let ThreadWaitChange::Waited { site, begun, .. } = change {
+                    self.samples.samples_mut().begin_last_call(thread, site, at.saturating_sub(begun));
+                }
                 let process = self.execution.threads[thread.index()].process;
                 let objects = &self.execution.catalog.objects;
                 let object_of = |object: ObjectIndex| objects.get(object.index()).copied();

@@ -98,6 +98,15 @@ impl Samples {
         self.paths.get(path.index()).is_some_and(|path| !path.addresses.is_empty()).then_some(*path)
     }
 
+    /// The newest path of a call, recorded when the call was over, is known from its begin on.
+    pub(crate) fn begin_last_call(&mut self, thread: ThreadIndex, site: SiteIndex, begin: u64) {
+        if let Some([before @ .., (from, _)]) = self.of_calls.get_mut(&(thread, site)).map(Vec::as_mut_slice)
+        {
+            let least = before.last().map_or(0, |(from, _)| *from);
+            *from = (*from).min(begin).max(least);
+        }
+    }
+
     /// The earliest path of a wait of a thread, if any is known.
     pub fn first_path_of(&self, thread: ThreadIndex) -> Option<PathIndex> {
         let of_thread = self.of_calls.iter().filter(|((of, _), _)| *of == thread);

@@ -135,6 +135,25 @@ pub enum ThreadWaitChange {
         /// All of them, or one.
         all: bool,
     },
+    /// Has waited. Times are nanoseconds before the event.
+    Waited {
+        /// The awaited object.
+        object: ObjectIndex,
+        /// Begin of the wait.
+        begun: u64,
+        /// Its end.
+        ended: u64,
+        /// Site of the call.
+        site: SiteIndex,
+        /// `taskscope_event::models::wait::outcome`.
+        outcome: u32,
+        /// Site of the call of the thread that ended the wait.
+        waker_site: SiteIndex,
+        /// Thread pointer of that thread; 0 if unknown.
+        waker: u64,
+        /// When it did so.
+        woken: u64,
+    },
     /// Announces its names in the events of other threads.
     Starts {
         /// Its handle (`pthread_t`).
@@ -144,6 +163,14 @@ pub enum ThreadWaitChange {
         /// Its routine.
         site: SiteIndex,
     },
+}
+
+fn outcome_of(number: u32) -> WaitOutcome {
+    match number {
+        outcome::DONE => WaitOutcome::Done,
+        outcome::TIMED_OUT => WaitOutcome::TimedOut,
+        _ => WaitOutcome::Failed,
+    }
 }
 
 /// An open wait.
@@ -182,6 +209,8 @@ pub(crate) struct ThreadWaitsBuilder {
     waits: ThreadWaits,
     open: FxHashMap<ThreadIndex, OpenWait>,
     objects: FxHashMap<ObjectIndex, State>,
+    /// The end of each thread's last wait.
+    ended: FxHashMap<ThreadIndex, u64>,
     /// Threads by process and thread pointer, and by process and handle with their routine.
     by_pointer: FxHashMap<(ProcessIndex, u64), ThreadIndex>,
     by_handle: FxHashMap<(ProcessIndex, u64), (ThreadIndex, SiteIndex)>,
@@ -215,13 +244,22 @@ impl ThreadWaitsBuilder {
                     wait.found = found.filter(|(holder, _)| *holder != thread);
                 }
             }
-            ThreadWaitChange::Ends { outcome } => {
-                let outcome = match outcome {
-                    outcome::DONE => WaitOutcome::Done,
-                    outcome::TIMED_OUT => WaitOutcome::TimedOut,
-                    _ => WaitOutcome::Failed,
-                };
-                self.ends(thread, at, outcome);
+            ThreadWaitChange::Ends { outcome } => self.ends(thread, at, outcome_of(outcome)),
+            ThreadWaitChange::Waited { object, begun, ended, site, outcome, waker_site, waker, woken } => {
+                // Calls of a signal handler within a wait are a part of it.
+                if self.open.contains_key(&thread) {
+                    return;
+                }
+                let before = self.ended.get(&thread).copied().unwrap_or(0);
+                let (start, end) = (at.saturating_sub(begun).max(before), at.saturating_sub(ended));
+                let waker = self.by_pointer.get(&(process, waker)).filter(|waker| **waker != thread);
+                let woken = at.saturating_sub(woken);
+                let waker = waker.map(|waker| Waker { thread: *waker, site: waker_site, at: woken });
+                let outcome = outcome_of(outcome);
+                if start < end {
+                    self.waits.waits.push(ThreadWait { thread, object, site, start, end, outcome, waker });
+                    self.ended.insert(thread, end);
+                }
             }
             ThreadWaitChange::HandsOver { object, site } => {
                 let Some(state) = self.objects.get_mut(&object).filter(|state| state.waiting > 0) else {
@@ -286,6 +324,7 @@ impl ThreadWaitsBuilder {
             waker = Some(Waker { thread: *joined, site: *routine, at });
         }
         self.waits.waits.push(ThreadWait { thread, object, site, start, end: at, outcome, waker });
+        self.ended.insert(thread, at);
     }
 
     /// The waits, when all events have come; open ones last to `last` of their threads. `ended` is when a thread ended, if it did.
@@ -409,6 +448,31 @@ mod tests {
             (1, 310, ends()),
         ]);
         assert_eq!(wakers(&waits), [Some((0, 150)), None]);
+    }
+
+    #[test]
+    fn a_wait_that_is_recorded_at_its_end_begins_after_the_wait_before_it() {
+        let waited = |begun, waker| ThreadWaitChange::Waited {
+            object: CONDITION,
+            begun,
+            ended: 5,
+            site: SiteIndex(9),
+            outcome: outcome::DONE,
+            waker_site: SiteIndex(3),
+            waker,
+            woken: 20,
+        };
+        let waits = play(&[
+            (0, 10, starts(0xab)),
+            (1, 100, begins(LOCK)),
+            (1, 120, waited(10, 0xab)),
+            (1, 150, ends()),
+            (1, 205, waited(65, 0xab)),
+            (1, 265, waited(65, 0)),
+        ]);
+        let rows: Vec<_> = waits.waits.iter().map(|wait| (wait.start, wait.end)).collect();
+        assert_eq!(rows, [(100, 150), (150, 200), (200, 260)]);
+        assert_eq!(wakers(&waits), [None, Some((0, 185)), None]);
     }
 
     #[test]

@@ -162,6 +162,24 @@ impl Moment<'_> {
     #[inline(never)]
     fn record_path_of_call(&mut self, site: u32, codeptr: *const c_void) {
         let path = self.path_here(codeptr, self.thread.exit_here());
+        self.record_known_path_of_call(site, path);
+    }
+
+    /// Records the path of the program's call into this library. Returns the site of that call, 0 if unknown.
+    #[inline(never)]
+    pub fn record_call_from_program(&mut self) -> u32 {
+        if !is_active() || self.thread.profile.is_some() {
+            return 0;
+        }
+        let found = self.find_path(core::ptr::null(), self.thread.exit_here());
+        let site = self.known_site(found.caller as *const c_void);
+        if site != 0 {
+            self.record_known_path_of_call(site, found.path);
+        }
+        site
+    }
+
+    fn record_known_path_of_call(&mut self, site: u32, path: u32) {
         let Some(content) = &mut self.thread.paths.0 else { return };
         let Some(last) = content.last_of_calls.get_mut(site as usize % TYPES) else { return };
         if path != 0 && *last != (site, path) {
@@ -186,7 +204,10 @@ impl Moment<'_> {
         let ways =
             content.and_then(|content| content.remembered.get(first..first + WAYS)).unwrap_or_default();
         match ways.iter().position(|known| known.is_here(codeptr, sp, depth)) {
-            Some(way) => Found { path: ways.get(way).map_or(0, |known| known.path), place: first + way, sp },
+            Some(way) => {
+                let (path, caller) = ways.get(way).map_or((0, 0), |known| (known.path, known.caller));
+                Found { path, caller, place: first + way, sp }
+            }
             None if self.thread.bounds.have_room_below(sp) => {
                 self.walk_path(codeptr, exit, registers_here(), (first, sp))
             }
@@ -204,7 +225,7 @@ impl Moment<'_> {
         from: (u64, Registers),
         (first_way, sp): (usize, u64),
     ) -> Found {
-        let mut found = Found { path: 0, place: REMEMBERED, sp };
+        let mut found = Found { path: 0, caller: 0, place: REMEMBERED, sp };
         if let Some(own) = self.thread.walk_stack.take().or_else(OwnStack::new) {
             own.call(|| found = self.walk_path(codeptr, exit, from, (first_way, sp)));
             self.thread.walk_stack = Some(own);
@@ -227,7 +248,7 @@ impl Moment<'_> {
         }
         self.catch_up();
         let (Some(mut content), Some(map)) = (self.thread.paths.0.take(), code_map::current()) else {
-            return Found { path: 0, place: REMEMBERED, sp };
+            return Found { path: 0, caller: 0, place: REMEMBERED, sp };
         };
         map.note_constructs(codeptr);
         content.frames.walk(map, &mut content.unwinding, from, content.bounds);
@@ -240,6 +261,7 @@ impl Moment<'_> {
         let segment = (first..).zip(content.frames.addresses().get(first..end).unwrap_or_default());
         let others = segment.filter(|(index, _)| content.frames.owner(*index) != Some(Owner::Recorder));
         content.addresses.extend(others.map(|(_, address)| *address));
+        let caller = content.addresses.first().copied().unwrap_or(0);
         let flags = if complete { flag::REACHED_ROOT } else { flag::CUT };
         let path = self.path_number(&content.addresses, flags);
         if profiling::is_on() {
@@ -252,11 +274,11 @@ impl Moment<'_> {
         let place = first_way + content.turn;
         if let Some(place) = content.remembered.get_mut(place) {
             *place = match slots {
-                Some(slots) => Remembered { codeptr, depth, slots, path },
+                Some(slots) => Remembered { codeptr, depth, slots, path, caller },
                 None => Remembered::default(),
             };
         }
         self.thread.paths.0 = Some(content);
-        Found { path, place, sp }
+        Found { path, caller, place, sp }
     }
 }

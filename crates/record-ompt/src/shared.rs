@@ -9,9 +9,12 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::frames::Open;
 pub use crate::recording::start_recording;
+pub use crate::sampler::blocking::{
+    Blocking, Recorder as BlockingRecorder, Syscall, set_recorder as record_blocking,
+};
 use crate::sections::END_OF_MPI;
 pub use crate::sections::SectionCodes;
-pub use crate::thread::{Moment, record, record_outside_openmp};
+pub use crate::thread::{Moment, record, record_outside_openmp, record_outside_openmp_untimed};
 
 /// Is called on each thread that starts to record: `routine` is the address of the thread's routine, 0 where not known.
 pub type ThreadStart = fn(routine: usize);

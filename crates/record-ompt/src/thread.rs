@@ -158,11 +158,18 @@ pub fn record(record: impl FnOnce(&mut Moment<'_>)) {
 /// [`record`] for a thread that OpenMP need not know.
 #[inline]
 pub fn record_outside_openmp(record: impl FnOnce(&mut Moment<'_>)) {
-    let attach = || {
-        attach_outside_openmp();
-        enter()
-    };
-    record_at(|recorder| recorder.now(), attach, record);
+    record_at(|recorder| recorder.now(), attach_outside_openmp_and_enter, record);
+}
+
+/// [`record_outside_openmp`] with the time of the event before.
+#[inline]
+pub fn record_outside_openmp_untimed(record: impl FnOnce(&mut Moment<'_>)) {
+    record_at(|recorder| recorder.last_time(), attach_outside_openmp_and_enter, record);
+}
+
+fn attach_outside_openmp_and_enter() -> Option<taskscope_record::Recording> {
+    attach_outside_openmp();
+    enter()
 }
 
 /// [`record`] for events without a time of their own: uses the time of the previous callback.

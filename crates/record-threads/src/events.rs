@@ -3,9 +3,10 @@
 use core::ffi::{c_int, c_void};
 
 use taskscope_event::models::wait::{self, outcome};
-use taskscope_ompt::shared::{Moment, record_outside_openmp};
+use taskscope_ompt::shared::{Moment, record_outside_openmp, record_outside_openmp_untimed};
 
 use crate::objects::Mark;
+use crate::switches;
 
 /// Result codes of a family of functions.
 #[derive(Clone, Copy)]
@@ -43,6 +44,17 @@ fn with_moment(record: impl FnOnce(&mut Moment<'_>)) {
     }
 }
 
+/// [`with_moment`] with the time of the event before.
+fn with_untimed_moment(record: impl FnOnce(&mut Moment<'_>)) {
+    // SAFETY: `errno` is the thread's own.
+    unsafe {
+        let errno = libc::__errno_location();
+        let kept = *errno;
+        record_outside_openmp_untimed(record);
+        *errno = kept;
+    }
+}
+
 fn site(moment: &mut Moment<'_>, return_address: usize) -> u32 {
     moment.code_site(return_address as *const c_void)
 }
@@ -72,6 +84,7 @@ pub fn begin(kind: u32, object: usize, caller: usize, found: Option<Mark>) {
 
 /// The wait ends in this way (`wait::outcome`).
 pub fn end(kind: u32, outcome: u32) {
+    switches::note_wait();
     with_moment(|moment| {
         let mut payload = [0; 8];
         payload[..4].copy_from_slice(&kind.to_le_bytes());
@@ -97,6 +110,77 @@ pub fn wakes(kind: u32, object: usize, caller: usize, all: bool) {
         moment.record_call_path(number, caller as *const c_void);
         let code = if all { wait::WAKES_ALL } else { wait::WAKES_ONE };
         moment.recorder.own_point(moment.at, code, object_site_kind(object, number, kind));
+    });
+}
+
+/// This thread is about to make a call that returns to `caller` and may wake others. Returns the call's site.
+pub fn prepare_to_wake(caller: usize) -> u32 {
+    let mut number = 0;
+    with_moment(|moment| {
+        number = site(moment, caller);
+        moment.record_call_path(number, caller as *const c_void);
+    });
+    number
+}
+
+/// This thread has woken so many threads that wait for the object, or all of them, in the call that [`prepare_to_wake`] was
+/// called before: at that time, since a woken thread may have recorded its end by now.
+pub fn has_woken(kind: u32, object: usize, site: u32, threads: Woken) {
+    with_untimed_moment(|moment| {
+        let payload = object_site_kind(object, site, kind);
+        match threads {
+            Woken::All => moment.recorder.own_point(moment.at, wait::WAKES_ALL, payload),
+            Woken::Some(count) => {
+                (0..count).for_each(|_| moment.recorder.own_point(moment.at, wait::WAKES_ONE, payload));
+            }
+        }
+    });
+}
+
+/// The threads that a call has woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// So many.
+    Some(u32),
+    /// All that waited.
+    All,
+}
+
+/// A wait that is over, with times of `CLOCK_MONOTONIC`.
+pub struct Waited {
+    /// `wait::kind`.
+    pub kind: u32,
+    /// The awaited object.
+    pub object: u64,
+    /// `wait::outcome`.
+    pub outcome: u32,
+    /// Begin and end.
+    pub time: (u64, u64),
+    /// The thread that ended it, with its call and the time of that.
+    pub waker: Option<(Mark, u64)>,
+}
+
+/// This thread has waited in a call of the program's.
+pub fn waited(wait: &Waited) {
+    with_moment(|moment| {
+        let site = moment.record_call_from_program();
+        let waker_site = wait.waker.map_or(0, |(mark, _)| self::site(moment, mark.site));
+        let at = moment.at;
+        let ago = |time: u64| at.saturating_sub(time).to_le_bytes();
+        let waker = wait.waker.map_or(0, |(mark, _)| mark.holder as u64);
+        let woken = wait.waker.map_or(wait.time.1, |(_, woken)| woken);
+        let parts: [&[u8]; 9] = [
+            &wait.object.to_le_bytes(),
+            &ago(wait.time.0),
+            &ago(wait.time.1),
+            &site.to_le_bytes(),
+            &wait.kind.to_le_bytes(),
+            &wait.outcome.to_le_bytes(),
+            &waker_site.to_le_bytes(),
+            &waker.to_le_bytes(),
+            &ago(woken),
+        ];
+        moment.recorder.own_jumbo(moment.at, wait::WAITED, &parts);
     });
 }
 

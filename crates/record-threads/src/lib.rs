@@ -39,9 +39,14 @@
 //! with its next event. Locks that the recorder itself takes inside an event are not recorded. In a forked
 //! child the table is empty. A thread that is not attached passes straight through.
 //!
-//! **Not recorded.** `pthread_once`, `sem_timedwait` and `sem_clockwait`; the program's own futex waits
-//! (Rust's `std::sync`, Go); functions inside the C library that wait without these symbols; statically
-//! linked programs.
+//! **Futex calls** of the program by `syscall` ([`futex`]) are waits for a word of memory without a holder. The interposed
+//! `syscall` compares the number and passes all other calls on.
+//!
+//! **Sleep and I/O** ([`blocking`]) are recorded when they are over, if they took 50 µs and the thread gave up its CPU.
+//! The sampler intercepts these calls already, and calls this recorder.
+//!
+//! **Not recorded.** `pthread_once`; who posts the semaphore of `sem_timedwait` and `sem_clockwait`; waits of Go, which makes system
+//! calls itself; functions inside the C library that wait without these symbols (`fread`); statically linked programs.
 
 // A panic would abort the program.
 #![cfg_attr(
@@ -51,10 +56,12 @@
 #![cfg_attr(test, allow(dead_code, reason = "tests intercept nothing"))]
 
 mod barrier;
+mod blocking;
 mod condition;
 #[cfg(not(test))]
 mod entry;
 mod events;
+mod futex;
 mod join;
 mod lock;
 mod next;
@@ -62,6 +69,7 @@ mod objects;
 mod read_holds;
 mod semaphore;
 mod start;
+mod switches;
 
 // Exports of the library besides its own entries.
 pub use taskscope_ompt::{ompt_start_tool, taskscope_name_data_};

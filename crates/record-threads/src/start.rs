@@ -1,8 +1,8 @@
 //! Starts of the library and of threads.
 
-use taskscope_ompt::shared;
+use taskscope_ompt::shared::{self, BlockingRecorder};
 
-use crate::{events, next, objects};
+use crate::{blocking, events, futex, next, objects};
 
 /// Runs when the library is loaded.
 #[cfg(not(test))]
@@ -15,6 +15,8 @@ extern "C" fn at_load() {
     next::look_up();
     objects::prepare();
     shared::at_thread_start(thread_starts);
+    static RECORDER: BlockingRecorder = BlockingRecorder { futex: futex::call, returned: blocking::returned };
+    shared::record_blocking(&RECORDER);
 }
 
 /// Starts recording of the calling thread, which is to run `routine`; 0 if unknown.

@@ -126,8 +126,9 @@ pub struct Report {
     pub regions: Vec<RegionTimes>,
     /// Locks and critical constructs.
     pub locks: Vec<LockTimes>,
-    /// Waits between threads outside a runtime's constructs (`record --threads`), longest first; absent
-    /// without any. They cover all threads and are not part of the capacity.
+    /// Waits between threads outside a runtime's constructs, sleep and I/O (`record --threads`), by the time
+    /// charged to other threads, largest first; absent without any. They cover all threads and are not part of
+    /// the capacity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thread_waits: Vec<ThreadWaitTimes>,
     /// Tasks that were ready and did not run; null if the program does not record readiness.

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use taskscope_analysis::{Analysis, Root, Tie, WaitPartOf, WaitsAt};
+use taskscope_analysis::{Analysis, Call, Root, Tie, WaitPartOf, WaitsAt};
 use taskscope_event::models::wait::kind;
 use taskscope_session::Session;
 
@@ -41,13 +41,16 @@ pub struct ThreadWaitTimes {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadWaitPart {
     /// The end of the chain of waits: `ran` (its last thread ran meanwhile), `handover` (the lock was free,
-    /// or the thread was woken and did not run yet), `timeout` (the caller's time limit expired), `open` (the
-    /// wait is not over at the end of the recording), `unknown`.
+    /// or the thread was woken and did not run yet), `timeout` (the caller's time limit expired), `sleep` (the
+    /// last thread slept), `outside` (it waited for a device, a peer or another process), `open` (the wait is not
+    /// over at the end of the recording), `unknown`.
     pub end: Word,
     /// The thread waited for; null without one.
     pub by: Option<TiedThread>,
     /// The thread at the end of the chain; null if it is the same.
     pub root: Option<TiedThread>,
+    /// The call in which the last thread of the chain slept or waited for input or output; null if it did not.
+    pub blocked: Option<TiedThread>,
     /// Threads in the chain.
     pub chain: u32,
     /// Name or id of the most charged thread at the end of a chain; null without one.
@@ -59,7 +62,8 @@ pub struct ThreadWaitPart {
 /// A thread that others wait for, by the code that makes them wait.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TiedThread {
-    /// `holds` (took the lock there), `wakes` (woke the thread there, after it had run until then), `joined` (its routine).
+    /// `holds` (took the lock there), `wakes` (woke the thread there, after it had run until then), `joined` (its routine),
+    /// `blocks` (slept or waited for input or output there).
     pub role: Word,
     /// The place in words; null if unknown.
     #[serde(rename = "where")]
@@ -78,6 +82,17 @@ const fn kind_word(wait_kind: u32) -> &'static str {
         kind::THREAD_BARRIER => "barrier",
         kind::SEMAPHORE => "semaphore",
         kind::JOIN => "thread",
+        kind::FUTEX => "futex",
+        kind::SLEEP => "sleep",
+        kind::PIPE => "pipe",
+        kind::SOCKET => "socket",
+        kind::EVENT => "eventfd",
+        kind::TIMER => "timer",
+        kind::FILE => "file",
+        kind::TERMINAL => "terminal",
+        kind::SEVERAL => "descriptors",
+        kind::PROCESS => "other process",
+        kind::DESCRIPTOR => "descriptor",
         _ => "object",
     }
 }
@@ -87,12 +102,14 @@ const fn end_name(root: Root) -> &'static str {
         Root::Ran => "ran",
         Root::Handover => "handover",
         Root::TimedOut => "timeout",
+        Root::Slept => "sleep",
+        Root::Outside => "outside",
         Root::Open => "open",
         Root::NotKnown => "unknown",
     }
 }
 
-/// Waits of threads for each other, the longest first. Calls with the same words are one row, and parts with the same words
+/// Waits of threads, those first that make up most of the time charged to other threads. Calls with the same words are one row, and parts with the same words
 /// one part.
 pub(crate) fn rows(session: &Session, analysis: &Analysis) -> Vec<ThreadWaitTimes> {
     let mut words = Words { session, known: FxHashMap::default() };
@@ -110,11 +127,16 @@ pub(crate) fn rows(session: &Session, analysis: &Analysis) -> Vec<ThreadWaitTime
     for row in &mut rows {
         row.join_parts();
     }
-    rows.sort_by_key(|row| Reverse(row.waited_ns));
+    rows.sort_by_key(|row| Reverse((row.charged_ns(), row.waited_ns)));
     rows
 }
 
 impl ThreadWaitTimes {
+    /// Nanoseconds that are charged to other threads.
+    fn charged_ns(&self) -> u64 {
+        self.parts.iter().filter(|part| part.by.is_some()).map(|part| part.ns).sum()
+    }
+
     fn add(&mut self, other: ThreadWaitTimes) {
         self.waits += other.waits;
         self.threads = self.threads.max(other.threads);
@@ -131,7 +153,7 @@ impl ThreadWaitTimes {
         for part in self.parts.drain(..) {
             let tied =
                 |tied: &Option<TiedThread>| tied.as_ref().map(|tied| (tied.role.clone(), tied.place.clone()));
-            let key = (part.end.clone(), tied(&part.by), tied(&part.root), part.chain);
+            let key = (part.end.clone(), tied(&part.by), tied(&part.root), tied(&part.blocked), part.chain);
             let number = *numbers.entry(key).or_insert(joined.len());
             match joined.get_mut(number) {
                 Some(known) => known.ns += part.ns,
@@ -154,11 +176,10 @@ struct Words<'a> {
 
 impl Words<'_> {
     fn row(&mut self, row: &WaitsAt) -> ThreadWaitTimes {
-        let places = &self.session.places;
         let (place, code) = self.of_call(verb(row.kind), Tie::Wakes(row.call));
         ThreadWaitTimes {
             kind: kind_word(row.kind).to_owned(),
-            object: row.object.is_some().then(|| places.name_of_memory(row.object)),
+            object: self.object_name(row),
             pid: pid_of_site(self.session, row.call.site),
             place,
             code,
@@ -167,6 +188,21 @@ impl Words<'_> {
             waited_ns: row.waited_ns,
             longest_ns: row.longest_ns,
             parts: row.parts.iter().map(|part| self.part(part)).collect(),
+        }
+    }
+
+    fn object_name(&self, row: &WaitsAt) -> Option<String> {
+        let session = self.session;
+        let number = session.execution.catalog.objects.get(row.object.index())?.id;
+        match row.kind {
+            kind::SLEEP | kind::SEVERAL | kind::PROCESS => None,
+            // As in the links of /proc/PID/fd.
+            kind::PIPE => Some(format!("pipe:[{number}]")),
+            kind::SOCKET => Some(format!("socket:[{number}]")),
+            kind::EVENT | kind::TIMER | kind::FILE | kind::TERMINAL | kind::DESCRIPTOR => {
+                Some(format!("descriptor {number}"))
+            }
+            _ => Some(session.places.name_of_memory(row.object)),
         }
     }
 
@@ -201,6 +237,11 @@ impl Words<'_> {
         TiedThread { role: Word::Borrowed(role), place, code }
     }
 
+    fn blocked(&mut self, kind: u32, call: Call) -> TiedThread {
+        let (place, code) = self.of_call(verb(kind), Tie::Wakes(call));
+        TiedThread { role: Word::Borrowed("blocks"), place, code }
+    }
+
     fn part(&mut self, part: &WaitPartOf) -> ThreadWaitPart {
         let thread =
             self.session.execution.threads.get(part.thread.index()).map(|row| match row.name.as_str() {
@@ -211,6 +252,7 @@ impl Words<'_> {
             end: end_name(part.root).into(),
             by: part.first.map(|tie| self.tied(tie)),
             root: part.last.filter(|_| part.length > 1).map(|tie| self.tied(tie)),
+            blocked: part.blocked.map(|(kind, call)| self.blocked(kind, call)),
             chain: part.length,
             thread,
             ns: part.ns,
@@ -222,7 +264,16 @@ impl Words<'_> {
 const fn verb(wait_kind: u32) -> &'static str {
     match wait_kind {
         kind::JOIN => "join",
-        kind::CONDITION | kind::THREAD_BARRIER | kind::SEMAPHORE => "wait",
+        kind::CONDITION | kind::THREAD_BARRIER | kind::SEMAPHORE | kind::FUTEX | kind::PROCESS => "wait",
+        kind::SLEEP => "sleep",
+        kind::PIPE => "pipe I/O",
+        kind::SOCKET => "socket I/O",
+        kind::EVENT => "eventfd I/O",
+        kind::TIMER => "timer",
+        kind::FILE => "file I/O",
+        kind::TERMINAL => "terminal I/O",
+        kind::SEVERAL => "poll",
+        kind::DESCRIPTOR => "I/O",
         _ => "lock",
     }
 }
@@ -243,6 +294,8 @@ impl ThreadWaitPart {
             "timeout" => "timeout of its caller",
             "open" => "not over at the end",
             "unknown" => "not known",
+            "sleep" if self.blocked.is_none() => "its own doing",
+            "outside" if self.blocked.is_none() => "a device, a peer or another process",
             _ => "",
         };
         let mut text = self.by.as_ref().map(place).unwrap_or_default();
@@ -251,6 +304,10 @@ impl ThreadWaitPart {
                 2 => format!(", which waits: {}", place(root)),
                 chain => format!(", which waits, over {chain} threads: {}", place(root)),
             };
+        }
+        if let Some(blocked) = &self.blocked {
+            text += ", in ";
+            text += blocked.place.as_deref().unwrap_or("a call that is not known");
         }
         match (text.is_empty(), end.is_empty()) {
             (true, _) => end.to_owned(),

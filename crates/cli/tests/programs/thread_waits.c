@@ -29,7 +29,7 @@ static volatile int waiting[4];
 static void nap(long ns)
 {
 	struct timespec time = {0, ns};
-	nanosleep(&time, NULL);
+	nanosleep(&time, NULL); /* sleeps */
 }
 
 static void about_to_wait(int number)

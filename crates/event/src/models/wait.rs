@@ -16,6 +16,8 @@
 //!   with the holder's mark. A thread that releases a lock while others wait records `HANDED_OVER` before it does so.
 //! - `WAKES_ONE` and `WAKES_ALL` come before the call that wakes, and only while threads wait. The last thread that comes to a
 //!   barrier wakes all.
+//! - `WAITED` is a whole wait, recorded at its end: it is not known beforehand whether sleep and I/O wait. It has the thread pointer
+//!   of the thread that ended it, the site of that call and its time; 0 if unknown. Times are before that of the event.
 //! - `THREAD_STARTS` comes first on a thread. A join waits for the object that is the joined thread's `handle`.
 
 use super::prelude::*;
@@ -23,7 +25,7 @@ use super::prelude::*;
 /// The letter that opens every code of this model.
 pub const LETTER: u8 = b'W';
 /// The model version that these events belong to.
-pub const VERSION: &str = "1.1.0";
+pub const VERSION: &str = "1.2.0";
 
 /// `kind` of a wait: the numbers of the events below, which recorders for any runtime share.
 pub mod kind {
@@ -63,6 +65,28 @@ pub mod kind {
     pub const SEMAPHORE: u32 = 17;
     /// For the end of a thread.
     pub const JOIN: u32 = 18;
+    /// For a word of memory, in a futex call of the program.
+    pub const FUTEX: u32 = 19;
+    /// For a time to pass. The following kinds are recorded only if the thread gave up its CPU.
+    pub const SLEEP: u32 = 20;
+    /// For data or room in a pipe; the object is its inode.
+    pub const PIPE: u32 = 21;
+    /// For a peer, or for data or room of a socket; the object is its inode.
+    pub const SOCKET: u32 = 22;
+    /// For a counter of an `eventfd`; the object of this and the following kinds of descriptors is the descriptor.
+    pub const EVENT: u32 = 23;
+    /// For a timer's descriptor.
+    pub const TIMER: u32 = 24;
+    /// For a file or a block device.
+    pub const FILE: u32 = 25;
+    /// For a terminal.
+    pub const TERMINAL: u32 = 26;
+    /// For one of several descriptors (`poll`, `select`, `epoll_wait`).
+    pub const SEVERAL: u32 = 27;
+    /// For another process: a child, a message queue, a semaphore set, a signal.
+    pub const PROCESS: u32 = 28;
+    /// For a descriptor of another kind.
+    pub const DESCRIPTOR: u32 = 29;
 }
 
 /// How a wait of a thread ended.
@@ -86,5 +110,6 @@ events! {
     HANDED_OVER = b"WTh" plain (object: u64, site: u32, kind: u32) Rule, "is about to release object {object} (kind {kind}), taken at site {site}, for which others wait";
     WAKES_ONE = b"WTo" plain (object: u64, site: u32, kind: u32) Rule, "wakes one thread that waits (kind {kind}) for object {object}, in the call at site {site}";
     WAKES_ALL = b"WTa" plain (object: u64, site: u32, kind: u32) Rule, "wakes all threads that wait (kind {kind}) for object {object}, in the call at site {site}";
+    WAITED = b"WTw" jumbo (object: u64, begun: u64, ended: u64, site: u32, kind: u32, outcome: u32, waker_site: u32, waker: u64, woken: u64) Rule, "has waited (kind {kind}) for object {object}, in the call at site {site}, from {begun} ns to {ended} ns ago, with outcome {outcome}; the thread with pointer {waker} ended that {woken} ns ago, in the call at site {waker_site}";
     THREAD_STARTS = b"WTs" jumbo (handle: u64, pointer: u64, site: u32) Rule, "has the handle {handle} and the thread pointer {pointer}, and runs the routine at site {site}";
 }

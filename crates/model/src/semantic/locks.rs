@@ -82,6 +82,21 @@ impl Interpreter {
                 site: self.site_at(thread, payload, 8)?,
             },
             wait::WAIT_END => ThreadWaitChange::Ends { outcome: u32_at(payload, 4).ok_or(Short)? },
+            wait::WAITED => {
+                let process = self.threads[thread.index()].process;
+                let id = u64_at(payload, 0).ok_or(Short)?;
+                let wait_kind = u32_at(payload, 28).ok_or(Short)?;
+                ThreadWaitChange::Waited {
+                    object: self.names.object(process, id, wait_kind, out),
+                    begun: u64_at(payload, 8).ok_or(Short)?,
+                    ended: u64_at(payload, 16).ok_or(Short)?,
+                    site: self.site_at(thread, payload, 24)?,
+                    outcome: u32_at(payload, 32).ok_or(Short)?,
+                    waker_site: self.site_at(thread, payload, 36)?,
+                    waker: u64_at(payload, 40).ok_or(Short)?,
+                    woken: u64_at(payload, 48).ok_or(Short)?,
+                }
+            }
             wait::THREAD_STARTS => ThreadWaitChange::Starts {
                 handle: u64_at(payload, 0).ok_or(Short)?,
                 pointer: u64_at(payload, 8).ok_or(Short)?,

@@ -14,6 +14,7 @@
 //! alternate stack (`alternate`).
 
 pub mod alternate;
+pub mod blocking;
 pub mod code_map;
 pub mod filters;
 mod handler;

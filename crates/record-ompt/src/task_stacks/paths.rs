@@ -59,6 +59,8 @@ pub struct Remembered {
     /// Byte offsets from the innermost frame, and the return address in each slot.
     pub slots: Vec<(u64, u64)>,
     pub path: u32,
+    /// The path's innermost address.
+    pub caller: u64,
 }
 
 impl Remembered {
@@ -76,6 +78,8 @@ impl Remembered {
 /// A path, with its cache slot if any, and the stack pointer that its slots are counted from.
 pub struct Found {
     pub path: u32,
+    /// The path's innermost address; 0 without one.
+    pub caller: u64,
     pub place: usize,
     pub sp: u64,
 }

@@ -430,6 +430,7 @@ fn object_word(wait_kind: u32) -> &'static str {
         kind::THREAD_BARRIER => "barrier",
         kind::SEMAPHORE => "semaphore",
         kind::JOIN => "thread",
+        kind::FUTEX => "futex",
         _ => "object",
     }
 }

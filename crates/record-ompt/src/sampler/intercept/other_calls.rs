@@ -11,7 +11,7 @@ use core::mem::{MaybeUninit, transmute};
 use libc::{sigset_t, timespec};
 
 use super::{Next, dlsym_of, hold, masked, next, next_in_order, next_of, release};
-use crate::sampler::{filters, modules};
+use crate::sampler::{blocking, filters, modules};
 
 /// Finds another library's function, which may be loaded at any time, after `ours`.
 #[cold]
@@ -114,9 +114,46 @@ fn is_broken_off(number: c_long) -> bool {
     )
 }
 
-/// Declared with a system call's maximum of arguments; missing ones have arbitrary values.
+/// System calls by number. A futex call passes the return address on, in the place of the number.
+#[cfg(target_arch = "x86_64")]
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn syscall(
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn syscall() {
+    core::arch::naked_asm!(
+        "cmp rdi, {number}",
+        "je 2f",
+        "jmp {other}",
+        "2:",
+        "mov rdi, [rsp]",
+        "jmp {futex}",
+        number = const libc::SYS_futex,
+        other = sym other_syscall,
+        futex = sym futex,
+    )
+}
+
+/// System calls by number. A futex call passes the return address on, in the place of the number.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn syscall() {
+    core::arch::naked_asm!(
+        "cmp x0, {number}",
+        "b.eq 2f",
+        "b {other}",
+        "2:",
+        "mov x0, x30",
+        "b {futex}",
+        number = const libc::SYS_futex,
+        other = sym other_syscall,
+        futex = sym futex,
+    )
+}
+
+type Syscall = unsafe extern "C-unwind" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+
+/// Declared with a system call's maximum of arguments; missing ones have arbitrary values.
+unsafe extern "C-unwind" fn other_syscall(
     number: c_long,
     a: usize,
     b: usize,
@@ -125,7 +162,6 @@ unsafe extern "C-unwind" fn syscall(
     e: usize,
     f: usize,
 ) -> c_long {
-    type Function = unsafe extern "C-unwind" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
     let address = next::syscall.address();
     match number {
         libc::SYS_seccomp => filters::before_installing(a as u32, c),
@@ -135,7 +171,29 @@ unsafe extern "C-unwind" fn syscall(
     let held = is_broken_off(number) && hold();
     // SAFETY: the C library's function takes its arguments in the positions of this type; they are the
     // caller's.
-    let result = unsafe { transmute::<usize, Function>(address)(number, a, b, c, d, e, f) };
+    let result = unsafe { transmute::<usize, Syscall>(address)(number, a, b, c, d, e, f) };
     release(held, address);
     result
+}
+
+/// A futex call that returns to `caller`, with the arguments of [`other_syscall`].
+unsafe extern "C-unwind" fn futex(
+    caller: usize,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    let address = next::syscall.address();
+    // SAFETY: as in `other_syscall`.
+    unsafe {
+        match blocking::recorder().filter(|_| !filters::has_left()) {
+            Some(recorder) => {
+                (recorder.futex)(caller, [a, b, c, d, e, f], transmute::<usize, Syscall>(address))
+            }
+            None => transmute::<usize, Syscall>(address)(libc::SYS_futex, a, b, c, d, e, f),
+        }
+    }
 }
