@@ -307,7 +307,7 @@ impl Info {
                 .map(|module| ModuleFile { path: module.path.clone(), build_id: module.build_id.clone() })
                 .collect(),
             threads: threads.collect(),
-            notices: notices(session).into_iter().map(Notice::from).collect(),
+            notices: notices(session),
             devices: crate::devices::facts(session),
         }
     }
