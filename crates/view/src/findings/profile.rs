@@ -489,7 +489,7 @@ mod tests {
         let cpu = &found.rows[0];
         assert_eq!((cpu.cause, cpu.blamed, cpu.ns), (Cause::Cpu, Blamed::System, 1000));
         assert!(cpu.text.contains("4 workers of 2 processes share 2 CPUs"), "{}", cpu.text);
-        assert!(cpu.remedy.contains("Fewer processes"), "{}", cpu.remedy);
+        assert!(cpu.remedy.contains("fewer processes"), "{}", cpu.remedy);
         assert_eq!(found.rows.iter().map(|row| row.ns).sum::<u64>(), 1732 - 500);
     }
 
