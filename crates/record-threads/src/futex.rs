@@ -1,7 +1,7 @@
 //! Futex calls of the program: those of Rust's `std::sync`, parking_lot, crossbeam, and of libstdc++'s atomic waits. The C
 //! library's own do not come here.
 //!
-//! A futex has no holder. Whoever wakes others is known from its call, and how many it woke from the call's result.
+//! A futex has no holder. The waking thread is known from its call, and the number of woken threads from the result of the call.
 
 use core::ffi::{c_int, c_long};
 use core::sync::atomic::{AtomicU32, Ordering::*};

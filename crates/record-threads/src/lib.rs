@@ -45,7 +45,7 @@
 //! **Sleep and I/O** ([`blocking`]) are recorded when they are over, if they took 50 µs and the thread gave up its CPU.
 //! The sampler intercepts these calls already, and calls this recorder.
 //!
-//! **Not recorded.** `pthread_once`; who posts the semaphore of `sem_timedwait` and `sem_clockwait`; waits of Go, which makes system
+//! **Not recorded.** `pthread_once`; posts of the semaphore of `sem_timedwait` and `sem_clockwait`; waits of Go, which makes system
 //! calls itself; functions inside the C library that wait without these symbols (`fread`); statically linked programs.
 
 // A panic would abort the program.
