@@ -16,7 +16,7 @@
 
 use crate::by_state::ByState;
 use crate::entries::Entries;
-use crate::late::waits_for_late;
+use crate::late_process::waits_for_late;
 use crate::ledger::Entry;
 use crate::state_places::StatePlaces;
 use crate::sweep::{COLUMNS, Columns, Given, SOLE, Sweep, VICTIMS, sweep};

@@ -6,7 +6,7 @@
 use crate::path_lines::PathLines;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
-use taskscope_profile::named::{CallTree, Label, What};
+use taskscope_profile::named::{CallTree, Label, StepKind};
 use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 
 /// A column of a view.
@@ -310,7 +310,7 @@ fn add_turned(tree: &CallTree, turned: &mut CallTree, below: NodeId, node: NodeI
         let waiting = inner.and_then(|inner| tree.place_of(inner)).cloned();
         let inner = inner.and_then(|inner| tree.label_of(inner)).cloned().or_else(|| waiting.clone());
         let frame = match tree.label_of(*frame).cloned() {
-            Some(mut label) if label.what == What::Function => {
+            Some(mut label) if label.what == StepKind::Function => {
                 (label.file, label.line) = inner.map_or((None, None), |inner| (inner.file, inner.line));
                 Frame { module: turned.number(label), ..*frame }
             }
@@ -384,11 +384,13 @@ fn function_or_loop(names: &mut CallTree, frame: Frame, by: FlatBy) -> Option<Fr
         return (by == FlatBy::Function).then_some(frame.without_place());
     };
     let wanted = match label.what {
-        What::Function | What::Parallel | What::Task | What::Unknown | What::NoPath => by == FlatBy::Function,
-        What::Loop => by == FlatBy::Loop,
-        What::Line => false,
+        StepKind::Function | StepKind::Parallel | StepKind::Task | StepKind::Unknown | StepKind::NoPath => {
+            by == FlatBy::Function
+        }
+        StepKind::Loop => by == FlatBy::Loop,
+        StepKind::Line => false,
     };
-    let place = label.what != What::Function;
+    let place = label.what != StepKind::Function;
     let plain = Label { file: label.file.filter(|_| place), line: label.line.filter(|_| place), ..label };
     wanted.then(|| Frame { module: names.number(plain), ..frame })
 }
@@ -543,7 +545,7 @@ mod tests {
     fn idle_time_lists_concurrent_work_below_it() {
         let mut run = CallTree::default();
         let label = |function: &str| Label {
-            what: What::Function,
+            what: StepKind::Function,
             function: function.to_string(),
             file: None,
             line: None,
@@ -605,7 +607,7 @@ mod tests {
             let mut at = ROOT;
             for function in ["main", nameless] {
                 let (function, module) = (function.to_string(), module.to_string());
-                let label = Label { what: What::Function, function, file: None, line: None, module };
+                let label = Label { what: StepKind::Function, function, file: None, line: None, module };
                 at = run.child(at, FrameKind::User, label);
             }
             run.tree.add(at, Metric::TIME, 7);

@@ -13,9 +13,9 @@
 //! All other rows have no pattern: cause and blame decide the remedy.
 
 use crate::causes::{Causes, ReadyWork};
-use crate::forest::Letter;
 use crate::keys::Who;
 use crate::span::Span;
+use crate::wait_for_graph::Letter;
 use std::collections::BTreeMap;
 use taskscope_execution::graph::{NONE, TaskGraph};
 use taskscope_execution::{Blamed, Cause, Pattern};

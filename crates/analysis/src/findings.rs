@@ -5,7 +5,7 @@ use crate::by_state::ByState;
 use crate::entries::Entries;
 use crate::grain::{Grain, Grains};
 use crate::hang::{Hang, Needed};
-use crate::late::LateProcess;
+use crate::late_process::LateProcess;
 use crate::state_places::SumsByPlace;
 use crate::states::StateLedger;
 use crate::task_types::TaskType;

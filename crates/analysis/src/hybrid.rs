@@ -135,12 +135,12 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
     let in_mpi = result.mpi_ns.min(efficiency.load_balance_ns);
     result.omp_load_imbalance_ns = efficiency.load_balance_ns - in_mpi;
     result.omp_serialization_ns = efficiency.serialization_ns.saturating_sub(result.mpi_worker_idle_ns);
-    let told = result.useful_ns
+    let reported = result.useful_ns
         + result.mpi_ns
         + result.mpi_worker_idle_ns
         + result.omp_load_imbalance_ns
         + result.omp_serialization_ns;
-    result.omp_scheduling_ns = result.capacity_ns.saturating_sub(told);
+    result.omp_scheduling_ns = result.capacity_ns.saturating_sub(reported);
     result.factors(&nodes);
     result
 }

@@ -1,6 +1,6 @@
 //! Charged parties as small numbers while sums are made.
 
-use crate::forest::Letter;
+use crate::wait_for_graph::Letter;
 use rustc_hash::FxHashMap;
 use taskscope_execution::graph::TaskGraph;
 use taskscope_execution::{Blamed, Cause};

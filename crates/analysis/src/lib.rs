@@ -21,13 +21,12 @@ pub mod diagnosis;
 mod efficiency;
 mod entries;
 mod findings;
-mod fine;
-mod forest;
+mod fine_nanos;
 mod grain;
 mod hang;
 pub mod hybrid;
 mod keys;
-mod late;
+mod late_process;
 mod ledger;
 mod locks;
 mod path_lines;
@@ -46,6 +45,7 @@ mod teams;
 mod thread_waits;
 mod timeline;
 mod turns;
+mod wait_for_graph;
 
 pub use blame::{Charge, Culprit, StateCharge, WaitPart, split_lock_waits};
 pub use by_state::ByState;
@@ -53,13 +53,12 @@ pub use efficiency::{Efficiency, efficiency, share};
 pub use entries::Entries;
 pub use findings::{Confidence, Finding, is_creation};
 use findings::{Facts, creations, findings};
-pub use fine::FineNanos;
-pub use forest::{Letter, Shares};
+pub use fine_nanos::FineNanos;
 pub use grain::Grain;
 use hang::hangs;
 pub use hang::{Hang, LastSeen, Needed, OpenWait};
 pub use keys::Who;
-pub use late::LateProcess;
+pub use late_process::LateProcess;
 pub use ledger::{ByCause, Entry, Ledger};
 pub use locks::{HolderSite, Lock, locks};
 pub use short_teams::{ShortReason, ShortTeam, short_teams};
@@ -71,6 +70,7 @@ pub use task_types::{
 };
 pub use teams::{Load, ParallelConstruct, Worksharing, parallel_constructs, worksharing};
 pub use thread_waits::{Call, Root, Tie, WaitPartOf, WaitsAt, thread_waits};
+pub use wait_for_graph::{Letter, Shares};
 
 use taskscope_execution::{Execution, Tally};
 

@@ -1,7 +1,7 @@
 //! The lines of a call path: the line of its time, and the call sites of its functions.
 
 use rustc_hash::FxHashMap;
-use taskscope_profile::named::{CallTree, Label, What};
+use taskscope_profile::named::{CallTree, Label, StepKind};
 use taskscope_profile::{Frame, FrameKind};
 
 /// Finds the rows of paths in a view of lines.
@@ -27,7 +27,7 @@ fn spent_at(names: &mut CallTree, path: &[Frame]) -> Frame {
     let what = |frame: &Frame| names.label_of(*frame).map(|label| label.what);
     // If a line in the runtime is unknown, its call site is shown.
     let is_place = |frame: &&Frame| match what(frame) {
-        Some(What::Line) => true,
+        Some(StepKind::Line) => true,
         Some(what) => is_code(what) && frame.kind != FrameKind::Runtime,
         None => false,
     };
@@ -41,7 +41,7 @@ fn spent_at(names: &mut CallTree, path: &[Frame]) -> Frame {
             let label = code.and_then(|frame| names.label_of(*frame));
             let (function, module) =
                 label.map(|label| (label.text(), label.module.clone())).unwrap_or_default();
-            let line = Label { what: What::Line, function, file: None, line: None, module };
+            let line = Label { what: StepKind::Line, function, file: None, line: None, module };
             Frame { kind: FrameKind::User, module: names.number(line), offset: 0 }
         }
     }
@@ -49,23 +49,23 @@ fn spent_at(names: &mut CallTree, path: &[Frame]) -> Frame {
 
 fn call_line(names: &mut CallTree, inner: Frame, outer: Frame) -> Option<Frame> {
     let call = names.label_of(inner).filter(|label| is_code(label.what) && label.line.is_some())?;
-    let caller = names.label_of(outer).filter(|label| is_code(label.what) || label.what == What::Loop)?;
+    let caller = names.label_of(outer).filter(|label| is_code(label.what) || label.what == StepKind::Loop)?;
     let (function, module) = (caller.function.clone(), caller.module.clone());
-    let line = Label { what: What::Line, function, module, ..call.clone() };
+    let line = Label { what: StepKind::Line, function, module, ..call.clone() };
     Some(Frame { kind: outer.kind, module: names.number(line), offset: 0 })
 }
 
-fn is_code(what: What) -> bool {
-    matches!(what, What::Function | What::Parallel | What::Task)
+fn is_code(what: StepKind) -> bool {
+    matches!(what, StepKind::Function | StepKind::Parallel | StepKind::Task)
 }
 
 #[cfg(test)]
 mod tests {
     use crate::call_views::{Column, FlatBy, FlatRow, flat, total};
-    use taskscope_profile::named::{CallTree, Label, What};
+    use taskscope_profile::named::{CallTree, Label, StepKind};
     use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT};
 
-    fn step(run: &mut CallTree, outer: NodeId, what: What, function: &str, line: Option<u32>) -> NodeId {
+    fn step(run: &mut CallTree, outer: NodeId, what: StepKind, function: &str, line: Option<u32>) -> NodeId {
         let kind = match function {
             "yield" => FrameKind::Runtime,
             "" => FrameKind::Cut,
@@ -80,32 +80,32 @@ mod tests {
     fn run() -> CallTree {
         let mut run = CallTree::default();
         let mut spent = Vec::new();
-        let main = step(&mut run, ROOT, What::Function, "main", None);
+        let main = step(&mut run, ROOT, StepKind::Function, "main", None);
         // It works in a loop, and waits in the runtime, which has line numbers.
-        let work = step(&mut run, main, What::Function, "work", Some(9));
-        let around = step(&mut run, work, What::Loop, "work", Some(2));
-        let line = step(&mut run, around, What::Line, "work", Some(3));
+        let work = step(&mut run, main, StepKind::Function, "work", Some(9));
+        let around = step(&mut run, work, StepKind::Loop, "work", Some(2));
+        let line = step(&mut run, around, StepKind::Line, "work", Some(3));
         spent.push((line, 1));
         let wait = run.tree.child(line, Frame::state(Marker::Taskwait));
         spent.push((wait, 2));
-        let inside = step(&mut run, wait, What::Function, "yield", None);
+        let inside = step(&mut run, wait, StepKind::Function, "yield", None);
         spent.push((inside, 4));
-        let line_inside = step(&mut run, inside, What::Line, "yield", Some(120));
+        let line_inside = step(&mut run, inside, StepKind::Line, "yield", Some(120));
         spent.push((line_inside, 8));
         // A body without a frame of its own, which has no line.
-        let body = step(&mut run, main, What::Parallel, "main", Some(8));
+        let body = step(&mut run, main, StepKind::Parallel, "main", Some(8));
         let wait = run.tree.child(body, Frame::state(Marker::Barrier));
-        let inside = step(&mut run, wait, What::Function, "yield", None);
-        let line_inside = step(&mut run, inside, What::Line, "yield", Some(120));
+        let inside = step(&mut run, wait, StepKind::Function, "yield", None);
+        let line_inside = step(&mut run, inside, StepKind::Line, "yield", Some(120));
         spent.push((line_inside, 16));
         // No function of the program.
         let idle = run.tree.child(ROOT, Frame::state(Marker::Idle));
         spent.push((idle, 32));
-        let inside = step(&mut run, idle, What::Function, "yield", None);
+        let inside = step(&mut run, idle, StepKind::Function, "yield", None);
         spent.push((inside, 64));
-        let line_inside = step(&mut run, inside, What::Line, "yield", Some(120));
+        let line_inside = step(&mut run, inside, StepKind::Line, "yield", Some(120));
         spent.push((line_inside, 128));
-        let cut = step(&mut run, ROOT, What::Unknown, "", None);
+        let cut = step(&mut run, ROOT, StepKind::Unknown, "", None);
         spent.push((cut, 256));
         for (node, time) in spent {
             run.tree.add(node, Metric::TIME, time);

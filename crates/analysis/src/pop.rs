@@ -63,10 +63,10 @@ pub fn least_start(graph: &TaskGraph, (begin, end): (u64, u64)) -> u64 {
 mod tests {
     use super::*;
     use crate::causes::book_causes;
-    use crate::forest::Letter;
     use crate::keys::Who;
     use crate::replay::{Change, Costs, replay};
     use crate::slo::{Mode, Options, Prepared, deciding_inputs};
+    use crate::wait_for_graph::Letter;
     use taskscope_execution::graph::{ActivityKind, GraphBuilder, NewData, NewTask, TaskType};
 
     /// Serial code, 600 ns in MPI_Init, a task of 300 ns, 100 ns in MPI_Finalize; another worker has nothing to do.

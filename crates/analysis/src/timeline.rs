@@ -1,6 +1,6 @@
 //! One worker's life as a sequence of instants at which something changes.
 
-use crate::fine::Share;
+use crate::fine_nanos::Share;
 use crate::slo::Deciding;
 use rayon::prelude::*;
 use std::borrow::Cow;

@@ -194,8 +194,8 @@ fn complain(tool: &str, trace: &Trace) -> ExitCode {
             problem.kind,
             ProblemKind::TruncatedEvent | ProblemKind::BadMagic | ProblemKind::StreamVersion
         );
-        let is_told = !matches!(problem.kind, ProblemKind::NoClockOffsets | ProblemKind::ClockGate);
-        if is_told && problem.kind.is_reported() {
+        let is_known = !matches!(problem.kind, ProblemKind::NoClockOffsets | ProblemKind::ClockGate);
+        if is_known && problem.kind.is_reported() {
             eprintln!("{tool}: ERROR: {}", harmless(&problem.to_string()));
         }
     }

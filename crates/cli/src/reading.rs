@@ -91,14 +91,14 @@ impl ViolationPrinter {
             if severity == Severity::Silent || !(self.list || self.json) {
                 continue;
             }
-            let (lines, told) = self.printed.entry(violation.code).or_default();
+            let (lines, reported) = self.printed.entry(violation.code).or_default();
             *lines += 1;
             if let Some(out) = &mut out {
                 if printed.is_ok() && !self.unread {
                     printed = output::write_json_line(out, &ViolationLine::of(&violation, severity));
                 }
             } else if *lines <= SHOWN_PER_CODE || self.all {
-                *told += violation.count;
+                *reported += violation.count;
                 self.print(&violation, severity);
             }
         }
@@ -147,8 +147,8 @@ impl ViolationPrinter {
         }
         for (code, count) in &verdict.counts {
             let severity = self.judge.severity(*code);
-            let (_, told) = self.printed.get(code).copied().unwrap_or_default();
-            let hidden = count.saturating_sub(told);
+            let (_, reported) = self.printed.get(code).copied().unwrap_or_default();
+            let hidden = count.saturating_sub(reported);
             if severity != Severity::Silent && hidden > 0 && !self.all {
                 let word = if severity == Severity::Error { "error" } else { "warning" };
                 let more = if self.list { "more " } else { "" };

@@ -47,5 +47,5 @@ mod shown;
 pub use contexts::{Contexts, Out};
 pub use problem::Problem;
 pub use raw::{Message, Pairs, Raw, Short};
-pub use showing::{Showing, Turn, What};
+pub use showing::{Showing, ShownPart, Turn};
 pub use shown::{Behaviour, Item, Lane, Shown};

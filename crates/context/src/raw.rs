@@ -203,8 +203,8 @@ mod tests {
     fn every_event_of_the_table_is_decoded_or_names_something() {
         for event in i::EVENTS {
             let decoded = Raw::decode(event.code, &[1; 64]).unwrap();
-            let names_or_told = i::NAMES.contains(&event.code) || event.code == i::PROBLEM;
-            assert_eq!(decoded.is_none(), names_or_told, "{}", event.name);
+            let names_or_problem = i::NAMES.contains(&event.code) || event.code == i::PROBLEM;
+            assert_eq!(decoded.is_none(), names_or_problem, "{}", event.name);
             // Fields of fixed size are at the offsets of the table.
             let bytes: usize = event.fields.iter().filter_map(|field| field.ty.size()).sum();
             if decoded.is_some() && bytes > 0 {

@@ -4,7 +4,7 @@ use crate::shown::{Behaviour, Shown};
 
 /// A part of a lane that is shown separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum What {
+pub enum ShownPart {
     /// Its states.
     States,
     /// Changes while states were hidden.
@@ -17,7 +17,7 @@ pub enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The changed part.
-    pub what: What,
+    pub what: ShownPart,
     /// Shown until now.
     pub ended: Option<u64>,
     /// The number shown from now on.
@@ -28,7 +28,7 @@ pub struct Turn {
 #[derive(Clone, Debug)]
 pub struct Showing {
     behaviour: Behaviour,
-    stacks: Vec<(What, Vec<u64>)>,
+    stacks: Vec<(ShownPart, Vec<u64>)>,
 }
 
 impl Showing {
@@ -38,32 +38,32 @@ impl Showing {
     }
 
     /// The stack of this part, the outermost first.
-    pub fn of(&self, what: What) -> &[u64] {
+    pub fn of(&self, what: ShownPart) -> &[u64] {
         self.stacks.iter().find(|(of, _)| *of == what).map_or(&[], |(_, stack)| stack)
     }
 
     /// Everything that is shown.
-    pub fn all(&self) -> impl Iterator<Item = (What, u64)> + '_ {
+    pub fn all(&self) -> impl Iterator<Item = (ShownPart, u64)> + '_ {
         self.stacks.iter().flat_map(|(what, stack)| stack.iter().map(|number| (*what, *number)))
     }
 
     /// Takes the lane's next step; `None` for a point in time.
     pub fn take(&mut self, shown: &Shown<'_>) -> Option<Turn> {
         match *shown {
-            Shown::StateStart(state) => Some(self.begin(What::States, u64::from(state))),
-            Shown::SubstateStart(state) => Some(self.begin(What::Substates, u64::from(state))),
-            Shown::BurstStart { key, value } => Some(self.begin(What::Bursts(key), value)),
-            Shown::StateEnd(state) => self.end(What::States, u64::from(state)),
-            Shown::SubstateEnd(state) => self.end(What::Substates, u64::from(state)),
-            Shown::BurstEnd { key, value } => self.end(What::Bursts(key), value),
+            Shown::StateStart(state) => Some(self.begin(ShownPart::States, u64::from(state))),
+            Shown::SubstateStart(state) => Some(self.begin(ShownPart::Substates, u64::from(state))),
+            Shown::BurstStart { key, value } => Some(self.begin(ShownPart::Bursts(key), value)),
+            Shown::StateEnd(state) => self.end(ShownPart::States, u64::from(state)),
+            Shown::SubstateEnd(state) => self.end(ShownPart::Substates, u64::from(state)),
+            Shown::BurstEnd { key, value } => self.end(ShownPart::Bursts(key), value),
             _ => None,
         }
     }
 
-    fn begin(&mut self, what: What, number: u64) -> Turn {
+    fn begin(&mut self, what: ShownPart, number: u64) -> Turn {
         let stacked = match what {
-            What::States | What::Substates => self.behaviour.stacks_states(),
-            What::Bursts(_) => self.behaviour.stacks_bursts(),
+            ShownPart::States | ShownPart::Substates => self.behaviour.stacks_states(),
+            ShownPart::Bursts(_) => self.behaviour.stacks_bursts(),
         };
         let row = self.stacks.iter().position(|(of, _)| *of == what).unwrap_or_else(|| {
             self.stacks.push((what, Vec::new()));
@@ -76,7 +76,7 @@ impl Showing {
         Turn { what, ended, began: Some(number) }
     }
 
-    fn end(&mut self, what: What, number: u64) -> Option<Turn> {
+    fn end(&mut self, what: ShownPart, number: u64) -> Option<Turn> {
         let row = self.stacks.iter().position(|(of, _)| *of == what)?;
         let stack = &mut self.stacks[row].1;
         let ended = stack.remove(stack.iter().rposition(|open| *open == number)?);
@@ -98,17 +98,17 @@ mod tests {
         for step in &pushed {
             stacked.take(step);
         }
-        assert_eq!(stacked.of(What::States), [7, 12]);
+        assert_eq!(stacked.of(ShownPart::States), [7, 12]);
         let turn = stacked.take(&Shown::StateEnd(12));
-        assert_eq!(turn, Some(Turn { what: What::States, ended: Some(12), began: None }));
-        assert_eq!(stacked.of(What::States), [7]);
+        assert_eq!(turn, Some(Turn { what: ShownPart::States, ended: Some(12), began: None }));
+        assert_eq!(stacked.of(ShownPart::States), [7]);
         let mut plain = Showing::new(Behaviour::StackedBursts);
         for step in &pushed {
             plain.take(step);
         }
-        assert_eq!(plain.of(What::States), [12]);
+        assert_eq!(plain.of(ShownPart::States), [12]);
         let turn = plain.take(&Shown::StateStart(7));
-        assert_eq!(turn, Some(Turn { what: What::States, ended: Some(12), began: Some(7) }));
+        assert_eq!(turn, Some(Turn { what: ShownPart::States, ended: Some(12), began: Some(7) }));
         assert_eq!(plain.take(&Shown::StateEnd(12)), None, "it is not shown");
         plain.take(&Shown::StateEnd(7));
         assert_eq!(plain.all().count(), 0);
@@ -120,7 +120,7 @@ mod tests {
         for (key, value) in [(1, 10), (2, 20), (1, 11)] {
             plain.take(&Shown::BurstStart { key, value });
         }
-        assert_eq!((plain.of(What::Bursts(1)), plain.of(What::Bursts(2))), (&[11][..], &[20][..]));
+        assert_eq!((plain.of(ShownPart::Bursts(1)), plain.of(ShownPart::Bursts(2))), (&[11][..], &[20][..]));
         assert_eq!(plain.take(&Shown::Point { key: 1, value: 3 }), None);
         assert_eq!(plain.take(&Shown::BurstEnd { key: 3, value: 1 }), None);
         let mut stacked = Showing::new(Behaviour::StackedBursts);
@@ -128,6 +128,6 @@ mod tests {
             stacked.take(&Shown::BurstStart { key: 1, value });
         }
         stacked.take(&Shown::BurstEnd { key: 1, value: 10 });
-        assert_eq!(stacked.of(What::Bursts(1)), [10, 11], "the newest of the value");
+        assert_eq!(stacked.of(ShownPart::Bursts(1)), [10, 11], "the newest of the value");
     }
 }

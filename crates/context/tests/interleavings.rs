@@ -2,7 +2,7 @@
 //! that has no notion of showing.
 
 use std::collections::BTreeMap;
-use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Showing, Shown, What};
+use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Showing, Shown, ShownPart};
 use taskscope_testkit::dice::Dice;
 
 const TASKS: u64 = 5;
@@ -68,9 +68,9 @@ impl Out for Listener {
             _ => {}
         }
         let states: Vec<u64> = heard.states.iter().map(|state| u64::from(*state)).collect();
-        assert_eq!(showing.of(What::States), states, "{item:?}");
-        let is_burst = |(what, value): (What, u64)| match what {
-            What::Bursts(key) => Some((key, value)),
+        assert_eq!(showing.of(ShownPart::States), states, "{item:?}");
+        let is_burst = |(what, value): (ShownPart, u64)| match what {
+            ShownPart::Bursts(key) => Some((key, value)),
             _ => None,
         };
         let bursts: Vec<_> = showing.all().filter_map(is_burst).collect();

@@ -19,7 +19,7 @@ impl Activity {
     }
 
     /// State and place.
-    fn told(self) -> (State, Place) {
+    fn reported(self) -> (State, Place) {
         let state = State::ALL.get(self.state as usize).copied();
         (state.unwrap_or(State::Unknown), self.place)
     }
@@ -62,7 +62,7 @@ impl Activities {
 
     /// Restores stored activities.
     pub fn from_stored(stored: &[Activity]) -> Activities {
-        Activities(stored.iter().take(usize::from(RARE)).map(|activity| activity.told()).collect())
+        Activities(stored.iter().take(usize::from(RARE)).map(|activity| activity.reported()).collect())
     }
 }
 
@@ -212,7 +212,7 @@ impl RareRow {
 /// The activity of a row, among the sorted rows that keep their own.
 pub(crate) fn rare_activity(rare: &[RareRow], row: usize) -> Option<(State, Place)> {
     let at = rare.binary_search_by_key(&row, |rare| rare.row as usize).ok()?;
-    Some(rare[at].activity.told())
+    Some(rare[at].activity.reported())
 }
 
 /// Number of them before a row, which mostly is one of the next.

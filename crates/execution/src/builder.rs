@@ -217,8 +217,8 @@ impl ExecutionBuilder {
             self.execution.holds.to_mut().push(Hold { end, ..hold });
         }
         self.execution.join_tables(&joined);
-        let told = doubts(&self.execution);
-        self.execution.uncertain.extend(told);
+        let reported = doubts(&self.execution);
+        self.execution.uncertain.extend(reported);
         doubtful_cpus::doubt_cpus(&mut self.execution, &self.open);
         // Arrives in order of time per thread only.
         self.execution.uncertain.sort_by_key(|uncertain| uncertain.end);

@@ -9,10 +9,10 @@ pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// Values of one kind, read as a slice.
 #[derive(Clone)]
-pub struct Column<T>(Place<T>);
+pub struct Column<T>(Storage<T>);
 
 #[derive(Clone)]
-enum Place<T> {
+enum Storage<T> {
     Memory(Vec<T>),
     File { bytes: SharedBytes, range: Range<usize> },
 }
@@ -23,10 +23,10 @@ impl<T: Pod> Column<T> {
     pub fn shared(bytes: &SharedBytes, range: Range<usize>) -> Option<Column<T>> {
         let part = (**bytes).as_ref().get(range.clone())?;
         match bytemuck::try_cast_slice::<u8, T>(part) {
-            Ok(_) => Some(Column(Place::File { bytes: bytes.clone(), range })),
+            Ok(_) => Some(Column(Storage::File { bytes: bytes.clone(), range })),
             Err(bytemuck::PodCastError::TargetAlignmentGreaterAndInputNotAligned) => {
                 let whole = part.len().is_multiple_of(size_of::<T>());
-                whole.then(|| Column(Place::Memory(bytemuck::allocation::pod_collect_to_vec(part))))
+                whole.then(|| Column(Storage::Memory(bytemuck::allocation::pod_collect_to_vec(part))))
             }
             Err(_) => None,
         }
@@ -35,18 +35,18 @@ impl<T: Pod> Column<T> {
     /// The values, for modification; copied into memory if they are in a file.
     #[inline]
     pub fn to_mut(&mut self) -> &mut Vec<T> {
-        if let Place::File { .. } = self.0 {
+        if let Storage::File { .. } = self.0 {
             self.copy_to_memory();
         }
         match &mut self.0 {
-            Place::Memory(values) => values,
-            Place::File { .. } => unreachable!("copied above"),
+            Storage::Memory(values) => values,
+            Storage::File { .. } => unreachable!("copied above"),
         }
     }
 
     #[cold]
     fn copy_to_memory(&mut self) {
-        self.0 = Place::Memory(self.to_vec());
+        self.0 = Storage::Memory(self.to_vec());
     }
 
     /// Makes rows of `value`, if there are fewer.
@@ -79,9 +79,9 @@ impl<T: Pod> Deref for Column<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         match &self.0 {
-            Place::Memory(values) => values,
+            Storage::Memory(values) => values,
             // Checked when the column was made; the bytes do not change.
-            Place::File { bytes, range } => {
+            Storage::File { bytes, range } => {
                 let part = (**bytes).as_ref().get(range.clone()).unwrap_or(&[]);
                 bytemuck::try_cast_slice(part).unwrap_or(&[])
             }
@@ -107,13 +107,13 @@ impl<'a, T: Pod> IntoIterator for &'a Column<T> {
 
 impl<T> Default for Column<T> {
     fn default() -> Self {
-        Column(Place::Memory(Vec::new()))
+        Column(Storage::Memory(Vec::new()))
     }
 }
 
 impl<T> From<Vec<T>> for Column<T> {
     fn from(values: Vec<T>) -> Self {
-        Column(Place::Memory(values))
+        Column(Storage::Memory(values))
     }
 }
 

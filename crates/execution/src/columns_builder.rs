@@ -263,20 +263,24 @@ mod tests {
     #[test]
     fn changing_a_finished_wait_changes_no_other_section() {
         for count in [3, 16, 17, 40_u64] {
-            for told in 1..=count {
+            for reported in 1..=count {
                 let mut track = Building::default();
                 for at in 0..count {
                     let state = if at % 3 == 0 { State::CriticalWait } else { State::Task };
                     track.set(10 * at, Section::of(state));
                 }
                 track.newest.close(10 * count);
-                track.amend(10 * told, Section::of(State::LockWait));
-                track.amend(10 * told - 3, Section::of(State::OrderedWait));
+                track.amend(10 * reported, Section::of(State::LockWait));
+                track.amend(10 * reported - 3, Section::of(State::OrderedWait));
                 let track = track.finish(10 * count);
                 let changed: Vec<u64> =
                     track.spans().filter(|s| s.section.state == State::LockWait).map(|s| s.end).collect();
-                let is_wait = (told - 1) % 3 == 0;
-                assert_eq!(changed, if is_wait { vec![10 * told] } else { Vec::new() }, "{told} of {count}");
+                let is_wait = (reported - 1) % 3 == 0;
+                assert_eq!(
+                    changed,
+                    if is_wait { vec![10 * reported] } else { Vec::new() },
+                    "{reported} of {count}"
+                );
                 assert!(track.spans().all(|span| span.section.state != State::OrderedWait));
             }
         }

@@ -464,9 +464,9 @@ mod tests {
             let (first, last) = (part.processes[0].first, part.processes[0].last);
             for thread in 0..3 {
                 let spans: Vec<_> = part.spans_of_run(ThreadIndex(thread)).collect();
-                let told = format!("{thread} from {begin} to {end}: {spans:?}");
-                assert!(spans.windows(2).all(|two| two[0].end == two[1].start), "{told}");
-                assert_eq!((spans[0].start, spans[spans.len() - 1].end), (first, last), "{told}");
+                let reported = format!("{thread} from {begin} to {end}: {spans:?}");
+                assert!(spans.windows(2).all(|two| two[0].end == two[1].start), "{reported}");
+                assert_eq!((spans[0].start, spans[spans.len() - 1].end), (first, last), "{reported}");
             }
             let of = |thread: u32| part.spans_of_run(ThreadIndex(thread)).next().unwrap().section.state;
             if begin >= 1030 {

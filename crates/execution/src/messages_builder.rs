@@ -146,7 +146,7 @@ pub enum MessageChange {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Half {
+struct PendingMessage {
     thread: ThreadIndex,
     process: ProcessIndex,
     post: u64,
@@ -194,8 +194,8 @@ pub(crate) struct MessagesBuilder {
     communication: Communication,
     /// Row of the last call of each thread, by its number.
     last_call: FxHashMap<u32, u32>,
-    sends: Vec<Half>,
-    receives: Vec<Half>,
+    sends: Vec<PendingMessage>,
+    receives: Vec<PendingMessage>,
     /// Calls in which sends end, by process and post.
     send_ends: FxHashMap<(ProcessIndex, u64), u32>,
     /// Parts that complete later, with the calls that begin them.
@@ -214,12 +214,12 @@ pub(crate) struct MessagesBuilder {
     /// By call: the last arrival among its necessary partners, before it ended.
     came: FxHashMap<u32, PeerWait>,
     /// Halves recorded by the program, by domain and id.
-    told: FxHashMap<(u32, u64), Told>,
+    reported: FxHashMap<(u32, u64), ReportedMessages>,
 }
 
 /// Halves of messages with one domain and id, by time.
 #[derive(Debug, Default)]
-struct Told {
+struct ReportedMessages {
     /// Thread, time and size of sends.
     sends: Vec<(ThreadIndex, u64, u64)>,
     /// Thread and time of receipts.
@@ -278,8 +278,18 @@ impl MessagesBuilder {
                 self.awaits_nothing(thread);
             }
             MessageChange::Sends { post, comm, peer, tag, bytes } => {
-                let half =
-                    Half { thread, process, post, comm, peer, tag, bytes, at, received: NO_TIME, call };
+                let half = PendingMessage {
+                    thread,
+                    process,
+                    post,
+                    comm,
+                    peer,
+                    tag,
+                    bytes,
+                    at,
+                    received: NO_TIME,
+                    call,
+                };
                 self.sends.push(half);
                 self.add_bytes(call, bytes);
                 self.send_ends.insert((process, post), call);
@@ -289,8 +299,18 @@ impl MessagesBuilder {
                 let row = self.receives.len();
                 self.completions.entry(thread.0).or_default().push_back(Completion::Receive(row));
                 let posted = at.saturating_sub(age);
-                let half =
-                    Half { thread, process, post, comm, peer, tag, bytes, at: posted, received: at, call };
+                let half = PendingMessage {
+                    thread,
+                    process,
+                    post,
+                    comm,
+                    peer,
+                    tag,
+                    bytes,
+                    at: posted,
+                    received: at,
+                    call,
+                };
                 self.receives.push(half);
                 self.add_bytes(call, bytes);
             }
@@ -329,10 +349,10 @@ impl MessagesBuilder {
                 }
             }
             MessageChange::TellsSend { domain, id, bytes } => {
-                self.told.entry((domain, id)).or_default().sends.push((thread, at, bytes));
+                self.reported.entry((domain, id)).or_default().sends.push((thread, at, bytes));
             }
             MessageChange::TellsReceipt { domain, id } => {
-                self.told.entry((domain, id)).or_default().receipts.push((thread, at));
+                self.reported.entry((domain, id)).or_default().receipts.push((thread, at));
             }
             MessageChange::Fulfils { task } => {
                 // A thread fulfils tasks in the order in which its last call completed their requests.
@@ -419,7 +439,7 @@ impl MessagesBuilder {
     fn pair(&mut self, by_rank: &FxHashMap<(u64, u32), ProcessIndex>) -> FxHashMap<usize, u32> {
         type Key = (u64, ProcessIndex, ProcessIndex, i32);
         let ranks = &self.communication.ranks;
-        let peer_of = |half: &Half| {
+        let peer_of = |half: &PendingMessage| {
             let rank = ranks.get(&half.process.0)?;
             by_rank.get(&(rank.job, half.peer)).copied()
         };
@@ -475,12 +495,12 @@ impl MessagesBuilder {
         self.communication.unmatched_sends = (self.sends.len() - pairs.len()) as u64;
         self.communication.unmatched_receives = (self.receives.len() - pairs.len()) as u64;
         pairs.sort_unstable_by_key(|(_, receive)| *receive);
-        let told = self.pair_told();
-        let mut told = told.into_iter().peekable();
+        let reported = self.pair_reported();
+        let mut reported = reported.into_iter().peekable();
         let mut row_of = FxHashMap::default();
         for (send, receive) in pairs {
             let (sent, got) = (self.sends[send], self.receives[receive]);
-            while let Some(message) = told.next_if(|message| message.received < got.received) {
+            while let Some(message) = reported.next_if(|message| message.received < got.received) {
                 self.communication.messages.push(message);
             }
             row_of.insert(receive, self.communication.messages.len() as u32);
@@ -497,19 +517,21 @@ impl MessagesBuilder {
             let ends = self.send_ends.get(&(sent.process, sent.post)).copied().unwrap_or(NONE);
             self.wait(ends, PeerWaitKind::LateReceiver, got.process, got.at);
         }
-        self.communication.messages.extend(told);
+        self.communication.messages.extend(reported);
         row_of
     }
 
     /// Messages recorded by the program, in the order of receipt: of one domain and id the n-th send belongs to the
     /// n-th receipt.
-    fn pair_told(&mut self) -> Vec<Message> {
+    fn pair_reported(&mut self) -> Vec<Message> {
         let mut messages = Vec::new();
-        for told in std::mem::take(&mut self.told).into_values() {
-            let pairs = told.sends.len().min(told.receipts.len());
-            self.communication.unmatched_sends += (told.sends.len() - pairs) as u64;
-            self.communication.unmatched_receives += (told.receipts.len() - pairs) as u64;
-            for ((sender, sent, bytes), (receiver, received)) in told.sends.into_iter().zip(told.receipts) {
+        for reported in std::mem::take(&mut self.reported).into_values() {
+            let pairs = reported.sends.len().min(reported.receipts.len());
+            self.communication.unmatched_sends += (reported.sends.len() - pairs) as u64;
+            self.communication.unmatched_receives += (reported.receipts.len() - pairs) as u64;
+            for ((sender, sent, bytes), (receiver, received)) in
+                reported.sends.into_iter().zip(reported.receipts)
+            {
                 let (posted, call) = (received, NONE);
                 messages.push(Message { sender, sent, receiver, posted, received, call, bytes });
             }

@@ -211,20 +211,20 @@ fn source(columns: Option<&Arc<TrackColumns>>, start: u64, end: u64) -> Source {
 /// The sections of a spliced track.
 #[derive(Clone, Debug)]
 pub(crate) struct Pieces<'a> {
-    now: Option<Open<'a>>,
+    now: Option<OpenPiece<'a>>,
     later: std::slice::Iter<'a, Piece>,
 }
 
 /// A piece of a thread's rows, read up to somewhere.
 #[derive(Clone, Debug)]
-struct Open<'a> {
+struct OpenPiece<'a> {
     spans: Spans<'a>,
     /// Start of the piece, until its first section was read.
     first: Option<u64>,
     end: u64,
 }
 
-impl Open<'_> {
+impl OpenPiece<'_> {
     #[inline(always)]
     fn next(&mut self) -> Option<Span> {
         let span = self.spans.next()?;
@@ -267,7 +267,7 @@ impl Pieces<'_> {
             }
             Source::Rows(columns, rows) => {
                 let spans = columns.spans_of(rows.clone());
-                self.now = Some(Open { spans, first: Some(piece.start), end: piece.end });
+                self.now = Some(OpenPiece { spans, first: Some(piece.start), end: piece.end });
                 Some(None)
             }
         }

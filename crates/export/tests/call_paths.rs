@@ -4,10 +4,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
 use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
-use taskscope_profile::named::{CallTree, Label, What};
+use taskscope_profile::named::{CallTree, Label, StepKind};
 use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT};
 
-fn below(tree: &mut CallTree, from: NodeId, what: What, function: &str, line: Option<u32>) -> NodeId {
+fn below(tree: &mut CallTree, from: NodeId, what: StepKind, function: &str, line: Option<u32>) -> NodeId {
     let file = line.map(|_| "/src/heat;er.c".to_string());
     let kind = if function.starts_with("__kmp") { FrameKind::Runtime } else { FrameKind::User };
     let label = Label { what, function: function.to_string(), file, line, module: "heat".to_string() };
@@ -19,12 +19,12 @@ const STEP: &str = "a;b::step<int, 2>";
 /// main ▸ step (called at 9) ▸ step [parallel at 41] ▸ line 43, and ▸ wait ▸ frame of the runtime
 fn tree() -> CallTree {
     let mut tree = CallTree::default();
-    let main = below(&mut tree, ROOT, What::Function, "main", None);
-    let step = below(&mut tree, main, What::Function, STEP, Some(9));
-    let body = below(&mut tree, step, What::Parallel, STEP, Some(41));
-    let line = below(&mut tree, body, What::Line, STEP, Some(43));
+    let main = below(&mut tree, ROOT, StepKind::Function, "main", None);
+    let step = below(&mut tree, main, StepKind::Function, STEP, Some(9));
+    let body = below(&mut tree, step, StepKind::Parallel, STEP, Some(41));
+    let line = below(&mut tree, body, StepKind::Line, STEP, Some(43));
     let wait = tree.tree.child(body, Frame::state(Marker::Barrier));
-    let inside = below(&mut tree, wait, What::Function, "__kmp_wait", None);
+    let inside = below(&mut tree, wait, StepKind::Function, "__kmp_wait", None);
     for (node, metric, value) in [
         (line, Metric::TIME, 700),
         (line, Metric::SAMPLES, 7),

@@ -156,7 +156,7 @@ fn graph(jobs: &[Job]) -> Result<TaskGraph, ImportErrors> {
     for (worker, node) in workers {
         builder.add_worker(worker, node, begin, end);
     }
-    let mut told = FxHashSet::default();
+    let mut reported = FxHashSet::default();
     for job in jobs {
         let ty = builder.add_type(TaskType { name: job.name.clone(), ..TaskType::default() });
         // StarPU may start a job a moment before it notes the submission.
@@ -173,7 +173,7 @@ fn graph(jobs: &[Job]) -> Result<TaskGraph, ImportErrors> {
                 continue;
             };
             let Some((_, node, _, produced)) = producer.run else { continue };
-            if told.insert(*before) {
+            if reported.insert(*before) {
                 builder.add_data(NewData {
                     id: *before,
                     producer: Some(*before),

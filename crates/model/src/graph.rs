@@ -26,13 +26,13 @@ pub struct GraphReader {
     arrived: Vec<(u64, u64, u64)>,
     /// Worker, name, kind, holder's type, start, end: names come in another location.
     activities: Vec<(u64, u32, u32, u32, u64, u64)>,
-    location: Open,
+    location: OpenLocation,
     misfits: u64,
 }
 
 /// Open state of the location that is being read.
 #[derive(Default)]
-struct Open {
+struct OpenLocation {
     worker: Option<(u64, u64, u64, Role)>,
     piece: Option<(u64, u64)>,
     last: u64,
@@ -46,7 +46,7 @@ impl GraphReader {
 
     /// The next events are those of another location.
     pub fn next_location(&mut self) {
-        let Open { worker, piece, last } = std::mem::take(&mut self.location);
+        let OpenLocation { worker, piece, last } = std::mem::take(&mut self.location);
         if let Some((worker, node, begin, role)) = worker {
             // The stream was cut: open sections end at its end.
             self.misfits += 1;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Kind of a step from the view of the program's author.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum What {
+pub enum StepKind {
     /// A function, inlined or not.
     Function,
     /// The body of a parallel construct in a function.
@@ -27,7 +27,7 @@ pub enum What {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Label {
     /// Kind of the step.
-    pub what: What,
+    pub what: StepKind,
     /// The function, as its author wrote it; a module and an address if it has no name.
     pub function: String,
     /// Source file of the line.
@@ -50,13 +50,13 @@ impl Label {
     pub fn text(&self) -> String {
         let at = self.place().map(|place| format!(" at {place}")).unwrap_or_default();
         match self.what {
-            What::Function => self.function.clone(),
-            What::Parallel => format!("{} [parallel{at}]", self.function),
-            What::Task => format!("{} [task{at}]", self.function),
-            What::Loop => format!("{} [loop{at}]", self.function),
-            What::Line => self.place().unwrap_or_else(|| "<line not known>".to_string()),
-            What::Unknown => "<callers not known>".to_string(),
-            What::NoPath => "<path not known>".to_string(),
+            StepKind::Function => self.function.clone(),
+            StepKind::Parallel => format!("{} [parallel{at}]", self.function),
+            StepKind::Task => format!("{} [task{at}]", self.function),
+            StepKind::Loop => format!("{} [loop{at}]", self.function),
+            StepKind::Line => self.place().unwrap_or_else(|| "<line not known>".to_string()),
+            StepKind::Unknown => "<callers not known>".to_string(),
+            StepKind::NoPath => "<path not known>".to_string(),
         }
     }
 }
@@ -151,20 +151,22 @@ impl CallTree {
     pub fn functions(&self) -> CallTree {
         self.kept(|frame, label| {
             frame.kind != FrameKind::Runtime
-                && !label.is_some_and(|label| matches!(label.what, What::Line | What::Loop))
+                && !label.is_some_and(|label| matches!(label.what, StepKind::Line | StepKind::Loop))
         })
     }
 
     /// All steps, with the runtime's frames.
     pub fn functions_and_runtime(&self) -> CallTree {
-        self.kept(|_, label| !label.is_some_and(|label| matches!(label.what, What::Line | What::Loop)))
+        self.kept(|_, label| {
+            !label.is_some_and(|label| matches!(label.what, StepKind::Line | StepKind::Loop))
+        })
     }
 
     /// Functions, with the loops around their calls; with or without the runtime's frames.
     pub fn functions_and_loops(&self, runtime: bool) -> CallTree {
         self.kept(|frame, label| {
             (runtime || frame.kind != FrameKind::Runtime)
-                && label.is_none_or(|label| label.what != What::Line)
+                && label.is_none_or(|label| label.what != StepKind::Line)
         })
     }
 

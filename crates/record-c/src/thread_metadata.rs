@@ -47,13 +47,13 @@ struct Inner {
 #[derive(Clone, Debug, PartialEq)]
 struct End {
     /// Objects, and an array in the last place, that are open before the closing brackets.
-    open: Vec<Open>,
+    open: Vec<OpenBracket>,
     /// Offset of the first closing bracket.
     at: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Open {
+struct OpenBracket {
     key: String,
     is_array: bool,
 }
@@ -211,7 +211,7 @@ impl Inner {
         text.push(',');
         for part in &path[depth..] {
             text.push_str(&format!("{}:{{", Json::string(part).as_str()));
-            end.open.push(Open { key: (*part).to_owned(), is_array: false });
+            end.open.push(OpenBracket { key: (*part).to_owned(), is_array: false });
         }
         text.push_str(member);
         let at = end.at;
@@ -240,13 +240,13 @@ impl Inner {
             match value {
                 Value::Object(inner) if !inner.is_empty() => {
                     text.push('{');
-                    end.open.push(Open { key, is_array: false });
+                    end.open.push(OpenBracket { key, is_array: false });
                     (object, rest, is_first) = (inner, after, true);
                 }
                 Value::Array(items) if !items.is_empty() => {
                     let items: Vec<String> = items.iter().map(Value::to_string).collect();
                     text.push_str(&format!("[{}", items.join(",")));
-                    end.open.push(Open { key, is_array: true });
+                    end.open.push(OpenBracket { key, is_array: true });
                     break;
                 }
                 value => {

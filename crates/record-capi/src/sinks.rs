@@ -38,7 +38,7 @@ pub struct CShown {
 
 /// `enum taskscope_what`.
 #[repr(u32)]
-enum What {
+enum ShownKind {
     StateBegins,
     StateEnds,
     SubstateBegins,
@@ -119,33 +119,33 @@ fn c_shown(event: &LiveEvent<'_>) -> CShown {
         pairs: core::ptr::null(),
     };
     let what = match event.shown {
-        Shown::StateStart(state) => (c.number = state + 1, What::StateBegins).1,
-        Shown::StateEnd(state) => (c.number = state + 1, What::StateEnds).1,
-        Shown::SubstateStart(state) => (c.number = state + 1, What::SubstateBegins).1,
-        Shown::SubstateEnd(state) => (c.number = state + 1, What::SubstateEnds).1,
-        Shown::BurstStart { key, value } => ((c.key, c.value) = (key, value), What::BurstBegins).1,
-        Shown::BurstEnd { key, value } => ((c.key, c.value) = (key, value), What::BurstEnds).1,
-        Shown::Point { key, value } => ((c.key, c.value) = (key, value), What::Point).1,
+        Shown::StateStart(state) => (c.number = state + 1, ShownKind::StateBegins).1,
+        Shown::StateEnd(state) => (c.number = state + 1, ShownKind::StateEnds).1,
+        Shown::SubstateStart(state) => (c.number = state + 1, ShownKind::SubstateBegins).1,
+        Shown::SubstateEnd(state) => (c.number = state + 1, ShownKind::SubstateEnds).1,
+        Shown::BurstStart { key, value } => ((c.key, c.value) = (key, value), ShownKind::BurstBegins).1,
+        Shown::BurstEnd { key, value } => ((c.key, c.value) = (key, value), ShownKind::BurstEnds).1,
+        Shown::Point { key, value } => ((c.key, c.value) = (key, value), ShownKind::Point).1,
         Shown::Composite(pairs) => {
             // A pair has C's layout in the record: four bytes, then eight, packed.
             let bytes = pairs.0;
             c.pairs = bytes.as_ptr().cast();
             c.pair_count = (bytes.len() / size_of::<Pair>()) as u32;
-            What::Composite
+            ShownKind::Composite
         }
         Shown::Send(m) | Shown::Receive(m) => {
             (c.number, c.id, c.key) = (m.domain + 1, m.id, m.key);
             (c.value, c.partner) = (m.value, m.partner);
-            if matches!(event.shown, Shown::Send(_)) { What::Sends } else { What::Receives }
+            if matches!(event.shown, Shown::Send(_)) { ShownKind::Sends } else { ShownKind::Receives }
         }
         Shown::Created { task, kind, parent } => {
             (c.id, c.number, c.parent) = (task, kind, parent);
-            What::TaskCreated
+            ShownKind::TaskCreated
         }
-        Shown::Ready { task } => (c.id = task, What::TaskReady).1,
-        Shown::Resume { task, .. } => (c.id = task, What::TaskTakenUp).1,
-        Shown::Suspend { task, last: false, .. } => (c.id = task, What::TaskPutDown).1,
-        Shown::Suspend { task, last: true, .. } => (c.id = task, What::TaskEnded).1,
+        Shown::Ready { task } => (c.id = task, ShownKind::TaskReady).1,
+        Shown::Resume { task, .. } => (c.id = task, ShownKind::TaskTakenUp).1,
+        Shown::Suspend { task, last: false, .. } => (c.id = task, ShownKind::TaskPutDown).1,
+        Shown::Suspend { task, last: true, .. } => (c.id = task, ShownKind::TaskEnded).1,
     };
     c.what = what as u32;
     c

@@ -3,7 +3,7 @@
 use crate::clocks::{self, LiveClock};
 use crate::exchange::{Exchange, lock};
 use crate::locations::{LocationKind, Locations};
-use crate::message::{Call, Floor, Message, Queue, What};
+use crate::message::{Call, Floor, KindAndName, Message, Queue};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
@@ -210,7 +210,7 @@ impl Collector {
                 let (reorder, mut out) = self.parts();
                 reorder.complete(&completion, &mut out);
             }
-            Message::Amend(_, seq, What(what), bytes) => self.reorder.amend(index, seq, what, bytes),
+            Message::Amend(_, seq, KindAndName(what), bytes) => self.reorder.amend(index, seq, what, bytes),
             Message::Number(_, seq, name, value) => self.locations.number(index, seq, name, value),
             Message::Cancel(_, seq) => {
                 self.open = self.open.saturating_sub(1);
@@ -266,7 +266,7 @@ impl Collector {
     }
 
     fn put_call(&mut self, location: QueueIndex, call: &Call) {
-        let Call { tid, start, end, what: What(what), operation } = *call;
+        let Call { tid, start, end, what: KindAndName(what), operation } = *call;
         // The queue and sequence of the submitted operation travel as id and amount.
         let (id, amount) = operation.map_or((u64::MAX, 0), |(queue, seq)| (u64::from(queue.0), seq));
         let detail = Detail { id, amount, what };

@@ -6,7 +6,7 @@
 //! an operation of a separate queue: *further records*, which are ordered by their starts. They are released
 //! when a wait of the program excludes earlier records, at the latest at the end.
 
-use crate::hub::{Device, Floor, Hub, Queue, What, lock, tid};
+use crate::hub::{Device, Floor, Hub, KindAndName, Queue, lock, tid};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::Mutex;
@@ -32,7 +32,7 @@ pub(crate) struct Stamps {
 /// A vendor's data on an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
-    pub what: What,
+    pub what: KindAndName,
     pub bytes: u64,
     /// Id of the submitting thread; 0 if unknown.
     pub tid: u32,

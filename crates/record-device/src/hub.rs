@@ -5,7 +5,7 @@ use crate::collector::Collector;
 use crate::exchange::Exchange;
 pub(crate) use crate::exchange::lock;
 use crate::message::Message;
-pub use crate::message::{Call, Device, Floor, Poll, Queue, Source, What};
+pub use crate::message::{Call, Device, Floor, KindAndName, Poll, Queue, Source};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::*;
@@ -134,7 +134,7 @@ impl Hub {
     pub(crate) fn append_beside(
         &self,
         (queue, seq, beside): (QueueIndex, u64, Option<u64>),
-        what: What,
+        what: KindAndName,
         id: u64,
         bytes: u64,
         append: u64,
@@ -150,7 +150,7 @@ impl Hub {
         &self,
         queue: QueueIndex,
         seq: u64,
-        what: What,
+        what: KindAndName,
         id: u64,
         bytes: u64,
         append: u64,
@@ -179,7 +179,7 @@ impl Hub {
 
     /// Replaces the kind of an operation, before its completion, if its record is more exact than its
     /// submission.
-    pub fn amend(&self, queue: QueueIndex, seq: u64, what: What, bytes: u64) {
+    pub fn amend(&self, queue: QueueIndex, seq: u64, what: KindAndName, bytes: u64) {
         self.put(Message::Amend(queue, seq, what, bytes));
     }
 

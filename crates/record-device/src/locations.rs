@@ -2,7 +2,7 @@
 
 use crate::clocks::LiveClock;
 use crate::exchange::{Exchange, lock};
-use crate::message::{Floor, Poll, Queue, What};
+use crate::message::{Floor, KindAndName, Poll, Queue};
 use std::sync::atomic::Ordering::Relaxed;
 use taskscope_event::models::device;
 use taskscope_record::{Json, LocationStream};
@@ -117,7 +117,7 @@ impl Locations {
                 }
             }
             Output::Lost { queue, seq, thread, append, detail } => {
-                let what = What(detail.what);
+                let what = KindAndName(detail.what);
                 if let Some(open) = self.get(*queue) {
                     let name = open.name(exchange, what.name());
                     let mut data = words(&[*seq, *append, detail.id, u64::from(*thread)]);
@@ -132,7 +132,7 @@ impl Locations {
     fn operation(&mut self, record: &Released, clock: &LiveClock, code: taskscope_event::Code) {
         let exchange = self.exchange;
         let Some(open) = self.get(record.queue) else { return };
-        let what = What(record.detail.what);
+        let what = KindAndName(record.detail.what);
         let name = open.name(exchange, what.name());
         if record.lane.is_some() {
             open.clock = open.clock.max(clock.host(record.start));
@@ -192,7 +192,7 @@ impl Locations {
 
 impl OpenLocation {
     fn call(&mut self, exchange: &Exchange, record: &Released) {
-        let what = What(record.detail.what);
+        let what = KindAndName(record.detail.what);
         let name = self.name(exchange, what.name());
         self.clock = self.clock.max(record.start);
         let mut payload = [0; 16];

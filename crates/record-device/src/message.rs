@@ -20,7 +20,7 @@ pub(crate) enum Message {
     /// Unannounced operations of the queue start at this time or later.
     NoneBefore(QueueIndex, u64),
     /// Kind, name and bytes of an operation, if its record is more exact than its submission.
-    Amend(QueueIndex, u64, What, u64),
+    Amend(QueueIndex, u64, KindAndName, u64),
     /// A number that the vendor's record has for an operation: its name, its value.
     Number(QueueIndex, u64, u32, u64),
     /// A record of the host that comes late: a call, or overhead.
@@ -37,19 +37,19 @@ pub struct Call {
     /// When it ended.
     pub end: u64,
     /// Kind and name.
-    pub what: What,
+    pub what: KindAndName,
     /// The operation that it submitted.
     pub operation: Option<(QueueIndex, u64)>,
 }
 
 /// A kind of `taskscope_event::models::device::kind`, and a name of [`crate::hub::Hub::name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct What(pub(crate) u32);
+pub struct KindAndName(pub(crate) u32);
 
-impl What {
+impl KindAndName {
     /// Both in one number.
     pub fn new(kind: u32, name: u32) -> Self {
-        What(kind << 24 | name & 0xff_ffff)
+        KindAndName(kind << 24 | name & 0xff_ffff)
     }
 
     pub(crate) fn kind(self) -> u32 {

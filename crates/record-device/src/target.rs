@@ -6,7 +6,7 @@
 //! before the kernel has run, the end is that of the launch.
 
 use crate::clocks::{self, DeviceClock};
-use crate::hub::{Call, Device, Floor, Queue, What, hub, lock, tid};
+use crate::hub::{Call, Device, Floor, KindAndName, Queue, hub, lock, tid};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::Mutex;
@@ -23,16 +23,16 @@ struct Known {
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 
 /// Open operation and calls of a thread.
-struct Open {
+struct OpenOperation {
     operation: Option<(QueueIndex, u64)>,
     /// When the call began, and when the operation did, which is after its submission.
     append: u64,
     start: u64,
-    call: What,
+    call: KindAndName,
 }
 
 thread_local! {
-    static OPEN: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
+    static OPEN: RefCell<Vec<OpenOperation>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Kinds that `taskscope_target_begin` receives.
@@ -70,7 +70,7 @@ pub extern "C" fn taskscope_target_begin(device: i32, what: u32, bytes: u64) {
         (None, host_operation::REGION) => kind::WAITING_CALL,
         _ => kind::OTHER_CALL,
     };
-    let call = What::new(call_kind, hub.name(call));
+    let call = KindAndName::new(call_kind, hub.name(call));
     let tid = tid();
     let operation = operation.map(|operation| {
         let mut known = lock(&KNOWN);
@@ -93,7 +93,7 @@ pub extern "C" fn taskscope_target_begin(device: i32, what: u32, bytes: u64) {
         queue.1 += 1;
         let (index, seq) = (queue.0, queue.1 - 1);
         let append = clocks::now();
-        hub.append_at(index, seq, What::new(operation, hub.name(name)), seq, bytes, append, tid);
+        hub.append_at(index, seq, KindAndName::new(operation, hub.name(name)), seq, bytes, append, tid);
         (index, seq, append)
     });
     let append = operation.map_or_else(clocks::now, |(_, _, append)| append);
@@ -101,7 +101,7 @@ pub extern "C" fn taskscope_target_begin(device: i32, what: u32, bytes: u64) {
     let operation = operation.map(|(queue, seq, _)| (queue, seq));
     let _ = OPEN.try_with(|open| {
         if let Ok(mut open) = open.try_borrow_mut() {
-            open.push(Open { operation, append, start, call });
+            open.push(OpenOperation { operation, append, start, call });
         }
     });
 }
@@ -111,7 +111,7 @@ pub extern "C" fn taskscope_target_begin(device: i32, what: u32, bytes: u64) {
 pub extern "C" fn taskscope_target_end() {
     let Some(hub) = hub() else { return };
     let open = OPEN.try_with(|open| open.try_borrow_mut().ok()?.pop()).ok().flatten();
-    let Some(Open { operation, append, start, call }) = open else { return };
+    let Some(OpenOperation { operation, append, start, call }) = open else { return };
     let end = clocks::now().max(start);
     if let Some((queue, seq)) = operation {
         hub.complete(queue, seq, 0, start, end);

@@ -16,12 +16,12 @@ pub struct Checkpoint {
 }
 
 struct Kept {
-    what: What,
+    what: EventMeaning,
     bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum What {
+enum EventMeaning {
     Definition,
     State(u8, Channel),
     Value(u8, Channel),
@@ -59,27 +59,27 @@ impl Checkpoint {
         let model = code.model();
         let Some(spec) = models::model_of(model).and_then(|model| model.find(code)) else { return };
         match spec.effect {
-            Effect::Push(channel, ..) => self.keep(What::State(model, channel), event),
-            Effect::Pop(channel, ..) => self.drop_last(What::State(model, channel)),
-            Effect::Set(channel, ..) => self.replace(What::Value(model, channel), event),
+            Effect::Push(channel, ..) => self.keep(EventMeaning::State(model, channel), event),
+            Effect::Pop(channel, ..) => self.drop_last(EventMeaning::State(model, channel)),
+            Effect::Set(channel, ..) => self.replace(EventMeaning::Value(model, channel), event),
             Effect::Ignore => {}
             Effect::Rule if model == ovni::LETTER => self.take_of_ovni(code, payload, event),
             Effect::Rule => {
                 let task = field(payload, 0);
                 let body = field(payload, 4);
                 match spec.name {
-                    "TYPE_CREATE" => self.keep(What::Definition, event),
-                    "PARALLEL_TASK_CREATE" => self.keep(What::Definition, event),
-                    "TASK_CREATE" => self.keep(What::Creation(model, task), event),
-                    "TASK_EXECUTE" => self.keep(What::Execution(model, task, body), event),
-                    "TASK_PAUSE" => self.replace(What::Pause(model, task, body), event),
-                    "TASK_RESUME" => self.drop_last(What::Pause(model, task, body)),
+                    "TYPE_CREATE" => self.keep(EventMeaning::Definition, event),
+                    "PARALLEL_TASK_CREATE" => self.keep(EventMeaning::Definition, event),
+                    "TASK_CREATE" => self.keep(EventMeaning::Creation(model, task), event),
+                    "TASK_EXECUTE" => self.keep(EventMeaning::Execution(model, task, body), event),
+                    "TASK_PAUSE" => self.replace(EventMeaning::Pause(model, task, body), event),
+                    "TASK_RESUME" => self.drop_last(EventMeaning::Pause(model, task, body)),
                     "TASK_END" => {
-                        self.drop_last(What::Execution(model, task, body));
-                        self.drop_last(What::Creation(model, task));
+                        self.drop_last(EventMeaning::Execution(model, task, body));
+                        self.drop_last(EventMeaning::Creation(model, task));
                     }
-                    "WORKSHARE_EXECUTE" => self.keep(What::Workshare, event),
-                    "WORKSHARE_END" => self.drop_last(What::Workshare),
+                    "WORKSHARE_EXECUTE" => self.keep(EventMeaning::Workshare, event),
+                    "WORKSHARE_END" => self.drop_last(EventMeaning::Workshare),
                     _ => {}
                 }
             }
@@ -89,30 +89,30 @@ impl Checkpoint {
     fn take_of_ovni(&mut self, code: Code, payload: &[u8], event: &[u8]) {
         let mark_type = field(payload, 8) as i32;
         match code {
-            ovni::THREAD_EXECUTES => self.keep(What::ThreadExecutes, event),
+            ovni::THREAD_EXECUTES => self.keep(EventMeaning::ThreadExecutes, event),
             ovni::THREAD_COOLS | ovni::THREAD_PAUSES | ovni::THREAD_WARMS => {
-                self.keep(What::ThreadRests, event);
+                self.keep(EventMeaning::ThreadRests, event);
             }
-            ovni::THREAD_RESUMES => self.kept.retain(|kept| kept.what != What::ThreadRests),
-            ovni::SET_AFFINITY => self.replace(What::Affinity, event),
-            ovni::MARK_PUSH => self.keep(What::Mark(mark_type), event),
-            ovni::MARK_POP => self.drop_last(What::Mark(mark_type)),
-            ovni::MARK_SET => self.replace(What::MarkValue(mark_type), event),
+            ovni::THREAD_RESUMES => self.kept.retain(|kept| kept.what != EventMeaning::ThreadRests),
+            ovni::SET_AFFINITY => self.replace(EventMeaning::Affinity, event),
+            ovni::MARK_PUSH => self.keep(EventMeaning::Mark(mark_type), event),
+            ovni::MARK_POP => self.drop_last(EventMeaning::Mark(mark_type)),
+            ovni::MARK_SET => self.replace(EventMeaning::MarkValue(mark_type), event),
             _ => {}
         }
     }
 
-    fn keep(&mut self, what: What, event: &[u8]) {
+    fn keep(&mut self, what: EventMeaning, event: &[u8]) {
         self.kept.push(Kept { what, bytes: event.to_vec() });
     }
 
-    fn drop_last(&mut self, what: What) {
+    fn drop_last(&mut self, what: EventMeaning) {
         if let Some(index) = self.kept.iter().rposition(|kept| kept.what == what) {
             self.kept.remove(index);
         }
     }
 
-    fn replace(&mut self, what: What, event: &[u8]) {
+    fn replace(&mut self, what: EventMeaning, event: &[u8]) {
         self.drop_last(what);
         self.keep(what, event);
     }

@@ -17,14 +17,14 @@ use crate::metadata::{self, Json};
 
 pub(crate) static COUNT: AtomicU64 = AtomicU64::new(0);
 /// Place of the count in the metadata.
-pub(crate) static PLACE: Mutex<Option<Place>> = Mutex::new(None);
+pub(crate) static PLACE: Mutex<Option<CountPosition>> = Mutex::new(None);
 
 const COUNT_KEY: &str = "late_events";
 const FIRST_KEY: &str = "late_first";
 /// Room for the words of the first event.
 pub(crate) const FIRST_CHARACTERS: usize = 48;
 
-pub(crate) struct Place {
+pub(crate) struct CountPosition {
     pub(crate) stream_json: CString,
     pub(crate) count_offset: u64,
     pub(crate) first_offset: u64,
@@ -49,7 +49,7 @@ pub(crate) fn offer(directory: &Path) {
     }
 }
 
-fn find(stream_json: &Path) -> Option<Place> {
+fn find(stream_json: &Path) -> Option<CountPosition> {
     let text = std::fs::read_to_string(stream_json).ok()?;
     // Some serializers put a blank after the colon.
     let value = |key: &str| {
@@ -60,7 +60,7 @@ fn find(stream_json: &Path) -> Option<Place> {
             text.as_bytes()[at..].iter().position(|byte| *byte == b'"').map_or(at, |more| at + more + 1),
         ))
     };
-    Some(Place {
+    Some(CountPosition {
         stream_json: CString::new(stream_json.as_os_str().as_bytes()).ok()?,
         count_offset: value(COUNT_KEY)?.0 as u64,
         first_offset: value(FIRST_KEY)?.1 as u64,

@@ -44,7 +44,7 @@ const MAX_READY: usize = 1 << 16;
 
 /// Place of a sequence.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum SequencePosition {
     /// Nothing is outstanding there.
     Over,
     Within,
@@ -110,17 +110,17 @@ impl Queue {
     }
 
     #[inline(always)]
-    fn place(&mut self, seq: u64) -> Place {
+    fn place(&mut self, seq: u64) -> SequencePosition {
         if seq < self.head {
-            Place::Over
+            SequencePosition::Over
         } else if self.pages.here(seq).is_some() {
-            Place::Within
+            SequencePosition::Within
         } else if seq / PAGE - self.head / PAGE >= MAX_AHEAD / PAGE {
-            Place::TooFar
+            SequencePosition::TooFar
         } else if self.pages.is_over(seq) {
-            Place::Over
+            SequencePosition::Over
         } else {
-            Place::Within
+            SequencePosition::Within
         }
     }
 
@@ -141,9 +141,9 @@ impl Queue {
             Some(slot) => slot,
             None => {
                 match self.place(seq) {
-                    Place::Within => {}
-                    Place::Over => return self.append_after_skip(notice, out),
-                    Place::TooFar => return self.append_too_far(notice, out),
+                    SequencePosition::Within => {}
+                    SequencePosition::Over => return self.append_after_skip(notice, out),
+                    SequencePosition::TooFar => return self.append_too_far(notice, out),
                 }
                 match self.pages.slot(seq, store) {
                     Ok(slot) => slot,
@@ -218,12 +218,12 @@ impl Queue {
             Some(slot) => slot,
             None => {
                 match self.place(seq) {
-                    Place::Within => {}
-                    Place::Over => return self.complete_again(completion, Slot::default(), out),
-                    Place::TooFar if self.pages.lost_ahead.contains(seq) => {
+                    SequencePosition::Within => {}
+                    SequencePosition::Over => return self.complete_again(completion, Slot::default(), out),
+                    SequencePosition::TooFar if self.pages.lost_ahead.contains(seq) => {
                         return self.complete_again(completion, Slot::default(), out);
                     }
-                    Place::TooFar => return self.account.refused += 1,
+                    SequencePosition::TooFar => return self.account.refused += 1,
                 }
                 match self.pages.slot(seq, store) {
                     Ok(slot) => slot,
@@ -268,7 +268,7 @@ impl Queue {
     }
 
     pub fn cancel(&mut self, seq: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
-        if self.place(seq) != Place::Within {
+        if self.place(seq) != SequencePosition::Within {
             self.account.refused += 1;
             return;
         }
@@ -486,7 +486,7 @@ impl Queue {
     }
 
     pub fn amend(&mut self, seq: u64, what: u32, amount: u64, store: &mut PageStore) {
-        if self.place(seq) != Place::Within {
+        if self.place(seq) != SequencePosition::Within {
             return;
         }
         self.tail = self.tail.max(seq + 1);
@@ -928,8 +928,8 @@ mod tests {
             let mut reorder = Reorder::new(Limits::default());
             let queue = reorder.add_queue(order);
             let record = |seq| Completion { queue, seq, submit: 0, start: 10 + seq * 2, end: 11 + seq * 2 };
-            let mut told = Vec::new();
-            let mut out = |output| told.push(output);
+            let mut reported = Vec::new();
+            let mut out = |output| reported.push(output);
             let all = 3 * MAX_AHEAD / 2;
             (0..all).for_each(|seq| reorder.append(&notice(queue, seq), &mut out));
             // A second announcement is refused, ahead or not; counts never reach the maximum.
@@ -945,7 +945,7 @@ mod tests {
             reorder.append(&notice(queue, all), &mut out);
             reorder.complete(&record(all), &mut out);
             reorder.finish(&mut out);
-            let lost: Vec<u64> = told
+            let lost: Vec<u64> = reported
                 .iter()
                 .filter_map(|output| match output {
                     Output::Lost { seq, thread: 7, detail, .. } if detail.id == !seq => Some(*seq),

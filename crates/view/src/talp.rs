@@ -179,6 +179,6 @@ fn tasks_of(session: &Session, process: ProcessIndex) -> u64 {
 /// The start of the run in ISO 8601; empty if unknown.
 fn timestamp(session: &Session) -> String {
     let start = session.run.as_ref().and_then(|run| run.start_unix_ns);
-    let told = start.map_or(String::new(), crate::info::date_and_time);
-    told.replacen(' ', "T", 1).replace(" UTC", "+00:00")
+    let reported = start.map_or(String::new(), crate::info::date_and_time);
+    reported.replacen(' ', "T", 1).replace(" UTC", "+00:00")
 }

@@ -111,7 +111,7 @@ pub fn add_last_arrivers(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &
 }
 
 /// An open barrier of a thread, which may contain tasks and inner regions.
-struct Open {
+struct OpenBarrier {
     region: RegionIndex,
     marker: Marker,
     number: u32,
@@ -128,7 +128,7 @@ fn barrier_of(section: &Section) -> Option<Marker> {
 fn passages_of(execution: &Execution, thread: ThreadIndex, passages: &mut Passages) {
     let instances = &mut passages.instances;
     let is_asked = execution.is_selected(thread);
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenBarrier> = Vec::new();
     let mut counts: FxHashMap<(RegionIndex, Marker), u32> = FxHashMap::default();
     let mut since: FxHashMap<RegionIndex, u64> = FxHashMap::default();
     // The region of the current wait for tasks, which may run some in between.
@@ -175,7 +175,7 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, passages: &mut Passag
                         let count = counts.entry((section.region, marker)).or_insert(0);
                         let number = *count;
                         *count += 1;
-                        open.push(Open { region: section.region, marker, number });
+                        open.push(OpenBarrier { region: section.region, marker, number });
                         let instance = instances.entry((section.region, marker, number)).or_default();
                         instance.arrivals.push(Arrival {
                             thread,

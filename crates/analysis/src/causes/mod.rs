@@ -13,14 +13,14 @@ mod ready;
 pub use ready::{ReadyTable, ReadyWork};
 
 use crate::entries::Entries;
-use crate::fine::Share;
-use crate::forest::{Charged, Forest, Letter, Now};
+use crate::fine_nanos::Share;
 use crate::keys::{Keys, Who};
 use crate::ledger::{ByCause, Entry, Ledger};
 use crate::slo::{Deciding, deciding_inputs};
 use crate::timeline::{
     Limits, Segments, Timeline, Waits, activity_segments, piece_outside, time_outside, uniform_shares,
 };
+use crate::wait_for_graph::{Charged, Letter, Now, WaitForGraph};
 use drain::DrainBlame;
 use ready::ReadyAxis;
 use rustc_hash::FxHashMap;
@@ -198,7 +198,7 @@ struct Booking<'a> {
     deciding: &'a [Deciding],
     uniform: Vec<Share>,
     timelines: Vec<Timeline<'a>>,
-    forest: Forest,
+    forest: WaitForGraph,
     keys: Keys,
     positions: Vec<Option<(Position, u64)>>,
     spent: FxHashMap<(u32, Position), u64>,
@@ -226,7 +226,7 @@ impl<'a> Booking<'a> {
             deciding,
             uniform: uniform_shares(graph, segments),
             timelines: (0..workers).map(|w| Timeline::new(graph, segments, w)).collect(),
-            forest: Forest::new(workers, startup, [true; 4]),
+            forest: WaitForGraph::new(workers, startup, [true; 4]),
             keys,
             positions: vec![None; workers],
             spent: FxHashMap::default(),
@@ -339,7 +339,7 @@ impl<'a> Booking<'a> {
             return None;
         }
         // Without a recorded creation the ready time is unknown.
-        if self.graph.told.creation && tasks.created(task as usize) == NO_TIME {
+        if self.graph.recorded.creation && tasks.created(task as usize) == NO_TIME {
             return None;
         }
         let limits = self.limits(task, self.graph.node_of_task(task));

@@ -21,10 +21,10 @@ mod window;
 pub use inputs::{Deciding, deciding_inputs};
 pub use window::{WindowTimes, window_times};
 
-use crate::fine::{FineNanos, Share};
-use crate::forest::{Forest, Letter, Now, Shares};
+use crate::fine_nanos::{FineNanos, Share};
 use crate::keys::{Keys, Who};
 use crate::timeline::{Idle, Limits, Segments, Timeline, Waits, overhead_segments, uniform_shares};
+use crate::wait_for_graph::{Letter, Now, Shares, WaitForGraph};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -164,7 +164,7 @@ struct Sweep<'a> {
     timelines: Vec<Timeline<'a>>,
     /// Nodes 0 to W − 1: the cause of each worker's idleness. Nodes W to 2W − 1: the shares that others
     /// waiting for a worker see.
-    forest: Forest,
+    forest: WaitForGraph,
     keys: Keys,
     /// The accumulated shares of each idle worker's cause node at the begin of the interval.
     at_begin: Vec<Shares>,
@@ -189,7 +189,7 @@ impl<'a> Sweep<'a> {
             mode,
             keep_intervals: options.intervals,
             timelines: (0..workers).map(|w| Timeline::new(graph, &prepared.segments, w)).collect(),
-            forest: Forest::new(2 * workers, before_begin, [root, root, true, true]),
+            forest: WaitForGraph::new(2 * workers, before_begin, [root, root, true, true]),
             keys,
             at_begin: vec![Shares::default(); workers],
             by_worker: vec![Shares::default(); workers],

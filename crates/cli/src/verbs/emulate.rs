@@ -212,7 +212,7 @@ pub fn emulate(
     let mut machine = Machine::new(system, job.options, RangeObserver::new(writer, range));
     let mut verdict = Verdict::default();
     printer.take(violations, &mut verdict)?;
-    let mut are_untold = false;
+    let mut are_omitted = false;
     let is_empty = Cell::new(true);
     let plays = |merged: &MergedEvent<'_>| {
         is_empty.set(is_empty.get() && !selected.passes(merged));
@@ -224,7 +224,7 @@ pub fn emulate(
         let mut violations = machine.take_violations();
         if part.selection.filter.is_some() {
             // Missing events may be due to the filter, not to the trace.
-            are_untold |= !violations.is_empty();
+            are_omitted |= !violations.is_empty();
             violations.clear();
         }
         if !violations.is_empty() {
@@ -248,7 +248,7 @@ pub fn emulate(
     if let Some(empty) = part.note_if_empty(is_empty.get() && !interruption.is_requested()) {
         note(&empty);
     }
-    if are_untold {
+    if are_omitted {
         note(
             "a part of a trace has no violations of its own; taskscope check --where FILTER TRACE lists those of its events",
         );

@@ -7,7 +7,9 @@ use std::path::Path;
 use taskscope_event::models::instrument::{self as i, class};
 use taskscope_execution::view::ViewType;
 use taskscope_export::paraver::nanos::{KEYS, NanosTrace, Row, STATE, SUBSTATE};
-use taskscope_session::instrumentation::{self, Behaviour, Item, Lane, Names, Showing, Shown, Space, What};
+use taskscope_session::instrumentation::{
+    self, Behaviour, Item, Lane, Names, Showing, Shown, ShownPart, Space,
+};
 use taskscope_trace::Trace;
 
 /// Keys that are not Nanos++'s have numbers from here.
@@ -176,7 +178,7 @@ struct Writer<'a> {
     ready: Vec<u64>,
     live: Vec<u64>,
     /// Halves that wait for the other, by domain's name and id: sent or received.
-    halves: HashMap<(u32, u64), VecDeque<Half>>,
+    halves: HashMap<(u32, u64), VecDeque<UnmatchedMessage>>,
 }
 
 /// A task that exists.
@@ -188,7 +190,7 @@ struct LiveTask {
 
 /// A half of a message that waits for the other.
 #[derive(Clone, Copy)]
-struct Half {
+struct UnmatchedMessage {
     sends: bool,
     row: Row,
     at: u64,
@@ -309,7 +311,7 @@ impl<'a> Writer<'a> {
     }
 
     fn half(&mut self, message: (u32, u64), sends: bool, row: Row, at: u64, size: u64) {
-        let here = Half { sends, row, at, size };
+        let here = UnmatchedMessage { sends, row, at, size };
         let waiting = self.halves.entry(message).or_default();
         match waiting.front().copied() {
             Some(there) if there.sends != sends => {
@@ -386,7 +388,7 @@ impl<'a> Writer<'a> {
 
     /// Closes the state record of the thread, and begins one for its current state.
     fn show_state(&mut self, thread: usize, at: u64) {
-        let shown = self.showing[thread].of(What::States).last().copied();
+        let shown = self.showing[thread].of(ShownPart::States).last().copied();
         let process = self.names.processes[thread];
         let Now { since, state, task, .. } = self.now[thread];
         self.out.state(self.rows[thread], since, at, state);

@@ -126,8 +126,8 @@ mod tests {
         }
         for event in MODELS.iter().flat_map(|m| m.events) {
             for field in event.fields {
-                let is_told = event.meaning.contains(&std::format!("{{{}}} ns", field.name));
-                assert!(!is_told || field.may_be_nanos(), "{}: {}", event.name, field.name);
+                let is_known = event.meaning.contains(&std::format!("{{{}}} ns", field.name));
+                assert!(!is_known || field.may_be_nanos(), "{}: {}", event.name, field.name);
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use super::rows_of_workers::RowsOfWorkers;
 use super::{
-    Activity, ActivityKind, Copy, Data, GraphError, Lists, NONE, Node, Operation, OperationWait, Piece, Role,
-    Table, TaskGraph, TaskType, Tasks, Told, Worker, check, device_work,
+    Activity, ActivityKind, Copy, Data, GraphError, Lists, NONE, Node, Operation, OperationWait, Piece,
+    RecordedFacts, Role, Table, TaskGraph, TaskType, Tasks, Worker, check, device_work,
 };
 use crate::NO_TIME;
 use rustc_hash::FxHashMap;
@@ -299,7 +299,7 @@ impl GraphBuilder {
 
         // An optional table counts as recorded if it has a row; inputs always do.
         let has = |is: fn(ActivityKind) -> bool| graph.activities.items().iter().any(|one| is(one.kind));
-        graph.told = Told {
+        graph.recorded = RecordedFacts {
             creation: !graph.tasks.created.is_empty(),
             dependences: true,
             locks: has(|kind| kind == ActivityKind::LockWait),

@@ -13,7 +13,7 @@ use crate::messages::Call;
 use super::accesses::{Access, DeclaredGraph};
 use super::{
     ActivityKind, AwaitedOperation, DeviceWork, GraphBuilder, GraphError, NONE, NewData, NewTask, Operation,
-    OperationWait, TaskGraph, TaskType, Told,
+    OperationWait, RecordedFacts, TaskGraph, TaskType,
 };
 use crate::{
     CutSpan, Execution, Group, Holders, NO_NUMBER, NO_TIME, ObjectIndex, OsSource, Place, ProcessIndex,
@@ -113,7 +113,11 @@ pub fn from_execution(
         worker.selected &= thread.is_none_or(|thread| execution.is_selected(ThreadIndex(thread)));
     }
     Ok((
-        TaskGraph { off_cpu: off_cpu_source(execution), told: told(execution, graph.told), ..graph },
+        TaskGraph {
+            off_cpu: off_cpu_source(execution),
+            recorded: recorded(execution, graph.recorded),
+            ..graph
+        },
         dropped,
     ))
 }
@@ -126,7 +130,7 @@ fn process_names(execution: &Execution) -> Vec<String> {
 
 /// The facts that the recorders report. The OpenMP tool reports dependences and locks. Those of nOS-V, Nanos6 and
 /// NODES, and instrumented programs, report no dependences, and locks only if there was a wait.
-fn told(execution: &Execution, found: Told) -> Told {
+fn recorded(execution: &Execution, found: RecordedFacts) -> RecordedFacts {
     let kinds = || execution.workers().map(|(_, thread)| thread.kind);
     let openmp = kinds().any(|kind| kind == ThreadKind::Initial)
         && kinds().all(|kind| matches!(kind, ThreadKind::Initial | ThreadKind::Worker));
@@ -135,7 +139,7 @@ fn told(execution: &Execution, found: Told) -> Told {
             .workers()
             .any(|(_, thread)| thread.track.spans().any(|s| s.section.state == State::OutOfCpu))
     };
-    Told {
+    RecordedFacts {
         creation: true,
         dependences: openmp || execution.tasks.is_empty(),
         locks: openmp || found.locks,

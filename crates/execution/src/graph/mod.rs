@@ -33,5 +33,5 @@ pub use from_execution::{NamedAddress, Names, from_execution};
 pub use lists::Lists;
 pub use row::NONE;
 pub use task_graph::{
-    Activity, ActivityKind, Copy, Data, Node, Piece, Role, TaskGraph, TaskType, Tasks, Told, Worker,
+    Activity, ActivityKind, Copy, Data, Node, Piece, RecordedFacts, Role, TaskGraph, TaskType, Tasks, Worker,
 };

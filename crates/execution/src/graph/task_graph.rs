@@ -250,7 +250,7 @@ pub struct Activity {
 
 /// Facts that a source reports, whether they occur or not; the others are unknown, not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct RecordedFacts {
     /// Whether creation times of tasks are recorded.
     pub creation: bool,
     /// Which tasks wait for which. Else a task seems able to start once it is created.
@@ -293,7 +293,7 @@ pub struct TaskGraph {
     /// Source of the times off the CPU; also unknown if the source never reports them.
     pub off_cpu: OsSource,
     /// Facts that its source reports.
-    pub told: Told,
+    pub recorded: RecordedFacts,
 }
 
 impl TaskGraph {

@@ -1,6 +1,6 @@
 //! Partners of calls that have not ended.
 
-use super::{Concern, Half, MessageChange, MessagesBuilder, NO_RANK};
+use super::{Concern, MessageChange, MessagesBuilder, NO_RANK, PendingMessage};
 use crate::messages::{Awaited, OpenCalls, Owed, PeerWaitKind};
 use crate::{NO_TIME, ProcessIndex, ThreadIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -30,9 +30,10 @@ impl MessagesBuilder {
             return;
         }
         open.sort_unstable();
-        let posts: FxHashMap<(ProcessIndex, u64), &Half> =
+        let posts: FxHashMap<(ProcessIndex, u64), &PendingMessage> =
             self.sends.iter().map(|half| ((half.process, half.post), half)).collect();
-        let receiver = |half: &Half| Awaited::Receiver { rank: half.peer, tag: half.tag, bytes: half.bytes };
+        let receiver =
+            |half: &PendingMessage| Awaited::Receiver { rank: half.peer, tag: half.tag, bytes: half.bytes };
         let mut awaited: Vec<(u32, Awaited)> = Vec::new();
         for (row, thread) in &open {
             let process = self.threads_of.get(&ThreadIndex(*thread)).copied().unwrap_or(ProcessIndex::NONE);

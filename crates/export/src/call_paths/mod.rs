@@ -11,7 +11,7 @@ pub use folded::write_folded;
 pub use pprof::write_pprof;
 pub use speedscope::write_speedscope;
 
-use taskscope_profile::named::{CallTree, What};
+use taskscope_profile::named::{CallTree, StepKind};
 use taskscope_profile::{FrameKind, Metric, NodeId};
 
 /// A column: its name, its unit, the metrics that it sums.
@@ -49,6 +49,6 @@ fn occurring(tree: &CallTree) -> Vec<&'static ValueType> {
 /// Without the runtime's frames and loops; lines stay, which pprof can show.
 fn with_lines(tree: &CallTree) -> CallTree {
     tree.kept(|frame, label| {
-        frame.kind != FrameKind::Runtime && label.is_none_or(|label| label.what != What::Loop)
+        frame.kind != FrameKind::Runtime && label.is_none_or(|label| label.what != StepKind::Loop)
     })
 }

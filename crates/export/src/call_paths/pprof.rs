@@ -11,7 +11,7 @@ use prost::Message;
 use proto::{Function, Line, Location, Sample};
 use std::collections::HashMap;
 use std::io::{self, Write};
-use taskscope_profile::named::{CallTree, What};
+use taskscope_profile::named::{CallTree, StepKind};
 use taskscope_profile::{FrameKind, Profile, key};
 
 /// Writes the paths, a sample each, with a value for each column that occurs.
@@ -39,7 +39,7 @@ pub fn write_pprof(tree: &CallTree, out: &mut dyn Write) -> io::Result<()> {
         let mut line: (String, i64) = Default::default();
         for frame in tree.tree.path(node) {
             match tree.label_of(frame) {
-                Some(label) if label.what == What::Line => {
+                Some(label) if label.what == StepKind::Line => {
                     line = (label.file.clone().unwrap_or_default(), label.line.unwrap_or(0).into());
                 }
                 label => {

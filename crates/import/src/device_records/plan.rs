@@ -277,15 +277,15 @@ fn order(
     operations: &[u32],
     options: &Options,
 ) -> (QueueOrder, &'static str) {
-    let told = |names: &[String]| names.iter().any(|told| told == name);
+    let reported = |names: &[String]| names.iter().any(|reported| reported == name);
     if matches!(origin, Origin::Thread(_)) {
         // Calls nest: they are ordered by time, not by the order of their ends.
         return (QueueOrder::OutOfOrder, "assumed");
     }
-    if told(&options.out_of_order) {
+    if reported(&options.out_of_order) {
         return (QueueOrder::OutOfOrder, "told");
     }
-    if told(&options.in_order) {
+    if reported(&options.in_order) {
         return (QueueOrder::InOrder, "told");
     }
     let rows = || operations.iter().map(|row| &table.rows[*row as usize]);

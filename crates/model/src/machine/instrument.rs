@@ -93,9 +93,9 @@ impl<O: ViewObserver> Machine<'_, O> {
 
     /// Reports mistakes that only the whole trace shows.
     pub(super) fn finish_instrumentation(&mut self) {
-        for ((_, kind, told), (count, place)) in std::mem::take(&mut self.instrumentation.mistakes) {
+        for ((_, kind, reported), (count, place)) in std::mem::take(&mut self.instrumentation.mistakes) {
             let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
-            let text = format!("{}: {}{times}", words_of(kind), named(&told));
+            let text = format!("{}: {}{times}", words_of(kind), named(&reported));
             self.report_at(ViolationCode::MisuseNoticed, text, place);
         }
         // Losses are reported; misfits that follow from them are not mistakes of the program.

@@ -320,7 +320,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             let text = format!("`{}` has jumbo payload and is declared with a plain one", event.code);
             self.report(ViolationCode::JumboPayload, text);
         }
-        if self.violations[violations..].iter().any(|told| told.code == ViolationCode::PayloadSize) {
+        if self.violations[violations..].iter().any(|reported| reported.code == ViolationCode::PayloadSize) {
             return;
         }
         let code = match spec.check_payload(event.payload, spec.jumbo) {

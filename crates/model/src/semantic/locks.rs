@@ -141,12 +141,12 @@ impl Interpreter {
         out: &mut O,
     ) {
         let state = &mut self.threads[thread.index()];
-        let told = state.sticky.get(wait_kind as usize).copied().flatten();
+        let reported = state.sticky.get(wait_kind as usize).copied().flatten();
         let Some((ended, mut section)) = state.last_lock_wait.take() else { return };
         if ended != at || section.object == object {
             return;
         }
-        match told {
+        match reported {
             Some(sticky) if sticky.object == object => apply(&mut section, sticky),
             _ => {
                 section.object = object;

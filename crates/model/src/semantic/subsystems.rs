@@ -55,7 +55,7 @@ impl Interpreter {
             _ => state.now(),
         };
         let inner = subsystem.state().unwrap_or(around.state);
-        let is_told = subsystem.wait_kind().is_some_and(|kind| state.sticky(kind).is_some());
+        let is_known = subsystem.wait_kind().is_some_and(|kind| state.sticky(kind).is_some());
         let mut section = state.section_of(subsystem, inner, around);
         match subsystem {
             Subsystem::UserMicrotask => return self.enter_implicit_task(thread, at, section, out),
@@ -67,7 +67,7 @@ impl Interpreter {
                 let place = self.region_place(section.region);
                 section = Section { place, ..Section::of(State::Idle) };
             }
-            Subsystem::BarrierJoin if !is_told => {
+            Subsystem::BarrierJoin if !is_known => {
                 section.place = self.region_place(section.region);
             }
             _ => {}

@@ -10,7 +10,7 @@ use super::state::{CORRELATOR, all_have_ended, cupti, stream_key};
 use crate::clocks;
 use crate::correlate::{About, Announced};
 use crate::dynamic::text;
-use crate::hub::{Call, Hub, What, hub, lock, tid};
+use crate::hub::{Call, Hub, KindAndName, hub, lock, tid};
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -217,7 +217,7 @@ fn does(domain: u32, id: u32, data: &CallData) -> (Does, bool) {
 }
 
 /// A call that this thread is in.
-struct Open {
+struct OpenCall {
     correlation: u32,
     start: u64,
     what: Does,
@@ -227,7 +227,7 @@ struct Open {
 }
 
 thread_local! {
-    static OPEN: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
+    static OPEN: RefCell<Vec<OpenCall>> = const { RefCell::new(Vec::new()) };
 }
 
 static CAPTURES: Captures = Captures::new();
@@ -279,9 +279,9 @@ fn enter(
     data: &CallData,
     what: Does,
     per_thread: bool,
-    open: &mut Vec<Open>,
+    open: &mut Vec<OpenCall>,
 ) {
-    let mut call = Open {
+    let mut call = OpenCall {
         correlation: data.correlation,
         start: clocks::now(),
         what,
@@ -377,12 +377,12 @@ fn announce(
     // SAFETY: CUPTI's names stay for the time of the callback.
     let name = unsafe { text(name) };
     let name = if kind == KERNEL { name } else { plain_name(&name).0.to_owned() };
-    let about = About { what: What::new(kind, hub.name(&name)), bytes: 0, tid: tid() };
+    let about = About { what: KindAndName::new(kind, hub.name(&name)), bytes: 0, tid: tid() };
     let id = key(data.correlation);
     Some((id, CORRELATOR.announce_call(hub, &queue, id, about, start)))
 }
 
-fn leave(hub: &'static Hub, cupti: &Cupti, data: &CallData, per_thread: bool, open: &mut Vec<Open>) {
+fn leave(hub: &'static Hub, cupti: &Cupti, data: &CallData, per_thread: bool, open: &mut Vec<OpenCall>) {
     // A call without a seen begin has no end either.
     let Some(place) = open.iter().rposition(|call| call.correlation == data.correlation) else { return };
     open.truncate(place + 1);
@@ -418,7 +418,7 @@ fn leave(hub: &'static Hub, cupti: &Cupti, data: &CallData, per_thread: bool, op
     }
     // SAFETY: as above.
     let name = unsafe { text(data.function) };
-    let what = What::new(kind, hub.name(plain_name(&name).0));
+    let what = KindAndName::new(kind, hub.name(plain_name(&name).0));
     let operation = call.operation.map(|(_, operation)| (operation.queue, operation.seq));
     hub.call(Call { tid: tid(), start: call.start, end: clocks::now(), what, operation });
 }

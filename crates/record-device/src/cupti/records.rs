@@ -6,7 +6,7 @@ use super::state::{CORRELATOR, count_dropped, cupti, device_number, host_time};
 use crate::buffers::{BUFFER_BYTES, Buffers, Record, walk};
 use crate::clocks;
 use crate::correlate::{About, QueueKey, Stamps};
-use crate::hub::{Call, Hub, What, hub};
+use crate::hub::{Call, Hub, KindAndName, hub};
 use std::ffi::c_void;
 use taskscope_event::models::device::kind;
 
@@ -80,7 +80,7 @@ fn operation(hub: &'static Hub, record_kind: u32, record: Record<'_>) {
         place => unsafe { record.text(place) },
     };
     let bytes = if layout.bytes == 0 { 0 } else { record.u64(layout.bytes) };
-    let about = About { what: What::new(kind, hub.name(&name)), bytes, tid: 0 };
+    let about = About { what: KindAndName::new(kind, hub.name(&name)), bytes, tid: 0 };
     let submit = if layout.submitted == 0 { 0 } else { record.u64(layout.submitted) };
     let stamps = Stamps { append: 0, submit, start: record.u64(layout.start), end: record.u64(layout.end) };
     let id = calls::key(record.u32(layout.correlation));
@@ -128,7 +128,7 @@ fn overhead(hub: &'static Hub, record: Record<'_>) {
         0x8_0000 => "CUPTI: start of unified memory counters",
         _ => "overhead",
     };
-    let what = What::new(kind::OVERHEAD, hub.name(name));
+    let what = KindAndName::new(kind::OVERHEAD, hub.name(name));
     let [start, end] = [start, end].map(|stamp| host_time(stamp).unwrap_or_else(clocks::now));
     hub.host_record(Call { tid, start, end, what, operation: None });
 }
@@ -151,7 +151,7 @@ fn synchronisation(hub: &'static Hub, record: Record<'_>) {
         4 => (kind::WAITING_CALL, "wait for a context"),
         _ => (kind::OTHER_CALL, "synchronisation"),
     };
-    let what = What::new(kind, hub.name(name));
+    let what = KindAndName::new(kind, hub.name(name));
     let [start, end] = [start, end].map(|stamp| host_time(stamp).unwrap_or_else(clocks::now));
     // The record does not name the calling thread.
     hub.host_record(Call { tid: hub.process(), start, end, what, operation: None });

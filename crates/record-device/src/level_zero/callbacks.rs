@@ -6,7 +6,7 @@ use super::state::{
     look, queue_key, read_before_end, with,
 };
 use crate::clocks;
-use crate::hub::{Call, What, hub, tid};
+use crate::hub::{Call, KindAndName, hub, tid};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -122,7 +122,7 @@ pub(super) unsafe fn before_append(
     let Some(hub) = hub().filter(|_| !is_own()) else { return };
     // SAFETY: the first argument is the list.
     let list = unsafe { argument(arguments, 0) };
-    let what = What::new(kind, hub.name(&name()));
+    let what = KindAndName::new(kind, hub.name(&name()));
     let start = clocks::now();
     let _ = CALL_START.try_with(|call| call.set(start));
     with(|ze, state| {
@@ -231,7 +231,7 @@ pub(super) unsafe extern "C" fn after_submission(
     let submitted = SUBMITTING.try_with(|place| std::mem::take(&mut *place.borrow_mut())).unwrap_or_default();
     let Some(first) = submitted.first().map(|pending| pending.operation) else { return };
     let start = CALL_START.try_with(Cell::get).unwrap_or(0);
-    let what = What::new(kind::SUBMITTING_CALL, hub.name("submission to Level Zero"));
+    let what = KindAndName::new(kind::SUBMITTING_CALL, hub.name("submission to Level Zero"));
     if result != SUCCESS {
         for pending in &submitted {
             CORRELATOR.withdraw(hub, pending.id, pending.operation);
@@ -268,7 +268,7 @@ pub(super) unsafe extern "C" fn before_wait(
 fn waited(name: &str, kind: u32) {
     if let Some(hub) = hub().filter(|_| !is_own()) {
         let start = CALL_START.try_with(Cell::get).unwrap_or(0);
-        let what = What::new(kind, hub.name(name));
+        let what = KindAndName::new(kind, hub.name(name));
         hub.call(Call { tid: tid(), start, end: clocks::now(), what, operation: None });
         look();
     }

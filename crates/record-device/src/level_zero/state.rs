@@ -4,7 +4,7 @@ use super::events::Events;
 use super::library::*;
 use crate::clocks::{self, DeviceClock};
 use crate::correlate::{About, Correlator, QueueKey, Stamps};
-use crate::hub::{Device, Hub, What, hub, lock, tid};
+use crate::hub::{Device, Hub, KindAndName, hub, lock, tid};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::sync::{Mutex, OnceLock};
@@ -41,7 +41,7 @@ pub(super) struct Recorded {
     pub index: u64,
     pub event: usize,
     pub is_ours: bool,
-    pub what: What,
+    pub what: KindAndName,
     pub bytes: u64,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Pending {
     /// Whether the event is returned after reading: it is ours, and of an immediate list.
     pub give_back: bool,
     pub operation: Operation,
-    pub what: What,
+    pub what: KindAndName,
     pub bytes: u64,
 }
 

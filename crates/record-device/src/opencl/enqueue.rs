@@ -4,7 +4,7 @@ use super::dispatch_table::{ENTRIES, SUCCESS, below, call_below, slot, text};
 use super::queues::known;
 use super::watched_events::watch;
 use crate::clocks;
-use crate::hub::{self, Call, What, hub};
+use crate::hub::{self, Call, KindAndName, hub};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use taskscope_event::models::device::kind;
@@ -47,7 +47,7 @@ pub(super) fn submit(
     let (seq, beside) = hub::lock(&known.numbers).begin();
     let id = NEXT_ID.fetch_add(1, Relaxed);
     let append = clocks::now();
-    let what = What::new(about.kind, name);
+    let what = KindAndName::new(about.kind, name);
     hub.append_beside((known.index, seq, beside), what, id, about.bytes, append);
     let status = call(place);
     hub::lock(&known.numbers).end(seq);
@@ -62,7 +62,7 @@ pub(super) fn submit(
         }
         watch(hub, made, known.index, seq);
     }
-    let what = What::new(kind::SUBMITTING_CALL, hub.name(about.name));
+    let what = KindAndName::new(kind::SUBMITTING_CALL, hub.name(about.name));
     let operation = Some((known.index, seq));
     hub.call(Call { tid: hub::tid(), start: append, end: clocks::now(), what, operation });
     status
@@ -216,7 +216,7 @@ fn unwatched(name: &str, call: impl FnOnce() -> i32) -> i32 {
     let Some(hub) = hub() else { return call() };
     let start = clocks::now();
     let status = call();
-    let what = What::new(kind::OTHER_CALL, hub.name(name));
+    let what = KindAndName::new(kind::OTHER_CALL, hub.name(name));
     hub.call(Call { tid: hub::tid(), start, end: clocks::now(), what, operation: None });
     status
 }

@@ -3,7 +3,7 @@
 use super::dispatch_table::{ENTRIES, SUCCESS, below, call_below, number, slot, text};
 use super::watched_events::{POLL, waited_for, waited_for_all};
 use crate::clocks::{self, DeviceClock, Reading};
-use crate::hub::{self, Call, Device, Floor, Hub, What, hub};
+use crate::hub::{self, Call, Device, Floor, Hub, KindAndName, hub};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -302,7 +302,7 @@ fn waiting(name: &str, call: impl FnOnce() -> i32) -> i32 {
     let Some(hub) = hub() else { return call() };
     let start = clocks::now();
     let status = call();
-    let what = What::new(kind::WAITING_CALL, hub.name(name));
+    let what = KindAndName::new(kind::WAITING_CALL, hub.name(name));
     hub.call(Call { tid: hub::tid(), start, end: clocks::now(), what, operation: None });
     status
 }

@@ -11,7 +11,7 @@ mod state;
 
 use crate::clocks::{self, DeviceClock, Reading};
 use crate::correlate::About;
-use crate::hub::{Hub, Source, What, hub, tid};
+use crate::hub::{Hub, KindAndName, Source, hub, tid};
 use library::{APPENDED, Appended, AppendedOperation, ENTER, EXIT, Pti, SUCCESS, view};
 use state::{CLOCK, CORRELATOR, PTI, key, queue_key};
 use std::cell::RefCell;
@@ -162,7 +162,7 @@ fn announce(
     };
     // SAFETY: PTI's text, for the time of the callback.
     let name = unsafe { crate::dynamic::text(operation.name) };
-    let about = About { what: What::new(kind, hub.name(&name)), bytes: 0, tid: tid() };
+    let about = About { what: KindAndName::new(kind, hub.name(&name)), bytes: 0, tid: tid() };
     let queue = queue_key(data.queue as u64, data.device as u64);
     let operation = CORRELATOR.announce(hub, &queue, id, about, clocks::now());
     records::submits(data.correlation, operation);

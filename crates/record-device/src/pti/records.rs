@@ -6,7 +6,7 @@ use super::library::{
 use super::state::{CORRELATOR, PTI, key, queue_key};
 use crate::buffers::{BUFFER_BYTES, Buffers, Record, walk};
 use crate::correlate::{About, Stamps};
-use crate::hub::{Call, Hub, What, hub, lock};
+use crate::hub::{Call, Hub, KindAndName, hub, lock};
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 use taskscope_event::models::device::kind;
@@ -67,7 +67,8 @@ fn operation(hub: &'static Hub, record_kind: u32, layout: &Layout, record: Recor
     // SAFETY: names in PTI's records are texts that stay.
     let name = unsafe { record.text(layout.name) };
     let bytes = if layout.bytes == 0 { 0 } else { record.u64(layout.bytes) };
-    let about = About { what: What::new(kind, hub.name(&name)), bytes, tid: record.u32(layout.thread) };
+    let about =
+        About { what: KindAndName::new(kind, hub.name(&name)), bytes, tid: record.u32(layout.thread) };
     let [append, start, end, submit] = [0, 8, 16, 24].map(|offset| record.u64(layout.append + offset));
     let queue = queue_key(record.u64(layout.queue), record.u64(layout.device));
     let id = key(record.u64(layout.id));
@@ -193,6 +194,6 @@ fn host_record(
     if start == 0 || end < start {
         return;
     }
-    let what = What::new(kind, hub.name(name));
+    let what = KindAndName::new(kind, hub.name(name));
     hub.host_record(Call { tid, start, end, what, operation });
 }

@@ -4,7 +4,7 @@ use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 
 use super::contexts::{Contexts, body_of, descend, descend_path, expand};
 use super::idleness::Charge;
-use super::locks::{Blame, Place};
+use super::locks::{Blame, ChargedPath};
 use super::places::Places;
 use super::recent::Sampled;
 use super::rows::Sums;
@@ -29,7 +29,7 @@ pub struct Counts {
 }
 
 /// A place, or a kind of wait there.
-type Spot = (Place, Option<Marker>);
+type Spot = (ChargedPath, Option<Marker>);
 
 /// Waits too short to have a cause, the most frequent kind.
 #[derive(Clone, Copy, Default)]
@@ -85,7 +85,7 @@ impl Counts {
     }
 
     /// Counts a completed wait at a place, with its blame.
-    pub fn waited(&mut self, kind: Marker, place: Place, ns: u64, settled: &Settled<'_>) {
+    pub fn waited(&mut self, kind: Marker, place: ChargedPath, ns: u64, settled: &Settled<'_>) {
         if ns > 0 {
             let node = self.node_of((place, Some(kind)));
             self.tree.add(node, Metric::taken(kind), ns);
@@ -202,7 +202,7 @@ fn context_node(tree: &mut Tree, context: u32) -> NodeId {
     if context == 0 { ROOT } else { tree.child(ROOT, Frame::pending(u64::from(context))) }
 }
 
-fn node_of(tree: &mut Tree, (context, path): Place) -> NodeId {
+fn node_of(tree: &mut Tree, (context, path): ChargedPath) -> NodeId {
     let from = context_node(tree, context);
     descend_path(tree, from, body_of(context), path)
 }

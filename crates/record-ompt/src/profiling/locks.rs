@@ -34,7 +34,7 @@ const SHARDS: usize = 64;
 const LOCKS: usize = 4096;
 
 /// A place to charge: context, and path in it.
-pub type Place = (u32, u32);
+pub type ChargedPath = (u32, u32);
 
 #[derive(Default)]
 struct Lock {
@@ -49,7 +49,7 @@ struct Charged {
     since: u64,
     /// For the wait until here.
     until: u64,
-    by_place: FxHashMap<Option<Place>, u64>,
+    by_place: FxHashMap<Option<ChargedPath>, u64>,
 }
 
 struct Holder {
@@ -57,7 +57,7 @@ struct Holder {
     from: u64,
     /// Time of the release, once reported.
     released: Option<u64>,
-    place: Place,
+    place: ChargedPath,
 }
 
 static LOCKS_BY_OBJECT: [Mutex<Option<FxHashMap<u64, Lock>>>; SHARDS] = [const { Mutex::new(None) }; SHARDS];
@@ -100,7 +100,7 @@ pub struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blame {
     /// The blamed place; `None` if unattributed.
-    pub place: Option<Place>,
+    pub place: Option<ChargedPath>,
     /// How much, nanoseconds.
     pub ns: u64,
 }
@@ -113,7 +113,7 @@ impl Held {
         &mut self,
         (own, all): (&Account, impl Iterator<Item = &'a Account>),
         object: u64,
-        place: Place,
+        place: ChargedPath,
         at: u64,
     ) -> (u64, &[Blame]) {
         let wait = own.wants_no_more().map_or(0, |since| at.saturating_sub(since));
@@ -173,7 +173,7 @@ impl Lock {
         let (Some(first), Some(next)) = (self.holders.front(), self.holders.get(count)) else { return };
         let (begin, end) = (first.from, next.from);
         // Most wait since before all of them: for those they are added up once.
-        let mut whole: FxHashMap<Option<Place>, u64> = FxHashMap::default();
+        let mut whole: FxHashMap<Option<ChargedPath>, u64> = FxHashMap::default();
         self.charge((begin, end), count, |place, ns| *whole.entry(place).or_default() += ns);
         let mut before = core::mem::take(&mut self.charged);
         for (key, since) in waiting.filter(|(_, since)| *since < end) {
@@ -195,7 +195,12 @@ impl Lock {
     }
 
     /// Charges the time from `since` to `until` to the holders of that time among the first `count`.
-    fn charge(&self, (since, until): (u64, u64), count: usize, mut give: impl FnMut(Option<Place>, u64)) {
+    fn charge(
+        &self,
+        (since, until): (u64, u64),
+        count: usize,
+        mut give: impl FnMut(Option<ChargedPath>, u64),
+    ) {
         let (mut end, mut after) = (until, self.holders.get(count).map(|holder| holder.place));
         for holder in self.holders.iter().take(count).rev() {
             let begin = holder.from.max(since);
@@ -285,9 +290,9 @@ mod tests {
             &mut self,
             others: &[&Taker],
             lock: u64,
-            place: Place,
+            place: ChargedPath,
             at: u64,
-        ) -> (u64, Vec<(Option<Place>, u64)>) {
+        ) -> (u64, Vec<(Option<ChargedPath>, u64)>) {
             let all = others.iter().map(|other| &other.account);
             let (waited, blame) = self.held.acquired((&self.account, all), lock, place, at);
             let mut blame: Vec<_> = blame.iter().map(|part| (part.place, part.ns)).collect();
@@ -295,7 +300,12 @@ mod tests {
             (waited, blame)
         }
 
-        fn acquired(&mut self, lock: u64, place: Place, at: u64) -> (u64, Vec<(Option<Place>, u64)>) {
+        fn acquired(
+            &mut self,
+            lock: u64,
+            place: ChargedPath,
+            at: u64,
+        ) -> (u64, Vec<(Option<ChargedPath>, u64)>) {
             self.acquired_beside(&[], lock, place, at)
         }
     }

@@ -19,7 +19,7 @@ use taskscope_profile::Marker;
 
 use super::account::Account;
 use super::contexts;
-use super::locks::{Blame, Place, SHORTEST_NS};
+use super::locks::{Blame, ChargedPath, SHORTEST_NS};
 use super::recent::Recent;
 use super::teams::{self, Team};
 use super::workers::{self, Workers};
@@ -315,7 +315,7 @@ impl Wait {
         if let Some(work) = last.work() {
             return Some((pending, work));
         }
-        let place: Place = (last.context, last.path);
+        let place: ChargedPath = (last.context, last.path);
         blame.push(Blame { place: Some(place), ns: pending });
         None
     }

@@ -182,17 +182,17 @@ pub fn path_of_program() -> &'static CStr {
     if let Some(known) = unsafe { PATH.load(Acquire).as_ref() } {
         return known;
     }
-    let told: &CString = Box::leak(Box::new(ask_for_path_of_program()));
-    PATH.store(core::ptr::from_ref(told).cast_mut(), Release);
-    told
+    let reported: &CString = Box::leak(Box::new(ask_for_path_of_program()));
+    PATH.store(core::ptr::from_ref(reported).cast_mut(), Release);
+    reported
 }
 
 fn ask_for_path_of_program() -> CString {
     use std::os::unix::ffi::OsStringExt;
-    let told = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    let reported = std::fs::read_link("/proc/self/exe").unwrap_or_default();
     const GONE: &[u8] = b" (deleted)";
-    let is_gone = told.as_os_str().as_encoded_bytes().ends_with(GONE) && !told.exists();
-    let mut path = told.into_os_string().into_vec();
+    let is_gone = reported.as_os_str().as_encoded_bytes().ends_with(GONE) && !reported.exists();
+    let mut path = reported.into_os_string().into_vec();
     if is_gone {
         path.truncate(path.len() - GONE.len());
     }
@@ -338,8 +338,8 @@ mod tests {
         assert!(find(1).is_none());
         let (no, yes) = ([[1, 8], [0, 0], [0x6fff_fffb, 8]], [[1, 8], [0x6fff_fffb, 0x808], [0, 0]]);
         // SAFETY: both end.
-        let told = unsafe { [is_never_unloaded(no.as_ptr()), is_never_unloaded(yes.as_ptr())] };
-        assert_eq!(told, [false, true]);
+        let reported = unsafe { [is_never_unloaded(no.as_ptr()), is_never_unloaded(yes.as_ptr())] };
+        assert_eq!(reported, [false, true]);
     }
 
     #[test]

@@ -150,29 +150,29 @@ mod tables {
 
     /// An address: the value of a register, by its number in the tables, and an offset.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    struct Place {
+    struct BaseAndOffset {
         register: u8,
         offset: i32,
     }
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Cfa {
-        Is(Place),
+        Is(BaseAndOffset),
         /// In memory, and an offset from that.
-        LiesAt(Place, i32),
+        LiesAt(BaseAndOffset, i32),
     }
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum FramePointer {
         Unchanged,
-        LiesAt(Place),
+        LiesAt(BaseAndOffset),
         LiesFromCfa(i32),
     }
 
-    impl Place {
-        fn new(register: gimli::Register, offset: i64) -> Option<Place> {
+    impl BaseAndOffset {
+        fn new(register: gimli::Register, offset: i64) -> Option<BaseAndOffset> {
             let register = u8::try_from(register.0).ok().filter(|number| reg(*number).is_some())?;
-            Some(Place { register, offset: i32::try_from(offset).ok()? })
+            Some(BaseAndOffset { register, offset: i32::try_from(offset).ok()? })
         }
 
         /// In the innermost frame, and in one that was interrupted, all registers are known.
@@ -235,7 +235,9 @@ mod tables {
             let offset = |offset: i64| i32::try_from(offset).ok();
             let cfa = match row.cfa() {
                 CfaRule::RegisterAndOffset { register: X86_64::RSP | X86_64::RBP, .. } => return None,
-                CfaRule::RegisterAndOffset { register, offset } => Cfa::Is(Place::new(*register, *offset)?),
+                CfaRule::RegisterAndOffset { register, offset } => {
+                    Cfa::Is(BaseAndOffset::new(*register, *offset)?)
+                }
                 CfaRule::Expression(expression) => match operations(expression, section, entry)? {
                     [Some(Operation::RegisterOffset { register, offset: at, .. }), DEREF, after] => {
                         let after = match after {
@@ -243,7 +245,7 @@ mod tables {
                             Some(Operation::PlusConstant { value }) => i64::try_from(value).ok()?,
                             Some(_) => return None,
                         };
-                        Cfa::LiesAt(Place::new(register, at)?, offset(after)?)
+                        Cfa::LiesAt(BaseAndOffset::new(register, at)?, offset(after)?)
                     }
                     _ => return None,
                 },
@@ -254,7 +256,7 @@ mod tables {
                 Some(RegisterRule::Expression(expression)) => {
                     match operations(&expression, section, entry)? {
                         [Some(Operation::RegisterOffset { register, offset, .. }), None, None] => {
-                            FramePointer::LiesAt(Place::new(register, offset)?)
+                            FramePointer::LiesAt(BaseAndOffset::new(register, offset)?)
                         }
                         _ => return None,
                     }
@@ -335,8 +337,10 @@ mod tables {
             // In the call, its first byte left out: there the register is known, or lost.
             let [inside, after] = [call.at + 1, call.at + CALL_BYTES];
             piece.end = inside;
-            let cfa =
-                Cfa::LiesAt(Place { register: X86_64::RSP.0 as u8, offset: from_cfa }, call.kept.offset);
+            let cfa = Cfa::LiesAt(
+                BaseAndOffset { register: X86_64::RSP.0 as u8, offset: from_cfa },
+                call.kept.offset,
+            );
             let rule = Rule::Caller(Caller { cfa, ..caller });
             found.push(Unusual { start: inside, end: after, rule });
             found.push(Unusual { start: after, end, rule: Rule::Caller(caller) });
@@ -355,7 +359,7 @@ mod tables {
         piece: usize,
         at: u64,
         callee: u64,
-        kept: Place,
+        kept: BaseAndOffset,
     }
 
     impl KeptInCall {

@@ -117,7 +117,7 @@ fn program() -> Option<PathBuf> {
     const EXECUTED: &str = "/proc/self/exe";
     let identity = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
     let own = identity(Path::new(EXECUTED))?;
-    let as_told = || {
+    let as_reported = || {
         // SAFETY: the system's C string, or null.
         let path = unsafe { (libc::getauxval(libc::AT_EXECFN) as *const c_char).as_ref() }?;
         // SAFETY: as above.
@@ -126,7 +126,7 @@ fn program() -> Option<PathBuf> {
     };
     let is_it = |path: &PathBuf| identity(path) == Some(own);
     let linked = || std::fs::read_link(EXECUTED).ok();
-    as_told().filter(is_it).or_else(|| linked().filter(is_it)).or_else(|| Some(PathBuf::from(EXECUTED)))
+    as_reported().filter(is_it).or_else(|| linked().filter(is_it)).or_else(|| Some(PathBuf::from(EXECUTED)))
 }
 
 /// Leaves a report for `taskscope record`, with the reason's name there.

@@ -26,7 +26,7 @@ pub struct Undeferred {
     /// The task, and the stack pointer of its creator.
     tasks: [(u32, u64); KEPT],
     next: usize,
-    places: [Place; PLACES],
+    places: [FrameSize; PLACES],
 }
 
 /// Number of remembered calls.
@@ -34,7 +34,7 @@ const PLACES: usize = 16;
 
 /// Search results for the calls that return to one address.
 #[derive(Clone, Copy)]
-struct Place {
+struct FrameSize {
     codeptr: u64,
     /// Bytes from the runtime's frames to the pushed values. The same runtime function, called from the same
     /// place, pushes the same amount.
@@ -52,7 +52,7 @@ impl Default for Undeferred {
 impl Undeferred {
     /// None.
     pub const fn new() -> Self {
-        let none = Place { codeptr: 0, bytes: None, misses: 0 };
+        let none = FrameSize { codeptr: 0, bytes: None, misses: 0 };
         Undeferred { tasks: [(0, 0); KEPT], next: 0, places: [none; PLACES] }
     }
 
@@ -72,7 +72,7 @@ impl Undeferred {
         let index = (codeptr.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % PLACES;
         let place = self.places.get_mut(index)?;
         if place.codeptr != codeptr {
-            *place = Place { codeptr, bytes: None, misses: 0 };
+            *place = FrameSize { codeptr, bytes: None, misses: 0 };
         }
         // SAFETY: within the thread's own stack, above its stack pointer.
         let is_at = |slot: u64| bounds.is_above(runtime, slot + 15) && unsafe { is_call(call, slot) };

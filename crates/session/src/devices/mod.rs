@@ -48,11 +48,11 @@ const DROPPED: &str = "vendor_dropped";
 /// the accounts of all of them.
 fn add_dropped(dropped: &mut BTreeMap<String, u64>, location: &Location) {
     let metadata = &location.metadata;
-    let told = metadata[DROPPED].as_u64().or(metadata["account"][DROPPED].as_u64()).unwrap_or(0);
-    if told > 0 {
+    let reported = metadata[DROPPED].as_u64().or(metadata["account"][DROPPED].as_u64()).unwrap_or(0);
+    if reported > 0 {
         let process = Path::new(&location.relative_path).parent().unwrap_or(Path::new(""));
         let known = dropped.entry(process.display().to_string()).or_default();
-        *known = told.max(*known);
+        *known = reported.max(*known);
     }
 }
 

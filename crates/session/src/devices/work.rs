@@ -348,12 +348,12 @@ mod tests {
         let work = device_work(&execution, &devices);
         let by_calls = call_waits(&devices).into_iter().map(|wait| (wait.tid, wait.start, wait.end));
         assert!(by_calls.eq(work.waits.iter().map(|wait| (70, wait.start, wait.end))));
-        let told: Vec<(u64, u64, &str)> =
+        let reported: Vec<(u64, u64, &str)> =
             work.waits.iter().map(|w| (w.start, w.end, w.name.as_str())).collect();
         let idle = "nothing runs on the device (clFinish)";
         // The first call that submits comes back before its operation ends, the second does not.
         assert_eq!(
-            told,
+            reported,
             [(120, 200, "a on q"), (200, 260, "b on q"), (260, 300, idle), (800, 900, "a on q")]
         );
     }
@@ -388,7 +388,7 @@ mod tests {
             ..Queue::default()
         };
         add_target_waits(&mut execution, &Devices { queues: vec![queue], ..Devices::default() });
-        let told: Vec<(u32, u64, u64, &str)> = (execution.target_waits.iter())
+        let reported: Vec<(u32, u64, u64, &str)> = (execution.target_waits.iter())
             .map(|w| (w.thread.0, w.start, w.end, &*execution.catalog.operations[w.operation as usize]))
             .collect();
         let expected = [
@@ -397,7 +397,7 @@ mod tests {
             (1, 100, 110, "a on q"),
             (1, 110, 260, "b on q"),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 
     /// Thread 71 submits `a` at 90 and `b` at 120 to one device; `b` begins when `a` has ended. Thread 70 waits for both.
@@ -438,9 +438,9 @@ mod tests {
         );
         // Nothing ended in the second wait, nor in the third.
         assert_eq!(work.awaited, [AwaitedOperation { thread: waiter, start: 130, end: 310, operation: 1 }]);
-        let told: Vec<_> =
+        let reported: Vec<_> =
             work.operations.iter().map(|of| (of.name.as_str(), of.submitter, of.after)).collect();
         let known = Some(submitter);
-        assert_eq!(told, [("a on q", known, None), ("b on q", known, Some(0)), ("c on q", None, None)]);
+        assert_eq!(reported, [("a on q", known, None), ("b on q", known, Some(0)), ("c on q", None, None)]);
     }
 }

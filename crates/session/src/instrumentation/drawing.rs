@@ -1,7 +1,7 @@
 //! Turns the shown states of lanes into rows of values.
 
 use super::drawn::{Drawn, DrawnName, DrawnRow, DrawnView};
-use super::{By, Item, Lane, Names, Showing, Shown, Space, What};
+use super::{By, Item, Lane, Names, Showing, Shown, ShownPart, Space};
 use crate::model_views::{KeptView, ValueRow};
 use rustc_hash::FxHashMap;
 use taskscope_execution::lod::Values;
@@ -81,10 +81,10 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn is_drawn(&mut self, process: u32, what: What) -> bool {
+    fn is_drawn(&mut self, process: u32, what: ShownPart) -> bool {
         match (self.name.what, what) {
-            (Drawn::States, What::States) | (Drawn::Substates, What::Substates) => true,
-            (Drawn::Bursts(_), What::Bursts(key)) => {
+            (Drawn::States, ShownPart::States) | (Drawn::Substates, ShownPart::Substates) => true,
+            (Drawn::Bursts(_), ShownPart::Bursts(key)) => {
                 let (names, wanted) = (self.names, self.key);
                 let known = self.is_key.entry((process, key));
                 *known.or_insert_with(|| Some(&*names.name(process, Space::Key, u64::from(key))) == wanted)
@@ -94,7 +94,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// Records the values that the lane shows from now on.
-    fn draw(&mut self, process: u32, lane: Lane, what: What, at: u64) {
+    fn draw(&mut self, process: u32, lane: Lane, what: ShownPart, at: u64) {
         let Some(rows) = self.lanes.get(&lane) else { return };
         let stack: Vec<u64> = if rows.rests { Vec::new() } else { rows.showing.of(what).to_vec() };
         self.is_cut |= stack.len() > MOST_LEVELS;
@@ -152,7 +152,7 @@ impl<'a> Drawing<'a> {
     /// Everything that the task's rows are about, as it is again on a thread.
     fn draw_again(&mut self, process: u32, lane: Lane, at: u64) {
         let Some(rows) = self.lanes.get(&lane) else { return };
-        let all: Vec<What> = rows.showing.all().map(|(what, _)| what).collect();
+        let all: Vec<ShownPart> = rows.showing.all().map(|(what, _)| what).collect();
         for what in all {
             if self.is_drawn(process, what) {
                 self.draw(process, lane, what, at);
@@ -210,13 +210,13 @@ impl<'a> Drawing<'a> {
         value
     }
 
-    fn value(&mut self, process: u32, what: What, number: u64) -> i64 {
+    fn value(&mut self, process: u32, what: ShownPart, number: u64) -> i64 {
         if let Some(value) = self.numbers.get(&(process, number)) {
             return *value;
         }
         let word = match what {
-            What::States | What::Substates => self.names.name(process, Space::State, number),
-            What::Bursts(key) => {
+            ShownPart::States | ShownPart::Substates => self.names.name(process, Space::State, number),
+            ShownPart::Bursts(key) => {
                 let value = self.names.name(process, Space::ValueOf(key), number);
                 let unit =
                     self.names.get(process, Space::Key, u64::from(key)).map_or(String::new(), |k| k.unit);

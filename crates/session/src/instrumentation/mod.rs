@@ -11,7 +11,7 @@ mod views;
 
 pub use drawn::{Drawn, DrawnName, DrawnRow, DrawnView};
 pub use names::{Named, Names, Space};
-pub use taskscope_context::{Behaviour, Item, Lane, Showing, Shown, Turn, What};
+pub use taskscope_context::{Behaviour, Item, Lane, Showing, Shown, ShownPart, Turn};
 pub use times::{Kind, LaneTimes, Row, Times, TimesOptions, Whose};
 pub use views::Views;
 

@@ -3,7 +3,7 @@
 //! Thread time is wall time; task time stops while the task is on no thread or below another task. Overlapping
 //! intervals, such as a state within itself, count once.
 
-use super::{Behaviour, By, Item, Lane, Names, Showing, Shown, Space, Turn, What, play};
+use super::{Behaviour, By, Item, Lane, Names, Showing, Shown, ShownPart, Space, Turn, play};
 use crate::selection::Selection;
 use rustc_hash::FxHashMap;
 use std::ops::ControlFlow;
@@ -241,9 +241,9 @@ impl Counting<'_> {
                     return;
                 };
                 let mut id = |number| match what {
-                    What::States => self.id(process, Kind::State, number as u32, 0),
-                    What::Substates => self.id(process, Kind::Substate, number as u32, 0),
-                    What::Bursts(key) => self.id(process, Kind::Burst, key, number),
+                    ShownPart::States => self.id(process, Kind::State, number as u32, 0),
+                    ShownPart::Substates => self.id(process, Kind::Substate, number as u32, 0),
+                    ShownPart::Bursts(key) => self.id(process, Kind::Burst, key, number),
                 };
                 let (ended, began) = (ended.map(&mut id), began.map(&mut id));
                 let lane = self.lane(item.lane);

@@ -58,7 +58,7 @@ impl Views {
     }
 
     /// Whether the program is instrumented.
-    pub fn is_told(&self) -> bool {
+    pub fn is_known(&self) -> bool {
         self.names.all().next().is_some()
     }
 

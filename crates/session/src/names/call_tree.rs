@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
-use taskscope_profile::named::{CallTree, Label, What};
+use taskscope_profile::named::{CallTree, Label, StepKind};
 use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT, key};
 use taskscope_symbol::{
     CodePlace, KeptModules, LoopCode, Missing, RUN_TIME_CODE, Symbolizer, UNKNOWN_CODE, are_of_one_template,
@@ -135,7 +135,7 @@ impl Naming<'_> {
                 Step { node, line: None, code: None }
             }
             FrameKind::Pending | FrameKind::Cut => {
-                Step { node: self.not_known(outer.node, What::Unknown), line: None, code: None }
+                Step { node: self.not_known(outer.node, StepKind::Unknown), line: None, code: None }
             }
             FrameKind::Region | FrameKind::Task if frame.is_bare_body() => self.construct(node, outer),
             FrameKind::Region | FrameKind::Task => {
@@ -171,7 +171,7 @@ impl Naming<'_> {
     }
 
     /// The step for an unknown part.
-    fn not_known(&mut self, outer: NodeId, what: What) -> NodeId {
+    fn not_known(&mut self, outer: NodeId, what: StepKind) -> NodeId {
         let (function, module) = (String::new(), String::new());
         let label = Label { what, function, file: None, line: None, module };
         self.tree.child(outer, FrameKind::Cut, label)
@@ -222,7 +222,7 @@ impl Naming<'_> {
             let Some(CodePlace { frame, module, .. }) = body else { continue };
             let Some(function) = frame.function.filter(|_| !frame.is_nameless) else { continue };
             let function = without_parameters(&function).to_string();
-            let (what, module) = (What::Function, module.unwrap_or_default().0);
+            let (what, module) = (StepKind::Function, module.unwrap_or_default().0);
             let label = Label { what, function, file: frame.file, line: frame.line, module };
             match &mut found {
                 None => found = Some(label),
@@ -248,10 +248,14 @@ impl Naming<'_> {
         let Some(Label { function, module, .. }) = self.tree.label(outer.node).cloned() else {
             return outer.clone();
         };
-        let what =
-            if self.profile.tree.frame(node).kind == FrameKind::Task { What::Task } else { What::Parallel };
+        let what = if self.profile.tree.frame(node).kind == FrameKind::Task {
+            StepKind::Task
+        } else {
+            StepKind::Parallel
+        };
         // Other paths of the task have such a frame, and the same name.
-        let known = self.bodies.get(&self.profile.tree.parent(node)).copied().filter(|_| what == What::Task);
+        let known =
+            self.bodies.get(&self.profile.tree.parent(node)).copied().filter(|_| what == StepKind::Task);
         let (file, line) = known
             .and_then(|(module, offset)| {
                 let place = self.place(module, offset);
@@ -311,7 +315,7 @@ impl Naming<'_> {
         for (depth, frame) in chain.enumerate() {
             let around = self.tree.label(now.node).map(|label| label.what);
             let is_in_wrapper =
-                matches!(around, Some(What::Parallel | What::Task)) && kind == FrameKind::User;
+                matches!(around, Some(StepKind::Parallel | StepKind::Task)) && kind == FrameKind::User;
             if frame.is_wrapped && depth == 0 && is_in_wrapper {
                 // One construct to its author.
                 now.line = frame.file.clone().zip(frame.line);
@@ -320,10 +324,10 @@ impl Naming<'_> {
             }
             let mut function = name_of(frame);
             // Lines of other declarations before a task need not end before it; and lines may be missing.
-            let is_told = kind == FrameKind::Region
+            let is_known = kind == FrameKind::Region
                 && frame.function.as_deref().is_some_and(|function| !is_outlined(function));
             if let Some(creator) = creator.as_ref().filter(|_| frame.is_nameless && depth == 0)
-                && (is_below_creator && !is_told || are_of_one_template(creator, &function))
+                && (is_below_creator && !is_known || are_of_one_template(creator, &function))
             {
                 function.clone_from(creator);
             }
@@ -337,17 +341,17 @@ impl Naming<'_> {
                 continue;
             }
             let what = match kind {
-                FrameKind::Runtime => What::Function,
-                FrameKind::Task if frame.cut_out && depth == 0 => What::Task,
-                _ if frame.cut_out && depth == 0 => What::Parallel,
-                _ => What::Function,
+                FrameKind::Runtime => StepKind::Function,
+                FrameKind::Task if frame.cut_out && depth == 0 => StepKind::Task,
+                _ if frame.cut_out && depth == 0 => StepKind::Parallel,
+                _ => StepKind::Function,
             };
             // A task may be outside the place of its creation.
-            let construct = frame.construct_line.filter(|_| what == What::Task);
+            let construct = frame.construct_line.filter(|_| what == StepKind::Task);
             let (file, line) = match &now.line {
                 _ if construct.is_some() => (frame.file.clone(), construct),
                 Some((file, line)) => (Some(file.clone()), Some(*line)),
-                None if what == What::Function => (None, None),
+                None if what == StepKind::Function => (None, None),
                 None => (frame.file.clone(), frame.line),
             };
             let label = Label { what, function, file, line, module: file_of_module.clone() };
@@ -356,7 +360,7 @@ impl Naming<'_> {
             // A part that its own function calls is one step with that.
             let is_part = frame.is_split_off
                 && creator.as_ref() == Some(&function)
-                && matches!(around, Some(What::Parallel | What::Task)) == frame.cut_out;
+                && matches!(around, Some(StepKind::Parallel | StepKind::Task)) == frame.cut_out;
             now = Step {
                 node: if is_part { now.node } else { self.tree.child(now.node, kind, label) },
                 line: frame.file.clone().zip(frame.line),
@@ -365,7 +369,7 @@ impl Naming<'_> {
             // Loops of this function contain its inlined and called code.
             for (_, file, line) in loops.iter().filter(|at| common(at) == depth + 1).map(|at| &at[depth]) {
                 let label = Label {
-                    what: What::Loop,
+                    what: StepKind::Loop,
                     function: function.clone(),
                     file: Some(file.clone()),
                     line: Some(*line),
@@ -433,7 +437,7 @@ impl Naming<'_> {
         let Some((file, line)) = step.line.clone() else { return step.node };
         let Some(label) = self.tree.label(step.node) else { return step.node };
         let label = Label {
-            what: What::Line,
+            what: StepKind::Line,
             function: label.function.clone(),
             file: Some(file),
             line: Some(line),
@@ -450,7 +454,7 @@ impl Naming<'_> {
         }
         let below = match step.node {
             // Samples without a path, or only in startup code, are a row, too.
-            ROOT => self.not_known(ROOT, What::NoPath),
+            ROOT => self.not_known(ROOT, StepKind::NoPath),
             _ => self.line_below(&step),
         };
         for (metric, value) in values {

@@ -213,15 +213,15 @@ impl<'a> Slicer<'a> {
             if in_range && !foreign.is_empty() {
                 let pid = self.trace.streams()[stream].pid().unwrap_or(0);
                 foreign.retain(|(creator, file, created)| {
-                    let is_told = self.process_of(*creator) == self.process_of(stream)
+                    let is_reported = self.process_of(*creator) == self.process_of(stream)
                         && self.may_create(stream, created.code.model());
                     let key = (pid, created.code.model(), first_u32(created.payload));
-                    if is_told && (is_name(*file, created) || created.is_jumbo || used.contains(&key)) {
+                    if is_reported && (is_name(*file, created) || created.is_jumbo || used.contains(&key)) {
                         let bytes =
                             if *file == StreamFile::Own { &mut own[stream] } else { &mut standard[stream] };
                         push(bytes, event.clock_ns, created.code, created.is_jumbo, created.payload);
                     }
-                    !is_told
+                    !is_reported
                 });
             }
             if file == StreamFile::Standard {

@@ -8,7 +8,7 @@ use taskscope_event::{Code, StreamFile};
 
 /// Something that is open on a thread, with the event that opens it and the one that closes it.
 #[derive(Clone)]
-pub(super) struct Open {
+pub(super) struct OpenPair {
     pub key: Key,
     pub file: StreamFile,
     /// When it was opened: events of one clock belong together.
@@ -52,7 +52,7 @@ pub(super) enum Life {
 pub(super) struct ThreadState {
     pub running: Life,
     pub cpu: i32,
-    pub open: Vec<Open>,
+    pub open: Vec<OpenPair>,
     /// Recording is paused.
     pub is_paused: bool,
     /// Its type in OpenMP, if recorded.
@@ -216,7 +216,7 @@ impl ThreadState {
 
     fn open_in(&mut self, file: StreamFile, key: Key, event: &Event<'_>, close: Option<(Code, Vec<u8>)>) {
         let begin = (event.code, event.is_jumbo, event.payload.to_vec());
-        self.open.push(Open { key, file, clock_ns: event.clock_ns, begin, close });
+        self.open.push(OpenPair { key, file, clock_ns: event.clock_ns, begin, close });
     }
 
     fn close(&mut self, key: Key) {

@@ -76,7 +76,8 @@ impl PathsDifferenceReport {
         let unit_word = if is_count(column) { "" } else { unit.short() };
         let value = |value: u64| if is_count(column) { count(value) } else { unit.show(value) };
         // Values outside of the table, with their unit.
-        let told = |shown: String| if unit_word.is_empty() { shown } else { format!("{shown} {unit_word}") };
+        let reported =
+            |shown: String| if unit_word.is_empty() { shown } else { format!("{shown} {unit_word}") };
         let signed = |before: u64, after: u64| {
             let sign = if after >= before { '+' } else { '−' };
             let size = after.abs_diff(before);
@@ -87,10 +88,10 @@ impl PathsDifferenceReport {
             "{BOLD}{}{BOLD:#} in {}: {}   in {}: {}   {}",
             word_of(column),
             fit(&self.before, 40),
-            told(value(before)),
+            reported(value(before)),
             fit(&self.after, 40),
-            told(value(after)),
-            told(signed(before, after))
+            reported(value(after)),
+            reported(signed(before, after))
         );
         if self.paths.is_empty() {
             let _ = writeln!(out, "  no path has changed");

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy, FlatRow};
-use taskscope_profile::named::{CallTree, What};
+use taskscope_profile::named::{CallTree, StepKind};
 use taskscope_profile::{FrameKind, Metric, NodeId, ROOT, conservation};
 
 /// The call paths of a profile.
@@ -463,13 +463,13 @@ fn row_of(tree: &CallTree, node: NodeId, depth: usize, own: OwnPart) -> PathRow 
     }
     if let Some(label) = tree.label(node) {
         let what = match label.what {
-            What::Function => "function",
-            What::Parallel => "parallel",
-            What::Task => "task",
-            What::Loop => "loop",
-            What::Line => "line",
-            What::Unknown => "unknown",
-            What::NoPath => "no-path",
+            StepKind::Function => "function",
+            StepKind::Parallel => "parallel",
+            StepKind::Task => "task",
+            StepKind::Loop => "loop",
+            StepKind::Line => "line",
+            StepKind::Unknown => "unknown",
+            StepKind::NoPath => "no-path",
         };
         row.what = Some(what.into());
         (row.function, row.module) = (Some(label.function.clone()), Some(label.module.clone()));

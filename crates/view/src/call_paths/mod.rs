@@ -17,7 +17,7 @@ use crate::names::missing_names;
 use anstyle::Style;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
 use taskscope_analysis::call_views::{Column, FlatBy, FlatRow};
-use taskscope_profile::named::{CallTree, What};
+use taskscope_profile::named::{CallTree, StepKind};
 use taskscope_profile::{Metric, Profile, conservation};
 use taskscope_session::{KeptModules, Session};
 use taskscope_symbol::Missing;
@@ -198,10 +198,10 @@ impl CallPaths {
 
 fn flat_name(row: &FlatRow) -> String {
     match (&row.label, row.marker) {
-        (Some(label), _) if label.what == What::Line && !label.function.is_empty() => {
+        (Some(label), _) if label.what == StepKind::Line && !label.function.is_empty() => {
             format!("{}  in {}", label.text(), label.function)
         }
-        (Some(label), _) if !label.module.is_empty() && label.what == What::Function => {
+        (Some(label), _) if !label.module.is_empty() && label.what == StepKind::Function => {
             format!("{}  [{}]", label.text(), label.module)
         }
         (Some(label), _) => label.text(),

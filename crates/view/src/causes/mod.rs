@@ -230,14 +230,14 @@ fn unknown_columns(graph: &TaskGraph) -> Vec<&'static str> {
         |cause: Cause| graph.activities.items().iter().any(|activity| activity.kind.cause().is_in(cause));
     let sent = graph.copies.items().iter().any(|copy| copy.sent != taskscope_execution::NO_TIME);
     let columns = [
-        ("creation of tasks", graph.told.creation),
+        ("creation of tasks", graph.recorded.creation),
         ("readiness of tasks", !graph.tasks.ready.is_empty()),
-        (DEPENDENCES, graph.told.dependences),
+        (DEPENDENCES, graph.recorded.dependences),
         ("times of sending", sent || graph.copies.items().is_empty()),
         ("runtime sections", has(Cause::Runtime) || !graph.tasks.uniform.is_empty()),
-        ("lock waits", graph.told.locks),
+        ("lock waits", graph.recorded.locks),
         ("communication calls", has(Cause::Mpi)),
-        ("time off the CPU", graph.told.off_cpu),
+        ("time off the CPU", graph.recorded.off_cpu),
     ];
     columns.iter().filter(|(_, known)| !known).map(|(name, _)| *name).collect()
 }
@@ -246,7 +246,7 @@ fn unknown_columns(graph: &TaskGraph) -> Vec<&'static str> {
 mod tests {
     use super::*;
     use taskscope_analysis::slo::Mode;
-    use taskscope_execution::graph::{GraphBuilder, NewTask, TaskType, Told};
+    use taskscope_execution::graph::{GraphBuilder, NewTask, RecordedFacts, TaskType};
 
     fn ledger_of(graph: &TaskGraph) -> String {
         text_of(graph, vec![Section::Ledger])
@@ -296,7 +296,10 @@ mod tests {
         let graph = builder.finish().unwrap();
         let consequence = "waiting for a dependence is told as dispatch";
         assert!(!ledger_of(&graph).contains(consequence));
-        let text = ledger_of(&TaskGraph { told: Told { dependences: false, ..graph.told }, ..graph });
+        let text = ledger_of(&TaskGraph {
+            recorded: RecordedFacts { dependences: false, ..graph.recorded },
+            ..graph
+        });
         assert!(text.contains("dependences of tasks") && text.contains(consequence), "{text}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::format::{count, percent};
 use rustc_hash::FxHashMap;
-use taskscope_profile::named::{CallTree, What};
+use taskscope_profile::named::{CallTree, StepKind};
 use taskscope_profile::{NodeId, ROOT};
 
 /// A path that has at least half of a number at each of its steps.
@@ -48,7 +48,7 @@ impl HotPath {
             }
             at = *next;
             // Lines and loops are places in their function, which is a step already.
-            if tree.label(at).is_none_or(|label| !matches!(label.what, What::Line | What::Loop)) {
+            if tree.label(at).is_none_or(|label| !matches!(label.what, StepKind::Line | StepKind::Loop)) {
                 path.steps.push(tree.text_of(tree.tree.frame(at)));
                 path.part = sum(&at);
             }

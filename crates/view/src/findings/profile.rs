@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use taskscope_analysis::{Confidence, Grain, is_creation};
 use taskscope_cause::{Blamed, Cause, Pattern};
 use taskscope_execution::{Group, State, TypeIndex};
-use taskscope_profile::named::{CallTree, Label, What};
+use taskscope_profile::named::{CallTree, Label, StepKind};
 use taskscope_profile::{Marker, Metric, NodeId, key};
 
 /// Waits with metrics of their own, and the states that each sums to.
@@ -274,7 +274,7 @@ fn culprit(tree: &CallTree, constructs: &Constructs, node: NodeId, wait: Marker)
         }
         (_, Some(_)) => (key(Cause::Wait, Blamed::Nobody, state_of(wait), String::new()), Confidence::Low),
         (_, None) => match construct(tree, node) {
-            Some((label, What::Task)) => {
+            Some((label, StepKind::Task)) => {
                 (key(Cause::Wait, Blamed::Task, State::Task, label.text()), Confidence::Medium)
             }
             Some((label, _)) => {
@@ -293,18 +293,19 @@ fn state_of(wait: Marker) -> State {
 }
 
 /// The innermost task or region around a node, the node included.
-fn construct(tree: &CallTree, node: NodeId) -> Option<(&Label, What)> {
+fn construct(tree: &CallTree, node: NodeId) -> Option<(&Label, StepKind)> {
     let labels = tree.tree.path(node).filter_map(|frame| tree.label_of(frame));
-    let mut constructs = labels.filter(|label| matches!(label.what, What::Task | What::Parallel));
+    let mut constructs = labels.filter(|label| matches!(label.what, StepKind::Task | StepKind::Parallel));
     constructs.next().map(|label| (label, label.what))
 }
 
 /// A construct without a step of its own, in the words that traces have for it.
 fn place(tree: &CallTree, node: NodeId, word: &str) -> String {
     let labels = || tree.tree.path(node).filter_map(|frame| tree.label_of(frame));
-    let function = labels().find(|label| matches!(label.what, What::Function | What::Task | What::Parallel));
+    let function =
+        labels().find(|label| matches!(label.what, StepKind::Function | StepKind::Task | StepKind::Parallel));
     let Some(function) = function else { return String::new() };
-    match labels().find(|label| label.what == What::Line).and_then(Label::place) {
+    match labels().find(|label| label.what == StepKind::Line).and_then(Label::place) {
         Some(line) => format!("{} [{word} at {line}]", function.function),
         None => format!("{} [{word}]", function.function),
     }
@@ -337,7 +338,7 @@ impl Constructs {
             own.body_ns = own.body_ns.saturating_add(value(Metric::TASK_TIME));
             let own_ns = value(Metric::WORK).saturating_add(value(Metric::RUNTIME));
             own.own_ns = own.own_ns.saturating_add(own_ns);
-            if tree.label(node).is_some_and(|label| label.what == What::Task)
+            if tree.label(node).is_some_and(|label| label.what == StepKind::Task)
                 && let Some((creator, _)) = construct(tree, tree.tree.parent(node))
             {
                 all.by_creator.entry(creator.text()).or_default().name = tree.label(node).map(Label::text);
@@ -391,7 +392,7 @@ mod tests {
     use super::*;
     use taskscope_profile::{Frame, FrameKind, ROOT};
 
-    fn label(what: What, function: &str, line: u32) -> Label {
+    fn label(what: StepKind, function: &str, line: u32) -> Label {
         let file = Some("a.c".to_owned());
         Label { what, function: function.to_owned(), file, line: Some(line), module: String::new() }
     }
@@ -400,12 +401,12 @@ mod tests {
     /// to no path.
     fn tree() -> CallTree {
         let mut tree = CallTree::default();
-        let main = tree.child(ROOT, FrameKind::User, label(What::Function, "main", 1));
-        let init = tree.child(main, FrameKind::User, label(What::Function, "init", 2));
-        let even = tree.child(main, FrameKind::Region, label(What::Parallel, "even", 5));
-        let line = tree.child(even, FrameKind::User, label(What::Line, "even", 7));
-        let make = tree.child(main, FrameKind::Region, label(What::Parallel, "make", 9));
-        let task = tree.child(make, FrameKind::Task, label(What::Task, "make", 10));
+        let main = tree.child(ROOT, FrameKind::User, label(StepKind::Function, "main", 1));
+        let init = tree.child(main, FrameKind::User, label(StepKind::Function, "init", 2));
+        let even = tree.child(main, FrameKind::Region, label(StepKind::Parallel, "even", 5));
+        let line = tree.child(even, FrameKind::User, label(StepKind::Line, "even", 7));
+        let make = tree.child(main, FrameKind::Region, label(StepKind::Parallel, "make", 9));
+        let task = tree.child(make, FrameKind::Task, label(StepKind::Task, "make", 10));
         let mut at = |node, metric, ns| tree.tree.add(node, metric, ns);
         at(init, Metric::shared(Marker::Idle), 100);
         at(even, Metric::given(Marker::JoinBarrier), 30);

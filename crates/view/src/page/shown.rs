@@ -55,7 +55,7 @@ impl Page {
 
     /// All combinations of state, owner and behaviour; empty if the program is not instrumented.
     pub fn shown_list(&self) -> ShownList {
-        let views = self.shown_views().filter(|views| views.is_told());
+        let views = self.shown_views().filter(|views| views.is_known());
         let Some(views) = views else { return ShownList::default() };
         let what = views.drawn().into_iter();
         let what = what.map(|(what, label)| NameAndLabel { name: what.to_string(), label });

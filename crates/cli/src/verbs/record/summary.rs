@@ -73,8 +73,8 @@ pub fn print_profiles(run: &RunFile, profiles: &[PathBuf], trace: &TraceDirector
     }
     let modules = profiles.iter().flat_map(|profile| &profile.modules);
     let mut files = modules.filter_map(|module| Path::new(&module.path).file_name()?.to_str());
-    let is_told = run.notices.iter().any(|notice| notice.name.starts_with("runtime"));
-    if let Some(runtime) = files.find(|file| file.starts_with("libgomp")).filter(|_| !is_told) {
+    let is_known = run.notices.iter().any(|notice| notice.name.starts_with("runtime"));
+    if let Some(runtime) = files.find(|file| file.starts_with("libgomp")).filter(|_| !is_known) {
         say(&format!(
             "taskscope: what runs on GCC's OpenMP runtime ({runtime}) is sampled as any code; \
              --preload records it as OpenMP, on LLVM's runtime"

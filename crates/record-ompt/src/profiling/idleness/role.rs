@@ -8,7 +8,7 @@ use super::pool::Pool;
 use super::weights::{Idled, KNOWN, Kind, Owed, SAMPLED, Weights, add_sample, add_unattributed};
 use crate::profiling::account::{Account, Spent};
 use crate::profiling::integrals::Share;
-use crate::profiling::locks::Place;
+use crate::profiling::locks::ChargedPath;
 use crate::profiling::recent::{Recent, Sampled};
 use crate::profiling::states::{State, is_charged};
 use crate::profiling::workers::{self, Workers};
@@ -41,7 +41,7 @@ struct Stretch {
     /// Work that is not charged to any path yet.
     owed: Cell<Owed>,
     /// Place of its last fork.
-    fork: Place,
+    fork: ChargedPath,
 }
 
 /// Kind of code that a sample hit.
@@ -67,17 +67,17 @@ pub struct Charge<'a> {
 
 #[derive(Clone, Copy)]
 enum To<'a> {
-    Place(Place),
+    Place(ChargedPath),
     Samples(&'a Recent),
     Unattributed,
 }
 
 impl Charge<'_> {
-    /// Adds it to a tree in which [`Place`]s and samples have nodes.
+    /// Adds it to a tree in which [`ChargedPath`]s and samples have nodes.
     pub fn add_to(
         self,
         tree: &mut Tree,
-        node_of_place: impl Fn(&mut Tree, Place) -> NodeId,
+        node_of_place: impl Fn(&mut Tree, ChargedPath) -> NodeId,
         node_of_sample: impl Fn(&mut Tree, Sampled<'_>) -> NodeId,
     ) {
         let Owed { epoch, mut weights } = self.owed;
@@ -109,7 +109,7 @@ impl<'a> Charge<'a> {
 
 impl<'a> To<'a> {
     /// To the samples, if there are any.
-    fn first(samples: Option<&'a Recent>, place: Place) -> To<'a> {
+    fn first(samples: Option<&'a Recent>, place: ChargedPath) -> To<'a> {
         samples.filter(|samples| !samples.is_empty()).map_or(To::Place(place), To::Samples)
     }
 }
@@ -204,7 +204,7 @@ impl Role {
         &mut self,
         account: &Account,
         at: u64,
-        fork: Option<Place>,
+        fork: Option<ChargedPath>,
         samples: Option<&Recent>,
         period_ns: u64,
         mut give: impl FnMut(Charge<'_>),
@@ -235,7 +235,7 @@ impl Role {
 
     /// Returns others' idleness while the thread, in no team, waited for a device, which worked for the
     /// construct at `place`. Beside another root, samples decide.
-    pub fn device_worked(&self, waited: u64, at: u64, place: Place) -> Option<Charge<'static>> {
+    pub fn device_worked(&self, waited: u64, at: u64, place: ChargedPath) -> Option<Charge<'static>> {
         let pool = &self.workers.filter(|_| self.is_root)?.pool;
         let owed = Owed { epoch: pool.epoch(), weights: Weights::of(waited, pool.others()) };
         (pool.has_one_root_until() > at).then_some(Charge::known(owed, To::Place(place)))
@@ -259,7 +259,7 @@ impl Role {
         account: &Account,
         is_in_team: bool,
         at: u64,
-        (samples, place): (Option<&Recent>, Place),
+        (samples, place): (Option<&Recent>, ChargedPath),
         period_ns: u64,
         mut give: impl FnMut(Charge<'_>),
     ) {

@@ -11,11 +11,11 @@ pub struct Profile {
     out: Box<dyn Write + Send>,
     rows: BTreeMap<(&'static str, String), Row>,
     /// Open items of each thread, the innermost last, with their start.
-    open: HashMap<i32, Vec<(Open, u64)>>,
+    open: HashMap<i32, Vec<(OpenEntry, u64)>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Open {
+enum OpenEntry {
     State(u32),
     Burst(u32, u64),
 }
@@ -35,11 +35,11 @@ impl Profile {
         Profile { out, rows: BTreeMap::new(), open: HashMap::new() }
     }
 
-    fn begin(&mut self, event: &LiveEvent<'_>, open: Open) {
+    fn begin(&mut self, event: &LiveEvent<'_>, open: OpenEntry) {
         self.open.entry(event.thread).or_default().push((open, event.at));
     }
 
-    fn end(&mut self, event: &LiveEvent<'_>, open: Open, title: &'static str, name: String) {
+    fn end(&mut self, event: &LiveEvent<'_>, open: OpenEntry, title: &'static str, name: String) {
         let on_thread = self.open.entry(event.thread).or_default();
         let Some(row) = on_thread.iter().rposition(|(of, _)| *of == open) else { return };
         let ns = event.at - on_thread.remove(row).1;
@@ -58,11 +58,11 @@ impl Sink for Profile {
     fn event(&mut self, event: &LiveEvent<'_>) {
         let names = &event.names;
         match event.shown {
-            Shown::StateStart(state) => self.begin(event, Open::State(state)),
-            Shown::StateEnd(state) => self.end(event, Open::State(state), "state", names.state(state)),
-            Shown::BurstStart { key, value } => self.begin(event, Open::Burst(key, value)),
+            Shown::StateStart(state) => self.begin(event, OpenEntry::State(state)),
+            Shown::StateEnd(state) => self.end(event, OpenEntry::State(state), "state", names.state(state)),
+            Shown::BurstStart { key, value } => self.begin(event, OpenEntry::Burst(key, value)),
             Shown::BurstEnd { key, value } => {
-                self.end(event, Open::Burst(key, value), "burst", names.key(key));
+                self.end(event, OpenEntry::Burst(key, value), "burst", names.key(key));
             }
             Shown::Point { key, .. } => self.rows.entry(("point", names.key(key))).or_default().pieces += 1,
             _ => {}

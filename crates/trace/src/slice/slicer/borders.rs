@@ -6,7 +6,7 @@ use crate::Event;
 use crate::slice::bytes::{first_u32, push};
 use crate::slice::instrument::push_all;
 use crate::slice::regions::Region;
-use crate::slice::thread_state::{Key, Life, Open, makes_worker};
+use crate::slice::thread_state::{Key, Life, OpenPair, makes_worker};
 use rustc_hash::FxHashSet;
 use taskscope_event::StreamFile;
 use taskscope_event::models::{omp, openmp, ovni, recorder};
@@ -233,7 +233,7 @@ impl<'a> Slicer<'a> {
                 Life::Cooling => &[ovni::THREAD_PAUSES, ovni::THREAD_RESUMES],
                 _ => &[],
             };
-            let on_cpu = |open: &&Open| open.key == Key::OutOfCpu;
+            let on_cpu = |open: &&OpenPair| open.key == Key::OutOfCpu;
             // Off its CPU a thread can do nothing else.
             for open in state.open.iter().filter(on_cpu) {
                 if let Some((code, payload)) = &open.close {

@@ -12,9 +12,9 @@
 //! that is how many idle workers see it, which charges causes by key. No segment of time is ever visited
 //! once per waiting worker.
 //!
-//! The caller calls [`Forest::set`] in the order of time, and sets no node to see one that sees it.
+//! The caller calls [`WaitForGraph::set`] in the order of time, and sets no node to see one that sees it.
 
-use crate::fine::{FineNanos, Share};
+use crate::fine_nanos::{FineNanos, Share};
 use rustc_hash::FxHashMap;
 
 /// The loss of an idle instant. The names are those of SLOW (Sterling's starvation, latency, overhead,
@@ -165,7 +165,7 @@ struct Node {
 }
 
 /// All nodes and the charges by key.
-pub(crate) struct Forest {
+pub(crate) struct WaitForGraph {
     nodes: Vec<Node>,
     /// Charges by key and class.
     pub charges: FxHashMap<(u32, u32), Charged>,
@@ -173,9 +173,9 @@ pub(crate) struct Forest {
     charged: [bool; LETTERS],
 }
 
-impl Forest {
+impl WaitForGraph {
     /// Creates a forest in which all nodes have `now` from time 0 on.
-    pub fn new(nodes: usize, now: Now, charged: [bool; LETTERS]) -> Forest {
+    pub fn new(nodes: usize, now: Now, charged: [bool; LETTERS]) -> WaitForGraph {
         let node = || Node {
             now,
             since: 0,
@@ -184,7 +184,7 @@ impl Forest {
             weights: Weights::new(),
             charged: 0,
         };
-        Forest { nodes: (0..nodes).map(|_| node()).collect(), charges: FxHashMap::default(), charged }
+        WaitForGraph { nodes: (0..nodes).map(|_| node()).collect(), charges: FxHashMap::default(), charged }
     }
 
     /// The accumulated shares of `node` until `at`.
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_chain_hands_its_cause_up_and_its_weight_down() {
-        let mut forest = Forest::new(3, Now::has(Overhead, 0), [true; 4]);
+        let mut forest = WaitForGraph::new(3, Now::has(Overhead, 0), [true; 4]);
         for node in 0..2 {
             forest.weigh(node, 0, 0, 1);
         }
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_circle_ends() {
-        let mut forest = Forest::new(2, Now::has(Overhead, 0), [true; 4]);
+        let mut forest = WaitForGraph::new(2, Now::has(Overhead, 0), [true; 4]);
         forest.set(0, 5, Now::Sees { node: 1, only_overhead: false });
         forest.set(1, 6, Now::Sees { node: 0, only_overhead: false });
         forest.weigh(0, 7, 0, 1);

@@ -90,9 +90,9 @@ mod tests {
         execution.communication.calls = vec![call];
         execution.communication.ranks.insert(1, Rank { job: 1, rank: 1, ranks: 2 });
         let (analysis, _) = analyse(&execution);
-        let told = |f: &Finding| (f.cause, f.ns, f.late.map(|LateProcess { pid, rank, .. }| (pid, rank)));
-        let told: Vec<_> = analysis.findings.iter().map(told).collect();
+        let reported = |f: &Finding| (f.cause, f.ns, f.late.map(|LateProcess { pid, rank, .. }| (pid, rank)));
+        let reported: Vec<_> = analysis.findings.iter().map(reported).collect();
         let expected = [(Cause::MpiLate, 40, Some((101, Some(1)))), (Cause::MpiTransfer, 10, None)];
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 }
