@@ -10,7 +10,8 @@
 
 use crate::slo::Deciding;
 use crate::timeline::{
-    Limits, Segment, Segments, activity_segments, fixed_segments, runtime_segments, time_outside,
+    Limits, Segment, Segments, activity_segments, away_segments, fixed_segments, runtime_segments,
+    time_outside,
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,6 +34,8 @@ pub struct Costs {
     late: Vec<u64>,
     /// By task: delay of its start beyond all that is known.
     delay: Vec<u64>,
+    /// By task: the part of `delay` in which its worker had no CPU, or waited for something else than a task.
+    away: Vec<u64>,
     /// By task: time since its worker's task before it in which the worker started or ended a library, or absorbed noise,
     /// also while the task could not start yet; nothing changes it.
     fixed: Vec<u64>,
@@ -45,15 +48,15 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Runtime work and unexplained delay of a task.
+    /// Runtime work and unexplained delay of a task. Time without a CPU is none of the runtime's.
     pub fn burden(&self, task: usize) -> u64 {
-        self.inner[task] + self.gap[task] + self.delay[task]
+        self.inner[task] + self.gap[task] + self.delay[task].saturating_sub(self.away[task])
     }
 
     /// The costs of the recorded run.
     pub fn of(graph: &TaskGraph, deciding: &[Deciding]) -> Costs {
         let segments = runtime_segments(graph);
-        let fixed = fixed_segments(graph);
+        let (fixed, away) = (fixed_segments(graph), away_segments(graph));
         let count = graph.tasks.len();
         let mut work = time_outside(graph, &activity_segments(graph));
         let outside_runtime = time_outside(graph, &segments);
@@ -75,6 +78,7 @@ impl Costs {
             gap: vec![0; count],
             late: vec![0; count],
             delay: vec![0; count],
+            away: vec![0; count],
             fixed: vec![0; count],
             send: Vec::with_capacity(graph.copies.items().len()),
             tail: vec![0; graph.workers.len()],
@@ -95,6 +99,7 @@ impl Costs {
                     costs.late[task] = late;
                     let fixed = inside(fixed.get(worker), free, piece.start);
                     costs.fixed[task] = fixed;
+                    costs.away[task] = inside(away.get(worker), ready.max(free), piece.start);
                     costs.delay[task] = piece.start - (free + gap + fixed).max(ready + late).min(piece.start);
                 }
                 free = piece.end;

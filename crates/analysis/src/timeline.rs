@@ -51,6 +51,12 @@ pub(crate) fn fixed_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |activity| matches!(activity.kind, ActivityKind::Start | ActivityKind::AbsorbingNoise))
 }
 
+/// The segments in which each worker had no CPU, or waited for something else than a task: no cost of the runtime.
+pub(crate) fn away_segments(graph: &TaskGraph) -> Segments<'_> {
+    use ActivityKind::{AbsorbingNoise, Runtime, Start};
+    segments(graph, |activity| !matches!(activity.kind, Runtime(_) | Start | AbsorbingNoise))
+}
+
 /// The segments of all activities: if several cover an instant, the first kind decides, then the order above.
 pub(crate) fn activity_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |_| true)

@@ -5,7 +5,8 @@ use taskscope_analysis::critical_path::{critical_path, slack};
 use taskscope_analysis::replay::{Change, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
-use taskscope_execution::graph::TaskGraph;
+use taskscope_execution::Cause;
+use taskscope_execution::graph::{ActivityKind, GraphBuilder, NONE, NewTask, TaskGraph, TaskType};
 use taskscope_import::neutral::read_json;
 use taskscope_testkit::task_rows::{Recipe, random};
 
@@ -53,6 +54,22 @@ fn bounds_hold_and_nothing_is_slower_on_endless_workers() {
         assert!(ideal >= span.lower_bound_ns(graph.workers.len() as u64), "seed {seed}");
         wall(&graph, &costs, &Change { workers_per_node: Some(50), ..Change::default() });
     }
+}
+
+/// A worker loses its CPU for 480 of the 500 ns between two tasks: the rest is the cost of both.
+#[test]
+fn time_without_a_cpu_is_no_cost_of_a_task() {
+    let mut builder = GraphBuilder::new();
+    builder.add_worker(0, 0, 0, 1000);
+    let ty = builder.add_type(TaskType::default());
+    for (id, start) in [(1, 0), (2, 600)] {
+        builder.add_task(NewTask::new(id, ty));
+        builder.add_piece(0, id, start, start + 100);
+    }
+    builder.add_activity(0, ActivityKind::OffCpu(Cause::CpuNone), NONE, 100, 580);
+    let graph = builder.finish().unwrap();
+    let costs = Costs::of(&graph, &deciding_inputs(&graph));
+    assert_eq!(span(&graph, &costs).metg_ns(), 10);
 }
 
 /// Replay error, and predictions beside the walls that the simulator gave for the changed program.
