@@ -144,9 +144,11 @@ fn check_times_of_paths(execution: &Execution) {
     }
     let group = |group| ledger.by_state.of_group(group);
     let code = group(Group::Useful) + group(Group::Runtime) + group(Group::Unknown);
-    assert_eq!(total(Metric::WORK) + total(Metric::RUNTIME), code);
-    assert_eq!(total(Metric::OUT_OF_CPU), group(Group::Off));
-    assert_eq!(total(Metric::BLOCKED), group(Group::Blocked));
+    // In unknown states the samples set time off the CPU apart, the ledger does not.
+    let off = total(Metric::OUT_OF_CPU).checked_sub(group(Group::Off)).unwrap();
+    let blocked = total(Metric::BLOCKED).checked_sub(group(Group::Blocked)).unwrap();
+    assert!(off + blocked <= group(Group::Unknown));
+    assert_eq!(total(Metric::WORK) + total(Metric::RUNTIME) + off + blocked, code);
     let taken: u64 = Metric::all().filter(|metric| metric.is_taken()).map(total).sum();
     assert_eq!(total(Metric::WAITING), taken);
 }
