@@ -27,7 +27,7 @@ impl DevicesInTime {
         let lost: u64 = self.queues.iter().map(|row| row.queue.account_of("lost")).sum();
         format!(
             "{trace}: {}  {}  {}  {} lost\n",
-            time(self.wall_ns),
+            time(self.run_wall_ns),
             counted(self.queues.len() as u64, "device queue"),
             counted(operations as u64, "operation"),
             count(lost)
@@ -420,8 +420,8 @@ pub struct Devices {
 /// Device queues with sums of time, as in a report.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DevicesInTime {
-    /// Nanoseconds from the first submission, start or call to the last end.
-    pub wall_ns: u64,
+    /// Nanoseconds from the first submission, start or call of the whole run to the last end.
+    pub run_wall_ns: u64,
     /// The queues.
     pub queues: Vec<DeviceQueueInTime>,
     /// Device calls of each host thread.
@@ -625,7 +625,7 @@ pub fn in_time(session: &Session) -> Option<DevicesInTime> {
     };
     let (first, last) = session.devices.range();
     (!session.devices.is_empty()).then(|| DevicesInTime {
-        wall_ns: last - first,
+        run_wall_ns: last - first,
         queues: session
             .devices
             .queues
