@@ -124,5 +124,5 @@ fn text(
     }
     let all = request.all.then_some("all");
     let names: Vec<&str> = request.sections.iter().map(|section| section.name()).chain(all).collect();
-    Ok(format!("  nothing in this trace, or the part of it, is of: {}\n", names.join(", ")))
+    Ok(format!("  nothing to report for {} in this trace or its selected part\n", names.join(", ")))
 }
