@@ -168,7 +168,9 @@ fn verdict(total: Total, whose: Whose, findings: &[NamedFinding]) -> Option<Stri
     // As in the efficiencies, without the start of MPI: the first of the largest.
     let counted = |finding: &&NamedFinding| finding.ns - finding.starting_ns;
     let most = findings.iter().rev().filter(|finding| finding.cause != Cause::MpiStart).max_by_key(counted);
-    let most = most.map(|finding| format!("; most to {}: {}", subject(finding), of_base(counted(&finding))));
+    // Shares of findings are of the whole capacity.
+    let amount = |ns: u64| if starting_ns > 0 { unit.show(ns) } else { of_base(ns) };
+    let most = most.map(|finding| format!("; most to {}: {}", subject(finding), amount(counted(&finding))));
     Some(format!("Of {all}, {} are {are_lost}{}.", of_base(lost), most.unwrap_or_default()))
 }
 

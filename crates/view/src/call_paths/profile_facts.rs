@@ -196,7 +196,7 @@ mod tests {
             let (tree, missing, filtered) = (tree.clone(), Vec::new(), Vec::new());
             let run = CallPaths { tree, missing, quality: None, unfit: 0, filtered }
                 .tables(&TableOptions::whole(false, None, 10));
-            profile_summary(&run, "", 100) + &profile_efficiency(&run, 100) + &profile_times(&run, 100)
+            profile_summary(&run, "", 100) + &profile_efficiency(&run) + &profile_times(&run, 100)
         };
         let mut known = tree(4, 1, &[("task", 20), ("out_of_cpu", 80)]);
         let all = text(&known);

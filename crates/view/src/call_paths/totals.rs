@@ -57,20 +57,11 @@ pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize) -> Str
     out
 }
 
-/// The parallel efficiency of profile files; empty if workers have no time.
-pub fn profile_efficiency(run: &CallPathTables, width: usize) -> String {
+/// The parallel efficiency of profile files; empty if workers have no time. The verdict names the largest loss.
+pub fn profile_efficiency(run: &CallPathTables) -> String {
     let Some(efficiency) = &run.efficiency else { return String::new() };
-    let capacity = efficiency.capacity_ns;
-    let mut out =
-        format!("\n  {BOLD}Parallel efficiency {}{BOLD:#}", percent(efficiency.useful_ns, capacity));
-    if let Some(name) = &efficiency.largest_loss {
-        let lost = percent(efficiency.largest_loss_ns, capacity);
-        let most = format!("most was lost to {}: {lost}", label_of(name));
-        let fits = "  Parallel efficiency 100.0 %; ".len() + columns(&most) <= width;
-        let _ = write!(out, ";{}{most}", if fits { " " } else { "\n  " });
-    }
-    out.push('\n');
-    out
+    let share = percent(efficiency.useful_ns, efficiency.capacity_ns);
+    format!("\n  {BOLD}Parallel efficiency {share}{BOLD:#}\n")
 }
 
 /// The workers' time by state, of profile files; empty if they have none.
