@@ -54,7 +54,10 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
         let mut evidence: Vec<String> =
             Some(path.evidence(total)).filter(|text| !text.is_empty()).into_iter().collect();
         if cause == Cause::Blocked {
-            evidence.push("whether others needed these threads meanwhile, samples do not show".to_owned());
+            evidence.push(match execution.thread_waits.waits.is_empty() {
+                true => "whether others needed these threads meanwhile, samples do not show".to_owned(),
+                false => "section waits shows which thread ended each wait".to_owned(),
+            });
         }
         finding.evidence = evidence.join("; ");
         finding.path = path.steps.clone();
@@ -77,12 +80,13 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
     let threads = counted(execution.threads.iter().filter(|thread| thread.selected).count() as u64, "thread");
     let parts = [("ran", running), ("had no CPU", no_cpu), ("were blocked", blocked)];
     let parts = parts.map(|(word, ns)| format!("{word} {}", percent(ns, all)));
+    let of_blocked = match execution.thread_waits.waits.is_empty() {
+        true => "whether being blocked was a loss, samples do not show",
+        false => "section waits shows which threads waited for which",
+    };
     let verdict = match known {
         0 => format!("Samples alone show the call paths of {threads}; whether time was lost is not known."),
-        _ => format!(
-            "{threads} {}, {} and {} of their time; whether being blocked was a loss, samples do not show.",
-            parts[0], parts[1], parts[2]
-        ),
+        _ => format!("{threads} {}, {} and {} of their time; {of_blocked}.", parts[0], parts[1], parts[2]),
     };
     let rows = numbered(found, |_| Some(Runtime::Threads));
     Findings { rows, base_ns: all, whose: Whose::Threads, verdict: (all > 0).then_some(verdict) }
