@@ -57,25 +57,28 @@ pub struct Field {
 
 /// Fields that are times or durations in nanoseconds in at least one event, and users' values (`value`),
 /// which may be either.
-pub(crate) const NANOS: [&str; 18] = [
+pub(crate) const NANOS: [&str; 21] = [
     "age",
     "append",
     "at",
+    "begun",
     "busy_ns",
+    "delay_ns",
     "end",
+    "ended",
     "error",
     "late_by",
     "nanoseconds",
     "ns",
     "offset",
     "own_ns",
-    "delay_ns",
     "period_ns",
     "start",
     "stolen_ns",
     "submit",
     "value",
     "weight_ns",
+    "woken",
 ];
 
 impl Field {
