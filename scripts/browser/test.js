@@ -188,7 +188,7 @@ await step('the file says that a folded group is approximate, while one is folde
   assert.equal(await told(), false);
   await toggle();
   await eventually(async () => assert.equal(await told(), true));
-  assert.ok((await one.page.textContent('#folded')).includes('only the state that leads'));
+  assert.ok((await one.page.textContent('#folded')).includes('only the leading state'));
   await toggle();
   await eventually(async () => assert.equal(await told(), false));
 });
@@ -505,7 +505,7 @@ await step('a trace of device queues alone tells nothing of workers', async () =
   await one.page.goto(pathToFileURL(join(folder, 'devices.html')).href);
   await ready(one.page);
   assert.deepEqual(await one.page.evaluate(() => [...document.querySelectorAll('main > section')].map((e) => e.id)), ['what', 'efficiency', 'findings', 'overview', 'tables', 'how']);
-  assert.ok((await one.page.textContent('#efficiency')).includes('No time of workers'));
+  assert.ok((await one.page.textContent('#efficiency')).includes('no worker time'));
   assert.equal(await one.page.evaluate(() => [...document.querySelectorAll('table')].filter((t) => t.tBodies[0].rows.length === 0).length), 0, 'an empty table');
   const rows = await one.page.evaluate(() => window.taskscope.timeline.rows.map((row) => row.label));
   assert.deepEqual(rows, ['device queues', 'queue 1 lane 0', 'queue 1 lane 1', PILED, 'tasks: threads that run each type; counters', ...rows.slice(5)]);
@@ -1248,9 +1248,9 @@ await step('what is missing or doubtful is drawn, explained and told in words', 
   const canvas = await four.page.locator('canvas.timeline').boundingBox();
   const [LOST, UNCERTAIN, OFF_CPU] = [2, 4, 32];
   for (const [track, at, flag, words] of [
-    [0, 20000, OFF_CPU, 'the system kept it off the CPU for 40.0 µs of it'],
+    [0, 20000, OFF_CPU, 'off the CPU for 40.0 µs of it'],
     [0, 150000, LOST, '7 events were lost here'],
-    [1, 98500, OFF_CPU, 'the system kept it off the CPU for about 3.00 µs of it (estimated from sums)'],
+    [1, 98500, OFF_CPU, 'off the CPU for about 3.00 µs of it (estimated from sums)'],
     [1, 150000, UNCERTAIN, 'uncertain: the event at the end contradicts the state before it'],
     [2, 250000, UNCERTAIN, 'uncertain: the stream ends before the thread does'],
   ]) {

@@ -99,7 +99,7 @@ fn a_full_disk_leaves_no_half_written_output() {
     let output = limited(FULL, &["slice", "-o", slice.to_str().unwrap(), trace_text]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("nothing of the slice"), "{}", stderr(&output));
-    assert!(stderr(&output).contains("/stream.obs: File too large"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("/stream.obs: file too large"), "{}", stderr(&output));
     assert!(files_below(&slice).is_empty());
     // A directory that is there stays, and so does a link to it.
     let (there, link) = (root.path().join("there"), root.path().join("link"));

@@ -157,6 +157,7 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
     let mut reported = page_of(small());
     let path = |frames: &[&str], ns: u64| json!({ "frames": frames, "ns": ns, "values": {} });
+    let no_rows = json!({ "all": 0, "with_line": 0 });
     let call_paths = json!({
         "sorted_by": "time_ns", "is_time_sampled": false, "other_threads_ns": 0, "totals": {},
         "paths": [
@@ -165,6 +166,7 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
             path(&["main", "\u{2067}write\u{202e}"], 100_000),
         ],
         "top_down": [], "bottom_up": [], "functions": [], "loops": [], "lines": [], "balances": [],
+        "row_counts": { "functions": no_rows, "loops": no_rows, "lines": no_rows },
         "samples": { "count": 0 }, "counted_further_out": 0, "run_totals": {}, "processes": [],
         "notes": ["taken for a test"],
     });
