@@ -72,6 +72,8 @@ main(int argc, char **argv)
 	}
 	if (number == 0)
 		abort();
+	/* A shell's background job inherits an ignored SIGINT. */
+	signal(number, SIG_DFL);
 	kill(getpid(), number);
 	for (;;)
 		pause();
