@@ -49,7 +49,7 @@ pub struct NamedFinding {
     pub grain: Option<Grain>,
     /// The late process, if a process was late.
     pub late: Option<LateProcess>,
-    /// Row of [`Analysis::hangs`], if the run hung.
+    /// Row of [`Analysis::hangs`](taskscope_analysis::Analysis::hangs), if the run hung.
     pub hang: Option<usize>,
 }
 

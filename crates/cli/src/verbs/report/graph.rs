@@ -130,7 +130,7 @@ fn graph_of_execution(request: &Request, selection: &Selection) -> anyhow::Resul
     let session = crate::verbs::open_part(&request.trace, &selection)?;
     let (graph, dropped) = session.task_graph().map_err(|errors| broken(&request.trace, &errors))?;
     if dropped > 0 {
-        let dropped = taskscope_view::format::counted(dropped as u64, "order relation");
+        let dropped = taskscope_view::format::counted(dropped, "order relation");
         eprintln!("taskscope: dropped {dropped} in contradiction to the clocks of threads");
     }
     Ok(GraphToExplain {

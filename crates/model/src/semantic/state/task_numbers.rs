@@ -14,7 +14,7 @@ pub struct TaskNumbers {
     /// Index of the block, by process and id.
     pub numbers: FxHashMap<(ProcessIndex, u32), u32>,
     pub types: Vec<TypeIndex>,
-    /// The numbers that runtimes gave to them; [`NO_NUMBER`] for none.
+    /// The numbers that runtimes gave to them; [`NO_NUMBER`](taskscope_execution::NO_NUMBER) for none.
     pub ids: Vec<u64>,
     /// How often an id was given to a further task.
     pub reuses: u32,
