@@ -128,19 +128,23 @@ impl Division {
 
     /// The parts of [`APART`] of the `ns` nanoseconds of the part.
     fn parts(&self, ns: u64) -> [u64; APART.len()] {
+        let (before, mut upto) = (self.until(self.before_ns), self.until(self.before_ns + ns));
+        upto.iter_mut().zip(before).for_each(|(upto, before)| *upto -= before);
+        upto
+    }
+
+    /// The parts of [`APART`] of the first `ns` nanoseconds. Each metric has its share of the nanoseconds that those before it
+    /// leave, so one nanosecond more is added to one of them, or to the rest.
+    fn until(&self, ns: u64) -> [u64; APART.len()] {
         // Keeps products within 128 bits.
         let spare = (128 - self.all.leading_zeros()).saturating_sub(63);
-        let all = (self.all >> spare).max(1);
-        let until = |ns: u64, weight: u128| (u128::from(ns) * (weight >> spare) / all) as u64;
-        let part = |weight| until(self.before_ns + ns, weight) - until(self.before_ns, weight);
-        // Differences of sums, so that no part is larger than the rest.
-        let (mut weight, mut before) = (0, 0);
+        let (mut left_ns, mut left) = (ns, (self.all >> spare).max(1));
         self.apart.map(|own| {
-            weight += own;
-            let upto = part(weight);
-            let own = upto - before;
-            before = upto;
-            own
+            let own = own >> spare;
+            let share = (u128::from(left_ns) * own).checked_div(left).unwrap_or(0) as u64;
+            left_ns -= share;
+            left -= own;
+            share
         })
     }
 }
@@ -391,4 +395,25 @@ fn off_cpu(execution: &Execution, sample: &Sample) -> (u64, u64) {
         met.map(|off| off.end.min(until) - off.start.max(from)).sum()
     };
     (inside(execution.blocked_of(sample.thread)), inside(execution.off_cpu_of(sample.thread)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first 32 nanoseconds of a state, and each further one.
+    #[test]
+    fn each_nanosecond_has_one_metric() {
+        for weights in [[10, 1, 21], [1, 1, 1], [0, 7, 0], [13, 0, 19]] {
+            let division = Division { apart: weights, all: 32, before_ns: 0 };
+            assert_eq!(division.parts(32).map(u128::from), weights);
+            let mut sums = [0; APART.len()];
+            for before_ns in 0..32 {
+                let parts = Division { before_ns, ..division }.parts(1);
+                assert!(parts.iter().sum::<u64>() <= 1, "{weights:?} {before_ns}");
+                sums.iter_mut().zip(parts).for_each(|(sum, ns)| *sum += u128::from(ns));
+            }
+            assert_eq!(sums, weights);
+        }
+    }
 }
