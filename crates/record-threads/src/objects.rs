@@ -171,16 +171,21 @@ impl Object {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Once;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    fn prepared() {
-        static ONCE: Once = Once::new();
-        ONCE.call_once(prepare);
+    /// The process has one table: one test has it at a time, as one test fills it.
+    fn prepared() -> MutexGuard<'static, ()> {
+        static TABLE_USE: Mutex<()> = Mutex::new(());
+        let only = TABLE_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        if TABLE.load(Relaxed).is_null() {
+            prepare();
+        }
+        only
     }
 
     #[test]
     fn an_address_has_one_entry_until_it_is_destroyed() {
-        prepared();
+        let _table = prepared();
         assert!(Object::find(0x1000).is_none());
         let first = Object::of(0x1000).unwrap();
         assert!(core::ptr::eq(first, Object::of(0x1000).unwrap()));
@@ -191,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_release_is_contended_only_at_the_outermost_level_and_with_waiting_threads() {
-        prepared();
+        let _table = prepared();
         let lock = Object::of(0x2000).unwrap();
         lock.take(7, 70);
         lock.take(7, 71);
@@ -208,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_full_bucket_leaves_addresses_without_entry() {
-        prepared();
+        let _table = prepared();
         let addresses = (1..=4 * MAX_OBJECTS).map(|number| (1 << 40) + number * 64);
         let found = addresses.clone().filter(|address| Object::of(*address).is_some()).count();
         assert!(found > 0 && found <= MAX_OBJECTS);
