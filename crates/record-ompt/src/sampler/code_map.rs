@@ -181,6 +181,16 @@ fn try_refresh() -> bool {
 }
 
 impl CodeMap {
+    /// The current map, up to date with all that was loaded before this call: waits for another test that
+    /// builds one.
+    #[cfg(test)]
+    pub fn up_to_date() -> &'static CodeMap {
+        while !try_refresh() {
+            std::thread::yield_now();
+        }
+        current().expect("a map is never taken away")
+    }
+
     fn build() -> CodeMap {
         runtime_code::expect_runtime();
         let own = CodeMap::build as fn() -> CodeMap as usize as u64;
@@ -397,8 +407,7 @@ mod tests {
     fn the_map_knows_this_program_and_nothing_at_null() {
         // A library that may be unloaded again. SAFETY: a library of functions alone.
         assert!(!unsafe { libc::dlopen(c"libm.so.6".as_ptr(), libc::RTLD_NOW) }.is_null());
-        refresh_now();
-        let map = current().unwrap();
+        let map = CodeMap::up_to_date();
         let here = the_map_knows_this_program_and_nothing_at_null as fn() as usize as u64;
         assert_eq!(map.owner(here), Owner::Program);
         assert_eq!(map.owner(0x10), Owner::Unknown);

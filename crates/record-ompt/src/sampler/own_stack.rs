@@ -135,7 +135,7 @@ impl Drop for OwnStack {
 
 #[cfg(test)]
 mod tests {
-    use super::super::code_map;
+    use super::super::code_map::CodeMap;
     use super::super::machine::{registers_here, stack_pointer_here};
     use super::super::walk::{Bounds, Cache, Frames};
     use super::*;
@@ -154,14 +154,9 @@ mod tests {
             higher.push(own);
         };
         let (mut sp, mut frames) = (0, Box::new(Frames::new()));
-        code_map::refresh();
-        while code_map::current().is_none() {
-            std::thread::yield_now();
-            code_map::refresh();
-        }
+        let map = CodeMap::up_to_date();
         own.call(|| {
             sp = stack_pointer_here();
-            let map = code_map::current().unwrap();
             frames.walk(map, &mut Cache::default(), registers_here(), Bounds::of_this_thread());
         });
         let low = own.low as u64 + GUARD as u64;

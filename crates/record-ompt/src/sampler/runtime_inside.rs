@@ -94,7 +94,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampler::code_map::{self, Owner};
+    use crate::sampler::code_map::{CodeMap, Owner};
 
     #[test]
     fn the_runtimes_functions_are_known_by_their_names() {
@@ -126,9 +126,8 @@ mod tests {
         assert!((start..end).contains(&own) && contains(own), "{start:x} {own:x} {end:x}");
         assert!(!contains(they_are_found_in_the_program as fn() as usize as u64));
         assert!(functions_of("/dev/null", 0).is_none());
-        code_map::refresh();
-        let owner = |address| code_map::current().map(|map| map.owner(address));
-        assert_eq!(owner(own), Some(Owner::Runtime));
-        assert_eq!(owner(they_are_found_in_the_program as fn() as usize as u64), Some(Owner::Program));
+        let map = CodeMap::up_to_date();
+        assert_eq!(map.owner(own), Owner::Runtime);
+        assert_eq!(map.owner(they_are_found_in_the_program as fn() as usize as u64), Owner::Program);
     }
 }

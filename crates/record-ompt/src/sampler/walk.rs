@@ -279,18 +279,6 @@ impl Frames {
 mod tests {
     use super::super::machine::registers_here;
     use super::*;
-    use crate::sampler::code_map;
-
-    /// The map, after any other builder (perhaps another test with intercepted threads) has finished.
-    fn map() -> &'static code_map::CodeMap {
-        loop {
-            code_map::refresh();
-            if let Some(map) = code_map::current() {
-                return map;
-            }
-            std::thread::yield_now();
-        }
-    }
 
     #[test]
     fn the_initial_threads_stack_ends_at_the_systems_bound() {
@@ -310,7 +298,7 @@ mod tests {
     fn a_walk_from_here_reaches_the_threads_first_function() {
         let mut frames = Box::new(Frames::new());
         let mut cache = Cache::default();
-        frames.walk(map(), &mut cache, registers_here(), Bounds::of_this_thread());
+        frames.walk(CodeMap::up_to_date(), &mut cache, registers_here(), Bounds::of_this_thread());
         assert!(frames.reached_root, "{} frames", frames.count);
         assert!(frames.count > 3);
         for index in 1..frames.count {
@@ -327,7 +315,12 @@ mod tests {
         };
         let mut frames = Box::new(Frames::new());
         let (_, registers) = registers_here();
-        frames.walk(map(), &mut Cache::default(), (entry + 40, registers), Bounds::of_this_thread());
+        frames.walk(
+            CodeMap::up_to_date(),
+            &mut Cache::default(),
+            (entry + 40, registers),
+            Bounds::of_this_thread(),
+        );
         assert!(frames.reached_root && frames.count == 1, "{} frames", frames.count);
     }
 
@@ -343,7 +336,7 @@ mod tests {
             }
             core::hint::black_box(at_depth(depth - 1, measure)) + 1
         }
-        let (map, bounds) = (map(), Bounds::of_this_thread());
+        let (map, bounds) = (CodeMap::up_to_date(), Bounds::of_this_thread());
         let mut frames = Box::new(Frames::new());
         let mut times = [Vec::new(), Vec::new()];
         let mut measure = || {
@@ -409,7 +402,7 @@ mod tests {
             let bounds = Bounds { low: self.at(0), high: self.at(Self::WORDS) };
             let mut frames = Box::new(Frames::new());
             let start = (handler, Registers::new(handler, self.at(index), 0));
-            frames.walk(map(), &mut Cache::default(), start, bounds);
+            frames.walk(CodeMap::up_to_date(), &mut Cache::default(), start, bounds);
             assert_eq!(frames.addresses()[0], handler);
             assert!(!frames.are_calls());
             frames.addresses()[1..].to_vec()
