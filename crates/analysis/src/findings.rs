@@ -337,8 +337,8 @@ fn of_hang(row: usize, hang: &Hang) -> Option<Finding> {
 /// much else between two of them.
 pub fn is_creation(tasks_created: u64, ns: u64) -> bool {
     const MANY: u64 = 16;
-    const MOST_NS_A_TASK: u64 = 1_000_000;
-    tasks_created >= MANY && ns / tasks_created <= MOST_NS_A_TASK
+    const MAX_NS_PER_TASK: u64 = 1_000_000;
+    tasks_created >= MANY && ns / tasks_created <= MAX_NS_PER_TASK
 }
 
 /// The cause and blame of waiting for code in this state.

@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 use taskscope_execution::{Execution, Group, Place, PlaceKind, ProcessIndex, TypeIndex};
 
 /// Granularity is not judged below this number of tasks.
-const FEWEST_TASKS: u64 = 100;
+const MIN_TASKS: u64 = 100;
 /// Largest cost of a task in usual runtimes: waits for larger tasks have another cause.
-const LARGEST_NS: u64 = 10_000;
+const MAX_MEAN_NS: u64 = 10_000;
 
 /// A task type with too small tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Grain {
     /// or few.
     pub fn of_tasks(ty: TypeIndex, (tasks, body_ns): (u64, u64), cost_ns: u64) -> Option<Grain> {
         let mean_ns = body_ns.checked_div(tasks)?;
-        let is_small = tasks >= FEWEST_TASKS && mean_ns <= LARGEST_NS && mean_ns < cost_ns;
+        let is_small = tasks >= MIN_TASKS && mean_ns <= MAX_MEAN_NS && mean_ns < cost_ns;
         is_small.then_some(Grain { ty, tasks, mean_ns, cost_ns })
     }
 }
@@ -63,7 +63,7 @@ impl Grains {
             *tasks.entry(of_type(row)).or_default() += row.began;
         }
         let mut by_process: FxHashMap<ProcessIndex, Vec<Grain>> = FxHashMap::default();
-        for row in explicit().filter(|row| row.began >= FEWEST_TASKS && row.mean_ns() <= LARGEST_NS) {
+        for row in explicit().filter(|row| row.began >= MIN_TASKS && row.mean_ns() <= MAX_MEAN_NS) {
             let process = of_type(row);
             let lost = lost.get(&process).copied().unwrap_or(0);
             let cost_ns = lost / tasks.get(&process).copied().unwrap_or(0).max(1);

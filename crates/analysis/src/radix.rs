@@ -8,7 +8,7 @@ const DIGIT_BITS: u32 = 12;
 /// Below so many numbers counting digits costs more than comparing.
 const FEW: usize = 1024;
 /// More digits than this cost more than comparing.
-const MOST_PASSES: u32 = 4;
+const MAX_PASSES: u32 = 4;
 
 /// Sorts `numbers`, of which those that are equal but for their lowest `settled` bits come in their order already.
 /// `spare` is memory for it.
@@ -16,7 +16,7 @@ pub(crate) fn sort(numbers: &mut Vec<u64>, spare: &mut Vec<u64>, settled: u32) {
     let all = numbers.iter().fold(0, |all, number| all | number);
     let bits = (u64::BITS - all.leading_zeros()).saturating_sub(settled);
     let passes = bits.div_ceil(DIGIT_BITS);
-    if numbers.len() < FEW || passes > MOST_PASSES {
+    if numbers.len() < FEW || passes > MAX_PASSES {
         numbers.sort_unstable();
         return;
     }

@@ -33,8 +33,8 @@ pub(crate) const VICTIMS: [State; 10] = [
 /// Changes of all workers together that are read ahead: sized to fit the L2 cache of a core.
 const READ_AHEAD: usize = 1 << 14;
 /// Changes of one worker that are read ahead.
-const FEWEST_OF_LANE: usize = 16;
-const MOST_OF_LANE: usize = 1024;
+const MIN_PER_LANE: usize = 16;
+const MAX_PER_LANE: usize = 1024;
 
 /// The role of a state in the sweep: the column of a victim, or one of those below. One byte, as roles are
 /// compared for each section.
@@ -486,16 +486,16 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
         round: 0,
         nobody: 0,
     };
-    let of_lane = (READ_AHEAD / lanes.len().max(1)).clamp(FEWEST_OF_LANE, MOST_OF_LANE);
+    let per_lane = (READ_AHEAD / lanes.len().max(1)).clamp(MIN_PER_LANE, MAX_PER_LANE);
     // A time since the round's begin and a lane's number are sorted as one number.
     let lane_bits = usize::BITS - lanes.len().leading_zeros();
     let longest_round = u64::MAX >> lane_bits;
     let (mut order, mut spare): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
     loop {
-        for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= of_lane / 2) {
+        for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= per_lane / 2) {
             let counts = execution.threads[lane.thread.index()].worker && execution.is_selected(lane.thread);
             let roles = if counts { &mut roles } else { &mut of_others };
-            lane.read(of_lane, roles, sums);
+            lane.read(per_lane, roles, sums);
         }
         let coming = lanes.iter().filter_map(|lane| lane.ahead().first());
         let Some(begin) = coming.map(|change| change.start).min() else { break };

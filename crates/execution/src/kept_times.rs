@@ -1,7 +1,7 @@
 //! Total time of a track in each activity, summed while its sections are stored, when they are in cache.
 
 /// Limit of summed activities: with more, no sums are known, and readers use the sections.
-const MOST: usize = 256;
+const MAX_ACTIVITIES: usize = 256;
 
 /// Nanoseconds by the number of an activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl KeptTimes {
     #[cold]
     fn add_first(&mut self, number: u16, ns: u64) {
         let number = usize::from(number);
-        if number >= MOST {
+        if number >= MAX_ACTIVITIES {
             self.is_whole = false;
             return;
         }

@@ -123,7 +123,7 @@ pub enum MessageChange {
         sequence: u64,
     },
     /// The program records that it sends a message of its own.
-    TellsSend {
+    ProgramSends {
         /// Number of its domain in the trace, which decides the receivers.
         domain: u32,
         /// Its id there.
@@ -132,7 +132,7 @@ pub enum MessageChange {
         bytes: u64,
     },
     /// The program records that it has received one.
-    TellsReceipt {
+    ProgramReceives {
         /// Domain number of the sender.
         domain: u32,
         /// Id of the sender.
@@ -348,10 +348,10 @@ impl MessagesBuilder {
                     own.push_back(Completion::Participation(row));
                 }
             }
-            MessageChange::TellsSend { domain, id, bytes } => {
+            MessageChange::ProgramSends { domain, id, bytes } => {
                 self.reported.entry((domain, id)).or_default().sends.push((thread, at, bytes));
             }
-            MessageChange::TellsReceipt { domain, id } => {
+            MessageChange::ProgramReceives { domain, id } => {
                 self.reported.entry((domain, id)).or_default().receipts.push((thread, at));
             }
             MessageChange::Fulfils { task } => {

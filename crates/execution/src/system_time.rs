@@ -570,7 +570,7 @@ impl Execution {
 }
 
 /// Maximum length of a followed chain of threads, each of which holds the object that the previous one waits for.
-const LONGEST_CHAIN: usize = 16;
+const MAX_CHAIN: usize = 16;
 
 /// The waits for locks, by culprit.
 struct LockWaits<'a> {
@@ -613,7 +613,7 @@ impl LockWaits<'_> {
             let Some(hold) = hold else { return off(start, end, times) };
             let (from, to) = (hold.start.clamp(start, end), hold.end.clamp(start, end));
             off(start, from, times);
-            if !waiting.contains(&hold.thread) && waiting.len() < LONGEST_CHAIN {
+            if !waiting.contains(&hold.thread) && waiting.len() < MAX_CHAIN {
                 waiting.push(hold.thread);
                 self.add_holder(hold.thread, (from, to), waiting, times);
                 waiting.pop();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Names that are tried for a new file.
 const ATTEMPTS: u32 = 1000;
 /// Longest name that gets an ending; file systems take 255 bytes.
-const LONGEST_NAME: usize = 230;
+const MAX_NAME_BYTES: usize = 230;
 
 /// A file that is being written beside its target, which it replaces when it is complete. Dropped before, it is removed.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ fn is_link() -> io::Error {
 
 fn create_beside(target: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
     let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let name = if name.len() > LONGEST_NAME { "taskscope".as_ref() } else { name };
+    let name = if name.len() > MAX_NAME_BYTES { "taskscope".as_ref() } else { name };
     let process = std::process::id();
     for attempt in 0..ATTEMPTS {
         let mut name = name.to_owned();

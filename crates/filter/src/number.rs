@@ -84,7 +84,7 @@ pub(crate) fn why_no_number(field: &str, kind: &Kind, word: &str) -> String {
     }
 }
 
-/// Why no number of a field passes a comparison, if so; of `~`, which looks at digits, nothing is said.
+/// The reason why no number of a field can pass a comparison, if there is one. Never for `~`, which compares digits.
 pub(crate) fn why_nothing_passes(
     of: &str,
     field: &str,

@@ -13,7 +13,7 @@ use crate::misuse::misuse;
 use crate::nesting;
 
 /// The largest event that the original takes, in bytes.
-const LARGEST_EVENT_BYTES: usize = 2 << 20;
+const MAX_EVENT_BYTES: usize = 2 << 20;
 
 /// `struct ovni_ev`: header and payload, in the form of a stream.
 #[repr(C, packed)]
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn ovni_ev_jumbo_emit(event: *mut Event, data: *const u8, 
     if event.code().model() == 0 {
         return misuse!("ovni_ev_jumbo_emit", "the event has no model letter");
     }
-    if JUMBO_HEADER_BYTES + size as usize >= LARGEST_EVENT_BYTES {
+    if JUMBO_HEADER_BYTES + size as usize >= MAX_EVENT_BYTES {
         return misuse!("ovni_ev_jumbo_emit", "the event with {size} bytes is too large");
     }
     // SAFETY: the four bytes are there, and the payload is empty.

@@ -16,7 +16,7 @@ use crate::thread_metadata::ThreadMetadata;
 /// Default trace directory.
 const DEFAULT_TRACE_DIRECTORY: &str = "ovni";
 /// The original's limit of a loom's name.
-const LONGEST_LOOM_BYTES: usize = 511;
+const MAX_LOOM_BYTES: usize = 511;
 
 /// `ovni_proc_init` was not called.
 const NONE: u32 = 0;
@@ -87,7 +87,7 @@ fn is_over() -> bool {
 pub unsafe extern "C" fn ovni_proc_init(app: c_int, loom: *const c_char, pid: c_int) {
     // SAFETY: by contract.
     let loom = unsafe { text(loom) };
-    if loom.is_empty() || loom.len() > LONGEST_LOOM_BYTES || loom.contains('/') {
+    if loom.is_empty() || loom.len() > MAX_LOOM_BYTES || loom.contains('/') {
         return misuse!("ovni_proc_init", "{loom:?} cannot be a loom's name");
     }
     match STATE.load(Acquire) {
@@ -172,8 +172,8 @@ pub extern "C" fn ovni_thread_init(tid: c_int) {
     let metadata = lock(&WITHOUT_THREAD).take();
     let metadata = metadata.unwrap_or_else(|| Arc::new(ThreadMetadata::new(APP.load(Relaxed))));
     if !attach(tid, metadata) {
-        static TOLD: AtomicU32 = AtomicU32::new(0);
-        if TOLD.swap(1, Relaxed) == 0 {
+        static WARNED: AtomicU32 = AtomicU32::new(0);
+        if WARNED.swap(1, Relaxed) == 0 {
             eprintln!(
                 "taskscope: thread {tid} is not recorded: its files cannot be created\n  kept: the program continues"
             );

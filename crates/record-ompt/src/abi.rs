@@ -236,10 +236,10 @@ pub mod dispatch {
 }
 
 /// Lowest address of an object. LLVM passes field offsets from a null team (0x220 and the like) as pointers.
-const LOWEST_OBJECT: usize = 64 << 10;
+const MIN_OBJECT_ADDRESS: usize = 64 << 10;
 
 /// Whether the runtime's pointer can point to anything.
 #[inline(always)]
 pub fn is_object<T>(pointer: *const T) -> bool {
-    pointer as usize >= LOWEST_OBJECT
+    pointer as usize >= MIN_OBJECT_ADDRESS
 }

@@ -14,7 +14,7 @@
 //!
 //! The error of a line is bounded: a sample of counter and kernel's clock is one kernel reading between two
 //! of the counter; half of their distance is its uncertainty. The uncertainties of two samples over their
-//! distance are that of the rate, and the line holds until the sum reaches [`LARGEST_ERROR_NS`] (so a busy
+//! distance are that of the rate, and the line holds until the sum reaches [`MAX_ERROR_NS`] (so a busy
 //! machine and the first milliseconds of a process have shorter spans). Beyond that, only a kernel that
 //! changes its clock's own rate within a span moves it.
 //!
@@ -27,7 +27,7 @@ const MAX_SPAN_NS: u64 = 100_000_000;
 /// Maximum error of a line at the end of its span, from the uncertainty of its samples. Half of the
 /// guaranteed error: a line that starts ahead of the kernel's clock, to keep time monotonic, has both lines'
 /// errors.
-const LARGEST_ERROR_NS: u64 = 100;
+const MAX_ERROR_NS: u64 = 100;
 /// Time over which the rate is measured before the first anchor; readings use the kernel's clock meanwhile.
 const FIRST_MEASUREMENT_NS: u64 = 1_000_000;
 
@@ -75,7 +75,7 @@ impl Anchor {
         let (of_sample, of_from) = (ns_of(sample.uncertain_ticks), ns_of(from.uncertain_ticks));
         // error at t after the sample = of_sample + t * (of_sample + of_from) / elapsed. With a slow kernel
         // clock (no vDSO, an emulator) the error is no smaller.
-        let largest = LARGEST_ERROR_NS.max(3 * of_sample.min(of_from));
+        let largest = MAX_ERROR_NS.max(3 * of_sample.min(of_from));
         let growing = largest.checked_sub(of_sample)? as u128;
         let certain_ns = growing * elapsed as u128 / (of_sample + of_from).max(1) as u128;
         let span_ns = certain_ns.min(MAX_SPAN_NS as u128) as u64;
@@ -464,7 +464,7 @@ mod tests {
                     let line = Anchor::default().next(from, sample).unwrap();
                     let real = ns_of(line.tsc0 + line.span);
                     let error = line.end_ns().abs_diff(real);
-                    let most = LARGEST_ERROR_NS.max(3 * (ns_of(uncertain) + 1)) + 1;
+                    let most = MAX_ERROR_NS.max(3 * (ns_of(uncertain) + 1)) + 1;
                     assert!(error <= most, "{error} ns: {uncertain}, {distance}, {line:?}");
                     assert!(ns_of(line.span) <= MAX_SPAN_NS + most);
                 }

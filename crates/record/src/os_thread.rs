@@ -13,9 +13,9 @@ pub(crate) fn thread_name(os_tid: i32) -> Option<String> {
     let name = name.strip_suffix(b"\n").unwrap_or(&name);
     let program = std::fs::read_link("/proc/self/exe").ok()?;
     let file = program.file_name()?.as_encoded_bytes();
-    let is_programs = name == &file[..file.len().min(LONGEST_NAME)];
+    let is_programs = name == &file[..file.len().min(MAX_NAME_BYTES)];
     (!is_programs && !name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
 /// Bytes of a thread's name, without the null behind it (`TASK_COMM_LEN`).
-const LONGEST_NAME: usize = 15;
+const MAX_NAME_BYTES: usize = 15;

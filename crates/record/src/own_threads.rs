@@ -88,7 +88,7 @@ pub fn give_way() -> bool {
         // SAFETY: `ends_by` stores functions of this type alone.
         let end = unsafe { std::mem::transmute::<usize, End>(end) };
         if let Some(thread) = end() {
-            wait_for_end(thread, LONGEST_WAY);
+            wait_for_end(thread, MAX_WAIT);
             has_ended = true;
         }
     }
@@ -115,7 +115,7 @@ fn nap() {
 }
 
 /// How long the program waits for a thread that gives way.
-const LONGEST_WAY: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Calls `attempt` until it succeeds, while threads of the recorder's own may be why it fails: `fails` is whether its result means
 /// that the limit is reached.

@@ -28,7 +28,7 @@ use crate::tail_page::TailPage;
 /// fewer writes save in forty regions: 0.6 ms for the largest, 14 µs in each.
 const FLUSHES_BEFORE_NEXT_PAIR: u32 = 64;
 /// The pair that long streams use; larger ones serve single large events.
-const LARGEST_USUAL_PAIR: usize = 2;
+const MAX_USUAL_PAIR: usize = 2;
 /// From this length on a stream repeatedly reserves as many blocks ahead.
 const AHEAD_BYTES: u64 = 4 << 20;
 /// The first page and the first pair, which every stream has.
@@ -278,8 +278,8 @@ impl TailedFile {
 
     /// The next pair in turn that holds `bytes`.
     fn next_pair(&self, bytes: usize) -> Result<usize, NoRoom> {
-        let mut pair = usize::from(self.active / 2).min(LARGEST_USUAL_PAIR);
-        if self.flushes_of_pair >= FLUSHES_BEFORE_NEXT_PAIR && pair < LARGEST_USUAL_PAIR {
+        let mut pair = usize::from(self.active / 2).min(MAX_USUAL_PAIR);
+        if self.flushes_of_pair >= FLUSHES_BEFORE_NEXT_PAIR && pair < MAX_USUAL_PAIR {
             pair += 1;
         }
         while tail::PAIR_REGION_BYTES[pair] < bytes as u64 {

@@ -37,7 +37,7 @@ mod task_graph;
 
 pub use devices::work::{CallWait, call_waits};
 pub use names::{Caller, Places, name_call_paths};
-pub use playing::replay::{LONGEST_NS, ReadProgress};
+pub use playing::replay::{MAX_RUN_NS, ReadProgress};
 pub use profiles::{MAX_PROFILE_BYTES, MergedProfiles, ProfileProblem, merge_profiles, profile_files};
 pub use run_file::{NotRecorded, Notice, RunFile};
 pub use session::{Session, StreamInfo};

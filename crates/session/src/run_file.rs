@@ -6,7 +6,7 @@ use taskscope_event::layout::{self, RUN_FILE};
 use taskscope_files::read_regular;
 
 /// Maximum size of a run file, bytes.
-const MOST_BYTES: u64 = 8 << 20;
+const MAX_BYTES: u64 = 8 << 20;
 
 /// A fact about the recording that changes how its numbers are to be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -68,7 +68,7 @@ impl RunFile {
     /// # Errors
     /// A sentence that says why the file that is there cannot be used.
     pub fn load(directory: &Path) -> Result<Option<RunFile>, String> {
-        let bytes = match read_regular(&directory.join(RUN_FILE), MOST_BYTES) {
+        let bytes = match read_regular(&directory.join(RUN_FILE), MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("cannot read {RUN_FILE}: {error}")),
@@ -111,7 +111,7 @@ fn further_ranks(directory: &Path) -> Vec<RunFile> {
     paths.sort();
     paths
         .iter()
-        .filter_map(|path| serde_json::from_slice(&read_regular(path, MOST_BYTES).ok()?).ok())
+        .filter_map(|path| serde_json::from_slice(&read_regular(path, MAX_BYTES).ok()?).ok())
         .collect()
 }
 

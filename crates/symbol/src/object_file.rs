@@ -11,7 +11,7 @@ pub(crate) type Reader = EndianRcSlice<RunTimeEndian>;
 pub(crate) type Dwarf = gimli::Dwarf<Reader>;
 
 /// Files larger than this are not read for names.
-const MOST_BYTES: u64 = 4 << 30;
+const MAX_BYTES: u64 = 4 << 30;
 
 /// The part of the kernel that lies in every process, and in no file.
 pub(crate) const VDSO: &str = "linux-vdso.so.1";
@@ -57,7 +57,7 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
 
 /// A regular file that is not too large.
 pub(crate) fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
-    taskscope_files::read_regular(path, MOST_BYTES)
+    taskscope_files::read_regular(path, MAX_BYTES)
 }
 
 /// A file's content, with the section table that an image does not have.

@@ -12,7 +12,7 @@ use taskscope_files::{open_regular, read_open, read_regular};
 
 /// Files below this size are read: a mapping costs more than the copy, and thousands of small
 /// streams would use up the mappings that a process may have.
-const SMALLEST_MAPPED_BYTES: u64 = 128 * 1024;
+const MIN_MAPPED_BYTES: u64 = 128 * 1024;
 
 /// Longest checkpoint: it holds the open states of one thread.
 const MAX_CHECKPOINT_BYTES: u64 = 256 << 20;
@@ -166,7 +166,7 @@ impl FileBytes {
     /// Loads `path`. The caller holds that the file does not change any more.
     pub(crate) fn load(path: &Path) -> io::Result<FileBytes> {
         let (file, length) = open_regular(path)?;
-        if length >= SMALLEST_MAPPED_BYTES {
+        if length >= MIN_MAPPED_BYTES {
             // SAFETY: the map is read-only and private, and the metadata beside the file says that
             // its writer has finished. Should something still shrink it, the kernel ends this
             // process with SIGBUS; it cannot make us read memory of another object.

@@ -10,7 +10,7 @@ use std::path::Path;
 use taskscope_files::read_regular;
 
 /// No clock that keeps time is further off than a thousandth.
-const MOST_DRIFT: i64 = 1_000_000_000;
+const MAX_DRIFT: i64 = 1_000_000_000;
 
 const UNITS: i128 = 1_000_000_000_000;
 
@@ -73,7 +73,7 @@ fn parse_drifts(text: &str) -> Result<Vec<ClockDrift>, String> {
                 .map_err(|_| format!("line {number} of the clock drifts: `{field}` is no integer"))
         };
         let (since_ns, drift) = (parse(since)?, parse(drift)?);
-        if drift.unsigned_abs() > MOST_DRIFT as u64 {
+        if drift.unsigned_abs() > MAX_DRIFT as u64 {
             return Err(format!("line {number} of the clock drifts: {drift} is more than a thousandth"));
         }
         if drifts.iter().any(|other| other.host == host) {
@@ -107,7 +107,7 @@ mod tests {
         for clock in [i64::MIN, i64::MAX] {
             correction.apply(clock);
         }
-        let most = ClockCorrection { offset_ns: 0, since_ns: i64::MAX, drift: -MOST_DRIFT };
+        let most = ClockCorrection { offset_ns: 0, since_ns: i64::MAX, drift: -MAX_DRIFT };
         assert!(most.apply(10_000) > most.apply(9_000), "time goes on");
     }
 

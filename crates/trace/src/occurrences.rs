@@ -5,7 +5,7 @@ use crate::finding::Finding;
 use crate::problem::ProblemKind;
 
 /// A file with more places than this has no readable list of them anyway.
-const MOST_PLACES: usize = 1000;
+const MAX_PLACES: usize = 1000;
 
 #[derive(Default)]
 pub(crate) struct Occurrences {
@@ -22,7 +22,7 @@ struct Occurrence {
 
 impl Occurrences {
     pub(crate) fn add(&mut self, offset: usize, clock: i64) {
-        let is_full = self.places.len() == MOST_PLACES;
+        let is_full = self.places.len() == MAX_PLACES;
         match self.places.last_mut() {
             Some(last) if last.clock == clock => last.count += 1,
             Some(_) if is_full => {
@@ -46,7 +46,7 @@ impl Occurrences {
             offset,
             clock: None,
             count,
-            text: format!("{text}; all beyond {MOST_PLACES} places of the file are counted together"),
+            text: format!("{text}; all beyond {MAX_PLACES} places of the file are counted together"),
         }));
     }
 }

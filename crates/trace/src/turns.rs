@@ -9,8 +9,8 @@ use crate::turn_clocks::{ThreadCodes, thread_codes};
 /// Turns of all streams together that are read ahead, about: their events are still in a cache when they are played.
 const READ_AHEAD: usize = 1 << 14;
 /// Turns of one stream that are read ahead, to begin with.
-const FEWEST_OF_STREAM: usize = 16;
-const MOST_OF_STREAM: usize = 1024;
+const MIN_PER_STREAM: usize = 16;
+const MAX_PER_STREAM: usize = 1024;
 
 /// Iterator over the streams by turns: at its turn a stream replays its events up to and including the next one with
 /// the [`Scope`](taskscope_event::spec::Scope) of the trace. A stream's first event has a turn, too. After the last
@@ -88,7 +88,7 @@ impl Iterator for PassedTurns<'_> {
 
 impl<'a> Turns<'a> {
     pub(crate) fn new(streams: &'a [Stream], all: impl Fn(usize) -> bool) -> Self {
-        let count = (READ_AHEAD / streams.len().max(1)).clamp(FEWEST_OF_STREAM, MOST_OF_STREAM);
+        let count = (READ_AHEAD / streams.len().max(1)).clamp(MIN_PER_STREAM, MAX_PER_STREAM);
         let lane = |(number, stream): (usize, &'a Stream)| {
             let all = all(number);
             let later = match stream.turn_clocks().filter(|_| !all) {

@@ -7,7 +7,7 @@ pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 
 /// Columns of a name that must be seen beside its numbers.
-pub(crate) const LEAST_OF_NAME: usize = 16;
+pub(crate) const MIN_NAME_COLUMNS: usize = 16;
 
 /// Lines with ANSI styles, none longer than the width.
 pub(crate) struct Sheet {
@@ -49,7 +49,7 @@ impl Sheet {
         let right: String = columns.iter().map(|(value, width)| format!("{:>width$}", Cell(value))).collect();
         let room = self.width.saturating_sub(2 + indent + width_of(&right));
         // A name that would be cut to nothing gets its own line.
-        if room < width_of(name).min(LEAST_OF_NAME) + 1 {
+        if room < width_of(name).min(MIN_NAME_COLUMNS) + 1 {
             self.line(&format!("  {:indent$}{}", "", fit(name, self.width.saturating_sub(2 + indent))));
             return self.line(&format!("{:>width$}", Cell(right), width = self.width));
         }

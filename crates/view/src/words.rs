@@ -501,7 +501,7 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
     }
     if session.clocks_too_far > 0 {
         let events = format::counted(session.clocks_too_far, "event");
-        let longest = format::time(taskscope_session::LONGEST_NS);
+        let longest = format::time(taskscope_session::MAX_RUN_NS);
         say(
             "clock-too-far",
             format!("the clocks of {events} are more than {longest} after the first; the stream is damaged"),

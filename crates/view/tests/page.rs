@@ -34,8 +34,12 @@ fn naive_sums(execution: &Execution, from: u64, to: u64) -> [u64; State::ALL.len
 fn tables_of_a_range_sum_to_its_sections_and_list_time_off_the_cpu() {
     let page = page_of(small());
     let off = page_of(doubtful());
-    let told = |from, to| json!(off.range(&off.all_tracks(), from, to))["states"]["out_of_cpu"].as_u64();
-    assert!(told(0, off.length()).is_some_and(|ns| ns > 40_000) && told(250_000, 260_000).is_none());
+    let out_of_cpu_ns =
+        |from, to| json!(off.range(&off.all_tracks(), from, to))["states"]["out_of_cpu"].as_u64();
+    assert!(
+        out_of_cpu_ns(0, off.length()).is_some_and(|ns| ns > 40_000)
+            && out_of_cpu_ns(250_000, 260_000).is_none()
+    );
     add_up(&page);
     add_up(&off);
 }
@@ -162,15 +166,16 @@ fn missing_and_doubtful_parts_are_flagged_and_explained() {
     let reported = causes.filter(|row| row.state == Named(State::OutOfCpu)).map(|row| row.ns);
     let workers: Vec<ThreadIndex> = page.execution.workers().map(|(index, _)| index).collect();
     assert_eq!(breakdown(&workers, State::OutOfCpu), reported.sum::<u64>());
-    let told = |track: u32, at: u64, name: &str| json!(page.section_at(ThreadIndex(track), at))[name].clone();
-    assert_eq!(told(0, 50_000, "off_cpu_ns"), 40_000);
-    assert_eq!(told(0, 50_000, "off_cpu_estimated"), false);
-    assert_eq!(told(1, 50_000, "off_cpu_ns"), 3000);
-    assert_eq!(told(1, 50_000, "off_cpu_estimated"), true);
-    assert_eq!(told(1, 250_000, "off_cpu_ns"), Value::Null);
-    assert_eq!(told(1, 150_000, "uncertain"), "does-not-fit");
-    assert_eq!(told(2, 250_000, "uncertain"), "stream-ends");
-    assert_eq!(told(2, 150_000, "uncertain"), Value::Null);
+    let value =
+        |track: u32, at: u64, name: &str| json!(page.section_at(ThreadIndex(track), at))[name].clone();
+    assert_eq!(value(0, 50_000, "off_cpu_ns"), 40_000);
+    assert_eq!(value(0, 50_000, "off_cpu_estimated"), false);
+    assert_eq!(value(1, 50_000, "off_cpu_ns"), 3000);
+    assert_eq!(value(1, 50_000, "off_cpu_estimated"), true);
+    assert_eq!(value(1, 250_000, "off_cpu_ns"), Value::Null);
+    assert_eq!(value(1, 150_000, "uncertain"), "does-not-fit");
+    assert_eq!(value(2, 250_000, "uncertain"), "stream-ends");
+    assert_eq!(value(2, 150_000, "uncertain"), Value::Null);
 }
 
 #[test]
@@ -307,10 +312,10 @@ fn names_with_markup_of_any_length_stay_text() {
 fn a_report_is_small_for_any_names_and_threads() {
     let long = "x".repeat(100_000);
     let text = html::report(&page_of(labelled(&long)));
-    assert!(text.len() <= html::LARGEST_REPORT_BYTES);
+    assert!(text.len() <= html::MAX_REPORT_BYTES);
     assert!(text.contains(&long), "100 kB fit");
     let longer = "y".repeat(3_000_000);
-    assert!(html::report(&page_of(labelled(&longer))).len() <= html::LARGEST_REPORT_BYTES);
+    assert!(html::report(&page_of(labelled(&longer))).len() <= html::MAX_REPORT_BYTES);
     let shape = taskscope_testkit::synthetic::Shape {
         threads: 2048,
         team: 64,
@@ -320,7 +325,7 @@ fn a_report_is_small_for_any_names_and_threads() {
     };
     let page: Page = page_of(taskscope_testkit::synthetic::execution(shape));
     let text = html::report(&page);
-    assert!(text.len() <= html::LARGEST_REPORT_BYTES, "{}", text.len());
+    assert!(text.len() <= html::MAX_REPORT_BYTES, "{}", text.len());
 }
 
 #[test]

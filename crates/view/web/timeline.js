@@ -16,7 +16,7 @@ import { drawEdges, drawMarks } from './marks.js';
 /** @typedef {import('./rows.js').Row} Row */
 
 /** The shortest time that a screen shows. */
-const SHORTEST_NS = 20;
+const MIN_SPAN_NS = 20;
 
 /** @typedef {{from: number, to: number}} Range */
 
@@ -171,7 +171,7 @@ export class TimelineView {
 
   /** @param {number} from @param {number} to */
   show(from, to) {
-    const span = Math.min(this.length, Math.max(SHORTEST_NS, to - from));
+    const span = Math.min(this.length, Math.max(MIN_SPAN_NS, to - from));
     this.span = span;
     this.from = Math.max(0, Math.min(this.length - span, from));
     this.moved();
@@ -181,7 +181,7 @@ export class TimelineView {
   zoom(factor, x) {
     const at = x === undefined || x < GUTTER ? GUTTER + this.plotWidth / 2 : x;
     const fixed = this.timeAt(at);
-    const span = Math.min(this.length, Math.max(SHORTEST_NS, this.span * factor));
+    const span = Math.min(this.length, Math.max(MIN_SPAN_NS, this.span * factor));
     this.show(fixed - ((at - GUTTER) / this.plotWidth) * span, fixed + (1 - (at - GUTTER) / this.plotWidth) * span);
   }
 

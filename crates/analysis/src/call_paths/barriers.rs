@@ -19,7 +19,7 @@ use taskscope_profile::{Marker, Metric, NodeId, Tree, settle};
 
 /// A shorter wait for tasks found all of them done (LLVM's runtime yields to the system once). In nanoseconds; profiles
 /// use the same limit.
-const SHORTEST_WAIT_FOR_TASKS: u64 = 2_000;
+const MIN_WAIT_FOR_TASKS_NS: u64 = 2_000;
 
 /// A passage through a barrier: region, kind, number.
 type Key = (RegionIndex, Marker, u32);
@@ -149,7 +149,7 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, passages: &mut Passag
         if section.task == TaskIndex::NONE {
             let is_for_tasks =
                 matches!(section.state, State::Taskwait | State::TaskwaitDepend | State::Taskgroup);
-            let is_long = span.end - span.start >= SHORTEST_WAIT_FOR_TASKS;
+            let is_long = span.end - span.start >= MIN_WAIT_FOR_TASKS_NS;
             if is_for_tasks && (is_long || waits_for_tasks == Some(section.region)) {
                 waits_for_tasks = Some(section.region);
                 since.insert(section.region, span.end);

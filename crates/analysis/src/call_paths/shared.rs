@@ -229,12 +229,12 @@ impl Sweep for PathSums<'_, '_, '_> {
 }
 
 /// The shortest time, nanoseconds, by which a sample's time may begin later than the sample before it was: clocks differ by less.
-const SHORTEST_BEFORE_NS: u64 = 1000;
+const MIN_BEFORE_NS: u64 = 1000;
 
 /// Begin of the time that a sample represents. A sample of a call has the time of the call; time before it
 /// belongs to the next sample.
 fn begin_of(sample: &Sample) -> Option<u64> {
-    let begin = sample.at.saturating_sub(sample.weight_ns.saturating_add(SHORTEST_BEFORE_NS));
+    let begin = sample.at.saturating_sub(sample.weight_ns.saturating_add(MIN_BEFORE_NS));
     (sample.flags & flag::CPU_TIME == 0).then_some(begin)
 }
 

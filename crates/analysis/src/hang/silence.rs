@@ -5,7 +5,7 @@ use super::{Hang, OpenWait};
 use taskscope_execution::{ProcessIndex, Section, State, ThreadIndex};
 
 /// A silence is at least as long, nanoseconds.
-const SHORTEST_SILENCE_NS: u64 = 200_000_000;
+const MIN_SILENCE_NS: u64 = 200_000_000;
 /// A silence of this length is long however long the run is.
 const LONG_SILENCE_NS: u64 = 5_000_000_000;
 /// Else it is at least this part of the run.
@@ -26,7 +26,7 @@ impl Ends<'_> {
         let last = own().map(|(thread, _)| threads[thread.index()].last_event).max()?;
         let silence = end.checked_sub(last)?;
         let is_long = silence >= LONG_SILENCE_NS || silence >= end.saturating_sub(begin) / SHARE_OF_RUN;
-        if silence < SHORTEST_SILENCE_NS || !is_long {
+        if silence < MIN_SILENCE_NS || !is_long {
             return None;
         }
         let slept = |thread: ThreadIndex| {

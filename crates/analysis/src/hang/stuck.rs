@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use taskscope_execution::{Group, ProcessIndex, Section, State, ThreadIndex};
 
 /// A shorter wait in a barrier or for a rank may be over although the thread has not left it yet.
-const SHORTEST_NS: u64 = 100_000_000;
+const MIN_WAIT_NS: u64 = 100_000_000;
 /// Threads from which circles are looked for.
 const MAX_STARTS: usize = 64;
 
@@ -17,7 +17,7 @@ impl Ends<'_> {
     pub fn stuck(&self) -> FxHashSet<ThreadIndex> {
         let is_sure = |wait: &OpenWait| match wait.span.section.state.group() {
             Group::Mutex => true,
-            _ => !self.proper[self.process(wait.thread).index()] && wait.span.nanos() >= SHORTEST_NS,
+            _ => !self.proper[self.process(wait.thread).index()] && wait.span.nanos() >= MIN_WAIT_NS,
         };
         let mut stuck: FxHashSet<ThreadIndex> =
             self.waits.values().filter(|wait| is_sure(wait)).map(|wait| wait.thread).collect();

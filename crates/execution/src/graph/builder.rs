@@ -401,7 +401,7 @@ pub(crate) struct Errors {
 
 impl Errors {
     fn add(&mut self, table: Table, row: usize, field: &'static str, text: String) {
-        if self.list.len() < check::MOST_ERRORS {
+        if self.list.len() < check::MAX_ERRORS {
             self.list.push(GraphError { table, row, field, text });
         }
     }

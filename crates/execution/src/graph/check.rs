@@ -4,7 +4,7 @@ use super::{NONE, TaskGraph};
 use crate::NO_TIME;
 
 /// After so many errors no more are looked for.
-pub(crate) const MOST_ERRORS: usize = 100;
+pub(crate) const MAX_ERRORS: usize = 100;
 
 /// No time may be later, and no sum of lives longer: sums are signed 64-bit numbers of nanoseconds.
 const LATEST: u64 = i64::MAX as u64;
@@ -50,7 +50,7 @@ pub(crate) struct Rows<'a> {
 /// Appends the violations of times and order.
 pub(crate) fn check(graph: &TaskGraph, rows: &Rows<'_>, errors: &mut Vec<GraphError>) {
     let mut add = |table, row: u32, field, text| {
-        if errors.len() < MOST_ERRORS {
+        if errors.len() < MAX_ERRORS {
             errors.push(GraphError { table, row: row as usize, field, text });
         }
     };

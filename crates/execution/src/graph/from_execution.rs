@@ -48,7 +48,7 @@ pub struct NamedAddress {
 }
 
 /// Maximum members of a team for all arrivals; a barrier of a larger team has its last arrival only.
-const MOST_ARRIVALS: usize = 32;
+const MAX_ARRIVALS: usize = 32;
 
 pub(super) struct Stretch {
     pub worker: u32,
@@ -543,7 +543,7 @@ impl Maker<'_> {
         let mut arrivals: Vec<u32> =
             others.filter_map(|worker| self.last_before(*worker as usize, at)).collect();
         arrivals.sort_by_key(|other| std::cmp::Reverse(self.stretches[*other as usize].end));
-        if arrivals.len() > MOST_ARRIVALS {
+        if arrivals.len() > MAX_ARRIVALS {
             arrivals.truncate(1);
         }
         for other in arrivals {

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use taskscope_event::models::messages::FUNCTIONS;
 
 /// Maximum members of a collective operation for all arrivals; a larger one has its last member only.
-const MOST_MEMBERS: usize = 32;
+const MAX_MEMBERS: usize = 32;
 
 /// A remote stretch that a local one waits for, and the arrival of its data.
 #[derive(Clone, Copy)]
@@ -118,7 +118,7 @@ impl Maker<'_> {
             .map(|other| Arrival { sender: other.thread, sent: other.begun, arrived, bytes: other.bytes })
             .collect();
         arrivals.sort_unstable_by_key(|arrival| std::cmp::Reverse(arrival.sent));
-        if arrivals.len() > MOST_MEMBERS {
+        if arrivals.len() > MAX_MEMBERS {
             arrivals.truncate(1);
         }
         arrivals

@@ -231,7 +231,7 @@ impl<O: ViewObserver> Machine<'_, O> {
                 if let Some(stream) = self.system.nosv_breakdown_unknown {
                     let place = super::Current { stream, ..super::Current::default() };
                     let text = format!("missing nosv.can_breakdown key: {}", self.system.paths[stream]);
-                    self.report_at(crate::ViolationCode::BreakdownUntold, text, place);
+                    self.report_at(crate::ViolationCode::BreakdownUnknown, text, place);
                 }
                 let text =
                     format!("cannot enable breakdown for nOS-V model, suitable {suitable}/{all} threads");

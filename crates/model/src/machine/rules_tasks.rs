@@ -11,7 +11,7 @@ use taskscope_event::models::{nanos6, nosv, openmp};
 use taskscope_execution::view::ViewObserver;
 
 /// A longer label is refused by ovniemu.
-const LONGEST_LABEL_BYTES: usize = 511;
+const MAX_LABEL_BYTES: usize = 511;
 
 const NOSV_PLAIN: TaskRules = TaskRules { may_pause: true, may_run_again: true, relaxed_nesting: false };
 const NOSV_PARALLEL: TaskRules = TaskRules { may_pause: false, may_run_again: false, relaxed_nesting: false };
@@ -62,7 +62,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             self.report(ViolationCode::LabelNotTerminated, format!("the label of task type {id} has no end"));
         }
         let label = &text[..end.unwrap_or(text.len())];
-        if label.len() > LONGEST_LABEL_BYTES {
+        if label.len() > MAX_LABEL_BYTES {
             let text = format!("task type {id} label too long: {} bytes", label.len());
             self.report(ViolationCode::BadLabel, text);
         }

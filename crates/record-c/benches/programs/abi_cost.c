@@ -4,12 +4,12 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { EVENTS = 4000000, KINDS = 5, MOST_ROUNDS = 31 };
+enum { EVENTS = 4000000, KINDS = 5, MAX_ROUNDS = 31 };
 static const char *names[KINDS] = {
 	"clock alone", "no payload", "4 bytes", "16 bytes (two calls)", "jumbo, 64 bytes",
 };
 static int rounds = 7, threads = 1;
-static double results[KINDS][MOST_ROUNDS * 16];
+static double results[KINDS][MAX_ROUNDS * 16];
 static pthread_barrier_t together;
 
 static double
@@ -81,7 +81,7 @@ main(int argc, char **argv)
 {
 	if (argc > 1 && atoi(argv[1]) >= 1 && atoi(argv[1]) <= 16)
 		threads = atoi(argv[1]);
-	if (argc > 2 && atoi(argv[2]) >= 1 && atoi(argv[2]) <= MOST_ROUNDS)
+	if (argc > 2 && atoi(argv[2]) >= 1 && atoi(argv[2]) <= MAX_ROUNDS)
 		rounds = atoi(argv[2]);
 	const char *title = argc > 3 ? argv[3] : "libovni ABI";
 	pthread_t ids[16];

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { EVENTS = 4000000, KINDS = 4, MOST_ROUNDS = 31 };
+enum { EVENTS = 4000000, KINDS = 4, MAX_ROUNDS = 31 };
 static const char *names[KINDS] = {"point", "16 bytes", "span (two events)", "point, switched off"};
-static double results[KINDS][MOST_ROUNDS];
+static double results[KINDS][MAX_ROUNDS];
 
 static double
 cpu_ns(void)
@@ -28,7 +28,7 @@ int
 main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 7;
-	if (rounds < 1 || rounds > MOST_ROUNDS || taskscope_start(NULL) != 0)
+	if (rounds < 1 || rounds > MAX_ROUNDS || taskscope_start(NULL) != 0)
 		return 1;
 	uint32_t span = taskscope_span("span");
 	uint64_t words[2] = {1, 2};

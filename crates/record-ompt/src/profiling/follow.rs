@@ -8,7 +8,7 @@ use super::account::{Standing, Stretch};
 use super::counts::Counts;
 use super::follower::{Follower, Membership};
 use super::idleness::Charge;
-use super::locks::{self, Blame, SHORTEST_NS, marker};
+use super::locks::{self, Blame, MIN_WAIT_NS, marker};
 use super::recent::Recent;
 use super::states::State;
 use super::teams::{self, JOIN};
@@ -614,7 +614,7 @@ fn count_lock_wait(
     waited: u64,
     blame: &[Blame],
 ) {
-    if waited >= SHORTEST_NS {
+    if waited >= MIN_WAIT_NS {
         let settled = Settled { unattributed: 0, blame, for_work: None };
         counts.waited(kind, (context, path), waited, &settled);
     } else if waited > 0 {

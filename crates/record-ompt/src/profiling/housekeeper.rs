@@ -11,10 +11,10 @@ use taskscope_record::own_threads::{self, OwnThread};
 pub type Charge = unsafe fn(*mut ());
 
 /// Time limit for its end.
-const LONGEST_END: Duration = Duration::from_millis(2);
+const MAX_END_WAIT: Duration = Duration::from_millis(2);
 
 /// Maximum wait of an exiting thread for the last profile, and the interval of its checks.
-const LONGEST_LAST: Duration = Duration::from_secs(1);
+const MAX_LAST_WAIT: Duration = Duration::from_secs(1);
 static LOOK_AGAIN: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
 
 /// State of the last profile, for a thread that ends the process.
@@ -95,7 +95,7 @@ impl Housekeeping {
     pub fn wait_for_end(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            own_threads::wait_for_end(thread, LONGEST_END);
+            own_threads::wait_for_end(thread, MAX_END_WAIT);
         }
     }
 
@@ -111,7 +111,7 @@ impl Housekeeping {
             sleeper.unpark();
         }
         let start = Instant::now();
-        while self.last.load(Acquire) != last::WRITTEN && start.elapsed() < LONGEST_LAST {
+        while self.last.load(Acquire) != last::WRITTEN && start.elapsed() < MAX_LAST_WAIT {
             // Sleeping functions are intercepted; this waits for a word that is never woken.
             let (word, operation) = (0u32, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
             // SAFETY: the word and the time are only read.

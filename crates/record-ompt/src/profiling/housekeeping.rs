@@ -16,9 +16,9 @@ use super::write::write;
 use crate::sampler::{Clock, code_map, now};
 
 /// The first round comes after this.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(FIRST_MS);
+const MIN_PAUSE: Duration = Duration::from_millis(FIRST_MS);
 /// Maximum pause between two rounds, if rounds are short.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// Rounds take no larger part of a CPU than this.
 const PART_OF_CPU: u32 = 250;
 
@@ -67,7 +67,7 @@ fn keep_house(run: &Run) {
 /// Returns the pause until the next round, by the age of the run and the duration of the last round: until
 /// the age has doubled, because frequent rounds in a short run would be noticeable when all CPUs work.
 fn pause_after(age: Duration, took: Duration) -> Duration {
-    age.clamp(SHORTEST_PAUSE, LONGEST_PAUSE).max(took * PART_OF_CPU)
+    age.clamp(MIN_PAUSE, MAX_PAUSE).max(took * PART_OF_CPU)
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
         let (mut age, mut rounds) = (Duration::ZERO, 0);
         while age < Duration::from_secs(3600) {
             let pause = pause_after(age, Duration::from_micros(400));
-            assert!(pause <= SHORTEST_PAUSE.max(age) && pause <= LONGEST_PAUSE);
+            assert!(pause <= MIN_PAUSE.max(age) && pause <= MAX_PAUSE);
             (age, rounds) = (age + pause, rounds + 1);
         }
         assert!((360..380).contains(&rounds), "{rounds} in an hour");

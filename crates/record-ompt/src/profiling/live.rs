@@ -9,12 +9,12 @@ use super::states::State;
 
 /// Seconds between two lines.
 pub const INTERVAL_VARIABLE: &str = "TASKSCOPE_LIVE";
-const SHORTEST: f64 = 0.01;
+const MIN_SECONDS: f64 = 0.01;
 
 /// Snapshot interval from the environment.
 pub fn interval() -> Option<Duration> {
     let seconds: f64 = std::env::var(INTERVAL_VARIABLE).ok()?.trim().parse().ok()?;
-    (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds.max(SHORTEST)).ok())?
+    (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds.max(MIN_SECONDS)).ok())?
 }
 
 /// Appends a line.

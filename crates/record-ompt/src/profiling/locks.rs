@@ -26,7 +26,7 @@ use super::account::Account;
 use super::workers::{self, Workers};
 
 /// Waits below this have no cause.
-pub const SHORTEST_NS: u64 = 1_000;
+pub const MIN_WAIT_NS: u64 = 1_000;
 /// Holders that a lock remembers, of which the older half is forgotten at a time.
 const HOLDERS: usize = 32;
 const SHARDS: usize = 64;
@@ -107,7 +107,7 @@ pub struct Blame {
 
 impl Held {
     /// Records that the thread of account `own` has acquired the lock at this place. Returns the waiting time
-    /// and its blame. A wait shorter than [`SHORTEST_NS`] has no blame: taking a free lock is not a wait.
+    /// and its blame. A wait shorter than [`MIN_WAIT_NS`] has no blame: taking a free lock is not a wait.
     /// `all` are the accounts of possible waiters.
     pub fn acquired<'a>(
         &mut self,
@@ -117,7 +117,7 @@ impl Held {
         at: u64,
     ) -> (u64, &[Blame]) {
         let wait = own.wants_no_more().map_or(0, |since| at.saturating_sub(since));
-        let counted = if wait >= SHORTEST_NS { wait } else { 0 };
+        let counted = if wait >= MIN_WAIT_NS { wait } else { 0 };
         let blame = &mut self.blame;
         blame.clear();
         let number = with_lock(object, |lock| {
@@ -227,7 +227,7 @@ pub fn stops_waiting(own: &Account, at: u64) -> (u64, Vec<Blame>) {
     let Some((object, since)) = own.wanted() else { return (0, Vec::new()) };
     own.wants_no_more();
     let (wait, mut blame) = (at.saturating_sub(since), Vec::new());
-    if wait >= SHORTEST_NS {
+    if wait >= MIN_WAIT_NS {
         let settled = with_lock(object, |lock| {
             let charged = lock.charged.remove(&key(own));
             lock.settle((since, at), charged, &mut blame);

@@ -6,7 +6,7 @@
 use taskscope_profile::{Marker, Tree};
 
 use super::counts::Counts;
-use super::locks::{Blame, SHORTEST_NS};
+use super::locks::{Blame, MIN_WAIT_NS};
 use super::teams::{self, JOIN, Team};
 use super::waits::Settled;
 use super::workers::Workers;
@@ -35,7 +35,7 @@ fn count(counts: &mut Counts, team: &Team, since: u64, over: u64) {
     let Some(last) = team.last_arrival(JOIN) else { return };
     let taken = over.saturating_sub(since);
     let all_here = team.all_here(JOIN, 0).unwrap_or(over).clamp(since, over.max(since)) - since;
-    let pending = if taken < SHORTEST_NS { 0 } else { all_here };
+    let pending = if taken < MIN_WAIT_NS { 0 } else { all_here };
     // All members are in the region's context.
     let place = (last.context, 0);
     let charged = [Blame { place: Some((last.context, last.path)), ns: pending }];

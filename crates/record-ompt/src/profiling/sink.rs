@@ -10,7 +10,7 @@ use taskscope_record::FastRecording;
 use super::State;
 use super::contexts::body_of;
 use super::follower::Follower;
-use super::waits::{NO_WAIT, SHORTEST_PART_NS};
+use super::waits::{MIN_PART_NS, NO_WAIT};
 use crate::abi::{self, Data, Frame, task_flag};
 use crate::fast_path::{enter, leave};
 use crate::frames::{Frames, Open, Phase};
@@ -192,7 +192,7 @@ impl Sink for Profile {
         let row = follower.counted.rows.of(wait.context)?;
         let at = recorder.now()?;
         let last_part = wait.part(at);
-        if last_part >= SHORTEST_PART_NS || !row.counts_waits_of(wait.codeptr) {
+        if last_part >= MIN_PART_NS || !row.counts_waits_of(wait.codeptr) {
             return None;
         }
         row.waited(wait.taken + last_part);

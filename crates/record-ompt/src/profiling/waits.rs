@@ -19,14 +19,14 @@ use taskscope_profile::Marker;
 
 use super::account::Account;
 use super::contexts;
-use super::locks::{Blame, ChargedPath, SHORTEST_NS};
+use super::locks::{Blame, ChargedPath, MIN_WAIT_NS};
 use super::recent::Recent;
 use super::teams::{self, Team};
 use super::workers::{self, Workers};
 
 /// Shortest part of a wait for tasks that has blame, nanoseconds. LLVM's runtime yields to the system after a
 /// task, which takes up to a microsecond without any wait.
-pub const SHORTEST_PART_NS: u64 = 2_000;
+pub const MIN_PART_NS: u64 = 2_000;
 
 /// Value of [`Waits::depth`] without a wait.
 pub const NO_WAIT: usize = u32::MAX as usize;
@@ -194,7 +194,7 @@ impl Waits {
     pub fn pause_shortly(&mut self, at: u64) -> bool {
         let Some(wait) = self.list.last_mut() else { return false };
         let length = wait.part(at);
-        let is_short = length < SHORTEST_PART_NS && wait.barrier.is_none();
+        let is_short = length < MIN_PART_NS && wait.barrier.is_none();
         if is_short {
             (wait.taken, wait.since) = (wait.taken + length, INTERRUPTED);
         }
@@ -210,10 +210,10 @@ impl Waits {
         wait.taken += length;
         let is_device = wait.kind == Marker::Target;
         let have_one_cause = is_device || wait.barrier.is_some();
-        if since == INTERRUPTED || length < SHORTEST_PART_NS && !have_one_cause {
+        if since == INTERRUPTED || length < MIN_PART_NS && !have_one_cause {
             return;
         }
-        wait.is_long |= wait.taken >= SHORTEST_NS;
+        wait.is_long |= wait.taken >= MIN_WAIT_NS;
         if !is_device {
             wait.charge((since, at), workers::current(), own, &mut self.blame);
         }
@@ -277,7 +277,7 @@ impl Wait {
         (workers, own): (Option<&Workers>, &Account),
         blame: &mut Vec<Blame>,
     ) {
-        let Some(workers) = workers.filter(|_| ns >= SHORTEST_NS) else { return };
+        let Some(workers) = workers.filter(|_| ns >= MIN_WAIT_NS) else { return };
         let of_mine = |context: u32| context != 0 && contexts::may_descend(context, self.context);
         let (mut running, mut last) = (0, (0, 0));
         for account in workers.accounts().filter(|account| !core::ptr::eq(*account, own)) {
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn a_wait_is_long_that_has_a_long_part() {
         let own = Account::new(0);
-        let short = SHORTEST_PART_NS - 1;
+        let short = MIN_PART_NS - 1;
         for (parts, is_long) in [([short; 3], false), ([short, short + 1, 0], true)] {
             let (mut waits, mut at) = (Waits::default(), 10);
             waits.begin(Marker::Taskwait, 1, at, (1, 0));

@@ -32,7 +32,7 @@ pub enum Blocking {
 }
 
 /// The shortest call that is reported, nanoseconds.
-const SHORTEST_NS: u64 = 50_000;
+const MIN_BLOCKED_NS: u64 = 50_000;
 
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -69,7 +69,7 @@ pub fn end(begun: u64, call: Blocking, result: i64) {
 #[inline(never)]
 fn report(begun: u64, call: Blocking, result: i64) {
     let ended = clock::kernel_ns();
-    if ended.saturating_sub(begun) >= SHORTEST_NS
+    if ended.saturating_sub(begun) >= MIN_BLOCKED_NS
         && let Some(recorder) = recorder()
     {
         (recorder.returned)(call, result, begun, ended);

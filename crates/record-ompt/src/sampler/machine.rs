@@ -26,12 +26,12 @@ pub fn code(start: u64, end: u64) -> Vec<u8> {
 #[cold]
 pub fn follows_call(address: u64) -> bool {
     /// The longest call in bytes, without its prefixes.
-    const LONGEST: usize = if cfg!(target_arch = "x86_64") { 7 } else { 4 };
-    const SHORTEST: usize = if cfg!(target_arch = "x86_64") { 2 } else { 4 };
-    let mut before = [0; LONGEST];
+    const MAX_CALL_BYTES: usize = if cfg!(target_arch = "x86_64") { 7 } else { 4 };
+    const MIN_CALL_BYTES: usize = if cfg!(target_arch = "x86_64") { 2 } else { 4 };
+    let mut before = [0; MAX_CALL_BYTES];
     // Code may begin less than the longest call before `address`.
-    (SHORTEST..=LONGEST).rev().any(|length| {
-        let (_, end) = before.split_at_mut(LONGEST - length);
+    (MIN_CALL_BYTES..=MAX_CALL_BYTES).rev().any(|length| {
+        let (_, end) = before.split_at_mut(MAX_CALL_BYTES - length);
         copy_from_anywhere(address.wrapping_sub(length as u64), end) == length
     }) && ends_with_call(&before)
 }

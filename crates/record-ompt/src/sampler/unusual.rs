@@ -351,7 +351,7 @@ mod tables {
     const CALL: u8 = 0xe8;
     const CALL_BYTES: u64 = 5;
     /// Maximum length of code that keeps its stack pointer in a register.
-    const LONGEST_PIECE: u64 = 4 << 10;
+    const MAX_PIECE_BYTES: u64 = 4 << 10;
 
     /// A call by code that keeps its stack pointer in a callee-saved register.
     struct KeptInCall {
@@ -367,7 +367,7 @@ mod tables {
             let Rule::Caller(Caller { cfa: Cfa::Is(kept), .. }) = piece.rule else { return Vec::new() };
             let is_saved =
                 matches!(reg(kept.register), Some(Reg::RBX | Reg::R12 | Reg::R13 | Reg::R14 | Reg::R15));
-            if !is_saved || piece.end - piece.start > LONGEST_PIECE {
+            if !is_saved || piece.end - piece.start > MAX_PIECE_BYTES {
                 return Vec::new();
             }
             let code = code(piece.start, piece.end);

@@ -25,7 +25,7 @@ pub const STACK_FACTOR: u64 = if cfg!(debug_assertions) { 4 } else { 1 };
 /// Stack use of a walk and its callers, at most: a sample took 14 KB, a thread's first path 16 KB.
 pub const ROOM: u64 = (24 << 10) * STACK_FACTOR;
 /// Threads with smaller stacks are not sampled, in bytes.
-const SMALLEST: u64 = (64 << 10) * STACK_FACTOR;
+const MIN_STACK_BYTES: u64 = (64 << 10) * STACK_FACTOR;
 
 impl Bounds {
     /// Bounds of the calling thread's stack. May allocate.
@@ -51,14 +51,14 @@ impl Bounds {
     /// Bounds of the process's initial stack, up to its maximum size; `None` if uncertain.
     fn of_first_thread() -> Option<Bounds> {
         /// From programs with a limit no larger than this the kernel keeps other mappings so far away, at least.
-        const LARGEST: u64 = 64 << 20;
+        const MAX_STACK_LIMIT: u64 = 64 << 20;
         // SAFETY: the kernel's own string, the path of the program's file; and queries a limit.
         unsafe {
             let mut limit = core::mem::MaybeUninit::<libc::rlimit>::uninit();
             if libc::getrlimit(libc::RLIMIT_STACK, limit.as_mut_ptr()) != 0 {
                 return None;
             }
-            let bytes = Some(limit.assume_init().rlim_cur).filter(|bytes| *bytes <= LARGEST)?;
+            let bytes = Some(limit.assume_init().rlim_cur).filter(|bytes| *bytes <= MAX_STACK_LIMIT)?;
             // The kernel writes it first, beneath a last word of zero.
             let file = libc::getauxval(libc::AT_EXECFN);
             if file == 0 {
@@ -86,7 +86,7 @@ impl Bounds {
     /// Whether recording needs more than the program can spare of this stack: 29 KB were measured at the
     /// start of a thread.
     pub fn is_small(&self) -> bool {
-        (1..SMALLEST).contains(&(self.high - self.low))
+        (1..MIN_STACK_BYTES).contains(&(self.high - self.low))
     }
 
     /// Whether a walk from `sp` fits on this stack. `false` for other stacks.

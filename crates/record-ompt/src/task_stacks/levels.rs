@@ -535,7 +535,7 @@ mod tests {
             levels.assign(&Frames::of(stack, owner_of), Entry::default());
             levels.in_runtime
         };
-        assert!(!in_runtime(&[110, 120, 130], 8), "the frame that told it is gone");
+        assert!(!in_runtime(&[110, 120, 130], 8), "the frame that showed it is gone");
         assert!(in_runtime(&[210, 120, 130], 8) && in_runtime(&[110, 210, 220, 130], 24));
     }
 

@@ -105,7 +105,7 @@ pub(super) struct Dictionary {
 /// Different texts of mistakes that are kept apart.
 const MAX_PROBLEMS: usize = 1000;
 /// Maximum length of a text in the trace: an entry is one event, which must fit into a stream's region.
-const LONGEST_TEXT: usize = 32 << 10;
+const MAX_TEXT_BYTES: usize = 32 << 10;
 
 static DICTIONARY: Mutex<Option<Dictionary>> = Mutex::new(None);
 /// Registrations that were given up since the dictionary was locked.
@@ -231,11 +231,11 @@ impl Dictionary {
     /// Truncates a text for the trace.
     fn fitting(&mut self, text: &[u8]) -> Vec<u8> {
         let text = without_nul(text);
-        if text.len() <= LONGEST_TEXT {
+        if text.len() <= MAX_TEXT_BYTES {
             return text;
         }
         self.problem(problem::TOO_LONG, &text);
-        let mut end = LONGEST_TEXT - "…".len();
+        let mut end = MAX_TEXT_BYTES - "…".len();
         // Not within a character.
         while end > 0 && text[end] & 0xc0 == 0x80 {
             end -= 1;
@@ -499,13 +499,13 @@ mod tests {
     #[test]
     fn long_texts_are_cut_and_reported() {
         let mut names = dictionary();
-        let (long, longer) = ("ä".repeat(LONGEST_TEXT), "ä".repeat(LONGEST_TEXT + 1));
+        let (long, longer) = ("ä".repeat(MAX_TEXT_BYTES), "ä".repeat(MAX_TEXT_BYTES + 1));
         let first = names.register(&Meaning { more: long.as_bytes(), ..key(long.as_bytes(), 0) });
         assert_ne!(names.register(&key(longer.as_bytes(), 0)), first, "they stay distinct");
         assert_eq!(names.problems.values().copied().collect::<Vec<_>>(), [3]);
         let keys = names.entries.iter().filter(|(code, _)| *code == i::KEY);
         for (_, data) in keys {
-            assert!(data.len() < 3 * LONGEST_TEXT);
+            assert!(data.len() < 3 * MAX_TEXT_BYTES);
             let name = data[12..].split(|byte| *byte == 0).next().unwrap();
             assert!(std::str::from_utf8(name).unwrap().ends_with('…'));
         }

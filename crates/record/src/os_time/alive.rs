@@ -15,8 +15,8 @@ use taskscope_event::alive;
 pub(super) const BEAT: Duration = Duration::from_millis(40);
 /// Interval of checks for sleeping threads.
 const LOOK: Duration = Duration::from_millis(200);
-/// Looks may take this part of the time.
-const LARGEST_SHARE: u32 = 200;
+/// Minimum pause after a check, in durations of that check.
+const PAUSE_PER_LOOK: u32 = 200;
 
 /// A thread, and how long it has used no CPU.
 struct Watched {
@@ -60,7 +60,7 @@ impl Alive {
     pub fn beat(&mut self) {
         let Some(page) = &self.page else { return };
         page.store(alive::UNTIL_OFFSET, clock::kernel_ns());
-        let is_due = |(at, took): (Instant, Duration)| at.elapsed() >= LOOK.max(took * LARGEST_SHARE);
+        let is_due = |(at, took): (Instant, Duration)| at.elapsed() >= LOOK.max(took * PAUSE_PER_LOOK);
         if self.looked.is_none_or(is_due) {
             let (start, begin) = (Instant::now(), own_cpu_time());
             self.look();

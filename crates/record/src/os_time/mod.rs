@@ -60,12 +60,12 @@ pub fn is_wanted() -> bool {
 /// Between two readings of sums.
 const PERIOD: Duration = Duration::from_millis(10);
 /// Initial and maximum interval between two readings of rings. A killed program loses as much.
-const FIRST_LOOK: Duration = Duration::from_millis(40);
-const RAREST_LOOK: Duration = Duration::from_millis(320);
+const MIN_LOOK: Duration = Duration::from_millis(40);
+const MAX_LOOK: Duration = Duration::from_millis(320);
 /// The housekeeping thread has this long to end.
-const LONGEST_END: Duration = Duration::from_millis(2);
-/// A round may take this part of the time.
-const LARGEST_SHARE: u32 = 100;
+const MAX_END_WAIT: Duration = Duration::from_millis(2);
+/// Minimum pause after a round, in durations of that round.
+const PAUSE_PER_ROUND: u32 = 100;
 /// Names of threads are read no sooner than this after the last time.
 const NAMES_APART: Duration = Duration::from_millis(100);
 /// More threads' names are not stored before the threads end.
@@ -367,7 +367,7 @@ impl OsTime {
         drop(state);
         self.wake.notify_all();
         if let Some(thread) = housekeeping {
-            own_threads::wait_for_end(thread, LONGEST_END);
+            own_threads::wait_for_end(thread, MAX_END_WAIT);
         }
     }
 
@@ -391,7 +391,7 @@ impl OsTime {
         if !state.ended && !state.gives_way {
             state.alive.begin(&self.process);
         }
-        let (mut last, mut pause) = (Instant::now(), FIRST_LOOK);
+        let (mut last, mut pause) = (Instant::now(), MIN_LOOK);
         loop {
             state = self.open_new(state);
             state.cpus.look_at_process(false);
@@ -418,7 +418,7 @@ impl OsTime {
             state.summed |= watched.iter().any(Watched::has_sums);
             watched.retain(|watched| !watched.is_done());
             state.watched = watched;
-            pause = next_look(pause, fullest.unwrap_or(0)).max(last.elapsed() * LARGEST_SHARE);
+            pause = next_look(pause, fullest.unwrap_or(0)).max(last.elapsed() * PAUSE_PER_ROUND);
         }
     }
 
@@ -542,7 +542,7 @@ impl OsTime {
 /// Rings should be a few per cent full when they are read: a burst finds room.
 fn next_look(pause: Duration, filled: u32) -> Duration {
     match filled {
-        0..=60 => (pause * 2).min(RAREST_LOOK),
+        0..=60 => (pause * 2).min(MAX_LOOK),
         250.. => (pause / 4).max(PERIOD),
         _ => pause,
     }

@@ -213,11 +213,11 @@ fn lost(fields: &mut Fields<'_>) -> Option<LostOperation> {
 }
 
 /// Names are small numbers; a damaged one must not ask for all the memory.
-const MOST_NAMES: usize = 1 << 20;
+const MAX_NAMES: usize = 1 << 20;
 
 fn take_name(event: &Event<'_>, names: &mut Vec<String>) {
     let mut fields = Fields(event.payload);
-    let Some(name) = fields.u32().map(|name| name as usize).filter(|name| *name < MOST_NAMES) else { return };
+    let Some(name) = fields.u32().map(|name| name as usize).filter(|name| *name < MAX_NAMES) else { return };
     if names.len() <= name {
         names.resize(name + 1, String::new());
     }

@@ -8,11 +8,11 @@ use taskscope_execution::lod::Values;
 use taskscope_trace::Trace;
 
 /// Tasks that a view shows: those that were on threads longest.
-const MOST_TASKS: usize = 500;
+const MAX_TASKS: usize = 500;
 /// Levels of a stack that have rows.
-const MOST_LEVELS: usize = 32;
+const MAX_LEVELS: usize = 32;
 /// Labels of values that pages receive at once; all others are sent on request.
-const MOST_LABELS: usize = 1000;
+const MAX_LABELS: usize = 1000;
 
 /// A lane's rows, as far as they are drawn.
 struct LaneRows {
@@ -97,9 +97,9 @@ impl<'a> Drawing<'a> {
     fn draw(&mut self, process: u32, lane: Lane, what: ShownPart, at: u64) {
         let Some(rows) = self.lanes.get(&lane) else { return };
         let stack: Vec<u64> = if rows.rests { Vec::new() } else { rows.showing.of(what).to_vec() };
-        self.is_cut |= stack.len() > MOST_LEVELS;
+        self.is_cut |= stack.len() > MAX_LEVELS;
         let values: Vec<i64> =
-            stack.into_iter().take(MOST_LEVELS).map(|number| self.value(process, what, number)).collect();
+            stack.into_iter().take(MAX_LEVELS).map(|number| self.value(process, what, number)).collect();
         let Some(rows) = self.lanes.get_mut(&lane) else { return };
         rows.write(at, &values);
     }
@@ -232,14 +232,14 @@ impl<'a> Drawing<'a> {
         let Some(rows) = self.lanes.remove(&lane).filter(LaneRows::has_drawn) else { return };
         self.tasks += u64::from(matches!(lane, Lane::Task { .. }));
         self.ended.push((lane, rows));
-        if self.ended.len() > 2 * MOST_TASKS && self.name.by == By::Task {
+        if self.ended.len() > 2 * MAX_TASKS && self.name.by == By::Task {
             self.keep_longest();
         }
     }
 
     fn keep_longest(&mut self) {
         self.ended.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.ran_ns));
-        self.ended.truncate(MOST_TASKS);
+        self.ended.truncate(MAX_TASKS);
     }
 
     pub fn finish(mut self) -> DrawnView {
@@ -289,7 +289,7 @@ impl<'a> Drawing<'a> {
         }
         values.iter_mut().for_each(|row| row.end = row.end.min(first + end));
         let words = in_order(self.words, &mut values);
-        let labels = (1..).zip(words.iter().cloned()).take(MOST_LABELS).collect();
+        let labels = (1..).zip(words.iter().cloned()).take(MAX_LABELS).collect();
         let kept = KeptView {
             title: title(self.name, self.key),
             labels,

@@ -13,7 +13,7 @@ use taskscope_trace::{Event, MergedEvent, Stream, ThreadEvents, Trace};
 
 /// No trace is longer (26 days): a clock beyond is damage. It keeps sums over thousands of workers
 /// within 64 bits.
-pub const LONGEST_NS: u64 = 1 << 51;
+pub const MAX_RUN_NS: u64 = 1 << 51;
 
 /// Turns that are handed over at once.
 const BATCH: usize = 4096;
@@ -289,7 +289,7 @@ fn not_negative(clock_ns: i64) -> u64 {
 #[inline(always)]
 fn time(latest: &mut Option<u64>, clock_ns: i64) -> (u64, bool) {
     let clock = not_negative(clock_ns);
-    let at = clock.min(*latest.get_or_insert(clock.saturating_add(LONGEST_NS)));
+    let at = clock.min(*latest.get_or_insert(clock.saturating_add(MAX_RUN_NS)));
     (at, at < clock)
 }
 

@@ -16,8 +16,9 @@ pub(crate) struct Watched {
 }
 
 /// Maximum running time of a thread in a stop: until the signal has reached it, and its system call has returned.
-const MOST_RUN_NS: u64 = 1_000_000;
-const MOST_RUN_PART: u64 = 20;
+const MAX_RUNNING_NS: u64 = 1_000_000;
+/// In long stops: at least so many nanoseconds of the stop per nanosecond of running.
+const STOP_PER_RUNNING: u64 = 20;
 
 /// Finds the stops of the process among the times in which the recorder's thread was `kept` from running. Blocked time
 /// of its threads in stops becomes runnable time: they were able to run.
@@ -54,7 +55,7 @@ fn was_off(thread: &Watched, (start, end): (u64, u64)) -> Option<bool> {
     let times = &thread.times;
     let blocked = within(&times.blocked) + in_sums(&times.blocked_sums);
     let off = blocked + within(&times.runnable) + in_sums(&times.run_delays);
-    Some(2 * blocked >= all && off + MOST_RUN_NS.max(all / MOST_RUN_PART) >= all)
+    Some(2 * blocked >= all && off + MAX_RUNNING_NS.max(all / STOP_PER_RUNNING) >= all)
 }
 
 /// The most of a sum that can have been within an interval.

@@ -81,7 +81,7 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// Characters that a name has in any case.
-const SHORTEST_NAME: usize = 8;
+const MIN_NAME_COLUMNS: usize = 8;
 
 /// Default maximum of rows per view in JSON.
 pub const TOP_PATHS: usize = 1000;

@@ -2,7 +2,7 @@
 
 use super::columns::{is_count, show, word_of};
 use super::json::{CallPathTables, OwnPart, PathRow, PlaceRow, TableOptions};
-use super::{BOLD, CallPaths, DIM, PathsOptions, PathsView, SHORTEST_NAME};
+use super::{BOLD, CallPaths, DIM, MIN_NAME_COLUMNS, PathsOptions, PathsView};
 use crate::format::{Unit, columns, fit, percent};
 use anstyle::Style;
 use std::fmt::Write;
@@ -84,7 +84,7 @@ impl CallPathTables {
     fn write_tree(&self, out: &mut String, (rows, own_word): (&[PathRow], &str), options: &PathsOptions) {
         let (sort, width) = (self.sort(), options.width);
         let side = options.side_columns(sort, |column| self.total(column));
-        let room = width.saturating_sub(NUMBERS + SIDE_COLUMN * side.len()).max(SHORTEST_STEP);
+        let room = width.saturating_sub(NUMBERS + SIDE_COLUMN * side.len()).max(MIN_STEP_COLUMNS);
         let whole = self.total(sort);
         let unit = Unit::for_total(whole);
         let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
@@ -149,7 +149,7 @@ impl CallPathTables {
         let has_room = room >= 13 + NAME;
         let with_callees = |text: String| if has_room { format!(" {text:>12}") } else { String::new() };
         let head = with_callees("with callees".to_string());
-        let room = room.saturating_sub(head.len()).max(SHORTEST_NAME);
+        let room = room.saturating_sub(head.len()).max(MIN_NAME_COLUMNS);
         let legend = legend(out, &self.time_kind().legend(&[sort]), (room, width));
         let _ = writeln!(out, "  {DIM}{:>10} {:>7}{head}{legend}{DIM:#}", format!("own{unit_word}"), "share");
         for row in rows {
@@ -195,4 +195,4 @@ const SIDE_COLUMN: usize = 9;
 /// Those that a name has as long as there is room.
 const NAME: usize = 24;
 /// Those that the name of a step has at least: a line fits 40 columns.
-const SHORTEST_STEP: usize = 40 - NUMBERS;
+const MIN_STEP_COLUMNS: usize = 40 - NUMBERS;

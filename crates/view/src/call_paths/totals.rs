@@ -2,7 +2,7 @@
 
 use super::json::CallPathTables;
 use super::profile_facts::{cpu_note, incomplete_profiles, is_estimated, state_named, states_of};
-use super::{BOLD, DIM, SHORTEST_NAME};
+use super::{BOLD, DIM, MIN_NAME_COLUMNS};
 use crate::format::{Unit, columns, counted, fit, percent, wrap};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -73,7 +73,7 @@ pub fn profile_times(run: &CallPathTables, width: usize) -> String {
         let unit = Unit::for_total(capacity);
         let _ = writeln!(out, "\n  {BOLD}Where the time went{BOLD:#}  {DIM}({}){DIM:#}", unit.of_workers());
         for (name, ns) in states {
-            let name = fit(&words_of(name), width.saturating_sub(24).max(SHORTEST_NAME));
+            let name = fit(&words_of(name), width.saturating_sub(24).max(MIN_NAME_COLUMNS));
             let _ = writeln!(out, "  {:>12} {:>7}  {name}", unit.show(ns), percent(ns, capacity));
         }
     }

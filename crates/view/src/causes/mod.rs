@@ -203,7 +203,7 @@ fn sections_text(report: &CausesReport, top: usize) -> String {
     if !report.unknown.is_empty() {
         text += &format!("  not known from this source: {}\n", report.unknown.join(", "));
         if report.unknown.contains(&DEPENDENCES) {
-            text += "  so waiting for a dependence is told as dispatch, and the longest chain and slack as if there were none\n";
+            text += "  so waiting for a dependence is reported as dispatch, and the longest chain and slack as if there were none\n";
         }
     }
     if !report.estimated.is_empty() {
@@ -294,7 +294,7 @@ mod tests {
         let mut builder = GraphBuilder::new();
         builder.add_worker(0, 0, 0, 100);
         let graph = builder.finish().unwrap();
-        let consequence = "waiting for a dependence is told as dispatch";
+        let consequence = "waiting for a dependence is reported as dispatch";
         assert!(!ledger_of(&graph).contains(consequence));
         let text = ledger_of(&TaskGraph {
             recorded: RecordedFacts { dependences: false, ..graph.recorded },

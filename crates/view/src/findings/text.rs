@@ -2,7 +2,7 @@
 
 use super::{FindingRow, Losses};
 use crate::format::{Unit, counted, percent, wrap};
-use crate::sheet::{LEAST_OF_NAME, Sheet};
+use crate::sheet::{MIN_NAME_COLUMNS, Sheet};
 
 /// Columns of findings: lost time, share, confidence.
 const COLUMNS: [usize; 3] = [11, 9, 12];
@@ -68,7 +68,7 @@ impl Losses<'_> {
         let (lost, part) = (unit.show(finding.ns), percent(finding.ns, self.base_ns));
         let columns = [(&*lost, COLUMNS[0]), (&*part, COLUMNS[1]), (finding.confidence.0.name(), COLUMNS[2])];
         let room = sheet.width.saturating_sub(2 + COLUMNS.iter().sum::<usize>() + BESIDE_SENTENCE);
-        if room < LEAST_OF_NAME * 2 {
+        if room < MIN_NAME_COLUMNS * 2 {
             sheet.row(0, &finding.id, &columns);
             for line in wrap(&finding.text, sheet.width - 7) {
                 sheet.row(4, &line, &[]);

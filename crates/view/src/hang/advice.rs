@@ -5,8 +5,8 @@ use taskscope_analysis::{Needed, OpenWait};
 use taskscope_execution::messages::{Owed, Unreceived};
 use taskscope_execution::{ProcessIndex, State, ThreadIndex};
 
-/// Sentences about one hang.
-const MOST: usize = 6;
+/// Maximum number of sentences about one hang.
+const MAX_SENTENCES: usize = 6;
 
 impl HangWords<'_> {
     /// Sentences on how to fix the program, by the waits of this hang; empty if only general advice is known.
@@ -21,7 +21,7 @@ impl HangWords<'_> {
         }
         // Messages with another tag explain why there is a circle.
         all.splice(0..0, of_circle);
-        all.truncate(MOST);
+        all.truncate(MAX_SENTENCES);
         all
     }
 

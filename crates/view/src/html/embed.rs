@@ -17,9 +17,9 @@ use taskscope_execution::lod::Window;
 use taskscope_execution::{Execution, Starts, State, Thread, ThreadIndex};
 
 /// Maximum size of a report, for any trace.
-pub const LARGEST_REPORT_BYTES: usize = 5_000_000;
+pub const MAX_REPORT_BYTES: usize = 5_000_000;
 /// Maximum size of the overview's rows within it.
-const LARGEST_ROWS_BYTES: usize = 2_000_000;
+const MAX_ROWS_BYTES: usize = 2_000_000;
 /// Buckets of the overview, before halving.
 const BUCKETS: u32 = 2048;
 /// Tracks of the overview at most, spread over all.
@@ -29,14 +29,14 @@ const INSTANCE_TRACKS: usize = 16;
 /// Sections of it.
 const INSTANCE_SECTIONS: usize = 1500;
 /// Maximum rows per table when tables are shortened: first attempt, last attempt.
-const LONGEST_TABLE: usize = 2000;
-const SHORTEST_TABLE: usize = 30;
+const MAX_TABLE_ROWS: usize = 2000;
+const MIN_TABLE_ROWS: usize = 30;
 /// Lanes of device queues that are drawn.
 const LANES: usize = 256;
 /// Counters that are drawn.
 const COUNTERS: usize = 24;
 
-/// The report as one page of at most [`LARGEST_REPORT_BYTES`].
+/// The report as one page of at most [`MAX_REPORT_BYTES`].
 pub fn report(page: &Page) -> String {
     let program = bundle::program();
     let policy = policy(&program, bundle::STYLE, "");
@@ -57,15 +57,15 @@ pub fn report(page: &Page) -> String {
     // With thousands of threads or places: first shorter tables, then fewer buckets, and at last shorter
     // names, if only very long names are left.
     let mut left_out = 0;
-    let mut table_rows = LONGEST_TABLE;
-    while text.len() > LARGEST_REPORT_BYTES && table_rows >= SHORTEST_TABLE {
+    let mut table_rows = MAX_TABLE_ROWS;
+    while text.len() > MAX_REPORT_BYTES && table_rows >= MIN_TABLE_ROWS {
         left_out += shorten(&mut report, table_rows);
         overview.drawn.iter_mut().for_each(|drawn| drawn.left_out = left_out);
         text = page_of(&overview, &report, None);
         table_rows /= 2;
     }
-    if text.len() > LARGEST_REPORT_BYTES {
-        overview.drawn.iter_mut().for_each(|drawn| drawn.rows = rows(page, LARGEST_ROWS_BYTES / 8));
+    if text.len() > MAX_REPORT_BYTES {
+        overview.drawn.iter_mut().for_each(|drawn| drawn.rows = rows(page, MAX_ROWS_BYTES / 8));
         cut_names(&mut report, 2000);
         text = page_of(&overview, &report, Some(2000));
     }
@@ -79,8 +79,8 @@ pub fn profile_page(report: &crate::ProfileReport) -> String {
     let title: String = format!("taskscope: {}", report.trace).chars().take(200).collect();
     let mut report = json!(report);
     let mut text = document(&title, &policy, &program, &[("report", report.to_string())]);
-    let mut rows = LONGEST_TABLE;
-    while text.len() > LARGEST_REPORT_BYTES && rows >= SHORTEST_TABLE {
+    let mut rows = MAX_TABLE_ROWS;
+    while text.len() > MAX_REPORT_BYTES && rows >= MIN_TABLE_ROWS {
         let left_out = shorten(&mut report, rows);
         report["left_out"] = (report["left_out"].as_u64().unwrap_or(0) + left_out as u64).into();
         text = document(&title, &policy, &program, &[("report", report.to_string())]);
@@ -91,7 +91,7 @@ pub fn profile_page(report: &crate::ProfileReport) -> String {
 
 fn data_of(page: &Page) -> PageData {
     PageData {
-        rows: rows(page, LARGEST_ROWS_BYTES),
+        rows: rows(page, MAX_ROWS_BYTES),
         device_rows: device_rows(page),
         stack: stack(page),
         types: types(page),

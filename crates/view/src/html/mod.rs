@@ -5,7 +5,7 @@ mod bundle;
 mod embed;
 
 pub use crate::page::page_data::PageData;
-pub use embed::{LARGEST_REPORT_BYTES, profile_page, report};
+pub use embed::{MAX_REPORT_BYTES, profile_page, report};
 
 use crate::format::harmless;
 use base64::Engine;

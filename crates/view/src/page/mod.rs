@@ -43,7 +43,7 @@ pub use rows::{View, packed_rows, packed_rows_with, stacked_rows};
 pub use search::{Direction, Found, Position};
 pub use sections::SectionFacts;
 pub use shown::{ShownList, ShownView};
-pub use slices::{LARGEST_SLICE_BYTES, SliceError};
+pub use slices::{MAX_SLICE_BYTES, SliceError};
 pub use tasks::{TaskFacts, TaskQuery};
 pub use types::TypeRows;
 pub use values::{ModelFamilies, ValueFacts, packed_model_rows};

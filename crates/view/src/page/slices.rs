@@ -5,7 +5,7 @@ use std::io;
 use taskscope_trace::{OpenOptions, Slice, Trace};
 
 /// Larger slices are left to the command line, which writes them to disk.
-pub const LARGEST_SLICE_BYTES: u64 = 512 << 20;
+pub const MAX_SLICE_BYTES: u64 = 512 << 20;
 
 /// The reason why a slice cannot be made.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub enum SliceError {
     Io(io::Error),
     /// The range has no events.
     Empty,
-    /// More than [`LARGEST_SLICE_BYTES`].
+    /// More than [`MAX_SLICE_BYTES`].
     TooLarge(u64),
 }
 
@@ -36,7 +36,7 @@ impl Page {
             return Err(SliceError::Empty);
         }
         let bytes = size_of(&root).map_err(SliceError::Io)?;
-        if bytes > LARGEST_SLICE_BYTES {
+        if bytes > MAX_SLICE_BYTES {
             return Err(SliceError::TooLarge(bytes));
         }
         let mut archive = tar::Builder::new(Vec::with_capacity(bytes as usize + (1 << 16)));

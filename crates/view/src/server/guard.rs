@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The header that carries the token.
 pub const TOKEN_HEADER: &str = "x-taskscope-token";
 /// The longest address that is read.
-const LONGEST_ADDRESS: usize = 8 * 1024;
+const MAX_ADDRESS_BYTES: usize = 8 * 1024;
 
 /// Lets a request through or answers why not, and adds the headers that every answer has.
 pub async fn check(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
@@ -38,7 +38,7 @@ fn refusal(token: &str, request: &Request) -> Option<(StatusCode, &'static str)>
         return Some((StatusCode::METHOD_NOT_ALLOWED, "the viewer only answers questions (GET)\n"));
     }
     let uri = request.uri();
-    if uri.path().len() + uri.query().map_or(0, str::len) > LONGEST_ADDRESS {
+    if uri.path().len() + uri.query().map_or(0, str::len) > MAX_ADDRESS_BYTES {
         return Some((StatusCode::URI_TOO_LONG, "the address is too long\n"));
     }
     // A page of another site that made its name point here still sends its own name.

@@ -21,7 +21,7 @@ use tokio::signal::unix;
 
 /// Maximum time of a connection for a request, or without one: connecting needs no token, and the number of
 /// connections is limited.
-const LONGEST_SILENCE: Duration = Duration::from_secs(10);
+const MAX_SILENCE: Duration = Duration::from_secs(10);
 
 /// A running viewer.
 pub struct Viewer {
@@ -127,7 +127,7 @@ async fn serve(listener: tokio::net::TcpListener, app: axum::Router) {
         let service = TowerToHyperService::new(app.clone());
         tokio::spawn(async move {
             let mut server = http1::Builder::new();
-            server.timer(TokioTimer::new()).header_read_timeout(LONGEST_SILENCE);
+            server.timer(TokioTimer::new()).header_read_timeout(MAX_SILENCE);
             // An error of one connection is not an error here.
             let _ = server.serve_connection(TokioIo::new(connection), service).await;
         });

@@ -12,7 +12,7 @@ use taskscope_session::model_views::ViewName;
 pub type Refused = (StatusCode, String);
 
 /// Buckets of one answer, over all its rows, at most.
-const MOST_BUCKETS: u64 = 8 << 20;
+const MAX_BUCKETS: u64 = 8 << 20;
 
 /// The subject of a view, which defines its rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,8 +112,8 @@ impl Query {
         if level > 63 {
             return Err(refused("`level` is at most 63".to_string()));
         }
-        if count == 0 || count.saturating_mul(rows.max(1) as u64) > MOST_BUCKETS {
-            return Err(refused(format!("ask for 1 to {MOST_BUCKETS} buckets at once")));
+        if count == 0 || count.saturating_mul(rows.max(1) as u64) > MAX_BUCKETS {
+            return Err(refused(format!("ask for 1 to {MAX_BUCKETS} buckets at once")));
         }
         let zero = page.start() >> level;
         let first = zero.checked_add(self.number("first")?);

@@ -4,9 +4,9 @@ use super::guard;
 use super::query::{Query, Refused, ViewOf, refused};
 use crate::html;
 use crate::page::{
-    CounterBuckets, CounterKind, Direction, Found, LARGEST_SLICE_BYTES, Matches, ModelFamilies,
-    OperationFacts, Overview, Page, Position, RangeTimes, SectionFacts, ShownList, ShownView, SliceError,
-    TaskFacts, TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with, stacked_rows,
+    CounterBuckets, CounterKind, Direction, Found, MAX_SLICE_BYTES, Matches, ModelFamilies, OperationFacts,
+    Overview, Page, Position, RangeTimes, SectionFacts, ShownList, ShownView, SliceError, TaskFacts,
+    TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with, stacked_rows,
 };
 use axum::Router;
 use axum::body::Bytes;
@@ -321,7 +321,7 @@ fn slice(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
             (StatusCode::NOT_FOUND, "no thread lives in this range, and a slice is of threads".to_string())
         }
         SliceError::TooLarge(bytes) => {
-            let most = LARGEST_SLICE_BYTES >> 20;
+            let most = MAX_SLICE_BYTES >> 20;
             (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("the slice has {} MiB, more than {most}: use the command", bytes >> 20),

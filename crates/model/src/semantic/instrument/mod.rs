@@ -111,14 +111,14 @@ impl Interpreter {
                     if message.domain != i::DOMAIN_TASK =>
                 {
                     let domain = self.domain(thread, message.domain);
-                    let sends = MessageChange::TellsSend { domain, id: message.id, bytes: u64::MAX };
+                    let sends = MessageChange::ProgramSends { domain, id: message.id, bytes: u64::MAX };
                     out.change(thread, at, Change::Message(sends));
                 }
                 ContextStep::Shown(Lane::Thread(_), Shown::Receive(message))
                     if message.domain != i::DOMAIN_TASK =>
                 {
                     let domain = self.domain(thread, message.domain);
-                    let receives = MessageChange::TellsReceipt { domain, id: message.id };
+                    let receives = MessageChange::ProgramReceives { domain, id: message.id };
                     out.change(thread, at, Change::Message(receives));
                 }
                 ContextStep::Shown(Lane::Task { .. }, shown) => self.task_step(thread, at, shown, out),

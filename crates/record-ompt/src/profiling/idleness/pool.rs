@@ -8,7 +8,7 @@ use crate::profiling::states::{State, is_charged, is_idle};
 use crate::profiling::teams;
 
 /// Workers that begin within this time, nanoseconds, end one epoch.
-pub(super) const SHORTEST_EPOCH_NS: u64 = 1_000_000;
+pub(super) const MIN_EPOCH_NS: u64 = 1_000_000;
 
 /// Time in each epoch, nanoseconds.
 pub type ByEpoch = [u64; EPOCHS];
@@ -65,7 +65,7 @@ impl Pool {
         }
         let epochs = self.epochs.load(Acquire);
         let start = |epoch: u32| self.starts.get(epoch as usize);
-        let is_long = start(epochs - 1).is_some_and(|last| at >= last.load(Relaxed) + SHORTEST_EPOCH_NS);
+        let is_long = start(epochs - 1).is_some_and(|last| at >= last.load(Relaxed) + MIN_EPOCH_NS);
         // Of several that begin at once, one begins the epoch; its start is stored before it counts.
         if let Some(next) = start(epochs).filter(|_| is_long)
             && next.compare_exchange(0, at, Relaxed, Relaxed).is_ok()

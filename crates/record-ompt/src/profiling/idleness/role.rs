@@ -380,7 +380,7 @@ pub fn add_unsampled(tree: &mut Tree, workers: &Workers, now: u64, period_ns: u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profiling::idleness::pool::SHORTEST_EPOCH_NS;
+    use crate::profiling::idleness::pool::MIN_EPOCH_NS;
 
     #[test]
     fn a_sample_has_all_work_since_the_one_before() {
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(stretch.sampled(work, 60, 3), [of(90, 30), of(180, 60)]);
         assert_eq!(stretch.owed.get(), of(120, 40), "before the call");
         // A worker has begun since.
-        pool.begin(false, 2 * SHORTEST_EPOCH_NS);
+        pool.begin(false, 2 * MIN_EPOCH_NS);
         let [work, _] = stretch.look(&pool, &account, 401);
         assert_eq!(stretch.put_off(work), of(120, 40), "of the epoch before");
         assert_eq!(stretch.owed.get(), Owed { epoch: 1, weights: Weights::of(1, 4) });

@@ -13,7 +13,7 @@ use crate::profiling::account::{Account, Reading};
 use crate::profiling::states::{STATES, State, Sums, book};
 
 /// A handler closes no window that is shorter, nanoseconds, for each [`THREADS`] threads that it has to read.
-const SHORTEST_NS: u64 = 100_000_000;
+const MIN_WINDOW_NS: u64 = 100_000_000;
 const THREADS: u64 = 8;
 
 /// The part of some work without a CPU.
@@ -247,7 +247,7 @@ impl Observed {
 
     /// Whether a handler closes the window now, of so many workers.
     pub fn is_due(&self, now: u64, workers: u64) -> bool {
-        let shortest = SHORTEST_NS * workers.div_ceil(THREADS).max(1);
+        let shortest = MIN_WINDOW_NS * workers.div_ceil(THREADS).max(1);
         now.saturating_sub(self.closed.load(Relaxed)) >= shortest
     }
 

@@ -12,7 +12,7 @@ use taskscope_event::StreamFile;
 use taskscope_event::models::{omp, openmp, ovni, recorder};
 
 /// Events of a thread that begins after the range in which signs of a worker are searched.
-const MOST_SEARCHED: usize = 1 << 12;
+const MAX_SEARCHED: usize = 1 << 12;
 
 impl<'a> Slicer<'a> {
     /// Restores every thread's state at the begin of the range.
@@ -185,8 +185,8 @@ impl<'a> Slicer<'a> {
         };
         let worker = |stream: usize| {
             let of = &self.trace.streams()[stream];
-            let mut standard = of.events_of(StreamFile::Standard).take(MOST_SEARCHED);
-            let mut own = of.events_of(StreamFile::Own).take(MOST_SEARCHED);
+            let mut standard = of.events_of(StreamFile::Standard).take(MAX_SEARCHED);
+            let mut own = of.events_of(StreamFile::Own).take(MAX_SEARCHED);
             let is_type = |event: &Event<'_>| event.code == omp::THREAD_TYPE && self.keeps_model(event.code);
             let ty = || own.find(is_type).map(|event| first_u32(event.payload));
             standard.any(|event| makes_worker(event.code)).then(ty).map(|ty| (stream, ty))
