@@ -381,7 +381,7 @@ fn threads_not_arrived_when_the_program_is_killed_are_waited_for() {
 
 /// Four tasks of a thread, which then waits for `depend(in: x)` from 2000 to 9000: one that writes x, one that the first
 /// waits for, one that has nothing to do with it, and one that reads x. They run on threads of their own, type by type.
-fn wait_for_dependences(is_told: bool) -> Execution {
+fn wait_for_dependences(is_recorded: bool) -> Execution {
     let mut team = Team::of(5);
     let region = RegionIndex(0);
     let (x, y, z) = (0x8000, 0x9000, 0xa000);
@@ -411,7 +411,7 @@ fn wait_for_dependences(is_told: bool) -> Execution {
         team.becomes(number + 1, ended, Section { region, ..Section::of(State::ImplicitTask) });
     }
     team.becomes(0, 2000, Section { region, ..Section::of(State::TaskwaitDepend) });
-    if is_told {
+    if is_recorded {
         team.tell(0, 2010, Change::WaitDepends { address: x, kind: read });
     }
     team.becomes(0, 9000, Section { region, ..Section::of(State::ImplicitTask) });
@@ -420,8 +420,8 @@ fn wait_for_dependences(is_told: bool) -> Execution {
 
 #[test]
 fn a_taskwait_is_for_the_tasks_that_its_dependences_name() {
-    let given = |is_told| {
-        let (profile, _) = profile_of(&wait_for_dependences(is_told), CallPathOptions::default());
+    let given = |is_recorded| {
+        let (profile, _) = profile_of(&wait_for_dependences(is_recorded), CallPathOptions::default());
         let tree = &profile.tree;
         let given = Metric::given(Marker::TaskwaitDepend);
         assert_eq!(tree.total(given), tree.total(Metric::taken(Marker::TaskwaitDepend)));
@@ -453,8 +453,9 @@ fn the_dependences_of_a_taskwait_are_those_of_no_task() {
     script.emit(0, 700, openmp::TASK_TASKWAIT_DEPS_END, &[]).run(1, 300, 690, 1);
     script.arrive(0, 800).join(0, 950, 1).depart(1, 1000, 1);
     let mut execution = script.play();
-    let told: Vec<_> = execution.wait_dependences.iter().map(|row| (row.at, row.address, row.kind)).collect();
-    assert_eq!(told, [(410, 0xaa, 1)]);
+    let dependences: Vec<_> =
+        execution.wait_dependences.iter().map(|row| (row.at, row.address, row.kind)).collect();
+    assert_eq!(dependences, [(410, 0xaa, 1)]);
     assert_eq!(execution.dependences.iter().map(|row| row.kind).collect::<Vec<_>>(), [3]);
     execution.cut(500, 900);
     assert_eq!(execution.wait_dependences, []);

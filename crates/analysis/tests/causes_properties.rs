@@ -33,14 +33,14 @@ fn check_sums(graph: &TaskGraph, causes: &Causes, what: &str) {
     let span = span(graph, &Costs::of(graph, &deciding_inputs(graph)));
     for letter in [Letter::Starvation, Letter::Latency, Letter::Overhead, Letter::Contention] {
         let rows = diagnose(graph, causes, &span).rows.into_iter();
-        let told: u64 = rows.filter(|row| row.letter == letter).map(|row| row.ns).sum();
+        let sum: u64 = rows.filter(|row| row.letter == letter).map(|row| row.ns).sum();
         let expected = match letter {
             Letter::Starvation => slow.starvation_ns,
             Letter::Latency => slow.latency_ns,
             Letter::Overhead => slow.overhead_ns,
             Letter::Contention => slow.contention_ns,
         };
-        assert_eq!(told, expected, "{what}: situations of {letter:?}");
+        assert_eq!(sum, expected, "{what}: situations of {letter:?}");
     }
 }
 

@@ -113,8 +113,8 @@ fn none_and_unknown_are_distinguished() {
     let mut script = Script::new(2, 0, 1000);
     script.site(0, 0, 1, 0x100).fork(0, 100, 1, 1, 2).join_team(1, 100, 1, 1, 2);
     script.arrive(0, 400).arrive(1, 300).join(0, 500, 1).depart(1, 1000, 1);
-    let told = graph_of(&script.play()).recorded;
-    assert_eq!(told, RecordedFacts { creation: true, dependences: true, locks: true, off_cpu: false });
+    let recorded = graph_of(&script.play()).recorded;
+    assert_eq!(recorded, RecordedFacts { creation: true, dependences: true, locks: true, off_cpu: false });
 
     let mut builder = ExecutionBuilder::new();
     let process = builder.add_process("host", 1);
@@ -129,8 +129,8 @@ fn none_and_unknown_are_distinguished() {
     builder.change(thread, 20, Becomes(section));
     builder.change(thread, 90, Becomes(Section::of(State::Paused)));
     builder.event(thread, 100);
-    let told = graph_of(&builder.finish()).recorded;
-    assert_eq!(told, RecordedFacts { creation: true, ..RecordedFacts::default() });
+    let recorded = graph_of(&builder.finish()).recorded;
+    assert_eq!(recorded, RecordedFacts { creation: true, ..RecordedFacts::default() });
 }
 
 /// Thread 0 submits two operations to a device at 100 and 150, works, and waits for both from 400 to 900. The

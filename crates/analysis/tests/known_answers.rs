@@ -271,8 +271,9 @@ fn the_acquired_lock_corrects_the_wait() {
     script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200);
     let critical = |object: u64, kind: u32| [&object.to_le_bytes()[..], &kind.to_le_bytes()[..]].concat();
     script.emit(0, 100, openmp::CRITICAL_ACQUIRING_BEGIN, &[]);
-    let told = [&1_u64.to_le_bytes()[..], &1_u32.to_le_bytes()[..], &wait::kind::CRITICAL.to_le_bytes()[..]];
-    script.emit(0, 100, wait::WAIT_OBJECT, &told.concat());
+    let payload =
+        [&1_u64.to_le_bytes()[..], &1_u32.to_le_bytes()[..], &wait::kind::CRITICAL.to_le_bytes()[..]];
+    script.emit(0, 100, wait::WAIT_OBJECT, &payload.concat());
     script.emit(0, 150, openmp::CRITICAL_ACQUIRING_END, &[]);
     script.emit(0, 150, wait::ACQUIRED, &critical(1, wait::kind::CRITICAL));
     script.emit(0, 160, wait::RELEASED, &critical(1, wait::kind::CRITICAL));

@@ -56,16 +56,16 @@ impl Place {
 #[test]
 fn static_programs_and_those_with_a_tool_run_and_report_why_nothing_is_recorded() {
     let here = tempfile::tempdir().unwrap();
-    let said = |program: &Path| {
+    let errors = |program: &Path| {
         let run = output(record(here.path()).arg("--").arg(program).env("OMP_NUM_THREADS", "2"));
         assert_eq!(run.status.code(), Some(0));
         text(&run.stderr)
     };
     let tool = program_source("own_tool.c").display().to_string();
     let program = Compiler::Gcc.build(here.path(), "static", "region.c", &["-static"]);
-    assert!(said(&program).contains("is linked statically, so no recorder"), "{}", said(&program));
+    assert!(errors(&program).contains("is linked statically, so no recorder"), "{}", errors(&program));
     let program = Compiler::Clang.build(here.path(), "own", "region.c", &[&tool, "-rdynamic"]);
-    assert!(said(&program).contains("own has its own OMPT tool (ompt_start_tool)"), "{}", said(&program));
+    assert!(errors(&program).contains("own has its own OMPT tool (ompt_start_tool)"), "{}", errors(&program));
 }
 
 /// The program's library is asked second; the recording is unaffected.
@@ -364,8 +364,11 @@ fn a_runtime_that_dies_at_its_start_is_distinguished_from_the_recorder() {
     assert_eq!(run.status.signal(), Some(nix::libc::SIGBUS), "the runtime has been mended");
     let asked = output(taskscope().arg("report").arg(place.trace()));
     std::fs::remove_file(&file).unwrap();
-    for told in [text(&run.stderr), text(&asked.stderr)] {
-        assert!(told.contains(&format!("{file} empty")) && told.contains(&format!("rm {file}")), "{told}");
+    for message in [text(&run.stderr), text(&asked.stderr)] {
+        assert!(
+            message.contains(&format!("{file} empty")) && message.contains(&format!("rm {file}")),
+            "{message}"
+        );
     }
     let asked = output(taskscope().arg("report").arg(place.trace()));
     assert!(text(&asked.stderr).contains("signal 7 ended the program"), "{}", text(&asked.stderr));
@@ -432,7 +435,7 @@ fn a_program_without_debug_information_is_reported_by_its_functions() {
     let printed = output(taskscope().args(["report", "--section", "all"]).arg(place.trace()));
     let page = text(&printed.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains("run_tasks+") && page.contains("[task]"), "the function is named");
-    assert_eq!(page.matches("debug information").count(), 1, "it is said once");
+    assert_eq!(page.matches("debug information").count(), 1, "reported once");
 }
 
 #[test]

@@ -15,7 +15,8 @@ fn the_paths_in_which_time_is_spent_are_those_of_the_source() {
 
 fn paths_are_those_of_the_source(how: &How<'_>) {
     let is_trace = how.options.is_empty();
-    let as_told = |steps| if matches!(how.compiler, Compiler::Gcc) { without_lines(steps) } else { steps };
+    let expected_steps =
+        |steps| if matches!(how.compiler, Compiler::Gcc) { without_lines(steps) } else { steps };
     let source = program("paths");
     let at = |text: &str| format!("at paths.c:{}", line_of(&source, text));
     let outer = format!("outer [parallel {}]", at("/* the outer region */"));
@@ -24,7 +25,7 @@ fn paths_are_those_of_the_source(how: &How<'_>) {
     let nested = format!("descend [task {}]", at("/* the nested task */"));
     let in_outer = |steps: &[&str]| -> Vec<String> {
         let all = [&["main", "outer", &outer], steps, &["burn"]].concat();
-        as_told(all.into_iter().map(str::to_string).collect())
+        expected_steps(all.into_iter().map(str::to_string).collect())
     };
     let expected: BTreeSet<Vec<String>> = [
         ["main", "down", "down", "down", "leaf", "burn"].map(str::to_string).to_vec(),
@@ -38,7 +39,7 @@ fn paths_are_those_of_the_source(how: &How<'_>) {
     let paths = call_paths(here.path(), &source, how);
     let (mut found, mut outside) = (BTreeSet::new(), 0);
     for path in rows(&paths, "paths").iter().filter(|path| path["values"]["work_ns"].is_u64()) {
-        let steps = as_told(frames(path).iter().map(|step| step.to_string()).collect());
+        let steps = expected_steps(frames(path).iter().map(|step| step.to_string()).collect());
         if steps.last().is_some_and(|last| last == "burn") {
             found.insert(steps);
         } else if steps[0] != "main" {
@@ -380,12 +381,12 @@ fn deferred_target_constructs_are_tasks_on_the_paths_of_their_creators() {
             let outlined = |step: &&str| step.contains("omp_outlined") || step.contains("__omp_offloading");
             assert!(!steps.iter().any(outlined), "{steps:?}");
         }
-        let told = format!("{flags:?} {options:?}: time {time:?}, blame {blame:?}, of {taken}");
+        let sums = format!("{flags:?} {options:?}: time {time:?}, blame {blame:?}, of {taken}");
         // By the clock, which is at least four rounds of 40 ms, and of 20 ms on two threads. Samples come late on a loaded
         // machine; events do not.
-        assert!(time.iter().all(|ns| *ns > 20_000_000), "{told}");
-        assert!(blame[0] > 150_000_000 && blame[1] > 70_000_000, "{told}");
-        assert!(blame[0] + blame[1] <= taken, "{told}");
+        assert!(time.iter().all(|ns| *ns > 20_000_000), "{sums}");
+        assert!(blame[0] > 150_000_000 && blame[1] > 70_000_000, "{sums}");
+        assert!(blame[0] + blame[1] <= taken, "{sums}");
         assert!(helpers < 100, "{helpers} samples of idle helpers");
     }
 }

@@ -122,8 +122,8 @@ fn a_bad_file_is_explained_and_nothing_is_written() {
     let trace = directory.path().join("t");
     let output = taskscope(&["import", file.to_str().unwrap(), "-o", trace.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("why:  line ") && said.contains("data[0].copies"), "{said}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("why:  line ") && message.contains("data[0].copies"), "{message}");
     assert!(!trace.exists());
 }
 
@@ -152,8 +152,8 @@ fn every_section_of_an_import_is_printed_and_sums_are_exact() {
     let text = taskscope(&["report", trace]);
     assert!(String::from_utf8(text.stdout).unwrap().contains("Critical path"));
     let other = taskscope(&["info", trace]);
-    let said = String::from_utf8(other.stderr).unwrap();
-    assert!(other.status.success() || said.contains("taskscope report"), "{said}");
+    let message = String::from_utf8(other.stderr).unwrap();
+    assert!(other.status.success() || message.contains("taskscope report"), "{message}");
 }
 
 #[test]
@@ -229,8 +229,8 @@ fn the_json_of_all_sections_fits_its_schema() {
     assert!(!report["path"]["steps"].as_array().unwrap().is_empty());
     // A prediction for a type that there is not would be one for no change.
     let asked = taskscope(&["report", "--section", "whatif", "--what-if", "nosuch=0.5", trace]);
-    let said = String::from_utf8(asked.stderr).unwrap();
-    assert!(asked.status.code() == Some(2) && said.contains("no task type is called nosuch"), "{said}");
+    let message = String::from_utf8(asked.stderr).unwrap();
+    assert!(asked.status.code() == Some(2) && message.contains("no task type is called nosuch"), "{message}");
     let refuses = |change: &dyn Fn(&mut Value)| {
         let mut changed = report.clone();
         change(&mut changed);
@@ -255,9 +255,9 @@ fn a_page_of_a_task_graph_is_refused() {
         (&["--html", page.to_str().unwrap(), "--section", "ledger"], "as text"),
     ] {
         let output = taskscope(&[&["report"], words, &[trace]].concat());
-        let told = String::from_utf8_lossy(&output.stderr);
+        let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
-        assert!(told.contains(why) && told.contains("try:"), "{told}");
+        assert!(message.contains(why) && message.contains("try:"), "{message}");
         assert!(output.stdout.is_empty() && !page.exists());
     }
 }

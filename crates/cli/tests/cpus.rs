@@ -111,8 +111,8 @@ fn dynamic_adjustment_is_reported_as_the_reason() {
     pinned.envs([("OMP_DYNAMIC", "true"), ("KMP_DYNAMIC_MODE", "thread_limit")]).current_dir(here.path());
     assert!(output(pinned.args(["6", "1", "4"])).status.success());
     let (_, report) = reports(here.path());
-    let told = notices(&report, "smaller-team");
+    let adjusted = notices(&report, "smaller-team");
     assert!(
-        matches!(&told[..], [one] if one.ends_with("the runtime adjusts the sizes of teams (OMP_DYNAMIC is true)"))
+        matches!(&adjusted[..], [one] if one.ends_with("the runtime adjusts the sizes of teams (OMP_DYNAMIC is true)"))
     );
 }

@@ -66,9 +66,9 @@ fn columns_of_other_names_are_printed_under_the_usual_ones_too() {
     std::fs::write(&file, text_of_file).unwrap();
     let import = ["import", "--from", "device-records", text(&file), "-o", text(&trace)];
     assert!(taskscope(&import).status.success());
-    let told: serde_json::Value =
+    let info: serde_json::Value =
         serde_json::from_slice(&taskscope(&["info", "--json", text(&trace)]).stdout).unwrap();
-    assert_eq!((&told["first_clock_ns"], &told["wall_ns"]), (&16.into(), &44.into()));
+    assert_eq!((&info["first_clock_ns"], &info["wall_ns"]), (&16.into(), &44.into()));
     let rows = dumped(&trace, "7");
     let of = |row: usize| {
         ["id", "start", "end", "thread"].map(|name| rows[row].get(name).and_then(|v| v.as_u64()))
@@ -86,8 +86,8 @@ fn a_queue_that_is_cut_makes_a_trace_incomplete() {
     let import = ["import", "--from", "device-records", text(&file), "-o", text(&trace)];
     assert!(taskscope(&import).status.success());
     let is_complete = || -> serde_json::Value {
-        let told = taskscope(&["info", "--json", text(&trace)]).stdout;
-        serde_json::from_slice::<serde_json::Value>(&told).unwrap()["complete"].clone()
+        let info = taskscope(&["info", "--json", text(&trace)]).stdout;
+        serde_json::from_slice::<serde_json::Value>(&info).unwrap()["complete"].clone()
     };
     assert_eq!(is_complete(), true);
     let events = trace.join("devices/queue.0/taskscope.obs");
@@ -120,20 +120,21 @@ fn verbs_show_device_queues_and_report_missing_records() {
     .unwrap();
     let output =
         taskscope(&["import", "--from", "device-records", text(&file), "-o", text(&trace), "--json"]);
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["schema"], "taskscope-import-device-records/1");
-    assert_eq!(told["queues"][0]["duplicates"], 1);
+    let imported: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(imported["schema"], "taskscope-import-device-records/1");
+    assert_eq!(imported["queues"][0]["duplicates"], 1);
     let records = dumped(&trace, "q");
     assert_eq!(records[1]["colour"], "a,b");
     assert_eq!(records[1]["anomalies"], serde_json::json!(["overlap"]));
     assert_eq!((&records[0]["lane"], &records[1]["lane"]), (&0.into(), &1.into()));
 
     let checked = taskscope(&["check", text(&trace)]);
-    let told = String::from_utf8(checked.stderr).unwrap();
+    let violations = String::from_utf8(checked.stderr).unwrap();
     assert_eq!(checked.status.code(), Some(1));
     assert!(
-        told.contains("error[device-overlap]") && told.contains("in:   devices/queue.0, operation 1"),
-        "{told}"
+        violations.contains("error[device-overlap]")
+            && violations.contains("in:   devices/queue.0, operation 1"),
+        "{violations}"
     );
     assert!(taskscope(&["check", "--allow", "device-overlap", text(&trace)]).status.success());
     let top = String::from_utf8(taskscope(&["top", text(&trace)]).stdout).unwrap();
@@ -255,8 +256,8 @@ fn blocking_copies_are_waits_for_the_device() {
         }
         let trace = directory.path().join(format!("t{}", flags.len()));
         let output = taskscope(&["record", "-o", text(&trace), "--", text(&program)]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && !told.contains("used no OpenMP"), "{told}");
+        let warnings = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !warnings.contains("used no OpenMP"), "{warnings}");
         let report: serde_json::Value =
             serde_json::from_slice(&taskscope(&["report", "--json", text(&trace)]).stdout).unwrap();
         let devices = &report["devices"];
@@ -340,9 +341,9 @@ fn record_reports_a_trace_of_queues_alone() {
     let Some(program) = built(directory.path(), "../../examples/opencl/queues.c") else { return };
     let trace = directory.path().join("t");
     let output = taskscope(&["record", "-o", text(&trace), "--", text(&program), "40"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("3 device queues  40 operations") && said.contains("opencl.2"), "{said}");
-    assert!(!said.contains("nothing to report"), "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("3 device queues  40 operations") && errors.contains("opencl.2"), "{errors}");
+    assert!(!errors.contains("nothing to report"), "{errors}");
 }
 
 #[test]
@@ -530,10 +531,10 @@ fn the_report_of_queues_fits_a_narrow_terminal() {
     let import = ["import", "--from", "device-records", text(&file), "-o", text(&trace)];
     assert!(taskscope(&import).status.success());
     let report = taskscope(&["report", "--width", "40", text(&trace)]);
-    let told = String::from_utf8(report.stdout).unwrap();
-    assert!(told.contains("Device queues"), "{told}");
+    let shown = String::from_utf8(report.stdout).unwrap();
+    assert!(shown.contains("Device queues"), "{shown}");
     // The trace's path stays one word.
-    for line in told.lines().filter(|line| !line.contains(text(&trace))) {
+    for line in shown.lines().filter(|line| !line.contains(text(&trace))) {
         assert!(line.chars().count() <= 40, "{line}");
     }
 }

@@ -54,7 +54,7 @@ fn check_accepts_and_rejects() {
 }
 
 /// The codes in the output of `check`.
-fn told_by_check(path: &str) -> Vec<String> {
+fn codes_of_check(path: &str) -> Vec<String> {
     let output = taskscope(&["check", "--json", path]);
     let code = |line: &str| {
         serde_json::from_str::<serde_json::Value>(line).unwrap()["code"].as_str().unwrap().to_owned()
@@ -65,14 +65,14 @@ fn told_by_check(path: &str) -> Vec<String> {
 #[test]
 fn impossible_clocks_and_offsets_are_reported() {
     let (_root, path) = written(&one_task().point(1 << 63, ovni::BURST));
-    assert!(told_by_check(&path).contains(&"clock-too-large".to_owned()));
+    assert!(codes_of_check(&path).contains(&"clock-too-large".to_owned()));
 
     let (root, path) = written(&one_task());
     let other = StreamBuilder::new(1, 2, 102).loom("other.1").cpus(1).execute(1_000, 0).end(6_000);
     other.write(root.path()).unwrap();
     let table = "rank host median mean std\n0 node 0 0 0\n1 other -9223372036854775000 0 0\n";
     fs::write(root.path().join("clock-offsets.txt"), table).unwrap();
-    assert_eq!(told_by_check(&path), ["clock-offsets", "no-clock-offsets"]);
+    assert_eq!(codes_of_check(&path), ["clock-offsets", "no-clock-offsets"]);
     assert_eq!(stdout(&taskscope(&["dump", &path])).lines().count(), 8, "no event is lost");
 }
 
@@ -84,7 +84,7 @@ fn a_parallel_task_without_creation_is_one_violation() {
         .event(2_000, nosv::TASK_EXECUTE, &pair(1, 2))
         .event(3_000, nosv::TASK_END, &pair(1, 2));
     let (_root, path) = written(&stream.end(4_000));
-    assert_eq!(told_by_check(&path), ["unknown-task"]);
+    assert_eq!(codes_of_check(&path), ["unknown-task"]);
 }
 
 /// As programs in Latin-1 have them.
@@ -104,7 +104,7 @@ fn labels_of_invalid_utf_8_are_distinguished_by_every_verb() {
             .event(at + 1_000, nosv::TASK_END, &pair(task, 0));
     }
     let (root, path) = written(&stream.end(6_000));
-    assert_eq!(told_by_check(&path), [""; 0]);
+    assert_eq!(codes_of_check(&path), [""; 0]);
     assert!(taskscope(&["emulate", &path]).status.success());
     let views = fs::read_to_string(root.path().join("thread.prv")).unwrap();
     let values: Vec<&str> =
@@ -237,7 +237,7 @@ fn kinds_of_threads_and_labels_that_never_end_are_minded_by_check_alone() {
     for (stream, code, lint) in [(of_kind, "other-stack-not-empty", 0), (in_subsystem, "stack-not-empty", 1)]
     {
         let (root, path) = written(&stream);
-        assert_eq!(told_by_check(&path), [code]);
+        assert_eq!(codes_of_check(&path), [code]);
         let views = root.path().join("views");
         let output = taskscope(&["emulate", "-l", "-o", views.to_str().unwrap(), &path]);
         assert_eq!(output.status.code(), Some(lint), "{code}: {}", stderr(&output));
@@ -248,7 +248,7 @@ fn kinds_of_threads_and_labels_that_never_end_are_minded_by_check_alone() {
 #[test]
 fn payloads_of_all_events_are_held_against_their_declaration() {
     let specs = || models::MODELS.iter().filter(|model| !model.own).flat_map(|model| model.events);
-    let told = |bytes_of: &dyn Fn(usize) -> Option<usize>| {
+    let reported = |bytes_of: &dyn Fn(usize) -> Option<usize>| {
         let names: Vec<&str> =
             models::MODELS.iter().filter(|model| !model.own).map(|model| model.name).collect();
         let mut stream = StreamBuilder::new(0, 1, 101).require(&names).cpus(1).execute(1_000, 0);
@@ -265,18 +265,18 @@ fn payloads_of_all_events_are_held_against_their_declaration() {
         let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
         let of_payload = lines.filter(|line| line["code"].as_str().unwrap().starts_with("payload-"));
         let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-        let told: Vec<(String, String)> =
+        let reported: Vec<(String, String)> =
             of_payload.map(|line| (word(&line["event"]), word(&line["code"]))).collect();
-        (emitted, told)
+        (emitted, reported)
     };
     // One that no runtime is known to write.
-    let (emitted, more) = told(&|declared| (declared + 2 <= 16).then_some(declared + 2));
+    let (emitted, more) = reported(&|declared| (declared + 2 <= 16).then_some(declared + 2));
     assert_eq!(more.iter().map(|(event, _)| event.as_str()).collect::<Vec<_>>(), emitted, "each once");
     // For moves and marks ovniemu, too, accepts only declared ones.
     let refused = ["OAr", "OAs", "OM[", "OM]", "OM="];
     let code = |event: &str| if refused.contains(&event) { "payload-size" } else { "payload-extra" };
-    assert!(more.iter().all(|(event, told)| told == code(event)), "{more:?}");
-    let (emitted, less) = told(&|declared| (declared > 2).then(|| declared - 2));
+    assert!(more.iter().all(|(event, reported)| reported == code(event)), "{more:?}");
+    let (emitted, less) = reported(&|declared| (declared > 2).then(|| declared - 2));
     assert_eq!(less.iter().map(|(event, _)| event.as_str()).collect::<Vec<_>>(), emitted, "each once");
     let short: Vec<&str> =
         less.iter().filter(|(_, code)| code == "payload-short").map(|(event, _)| event.as_str()).collect();
@@ -291,7 +291,7 @@ fn payload_that_is_missing_is_null_and_ovni_accepts_it() {
         .event(2_000, ovni::THREAD_CREATES, &[3, 0, 0, 0, 1, 0, 0])
         .end(3_000);
     let (_root, path) = written(&stream);
-    assert_eq!(told_by_check(&path), ["payload-short", "payload-short"]);
+    assert_eq!(codes_of_check(&path), ["payload-short", "payload-short"]);
     assert!(taskscope(&["emulate", "-l", &path]).status.success());
     let text = stdout(&taskscope(&["dump", "--json", &path]));
     let fields: Vec<serde_json::Value> = text
@@ -310,8 +310,8 @@ fn strict_emulation_reports_omitted_streams() {
     fs::remove_file(other.write(root.path()).unwrap().join("stream.json")).unwrap();
     let output = taskscope(&["emulate", "-l", &path]);
     assert_eq!(output.status.code(), Some(0), "as ovniemu");
-    let told = stderr(&output);
-    assert!(told.starts_with("note: problems of the trace: 1 missing-metadata\n"), "{told}");
+    let notes = stderr(&output);
+    assert!(notes.starts_with("note: problems of the trace: 1 missing-metadata\n"), "{notes}");
     let ovniemu = root.path().join("ovniemu");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_taskscope"), &ovniemu).unwrap();
     let output = run(&ovniemu, &["-l", &path]);
@@ -672,7 +672,7 @@ fn recordings_of_clean_runs_pass_without_warnings_and_notes() {
         .event(2_100, ovni::FLUSH_BEGIN, &[])
         .event(2_200, ovni::FLUSH_END, &[]);
     let (_root, path) = written(&stream);
-    assert_eq!(told_by_check(&path), [""; 0]);
+    assert_eq!(codes_of_check(&path), [""; 0]);
     for verb in ["check", "info", "report", "dump", "top"] {
         let output = taskscope(&[verb, &path]);
         assert!(output.status.success(), "{verb}");
@@ -699,7 +699,7 @@ fn counters_may_be_declared_by_one_thread_alone() {
     for (first, second) in [(true, false), (false, true)] {
         let (root, path) = written(&stream(101, first));
         stream(102, second).write(root.path()).unwrap();
-        assert_eq!(told_by_check(&path), [""; 0]);
+        assert_eq!(codes_of_check(&path), [""; 0]);
         assert!(taskscope(&["emulate", "-l", &path]).status.success());
     }
 }

@@ -126,10 +126,10 @@ fn idle_queues_have_findings() {
     let report = report_of(&trace);
     assert_eq!((&report["findings_of"], &report["findings_base_ns"]), (&"queues".into(), &5400.into()));
     let rows = report["findings"].as_array().unwrap();
-    let told: Vec<_> =
+    let found: Vec<_> =
         rows.iter().map(|row| (row["pattern"].as_str(), row["ns"].as_u64(), row["where"].as_str())).collect();
     assert_eq!(
-        told,
+        found,
         [
             (Some("host-bound"), Some(900), Some("queue q")),
             (Some("dependency-bound"), Some(300), Some("queue q"))

@@ -193,8 +193,8 @@ fn assert_unnamed_as_alone(here: &Path, program: &str, reason: Option<&str>) {
             assert_eq!(text(&run.stdout), text(&alone.stdout), "{program} by {starter:?} {mode:?}");
             assert_eq!(text(&run.stderr), text(&alone.stderr), "{program} by {starter:?} {mode:?}");
             if let Some(reason) = reason.filter(|_| !mode.is_empty()) {
-                let told = notices(&here.join("out"));
-                assert_eq!(told.iter().filter(|name| *name == reason).count(), 1, "{told:?}");
+                let reasons = notices(&here.join("out"));
+                assert_eq!(reasons.iter().filter(|name| *name == reason).count(), 1, "{reasons:?}");
             }
             let _ = fs::remove_dir_all(here.join("out"));
         }
@@ -282,13 +282,13 @@ fn programs_that_restrict_their_system_calls_end_as_alone() {
         eprintln!("skipped: a program cannot restrict its system calls here");
         return;
     }
-    let told = |run: &Output| text(&run.stderr).matches("restricts its system calls").count();
+    let warnings = |run: &Output| text(&run.stderr).matches("restricts its system calls").count();
     for mode in MODES {
         for how in ["prctl", "seccomp"] {
             let run = recorded(here.path(), mode, &["./restricted", how, KILL]);
             assert_eq!(run.status.code(), Some(13), "{how} {mode:?}");
             assert_eq!(text(&run.stdout), text(&alone.stdout), "{how} {mode:?}");
-            assert_eq!((told(&run), notices(&here.path().join("out")).len()), (1, 1), "{how} {mode:?}");
+            assert_eq!((warnings(&run), notices(&here.path().join("out")).len()), (1, 1), "{how} {mode:?}");
             // Activity before it is recorded.
             let is_profile = mode.contains(&"profile");
             assert_eq!(
@@ -302,12 +302,12 @@ fn programs_that_restrict_their_system_calls_end_as_alone() {
         }
         // A handler's return is refused.
         let run = recorded(here.path(), mode, &["./restricted", "seccomp", REFUSE]);
-        assert_eq!((run.status.code(), told(&run)), (Some(13), 1), "{mode:?}");
+        assert_eq!((run.status.code(), warnings(&run)), (Some(13), 1), "{mode:?}");
         assert_eq!(text(&run.stdout), text(&alone.stdout), "{mode:?}");
         let _ = fs::remove_dir_all(here.path().join("out"));
         // Refused are calls of the recorder's, by a list of them.
         let run = recorded(here.path(), mode, &["./restricted", "refuse", REFUSE]);
-        assert_eq!((run.status.code(), told(&run)), (Some(13), 0), "{mode:?}");
+        assert_eq!((run.status.code(), warnings(&run)), (Some(13), 0), "{mode:?}");
         assert_eq!(text(&run.stdout), text(&alone.stdout), "{mode:?}");
         let _ = fs::remove_dir_all(here.path().join("out"));
     }

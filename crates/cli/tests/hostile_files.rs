@@ -217,8 +217,8 @@ fn unfinished_streams_are_read_beside_any_other_file() {
             let what = format!("{name} is {kind}: {}", stderr(&output));
             assert_eq!(output.status.code(), Some(0), "{what}");
             if name.ends_with("tail") {
-                let said = String::from_utf8_lossy(&output.stdout).into_owned() + &what;
-                assert!(said.contains("cannot be read"), "{said}");
+                let message = String::from_utf8_lossy(&output.stdout).into_owned() + &what;
+                assert!(message.contains("cannot be read"), "{message}");
             }
         }
     }
@@ -557,11 +557,11 @@ fn the_viewer_answers_where_no_thread_can_be_made() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(viewer.stderr.take().unwrap());
+    let mut message = BufReader::new(viewer.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("http://127.0.0.1:") {
         line.clear();
-        assert!(said.read_line(&mut line).unwrap() > 0, "{:?}", viewer.wait());
+        assert!(message.read_line(&mut line).unwrap() > 0, "{:?}", viewer.wait());
     }
     let (place, token) = line.trim().trim_start_matches("http://").split_once("/?token=").unwrap();
     for path in ["/", "/api/overview", "/api/type_names"] {
@@ -602,11 +602,11 @@ fn the_token_is_in_no_command_line() {
         while !heard.exists() && viewer.try_wait().unwrap().is_none() {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        let said = fs::read_to_string(&heard).unwrap();
-        let lines: Vec<&str> = said.lines().collect();
-        assert!(!lines[0].contains("token") && lines[0].ends_with(".html"), "{said}");
+        let message = fs::read_to_string(&heard).unwrap();
+        let lines: Vec<&str> = message.lines().collect();
+        assert!(!lines[0].contains("token") && lines[0].ends_with(".html"), "{message}");
         assert_eq!(lines[1], "600");
-        assert!(said.contains("http://127.0.0.1:") && said.contains("?token="), "{said}");
+        assert!(message.contains("http://127.0.0.1:") && message.contains("?token="), "{message}");
         let sent = Command::new("kill").args([signal, &viewer.id().to_string()]).status().unwrap();
         assert!(sent.success());
         assert_eq!(viewer.wait().unwrap().code(), Some(0));

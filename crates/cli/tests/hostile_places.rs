@@ -245,10 +245,11 @@ fn only_regular_files_are_read() {
             // Half of the trace is read, and the problem with the rest is reported.
             let output = taskscope(&["top", root.path().to_str().unwrap()]);
             assert_eq!(output.status.code(), Some(0), "{file} is {place}: {}", stderr(&output));
-            let is_told = ["unreadable", "missing-stream"].iter().any(|kind| stderr(&output).contains(kind));
+            let is_reported =
+                ["unreadable", "missing-stream"].iter().any(|kind| stderr(&output).contains(kind));
             let may_be_missing = file == "taskscope.obs" && place == "nowhere";
             let is_no_stream = file == "stream.json" && place == "directory";
-            assert!(is_told || may_be_missing || is_no_stream, "{file} is {place}: {}", stderr(&output));
+            assert!(is_reported || may_be_missing || is_no_stream, "{file} is {place}: {}", stderr(&output));
         }
     }
 }
@@ -338,10 +339,10 @@ fn files_that_may_not_be_read_are_named() {
         for verb in READERS {
             let output = without_privileges(&[verb, root.path().to_str().unwrap()]);
             assert_ended(&output, verb);
-            let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
-            assert!(said.contains(kind) && said.contains("ermission"), "{verb}, {file}: {said}");
+            let message = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+            assert!(message.contains(kind) && message.contains("ermission"), "{verb}, {file}: {message}");
             // Readable parts are read; `check` reports a fault.
-            assert_eq!(output.status.code(), Some(i32::from(verb == "check")), "{verb}, {file}: {said}");
+            assert_eq!(output.status.code(), Some(i32::from(verb == "check")), "{verb}, {file}: {message}");
         }
     }
 }

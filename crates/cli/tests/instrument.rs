@@ -127,9 +127,9 @@ fn a_trace_given_as_a_behaviour_gets_a_usage_hint() {
     write_program(folder.path());
     let output = taskscope(&["emulate", "--nanos"], folder.path());
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     let command = format!("taskscope emulate {} --nanos", folder.path().display());
-    assert!(said.contains(&command) && said.contains("stacked-bursts"), "{said}");
+    assert!(errors.contains(&command) && errors.contains("stacked-bursts"), "{errors}");
     // The command does its job.
     let words: Vec<&str> = command.split(' ').skip(1).collect();
     let run = Command::new(env!("CARGO_BIN_EXE_taskscope")).args(words).output().unwrap();
@@ -289,9 +289,12 @@ fn messages_between_processes_are_lines() {
     // The same five are messages of the execution, from process to process.
     let session = taskscope_session::Session::open(&trace).unwrap();
     let execution = &session.execution;
-    let told = &execution.communication;
-    assert_eq!((told.messages.len(), told.unmatched_sends, told.unmatched_receives), (5, 0, 0));
-    for message in &told.messages {
+    let communication = &execution.communication;
+    assert_eq!(
+        (communication.messages.len(), communication.unmatched_sends, communication.unmatched_receives),
+        (5, 0, 0)
+    );
+    for message in &communication.messages {
         let process = |thread: taskscope_execution::ThreadIndex| execution.threads[thread.index()].process;
         assert!(message.sent < message.received && process(message.sender) != process(message.receiver));
     }
@@ -392,7 +395,7 @@ fn mismatches_after_a_loss_are_reported_as_one() {
         .write(folder.path());
     let output = taskscope(&["check"], folder.path());
     assert!(output.status.success(), "a loss is no mistake");
-    let told = text(&output) + &String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("2 later events of this process do not fit"), "{told}");
-    assert!(!told.contains("burst-close-without-open"), "{told}");
+    let printed = text(&output) + &String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("2 later events of this process do not fit"), "{printed}");
+    assert!(!printed.contains("burst-close-without-open"), "{printed}");
 }

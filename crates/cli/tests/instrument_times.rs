@@ -25,12 +25,12 @@ fn rows(of: &Value) -> Vec<(String, u64, u64, u64)> {
     of["rows"].as_array().unwrap().iter().map(row).collect()
 }
 
-fn asked(trace: &Path, by: &str, behaviour: &str, more: &[&str]) -> Value {
+fn times_of(trace: &Path, by: &str, behaviour: &str, more: &[&str]) -> Value {
     let arguments = [&["report", "--json", "--shown", by, "--behaviour", behaviour], more].concat();
     let report: Value = serde_json::from_str(&text(&arguments, trace)).unwrap();
-    let told = report["instrumentation"].clone();
-    assert_eq!((&told["per"], &told["behaviour"]), (&by.into(), &behaviour.into()));
-    told
+    let times = report["instrumentation"].clone();
+    assert_eq!((&times["per"], &times["behaviour"]), (&by.into(), &behaviour.into()));
+    times
 }
 
 fn row(name: &str, ns: u64, begins: u64, lanes: u64) -> (String, u64, u64, u64) {
@@ -66,15 +66,15 @@ fn times_match_the_shown_states_in_every_behaviour() {
         ("task", "stacked-bursts", 6000, 8000, [2, 1, 1, 1]),
         ("task", "stacked", 10_000, 8000, [1, 1, 1, 1]),
     ] {
-        let told = asked(folder.path(), by, behaviour, &[]);
+        let times = times_of(folder.path(), by, behaviour, &[]);
         let lanes = if by == "thread" { 2 } else { 1 };
         let mut expected = own(nested, begins, lanes);
         expected[4].1 = outer_ns;
         if by == "thread" {
             expected.insert(1, row("state RUNTIME", 1000 + 85_000, 2, 1));
         }
-        assert_eq!(rows(&told), expected, "per {by}, {behaviour}");
-        assert_eq!(told["lane_count"], lanes);
+        assert_eq!(rows(&times), expected, "per {by}, {behaviour}");
+        assert_eq!(times["lane_count"], lanes);
     }
 }
 
@@ -82,11 +82,11 @@ fn times_match_the_shown_states_in_every_behaviour() {
 fn lanes_are_threads_or_tasks_with_their_own_time() {
     let folder = tempfile::tempdir().unwrap();
     write_walker(folder.path());
-    let of_task = asked(folder.path(), "task", "stacked", &[]);
+    let of_task = times_of(folder.path(), "task", "stacked", &[]);
     let lane = &of_task["lanes"][0];
     assert_eq!((&lane["task"], &lane["task_kind"], &lane["pid"]), (&1.into(), &"walker".into(), &100.into()));
     assert_eq!(lane["time_ns"], 4000 + 7000, "it stands still while it is on no thread");
-    let of_thread = asked(folder.path(), "thread", "stacked", &[]);
+    let of_thread = times_of(folder.path(), "thread", "stacked", &[]);
     assert_eq!(of_thread["lanes"][0]["tid"], 100);
     assert_eq!(of_thread["lanes"][0]["time_ns"], 100_000);
     let table = text(&["report", "--section", "instrumentation", "--shown", "task"], folder.path());
@@ -100,7 +100,7 @@ fn a_range_cuts_times_at_its_borders() {
     let folder = tempfile::tempdir().unwrap();
     write_walker(folder.path());
     let range = ["--range", "2us..8us"];
-    let told = asked(folder.path(), "task", "stacked", &range);
+    let times = times_of(folder.path(), "task", "stacked", &range);
     let expected = vec![
         row("task walker", 3000 + 1000, 1, 1),
         row("state RUNNING", 4000, 0, 1),
@@ -108,12 +108,12 @@ fn a_range_cuts_times_at_its_borders() {
         row("burst size", 4000, 1, 1),
         row("burst size = twenty", 2000, 1, 1),
     ];
-    assert_eq!(rows(&told), expected);
+    assert_eq!(rows(&times), expected);
     // Parts that follow each other add up to the whole.
-    let ns = |told: &Value| rows(told).iter().map(|row| row.1).sum::<u64>();
-    let whole = ns(&asked(folder.path(), "thread", "plain", &[]));
+    let ns = |times: &Value| rows(times).iter().map(|row| row.1).sum::<u64>();
+    let whole = ns(&times_of(folder.path(), "thread", "plain", &[]));
     let parts = ["0us..5us", "5us..8us", "8us..1s"]
-        .map(|part| ns(&asked(folder.path(), "thread", "plain", &["--range", part])));
+        .map(|part| ns(&times_of(folder.path(), "thread", "plain", &["--range", part])));
     assert_eq!(parts.iter().sum::<u64>(), whole, "{parts:?}");
 }
 
@@ -134,8 +134,8 @@ fn behaviours_without_a_view_are_refused() {
         .end(10)
         .write(other.path())
         .unwrap();
-    let told = text(&["report", "--section", "instrumentation"], other.path());
-    assert!(told.contains("none: the program is not instrumented"), "{told}");
+    let times = text(&["report", "--section", "instrumentation"], other.path());
+    assert!(times.contains("none: the program is not instrumented"), "{times}");
     let report: Value = serde_json::from_str(&text(&["report", "--json"], other.path())).unwrap();
     assert_eq!(report["instrumentation"], Value::Null);
 }

@@ -68,8 +68,8 @@ fn interrupted_compressed_views_end_at_the_reported_time() {
     let unpacked = Command::new("gzip").arg("-dc").arg(views.path().join("cpu.prv.gz")).output().unwrap();
     assert!(unpacked.status.success());
     let text = String::from_utf8(unpacked.stdout).unwrap();
-    let told = format!("views up to {:.9} s", end_of(&text) as f64 / 1e9);
-    assert!(stderr(&output).contains(&told), "{} but {}", text.lines().next().unwrap(), stderr(&output));
+    let kept = format!("views up to {:.9} s", end_of(&text) as f64 / 1e9);
+    assert!(stderr(&output).contains(&kept), "{} but {}", text.lines().next().unwrap(), stderr(&output));
 }
 
 fn interrupts_emulation(trace: &str, name: &str, code: i32) {
@@ -86,12 +86,12 @@ fn interrupts_emulation(trace: &str, name: &str, code: i32) {
     records.read_to_string(&mut rest).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
-    let said = stderr(&output);
-    assert!(said.contains("error: interrupted") && said.contains("kept: views up to"), "{said}");
+    let message = stderr(&output);
+    assert!(message.contains("error: interrupted") && message.contains("kept: views up to"), "{message}");
 
     let cpus = fs::read_to_string(views.path().join("cpu.prv")).unwrap();
-    let told = format!("views up to {:.9} s", end_of(&cpus) as f64 / 1e9);
-    assert!(said.contains(&told), "{} but {said}", cpus.lines().next().unwrap());
+    let kept = format!("views up to {:.9} s", end_of(&cpus) as f64 / 1e9);
+    assert!(message.contains(&kept), "{} but {message}", cpus.lines().next().unwrap());
     for text in [header.clone() + &rest, cpus] {
         assert!(text.starts_with("#Paraver ") && text.ends_with('\n'));
         let mut last = 0;

@@ -102,8 +102,11 @@ fn ranks_have_a_table_of_their_own_in_the_report_and_for_talp() {
     assert_eq!(talp["Process"]["Global"].as_array().unwrap().len(), 2);
     assert!(talp["Application"]["Global"]["numMpiCalls"].as_u64().unwrap() > 0);
     // Readers take ISO 8601 with an offset.
-    let told = talp["timestamp"].as_str().unwrap();
-    assert!(told.len() == 25 && told.as_bytes()[10] == b'T' && told.ends_with("+00:00"), "{told}");
+    let timestamp = talp["timestamp"].as_str().unwrap();
+    assert!(
+        timestamp.len() == 25 && timestamp.as_bytes()[10] == b'T' && timestamp.ends_with("+00:00"),
+        "{timestamp}"
+    );
     let times = ["usefulTime", "mpiTime", "mpiWorkerIdleTime", "ompLoadImbalanceTime", "ompSchedulingTime"];
     let whole = &talp["Application"]["Global"];
     let sum: u64 =

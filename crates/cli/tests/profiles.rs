@@ -113,12 +113,12 @@ fn a_profile_has_no_timeline() {
         &["report", "--task-context", "execution", "one"],
         &["export", "--to", "pprof", "--task-context", "execution", "one"],
     ] {
-        let told = output(taskscope().current_dir(here.path()).args(words));
-        let said = text(&told.stderr);
-        assert_eq!((told.status.code(), told.stdout.len()), (Some(2), 0), "{words:?}: {said}");
+        let run = output(taskscope().current_dir(here.path()).args(words));
+        let message = text(&run.stderr);
+        assert_eq!((run.status.code(), run.stdout.len()), (Some(2), 0), "{words:?}: {message}");
         assert!(
-            said.contains("one is a profile") && said.contains("taskscope report one"),
-            "{words:?}: {said}"
+            message.contains("one is a profile") && message.contains("taskscope report one"),
+            "{words:?}: {message}"
         );
     }
     for verb in ["report", "export"] {
@@ -320,15 +320,15 @@ fn a_run_without_a_profile_reports_the_reason() {
         let name = program.file_name().unwrap().to_str().unwrap().to_string() + ".profile";
         let mut command = record(here.path());
         let run = output(command.args(["--mode", "profile", "-o", &name, "--"]).arg(&program));
-        let said = text(&run.stderr);
-        assert!(said.contains("no profile was written") && said.contains(reason), "{said}");
+        let message = text(&run.stderr);
+        assert!(message.contains("no profile was written") && message.contains(reason), "{message}");
         let report = output(taskscope().arg("report").arg(here.path().join(&name)));
-        let said = text(&report.stderr);
+        let message = text(&report.stderr);
         assert_eq!(report.status.code(), Some(2));
-        assert!(said.contains("holds no profile") && said.contains(reason), "{said}");
-        assert!(!said.contains("OpenMP"), "{said}");
+        assert!(message.contains("holds no profile") && message.contains(reason), "{message}");
+        assert!(!message.contains("OpenMP"), "{message}");
         let advice = if name.starts_with("static") { "link it dynamically" } else { "record --sample" };
-        assert!(said.contains(advice), "{said}");
+        assert!(message.contains(advice), "{message}");
     }
     // Tools that are disabled do not keep a program from being sampled.
     let program = build("disabled", &[]);

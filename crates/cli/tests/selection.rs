@@ -191,13 +191,13 @@ fn emulate_reports_that_a_part_has_no_violation_check() {
     worker(101, 0).point(71_000, nosv::SCHEDULER_SERVING_END).write(root.path()).unwrap();
     worker(102, 1).write(root.path()).unwrap();
     let path = root.path().to_str().unwrap();
-    let told = |filter: &str| stderr(&taskscope(&["emulate", "--where", filter, path]));
+    let message_of = |filter: &str| stderr(&taskscope(&["emulate", "--where", filter, path]));
     assert!(
-        told("thread = 101").contains("taskscope check --where FILTER TRACE"),
+        message_of("thread = 101").contains("taskscope check --where FILTER TRACE"),
         "{}",
-        told("thread = 101")
+        message_of("thread = 101")
     );
-    assert_eq!(told("thread = 102"), "");
+    assert_eq!(message_of("thread = 102"), "");
 }
 
 fn truncated() -> (tempfile::TempDir, String) {
@@ -439,10 +439,13 @@ fn hosts_without_clock_offsets_are_named() {
     let (out, verdict) = (tempfile::tempdir().unwrap(), "0 violations, 1 warning");
     for verb in [&["check"][..], &["emulate", "-l", "-o", out.path().to_str().unwrap()], &["dump"]] {
         let output = taskscope(&[verb, &[path]].concat());
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(0), "{verb:?}: {said}");
-        assert!(said.contains("no-clock-offsets") && said.contains("north, west"), "{verb:?}: {said}");
-        assert!(verb[0] == "dump" || said.contains(verdict), "{verb:?}: {said}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{verb:?}: {message}");
+        assert!(
+            message.contains("no-clock-offsets") && message.contains("north, west"),
+            "{verb:?}: {message}"
+        );
+        assert!(verb[0] == "dump" || message.contains(verdict), "{verb:?}: {message}");
     }
     assert!(stdout(&taskscope(&["info", path])).contains("3 hosts, not all corrected"));
     // All verbs do so for a slice; even if its clocks would be below 0 without being shifted.
@@ -451,8 +454,8 @@ fn hosts_without_clock_offsets_are_named() {
         let slice = out.path().join(number.to_string());
         let slice = slice.to_str().unwrap();
         assert!(taskscope(&["slice", "-o", slice, path]).status.success());
-        let said = stderr(&taskscope(&["check", slice]));
-        assert!(said.contains("1 of 3 hosts: those of north, west"), "{offset}: {said}");
+        let message = stderr(&taskscope(&["check", slice]));
+        assert!(message.contains("1 of 3 hosts: those of north, west"), "{offset}: {message}");
         let times =
             |trace| dumped(trace, |_| true).iter().map(|event| event["time_ns"].clone()).collect::<Vec<_>>();
         assert_eq!(times(slice), times(path), "{offset}");
@@ -482,11 +485,15 @@ fn violations_are_counted_as_often_as_they_occur_and_all_are_listed_where_asked_
     for verb in [&["check", path][..], &strict] {
         for (all, listed, more) in [(None, 20, true), (Some("--all"), 30, false)] {
             let output = taskscope(&verb.iter().copied().chain(all).collect::<Vec<_>>());
-            let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(1), "{said}");
-            assert_eq!(said.matches("error[pop-empty]: ").count(), listed + usize::from(more), "{said}");
-            assert_eq!(said.contains("error[pop-empty]: 10 more"), more, "{said}");
-            assert!(said.contains("33 violations, 0 warnings"), "{said}");
+            let message = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{message}");
+            assert_eq!(
+                message.matches("error[pop-empty]: ").count(),
+                listed + usize::from(more),
+                "{message}"
+            );
+            assert_eq!(message.contains("error[pop-empty]: 10 more"), more, "{message}");
+            assert!(message.contains("33 violations, 0 warnings"), "{message}");
         }
     }
     let lines = stdout(&taskscope(&["check", "--json", path]));
@@ -505,14 +512,14 @@ fn backward_clocks_are_reported_beside_their_events() {
     let path = root.path().to_str().unwrap();
     assert_eq!(dumped(path, |event| event["time_ns"] == 8000).len(), 2);
     let both = ["byte 48, at 0.000008000 s", "byte 72, at 0.000019000 s"];
-    for (range, told) in
+    for (range, expected) in
         [("7us..9us", &both[..1]), ("18us..20us", &both[1..]), ("..25us", &both), ("3us..5us", &[])]
     {
         let output = taskscope(&["check", "--range", range, path]);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(i32::from(!told.is_empty())), "{range}: {said}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(i32::from(!expected.is_empty())), "{range}: {message}");
         for place in both {
-            assert_eq!(said.contains(place), told.contains(&place), "{range}: {said}");
+            assert_eq!(message.contains(place), expected.contains(&place), "{range}: {message}");
         }
     }
 }
@@ -525,18 +532,18 @@ fn a_stream_that_is_given_by_itself_has_a_name() {
     let stream = stream.point(9000, ovni::BURST).point(5000, ovni::BURST).end(10_000);
     let directory = stream.write(root.path()).unwrap();
     let path = directory.to_str().unwrap();
-    let said = stderr(&taskscope(&["check", path]));
-    assert!(said.contains("in:   thread.7, byte 48"), "{said}");
-    let said = stderr(&taskscope(&["top", path]));
-    assert!(said.contains("clock-goes-back: thread.7/stream.obs: "), "{said}");
+    let message = stderr(&taskscope(&["check", path]));
+    assert!(message.contains("in:   thread.7, byte 48"), "{message}");
+    let message = stderr(&taskscope(&["top", path]));
+    assert!(message.contains("clock-goes-back: thread.7/stream.obs: "), "{message}");
     assert_eq!(dumped(path, |line| line["stream"] == "thread.7").len(), 1 + 4, "a problem and four events");
     // One below it that would have the same name.
     fs::create_dir(directory.join("thread.7")).unwrap();
     for name in ["stream.json", "stream.obs"] {
         fs::copy(directory.join(name), directory.join("thread.7").join(name)).unwrap();
     }
-    let said = stderr(&taskscope(&["check", path]));
-    assert!(said.contains("in:   ., byte 48") && said.contains("in:   thread.7, byte 48"), "{said}");
+    let message = stderr(&taskscope(&["check", path]));
+    assert!(message.contains("in:   ., byte 48") && message.contains("in:   thread.7, byte 48"), "{message}");
 }
 
 /// Threads share a CPU from the arrival of the second until one leaves, even if an event of ours has the same
@@ -551,8 +558,8 @@ fn an_event_of_ours_makes_no_hand_over_of_two_threads_on_a_cpu() {
     first.own = Some(own);
     first.write(root.path()).unwrap();
     thread(102).execute(2000, 0).end(3000).write(root.path()).unwrap();
-    let said = stderr(&taskscope(&["check", root.path().to_str().unwrap()]));
-    assert!(said.contains("error[two-threads-on-cpu]"), "{said}");
+    let message = stderr(&taskscope(&["check", root.path().to_str().unwrap()]));
+    assert!(message.contains("error[two-threads-on-cpu]"), "{message}");
 }
 
 /// A clock that cannot be true makes a trace of centuries. Its parts are no longer than the whole is taken to be.

@@ -93,8 +93,8 @@ fn check(os_time: &str) {
         );
     }
     let findings = report["findings"].as_array().unwrap();
-    let said = |finding: &Value| finding["text"].as_str().unwrap().contains("stopped by signals");
-    assert!(findings.iter().any(said), "{findings:?}");
+    let message = |finding: &Value| finding["text"].as_str().unwrap().contains("stopped by signals");
+    assert!(findings.iter().any(message), "{findings:?}");
 }
 
 #[test]

@@ -20,10 +20,10 @@ fn said_until(last: &str, path: &std::path::Path) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = String::new();
+    let mut message = String::new();
     for line in BufReader::new(child.stderr.take().unwrap()).lines() {
-        said += &(line.unwrap() + "\n");
-        if said.contains(last) {
+        message += &(line.unwrap() + "\n");
+        if message.contains(last) {
             break;
         }
     }
@@ -33,12 +33,12 @@ fn said_until(last: &str, path: &std::path::Path) -> String {
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > limit {
             child.kill().unwrap();
-            panic!("^C did not end it after: {said}");
+            panic!("^C did not end it after: {message}");
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(child.wait().unwrap().success(), "{said}");
-    said
+    assert!(child.wait().unwrap().success(), "{message}");
+    message
 }
 
 #[test]
@@ -52,14 +52,14 @@ fn an_interrupt_right_after_the_address_is_handled() {
 #[test]
 fn a_browser_that_does_not_start_is_reported() {
     let programs = tempfile::tempdir().unwrap();
-    let said = said_until("cannot open a browser", programs.path());
-    assert!(said.contains("open the address above"), "{said}");
+    let message = said_until("cannot open a browser", programs.path());
+    assert!(message.contains("open the address above"), "{message}");
     // One that is found and started, and only then fails.
     let opener = programs.path().join("xdg-open");
     std::fs::write(&opener, "#!/bin/sh\nexit 3\n").unwrap();
     std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let said = said_until("cannot open a browser", programs.path());
-    assert!(said.contains("exit status: 3") && said.contains("http://127.0.0.1:"), "{said}");
+    let message = said_until("cannot open a browser", programs.path());
+    assert!(message.contains("exit status: 3") && message.contains("http://127.0.0.1:"), "{message}");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn invalid_ranges_and_filters_are_refused() {
             .arg(trace.path())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(words), "{arguments:?}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && message.contains(words), "{arguments:?}: {message}");
     }
 }

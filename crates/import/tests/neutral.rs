@@ -104,8 +104,8 @@ fn errors_name_line_and_field() {
             "line 18: runtime[0].end: it ends at 130, before it starts at 140",
         ),
     ] {
-        let said = errors_with(from, to);
-        assert!(said.lines().any(|line| line == expected), "{to}:\n{said}\ninstead of\n{expected}");
+        let message = errors_with(from, to);
+        assert!(message.lines().any(|line| line == expected), "{to}:\n{message}\ninstead of\n{expected}");
     }
 }
 
@@ -117,10 +117,10 @@ fn times_beyond_the_clock_are_refused() {
         ("\"arrived\": 140", "\"arrived\": 18446744073709551614"),
         ("\"runtime_uniform\": 0}", "\"runtime_uniform\": 18446744073709551615}"),
     ] {
-        let said = errors_with(from, to);
+        let message = errors_with(from, to);
         assert!(
-            said.contains("beyond the clock's range") || said.contains("is available on its node"),
-            "{said}"
+            message.contains("beyond the clock's range") || message.contains("is available on its node"),
+            "{message}"
         );
     }
 }
@@ -130,8 +130,11 @@ fn a_cycle_is_named() {
     let text = GOOD
         .replace("\"inputs\": [], ", "\"inputs\": [8], ")
         .replace("\"data\": [", "\"data\": [{\"id\": 8, \"producer\": 2, \"produced\": 300, \"home\": 1},");
-    let said = read_json(&text).unwrap_err().to_string();
-    assert!(said.contains("task 1 waits for itself: task 1 → data 7 → task 2 → data 8 → task 1"), "{said}");
+    let message = read_json(&text).unwrap_err().to_string();
+    assert!(
+        message.contains("task 1 waits for itself: task 1 → data 7 → task 2 → data 8 → task 1"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -161,14 +164,14 @@ fn csv_equals_json() {
     assert_eq!(graph.types[1].name, "b, c");
 
     let late = CsvTables { copies: "data,node,sent,arrived\n7,1,,160\n", ..tables };
-    let said = read_csv(late).unwrap_err().to_string();
-    assert!(said.starts_with("tasks.csv: line 3: inputs: task 2 starts at 150"), "{said}");
+    let message = read_csv(late).unwrap_err().to_string();
+    assert!(message.starts_with("tasks.csv: line 3: inputs: task 2 starts at 150"), "{message}");
     let negative = CsvTables { workers: "id,node,begin,end\n0,0,-1,400\n", ..tables };
-    let said = read_csv(negative).unwrap_err().to_string();
-    assert!(said.starts_with("workers.csv: line 2: begin: -1 is negative"), "{said}");
+    let message = read_csv(negative).unwrap_err().to_string();
+    assert!(message.starts_with("workers.csv: line 2: begin: -1 is negative"), "{message}");
     let short = CsvTables { data: "id,produced,home\n7,100,0\n", ..tables };
-    let said = read_csv(short).unwrap_err().to_string();
-    assert!(said.starts_with("data.csv: line 1: producer: the head line has no such column"), "{said}");
+    let message = read_csv(short).unwrap_err().to_string();
+    assert!(message.starts_with("data.csv: line 1: producer: the head line has no such column"), "{message}");
 }
 
 #[test]
@@ -183,16 +186,16 @@ fn csv_fields_may_be_quoted_and_have_line_breaks() {
     assert!(unread_columns(&tables(tasks)).is_empty());
 
     // Errors name the line of the field.
-    let said = |tasks: &str| read_csv(tables(tasks)).unwrap_err().to_string();
+    let message = |tasks: &str| read_csv(tables(tasks)).unwrap_err().to_string();
     let late = tasks.replace("100,", "x,");
-    assert!(said(&late).starts_with("tasks.csv: line 3: end: `x` is no integer"), "{}", said(&late));
+    assert!(message(&late).starts_with("tasks.csv: line 3: end: `x` is no integer"), "{}", message(&late));
     let late = tasks.replace("300", "-3");
-    assert!(said(&late).starts_with("tasks.csv: line 6: end: -3 is negative"), "{}", said(&late));
+    assert!(message(&late).starts_with("tasks.csv: line 6: end: -3 is negative"), "{}", message(&late));
     let more = tasks.replace("300,", "300,,,");
     assert!(
-        said(&more).starts_with("tasks.csv: line 6: 9 fields, but the head line names 7"),
+        message(&more).starts_with("tasks.csv: line 6: 9 fields, but the head line names 7"),
         "{}",
-        said(&more)
+        message(&more)
     );
 
     // A quote that is not closed costs its line, not the rest of the file.
@@ -245,13 +248,14 @@ fn unknown_names_are_reported() {
         runtime: "",
     };
     assert_eq!(unread_columns(&tables), ["tasks.csv: input"]);
-    let said = read_json(&GOOD.replacen("\"start\": 150", "\"start\": \"late\"", 1)).unwrap_err().to_string();
+    let message =
+        read_json(&GOOD.replacen("\"start\": 150", "\"start\": \"late\"", 1)).unwrap_err().to_string();
     let nested = read_json(&GOOD.replacen("\"arrived\": 140", "\"arrived\": -2", 1)).unwrap_err().to_string();
     assert!(nested.contains("data[0].copies: [0].arrived: -2 is negative"), "{nested}");
     let listed =
         read_json(&GOOD.replacen("\"inputs\": [7]", "\"inputs\": [7.5]", 1)).unwrap_err().to_string();
     assert!(listed.contains("tasks[1].inputs: [0]: 7.5 is no integer"), "{listed}");
-    assert!(said.contains("\"late\" is no integer; ids and times are integers"), "{said}");
+    assert!(message.contains("\"late\" is no integer; ids and times are integers"), "{message}");
 }
 
 /// Worker 5 executes, 6 serves the runtime, 7 was given nothing to do.

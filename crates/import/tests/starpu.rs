@@ -59,7 +59,7 @@ fn errors_name_line_and_field() {
         ),
         ("JobId: 3", "JobId: 1", "line 14: id: id 1 is used twice"),
     ] {
-        let said = read_tasks_rec(&GOOD.replacen(from, to, 1)).unwrap_err().to_string();
-        assert!(said.lines().any(|line| line == expected), "{said}\ninstead of\n{expected}");
+        let message = read_tasks_rec(&GOOD.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(message.lines().any(|line| line == expected), "{message}\ninstead of\n{expected}");
     }
 }

@@ -41,8 +41,8 @@ fn a_program_that_calls_everything_leaves_the_trace_that_it_should() {
         let directory = temporary(&format!("every-{compiler}"));
         let program = compile(compiler, "every_function", &directory, &[]);
         let trace = directory.join("trace");
-        let said = succeeded(command(&program, &directory, &trace).output().unwrap());
-        assert_eq!(said, "");
+        let message = succeeded(command(&program, &directory, &trace).output().unwrap());
+        assert_eq!(message, "");
         check_trace(&trace);
         // Again with a temporary directory: the same result, with nothing left behind.
         let (trace, temporary) = (directory.join("trace2"), directory.join("tmp"));
@@ -133,7 +133,7 @@ fn misuse_is_reported_and_ends_the_program_only_on_demand() {
     let trace = directory.join("trace");
     let output = command(&program, &directory, &trace).output().unwrap();
     assert_eq!(output.stdout, b"the program runs on\n");
-    let said = succeeded(output);
+    let message = succeeded(output);
     for line in [
         "ovni_version_check_str: incompatible ovni major version: wants 2.0.0, got 1.14.0",
         "ovni_version_check_str: incompatible ovni minor version: wants 1.15.0, got 1.14.0",
@@ -142,7 +142,7 @@ fn misuse_is_reported_and_ends_the_program_only_on_demand() {
         "ovni_payload_add: payload size 1 is too small",
         "further messages about misuse of libovni are omitted",
     ] {
-        assert!(said.contains(line), "{line:?} is not in {said}");
+        assert!(message.contains(line), "{line:?} is not in {message}");
     }
     let opened = open(&trace);
     let codes: Vec<Code> = opened.streams()[0].events_of(StreamFile::Standard).map(|e| e.code).collect();
@@ -231,9 +231,9 @@ fn a_thread_that_cannot_be_recorded_misuses_nothing() {
     let trace = directory.join("trace");
     let output = command(&program, &directory, &trace).env("TASKSCOPE_OVNI_ABORT", "1").output().unwrap();
     assert_eq!(output.stdout, b"done\n");
-    let said = succeeded(output);
-    assert!(said.contains("is not recorded: its files cannot be created"), "{said}");
-    assert_eq!(said.lines().count(), 2, "{said}");
+    let message = succeeded(output);
+    assert!(message.contains("is not recorded: its files cannot be created"), "{message}");
+    assert_eq!(message.lines().count(), 2, "{message}");
     std::fs::remove_dir_all(directory).unwrap();
 }
 
@@ -258,9 +258,9 @@ fn events_of_a_signal_handler_are_recorded_during_every_call() {
     let program = compile("gcc", "signals", &directory, &[]);
     let trace = directory.join("trace");
     let output = command(&program, &directory, &trace).output().unwrap();
-    let told = String::from_utf8(output.stdout.clone()).unwrap();
+    let counts = String::from_utf8(output.stdout.clone()).unwrap();
     succeeded(output);
-    let (emitted, handled) = told.trim().split_once(' ').unwrap();
+    let (emitted, handled) = counts.trim().split_once(' ').unwrap();
     let trace = open(&trace);
     let numbers: Vec<u64> = trace.streams()[0]
         .events_of(StreamFile::Standard)
@@ -362,9 +362,9 @@ fn without_a_place_for_the_trace_the_program_runs_on() {
     let program = compile("gcc", "fork", &directory, &[]);
     std::fs::write(directory.join("file"), "in the way").unwrap();
     let output = command(&program, &directory, &directory.join("file/trace")).output().unwrap();
-    let said = succeeded(output);
-    assert!(said.contains("recording is disabled: cannot create directory"), "{said}");
-    assert_eq!(said.matches("taskscope:").count(), 1, "{said}");
+    let message = succeeded(output);
+    assert!(message.contains("recording is disabled: cannot create directory"), "{message}");
+    assert_eq!(message.matches("taskscope:").count(), 1, "{message}");
     std::fs::remove_dir_all(directory).unwrap();
 }
 

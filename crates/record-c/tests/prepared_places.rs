@@ -28,8 +28,11 @@ fn a_loom_behind_a_link_is_not_entered() {
         symlink(&victim, root.join("loom.node7.test")).unwrap();
         let trace = directory.join("trace");
         let output = command(&program, &directory, &trace).env(variable, &root).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("recording is disabled") && said.contains("loom.node7.test"), "{said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            message.contains("recording is disabled") && message.contains("loom.node7.test"),
+            "{message}"
+        );
         assert!(is_empty(&victim) && !trace.join("loom.node7.test").exists());
     }
     fs::remove_dir_all(directory).unwrap();
@@ -63,14 +66,14 @@ fn streams_from_a_temporary_directory_replace_no_linked_content() {
             if is_hard { fs::hard_link(&victim, place) } else { symlink(&victim, place) }.unwrap();
         }
         let output = command(&program, &directory, &trace).env("OVNI_TMPDIR", &temporary).output().unwrap();
-        let said = succeeded(output);
+        let message = succeeded(output);
         assert_eq!(fs::read_to_string(&victim).unwrap(), PRECIOUS);
         let written = trace.join(THREAD).join("stream.obs");
         if is_hard {
-            assert_eq!((said.as_str(), temporary.exists()), ("", false));
+            assert_eq!((message.as_str(), temporary.exists()), ("", false));
             assert!(open(&trace).streams()[0].is_finished());
         } else {
-            assert!(said.contains("symbolic link") && said.contains("kept:"), "{said}");
+            assert!(message.contains("symbolic link") && message.contains("kept:"), "{message}");
             assert!(written.is_symlink() && temporary.join(THREAD).join("stream.obs").exists());
         }
     }
@@ -89,8 +92,8 @@ fn a_thread_behind_a_link_keeps_its_stream_in_the_temporary_directory() {
     fs::create_dir_all(process.parent().unwrap()).unwrap();
     symlink(&victim, &process).unwrap();
     let output = command(&program, &directory, &trace).env("OVNI_TMPDIR", &temporary).output().unwrap();
-    let said = succeeded(output);
-    assert!(said.contains("cannot copy a stream"), "{said}");
+    let message = succeeded(output);
+    assert!(message.contains("cannot copy a stream"), "{message}");
     assert!(is_empty(&victim) && temporary.join(THREAD).join("stream.json").exists());
     fs::remove_dir_all(directory).unwrap();
 }

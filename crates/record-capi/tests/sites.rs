@@ -51,11 +51,11 @@ fn reads(directory: &Path, passes: u64) -> Option<u64> {
         .arg(directory.join("program"))
         .arg(passes.to_string());
     let output = program(&mut command, directory);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{message}");
     // "D refs:  78,432  (59,123 rd + 19,309 wr)"
     let line =
-        said.lines().find(|line| line.contains("D") && line.contains("refs:") && line.contains("rd"))?;
+        message.lines().find(|line| line.contains("D") && line.contains("refs:") && line.contains("rd"))?;
     let number = line.split('(').nth(1)?.split("rd").next()?;
     number.replace(',', "").trim().parse().ok()
 }

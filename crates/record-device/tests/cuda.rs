@@ -94,8 +94,8 @@ fn every_fault_is_reported_and_delays_nothing() {
     assert!(
         devices.queues.iter().all(|queue| queue.account.iter().all(|(name, _)| name != "vendor_dropped"))
     );
-    let told = violations(&devices).into_iter().filter(|violation| violation.rule == "device-dropped");
-    assert!(told.map(|violation| violation.location).eq(devices.dropped.keys().cloned()));
+    let dropped = violations(&devices).into_iter().filter(|violation| violation.rule == "device-dropped");
+    assert!(dropped.map(|violation| violation.location).eq(devices.dropped.keys().cloned()));
     let lost: Vec<&str> = faulty.lost.iter().map(|lost| faulty.name_of(lost.name)).collect();
     assert_eq!(lost, ["never", "dropped"]);
     // The graph is one operation each time, and its number is kept.

@@ -235,7 +235,7 @@ fn a_layer_that_is_unloaded_calls_nothing_below_it() {
     let directory = tempfile::tempdir().unwrap();
     let built = directory.path().join("unload");
     let Some(()) = build(&[], &["cl_unload.c"], &built, &["-ldl", "-lpthread"]) else { return };
-    for (how, said, expected) in
+    for (how, printed, expected) in
         [("", "15 ran, 4 did not\n", vec![[13, 10, 3], [6, 5, 1]]), ("legacy", "10 ran\n", vec![[10, 10, 0]])]
     {
         let trace = directory.path().join(format!("t{how}"));
@@ -248,7 +248,7 @@ fn a_layer_that_is_unloaded_calls_nothing_below_it() {
             .unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{how}: {} {stderr}", output.status);
-        assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{how}: {stderr}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "{how}: {stderr}");
         let (devices, problems) = taskscope_session::devices::open_devices(&trace).unwrap();
         assert!(problems.is_empty(), "{problems:?}");
         let counts: Vec<_> = devices

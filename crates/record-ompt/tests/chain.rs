@@ -68,7 +68,7 @@ fn the_short_way_and_the_long_one_write_the_same() {
             let run = Run::construct(Compiler::Clang, construct, size).env("OMP_NUM_THREADS", "1");
             if short { run } else { run.env("TASKSCOPE_NEXT_TOOL_LIBRARIES", &other) }.trace()
         };
-        let told = |trace: &Trace| -> Vec<Vec<(String, Vec<u8>)>> {
+        let payloads = |trace: &Trace| -> Vec<Vec<(String, Vec<u8>)>> {
             let standard = trace.streams.iter().map(|stream| stream.events.iter().filter(|event| !event.own));
             standard
                 .map(|events| events.map(|event| (event.code.to_string(), event.payload.clone())).collect())
@@ -76,7 +76,7 @@ fn the_short_way_and_the_long_one_write_the_same() {
         };
         let (short, long) = (run(true), run(false));
         assert!(short.count(p::TASK_END) > 0, "{construct}");
-        assert_eq!(told(&short), told(&long), "{construct}");
+        assert_eq!(payloads(&short), payloads(&long), "{construct}");
     }
 }
 

@@ -64,11 +64,11 @@ fn recursive_tasks_are_all_there() {
         assert_eq!(counts(trace, TASK_LIFE), [2 * 986; 3]);
         assert_eq!(counts(trace, [p::TASK_TASKWAIT_BEGIN, p::TASK_TASKWAIT_END]), [986; 2]);
         // One place waits, so each thread records it once at most.
-        let told = trace
+        let members = trace
             .of(wait::WAIT_SITE)
             .filter(|e| e.number("kind") == i128::from(wait::kind::TASKWAIT))
             .count();
-        assert!((1..=2).contains(&told), "{told}");
+        assert!((1..=2).contains(&members), "{members}");
     });
 }
 

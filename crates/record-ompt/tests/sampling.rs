@@ -247,10 +247,10 @@ fn user_frames_are_distinguished_from_the_runtimes() {
         assert!(path.iter().all(|f| ["spin", "with_array", "in_region"].contains(&f.as_str())), "{path:?}");
     }
     // The master's path is on its own stack, the worker's is recorded at the region's end.
-    let told: Vec<_> = trace.of(samples::REGION_PATH).collect();
-    assert_eq!(told.len(), trace.count(omp::REGION_BEGIN));
+    let paths: Vec<_> = trace.of(samples::REGION_PATH).collect();
+    assert_eq!(paths.len(), trace.count(omp::REGION_BEGIN));
     let definition =
-        trace.of(samples::PATH).find(|path| path.number("path") == told[0].number("path")).unwrap();
+        trace.of(samples::PATH).find(|path| path.number("path") == paths[0].number("path")).unwrap();
     let names: Vec<_> = definition
         .bytes("addresses")
         .chunks(8)
@@ -327,8 +327,8 @@ fn what_teams_run_is_the_users(trace: &Trace, teams: usize, may_be_intels: bool)
     // The league is on the program's path, the regions of its teams on theirs; the runtime's own are
     // recognised.
     let mut paths: Vec<Vec<String>> = Vec::new();
-    for told in trace.of(samples::REGION_PATH) {
-        let path = trace.of(samples::PATH).find(|path| path.number("path") == told.number("path"));
+    for region_path in trace.of(samples::REGION_PATH) {
+        let path = trace.of(samples::PATH).find(|path| path.number("path") == region_path.number("path"));
         let addresses = path.map(|path| path.bytes("addresses")).unwrap_or_default();
         paths.push(
             (addresses.chunks(8))
@@ -386,9 +386,9 @@ fn tasks_carry_the_path_of_their_creation() {
     let Some(run) = sampled(&OPTIMISED, &["tasks", "30"]) else { return };
     let trace = run.trace();
     let mut symbols = symbols(&trace);
-    let told: Vec<_> = trace.of(samples::TASK_PATH).collect();
-    assert_eq!(told.len(), 1, "eight tasks at one place: one path");
-    let path = trace.of(samples::PATH).find(|p| p.number("path") == told[0].number("path")).unwrap();
+    let task_paths: Vec<_> = trace.of(samples::TASK_PATH).collect();
+    assert_eq!(task_paths.len(), 1, "eight tasks at one place: one path");
+    let path = trace.of(samples::PATH).find(|p| p.number("path") == task_paths[0].number("path")).unwrap();
     let names: Vec<_> = path
         .bytes("addresses")
         .chunks(8)
@@ -455,8 +455,8 @@ fn calls_are_neither_broken_off_nor_cut_short_and_small_stacks_suffice() {
             .env("OMP_STACKSIZE", "32k")
             .command;
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said == "as without samples\n", "{mode}: {output:?}");
+        let message = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && message == "as without samples\n", "{mode}: {output:?}");
     }
 }
 
@@ -487,11 +487,14 @@ fn waits_for_the_kernels_queues_are_not_broken_off() {
                 .env("TASKSCOPE_SAMPLE", "1000")
                 .command;
             let output = command.args(arguments).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stdout);
-            if said.starts_with("no io_uring") {
-                eprintln!("{} here: of liburing nothing is tested", said.lines().next().unwrap_or_default());
+            let message = String::from_utf8_lossy(&output.stdout);
+            if message.starts_with("no io_uring") {
+                eprintln!(
+                    "{} here: of liburing nothing is tested",
+                    message.lines().next().unwrap_or_default()
+                );
             }
-            assert!(said.ends_with("as without samples\n"), "{mode} {arguments:?}: {output:?}");
+            assert!(message.ends_with("as without samples\n"), "{mode} {arguments:?}: {output:?}");
         }
     }
 }

@@ -91,7 +91,7 @@ fn regions_of_two_threads_eight_deep_are_followed() {
         // From every sample in user code the way outwards is known: seven more regions.
         let parents: std::collections::HashMap<i128, i128> = trace
             .of(samples::REGION_PATH)
-            .map(|told| (told.number("region"), told.number("parent_region")))
+            .map(|path| (path.number("region"), path.number("parent_region")))
             .collect();
         let mut deepest = 0;
         for sample in all(&trace).filter(|s| s.number("state") as u32 == state::WORK_PARALLEL) {
@@ -273,9 +273,12 @@ fn disagreements_with_the_runtime_are_reported() {
         run.command.args([mode, "30"]);
         let (output, trace) = run.output();
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-        let told: Vec<_> = trace.streams.iter().map(|stream| &stream.metadata["taskscope"]).collect();
-        let counted = told.iter().find(|metadata| metadata["states_compared"].as_u64() > Some(50));
-        let counted = counted.unwrap_or_else(|| panic!("{mode}: nothing was compared: {told:?}"));
+        let metadata_of_streams: Vec<_> =
+            trace.streams.iter().map(|stream| &stream.metadata["taskscope"]).collect();
+        let counted =
+            metadata_of_streams.iter().find(|metadata| metadata["states_compared"].as_u64() > Some(50));
+        let counted =
+            counted.unwrap_or_else(|| panic!("{mode}: nothing was compared: {metadata_of_streams:?}"));
         let name = format!("{ours:#05x}/{theirs:#05x}");
         let times = counted["state_disagreements"][&name].as_u64();
         // A loaded machine takes few samples.

@@ -79,12 +79,12 @@ fn numbers_read(trace: &Path) -> u64 {
 
 /// Waits for the program to report that it has reached a point.
 fn wait_for(program: &mut Child, word: &str) {
-    let mut said = vec![];
+    let mut message = vec![];
     let output = program.stdout.as_mut().unwrap();
     let mut byte = [0];
-    while !said.ends_with(word.as_bytes()) {
+    while !message.ends_with(word.as_bytes()) {
         output.read_exact(&mut byte).expect("the program ends too early");
-        said.push(byte[0]);
+        message.push(byte[0]);
     }
 }
 

@@ -19,9 +19,9 @@ fn instructions(kind: &str, count: u64) -> Option<u64> {
         .output()
         .ok()?;
     let _ = std::fs::remove_dir_all(&directory);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    let collected = said.lines().find_map(|line| line.split("Collected :").nth(1))?;
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{message}");
+    let collected = message.lines().find_map(|line| line.split("Collected :").nth(1))?;
     collected.trim().parse().ok()
 }
 

@@ -266,8 +266,8 @@ fn mistakes_are_counted_in_the_trace() {
         let sentences = sentences(directory);
         assert_eq!(count(&sentences, "(problem 2) 1 times so far: \"block-size\" as \"something else\""), 1);
         for times in [1, 2, 4, 7] {
-            let told = format!("(problem 1) {times} times so far: key \"nobody's\", used at");
-            assert_eq!(count(&sentences, &told), 1, "{times}");
+            let expected = format!("(problem 1) {times} times so far: key \"nobody's\", used at");
+            assert_eq!(count(&sentences, &expected), 1, "{times}");
         }
         assert_eq!(count(&sentences, "(problem 1) 1 times so far: key \"nothing\""), 1);
         if cfg!(debug_assertions) {

@@ -172,9 +172,9 @@ fn check_end(reorder: &Reorder, outputs: &[Output], progress: &Progress) {
             outputs.iter().filter(is_it).count()
         };
         for seq in 0..SEQS {
-            let told = progress.is_noticed(queue, seq) || progress.done[queue][seq] > 0;
+            let is_known = progress.is_noticed(queue, seq) || progress.done[queue][seq] > 0;
             let cancelled = fate(queue, seq) == Fate::IsCancelled && progress.done[queue][seq] > 0;
-            assert_eq!(ended(seq), usize::from(told && !cancelled), "{queue}/{seq}");
+            assert_eq!(ended(seq), usize::from(is_known && !cancelled), "{queue}/{seq}");
         }
     }
 }

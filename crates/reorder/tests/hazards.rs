@@ -308,8 +308,8 @@ fn losses_far_apart_let_everything_between_go_at_the_end() {
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
         let mut reorder = Reorder::new(Limits { held_records: 256, ..Limits::default() });
         let queue = reorder.add_queue(order);
-        let mut told = 0;
-        let mut out = |_| told += 1;
+        let mut outputs = 0;
+        let mut out = |_| outputs += 1;
         for seq in 0..3000 {
             let detail = Detail::default();
             let notice = Notice { queue, seq, thread: 0, append: 1, earliest_start: 1, detail };
@@ -320,7 +320,7 @@ fn losses_far_apart_let_everything_between_go_at_the_end() {
             reorder.complete(&Completion { queue, seq, submit: 0, start, end: start + 90 }, &mut out);
         }
         reorder.finish(&mut out);
-        assert_eq!((told, reorder.account(queue).lost), (3000, 6));
+        assert_eq!((outputs, reorder.account(queue).lost), (3000, 6));
         assert!(reorder.account(queue).adds_up());
     }
 }

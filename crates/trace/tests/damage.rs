@@ -105,8 +105,8 @@ fn backward_clocks_are_reported_at_each_place() {
     let bytes_of = |count| stream(&falls(count).map(|clock| event(ovni::BURST, clock)).collect::<Vec<_>>());
     write(root.path(), 1, true, &bytes_of(2));
     let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
-    let told: Vec<_> = trace.problems().iter().map(|p| (p.offset, p.clock_ns, p.count)).collect();
-    assert_eq!(told, [(Some(8 + 12), Some(10), 2), (Some(8 + 4 * 12), Some(20), 2)]);
+    let problems: Vec<_> = trace.problems().iter().map(|p| (p.offset, p.clock_ns, p.count)).collect();
+    assert_eq!(problems, [(Some(8 + 12), Some(10), 2), (Some(8 + 4 * 12), Some(20), 2)]);
     assert_eq!(trace.streams()[0].clock_falls_ns(), [(6, 10), (16, 20)]);
 
     write(root.path(), 1, true, &bytes_of(1500));

@@ -115,7 +115,7 @@ fn named_when_played(page: &Page) -> (ViewName, String) {
         let later = models.kept(name)?.labels.iter().find(|label| !known.values.contains(label))?.1.clone();
         Some((name, later))
     });
-    found.expect("names of task types are told by events")
+    found.expect("events name the task types")
 }
 
 /// The answers for a trace with views of models and with device queues.

@@ -162,14 +162,14 @@ fn ranks_of_metadata_order_the_threads_and_the_cpus_of_their_looms() {
     let execution = Session::open(root.path()).unwrap().execution;
     let mut threads: Vec<ThreadIndex> = (0..execution.threads.len() as u32).map(ThreadIndex).collect();
     execution.sort_by_rank(&mut threads);
-    let told = |thread: &ThreadIndex| {
+    let cpus_and_rank = |thread: &ThreadIndex| {
         let process = execution.threads[thread.index()].process;
         let rank = execution.communication.ranks.get(&process.0).map(|rank| (rank.rank, rank.ranks));
         (execution.processes[process.index()].has_cpus, rank)
     };
     let expected: Vec<_> =
         (0..3).flat_map(|rank| [(false, Some((rank, 3))), (true, Some((rank, 3)))]).collect();
-    assert_eq!(threads.iter().map(told).collect::<Vec<_>>(), expected);
+    assert_eq!(threads.iter().map(cpus_and_rank).collect::<Vec<_>>(), expected);
 }
 
 /// A thread with a backward clock, on a CPU: both rows, from a run and from a file.

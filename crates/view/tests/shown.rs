@@ -24,7 +24,7 @@ fn viewer_of_walker() -> (tempfile::TempDir, Arc<Page>, Viewer) {
 }
 
 /// Each row: its label, then its values with their start times, nanoseconds since the start.
-fn told(page: &Page, view: &DrawnView) -> Vec<String> {
+fn row_texts(page: &Page, view: &DrawnView) -> Vec<String> {
     let row = |(row, values): (&DrawnRow, &ValueRow)| {
         let word = |value: i64| match usize::try_from(value - 1) {
             Ok(value) => view.words[value].as_str(),
@@ -40,7 +40,7 @@ fn told(page: &Page, view: &DrawnView) -> Vec<String> {
 #[test]
 fn each_behaviour_has_its_rows_per_thread_and_per_task() {
     let (_folder, page, _viewer) = viewer_of_walker();
-    let rows = |name: &str| told(&page, &page.shown_view(name.parse().unwrap()).unwrap());
+    let rows = |name: &str| row_texts(&page, &page.shown_view(name.parse().unwrap()).unwrap());
     let plain = [
         "thread 100: 0 RUNTIME, 1000 RUNNING, 3000 CACHE, 5000 RUNTIME, 90000 -",
         "thread 101: 7000 CACHE, 9000 RUNNING, 13000 -",

@@ -17,7 +17,7 @@ export function formatTime(ns) {
 /**
  * A point in time, exact enough to tell neighbouring pixels apart.
  * @param {number} ns nanoseconds since the start of the trace
- * @param {number} resolutionNs what need not be told apart
+ * @param {number} resolutionNs differences that need not be visible
  * @returns {string}
  */
 export function formatPoint(ns, resolutionNs) {

@@ -1,7 +1,7 @@
 // Mouse, touch and keys, turned into what a timeline understands.
 
 /**
- * What a timeline can be told to do.
+ * Commands of a timeline.
  * @typedef {{
  *   canvas: HTMLCanvasElement,
  *   zoom: (factor: number, x?: number) => void, pan: (pixels: number) => void, scroll: (pixels: number) => boolean,

@@ -1,17 +1,17 @@
-// What a row that is no single track says of a time: states of many threads, numbers, what is folded.
+// Hover texts of rows that show several tracks: states of many threads, numbers, folded rows.
 
 import { formatCount, formatNumberOf, fitText } from './format.js';
 import { numbersAt } from './numbers.js';
 import { NOTHING } from './pixels.js';
 import { GUTTER } from './rows.js';
 
-/** States that are told of a group of threads. */
-const TOLD = 6;
-/** Threads that are too few to be told. */
-const FEW = 0.005;
+/** Maximum number of states shown of a group of threads. */
+const MAX_STATES = 6;
+/** Minimum number of threads of a state that is shown. */
+const MIN_THREADS = 0.005;
 
 /**
- * Words for what lies under the pointer, and the time that they are about; null where there is nothing to say.
+ * Text about the point under the pointer, and its time; null without one.
  * @param {import('./timeline.js').TimelineView} timeline
  * @param {import('./rows.js').Row} row
  * @param {number} x on the canvas; left of the plot all that is in sight is meant
@@ -70,7 +70,7 @@ function threadsByState(timeline, row, { first, last, pixels, nsPerPixel }) {
   if (!shares) return null;
   const sums = new Float64Array(states.length);
   for (let x = first; x < last; x++) for (let state = 0; state < states.length; state++) sums[state] += shares[x * states.length + state];
-  return states.map((state, number) => ({ label: state.label, threads: sums[number] / (last - first) })).filter((row) => row.threads >= FEW).sort((a, b) => b.threads - a.threads);
+  return states.map((state, number) => ({ label: state.label, threads: sums[number] / (last - first) })).filter((row) => row.threads >= MIN_THREADS).sort((a, b) => b.threads - a.threads);
 }
 
 /** @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row} row @param {Part} part */
@@ -79,11 +79,11 @@ function stateWords(timeline, row, part) {
   if (!found) return null;
   const sum = (rows) => rows.reduce((all, { threads }) => all + threads, 0);
   const all = (row.tracks || []).length;
-  const told = found.slice(0, TOLD).map(({ label, threads }) => `${threads.toFixed(2)} ${label}`);
-  const [others, rest] = [sum(found.slice(TOLD)), all - sum(found)];
-  if (others >= FEW) told.push(`${others.toFixed(2)} in other states`);
-  if (rest >= FEW) told.push(`${rest.toFixed(2)} not known or absent`);
-  return `of ${formatNumberOf(all, row.key === 'all' ? 'worker' : 'thread')} ${told.join(', ')}`;
+  const parts = found.slice(0, MAX_STATES).map(({ label, threads }) => `${threads.toFixed(2)} ${label}`);
+  const [others, rest] = [sum(found.slice(MAX_STATES)), all - sum(found)];
+  if (others >= MIN_THREADS) parts.push(`${others.toFixed(2)} in other states`);
+  if (rest >= MIN_THREADS) parts.push(`${rest.toFixed(2)} not known or absent`);
+  return `of ${formatNumberOf(all, row.key === 'all' ? 'worker' : 'thread')} ${parts.join(', ')}`;
 }
 
 /** @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row} row @param {Part} part */

@@ -20,7 +20,7 @@ export const LIGHT_MARKS = { page: '#ffffff', text: '#1b1f24', long: '#c00020', 
 /** The same for the dark page. */
 export const DARK_MARKS = { page: '#14171a', text: '#e8eaed', long: '#ff5c72', finding: '#c79bff', lost: '#ffffff', uncertain: '#14171a', match: '#4fe0a4', off: '#b8bec5' };
 
-/** Colours for things that are only to be told apart (task types, tasks, regions); the dark page has them lighter. */
+/** Colours that only distinguish things (task types, tasks, regions); the dark page has them lighter. */
 export const VALUE_COLOURS = [
   '#0072b2', '#d55e00', '#009e73', '#b0518c', '#a86f00', '#3f8fd0', '#8c3c00', '#00795a', '#7b4fa6', '#6b7a1f',
   '#4d7ea8', '#c4483a', '#2f8f8f', '#9a4f6b', '#7d6a2b', '#5b6fc4',

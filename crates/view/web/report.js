@@ -465,7 +465,7 @@ export function showReport(page, report, overview, source, json) {
       onHover: (row, at) => { host.title = `${row.label} ${wordsOf(row, at)}`; },
       onWords: (row, { words, start, end }) => { host.title = `${row.label} at ${formatPoint(start, shown.timeline.nsPerPixel)}: ${words} (in ${formatTime(end - start)})`; },
       onLeave: () => { host.title = ''; },
-      // What stands at the cursor is told with the row: here nothing opens.
+      // The row shows what is at the cursor: nothing opens here.
       onSay: (text, row) => {
         const { cursor, from, span } = shown.timeline;
         live.textContent = row.kind === 'track' && cursor >= from && cursor <= from + span ? `${text} ${wordsOf(row, cursor)}` : text;

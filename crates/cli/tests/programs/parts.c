@@ -1,5 +1,5 @@
-/* A function of which gcc splits off the part behind its first test (`work.part.0`), so that it puts that test in line, and the
-   part, too, where it is told to. */
+/* A function whose first test gcc inlines and whose rest it splits off (`work.part.0`); it inlines the rest, too, where
+   the source asks for it. */
 #include "work.h"
 
 static int count;

@@ -1,4 +1,4 @@
-/* Functions within functions, which are told apart by what they are written in, and a task in one of them. */
+/* Functions within functions, which only their enclosing functions distinguish, and a task in one of them. */
 #include <time.h>
 
 #include "virtual_time.h"

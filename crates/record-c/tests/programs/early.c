@@ -1,4 +1,4 @@
-/* Rank and CPUs are told before any thread is initialized; the program ends while a thread emits. */
+/* Rank and CPUs are set before any thread is initialized; the program ends while a thread emits. */
 #include "ovni_abi.h"
 #include <pthread.h>
 #include <stdatomic.h>

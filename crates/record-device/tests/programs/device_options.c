@@ -6,7 +6,7 @@
 
 enum { OPERATIONS = 20000 };
 
-static unsigned long long told[4];
+static unsigned long long states[4];
 
 static void
 requested(void *user, uint64_t key, unsigned char **buffer, size_t *size)
@@ -27,7 +27,7 @@ completed(void *user, uint64_t key, unsigned char *buffer, size_t size, size_t u
 		ts_device_record record;
 		memcpy(&record, buffer + at, sizeof record);
 		at += record.size;
-		told[record.state]++;
+		states[record.state]++;
 	}
 	free(buffer);
 }
@@ -46,12 +46,12 @@ run(const char *name, uint32_t size, uint32_t when_full)
 	ts_device_session *session = ts_device_create(&config);
 	if (session == NULL)
 		return 1;
-	memset(told, 0, sizeof told);
+	memset(states, 0, sizeof states);
 	uint64_t queue = ts_device_add_queue(session, 0, 1, 1);
 	int first_is_open = 1;
 	for (uint64_t seq = 0; seq < OPERATIONS; seq++) {
 		ts_device_append(session, queue, 1, 0, 10 * seq + 1, seq);
-		/* What blocks is told what all wait for. */
+		/* A full queue that blocks: the operation that all wait for completes. */
 		if (first_is_open && when_full == TS_DEVICE_BLOCK && ts_device_is_full(session)) {
 			ts_device_complete(session, queue, 0, 0, 2, 5);
 			first_is_open = 0;
@@ -67,10 +67,10 @@ run(const char *name, uint32_t size, uint32_t when_full)
 	counts.size = sizeof counts;
 	if (!ts_device_count(session, queue, &counts) || counts.appended != OPERATIONS)
 		return 1;
-	if (counts.appended != counts.delivered + counts.cancelled + counts.lost || told[TS_DEVICE_DELIVERED] != counts.delivered)
+	if (counts.appended != counts.delivered + counts.cancelled + counts.lost || states[TS_DEVICE_DELIVERED] != counts.delivered)
 		return 1;
 	printf("%s: held %llu delivered %llu lost %llu late %llu\n", name, (unsigned long long) counts.held_peak,
-		(unsigned long long) counts.delivered, (unsigned long long) counts.lost, told[TS_DEVICE_LATE]);
+		(unsigned long long) counts.delivered, (unsigned long long) counts.lost, states[TS_DEVICE_LATE]);
 	ts_device_destroy(session);
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* A stand-in for PTI: what its driver would do is told to it. */
+/* A stand-in for PTI: the program that includes it plays the driver. */
 #ifndef FAKE_PTI_H
 #define FAKE_PTI_H
 #include <stdint.h>

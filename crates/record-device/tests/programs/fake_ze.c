@@ -12,7 +12,7 @@ enum { KERNEL, COPY, FILL, LIST, IMMEDIATE, LIST_RESET, LIST_DESTROY, EXECUTE, P
 typedef void (*callback)(void *, int, void *, void **);
 static callback callbacks[CALLS][2];
 static int enabled;
-static __thread int within; /* calls of a callback are not told */
+static __thread int within; /* calls inside a callback are not reported */
 
 #define NANOS_PER_TICK 52
 static uint64_t now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec; }
@@ -180,7 +180,7 @@ int zeCommandListAppendWaitOnEvents(list *of, uint32_t count, void **events) {
     tell(WAIT_ON_EVENTS, 1, arguments, 0);
     return SUCCESS;
 }
-/* The device itself takes the event back: the host is not told. */
+/* The device itself takes the event back: the host is not notified. */
 int zeCommandListAppendEventReset(list *of, event *reset) {
     (void)of;
     pthread_mutex_lock(&lock);

@@ -1,4 +1,4 @@
-/* Operations that wait for an event of the program's which fails: they never run. Then, as told: the program
+/* Operations that wait for an event of the program's which fails: they never run. Then the program, by its argument,
  * waits for them ("wait"), finishes its queues ("finish"), releases them ("release"), or ends ("exit"). */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
