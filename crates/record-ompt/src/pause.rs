@@ -35,6 +35,7 @@ pub fn start() {
             let mut action: libc::sigaction = core::mem::zeroed();
             action.sa_sigaction = toggle as *const () as usize;
             action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+            action.sa_mask = crate::sampler::signal::all();
             libc::sigaction(signal, &action, core::ptr::null_mut());
         }
     }

@@ -188,6 +188,18 @@ fn the_programs_signal_handlers_are_below_the_interrupted_frames() {
     }
 }
 
+#[test]
+fn a_thread_that_is_cancelled_as_it_is_sampled_unwinds() {
+    if !Compiler::Gcc.is_installed() {
+        return;
+    }
+    let program = compile(Compiler::Gcc, "cancelled", &["-O1", "-pthread", "-Wl,--no-as-needed"]);
+    let mut run = Run::program(Compiler::Gcc, &program).env("TASKSCOPE_SAMPLE", "1000");
+    run.command.env("LD_PRELOAD", format!("{}:{LIBOMP}", tool().display()));
+    let (output, _) = run.output();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "cancelled\n", "{output:?}");
+}
+
 /// Without unwind tables a frame's caller is read at the frame pointer's place, which may hold any number.
 #[test]
 fn numbers_that_are_no_code_are_no_callers() {

@@ -11,7 +11,7 @@ use super::signal;
 use super::walk::ROOM;
 
 /// The handler of the timers' signal.
-pub unsafe extern "C" fn on_signal(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+pub unsafe extern "C-unwind" fn on_signal(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel's own arguments; `errno` is the thread's own.
     unsafe {
         if !signal::is_ours(info) {

@@ -11,7 +11,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::*};
 
 /// A handler as `SA_SIGINFO` has it.
-pub type Handler = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+pub type Handler = unsafe extern "C-unwind" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
 static NUMBER: AtomicI32 = AtomicI32::new(0);
 /// The address of our handler; 0 before [`install`].
@@ -42,7 +42,7 @@ pub fn install(handler: Handler) -> Option<c_int> {
         // The program may be on a stack of a few kilobytes; Go's runtime aborts if a handler runs on one of
         // its own.
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-        libc::sigfillset(&mut action.sa_mask);
+        action.sa_mask = all();
         if libc::sigaction(signal, &action, core::ptr::null_mut()) != 0 {
             return None;
         }
@@ -82,6 +82,17 @@ pub fn give_back() {
 pub unsafe fn are_nearly_all(set: *const libc::sigset_t) -> bool {
     // SAFETY: by contract; a set is at least one word of 64 signals.
     unsafe { set.cast::<u64>().read_unaligned().count_ones() > u64::BITS / 2 }
+}
+
+/// All signals, the C library's own too, which `sigfillset` leaves out: a thread that is cancelled unwinds from
+/// the top of its stack, and must not do so in a handler of ours.
+pub fn all() -> libc::sigset_t {
+    // SAFETY: a set is words of bits; the kernel has 64 signals, and reads no more.
+    unsafe {
+        let mut all: libc::sigset_t = MaybeUninit::zeroed().assume_init();
+        (&raw mut all).cast::<u64>().write_unaligned(u64::MAX);
+        all
+    }
 }
 
 /// The set of our signal alone.
@@ -151,11 +162,12 @@ pub unsafe fn exchange(new: *const libc::sigaction, old: *mut libc::sigaction) {
     }
 }
 
-/// Passes a signal that is not from our timers to the program's handler, under its requested mask.
+/// Passes a signal that is not from our timers to the program's handler, under its requested mask. A thread that
+/// is cancelled in that handler unwinds through this function, and nothing is dropped.
 ///
 /// # Safety
 /// Called from the handler with its arguments.
-pub unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+pub unsafe extern "C-unwind" fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let (handler, flags) = (HANDLER.load(Acquire), FLAGS.load(Relaxed));
     if matches!(handler, libc::SIG_DFL | libc::SIG_IGN) {
         return;
@@ -176,7 +188,7 @@ pub unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
         if flags & libc::SA_SIGINFO != 0 {
             core::mem::transmute::<usize, Handler>(handler)(signal, info, context);
         } else {
-            core::mem::transmute::<usize, unsafe extern "C" fn(c_int)>(handler)(signal);
+            core::mem::transmute::<usize, unsafe extern "C-unwind" fn(c_int)>(handler)(signal);
         }
     }
 }
