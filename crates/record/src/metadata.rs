@@ -234,8 +234,8 @@ mod tests {
 
     #[test]
     fn links_in_the_place_of_a_file_keep_their_content() {
-        let directory = std::env::temp_dir().join(format!("taskscope-metadata-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
+        let here = tempfile::tempdir().unwrap();
+        let directory = here.path();
         let (victim, json) = (directory.join("victim"), directory.join(layout::STREAM_METADATA));
         let text = r#"{"taskscope":{"lost_events":                    0}}"#;
         std::fs::write(&victim, text).unwrap();
@@ -243,19 +243,18 @@ mod tests {
 
         std::os::unix::fs::symlink(&victim, &json).unwrap();
         assert!(replace_file("{}\n", &json).is_err());
-        assert!(replace_end(&directory, 2, "x").is_err());
-        store_loss(&directory, 7);
+        assert!(replace_end(directory, 2, "x").is_err());
+        store_loss(directory, 7);
         unchanged();
         assert!(json.is_symlink());
 
         std::fs::remove_file(&json).unwrap();
         std::fs::hard_link(&victim, &json).unwrap();
-        assert!(replace_end(&directory, 2, "x").is_err());
-        store_loss(&directory, 7);
+        assert!(replace_end(directory, 2, "x").is_err());
+        store_loss(directory, 7);
         unchanged();
         replace_file("{}\n", &json).unwrap();
         unchanged();
         assert_eq!(std::fs::read_to_string(&json).unwrap(), "{}\n");
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

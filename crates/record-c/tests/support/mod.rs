@@ -12,12 +12,9 @@ pub fn compilers() -> Vec<&'static str> {
     ["gcc", "clang", "clang-19"].into_iter().filter(is_there).take(2).collect()
 }
 
-/// A directory that a test has for itself.
+/// A directory of a test's own, which the test removes.
 pub fn temporary(name: &str) -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("taskscope-c-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).unwrap();
-    directory
+    tempfile::Builder::new().prefix(&format!("taskscope-c-{name}-")).tempdir().unwrap().keep()
 }
 
 /// A directory that has our library under the names that the linker and the loader look for.

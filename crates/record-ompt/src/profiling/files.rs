@@ -124,9 +124,9 @@ mod tests {
 
     #[test]
     fn a_profile_is_written_over_the_one_before_the_last() {
-        let directory = std::env::temp_dir().join(format!("taskscope-files-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let files = Files::choose(&directory, "host.1");
+        let here = tempfile::tempdir().unwrap();
+        let directory = here.path();
+        let files = Files::choose(directory, "host.1");
         let mut numbers = Vec::new();
         for text in ["first", "the second", "3rd"] {
             files.replace_profile(|out| out.write_all(text.as_bytes()), false);
@@ -137,28 +137,26 @@ mod tests {
         if files.part.exists() {
             assert_eq!(numbers[0], numbers[2]);
         }
-        let other = Files::choose(&directory, "host.1");
+        let other = Files::choose(directory, "host.1");
         assert_ne!(other.profile, files.profile, "the name is taken");
         let _ = std::fs::remove_file(&other.part);
         files.replace_profile(|out| out.write_all(b"the last"), true);
-        let left: Vec<_> =
-            std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let left: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(left, std::slice::from_ref(&files.profile));
         assert_eq!(std::fs::read_to_string(&files.profile).unwrap(), "the last");
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
     fn links_that_were_there_before_are_not_followed() {
-        let directory = std::env::temp_dir().join(format!("taskscope-linked-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
+        let here = tempfile::tempdir().unwrap();
+        let directory = here.path();
         let victim = directory.join("victim");
         std::fs::write(&victim, "precious").unwrap();
         let names = ["host.1.part", "host.1-2.live.jsonl", "host.1-3.tsprof"];
         for (name, to) in names.into_iter().zip(["victim", "nowhere", "nowhere"]) {
             std::os::unix::fs::symlink(directory.join(to), directory.join(name)).unwrap();
         }
-        let files = Files::choose(&directory, "host.1");
+        let files = Files::choose(directory, "host.1");
         assert!(files.profile.ends_with("host.1-4.tsprof"), "{:?}", files.profile);
         // Made while the process runs.
         std::fs::hard_link(&victim, &files.lines).unwrap();
@@ -171,6 +169,5 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&files.profile).unwrap(), "written");
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
         assert!(!directory.join("nowhere").exists());
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

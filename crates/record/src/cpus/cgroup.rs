@@ -168,28 +168,21 @@ mod tests {
                       33 31 0:29 /docker/ab CG rw - cgroup cgroup rw,cpu,cpuacct\n";
 
     /// Quota and throttling that are found in a hierarchy of these files, which is mounted as `CG`.
-    fn read(
-        test: &str,
-        lines: &str,
-        mounts: &str,
-        files: &[(&str, &str)],
-    ) -> (Option<Quota>, Option<Throttled>) {
-        let root = std::env::temp_dir().join(format!("taskscope-cgroup-{test}-{}", std::process::id()));
+    fn read(lines: &str, mounts: &str, files: &[(&str, &str)]) -> (Option<Quota>, Option<Throttled>) {
+        let here = tempfile::tempdir().unwrap();
+        let root = here.path();
         for (path, text) in files {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
         let groups = Cgroups::find("cpu", lines, &mounts.replace("CG", root.to_str().unwrap()));
-        let found = (groups.quota(), groups.throttled());
-        fs::remove_dir_all(root).unwrap();
-        found
+        (groups.quota(), groups.throttled())
     }
 
     #[test]
     fn the_lowest_limit_of_the_hierarchy_holds() {
         let (quota, throttled) = read(
-            "levels",
             "0::/a/b\n",
             V2,
             &[
@@ -208,7 +201,6 @@ mod tests {
     fn a_container_of_version_one_has_its_limit_at_the_mount_point() {
         let lines = "5:cpuset:/docker/ab\n4:cpu,cpuacct:/docker/ab\n0::/\n";
         let (quota, throttled) = read(
-            "container",
             lines,
             V1,
             &[
@@ -224,7 +216,7 @@ mod tests {
     #[test]
     fn without_limits_or_groups_nothing_is_claimed() {
         let (quota, throttled) =
-            read("none", "0::/../x\n", V2, &[("cpu.max", "max 100000\n"), ("cpu.stat", "usage_usec 1\n")]);
+            read("0::/../x\n", V2, &[("cpu.max", "max 100000\n"), ("cpu.stat", "usage_usec 1\n")]);
         assert_eq!(quota, Some(Quota { millicpus: 0, cgroup: String::new() }));
         assert_eq!(throttled, None);
         for (lines, mounts) in [("", ""), ("0::/", ""), ("4:cpu:/a", V2), ("::::", V1), ("x", "y - z")] {

@@ -159,8 +159,8 @@ mod tests {
 
     #[test]
     fn page_has_the_time_and_the_threads_that_sleep() {
-        let root = std::env::temp_dir().join(format!("taskscope-alive-{}", std::process::id()));
-        std::fs::create_dir_all(&root).unwrap();
+        let here = tempfile::tempdir().unwrap();
+        let root = here.path();
         let before = clock::kernel_ns();
         let (end, ends) = mpsc::channel::<()>();
         let (sender, receiver) = mpsc::channel();
@@ -171,19 +171,18 @@ mod tests {
         let mut all = Alive::default();
         all.watch(receiver.recv().unwrap(), 7);
         all.watch(crate::os_thread::os_tid(), 8);
-        all.begin(&root);
+        all.begin(root);
         let page = || std::fs::read(root.join(alive::FILE)).unwrap();
         assert!(alive::until(&page()).unwrap() >= before);
         if Schedstat::of(crate::os_thread::os_tid()).read().is_none() {
             println!("skipped: this kernel has no schedstat (CONFIG_SCHED_INFO)");
         } else {
-            // The sleeping thread may not be asleep yet at the first check.
-            let slept = (0..1000).any(|_| {
+            // The sleeping thread may not be asleep yet at the first checks.
+            while alive::asleep(&page()).count() == 0 {
                 std::thread::sleep(Duration::from_millis(1));
                 all.look();
-                alive::asleep(&page()).any(|(tid, since)| tid == 7 && since >= before)
-            });
-            assert!(slept && alive::asleep(&page()).all(|(tid, _)| tid == 7));
+            }
+            assert!(alive::asleep(&page()).all(|(tid, since)| tid == 7 && since >= before));
             all.threads.retain(|thread| thread.tid != 7);
             all.look();
             assert_eq!(alive::asleep(&page()).count(), 0);
@@ -192,6 +191,5 @@ mod tests {
         assert!(!root.join(alive::FILE).exists());
         drop(end);
         sleeper.join().unwrap();
-        std::fs::remove_dir_all(root).unwrap();
     }
 }

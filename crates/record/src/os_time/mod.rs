@@ -593,9 +593,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_leaves_first_does_not_lengthen_the_times_of_the_others() {
-        let root = std::env::temp_dir().join(format!("taskscope-os-time-{}", std::process::id()));
-        std::fs::create_dir_all(&root).unwrap();
-        let os_time = OsTime::new(&root, "host.1", 1, None, true);
+        let here = tempfile::tempdir().unwrap();
+        let os_time = OsTime::new(here.path(), "host.1", 1, None, true);
         let off = |start, end| OffCpu { start, end, kind: Kind::Preempted };
         let watched = |os_tid: i32, coming| {
             let source = Some(Source::Left { summed: false });
@@ -613,6 +612,5 @@ mod tests {
             written.iter().filter(|(thread, ..)| *thread == number).map(|(_, end, ns)| (*end, *ns)).collect()
         };
         assert_eq!((of(0), of(1)), (vec![(20, 10), (30, 5)], vec![(100, 95)]));
-        std::fs::remove_dir_all(root).unwrap();
     }
 }

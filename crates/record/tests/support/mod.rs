@@ -39,10 +39,9 @@ pub fn attach() -> bool {
     thread::attach(std::ptr::null_mut(), Box::new(|r, at| r.end(at, ovni::THREAD_ENDS, [])))
 }
 
+/// A directory of a test's own, which the test removes.
 pub fn temporary(name: &str) -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("taskscope-record-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
-    directory
+    tempfile::Builder::new().prefix(&format!("taskscope-record-{name}-")).tempdir().unwrap().keep()
 }
 
 /// Every directory with a `stream.json` below `root`.

@@ -184,16 +184,14 @@ mod tests {
 
     #[test]
     fn other_files_are_not_elf() {
-        let directory = std::env::temp_dir().join(format!("taskscope-elf-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
+        let here = tempfile::tempdir().unwrap();
         for (name, content) in
             [("empty", &b""[..]), ("script", b"#!/bin/sh\n"), ("torn", b"\x7fELF\x02\x01\x01")]
         {
-            let path = directory.join(name);
+            let path = here.path().join(name);
             std::fs::write(&path, content).unwrap();
             assert_eq!(read(&path), None, "{name}");
         }
-        std::fs::remove_dir_all(&directory).unwrap();
         assert_eq!(read(Path::new("/nonexistent")), None);
     }
 }

@@ -59,18 +59,17 @@ mod tests {
 
     #[test]
     fn losses_of_all_streams_are_added() {
-        let directory = std::env::temp_dir().join(format!("taskscope-losses-{}", std::process::id()));
+        let here = tempfile::tempdir().unwrap();
         for (thread, text) in [
             ("a", r#"{"taskscope":{"lost_events":   3,"unrecorded_threads":1}}"#),
             ("b", r#"{"taskscope":{"lost_events":4,"unrecorded_threads":2}}"#),
             ("c", "no JSON"),
         ] {
-            let stream = directory.join(thread);
+            let stream = here.path().join(thread);
             fs::create_dir_all(&stream).unwrap();
             fs::write(stream.join("stream.json"), text).unwrap();
         }
-        let losses = Losses::of(&directory);
-        fs::remove_dir_all(&directory).unwrap();
+        let losses = Losses::of(here.path());
         assert_eq!(losses, Losses { events: 7, threads: 2 });
         assert!(losses.sentence().unwrap().contains("7 events and 2 whole threads"));
         assert_eq!(Losses::default().sentence(), None);

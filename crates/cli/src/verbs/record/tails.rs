@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn only_tails_of_ended_processes_are_collected() {
-        let root = std::env::temp_dir().join(format!("taskscope-tails-{}", std::process::id()));
+        let here = tempfile::tempdir().unwrap();
+        let root = here.path();
         let (trace, memory) = (root.join("trace/loom/thread"), root.join("memory"));
         fs::create_dir_all(&trace).unwrap();
         fs::create_dir_all(&memory).unwrap();
@@ -127,6 +128,5 @@ mod tests {
         for name in ["taskscope.tail", "other.tail", "gone.tail"] {
             assert!(trace.join(name).is_symlink(), "{name}");
         }
-        fs::remove_dir_all(&root).unwrap();
     }
 }
