@@ -113,26 +113,14 @@ impl ViolationPrinter {
     }
 
     fn print(&self, violation: &Violation, severity: Severity) {
+        let line = ViolationLine::of(violation, severity);
         if !self.prefix.is_empty() {
             let word = if severity == Severity::Error { "ERROR" } else { "WARN" };
-            eprintln!("{}: {word}: {}", self.prefix, harmless(&violation.text));
+            eprintln!("{}: {word}: {}", self.prefix, harmless(line.text));
             return;
         }
-        let word = if severity == Severity::Error { "error" } else { "warning" };
-        eprintln!("{word}[{}]: {}", violation.code.name(), harmless(&violation.text));
-        let mut place = Vec::new();
-        if !violation.stream.is_empty() {
-            place.push(violation.stream.clone());
-        }
-        place.extend(violation.offset.map(|offset| format!("byte {offset}")));
-        place.extend(violation.time_ns.map(|time| format!("at {:.9} s", time as f64 / 1e9)));
-        place.extend(violation.event.map(|event| format!("event {event}")));
-        if !place.is_empty() {
-            eprintln!("  in:   {}", harmless(&place.join(", ")));
-        }
-        if self.printed.get(&violation.code).is_some_and(|(lines, _)| *lines == 1) {
-            eprintln!("  means: {}", violation.code.meaning());
-        }
+        let is_first = self.printed.get(&violation.code).is_some_and(|(lines, _)| *lines == 1);
+        eprint!("{}", line.words(is_first));
     }
 
     /// Prints the number of all violations.
@@ -320,6 +308,28 @@ impl<'v> ViolationLine<'v> {
             text: &violation.text,
             meaning: violation.code.meaning(),
         }
+    }
+}
+
+impl ViolationLine<'_> {
+    /// The violation as lines of text, the first of its rule with the rule's demand.
+    pub fn words(&self, is_first: bool) -> String {
+        let mut out = format!("{}[{}]: {}\n", self.severity, self.code, harmless(self.text));
+        let mut place = Vec::new();
+        if !self.stream.is_empty() {
+            place.push(self.stream.to_owned());
+        }
+        place.extend(self.byte_offset.map(|offset| format!("byte {offset}")));
+        place.extend(self.time_ns.map(|time| format!("at {:.9} s", time as f64 / 1e9)));
+        place.extend(self.event.as_ref().map(|event| format!("event {event}")));
+        place.extend(self.operation.map(|operation| format!("operation {operation}")));
+        if !place.is_empty() {
+            out += &format!("  in:   {}\n", harmless(&place.join(", ")));
+        }
+        if is_first {
+            out += &format!("  means: {}\n", self.meaning);
+        }
+        out
     }
 }
 

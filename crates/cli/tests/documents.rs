@@ -38,6 +38,10 @@ fn documents_of_a_trace_fit_their_schemas() {
     assert_eq!(forms(&["report", "--json", "--section", "call-paths", path]), ["taskscope-report/1"]);
     assert_eq!(forms(&["top", "--json", "--per-thread", path]), ["taskscope-top/1"]);
     assert_eq!(forms(&["dump", "--json", path]), ["taskscope-event/1"]);
+    assert_eq!(forms(&["explain", "--json"]), ["taskscope-names/1"]);
+    assert_eq!(forms(&["explain", "--json", "lock"]), ["taskscope-explain/1"]);
+    assert_eq!(forms(&["explain", "--json", "Sponge mode", path]), ["taskscope-explain/1"]);
+    assert_eq!(forms(&["explain", "--json", "F1", path]), ["taskscope-explain/1"]);
     assert_eq!(forms(&["diff", "--json", path, path]), ["taskscope-diff/1"]);
     assert_eq!(forms(&["diff", "--json", "--paths", path, path]), ["taskscope-paths-diff/1"]);
 }

@@ -12,6 +12,7 @@ mod cpus;
 pub mod devices;
 pub mod documents;
 pub mod explain;
+mod explain_report;
 mod filter_notes;
 mod findings;
 pub mod format;
@@ -47,6 +48,7 @@ pub use call_paths::{
     profile_summary, profile_times,
 };
 pub use causes::{CausesOptions, CausesReport, WhatIf, causes_report, causes_text};
+pub use explain_report::{Explained, NameList};
 pub use filter_notes::notes_of_filter;
 pub use findings::{Findings, Losses, Whose, findings_of, findings_text, next_text, verdict_text};
 pub use named_finding::NamedFinding;
@@ -58,4 +60,4 @@ pub use talp::{Talp, talp};
 pub use thread_split::ThreadSplit;
 pub use timeline_text::{TimelineReport, timeline_report};
 pub use verdict::FLOOR;
-pub use words::{blame, causes, hang_words, knows_samples_alone, notices};
+pub use words::{blame, causes, knows_samples_alone, notices};

@@ -16,6 +16,8 @@ pub const SCHEMAS: &[NamedSchema] = &[
     ("profile", schema_of::<crate::ProfileReport>),
     ("diff", schema_of::<crate::RunDifferenceReport>),
     ("paths-diff", schema_of::<crate::PathsDifferenceReport>),
+    ("explain", schema_of::<crate::Explained>),
+    ("names", schema_of::<crate::NameList>),
     ("timeline", schema_of::<crate::TimelineReport>),
     ("page", schema_of::<crate::page::Overview<'_>>),
     ("viewer", schema_of_parts::<crate::server::Answers<'_>>),

@@ -71,7 +71,7 @@ pub(crate) fn findings_of_events(session: &Session, analysis: &Analysis) -> Vec<
     let source = Source::of(session, workers, &merged);
     for finding in &mut merged {
         finding.text = match finding.hang.and_then(|row| analysis.hangs.get(row)) {
-            Some(hang) => HangWords::of(session, hang).sentence(),
+            Some(hang) => HangWords::of(session, hang).facts().sentence(),
             None => sentence(finding, &source),
         };
     }
@@ -368,7 +368,7 @@ fn operations_sentence(session: &Session, analysis: &Analysis, finding: &NamedFi
 }
 
 /// The words of a hang; none of another finding.
-pub fn hang_words<'s>(
+fn hang_words<'s>(
     session: &'s Session,
     analysis: &'s Analysis,
     finding: &NamedFinding,

@@ -102,29 +102,23 @@ fn print_of_devices(broken: &[device_rules::Violation], args: &Args) -> anyhow::
     for device_rules::Violation { rule, location, seq, text } in broken {
         let count = counts.entry(rule).or_default();
         *count += 1;
+        let meaning = device_rules::RULES.iter().find(|(name, _)| name == rule);
+        let line = ViolationLine {
+            code: rule,
+            severity: "error",
+            stream: location,
+            byte_offset: None,
+            time_ns: None,
+            event: None,
+            operation: *seq,
+            count: 1,
+            text,
+            meaning: meaning.map_or("", |(_, meaning)| meaning),
+        };
         if let Some(out) = &mut out {
-            let meaning = device_rules::RULES.iter().find(|(name, _)| name == rule);
-            let line = ViolationLine {
-                code: rule,
-                severity: "error",
-                stream: location,
-                byte_offset: None,
-                time_ns: None,
-                event: None,
-                operation: *seq,
-                count: 1,
-                text,
-                meaning: meaning.map_or("", |(_, meaning)| meaning),
-            };
             output::write_json_line(out, &line).context("cannot print")?;
         } else if *count <= SHOWN || args.all {
-            eprintln!("error[{rule}]: {}", taskscope_view::format::harmless(text));
-            let of = seq.map(|seq| format!(", operation {seq}")).unwrap_or_default();
-            eprintln!("  in:   {}{of}", taskscope_view::format::harmless(location));
-            if *count == 1 {
-                let meaning = device_rules::RULES.iter().find(|(name, _)| name == rule);
-                eprintln!("  means: {}", meaning.map_or("", |(_, meaning)| meaning));
-            }
+            eprint!("{}", line.words(*count == 1));
         }
     }
     for (rule, count) in counts.iter().filter(|(_, count)| **count > SHOWN && !args.all && !args.json) {

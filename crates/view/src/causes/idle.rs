@@ -75,9 +75,10 @@ pub struct IdleWindow {
     pub tail_ns: u64,
     /// Worker-nanoseconds in all.
     pub capacity_ns: u64,
-    /// Begin and end of its part in the range since the begin of the run, nanoseconds, for text.
-    #[serde(skip)]
-    in_run: (u64, u64),
+    /// Begin of its part in the range, nanoseconds since the begin of the run.
+    pub run_begin_ns: u64,
+    /// End of its part in the range, nanoseconds since the begin of the run.
+    pub run_end_ns: u64,
 }
 
 /// An idle interval of a worker.
@@ -156,7 +157,8 @@ pub(super) fn times(graph: &TaskGraph, slo: &Slo, options: &CausesOptions) -> Id
             execution_ns: times.execution_ns,
             tail_ns: times.tail_ns,
             capacity_ns: times.capacity_ns,
-            in_run: (since(part.0), since(part.1)),
+            run_begin_ns: since(part.0),
+            run_end_ns: since(part.1),
         }
     };
     let windows = options.windows.iter().zip(&slo.windows);
@@ -252,7 +254,7 @@ fn windows_text(windows: &[IdleWindow], out: &mut String) {
     for window in windows {
         let [starvation, latency, overhead] = window.idle.letters().map(Nanos::whole);
         let cells = [window.execution_ns, starvation, latency, overhead, window.tail_ns].map(format::time);
-        let (begin, end) = window.in_run;
+        let (begin, end) = (window.run_begin_ns, window.run_end_ns);
         line(&format!("{}..{}", format::time(begin), format::time(end)), cells);
     }
 }

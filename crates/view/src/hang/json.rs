@@ -1,12 +1,12 @@
-//! Hangs in JSON.
+//! Hangs as documents.
 
 use super::HangWords;
 use crate::documents::{Named, Word, some_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use taskscope_analysis::Needed;
+use taskscope_analysis::{Needed, OpenWait};
 use taskscope_execution::messages::Owed;
-use taskscope_execution::{Place, Section, State, ThreadIndex};
+use taskscope_execution::{Section, State, ThreadIndex};
 
 /// The waits of a hang and their needs.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +37,8 @@ pub struct ThreadId {
     pub tid: Option<i64>,
     /// The thread's name; empty for none.
     pub name: Option<String>,
+    /// The thread in words, unique in the run.
+    pub label: Option<String>,
 }
 
 /// A thread that waits.
@@ -54,12 +56,18 @@ pub struct HungWait {
     pub start_ns: u64,
     /// The lock.
     pub object: Option<String>,
+    /// The kind of object in a word.
+    pub object_kind: Word,
     /// Function of MPI, without `MPI_`.
     pub call: Option<Word>,
+    /// The place with the function, or the state, in words.
+    pub at: String,
     /// Whether one of the needs is enough; else all are needed.
     pub any: bool,
     /// The conditions that would end the wait.
     pub needs: Vec<Need>,
+    /// The need, by its number in `needs`, for the thread of the next wait of the cycle; null outside of a cycle.
+    pub next: Option<usize>,
 }
 
 /// The last activity of a needed thread.
@@ -73,8 +81,12 @@ pub struct LastActivity {
     /// Its place.
     #[serde(rename = "where")]
     pub place: Option<String>,
+    /// State and place in words.
+    pub section: String,
     /// Its begin, nanoseconds.
     pub start_ns: u64,
+    /// Its end, nanoseconds; that of the recording if it lasts.
+    pub end_ns: u64,
     /// Whether the thread has ended.
     pub ended: bool,
     /// Since when it used no CPU and waited in the kernel, nanoseconds.
@@ -95,12 +107,18 @@ pub enum Need {
         /// The place of the lock request.
         #[serde(rename = "where")]
         place: Option<String>,
+        /// Whether the waiting thread holds it itself.
+        itself: bool,
+        /// Its last activity, by the number in `needed`; null if it waits itself.
+        last: Option<usize>,
     },
     /// A member of the team.
     Member {
         /// The thread.
         #[serde(flatten)]
         thread: ThreadId,
+        /// Its last activity, by the number in `needed`; null if it waits itself.
+        last: Option<usize>,
     },
     /// The end of a task.
     Task {
@@ -121,6 +139,10 @@ pub enum Need {
         pid: Option<i64>,
         /// The rank.
         rank: Option<u32>,
+        /// The rank in words.
+        label: String,
+        /// Its last activity, by the number in `needed`; null if it waits itself.
+        last: Option<usize>,
         /// The pending operation of the rank.
         #[serde(flatten)]
         owes: Owes,
@@ -128,7 +150,7 @@ pub enum Need {
 }
 
 /// The pending operation of a rank.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "owes", rename_all = "snake_case")]
 pub enum Owes {
     /// Send.
@@ -166,24 +188,32 @@ impl HangWords<'_> {
     /// The value of a finding's key `hang`.
     pub fn facts(&self) -> HangFacts {
         let place = |section: &Section| some_text(self.place(section));
-        let waits = self.hang.waits.iter().map(|wait| {
+        let circle = self.hang.circle.min(self.hang.waits.len());
+        let waits = self.hang.waits.iter().enumerate().map(|(number, wait)| {
             let section = &wait.span.section;
+            // In a cycle each wait is for the thread of the next one.
+            let next = (number < circle).then(|| self.hang.waits[(number + 1) % circle].thread);
             HungWait {
                 thread: self.thread_id(wait.thread),
                 state: Named(section.state),
                 place: place(section),
                 start_ns: self.since(wait.span.start),
                 object: section.object.is_some().then(|| self.session.places.object_name(section.object)),
+                object_kind: self.object_word(wait).into(),
                 call: wait.function.map(Word::from),
+                at: self.wait_place(wait),
                 any: wait.any,
-                needs: wait.needs.iter().map(|needed| self.need(needed)).collect(),
+                needs: wait.needs.iter().map(|needed| self.need(wait, needed)).collect(),
+                next: next.and_then(|next| wait.needs.iter().position(|needed| self.concerns(needed, next))),
             }
         });
         let needed = self.hang.needed.iter().map(|seen| LastActivity {
             thread: self.thread_id(seen.thread),
             state: Named(seen.span.section.state),
             place: place(&seen.span.section),
+            section: self.seen_in(seen),
             start_ns: self.since(seen.span.start),
+            end_ns: self.since(seen.span.end),
             ended: seen.gone,
             asleep_since_ns: seen.asleep_since.map(|since| self.since(since)),
         });
@@ -206,17 +236,27 @@ impl HangWords<'_> {
             pid: process.map(|process| process.pid),
             tid: row.map(|row| row.tid),
             name: row.map(|row| row.name.to_string()),
+            label: row.map(|_| self.thread(thread)),
         }
     }
 
-    fn need(&self, needed: &Needed) -> Need {
+    /// The number of a thread's last activity.
+    fn last_of(&self, thread: ThreadIndex) -> Option<usize> {
+        self.hang.needed.iter().position(|seen| seen.thread == thread)
+    }
+
+    fn need(&self, wait: &OpenWait, needed: &Needed) -> Need {
         match *needed {
             Needed::Holder { thread, since, site } => Need::Holder {
                 thread: self.thread_id(thread),
                 since_ns: self.since(since),
-                place: some_text(self.session.places.name(State::LockWait, Place::site(site))),
+                place: some_text(self.taken_at(wait, site)),
+                itself: thread == wait.thread,
+                last: self.last_of(thread),
             },
-            Needed::Member(thread) => Need::Member { thread: self.thread_id(thread) },
+            Needed::Member(thread) => {
+                Need::Member { thread: self.thread_id(thread), last: self.last_of(thread) }
+            }
             Needed::Task(task, thread) => Need::Task {
                 thread: self.thread_id(thread),
                 place: self.task_type(task),
@@ -225,7 +265,7 @@ impl HangWords<'_> {
             },
             Needed::Rank { process, rank, owes } => {
                 let processes = &self.session.execution.processes;
-                let process = process.and_then(|process| processes.get(process.index()));
+                let row = process.and_then(|process| processes.get(process.index()));
                 let owes = match owes {
                     Owed::Message { tag, of_any, .. } => Owes::Message { tag, any_source: of_any },
                     Owed::Receipt { tag, bytes } => Owes::Receipt { tag, bytes },
@@ -233,7 +273,13 @@ impl HangWords<'_> {
                     Owed::SamePart { called } => Owes::SamePart { called: called.into() },
                     Owed::Access(function) => Owes::Call { call: function.into() },
                 };
-                Need::Rank { pid: process.map(|process| process.pid), rank, owes }
+                Need::Rank {
+                    pid: row.map(|process| process.pid),
+                    rank,
+                    label: self.rank(process, rank),
+                    last: self.seen_of(process).and_then(|seen| self.last_of(seen.thread)),
+                    owes,
+                }
             }
         }
     }
