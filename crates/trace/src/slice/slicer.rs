@@ -24,7 +24,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{
-    self, dictionary, kernel, model_of, nanos6, nosv, omp, openmp, ovni, recorder, samples, system,
+    self, dictionary, kernel, messages, model_of, nanos6, nosv, omp, openmp, ovni, recorder, samples, system,
 };
 use taskscope_event::{Code, StreamFile, layout};
 use taskscope_files::{create_directory_below, read_regular, write_file};
@@ -558,7 +558,7 @@ fn is_name(file: StreamFile, event: &Event<'_>) -> bool {
     let code = event.code;
     file == StreamFile::Own
         && (code.model() == dictionary::LETTER
-            || matches!(code, samples::PATH | samples::TASK_PATH)
+            || matches!(code, samples::PATH | samples::TASK_PATH | messages::JOB | messages::COMMUNICATOR)
             || models::instrument::NAMES.contains(&code))
 }
 

@@ -2,7 +2,7 @@
 
 use super::bytes::first_u32;
 use crate::Event;
-use taskscope_event::models::{self, kernel, model_of, nanos6, nosv, omp, openmp, ovni};
+use taskscope_event::models::{self, kernel, messages, model_of, nanos6, nosv, omp, openmp, ovni};
 use taskscope_event::spec::{Channel, Effect};
 use taskscope_event::{Code, StreamFile};
 
@@ -35,6 +35,8 @@ pub(super) enum Key {
     Masked,
     /// A device construct, by the event that begins it.
     Device(Code),
+    /// A call of a function of MPI without an event in ovni's model.
+    Call([u8; 4]),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,10 +168,11 @@ impl ThreadState {
     /// Applies an event of taskscope's own models to its own thread: what it opens gives standard sections their
     /// region and place.
     pub fn follow_own(&mut self, event: &Event<'_>) {
-        let region = || event.payload.first_chunk().copied();
+        let number = || event.payload.first_chunk().copied();
         let key = match event.code {
-            omp::REGION_BEGIN | omp::REGION_END => region().map(Key::Region),
-            omp::IMPLICIT_BEGIN | omp::IMPLICIT_END => region().map(Key::Member),
+            omp::REGION_BEGIN | omp::REGION_END => number().map(Key::Region),
+            omp::IMPLICIT_BEGIN | omp::IMPLICIT_END => number().map(Key::Member),
+            messages::CALL_BEGIN | messages::CALL_END => number().map(Key::Call),
             omp::MASKED_BEGIN | omp::MASKED_END => Some(Key::Masked),
             omp::TARGET_BEGIN | omp::TARGET_END => Some(Key::Device(omp::TARGET_BEGIN)),
             omp::TARGET_DATA_BEGIN | omp::TARGET_DATA_END => Some(Key::Device(omp::TARGET_DATA_BEGIN)),
@@ -179,7 +182,8 @@ impl ThreadState {
         let Some(key) = key else { return };
         let opens = matches!(
             event.code,
-            omp::REGION_BEGIN
+            messages::CALL_BEGIN
+                | omp::REGION_BEGIN
                 | omp::IMPLICIT_BEGIN
                 | omp::MASKED_BEGIN
                 | omp::TARGET_BEGIN

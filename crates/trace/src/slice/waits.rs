@@ -1,14 +1,17 @@
-//! Objects and places of a thread's waits, and its locks: values that last until an event changes them.
+//! Objects and places of a thread's waits, places of its calls of MPI, and its locks: values that last until an event changes
+//! them.
 
 use super::bytes::push;
 use crate::Event;
-use taskscope_event::models::wait;
+use taskscope_event::models::{messages, wait};
 
 /// A thread's current waits and locks.
 #[derive(Clone, Default)]
 pub(super) struct Waits<'a> {
     /// The last entry of each kind, in the order of time: kinds of locks share the latest one.
     entries: Vec<(u32, Event<'a>)>,
+    /// The last place of each function of MPI.
+    calls: Vec<(u32, Event<'a>)>,
     /// Acquired and not released.
     held: Vec<Event<'a>>,
     /// The start of the thread, by which others name it.
@@ -44,6 +47,7 @@ impl<'a> Waits<'a> {
                 return self.open.push(*event);
             }
             wait::WAIT_END => return self.open.clear(),
+            messages::CALL_SITE => return self.follow_call_site(event),
             _ => return,
         };
         let Some(kind) = kind.map(|bytes| u32::from_le_bytes(*bytes)) else { return };
@@ -55,9 +59,19 @@ impl<'a> Waits<'a> {
         self.entries.push((kind, *event));
     }
 
+    fn follow_call_site(&mut self, event: &Event<'a>) {
+        let Some(function) = event.payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)) else {
+            return;
+        };
+        if (function as usize) < messages::FUNCTIONS.len() {
+            self.calls.retain(|(known, _)| *known != function);
+            self.calls.push((function, *event));
+        }
+    }
+
     /// Writes it as events of the thread's own models.
     pub fn write(&self, clock_ns: i64, own: &mut Vec<u8>) {
-        let entries = self.entries.iter().map(|(_, event)| event);
+        let entries = self.entries.iter().chain(&self.calls).map(|(_, event)| event);
         for event in self.start.iter().chain(&self.held).chain(entries).chain(&self.open) {
             push(own, clock_ns, event.code, event.is_jumbo, event.payload);
         }
