@@ -94,7 +94,7 @@ const OFF_CPU: [State; 3] = [State::OutOfCpu, State::Oversubscribed, State::Bloc
 type Sums = BTreeMap<String, u64>;
 
 fn sums_of(session: &Session, analysis: &Analysis) -> Sums {
-    let mut sums = Sums::new();
+    let mut sums = Sums::from([("capacity".to_owned(), analysis.ledger.capacity_ns)]);
     let mut add = |name: String, ns: u64| {
         if ns > 0 {
             *sums.entry(name).or_default() += ns;
@@ -129,25 +129,10 @@ fn sums_of(session: &Session, analysis: &Analysis) -> Sums {
     sums
 }
 
-/// Workers with time.
-fn workers(sums: &Sums) -> BTreeSet<&str> {
-    let of_threads =
-        sums.keys().filter(|name| ["thread: ", "off the CPU: "].iter().any(|of| name.starts_with(of)));
-    of_threads
-        .filter_map(|name| name.split_once(": ")?.1.rsplit_once(' '))
-        .map(|(thread, _)| thread)
-        .collect()
-}
-
-/// Whether a slice has this number: calls of MPI have no place until the next one of the function.
-fn is_kept(name: &str) -> bool {
-    !["mpi_start at", "communication at"].iter().any(|state| name.starts_with(state))
-}
-
 #[test]
 fn tables_of_slices_are_those_of_ranges() {
     let mut wrong = Vec::new();
-    let (mut slices, mut compared, mut off_cpu) = (0, 0, 0);
+    let (mut slices, mut off_cpu) = (0, 0);
     for (seed, stored) in traces().iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("whole");
@@ -178,18 +163,11 @@ fn tables_of_slices_are_those_of_ranges() {
                 assert!(session.problems.is_empty(), "{}: {:?}", stored.display(), session.problems);
                 session.execution.cut(begin, end);
                 let analysis = analyse(&session.execution).0;
-                (analysis.ledger.capacity_ns, sums_of(&session, &analysis))
+                sums_of(&session, &analysis)
             };
-            let ((capacity, whole), (in_slice, sliced)) = (of(&root), of(&part));
+            let (whole, sliced) = (of(&root), of(&part));
             slices += 1;
-            // A thread that works only after the range is no worker in the slice, nor is a CPU that no thread uses in it.
-            if capacity != in_slice || workers(&whole) != workers(&sliced) {
-                assert!(in_slice <= capacity, "{} {begin}..{end}", stored.display());
-                continue;
-            }
-            compared += 1;
-            let names = whole.keys().chain(sliced.keys()).collect::<BTreeSet<_>>();
-            for name in names.into_iter().filter(|name| is_kept(name)) {
+            for name in whole.keys().chain(sliced.keys()).collect::<BTreeSet<_>>() {
                 let [expected, found] = [&whole, &sliced].map(|sums| sums.get(name).copied().unwrap_or(0));
                 off_cpu += u64::from(name.starts_with("off the CPU"));
                 if expected != found {
@@ -200,6 +178,5 @@ fn tables_of_slices_are_those_of_ranges() {
         }
     }
     assert!(wrong.is_empty(), "{slices} slices, {} sums differ:\n{}", wrong.len(), wrong.join("\n"));
-    println!("{compared} of {slices} slices have the capacity of the range, {off_cpu} times off the CPU");
-    assert!(2 * compared > slices && off_cpu > 0, "{compared} of {slices}, {off_cpu}");
+    assert!(slices > 0 && off_cpu > 0, "{slices}, {off_cpu}");
 }

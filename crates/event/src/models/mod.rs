@@ -65,6 +65,9 @@ pub static MODELS: &[ModelSpec] = &[
     model!(messages, "taskscope-messages", true),
 ];
 
+/// The models whose runtimes work on the CPUs of a loom: they report their sections as a stack.
+pub const MODELS_OF_CPUS: [&str; 3] = ["nanos6", "nosv", "nodes"];
+
 /// The model with codes that start with `letter`.
 pub fn model_of(letter: u8) -> Option<&'static ModelSpec> {
     MODELS.iter().find(|model| model.letter == letter)

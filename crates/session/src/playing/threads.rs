@@ -4,7 +4,7 @@ use crate::recorders::{JoinedRecorders, RecorderName, recorder_name};
 use crate::selection::{Part, Selected};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use taskscope_event::models::system;
+use taskscope_event::models::{MODELS_OF_CPUS, system};
 use taskscope_execution::{ExecutionBuilder, ProcessIndex, ThreadIndex};
 use taskscope_model::semantic::{Interpreter, LoomNumber};
 use taskscope_trace::{Stream, Trace};
@@ -124,9 +124,6 @@ fn works_on_threads(stream: &Stream) -> bool {
 pub(crate) fn requires(stream: &Stream, models: &[&str]) -> bool {
     stream.metadata.require.iter().flatten().any(|(model, _)| models.contains(&model.as_str()))
 }
-
-/// The models with CPUs as workers, which report their sections as a stack.
-const MODELS_OF_CPUS: [&str; 3] = ["nanos6", "nosv", "nodes"];
 
 /// Adds the CPUs of looms with such a runtime as workers. They belong to the loom: each stream may name some of them.
 fn add_cpus(trace: &Trace, all: &mut Threads, builder: &mut ExecutionBuilder, interpreter: &mut Interpreter) {

@@ -16,6 +16,7 @@
 //! Threads that do not run come first and leave last, so that no CPU ever has two running threads.
 
 mod bytes;
+mod capacity;
 mod instrument;
 mod metadata;
 mod os_time;

@@ -3,6 +3,7 @@
 mod borders;
 
 use super::bytes::{events_in, first_u32, place_clocks, push};
+use super::capacity::{Capacity, Seen};
 use super::instrument::{self, Instrumented};
 use super::metadata::Declared;
 use super::os_time::{OS_TIME, OsTimes};
@@ -103,6 +104,8 @@ struct Slicer<'a> {
     moves: Vec<(usize, Event<'a>)>,
     /// CPUs on which threads of the slice have run, by loom and index: they rest while no thread runs.
     used_cpus: BTreeSet<(Option<&'a str>, i32)>,
+    /// The workers of the whole run.
+    capacity: Capacity<'a>,
 }
 
 impl<'a> Slicer<'a> {
@@ -130,6 +133,7 @@ impl<'a> Slicer<'a> {
             waits: vec![Waits::default(); trace.streams().len()],
             moves: Vec::new(),
             used_cpus: BTreeSet::new(),
+            capacity: Capacity::of(trace.streams(), &[]),
         }
     }
 
@@ -161,7 +165,7 @@ impl<'a> Slicer<'a> {
         let mut touched = vec![false; count];
         let mut sliced = Sliced::default();
         let mut opened = false;
-        let used = self.used_tasks(begin, end);
+        let used = self.survey(begin, end);
         let mut foreign: Vec<(usize, StreamFile, Event<'a>)> = Vec::new();
         for merged in self.trace.merge() {
             go_on(1)?;
@@ -171,7 +175,7 @@ impl<'a> Slicer<'a> {
             }
             if event.clock_ns >= begin && !std::mem::replace(&mut opened, true) && self.slice.clocks.is_some()
             {
-                self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
+                self.open_states((begin, end), &used, &mut standard, &mut own, &mut touched);
                 // Creations that no living thread of its process could record yet.
                 let creations = self.creations.drain(..);
                 foreign.extend(creations.map(|(stream, event)| (stream, StreamFile::Standard, event)));
@@ -275,9 +279,9 @@ impl<'a> Slicer<'a> {
             }
         }
         if !opened && self.slice.clocks.is_some() {
-            self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
+            self.open_states((begin, end), &used, &mut standard, &mut own, &mut touched);
         }
-        self.close_states(end, &mut standard, &mut own, &mut touched);
+        self.close_states((begin, end), &mut standard, &mut own, &mut touched);
         // Clocks that were corrected to before 0 are so in the slice, too.
         let first = self.trace.streams().iter().filter_map(Stream::first_clock_ns).min().unwrap_or(0);
         let shift = first.max(begin).min(0).saturating_neg();
@@ -391,25 +395,39 @@ impl<'a> Slicer<'a> {
         write_file(&output.join(layout::CLOCK_OFFSETS), |out| out.write_all(table.to_text().as_bytes()))
     }
 
-    /// Tasks that events of the range name, by process, model, and the lower half of their numbers.
-    fn used_tasks(&self, begin: i64, end: i64) -> FxHashSet<(i64, u8, u32)> {
+    /// Finds the workers of the run, and the tasks that events of the range name, by process, model, and the lower half of
+    /// their numbers.
+    fn survey(&mut self, begin: i64, end: i64) -> FxHashSet<(i64, u8, u32)> {
         let mut used = FxHashSet::default();
-        for (_, stream) in self.trace.streams().iter().enumerate().filter(|(index, _)| self.selected[*index])
-        {
+        let mut seen: Vec<Option<Seen>> = Vec::with_capacity(self.selected.len());
+        for (stream, is_selected) in self.trace.streams().iter().zip(&self.selected) {
+            if !is_selected {
+                seen.push(None);
+                continue;
+            }
+            let mut of_stream = Seen::default();
             for event in stream.events_of(StreamFile::Standard) {
+                if self.keeps_model(event.code) {
+                    of_stream.take(&event);
+                }
                 let in_range = begin <= event.clock_ns && !is_after(event.clock_ns, end);
                 if in_range && is_task_step(event.code) {
                     used.insert((stream.pid().unwrap_or(0), event.code.model(), first_u32(event.payload)));
                 }
             }
             for event in stream.events_of(StreamFile::Own) {
+                if self.keeps_model(event.code) {
+                    of_stream.take(&event);
+                }
                 if (begin..end).contains(&event.clock_ns)
                     && let Some(task) = instrument::task_taken_up(&event)
                 {
                     used.insert((stream.pid().unwrap_or(0), event.code.model(), task as u32));
                 }
             }
+            seen.push(Some(of_stream));
         }
+        self.capacity = Capacity::of(self.trace.streams(), &seen);
         used
     }
 

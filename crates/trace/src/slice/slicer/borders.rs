@@ -6,19 +6,16 @@ use crate::Event;
 use crate::slice::bytes::{first_u32, push};
 use crate::slice::instrument::push_all;
 use crate::slice::regions::Region;
-use crate::slice::thread_state::{Key, Life, OpenPair, makes_worker};
+use crate::slice::thread_state::{Key, Life, OpenPair};
 use rustc_hash::FxHashSet;
 use taskscope_event::StreamFile;
-use taskscope_event::models::{omp, openmp, ovni, recorder};
-
-/// Events of a thread that begins after the range in which signs of a worker are searched.
-const MAX_SEARCHED: usize = 1 << 12;
+use taskscope_event::models::{dictionary, omp, openmp, ovni, recorder};
 
 impl<'a> Slicer<'a> {
     /// Restores every thread's state at the begin of the range.
     pub(super) fn open_states(
         &mut self,
-        begin: i64,
+        (begin, end): (i64, i64),
         used: &FxHashSet<(i64, u8, u32)>,
         standard: &mut [Vec<u8>],
         own: &mut [Vec<u8>],
@@ -35,12 +32,14 @@ impl<'a> Slicer<'a> {
             }
         }
         let ended = self.ended_regions(&living);
-        let gone = self.ended_workers(&living);
+        let gone = self.ended_streams(begin, end, &living);
+        let earliest = self.late_earliest(&living);
         // Two for each thread, one more for each further clock, and one for the ends of regions.
         let clocks: Vec<i64> = living.iter().map(|stream| self.states[*stream].opening_clocks()).collect();
         self.opening_ns = clocks.iter().map(|clocks| 1 + clocks).sum::<i64>()
             + 2 * gone.len() as i64
-            + i64::from(!ended.is_empty());
+            + i64::from(!ended.is_empty())
+            + i64::from(!earliest.is_empty());
         let mut start = begin.saturating_sub(self.opening_ns);
         for (stream, event) in std::mem::take(&mut self.dictionary) {
             let clock = start.saturating_sub(1);
@@ -48,27 +47,35 @@ impl<'a> Slicer<'a> {
             push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
         }
         let mut creations = std::mem::take(&mut self.creations);
+        let mut resting_cpus = self.resting_cpus(&living);
         for stream in gone {
             touched[stream] = true;
-            let openmp_type = self.states[stream].openmp_type;
-            push_short_life((&mut standard[stream], &mut own[stream]), start, openmp_type);
+            // The first thread of a loom moves over its idle CPUs, as they are idle only after use. If others live, it
+            // is one of these.
+            let loom = self.trace.streams()[stream].loom();
+            let mut cpus = Vec::new();
+            if !living.iter().any(|other| self.trace.streams()[*other].loom() == loom) {
+                cpus.extend(resting_cpus.extract_if(.., |(other, _)| *other == loom).map(|(_, cpu)| cpu));
+            }
+            self.push_short_life(stream, (&mut standard[stream], &mut own[stream]), start, cpus);
             start = start.saturating_add(2);
         }
-        let mut resting_cpus = self.resting_cpus(&living);
+        for stream in &earliest {
+            push_execution(&mut standard[*stream], start, NO_CPU);
+        }
+        start = start.saturating_add(i64::from(!earliest.is_empty()));
         for (slot, stream) in living.iter().enumerate() {
             // Objects and places of waits precede these.
             let mut clock = start.saturating_add(1);
             let bytes = &mut standard[*stream];
             let state = &self.states[*stream];
             touched[*stream] = true;
-            // The first thread of a loom moves over its idle CPUs, as they are idle only after use.
             let loom = self.trace.streams()[*stream].loom();
             let passed = resting_cpus.extract_if(.., |(other, _)| *other == loom).map(|(_, cpu)| cpu);
             let mut cpus = passed.chain([state.cpu]);
-            let mut payload = cpus.next().unwrap_or(state.cpu).to_le_bytes().to_vec();
-            payload.extend((-1i32).to_le_bytes());
-            payload.extend(0u64.to_le_bytes());
-            push(bytes, start, ovni::THREAD_EXECUTES, false, &payload);
+            if !earliest.contains(stream) {
+                push_execution(bytes, start, cpus.next().unwrap_or(state.cpu));
+            }
             cpus.for_each(|cpu| push(bytes, start, ovni::SET_AFFINITY, false, &cpu.to_le_bytes()));
             if let Some(openmp_type) = state.openmp_type {
                 push(&mut own[*stream], start, omp::THREAD_TYPE, false, &openmp_type.to_le_bytes());
@@ -161,37 +168,61 @@ impl<'a> Slicer<'a> {
         ended
     }
 
-    /// Workers of these threads' processes that have ended: they are part of the capacity.
-    fn ended_workers(&self, living: &[usize]) -> Vec<usize> {
-        let processes: FxHashSet<_> = living.iter().map(|stream| self.process_of(*stream)).collect();
-        let has_ended = |stream: &usize| {
+    /// The next parallel region of each of these threads in serial code, after which this is named, too: the names that came
+    /// between, the begin and the end of the region, by stream.
+    fn coming_regions(&self, end: i64, living: &[usize]) -> Vec<(usize, Event<'a>)> {
+        let is_serial = |stream: &usize| {
             let state = &self.states[*stream];
-            self.selected[*stream] && state.running == Life::Ended && state.is_worker
+            !state.is_master() && state.member_of().next().is_none()
         };
-        let is_of_process = |stream: &usize| processes.contains(&self.process_of(*stream));
-        (0..self.states.len()).filter(has_ended).filter(is_of_process).collect()
+        let mut coming = Vec::new();
+        for stream in living.iter().copied().filter(is_serial) {
+            let events = self.own_events_from(stream, end);
+            let mut own = events.skip_while(|event| event.code != omp::REGION_BEGIN);
+            let Some(region) = own.next() else { continue };
+            let number = region.payload.first_chunk::<4>();
+            let is_end =
+                |event: &Event<'_>| event.code == omp::REGION_END && event.payload.first_chunk() == number;
+            let process = self.process_of(stream);
+            let of_process = (0..self.states.len()).filter(|other| self.process_of(*other) == process);
+            for other in of_process {
+                let until =
+                    self.own_events_from(other, end).take_while(|event| event.clock_ns <= region.clock_ns);
+                let names = until.filter(|event| event.code.model() == dictionary::LETTER);
+                coming.extend(names.map(|event| (stream, event)));
+            }
+            coming.push((stream, region));
+            coming.extend(own.find(is_end).map(|event| (stream, event)));
+        }
+        coming
     }
 
-    /// Workers that begin after the range, in processes that the slice has, with their types in OpenMP.
-    fn coming_workers(&self, touched: &[bool]) -> Vec<(usize, Option<u32>)> {
-        let streams = 0..self.states.len();
-        let processes: FxHashSet<_> =
-            streams.clone().filter(|stream| touched[*stream]).map(|stream| self.process_of(stream)).collect();
-        let comes = |stream: &usize| {
-            self.selected[*stream]
-                && self.keeps_model(openmp::RUNTIME_USER_MICROTASK_BEGIN)
-                && self.states[*stream].running == Life::NotStarted
-                && processes.contains(&self.process_of(*stream))
+    /// The events of a stream's own file from a clock on, of the models that the slice keeps.
+    fn own_events_from(&self, stream: usize, clock_ns: i64) -> impl Iterator<Item = Event<'a>> + '_ {
+        let events = self.trace.streams()[stream].events_of(StreamFile::Own);
+        events.filter(move |event| event.clock_ns >= clock_ns && self.keeps_model(event.code))
+    }
+
+    /// Threads that ended before the range, of which the slice has short lives.
+    fn ended_streams(&self, begin: i64, end: i64, living: &[usize]) -> Vec<usize> {
+        let living: FxHashSet<usize> = living.iter().copied().collect();
+        let has_ended = |stream: usize| self.selected[stream] && self.states[stream].running == Life::Ended;
+        self.capacity.missing((begin, end), has_ended, |stream| living.contains(&stream))
+    }
+
+    /// Threads that begin after the range, of which the slice has short lives.
+    fn coming_streams(&self, begin: i64, end: i64) -> Vec<usize> {
+        let comes = |stream: usize| self.selected[stream] && self.states[stream].running == Life::NotStarted;
+        self.capacity.missing((begin, end), comes, |stream| self.lives(stream))
+    }
+
+    /// Living threads that are workers because they are the first of their processes, and are restored after others.
+    fn late_earliest(&self, living: &[usize]) -> FxHashSet<usize> {
+        let mut processes = FxHashSet::default();
+        let is_late = |stream: &usize| {
+            !processes.insert(self.process_of(*stream)) && self.capacity.is_earliest(*stream)
         };
-        let worker = |stream: usize| {
-            let of = &self.trace.streams()[stream];
-            let mut standard = of.events_of(StreamFile::Standard).take(MAX_SEARCHED);
-            let mut own = of.events_of(StreamFile::Own).take(MAX_SEARCHED);
-            let is_type = |event: &Event<'_>| event.code == omp::THREAD_TYPE && self.keeps_model(event.code);
-            let ty = || own.find(is_type).map(|event| first_u32(event.payload));
-            standard.any(|event| makes_worker(event.code)).then(ty).map(|ty| (stream, ty))
-        };
-        streams.filter(comes).filter_map(worker).collect()
+        living.iter().copied().filter(is_late).collect()
     }
 
     /// CPUs that threads have used and on which none of those that live is, by loom and index.
@@ -213,7 +244,7 @@ impl<'a> Slicer<'a> {
     /// Ends every thread that lives when the range ends. Those that run go first.
     pub(super) fn close_states(
         &mut self,
-        end: i64,
+        (begin, end): (i64, i64),
         standard: &mut [Vec<u8>],
         own: &mut [Vec<u8>],
         touched: &mut [bool],
@@ -224,6 +255,9 @@ impl<'a> Slicer<'a> {
             return;
         }
         living.reverse();
+        for (stream, event) in self.coming_regions(end, &living) {
+            push(&mut own[stream], end, event.code, event.is_jumbo, event.payload);
+        }
         for (slot, stream) in living.into_iter().enumerate() {
             let clock = end.saturating_add(slot as i64).saturating_add(i64::from(self.instrumented.is_used));
             push_all(&mut own[stream], end, &self.instrumented.closing(stream));
@@ -246,24 +280,46 @@ impl<'a> Slicer<'a> {
                     push(bytes, clock, *code, false, payload);
                 }
             }
+            // It joins a team only after the range.
+            if self.capacity.has_worked(stream) && !state.is_worker {
+                push(bytes, clock, openmp::RUNTIME_USER_MICROTASK_BEGIN, false, &[]);
+                push(bytes, clock, openmp::RUNTIME_USER_MICROTASK_END, false, &[]);
+            }
             push(bytes, clock, ovni::THREAD_ENDS, false, &[]);
         }
-        for (stream, openmp_type) in self.coming_workers(touched) {
+        for stream in self.coming_streams(begin, end) {
             touched[stream] = true;
-            push_short_life((&mut standard[stream], &mut own[stream]), end, openmp_type);
+            self.push_short_life(stream, (&mut standard[stream], &mut own[stream]), end, Vec::new());
         }
+    }
+
+    /// Writes the life of a thread outside of the range: two nanoseconds, on these CPUs or none.
+    fn push_short_life(
+        &self,
+        stream: usize,
+        (standard, own): (&mut Vec<u8>, &mut Vec<u8>),
+        clock_ns: i64,
+        cpus: Vec<i32>,
+    ) {
+        let mut cpus = cpus.into_iter();
+        push_execution(standard, clock_ns, cpus.next().unwrap_or(NO_CPU));
+        cpus.for_each(|cpu| push(standard, clock_ns, ovni::SET_AFFINITY, false, &cpu.to_le_bytes()));
+        if let Some(openmp_type) = self.capacity.openmp_type(stream) {
+            push(own, clock_ns, omp::THREAD_TYPE, false, &openmp_type.to_le_bytes());
+        }
+        let end = clock_ns.saturating_add(1);
+        if self.capacity.has_worked(stream) {
+            push(standard, clock_ns, openmp::RUNTIME_USER_MICROTASK_BEGIN, false, &[]);
+            push(standard, end, openmp::RUNTIME_USER_MICROTASK_END, false, &[]);
+        }
+        push(standard, end, ovni::THREAD_ENDS, false, &[]);
     }
 }
 
-/// The life of a worker outside of the range: two nanoseconds on no CPU.
-fn push_short_life((standard, own): (&mut Vec<u8>, &mut Vec<u8>), clock_ns: i64, openmp_type: Option<u32>) {
-    let on_no_cpu = [&(-1_i32).to_le_bytes()[..], &(-1_i32).to_le_bytes(), &0_u64.to_le_bytes()].concat();
-    push(standard, clock_ns, ovni::THREAD_EXECUTES, false, &on_no_cpu);
-    if let Some(openmp_type) = openmp_type {
-        push(own, clock_ns, omp::THREAD_TYPE, false, &openmp_type.to_le_bytes());
-    }
-    push(standard, clock_ns, openmp::RUNTIME_USER_MICROTASK_BEGIN, false, &[]);
-    let end = clock_ns.saturating_add(1);
-    push(standard, end, openmp::RUNTIME_USER_MICROTASK_END, false, &[]);
-    push(standard, end, ovni::THREAD_ENDS, false, &[]);
+/// No CPU, as events name it.
+const NO_CPU: i32 = -1;
+
+fn push_execution(standard: &mut Vec<u8>, clock_ns: i64, cpu: i32) {
+    let payload = [&cpu.to_le_bytes()[..], &(-1_i32).to_le_bytes(), &0_u64.to_le_bytes()].concat();
+    push(standard, clock_ns, ovni::THREAD_EXECUTES, false, &payload);
 }
