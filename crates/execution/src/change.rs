@@ -1,7 +1,7 @@
 //! Changes from models to observers: definitions of names, and changes of threads, tasks and regions.
 
 use crate::catalog::TypeKind;
-use crate::messages_builder::MessageChange;
+use crate::message_change::MessageChange;
 use crate::{
     ObjectIndex, PathIndex, Place, ProcessIndex, RegionIndex, SiteIndex, State, TaskIndex, TeamLimits,
     ThreadIndex, TypeIndex,

@@ -17,7 +17,7 @@
 //! | modules | content |
 //! | --- | --- |
 //! | `ids`, `column`, `runs`, `starts`, `kept_times`, `tables` | numbers of things; columns and tables |
-//! | `joined`, `activities`, `longest`, `messages`, `change`, `newest`, `samples` | what is stored, and what changes it |
+//! | `joined`, `activities`, `longest`, `messages`, `message_change`, `change`, `newest`, `samples` | what is stored, and what changes it |
 //! | `track_columns`, `columns_builder`, `track_builder`, `splice`, `track` | the sections of a thread or CPU |
 //! | `cpus`, `os_times`, `system_cause`, `anomalies`, `uncertain`, `catalog`, `execution` | an execution |
 //! | `growing`, `task_tables`, `storing`, `open_thread`, `observer`, `messages_builder`, `builder` | building one from changes |
@@ -47,6 +47,7 @@ mod joined;
 mod kept_times;
 pub mod lod;
 mod longest;
+mod message_change;
 pub mod messages;
 mod messages_builder;
 mod newest;
@@ -88,7 +89,7 @@ pub use ids::{
 pub use joined::Joined;
 pub use kept_times::KeptTimes;
 pub use longest::{LongestSections, Stretch};
-pub use messages_builder::MessageChange;
+pub use message_change::MessageChange;
 pub use observer::Observer;
 pub use off_cpu::{CutSpan, CutSpans};
 pub use open_thread::OpenTrack;

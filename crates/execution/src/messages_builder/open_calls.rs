@@ -1,6 +1,7 @@
 //! Partners of calls that have not ended.
 
-use super::{Concern, MessageChange, MessagesBuilder, NO_RANK, PendingMessage};
+use super::{Concern, MessagesBuilder, NO_RANK, PendingMessage};
+use crate::message_change::MessageChange;
 use crate::messages::{Awaited, OpenCalls, Owed, PeerWaitKind};
 use crate::{NO_TIME, ProcessIndex, ThreadIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
