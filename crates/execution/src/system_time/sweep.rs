@@ -1,0 +1,228 @@
+//! One walk over all threads of related processes in the order of time.
+
+use super::activity::{Changes, Doing, Now};
+use crate::system_cause::{SystemCause, SystemTime};
+use crate::{Span, ThreadIndex};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// More workers than CPUs, which they share.
+pub(super) struct Crowd {
+    pub workers: Vec<ThreadIndex>,
+    /// Number of CPUs.
+    pub cpus: u32,
+}
+
+/// A thread that runs code of a set of processes.
+pub(super) struct Member {
+    pub thread: ThreadIndex,
+    /// Number of its process within the set.
+    pub process: usize,
+    /// Number of its crowd.
+    pub crowd: Option<usize>,
+    pub worker: bool,
+    /// Times in which it could run and had no CPU.
+    pub off: Vec<(u64, u64)>,
+    /// Times in which it was blocked in the kernel.
+    pub blocked: Vec<(u64, u64)>,
+    /// Times in which it waited for a device in a call.
+    pub device: Vec<(u64, u64)>,
+}
+
+/// A thread in the sweep.
+pub(super) struct Lane {
+    pub thread: ThreadIndex,
+    /// Number of its process within the group.
+    pub process: usize,
+    /// Number of its crowd.
+    pub crowd: Option<usize>,
+    pub worker: bool,
+    pub now: Now,
+    /// The cause of its loss, and the begin.
+    pub lost: Option<SystemCause>,
+    pub since: u64,
+    /// Whether it was among those that lose time to too little work.
+    pub kept: bool,
+}
+
+impl Lane {
+    /// Sets the loss of its time from `at` on.
+    pub fn becomes(&mut self, lost: Option<SystemCause>, at: u64, out: &mut Vec<SystemTime>) {
+        if self.lost == lost {
+            return;
+        }
+        if let Some(cause) = self.lost.filter(|_| self.since < at) {
+            out.push(SystemTime { thread: self.thread, start: self.since, end: at, cause });
+        }
+        (self.lost, self.since) = (lost, at);
+    }
+}
+
+/// Numbers of a process's threads in each activity at an instant.
+#[derive(Clone, Copy, Default)]
+struct ProcessCounts {
+    /// Run code, communicate, or wait for a device.
+    working: u32,
+    /// Have code to run, and no CPU.
+    could_work: u32,
+    /// Wait, could run, and have no CPU.
+    woken: u32,
+}
+
+impl ProcessCounts {
+    /// Whether its waiting workers wait for the system: none works, and at least one would with a CPU.
+    fn waits_for_system(self) -> bool {
+        self.working == 0 && self.could_work + self.woken > 0
+    }
+}
+
+/// Numbers of a crowd's workers in each activity at an instant.
+#[derive(Clone, Copy, Default)]
+struct CrowdCounts {
+    cpus: u32,
+    /// Run code, or have code to run.
+    working: u32,
+    /// Have a CPU.
+    on_cpus: u32,
+    waiting: u32,
+}
+
+impl CrowdCounts {
+    /// Number of waiting workers that lose time to too little work.
+    fn kept(&self) -> u32 {
+        self.cpus.saturating_sub(self.working).min(self.waiting)
+    }
+}
+
+/// One walk over all threads of a set of processes in the order of time.
+pub(super) struct Sweep<'o> {
+    lanes: Vec<Lane>,
+    processes: Vec<ProcessCounts>,
+    crowds: Vec<CrowdCounts>,
+    out: &'o mut Vec<SystemTime>,
+}
+
+impl Sweep<'_> {
+    pub fn of<'o>(
+        members: &[Member],
+        processes: usize,
+        crowds: &[Crowd],
+        out: &'o mut Vec<SystemTime>,
+    ) -> Sweep<'o> {
+        let lanes = members.iter().map(|member| Lane {
+            thread: member.thread,
+            process: member.process,
+            crowd: member.crowd,
+            worker: member.worker,
+            now: Now::ELSEWHERE,
+            kept: false,
+            lost: None,
+            since: 0,
+        });
+        let crowds = crowds.iter().map(|crowd| CrowdCounts { cpus: crowd.cpus, ..CrowdCounts::default() });
+        Sweep {
+            lanes: lanes.collect(),
+            processes: vec![ProcessCounts::default(); processes],
+            crowds: crowds.collect(),
+            out,
+        }
+    }
+
+    /// Walks over the changes of all lanes from `begin` to `end`.
+    pub fn run(&mut self, mut changes: Vec<Changes<'_, impl Iterator<Item = Span>>>, begin: u64, end: u64) {
+        let mut coming: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        let mut next: Vec<Option<(u64, Now)>> = Vec::with_capacity(changes.len());
+        for (lane, changes) in changes.iter_mut().enumerate() {
+            let first = changes.next();
+            coming.extend(first.map(|(at, _)| Reverse((at, lane))));
+            next.push(first);
+        }
+        while let Some(Reverse((at, _))) = coming.peek().copied().filter(|Reverse((at, _))| *at < end) {
+            let at = at.max(begin);
+            while let Some(Reverse((_, lane))) =
+                coming.peek().copied().filter(|Reverse((next, _))| *next <= at)
+            {
+                coming.pop();
+                let Some((_, now)) = next[lane] else { continue };
+                self.lanes[lane].now = now;
+                let over = changes[lane].at;
+                next[lane] =
+                    changes[lane].next().or((now != Now::ELSEWHERE).then_some((over, Now::ELSEWHERE)));
+                coming.extend(next[lane].map(|(at, _)| Reverse((at, lane))));
+            }
+            self.decide(at);
+        }
+        for lane in &mut self.lanes {
+            lane.becomes(None, end, self.out);
+            (lane.now, lane.kept) = (Now::ELSEWHERE, false);
+        }
+    }
+
+    /// Decides the cause of each worker's loss from `at` on.
+    fn decide(&mut self, at: u64) {
+        self.count();
+        self.keep();
+        for lane in &mut self.lanes {
+            let process = self.processes[lane.process];
+            let crowd = lane.crowd.map(|crowd| self.crowds[crowd]);
+            let taken = match crowd {
+                Some(crowd) if crowd.on_cpus >= crowd.cpus => SystemCause::MoreWorkers,
+                _ => SystemCause::NoCpu,
+            };
+            let lost = match lane.now.doing {
+                Doing::Works if lane.now.off => Some(taken),
+                Doing::Works | Doing::Other | Doing::Elsewhere => None,
+                doing if doing.is_wait() && crowd.is_some() && !lane.kept => Some(SystemCause::MoreWorkers),
+                Doing::WaitsForLock { system } => system.then_some(taken),
+                // Threads that are there have all CPUs.
+                Doing::Absent if taken == SystemCause::MoreWorkers => Some(taken),
+                Doing::Waits | Doing::Absent => process.waits_for_system().then_some(taken),
+            };
+            lane.becomes(lost.filter(|_| lane.worker), at, self.out);
+        }
+    }
+
+    /// Counts the threads in each activity.
+    fn count(&mut self) {
+        self.processes.fill(ProcessCounts::default());
+        for crowd in &mut self.crowds {
+            *crowd = CrowdCounts { cpus: crowd.cpus, ..CrowdCounts::default() };
+        }
+        for lane in &self.lanes {
+            let process = &mut self.processes[lane.process];
+            let Now { doing, off, blocked } = lane.now;
+            match doing {
+                Doing::Works if off => process.could_work += 1,
+                Doing::Works | Doing::Other => process.working += 1,
+                // It was woken, or looks whether there is work for it.
+                Doing::Waits if off => process.woken += 1,
+                _ => {}
+            }
+            if let Some(crowd) = lane.crowd.map(|crowd| &mut self.crowds[crowd]) {
+                crowd.working += u32::from(doing == Doing::Works);
+                crowd.waiting += u32::from(doing.is_wait());
+                let is_there = !matches!(doing, Doing::Absent | Doing::Elsewhere);
+                crowd.on_cpus += u32::from(is_there && !off && !blocked);
+            }
+        }
+    }
+
+    /// Chooses those of the waiting workers of crowds that lose time to too little work, first those that did before.
+    fn keep(&mut self) {
+        let mut left: Vec<u32> = self.crowds.iter().map(CrowdCounts::kept).collect();
+        let mut take = |lane: &mut Lane, wanted: bool| {
+            let Some(left) = lane.crowd.map(|crowd| &mut left[crowd]) else { return };
+            let takes = wanted && *left > 0;
+            *left -= u32::from(takes);
+            lane.kept |= takes;
+        };
+        for lane in &mut self.lanes {
+            let stays = std::mem::take(&mut lane.kept) && lane.now.doing.is_wait();
+            take(lane, stays);
+        }
+        for lane in self.lanes.iter_mut().filter(|lane| !lane.kept) {
+            let waits = lane.now.doing.is_wait();
+            take(lane, waits);
+        }
+    }
+}
