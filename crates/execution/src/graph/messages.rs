@@ -1,7 +1,8 @@
 //! Messages between processes, as data of the task graph: code after a receive, and tasks that depend on
 //! one that a message ended, wait for the sender's code before the send.
 
-use super::from_execution::{Maker, OfTasks};
+use super::from_execution::Maker;
+use super::from_execution::order::OfTasks;
 use super::{ActivityKind, NONE, NewData};
 use crate::messages::{Call, Participation};
 use crate::{NO_TIME, ProcessIndex, ThreadIndex};
