@@ -1,11 +1,14 @@
 //! One queue: its ended operations, and the next record to release.
 
+mod losses;
+mod releases;
+
 use crate::account::Account;
 use crate::lanes::Lanes;
 use crate::lost::LostSet;
 use crate::pages::{MAX_AHEAD, PAGE, PageStore, Pages, Slot, Unreadable, state};
-use crate::record::{Anomalies, Completion, Detail, Notice, Output, QueueIndex, QueueOrder, Released};
-use crate::sorter::{Next, Sorter};
+use crate::record::{Completion, Notice, Output, QueueIndex, QueueOrder};
+use crate::sorter::Sorter;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -39,8 +42,8 @@ pub(crate) struct Queue {
     pub sorter: Sorter,
 }
 
-/// Records that wait for the starts of concurrent submissions, at most.
-const MAX_READY: usize = 1 << 16;
+/// Kind in a slot without a notice.
+const UNANNOUNCED_WHAT: u32 = u32::MAX;
 
 /// Place of a sequence.
 #[derive(Clone, Copy, PartialEq)]
@@ -179,35 +182,6 @@ impl Queue {
         }
     }
 
-    /// A notice of an operation that is not waited for any more.
-    #[cold]
-    fn append_after_skip(&mut self, notice: &Notice, out: &mut impl FnMut(Output)) {
-        if !self.skipped.remove(notice.seq) {
-            self.account.refused += 1;
-            return;
-        }
-        self.append_lost(notice, out);
-    }
-
-    /// Takes a notice so far ahead of the outstanding ones that its record has no room.
-    #[cold]
-    fn append_too_far(&mut self, notice: &Notice, out: &mut impl FnMut(Output)) {
-        if notice.seq == u64::MAX || self.pages.lost_ahead.contains(notice.seq) {
-            self.account.refused += 1;
-            return;
-        }
-        self.pages.lost_ahead.insert(notice.seq);
-        self.append_lost(notice, out);
-    }
-
-    fn append_lost(&mut self, notice: &Notice, out: &mut impl FnMut(Output)) {
-        self.account.appended += 1;
-        self.account.lost += 1;
-        self.lost.insert(notice.seq);
-        let Notice { queue, seq, thread, append, detail, .. } = *notice;
-        out(Output::Lost { queue, seq, thread, append, detail });
-    }
-
     #[inline]
     pub fn complete(&mut self, completion: &Completion, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         let seq = completion.seq;
@@ -251,22 +225,6 @@ impl Queue {
         self.account.held_peak = self.account.held_peak.max(self.held);
     }
 
-    /// A record of an operation that has ended already.
-    #[cold]
-    fn complete_again(&mut self, completion: &Completion, known: Slot, out: &mut impl FnMut(Output)) {
-        if !self.lost.remove(completion.seq) {
-            self.account.duplicates += 1;
-            out(Output::Duplicate(*completion));
-            return;
-        }
-        self.account.late += 1;
-        let mut slot = known;
-        slot.arrive(completion);
-        let mut record = self.describe(completion.seq, &slot);
-        record.anomalies.add(Anomalies::AFTER_LOST);
-        out(Output::Late(record));
-    }
-
     pub fn cancel(&mut self, seq: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         if self.place(seq) != SequencePosition::Within {
             self.account.refused += 1;
@@ -286,196 +244,6 @@ impl Queue {
             self.account.cancelled += 1;
             self.over(seq, None, store, out);
         }
-    }
-
-    /// Ends an operation: releases the records that waited for it. Its own record may wait, by its start.
-    #[inline]
-    fn over(&mut self, seq: u64, waiting: Option<u64>, store: &mut PageStore, out: &mut impl FnMut(Output)) {
-        match self.order {
-            QueueOrder::InOrder if seq == self.head || seq == self.over_until => {
-                self.release_by_sequence(store, out);
-            }
-            QueueOrder::InOrder => {}
-            QueueOrder::OutOfOrder => {
-                if let Some(start) = waiting {
-                    self.sorter.push(start, seq);
-                }
-                // Operations may still be announced that start before the floor: mostly nothing can be
-                // released yet.
-                if seq == self.head
-                    || self.sorter.peek().is_some_and(|first| first < self.bounds.floor || first == 0)
-                {
-                    self.release_by_start(store, out);
-                }
-            }
-        }
-    }
-
-    fn release_by_sequence(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
-        if !self.concurrent.is_empty() || !self.ready.is_empty() {
-            return self.release_concurrent(store, out);
-        }
-        while self.head < self.tail {
-            let Some(slot) = self.pages.here(self.head) else {
-                if self.pages.is_over(self.head) {
-                    self.head = (self.head / PAGE + 1) * PAGE;
-                } else if self.pages.slot(self.head, store).is_err() {
-                    return self.lose_page(self.head, store, out);
-                }
-                continue;
-            };
-            if !slot.is_over() {
-                break;
-            }
-            let waits = slot.waits();
-            slot.set(state::PASSED_ON);
-            let slot = *slot;
-            if waits {
-                self.release(self.head, &slot, out);
-            }
-            self.head += 1;
-            if self.head.is_multiple_of(PAGE) {
-                self.pages.drop_before(self.head, store);
-            }
-        }
-    }
-
-    /// Releases by start up to the first operation that an open one may precede. An operation runs after all
-    /// that had been submitted when its own submission began, and so does each one behind it.
-    fn release_concurrent(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
-        self.over_until = self.over_until.max(self.head);
-        let mut limit = u64::MAX;
-        while self.over_until < self.tail {
-            let seq = self.over_until;
-            if self.pages.is_over(seq) {
-                self.over_until = (seq / PAGE + 1) * PAGE;
-                continue;
-            }
-            let Ok(slot) = self.pages.slot(seq, store) else { return self.lose_page(seq, store, out) };
-            if !slot.is_over() {
-                // Before its notice arrives, its bound is unknown.
-                let known = slot.is(state::NOTICED);
-                limit = if known { self.concurrent.get(&seq).copied().unwrap_or(seq) } else { 0 };
-                break;
-            }
-            if slot.waits() {
-                self.latest_ready = self.latest_ready.max(slot.start);
-                let place = if slot.start == 0 { self.latest_ready } else { slot.start };
-                self.ready.push(Reverse((place, seq)));
-            }
-            self.concurrent.remove(&seq);
-            self.over_until += 1;
-        }
-        while let Some(Reverse((_, seq))) = self.ready.peek().copied() {
-            if seq >= limit && self.ready.len() <= MAX_READY {
-                break;
-            }
-            self.ready.pop();
-            let Ok(slot) = self.pages.slot(seq, store) else { return self.lose_page(seq, store, out) };
-            slot.set(state::PASSED_ON);
-            let slot = *slot;
-            self.release(seq, &slot, out);
-        }
-        self.pass_over_head(store);
-    }
-
-    pub fn release_by_start(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
-        let Some(first) = self.sorter.peek() else { return self.pass_over_head(store) };
-        // Often the floor alone prevents any release. Without times a record has no place to wait for.
-        let watermark = if first < self.bounds.floor { self.watermark(store).max(1) } else { 1 };
-        while self.sorter.peek().is_some_and(|start| start < watermark) {
-            self.release_next_by_start(store, out);
-        }
-        if self.pages.here(self.head).is_none_or(|slot| slot.is_over() && !slot.waits()) {
-            self.pass_over_head(store);
-        }
-    }
-
-    fn release_next_by_start(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
-        match self.sorter.pop(&mut store.spill) {
-            Some(Next::InSlot(seq)) => {
-                let slot = match self.pages.here(seq) {
-                    Some(slot) => Ok(slot),
-                    None => self.pages.slot(seq, store),
-                };
-                if let Ok(slot) = slot {
-                    slot.set(state::PASSED_ON);
-                    let slot = *slot;
-                    self.release(seq, &slot, out);
-                }
-            }
-            Some(Next::FromDisk(seq, slot)) => self.release(seq, &slot, out),
-            None => {}
-        }
-    }
-
-    /// Advances the head over released operations, and frees their pages.
-    fn pass_over_head(&mut self, store: &mut PageStore) {
-        while self.head < self.tail {
-            if let Some(slot) = self.pages.here(self.head) {
-                if !slot.is_over() || slot.waits() {
-                    break;
-                }
-                self.head += 1;
-            } else if self.pages.is_over(self.head) {
-                self.head = (self.head / PAGE + 1) * PAGE;
-            } else if self.pages.slot(self.head, store).is_err() {
-                break;
-            }
-        }
-        self.head = self.head.min(self.tail);
-        self.pages.drop_before(self.head, store);
-    }
-
-    /// Lower bound of the starts of all outstanding operations.
-    #[inline]
-    fn watermark(&mut self, store: &mut PageStore) -> u64 {
-        self.first_to_start(store).map_or(self.bounds.floor, |(bound, _)| bound.min(self.bounds.floor))
-    }
-
-    /// The earliest start of an announced operation that is open, and its sequence.
-    #[inline]
-    fn first_to_start(&mut self, store: &mut PageStore) -> Option<(u64, u64)> {
-        let bounds = &mut self.bounds;
-        bounds.scanned = bounds.scanned.max(self.head);
-        let mut lowest = None;
-        while bounds.scanned < self.tail {
-            let Some(slot) = self.pages.here(bounds.scanned) else {
-                if self.pages.is_over(bounds.scanned) {
-                    bounds.scanned = (bounds.scanned / PAGE + 1) * PAGE;
-                } else if self.pages.slot(bounds.scanned, store).is_err() {
-                    break;
-                }
-                continue;
-            };
-            if slot.is_open() && !slot.is(state::BOUND_IN_HEAP) {
-                lowest = Some((slot.start, bounds.scanned));
-                break;
-            }
-            // A notice that is still to come here will be older than the newest: it goes to the heap.
-            bounds.scanned += 1;
-        }
-        while let Some(Reverse((bound, seq))) = bounds.heap.peek().copied() {
-            let holds = seq >= self.head
-                && !self.pages.is_over(seq)
-                && self.pages.slot(seq, store).is_ok_and(|slot| slot.is_open() && slot.start == bound);
-            if holds {
-                let of_heap = (bound, seq);
-                lowest = Some(lowest.map_or(of_heap, |known: (u64, u64)| known.min(of_heap)));
-                break;
-            }
-            bounds.heap.pop();
-        }
-        lowest
-    }
-
-    /// The operation to query the driver for.
-    pub fn holding_back(&mut self, store: &mut PageStore) -> Option<u64> {
-        let waiting = self.sorter.peek()?;
-        if self.in_order() || waiting >= self.bounds.floor {
-            return None;
-        }
-        self.first_to_start(store).filter(|(bound, _)| *bound <= waiting).map(|(_, seq)| seq)
     }
 
     pub fn append_time(&mut self, seq: u64) -> Option<u64> {
@@ -523,137 +291,6 @@ impl Queue {
         if time > self.bounds.floor && !self.in_order() {
             self.bounds.floor = time;
             self.release_by_start(store, out);
-        }
-    }
-
-    /// Reduces the pages in memory to `target`: gives up the operation that the first waiting record waits for. That is an
-    /// operation, which is lost; on an out-of-order queue also later announcements, and then the record is
-    /// released without them. Returns whether that made room.
-    pub fn stop_waiting(
-        &mut self,
-        target: usize,
-        current: u64,
-        store: &mut PageStore,
-        out: &mut impl FnMut(Output),
-    ) -> bool {
-        let before = self.pages.resident;
-        self.pages.forget_over(store);
-        // The last page holds the newest operations.
-        while store.resident > target && self.pages.resident > 1 && self.head < self.tail {
-            let waiting = if self.in_order() { None } else { self.sorter.peek() };
-            let Some(waiting) = waiting else {
-                // Operations released meanwhile may be between ones that still run.
-                if self.in_order() || !self.pages.forget_over(store) {
-                    self.declare_lost(self.head.max(self.over_until) + 1, store, out);
-                }
-                continue;
-            };
-            let holder = self
-                .first_to_start(store)
-                .filter(|(bound, seq)| *bound <= waiting && *bound < self.bounds.floor && *seq != current);
-            match holder {
-                Some((_, seq)) => self.lose(seq, store, out),
-                None => self.release_next_by_start(store, out),
-            }
-            if self.pages.here(self.head).is_none_or(|slot| slot.is_over() && !slot.waits()) {
-                self.pass_over_head(store);
-            }
-        }
-        self.pages.resident < before
-    }
-
-    /// Declares that this operation will have no record.
-    fn lose(&mut self, seq: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
-        if let Ok(slot) = self.pages.slot(seq, store)
-            && slot.is_open()
-        {
-            slot.set(state::LOST);
-            let slot = *slot;
-            self.tell_lost(seq, &slot, out);
-        }
-        self.release_by_start(store, out);
-    }
-
-    /// The first announced operation with an outstanding record.
-    pub fn oldest_open(&mut self, store: &mut PageStore) -> Option<u64> {
-        let mut seq = self.head;
-        while seq < self.tail {
-            if self.pages.is_over(seq) {
-                seq = (seq / PAGE + 1) * PAGE;
-                continue;
-            }
-            if self.pages.slot(seq, store).is_ok_and(|slot| slot.is_open()) {
-                return Some(seq);
-            }
-            seq += 1;
-        }
-        None
-    }
-
-    /// Declares that operations below `before` will have no record; unannounced ones are skipped.
-    pub fn declare_lost(&mut self, before: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
-        let before = before.min(self.tail);
-        let mut seq = self.head;
-        while seq < before {
-            if self.pages.is_over(seq) {
-                seq = (seq / PAGE + 1) * PAGE;
-                continue;
-            }
-            let slot = match self.pages.slot(seq, store) {
-                Ok(slot) => slot,
-                Err(Unreadable) => return self.lose_page(seq, store, out),
-            };
-            if slot.is_open() {
-                slot.set(state::LOST);
-                let slot = *slot;
-                self.tell_lost(seq, &slot, out);
-            } else if !slot.is(state::NOTICED) {
-                slot.set(state::NOTICED);
-                if slot.is(state::ARRIVED) {
-                    self.account.appended += 1;
-                    self.account.unannounced += 1;
-                    slot.what = UNANNOUNCED_WHAT;
-                    if self.order == QueueOrder::OutOfOrder {
-                        self.sorter.push(slot.start, seq);
-                    }
-                } else {
-                    slot.set(state::CANCELLED);
-                    self.skipped.insert(seq);
-                }
-            }
-            seq += 1;
-            // Releasable records free their page before the next one is loaded.
-            if seq.is_multiple_of(PAGE) && self.in_order() {
-                self.release_by_sequence(store, out);
-                seq = seq.max(self.head);
-            }
-        }
-        match self.order {
-            QueueOrder::InOrder => self.release_by_sequence(store, out),
-            QueueOrder::OutOfOrder => self.release_by_start(store, out),
-        }
-    }
-
-    fn tell_lost(&mut self, seq: u64, slot: &Slot, out: &mut impl FnMut(Output)) {
-        self.account.lost += 1;
-        self.lost.insert(seq);
-        let (queue, thread, append, detail) = (self.index, slot.thread(), slot.append, slot.detail());
-        out(Output::Lost { queue, seq, thread, append, detail });
-    }
-
-    /// Reports the operations of a page as lost, after it could not be read back.
-    #[cold]
-    fn lose_page(&mut self, seq: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
-        let first = seq - seq % PAGE;
-        for seq in first.max(self.head)..(first + PAGE).min(self.tail) {
-            if let Ok(slot) = self.pages.slot(seq, store) {
-                let slot = *slot;
-                self.tell_lost(seq, &slot, out);
-            }
-        }
-        match self.order {
-            QueueOrder::InOrder => self.release_by_sequence(store, out),
-            QueueOrder::OutOfOrder => self.release_by_start(store, out),
         }
     }
 
@@ -716,70 +353,21 @@ impl Queue {
         !failed
     }
 
-    #[inline]
-    fn release(&mut self, seq: u64, slot: &Slot, out: &mut impl FnMut(Output)) {
-        self.held = self.held.saturating_sub(1);
-        self.account.delivered += 1;
-        let mut record = self.describe(seq, slot);
-        let unusable = record.anomalies.contains(Anomalies::UNTIMED)
-            || record.anomalies.contains(Anomalies::END_BEFORE_START);
-        if unusable {
-            self.account.untimed += 1;
-        } else {
-            let (latest_start, latest_end) = self.released;
-            if self.in_order() && slot.start < latest_end {
-                record.anomalies.add(Anomalies::OVERLAP);
-                self.account.overlaps += 1;
-                self.account.worst_overlap = self.account.worst_overlap.max(latest_end - slot.start);
+    /// Writes waiting records to disk until at most `keep` pages are in memory. Returns whether the disk took
+    /// them.
+    pub fn spill(&mut self, keep: usize, current: u64, store: &mut PageStore) -> bool {
+        if self.order == QueueOrder::OutOfOrder && !self.write_run(store) {
+            return false;
+        }
+        match self.pages.put_on_disk(keep, current, store) {
+            Some(records) => {
+                self.account.spilled += records;
+                true
             }
-            if slot.start < latest_start {
-                record.anomalies.add(Anomalies::START_GOES_BACK);
-            }
-            self.released = (latest_start.max(slot.start), latest_end.max(slot.end));
-            record.lane = Some(self.lanes.take(slot.start, slot.end));
-            self.account.lanes = self.lanes.count();
-        }
-        self.account.anomalous += u64::from(!record.anomalies.is_empty());
-        out(Output::Released(record));
-    }
-
-    /// The record, with the anomalies of its own values.
-    fn describe(&self, seq: u64, slot: &Slot) -> Released {
-        let mut anomalies = Anomalies::NONE;
-        if slot.start == 0 || slot.end == 0 {
-            anomalies.add(Anomalies::UNTIMED);
-        } else if slot.end < slot.start {
-            anomalies.add(Anomalies::END_BEFORE_START);
-        }
-        if slot.submit != 0 && slot.start != 0 && slot.start <= slot.submit {
-            anomalies.add(Anomalies::START_NOT_AFTER_SUBMIT);
-        }
-        if slot.is(state::TOO_EARLY) {
-            anomalies.add(Anomalies::START_BEFORE_APPEND);
-        }
-        let mut detail = slot.detail();
-        if detail.what == UNANNOUNCED_WHAT {
-            anomalies.add(Anomalies::UNANNOUNCED);
-            detail = Detail::default();
-        }
-        Released {
-            queue: self.index,
-            seq,
-            thread: slot.thread(),
-            lane: None,
-            append: slot.append,
-            submit: slot.submit,
-            start: slot.start,
-            end: slot.end,
-            detail,
-            anomalies,
-            late_by: slot.late_by,
+            None => false,
         }
     }
 }
-
-/// Kind in a slot without a notice.
-const UNANNOUNCED_WHAT: u32 = u32::MAX;
 
 impl Arrived {
     /// Takes note of an arrival; returns by how much it is late.
@@ -812,26 +400,10 @@ impl Arrived {
     }
 }
 
-impl Queue {
-    /// Writes waiting records to disk until at most `keep` pages are in memory. Returns whether the disk took
-    /// them.
-    pub fn spill(&mut self, keep: usize, current: u64, store: &mut PageStore) -> bool {
-        if self.order == QueueOrder::OutOfOrder && !self.write_run(store) {
-            return false;
-        }
-        match self.pages.put_on_disk(keep, current, store) {
-            Some(records) => {
-                self.account.spilled += records;
-                true
-            }
-            None => false,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Detail;
     use crate::reorder::{Limits, Reorder, WhenFull};
 
     fn notice(queue: QueueIndex, seq: u64) -> Notice {
