@@ -1,0 +1,166 @@
+//! Effects of collective calls: operations of all members, and the objects that they make.
+
+use std::sync::Arc;
+
+use taskscope_event::models::messages::{self, UNKNOWN_BYTES};
+use taskscope_ompt::shared::Moment;
+
+use super::events::{record_collective, record_completed};
+use super::{Flight, Operation};
+use crate::arguments::Arguments;
+use crate::communicators::{self, Communicator};
+use crate::functions::{ABSENT, Amount, Makes, On};
+use crate::handle_kind::Kind;
+use crate::language::Language;
+use crate::library::Library;
+
+impl Operation {
+    /// The members of an object that an argument names.
+    pub(super) unsafe fn members(
+        &self,
+        arguments: &Arguments,
+        on: On,
+        moment: &mut Moment<'_>,
+    ) -> Option<Arc<Communicator>> {
+        // SAFETY: by contract.
+        unsafe {
+            match on {
+                On::Comm(comm) => self.communicator(arguments, comm, moment),
+                On::CommFreed(comm) => {
+                    let handle = arguments.handle_in(self.library, comm, 0, Kind::Communicator);
+                    communicators::find(self.library, handle, None, moment)
+                }
+                On::Window(at) => {
+                    communicators::known(Kind::Window, arguments.handle(self.library, at, Kind::Window))
+                }
+                On::WindowFreed(at) => {
+                    communicators::known(Kind::Window, arguments.handle_in(self.library, at, 0, Kind::Window))
+                }
+                On::File(at) => {
+                    communicators::known(Kind::File, arguments.handle(self.library, at, Kind::File))
+                }
+                On::FileClosed(at) => {
+                    communicators::known(Kind::File, arguments.handle_in(self.library, at, 0, Kind::File))
+                }
+            }
+        }
+    }
+
+    pub(super) unsafe fn root(&self, arguments: &Arguments, root: u8, comm: &Communicator) -> u32 {
+        // SAFETY: by contract.
+        if root == ABSENT { messages::NO_RANK } else { comm.peer(unsafe { arguments.int(root) }) }
+    }
+
+    pub(super) unsafe fn amount(&self, arguments: &Arguments, amount: Amount, comm: &Communicator) -> u64 {
+        let in_place = arguments.language == Language::C && arguments.word(0) == self.library.in_place();
+        // SAFETY: by contract.
+        unsafe {
+            match amount {
+                Amount::None => 0,
+                Amount::Unknown => UNKNOWN_BYTES,
+                Amount::CountOr(_, count) if in_place => self.bytes(arguments, count, count + 1),
+                Amount::Count(count) | Amount::CountOr(count, _) => self.bytes(arguments, count, count + 1),
+                Amount::OneOf(datatype) => {
+                    let datatype = arguments.handle(self.library, datatype, Kind::Datatype);
+                    self.library.type_bytes(datatype).unwrap_or(UNKNOWN_BYTES)
+                }
+                Amount::Counts(..) if in_place && arguments.word(1) == 0 => 0,
+                Amount::Counts(counts, datatype) => {
+                    let datatype = arguments.handle(self.library, datatype, Kind::Datatype);
+                    let sum = (0..comm.peers())
+                        .map(|peer| u64::try_from(arguments.count_in(counts, peer)).unwrap_or(0))
+                        .fold(0, u64::saturating_add);
+                    self.library.type_bytes(datatype).map_or(UNKNOWN_BYTES, |bytes| bytes.saturating_mul(sum))
+                }
+            }
+        }
+    }
+
+    pub(super) unsafe fn collective(
+        &self,
+        arguments: &Arguments,
+        on: On,
+        (root, amount): (u8, Amount),
+        flight: &mut Flight,
+        moment: &mut Moment<'_>,
+    ) {
+        // SAFETY: by contract.
+        unsafe {
+            let Some(comm) = self.members(arguments, on, moment) else { return };
+            let (root, bytes) = (self.root(arguments, root, &comm), self.amount(arguments, amount, &comm));
+            flight.sequence = comm.next_operation();
+            record_collective(&comm, flight.sequence, root, bytes, self.row.number, moment);
+            match on {
+                On::CommFreed(at) => communicators::forget(
+                    Kind::Communicator,
+                    arguments.handle_in(self.library, at, 0, Kind::Communicator),
+                ),
+                On::WindowFreed(at) => {
+                    communicators::forget(
+                        Kind::Window,
+                        arguments.handle_in(self.library, at, 0, Kind::Window),
+                    );
+                }
+                On::FileClosed(at) => {
+                    communicators::forget(Kind::File, arguments.handle_in(self.library, at, 0, Kind::File));
+                }
+                _ => {}
+            }
+            flight.comm = Some(comm);
+        }
+    }
+
+    /// Stores the object that a collective call has created.
+    pub(super) unsafe fn made(
+        &self,
+        arguments: &Arguments,
+        on: On,
+        makes: Makes,
+        flight: &Flight,
+        moment: &mut Moment<'_>,
+    ) {
+        let Some(parent) = flight.comm.as_deref() else { return };
+        // SAFETY: by contract; the call has written the handle.
+        unsafe {
+            match makes {
+                Makes::Nothing => {}
+                Makes::Comm(new) => {
+                    let handle = arguments.handle_in(self.library, new, 0, Kind::Communicator);
+                    let parent = matches!(on, On::Comm(at) if at != ABSENT).then_some(parent);
+                    communicators::find(self.library, handle, parent, moment);
+                }
+                Makes::Window(new) => {
+                    let handle = arguments.handle_in(self.library, new, 0, Kind::Window);
+                    communicators::made_on(parent, (Kind::Window, handle), moment);
+                }
+                Makes::File(new) => {
+                    let handle = arguments.handle_in(self.library, new, 0, Kind::File);
+                    communicators::made_on(parent, (Kind::File, handle), moment);
+                }
+            }
+        }
+    }
+}
+
+/// Records that the process has reached the end of the job. Returns the members of the world, for
+/// [`all_have_come`].
+pub fn begin_end_of_job(
+    library: &Library,
+    number: u32,
+    moment: &mut Moment<'_>,
+) -> Option<(Arc<Communicator>, u64)> {
+    if !crate::clocks::has_met() {
+        return None;
+    }
+    let world = communicators::find(library, library.comm_world, None, moment)?;
+    let sequence = world.next_operation();
+    record_collective(&world, sequence, messages::NO_RANK, 0, number, moment);
+    Some((world, sequence))
+}
+
+/// Records that all ranks have reached the end of the job. Returns whether that is known.
+pub fn all_have_come(world: Option<(Arc<Communicator>, u64)>, moment: &mut Moment<'_>) -> bool {
+    let Some((world, sequence)) = world else { return false };
+    record_completed(sequence, world.number, moment);
+    true
+}
