@@ -33,6 +33,7 @@ help:
 	@echo "make test-tokio-unstable  tokio's own task instrumentation, built with --cfg tokio_unstable"
 	@echo "make soak-sample RUNS=N  run programs under samples at 1 kHz, 200 times, and compare their results"
 	@echo "make soak-guest RUNS=N   run Go, Java, Python, musl programs and sanitizers N times in each mode (200), and compare with runs alone"
+	@echo "make soak-threads RUNS=N  run programs that wait in every way N times under record --threads (200), and compare with runs alone"
 	@echo "make soak-input SECONDS=S  damaged files of every kind to every reader; how many inputs there were"
 	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing;"
 	@echo "                        TASKSCOPE_TAIL_DIR=/dev/shm: also the process that stores for it"
@@ -136,6 +137,9 @@ soak-sample: packages
 .PHONY: soak-guest
 soak-guest: packages
 	@scripts/soak-guest $(or $(RUNS),200)
+.PHONY: soak-threads
+soak-threads: packages
+	@scripts/soak-threads $(or $(RUNS),200)
 
 soak-record: packages
 	@$(cargo) run --release -p taskscope-record --example kill_soak -- $(KILLS)
