@@ -114,6 +114,14 @@ impl Samples {
         first.map(|(_, path)| *path).filter(|path| path.is_some())
     }
 
+    /// The threads that make a call at a site by a path.
+    pub fn threads_of_call(&self, site: SiteIndex, path: PathIndex) -> impl Iterator<Item = ThreadIndex> {
+        let calls = self.of_calls.iter().filter(move |((_, of), _)| *of == site);
+        calls
+            .filter(move |(_, calls)| calls.iter().any(|(_, of)| *of == path))
+            .map(|((thread, _), _)| *thread)
+    }
+
     /// The samples of a thread that end after `from` and not after `until`.
     pub fn of_thread(&self, thread: ThreadIndex, from: u64, until: u64) -> &[Sample] {
         let first = self.rows.partition_point(|row| (row.thread, row.at) <= (thread, from));

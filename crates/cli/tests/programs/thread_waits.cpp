@@ -82,6 +82,17 @@ static void produce()
 	ready.notify_one(); /* signals */
 }
 
+/* Its last call is a jump: the function is on the stack no more when it wakes the other thread. */
+static void signal_last()
+{
+	until_it_waits(1);
+	{
+		std::lock_guard<std::mutex> guard(cache_mutex);
+		is_ready = true;
+	}
+	ready.notify_one();
+}
+
 static void slow_child(int number)
 {
 	until_it_waits(number);
@@ -154,6 +165,11 @@ int main(int count, char **arguments)
 		std::unique_lock<std::mutex> guard(cache_mutex);
 		about_to_wait(1);
 		ready.wait(guard, [] { return is_ready; }); /* waits for the condition */
+	} else if (!strcmp(way, "tail")) {
+		thread = std::thread(signal_last);
+		std::unique_lock<std::mutex> guard(cache_mutex);
+		about_to_wait(1);
+		ready.wait(guard, [] { return is_ready; }); /* waits for the last call */
 	} else if (!strcmp(way, "join")) {
 		thread = std::thread(slow_child, 1);
 		about_to_wait(1);

@@ -17,17 +17,38 @@ pub struct Caller {
 const SEARCHED_SAMPLES: usize = 16;
 
 impl Places {
-    /// The program's code that makes a call at a site: the site itself, or, in a language's library, the first caller outside
-    /// of such libraries in the call path. If there is none, the site.
+    /// The program's code that makes a call at a site: the site itself, or, in a language's library or a library without names,
+    /// the first caller outside of such libraries in the call path. If there is none, the routine of the calling threads, which
+    /// has ended with a jump into a language's library, if it is the same function in all of them. Else the site.
     pub fn caller(&self, execution: &Execution, site: SiteIndex, path: PathIndex) -> Caller {
         let own = self.code(site);
-        let path = execution.samples.paths.get(path.index()).filter(|_| own.is_of_language_library());
-        let outer = path.and_then(|path| {
+        if !own.is_of_language_library() && own.frame.function.is_some() {
+            return Caller { is_outer: false, place: own };
+        }
+        let outer = execution.samples.paths.get(path.index()).and_then(|path| {
             path.addresses
                 .iter()
                 .find_map(|address| self.innermost_of_program(path.process, path.at, *address))
         });
+        let is_of_language = own.is_of_language_library();
+        let outer = outer.or_else(|| self.common_routine(execution, site, path).filter(|_| is_of_language));
         Caller { is_outer: outer.is_some(), place: outer.map_or(own, Rc::new) }
+    }
+
+    /// The function that all threads run which make a call at a site by a path. It is on their stacks no more, so the line is unknown.
+    fn common_routine(&self, execution: &Execution, site: SiteIndex, path: PathIndex) -> Option<CodePlace> {
+        let mut found: Option<CodePlace> = None;
+        for thread in execution.samples.threads_of_call(site, path) {
+            let routine = self.outermost(execution, thread)?;
+            match &found {
+                Some(known) if known.frame.function != routine.frame.function => return None,
+                _ => found = Some(routine),
+            }
+        }
+        let mut routine = found?;
+        (routine.frame.file, routine.frame.line) = (None, None);
+        (routine.module, routine.offset) = (None, None);
+        Some(routine)
     }
 
     /// The program's code that a thread runs which starts at a site: the site itself, or, in a language's library, the
