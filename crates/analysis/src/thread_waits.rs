@@ -133,11 +133,6 @@ pub fn thread_waits(execution: &Execution) -> Vec<WaitsAt> {
     rows
 }
 
-/// Whether it is a kind of sleep or I/O.
-fn is_blocking(kind: u32) -> bool {
-    (kind::SLEEP..=kind::DESCRIPTOR).contains(&kind)
-}
-
 fn object(execution: &Execution, object: ObjectIndex) -> Option<&Object> {
     execution.catalog.objects.get(object.index())
 }
@@ -212,7 +207,7 @@ impl Chains<'_> {
     /// The part of a wait from `from` until `until`.
     fn follow_wait(&mut self, wait: &ThreadWait, from: u64, until: u64) {
         let kind = object(self.execution, wait.object).map_or(0, |row| row.kind);
-        if matches!(kind, kind::MUTEX | kind::RW_LOCK | kind::SPIN_LOCK) {
+        if kind::has_holder(kind) {
             return self.follow_lock(wait, from, until);
         }
         match wait.waker {
@@ -227,11 +222,12 @@ impl Chains<'_> {
                 self.follow_thread(waker.thread, tie, from, woken);
                 self.end(Root::Handover, woken, until);
             }
-            None if is_blocking(kind) => {
+            None if kind::is_blocking(kind) => {
                 let root = match kind {
                     kind::SLEEP => Root::Slept,
-                    // The other end may be a thread of the process.
-                    kind::PIPE | kind::EVENT => Root::NotKnown,
+                    _ if wait.is_of_others => Root::Outside,
+                    // A thread of the process may have ended it.
+                    kind::PIPE | kind::EVENT | kind::PIPE_ROOM..=kind::FILE_LOCK => Root::NotKnown,
                     _ if wait.outcome == WaitOutcome::TimedOut => Root::TimedOut,
                     _ => Root::Outside,
                 };

@@ -29,9 +29,13 @@ struct Ways {
 
 impl Ways {
     fn new() -> Ways {
+        Ways::of_c("thread_waits.c")
+    }
+
+    fn of_c(name: &str) -> Ways {
         let here = tempfile::tempdir().unwrap();
         let program = here.path().join("program");
-        Compiler::Gcc.build_file(&source("thread_waits.c"), &program, &["-g", "-O1", "-pthread"]);
+        Compiler::Gcc.build_file(&source(name), &program, &["-g", "-O1", "-pthread"]);
         Ways { here, program }
     }
 
@@ -57,6 +61,7 @@ impl Ways {
     /// The waits that the report of a run has. The program's result and output are those without a recorder.
     fn waits(&self, way: &str) -> Vec<Value> {
         let mut command = record(self.here.path());
+        command.current_dir(self.here.path());
         command.args(["-q", "--threads", "-o", way, "--"]).arg(&self.program).arg(way);
         let run = output(&mut command);
         assert!(run.status.success(), "{way}: {:?} {}", run.status, text(&run.stderr));
@@ -179,6 +184,7 @@ fn waits_in_the_library_of_cpp_are_named_after_their_callers() {
         ("-O0", "mutex", "mutex", "waits for the mutex", "evict", "releases the mutex"),
         ("-O2", "mutex", "mutex", "waits for the mutex", "evict", "holds the mutex"),
         ("-O2", "condition", "condition", "waits for the condition", "produce", "signals"),
+        ("-O2", "tail", "condition", "waits for the last call", "signal_last", ""),
         // The place of a thread's routine is that of a call in it.
         ("-O2", "join", "thread", "joins", "slow_child", ""),
         ("-O0", "async", "thread", "waits for the answer", "answer", ""),
@@ -223,6 +229,134 @@ fn futex_waits_of_cpp_and_rust_are_charged_to_the_thread_that_wakes() {
         let wait = waits.iter().find(at_line).unwrap_or_else(|| panic!("{way}: {waits:?}"));
         assert_eq!(largest(wait)["by"]["line"], line(waking), "{way}: {wait}");
     }
+}
+
+/// The wait of a kind at a marked line of a program in C.
+fn wait_in<'a>(waits: &'a [Value], program: &str, kind: &str, comment: &str) -> &'a Value {
+    let line = line_in(program, comment);
+    let found = waits.iter().find(|wait| wait["kind"] == kind && wait["line"] == line);
+    found.unwrap_or_else(|| panic!("no {kind} at line {line}: {waits:?}"))
+}
+
+/// At least 95 % of the time that is charged to other threads is charged to this line.
+fn assert_charged(wait: &Value, line: u64) {
+    let charged = |part: &&Value| !part["by"].is_null();
+    let all: u64 = parts(wait).iter().filter(charged).map(|part| ns(&part["ns"])).sum();
+    let at_line = |part: &&Value| part["by"]["line"] == line;
+    let known: u64 = parts(wait).iter().filter(at_line).map(|part| ns(&part["ns"])).sum();
+    assert!(known > 0 && known * 100 >= all * 95, "{known} of {all} ns at line {line}: {wait}");
+}
+
+#[test]
+fn waits_for_channels_of_the_process_are_charged_to_the_thread_at_the_other_end() {
+    const PROGRAM: &str = "thread_channels.c";
+    let cases = [
+        ("pipe", "pipe", "reads", "writes"),
+        ("copy", "pipe", "reads", "writes to the copy"),
+        ("close", "pipe", "reads", "closes"),
+        ("full", "full pipe", "waits for room", "makes room"),
+        ("event", "eventfd", "reads the counter", "writes"),
+        ("pair", "socket pair", "receives", "writes"),
+        ("poll", "pipe", "polls", "writes"),
+        ("select", "pipe", "selects", "writes"),
+        ("epoll", "eventfd", "waits for events", "writes"),
+        ("timed", "semaphore", "waits for an item", "posts"),
+        ("once", "once", "waits for the routine", "runs the routine"),
+    ];
+    let ways = Ways::of_c(PROGRAM);
+    for (way, kind, waiting, waking) in cases {
+        let waits = ways.waits(way);
+        assert_charged(wait_in(&waits, PROGRAM, kind, waiting), line_in(PROGRAM, waking));
+    }
+}
+
+#[test]
+fn waits_for_other_processes_are_charged_to_no_thread() {
+    const PROGRAM: &str = "thread_channels.c";
+    let cases = [
+        ("child", "pipe", "reads from a child"),
+        ("wait", "other process", "waits for a child"),
+        ("flock", "file lock", "locks the file"),
+    ];
+    let ways = Ways::of_c(PROGRAM);
+    for (way, kind, waiting) in cases {
+        let waits = ways.waits(way);
+        let wait = wait_in(&waits, PROGRAM, kind, waiting);
+        assert!(parts(wait).iter().all(|part| part["end"] == "outside" && part["by"].is_null()), "{wait}");
+    }
+}
+
+#[test]
+fn a_pipe_that_holds_data_is_not_waited_for() {
+    let waits = Ways::of_c("thread_channels.c").waits("free");
+    assert!(waits.iter().all(|wait| wait["kind"] != "pipe"), "{waits:?}");
+}
+
+#[test]
+fn culprits_by_construction_have_at_least_95_percent_of_the_charged_time() {
+    let cases = [
+        ("starved_consumer.c", "condition", "starves", "delivers", 3),
+        ("lock_convoy.c", "mutex", "takes its turn", "takes its turn", 3),
+        ("inversion.c", "mutex", "is urgent", "holds the lock", 1),
+    ];
+    for (program, kind, waiting, blamed, least_waits) in cases {
+        let ways = Ways::of_c(program);
+        let waits = ways.waits("run");
+        let wait = wait_in(&waits, program, kind, waiting);
+        assert_charged(wait, line_in(program, blamed));
+        assert!(wait["waits"].as_u64() >= Some(least_waits), "{wait}");
+    }
+}
+
+#[test]
+fn the_root_of_an_inversion_is_the_third_thread() {
+    const PROGRAM: &str = "inversion.c";
+    let waits = Ways::of_c(PROGRAM).waits("run");
+    let wait = wait_in(&waits, PROGRAM, "mutex", "is urgent");
+    let charged: u64 =
+        parts(wait).iter().filter(|part| !part["by"].is_null()).map(|part| ns(&part["ns"])).sum();
+    let root = line_in(PROGRAM, "has worked");
+    let of_root: u64 =
+        parts(wait).iter().filter(|part| part["root"]["line"] == root).map(|part| ns(&part["ns"])).sum();
+    let largest = largest(wait);
+    assert_eq!((&largest["root"]["line"], &largest["chain"]), (&root.into(), &2.into()), "{wait}");
+    // The third thread has worked for 60 ms; what the minor one does before it releases the lock is its own.
+    assert!(of_root >= 60_000_000 && of_root <= charged, "{wait}");
+}
+
+#[test]
+fn each_reader_is_charged_from_the_end_of_the_one_before() {
+    const PROGRAM: &str = "several_readers.c";
+    let waits = Ways::of_c(PROGRAM).waits("run");
+    let wait = wait_in(&waits, PROGRAM, "read-write lock", "writes");
+    let at = |comment| {
+        let line = line_in(PROGRAM, comment);
+        let of_line = parts(wait).iter().filter(|part| part["by"]["line"] == line);
+        of_line.map(|part| ns(&part["ns"])).sum::<u64>()
+    };
+    let readers = ["reads first", "reads second", "reads third"].map(at);
+    let charged = parts(wait).iter().filter(|part| !part["by"].is_null());
+    assert_eq!(readers.iter().sum::<u64>(), charged.map(|part| ns(&part["ns"])).sum::<u64>(), "{wait}");
+    // Each has worked for 60 ms while the writer waited.
+    assert!(readers.iter().all(|ns| *ns >= 50_000_000), "{readers:?}: {wait}");
+}
+
+#[test]
+fn waits_for_the_disk_are_outside_and_as_long_as_the_program_measures() {
+    const PROGRAM: &str = "disk_wait.c";
+    let ways = Ways::of_c(PROGRAM);
+    let mut command = record(ways.here.path());
+    let run = output(command.args(["-q", "--threads", "-o", "run", "--"]).arg(&ways.program));
+    let printed = text(&run.stdout);
+    let mut numbers = printed.split_whitespace().map(|number| number.parse::<u64>().unwrap());
+    let (waited, all) = (numbers.next().unwrap(), numbers.next().unwrap());
+    let report = report(&ways.here.path().join("run"));
+    let line = line_in(PROGRAM, "writes through");
+    let waits = report["thread_waits"].as_array().cloned().unwrap_or_default();
+    let found = waits.iter().find(|wait| wait["kind"] == "file" && wait["line"] == line);
+    let Some(wait) = found else { return assert_eq!(waited, 0, "{waits:?}") };
+    assert!(parts(wait).iter().all(|part| part["end"] == "outside" && part["by"].is_null()), "{wait}");
+    assert!(ns(&wait["waited_ns"]) <= all, "{all} ns: {wait}");
 }
 
 #[test]

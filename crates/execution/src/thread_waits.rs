@@ -12,11 +12,11 @@
 //! a release belongs to the holder that the waiting thread found.
 //!
 //! A wait for anything else ends by a wake: the first one since its begin that has not woken another thread. A wake of all
-//! threads wakes each that waits.
+//! threads wakes each that waits. A wait for room in a pipe ends by the last wake: the reads before it made too little.
 
 use crate::{Hold, Object, ObjectIndex, ProcessIndex, SiteIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
-use taskscope_event::models::wait::{kind, outcome};
+use taskscope_event::models::wait::{self, kind, outcome};
 
 /// A wait of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct ThreadWait {
     pub outcome: WaitOutcome,
     /// The thread that ended it; `None` for locks, which have holders, and if unknown.
     pub waker: Option<Waker>,
+    /// Whether no thread of the process can have ended it.
+    pub is_of_others: bool,
 }
 
 /// The outcome of a wait.
@@ -149,7 +151,7 @@ pub enum ThreadWaitChange {
         outcome: u32,
         /// Site of the call of the thread that ended the wait.
         waker_site: SiteIndex,
-        /// Thread pointer of that thread; 0 if unknown.
+        /// Thread pointer of that thread; 0 if unknown, `taskscope_event::models::wait::OTHER_PROCESS` if it is of another process.
         waker: u64,
         /// When it did so.
         woken: u64,
@@ -196,6 +198,40 @@ struct State {
     wakes: Vec<(Waker, WakeKind)>,
 }
 
+impl State {
+    /// The wake that ended a wait of a thread. It ends no other wait, unless it was for all threads.
+    fn take_wake(&mut self, kind: u32, thread: ThreadIndex, (start, end): (u64, u64)) -> Option<Waker> {
+        // The last thread to arrive at a barrier wakes itself, too.
+        let may_wake_itself = kind == kind::THREAD_BARRIER;
+        let first = self.wakes.partition_point(|(wake, _)| wake.at < start);
+        let mut since = self.wakes.get_mut(first..)?.iter_mut();
+        let fits = |(wake, kind): &&mut (Waker, WakeKind)| {
+            wake.at <= end && *kind != WakeKind::Used && (wake.thread != thread || may_wake_itself)
+        };
+        let found = match kind {
+            kind::PIPE_ROOM | kind::SOCKET_PAIR_ROOM => since.rfind(fits),
+            _ => since.find(fits),
+        };
+        let waker = found.map(|(wake, kind)| {
+            if *kind == WakeKind::One {
+                *kind = WakeKind::Used;
+            }
+            *wake
+        });
+        let used = self.wakes.iter().take_while(|(_, kind)| *kind == WakeKind::Used).count();
+        self.wakes.drain(..used);
+        waker
+    }
+}
+
+/// Wakes of an object that are kept, at most: those of waits that are recorded when they are over may belong to none.
+const MAX_WAKES: usize = 1 << 16;
+
+/// Whether waits for an object may be recorded after the wakes that ended them.
+fn ends_late(object: Option<Object>) -> bool {
+    object.is_some_and(|of| kind::is_blocking(of.kind) || of.kind == kind::SEMAPHORE)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WakeKind {
     One,
@@ -230,13 +266,15 @@ impl ThreadWaitsBuilder {
             ThreadWaitChange::Begins { object, site } => {
                 self.ends(thread, at, WaitOutcome::Failed);
                 let state = self.objects.entry(object).or_default();
+                let of = object_of(object);
                 if state.waiting == 0 {
                     (state.boundary, state.released) = (at, 0);
-                    state.wakes.clear();
+                    if !ends_late(of) {
+                        state.wakes.clear();
+                    }
                 }
                 state.waiting += 1;
-                self.open
-                    .insert(thread, OpenWait { object, of: object_of(object), site, start: at, found: None });
+                self.open.insert(thread, OpenWait { object, of, site, start: at, found: None });
             }
             ThreadWaitChange::FoundHeld { holder, site } => {
                 let found = self.by_pointer.get(&(process, holder)).map(|holder| (*holder, site));
@@ -252,12 +290,27 @@ impl ThreadWaitsBuilder {
                 }
                 let before = self.ended.get(&thread).copied().unwrap_or(0);
                 let (start, end) = (at.saturating_sub(begun).max(before), at.saturating_sub(ended));
+                let is_of_others = waker == wait::OTHER_PROCESS;
                 let waker = self.by_pointer.get(&(process, waker)).filter(|waker| **waker != thread);
                 let woken = at.saturating_sub(woken);
                 let waker = waker.map(|waker| Waker { thread: *waker, site: waker_site, at: woken });
                 let outcome = outcome_of(outcome);
                 if start < end {
-                    self.waits.waits.push(ThreadWait { thread, object, site, start, end, outcome, waker });
+                    let kind = object_of(object).map_or(0, |of| of.kind);
+                    let state = self.objects.get_mut(&object).filter(|_| outcome == WaitOutcome::Done);
+                    let found = state.and_then(|state| state.take_wake(kind, thread, (start, end)));
+                    let waker = waker.or(found);
+                    let is_of_others = is_of_others && waker.is_none();
+                    self.waits.waits.push(ThreadWait {
+                        thread,
+                        object,
+                        site,
+                        start,
+                        end,
+                        outcome,
+                        waker,
+                        is_of_others,
+                    });
                     self.ended.insert(thread, end);
                 }
             }
@@ -270,9 +323,13 @@ impl ThreadWaitsBuilder {
                 self.waits.holds.push(Hold { object, thread, site, task: TaskIndex::NONE, start, end: at });
             }
             ThreadWaitChange::Wakes { object, site, all } => {
-                let Some(state) = self.objects.get_mut(&object).filter(|state| state.waiting > 0) else {
+                let state = self.objects.entry(object).or_default();
+                if state.waiting == 0 && !ends_late(object_of(object)) {
                     return;
-                };
+                }
+                if state.wakes.len() >= MAX_WAKES {
+                    state.wakes.drain(..MAX_WAKES / 2);
+                }
                 let kind = if all { WakeKind::All } else { WakeKind::One };
                 state.wakes.push((Waker { thread, site, at }, kind));
             }
@@ -286,8 +343,6 @@ impl ThreadWaitsBuilder {
     fn ends(&mut self, thread: ThreadIndex, at: u64, outcome: WaitOutcome) {
         let Some(OpenWait { object, of, site, start, found }) = self.open.remove(&thread) else { return };
         let mut waker = None;
-        // The last thread to arrive at a barrier wakes itself, too.
-        let may_wake_itself = of.is_some_and(|of| of.kind == kind::THREAD_BARRIER);
         if let Some(state) = self.objects.get_mut(&object) {
             state.waiting = state.waiting.saturating_sub(1);
             if let Some((holder, taken_at)) = found.filter(|_| state.released < start) {
@@ -304,17 +359,7 @@ impl ThreadWaitsBuilder {
             }
             // A wait that ends by itself does not consume a wake.
             if outcome == WaitOutcome::Done {
-                let fits = |(wake, kind): &&mut (Waker, WakeKind)| {
-                    wake.at >= start && *kind != WakeKind::Used && (wake.thread != thread || may_wake_itself)
-                };
-                if let Some((wake, kind)) = state.wakes.iter_mut().find(fits) {
-                    if *kind == WakeKind::One {
-                        *kind = WakeKind::Used;
-                    }
-                    waker = Some(*wake);
-                }
-                let used = state.wakes.iter().take_while(|(_, kind)| *kind == WakeKind::Used).count();
-                state.wakes.drain(..used);
+                waker = state.take_wake(of.map_or(0, |of| of.kind), thread, (start, at));
             }
         }
         // A thread that is joined may start after the wait for it.
@@ -323,7 +368,17 @@ impl ThreadWaitsBuilder {
         {
             waker = Some(Waker { thread: *joined, site: *routine, at });
         }
-        self.waits.waits.push(ThreadWait { thread, object, site, start, end: at, outcome, waker });
+        let is_of_others = false;
+        self.waits.waits.push(ThreadWait {
+            thread,
+            object,
+            site,
+            start,
+            end: at,
+            outcome,
+            waker,
+            is_of_others,
+        });
         self.ended.insert(thread, at);
     }
 
@@ -356,12 +411,19 @@ mod tests {
     const LOCK: ObjectIndex = ObjectIndex(0);
     const CONDITION: ObjectIndex = ObjectIndex(1);
     const CHILD: ObjectIndex = ObjectIndex(2);
+    const DATA: ObjectIndex = ObjectIndex(3);
+    const ROOM: ObjectIndex = ObjectIndex(4);
 
     fn play(changes: &[(u32, u64, ThreadWaitChange)]) -> ThreadWaits {
         let mut builder = ThreadWaitsBuilder::default();
         for (thread, at, change) in changes {
             builder.change(ThreadIndex(*thread), ProcessIndex(0), *at, *change, |object| {
-                let kind = if object == CHILD { kind::JOIN } else { kind::MUTEX };
+                let kind = match object {
+                    CHILD => kind::JOIN,
+                    DATA => kind::PIPE,
+                    ROOM => kind::PIPE_ROOM,
+                    _ => kind::MUTEX,
+                };
                 Some(Object { process: ProcessIndex(0), id: 77, kind })
             });
         }
@@ -473,6 +535,40 @@ mod tests {
         let rows: Vec<_> = waits.waits.iter().map(|wait| (wait.start, wait.end)).collect();
         assert_eq!(rows, [(100, 150), (150, 200), (200, 260)]);
         assert_eq!(wakers(&waits), [None, Some((0, 185)), None]);
+    }
+
+    #[test]
+    fn wakes_before_the_record_of_a_wait_end_it_in_order_and_room_is_made_by_the_last() {
+        let pipe = |object: u32, begun, waker| ThreadWaitChange::Waited {
+            object: ObjectIndex(object),
+            begun,
+            ended: 1,
+            site: SiteIndex(9),
+            outcome: outcome::DONE,
+            waker_site: SiteIndex(0),
+            waker,
+            woken: 1,
+        };
+        let writes = |object: u32, site| ThreadWaitChange::Wakes {
+            object: ObjectIndex(object),
+            site: SiteIndex(site),
+            all: false,
+        };
+        let (data, room) = (DATA.0, ROOM.0);
+        let waits = play(&[
+            (0, 90, writes(data, 1)),
+            (0, 120, writes(data, 2)),
+            (3, 125, writes(data, 3)),
+            (1, 131, pipe(data, 31, 0)),
+            (2, 141, pipe(data, 31, 0)),
+            (0, 210, writes(room, 4)),
+            (3, 220, writes(room, 5)),
+            (1, 231, pipe(room, 31, wait::OTHER_PROCESS)),
+            (1, 331, pipe(room, 31, wait::OTHER_PROCESS)),
+        ]);
+        assert_eq!(wakers(&waits), [Some((0, 120)), Some((3, 220)), None, Some((3, 125))]);
+        let of_others: Vec<_> = waits.waits.iter().map(|wait| wait.is_of_others).collect();
+        assert_eq!(of_others, [false, false, true, false]);
     }
 
     #[test]

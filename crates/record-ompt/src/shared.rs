@@ -10,7 +10,8 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 use crate::frames::Open;
 pub use crate::recording::start_recording;
 pub use crate::sampler::blocking::{
-    Blocking, Recorder as BlockingRecorder, Syscall, set_recorder as record_blocking,
+    Blocking, MIN_BLOCKED_NS, Recorder as BlockingRecorder, Returned, Syscall, begin as begin_blocking,
+    end as end_blocking, set_recorder as record_blocking,
 };
 use crate::sections::END_OF_MPI;
 pub use crate::sections::SectionCodes;

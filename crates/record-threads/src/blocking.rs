@@ -1,17 +1,139 @@
 //! Sleep, input and output: waits in calls that may or may not wait, recorded when they are over.
+//!
+//! While a thread reads from a channel of the process, polls one, or waits for a semaphore, others that end such a wait record
+//! that before they do so. Then the wait is recorded even if it was short.
 
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
-use libc::c_int;
+use libc::{c_int, fd_set, pollfd};
 use taskscope_event::models::wait::{kind, outcome};
-use taskscope_ompt::shared::Blocking;
+use taskscope_ompt::shared::{Blocking, MIN_BLOCKED_NS, Returned};
 
+use crate::channels::{self, Channel};
 use crate::events::{self, Waited};
-use crate::objects::this_thread;
+use crate::objects::{Object, this_thread};
 use crate::switches;
 
+/// Wakes of channels and semaphores so far, and one.
+static WAKES: AtomicU64 = AtomicU64::new(1);
+
+/// Descriptors of a list that are looked at, at most.
+const MAX_POLLED: usize = 64;
+
+/// A thread wakes others that wait in calls of this module.
+pub fn note_wake() {
+    WAKES.fetch_add(1, Relaxed);
+}
+
+/// A call begins. Returns the number of wakes so far if others are to record theirs; 0 otherwise.
+pub fn begins(call: Blocking) -> u64 {
+    if this_thread().is_none() {
+        return 0;
+    }
+    // The wakes before the thread can be seen waiting.
+    let wakes = WAKES.load(Relaxed);
+    match call {
+        Blocking::Reads(descriptor) => {
+            let Some(channel) = channels::read_by(descriptor) else { return 0 };
+            if channel.room.load(Relaxed) != 0
+                && let Some((kind, object)) = channel.of_room()
+            {
+                wake(kind, object);
+            }
+        }
+        Blocking::Writes(descriptor) => {
+            let Some(channel) = channels::written_by(descriptor) else { return 0 };
+            if channel.has_waiting_for_data() {
+                let (kind, object) = channel.of_data();
+                wake(kind, object);
+            }
+        }
+        Blocking::Poll(..) | Blocking::Select(..) | Blocking::Epoll(..) | Blocking::Semaphore(_) => {}
+        _ => return 0,
+    }
+    if !with_awaited(call, |count| _ = count.fetch_add(1, SeqCst), true) {
+        return 0;
+    }
+    switches::begin();
+    wakes
+}
+
+fn wake(kind: u32, object: u64) {
+    note_wake();
+    // SAFETY: `errno` is the thread's own.
+    unsafe {
+        let errno = libc::__errno_location();
+        let kept = *errno;
+        events::wakes_by_call(kind, object, false);
+        *errno = kept;
+    }
+}
+
+/// Calls `change` with the counts of the channels that a call waits for. Returns whether there are any.
+fn with_awaited(call: Blocking, change: impl Fn(&AtomicU32), begins: bool) -> bool {
+    match call {
+        Blocking::Reads(descriptor) => {
+            channels::read_by(descriptor).map(|channel| change(&channel.data)).is_some()
+        }
+        Blocking::Writes(descriptor) => {
+            let channel = channels::written_by(descriptor).filter(|channel| channel.of_room().is_some());
+            channel.map(|channel| change(&channel.room)).is_some()
+        }
+        Blocking::Poll(..) | Blocking::Select(..) => {
+            let mut is_any = false;
+            // SAFETY: the program's list, by contract of the call that it makes.
+            unsafe { polled(call) }.for_each(|descriptor| {
+                if let Some(channel) = channels::read_by(descriptor) {
+                    change(&channel.data);
+                    is_any = true;
+                }
+            });
+            // After `select`, the list has only those that are ready.
+            is_any
+        }
+        Blocking::Epoll(..) => {
+            channels::poll_sets(begins);
+            true
+        }
+        Blocking::Semaphore(address) => match Object::of(address) {
+            Some(object) if begins => {
+                object.begin_waiting();
+                true
+            }
+            Some(object) => {
+                object.end_waiting();
+                true
+            }
+            None => false,
+        },
+        _ => false,
+    }
+}
+
+/// The descriptors that a call polls for data, the first ones of a long list.
+///
+/// # Safety
+///
+/// The list is valid for reading.
+unsafe fn polled(call: Blocking) -> impl Iterator<Item = c_int> {
+    let (list, count, set, end) = match call {
+        Blocking::Poll(list, count) => (list as *const pollfd, count.min(MAX_POLLED), 0, 0),
+        Blocking::Select(count, set) => {
+            (core::ptr::null(), 0, set, count.clamp(0, libc::FD_SETSIZE as c_int))
+        }
+        _ => (core::ptr::null(), 0, 0, 0),
+    };
+    // SAFETY: by contract.
+    let of_list =
+        (0..if list.is_null() { 0 } else { count }).map(move |index| unsafe { (*list.add(index)).fd });
+    let is_set =
+        move |descriptor: &c_int| set != 0 && unsafe { libc::FD_ISSET(*descriptor, set as *const fd_set) };
+    of_list.chain((0..end).filter(is_set).take(MAX_POLLED))
+}
+
 /// A call has returned; `errno` is kept.
-pub fn returned(call: Blocking, result: i64, begun: u64, ended: u64) {
+pub fn returned(returned: &Returned) {
     if this_thread().is_none() {
         return;
     }
@@ -19,30 +141,120 @@ pub fn returned(call: Blocking, result: i64, begun: u64, ended: u64) {
     unsafe {
         let errno = libc::__errno_location();
         let kept = *errno;
-        record(call, (result, kept), begun, ended);
+        record(returned, kept);
         *errno = kept;
     }
 }
 
-fn record(call: Blocking, (result, errno): (i64, c_int), begun: u64, ended: u64) {
+fn record(returned: &Returned, errno: c_int) {
+    let &Returned { call, result, begun, ended, token } = returned;
+    let is_awaited = token != 0;
+    if is_awaited {
+        with_awaited(call, channels::end_waiting, false);
+        // Short, and nobody has ended such a wait.
+        if ended.saturating_sub(begun) < MIN_BLOCKED_NS && WAKES.load(Relaxed) == token {
+            return;
+        }
+    }
     if call != Blocking::Sleep && !switches::has_waited() {
         return;
     }
-    let (kind, object) = match call {
-        Blocking::Sleep => (kind::SLEEP, 0),
-        Blocking::Descriptor(descriptor) => kind_and_object(descriptor),
-        Blocking::Several => (kind::SEVERAL, 0),
-        Blocking::Semaphore(address) => (kind::SEMAPHORE, address as u64),
-        Blocking::Other => (kind::PROCESS, 0),
-    };
+    let awaited = awaited(call, result);
     let outcome = match call {
         Blocking::Sleep => outcome::DONE,
-        Blocking::Several if result == 0 => outcome::TIMED_OUT,
+        Blocking::Poll(..) | Blocking::Select(..) | Blocking::Epoll(..) | Blocking::Several
+            if result == 0 =>
+        {
+            outcome::TIMED_OUT
+        }
         _ if result >= 0 => outcome::DONE,
         _ if [libc::ETIMEDOUT, libc::EAGAIN].contains(&errno) => outcome::TIMED_OUT,
         _ => outcome::FAILED,
     };
-    events::waited(&Waited { kind, object, outcome, time: (begun, ended), waker: None });
+    let Awaited { kind, object, is_of_others } = awaited;
+    events::waited(&Waited { kind, object, outcome, time: (begun, ended), is_of_others });
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Awaited {
+    kind: u32,
+    object: u64,
+    /// Whether no thread of the process can end the wait.
+    is_of_others: bool,
+}
+
+impl Awaited {
+    const fn of(kind: u32, object: u64) -> Awaited {
+        Awaited { kind, object, is_of_others: false }
+    }
+}
+
+fn awaited(call: Blocking, result: i64) -> Awaited {
+    let several = Awaited::of(kind::SEVERAL, 0);
+    match call {
+        Blocking::Sleep => Awaited::of(kind::SLEEP, 0),
+        Blocking::Reads(descriptor) => of_descriptor(descriptor, channels::read_by(descriptor), true),
+        Blocking::Writes(descriptor) => of_descriptor(descriptor, channels::written_by(descriptor), false),
+        Blocking::FileLock { descriptor, is_of_process } => {
+            let object = u64::from(descriptor.unsigned_abs());
+            Awaited { kind: kind::FILE_LOCK, object, is_of_others: is_of_process }
+        }
+        Blocking::Poll(list, count) if result > 0 => {
+            let list = list as *const pollfd;
+            // SAFETY: the program's list, by contract of the call that it has made.
+            let ready = |index: usize| unsafe { Some(*list.add(index)).filter(|entry| entry.revents != 0) };
+            match (0..count.min(MAX_POLLED)).find_map(ready) {
+                Some(entry) if count == 1 || channels::read_by(entry.fd).is_some() => {
+                    let is_read = entry.revents & !libc::POLLOUT != 0;
+                    of_ready(entry.fd, is_read)
+                }
+                _ => several,
+            }
+        }
+        Blocking::Select(..) if result > 0 => {
+            // SAFETY: likewise; only those that are ready are left.
+            let ready = unsafe { polled(call) }.find(|descriptor| channels::read_by(*descriptor).is_some());
+            ready.map_or(several, |descriptor| of_ready(descriptor, true))
+        }
+        Blocking::Epoll(set, events) if result > 0 && events != 0 => {
+            // SAFETY: the call has stored at least one event there.
+            let data = unsafe { (*(events as *const libc::epoll_event)).u64 };
+            channels::in_set(set, data).map_or(several, |descriptor| of_ready(descriptor, true))
+        }
+        Blocking::Poll(..) | Blocking::Select(..) | Blocking::Epoll(..) | Blocking::Several => several,
+        Blocking::Semaphore(address) => Awaited::of(kind::SEMAPHORE, address as u64),
+        Blocking::Other => Awaited::of(kind::PROCESS, 0),
+    }
+}
+
+/// A descriptor that was polled and is ready.
+fn of_ready(descriptor: c_int, is_read: bool) -> Awaited {
+    match is_read {
+        true => of_descriptor(descriptor, channels::read_by(descriptor), true),
+        false => of_descriptor(descriptor, None, false),
+    }
+}
+
+fn of_descriptor(descriptor: c_int, channel: Option<&Channel>, is_read: bool) -> Awaited {
+    let (kind, object) = kind_and_object(descriptor);
+    let of_channel = channel.and_then(|channel| {
+        let (data_kind, number) = channel.of_data();
+        let is_same = match data_kind {
+            // The channel of writing is named after the other end.
+            kind::SOCKET_PAIR => kind == kind::SOCKET && (!is_read || number == object),
+            kind::PIPE => (kind, object) == (data_kind, number),
+            _ => kind == data_kind,
+        };
+        // The number may have been closed and used again without this recorder's knowledge.
+        let (kind, object) =
+            if is_read { Some((data_kind, number)) } else { channel.of_room() }.filter(|_| is_same)?;
+        Some(Awaited { kind, object, is_of_others: !channel.has_other_end(is_read) })
+    });
+    of_channel.unwrap_or_else(|| {
+        let is_channel = matches!(kind, kind::PIPE | kind::EVENT);
+        Awaited { kind, object, is_of_others: is_channel && channels::are_complete() && channel.is_none() }
+    })
 }
 
 /// The kind of a descriptor, and what identifies what it is for.

@@ -5,7 +5,7 @@
 
 use core::arch::naked_asm;
 
-use crate::{barrier, condition, join, lock, semaphore};
+use crate::{barrier, condition, join, lock, once, semaphore};
 
 /// `name arguments module`: a function with so many arguments.
 macro_rules! entries {
@@ -61,6 +61,7 @@ entries! {
     sem_wait 1 semaphore;
     sem_post 1 semaphore;
     sem_destroy 1 lock;
+    pthread_once 2 once;
     pthread_join 2 join;
     pthread_timedjoin_np 3 join;
     pthread_clockjoin_np 4 join;

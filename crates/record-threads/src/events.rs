@@ -146,6 +146,15 @@ pub enum Woken {
     All,
 }
 
+/// This thread wakes one thread that waits for the object, or all of them, in a call of the program's.
+pub fn wakes_by_call(kind: u32, object: u64, all: bool) {
+    with_moment(|moment| {
+        let site = moment.record_call_from_program();
+        let code = if all { wait::WAKES_ALL } else { wait::WAKES_ONE };
+        moment.recorder.own_point(moment.at, code, object_site_kind(object as usize, site, kind));
+    });
+}
+
 /// A wait that is over, with times of `CLOCK_MONOTONIC`.
 pub struct Waited {
     /// `wait::kind`.
@@ -156,19 +165,17 @@ pub struct Waited {
     pub outcome: u32,
     /// Begin and end.
     pub time: (u64, u64),
-    /// The thread that ended it, with its call and the time of that.
-    pub waker: Option<(Mark, u64)>,
+    /// Whether no thread of the process can have ended it.
+    pub is_of_others: bool,
 }
 
 /// This thread has waited in a call of the program's.
 pub fn waited(wait: &Waited) {
     with_moment(|moment| {
         let site = moment.record_call_from_program();
-        let waker_site = wait.waker.map_or(0, |(mark, _)| self::site(moment, mark.site));
         let at = moment.at;
         let ago = |time: u64| at.saturating_sub(time).to_le_bytes();
-        let waker = wait.waker.map_or(0, |(mark, _)| mark.holder as u64);
-        let woken = wait.waker.map_or(wait.time.1, |(_, woken)| woken);
+        let waker = if wait.is_of_others { wait::OTHER_PROCESS } else { 0 };
         let parts: [&[u8]; 9] = [
             &wait.object.to_le_bytes(),
             &ago(wait.time.0),
@@ -176,9 +183,9 @@ pub fn waited(wait: &Waited) {
             &site.to_le_bytes(),
             &wait.kind.to_le_bytes(),
             &wait.outcome.to_le_bytes(),
-            &waker_site.to_le_bytes(),
+            &0_u32.to_le_bytes(),
             &waker.to_le_bytes(),
-            &ago(woken),
+            &ago(wait.time.1),
         ];
         moment.recorder.own_jumbo(moment.at, wait::WAITED, &parts);
     });

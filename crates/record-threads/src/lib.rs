@@ -43,10 +43,13 @@
 //! `syscall` compares the number and passes all other calls on.
 //!
 //! **Sleep and I/O** ([`blocking`]) are recorded when they are over, if they took 50 µs and the thread gave up its CPU.
-//! The sampler intercepts these calls already, and calls this recorder.
+//! The sampler intercepts calls that signals interrupt, and calls this recorder; the others are in `waits`.
 //!
-//! **Not recorded.** `pthread_once`; posts of the semaphore of `sem_timedwait` and `sem_clockwait`; waits of Go, which makes system
-//! calls itself; functions inside the C library that wait without these symbols (`fread`); statically linked programs.
+//! **Pipes, eventfds and socket pairs** of the process ([`channels`]): while a thread reads from one or polls it, a thread that
+//! writes records that before it does so, and while a thread writes, one that reads.
+//!
+//! **Not recorded.** Waits of Go, which makes system calls itself; functions inside the C library that wait or write without
+//! these symbols (`fread`, `fwrite`); statically linked programs.
 
 // A panic would abort the program.
 #![cfg_attr(
@@ -57,7 +60,10 @@
 
 mod barrier;
 mod blocking;
+mod channels;
 mod condition;
+#[cfg(not(test))]
+mod descriptors;
 #[cfg(not(test))]
 mod entry;
 mod events;
@@ -66,10 +72,13 @@ mod join;
 mod lock;
 mod next;
 mod objects;
+mod once;
 mod read_holds;
 mod semaphore;
 mod start;
 mod switches;
+#[cfg(not(test))]
+mod waits;
 
 // Exports of the library besides its own entries.
 pub use taskscope_ompt::{ompt_start_tool, taskscope_name_data_};

@@ -1,9 +1,10 @@
-//! Semaphores.
+//! Semaphores. Those that wait with a timeout are in [`blocking`].
 
 use core::ffi::{c_int, c_void};
 
 use taskscope_event::models::wait::{kind, outcome};
 
+use crate::blocking;
 use crate::events;
 use crate::next::call;
 use crate::objects::{Object, this_thread};
@@ -46,6 +47,7 @@ pub unsafe extern "C-unwind" fn sem_wait(semaphore: Pointer, caller: usize) -> c
 
 pub unsafe extern "C-unwind" fn sem_post(semaphore: Pointer, caller: usize) -> c_int {
     if this_thread().is_some() && Object::find(semaphore as usize).is_some_and(Object::has_waiting) {
+        blocking::note_wake();
         events::wakes(kind::SEMAPHORE, semaphore as usize, caller, false);
     }
     // SAFETY: the program's own call, passed on.

@@ -2,7 +2,7 @@
 
 use taskscope_ompt::shared::{self, BlockingRecorder};
 
-use crate::{blocking, events, futex, next, objects};
+use crate::{blocking, channels, events, futex, next, objects, switches};
 
 /// Runs when the library is loaded.
 #[cfg(not(test))]
@@ -14,13 +14,16 @@ static AT_LOAD: extern "C" fn() = at_load;
 extern "C" fn at_load() {
     next::look_up();
     objects::prepare();
+    channels::prepare();
     shared::at_thread_start(thread_starts);
-    static RECORDER: BlockingRecorder = BlockingRecorder { futex: futex::call, returned: blocking::returned };
+    static RECORDER: BlockingRecorder =
+        BlockingRecorder { futex: futex::call, begins: blocking::begins, returned: blocking::returned };
     shared::record_blocking(&RECORDER);
 }
 
 /// Starts recording of the calling thread, which is to run `routine`; 0 if unknown.
 fn thread_starts(routine: usize) {
+    switches::begin();
     // SAFETY: no preconditions.
     let handle = unsafe { libc::pthread_self() };
     events::starts(handle as usize, taskscope_record::thread::pointer(), routine);

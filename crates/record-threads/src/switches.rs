@@ -7,7 +7,7 @@ use core::cell::Cell;
 use core::mem::MaybeUninit;
 
 std::thread_local! {
-    /// How often the thread had given up its CPU at the last call.
+    /// How often the thread had given up its CPU at the last call, or the begin of this one.
     static SWITCHES: Cell<i64> = const { Cell::new(0) };
     /// Waits for other threads since then.
     static WAITS: Cell<i64> = const { Cell::new(0) };
@@ -18,14 +18,25 @@ pub fn note_wait() {
     WAITS.with(|waits| waits.set(waits.get() + 1));
 }
 
-/// Whether the thread has waited in the call from which it has just returned.
-pub fn has_waited() -> bool {
+/// The switches of the calling thread so far that were its own doing.
+fn switches() -> i64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is valid for writing, and all zeros is a valid value.
-    let switches = unsafe {
+    unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init().ru_nvcsw
-    };
+    }
+}
+
+/// Counts from now on: a thread starts, or begins a call that is likely to wait.
+pub fn begin() {
+    SWITCHES.set(switches());
+    WAITS.set(0);
+}
+
+/// Whether the thread has waited in the call from which it has just returned.
+pub fn has_waited() -> bool {
+    let switches = switches();
     let before = SWITCHES.replace(switches);
     // A wait for a condition takes its mutex again.
     let others = WAITS.replace(0) * 2;

@@ -13,7 +13,9 @@ use taskscope_session::Session;
 /// The waits of threads for an object, in calls at one place.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadWaitTimes {
-    /// The kind of object: mutex, read-write lock, spin lock, condition, barrier, semaphore or thread.
+    /// The kind of object: mutex, read-write lock, spin lock, condition, barrier, semaphore, thread, futex, once; of sleep and
+    /// I/O: sleep, pipe, full pipe (waits for room in it), socket, socket pair, full socket pair, eventfd, timer, file, file lock,
+    /// terminal, descriptors (several), descriptor, other process.
     pub kind: String,
     /// The object's name: the variable, else its address; of joined threads null.
     pub object: Option<String>,
@@ -93,6 +95,11 @@ const fn kind_word(wait_kind: u32) -> &'static str {
         kind::SEVERAL => "descriptors",
         kind::PROCESS => "other process",
         kind::DESCRIPTOR => "descriptor",
+        kind::PIPE_ROOM => "full pipe",
+        kind::SOCKET_PAIR => "socket pair",
+        kind::SOCKET_PAIR_ROOM => "full socket pair",
+        kind::FILE_LOCK => "file lock",
+        kind::ONCE => "once",
         _ => "object",
     }
 }
@@ -197,9 +204,9 @@ impl Words<'_> {
         match row.kind {
             kind::SLEEP | kind::SEVERAL | kind::PROCESS => None,
             // As in the links of /proc/PID/fd.
-            kind::PIPE => Some(format!("pipe:[{number}]")),
-            kind::SOCKET => Some(format!("socket:[{number}]")),
-            kind::EVENT | kind::TIMER | kind::FILE | kind::TERMINAL | kind::DESCRIPTOR => {
+            kind::PIPE | kind::PIPE_ROOM => Some(format!("pipe:[{number}]")),
+            kind::SOCKET | kind::SOCKET_PAIR | kind::SOCKET_PAIR_ROOM => Some(format!("socket:[{number}]")),
+            kind::EVENT | kind::TIMER | kind::FILE | kind::TERMINAL | kind::DESCRIPTOR | kind::FILE_LOCK => {
                 Some(format!("descriptor {number}"))
             }
             _ => Some(session.places.name_of_memory(row.object)),
@@ -264,10 +271,15 @@ impl Words<'_> {
 const fn verb(wait_kind: u32) -> &'static str {
     match wait_kind {
         kind::JOIN => "join",
-        kind::CONDITION | kind::THREAD_BARRIER | kind::SEMAPHORE | kind::FUTEX | kind::PROCESS => "wait",
+        kind::CONDITION
+        | kind::THREAD_BARRIER
+        | kind::SEMAPHORE
+        | kind::FUTEX
+        | kind::PROCESS
+        | kind::ONCE => "wait",
         kind::SLEEP => "sleep",
-        kind::PIPE => "pipe I/O",
-        kind::SOCKET => "socket I/O",
+        kind::PIPE | kind::PIPE_ROOM => "pipe I/O",
+        kind::SOCKET | kind::SOCKET_PAIR | kind::SOCKET_PAIR_ROOM => "socket I/O",
         kind::EVENT => "eventfd I/O",
         kind::TIMER => "timer",
         kind::FILE => "file I/O",

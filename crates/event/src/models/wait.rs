@@ -17,7 +17,10 @@
 //! - `WAKES_ONE` and `WAKES_ALL` come before the call that wakes, and only while threads wait. The last thread that comes to a
 //!   barrier wakes all.
 //! - `WAITED` is a whole wait, recorded at its end: it is not known beforehand whether sleep and I/O wait. It has the thread pointer
-//!   of the thread that ended it, the site of that call and its time; 0 if unknown. Times are before that of the event.
+//!   of the thread that ended it, the site of that call and its time; 0 if unknown; [`OTHER_PROCESS`] if none of this process can
+//!   have done so. Times are before that of the event. `WAKES_ONE` and `WAKES_ALL` come before the calls that end waits for data or
+//!   room of pipes, eventfds and socket pairs of the process, and for semaphores: data by the first call since the wait began that
+//!   ended no other, room by the last one.
 //! - `THREAD_STARTS` comes first on a thread. A join waits for the object that is the joined thread's `handle`.
 
 use super::prelude::*;
@@ -25,7 +28,7 @@ use super::prelude::*;
 /// The letter that opens every code of this model.
 pub const LETTER: u8 = b'W';
 /// The model version that these events belong to.
-pub const VERSION: &str = "1.2.0";
+pub const VERSION: &str = "1.3.0";
 
 /// `kind` of a wait: the numbers of the events below, which recorders for any runtime share.
 pub mod kind {
@@ -87,6 +90,26 @@ pub mod kind {
     pub const PROCESS: u32 = 28;
     /// For a descriptor of another kind.
     pub const DESCRIPTOR: u32 = 29;
+    /// For room in a pipe that the process has made; the object is its inode.
+    pub const PIPE_ROOM: u32 = 30;
+    /// For data of a socket pair that the process has made; the object is the inode of the socket that reads.
+    pub const SOCKET_PAIR: u32 = 31;
+    /// For room in a socket pair that the process has made; the object is that of its data.
+    pub const SOCKET_PAIR_ROOM: u32 = 32;
+    /// For a lock of a file; the object is the descriptor.
+    pub const FILE_LOCK: u32 = 33;
+    /// For the routine of `pthread_once`, which another thread runs.
+    pub const ONCE: u32 = 34;
+
+    /// Whether waits of this kind are for sleep, a descriptor or another process: they are recorded when they are over.
+    pub const fn is_blocking(kind: u32) -> bool {
+        matches!(kind, SLEEP..=FILE_LOCK)
+    }
+
+    /// Whether waits of this kind are for an object that has a holder.
+    pub const fn has_holder(kind: u32) -> bool {
+        matches!(kind, MUTEX | RW_LOCK | SPIN_LOCK | ONCE)
+    }
 }
 
 /// How a wait of a thread ended.
@@ -98,6 +121,9 @@ pub mod outcome {
     /// The call failed or was interrupted.
     pub const FAILED: u32 = 2;
 }
+
+/// As `waker` of `WAITED`: no thread of the process can have ended the wait.
+pub const OTHER_PROCESS: u64 = u64::MAX;
 
 events! {
     WAIT_SITE = b"WWs" plain (kind: u32, site: u32) Rule, "sets the wait site to {site} for waits of kind {kind}";

@@ -12,8 +12,25 @@ pub type Syscall = unsafe extern "C-unwind" fn(c_long, usize, usize, usize, usiz
 pub struct Recorder {
     /// Makes a futex call that returns to `caller`, with these arguments of the system call.
     pub futex: unsafe fn(caller: usize, arguments: [usize; 6], next: Syscall) -> c_long,
-    /// A call of this thread has lasted from `begun` until `ended`, nanoseconds of `CLOCK_MONOTONIC`, and has this result.
-    pub returned: fn(call: Blocking, result: i64, begun: u64, ended: u64),
+    /// A call of this thread begins. Returns a token for `returned`; 0 if nothing is to be undone.
+    pub begins: fn(call: Blocking) -> u64,
+    /// A call of this thread has returned. It has a token, or has lasted [`MIN_BLOCKED_NS`].
+    pub returned: fn(returned: &Returned),
+}
+
+/// A call that has returned.
+#[derive(Clone, Copy, Debug)]
+pub struct Returned {
+    /// The call.
+    pub call: Blocking,
+    /// Its result.
+    pub result: i64,
+    /// Its begin, nanoseconds of `CLOCK_MONOTONIC`.
+    pub begun: u64,
+    /// Its end.
+    pub ended: u64,
+    /// The token of its begin.
+    pub token: u64,
 }
 
 /// A call that may block.
@@ -21,18 +38,33 @@ pub struct Recorder {
 pub enum Blocking {
     /// For a time.
     Sleep,
-    /// For data or room of a descriptor.
-    Descriptor(c_int),
-    /// For one of several descriptors; 0 if the time was over.
+    /// For data of a descriptor.
+    Reads(c_int),
+    /// For room of a descriptor, or for its device.
+    Writes(c_int),
+    /// For a lock of a descriptor's file, which the whole process holds or the descriptor alone.
+    FileLock {
+        /// The descriptor.
+        descriptor: c_int,
+        /// Whether only other processes can hold it.
+        is_of_process: bool,
+    },
+    /// For one of several descriptors, in `poll`: a list of so many `pollfd`.
+    Poll(usize, usize),
+    /// For one of several descriptors, in `select`: the number of descriptors, and those to be read.
+    Select(c_int, usize),
+    /// For one of several descriptors, in `epoll_wait`: the set, and its events.
+    Epoll(c_int, usize),
+    /// For one of several descriptors that are not known.
     Several,
     /// For the semaphore at this address.
     Semaphore(usize),
-    /// For a signal, a message queue or a semaphore set.
+    /// For a signal, another process, a message queue or a semaphore set.
     Other,
 }
 
-/// The shortest call that is reported, nanoseconds.
-const MIN_BLOCKED_NS: u64 = 50_000;
+/// The shortest call without a token that is reported, nanoseconds.
+pub const MIN_BLOCKED_NS: u64 = 50_000;
 
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -49,29 +81,39 @@ pub fn recorder() -> Option<&'static Recorder> {
     unsafe { RECORDER.load(Acquire).as_ref() }
 }
 
-/// The begin of a call that may block; 0 without a recorder of waits.
-#[inline(always)]
-#[cfg_attr(test, allow(dead_code, reason = "tests intercept nothing"))]
-pub fn begin() -> u64 {
-    recorder().map_or(0, |_| clock::kernel_ns())
+/// A call that has begun.
+#[derive(Clone, Copy)]
+pub struct Begun {
+    /// 0 without a recorder of waits.
+    at: u64,
+    token: u64,
 }
 
-/// The call that began then has returned.
+/// The begin of a call that may block.
 #[inline(always)]
-#[cfg_attr(test, allow(dead_code, reason = "tests intercept nothing"))]
-pub fn end(begun: u64, call: Blocking, result: i64) {
-    if begun != 0 {
+pub fn begin(call: Blocking) -> Begun {
+    match recorder() {
+        // The time is before the call can be seen by others.
+        Some(recorder) => Begun { at: clock::kernel_ns(), token: (recorder.begins)(call) },
+        None => Begun { at: 0, token: 0 },
+    }
+}
+
+/// A call has returned.
+#[inline(always)]
+pub fn end(begun: Begun, call: Blocking, result: i64) {
+    if begun.at != 0 {
         report(begun, call, result);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn report(begun: u64, call: Blocking, result: i64) {
+fn report(begun: Begun, call: Blocking, result: i64) {
     let ended = clock::kernel_ns();
-    if ended.saturating_sub(begun) >= MIN_BLOCKED_NS
+    if (begun.token != 0 || ended.saturating_sub(begun.at) >= MIN_BLOCKED_NS)
         && let Some(recorder) = recorder()
     {
-        (recorder.returned)(call, result, begun, ended);
+        (recorder.returned)(&Returned { call, result, begun: begun.at, ended, token: begun.token });
     }
 }

@@ -257,11 +257,12 @@ macro_rules! held {
         unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
             type Function = unsafe extern "C-unwind" fn($($type),*) -> $result;
             let held = true $(&& $when)? && hold();
-            let begun = blocking::begin();
+            let blocking = $blocking;
+            let begun = blocking::begin(blocking);
             // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
             let result = unsafe { core::mem::transmute::<usize, Function>(next::$name.address())($($arg),*) };
             release(held, next::$name.address());
-            blocking::end(begun, $blocking, result as i64);
+            blocking::end(begun, blocking, result as i64);
             result
         }
     )* };
@@ -274,10 +275,10 @@ held! {
     fn sleep(seconds: u32) -> u32, blocks Blocking::Sleep;
     fn thrd_sleep(wanted: *const timespec, rest: *mut timespec) -> c_int, blocks Blocking::Sleep;
     fn pause() -> c_int, blocks Blocking::Other;
-    fn poll(list: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int, blocks Blocking::Several;
-    fn __poll_chk(list: *mut pollfd, count: nfds_t, timeout: c_int, bytes: usize) -> c_int, blocks Blocking::Several;
-    fn select(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *mut timeval) -> c_int, blocks Blocking::Several;
-    fn epoll_wait(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: c_int) -> c_int, blocks Blocking::Several;
+    fn poll(list: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int, blocks Blocking::Poll(list as usize, count as usize);
+    fn __poll_chk(list: *mut pollfd, count: nfds_t, timeout: c_int, bytes: usize) -> c_int, blocks Blocking::Poll(list as usize, count as usize);
+    fn select(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *mut timeval) -> c_int, blocks Blocking::Select(count, read as usize);
+    fn epoll_wait(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: c_int) -> c_int, blocks Blocking::Epoll(epoll, events as usize);
     fn sem_timedwait(semaphore: *mut libc::sem_t, until: *const timespec) -> c_int, blocks Blocking::Semaphore(semaphore as usize);
     fn sem_clockwait(semaphore: *mut libc::sem_t, clock: libc::clockid_t, until: *const timespec) -> c_int, blocks Blocking::Semaphore(semaphore as usize);
     fn semop(id: c_int, operations: *mut libc::sembuf, count: usize) -> c_int, blocks Blocking::Other;
@@ -287,24 +288,24 @@ held! {
     fn aio_suspend(list: *const *const libc::aiocb, count: c_int, timeout: *const timespec) -> c_int, blocks Blocking::Other;
     fn aio_suspend64(list: *const *const libc::aiocb, count: c_int, timeout: *const timespec) -> c_int, blocks Blocking::Other;
     fn gai_suspend(list: *const *const c_void, count: c_int, timeout: *const timespec) -> c_int, blocks Blocking::Other;
-    if (bytes > WHOLE || SENDING.times_out()) fn write(file: c_int, data: *const c_void, bytes: usize) -> isize, blocks Blocking::Descriptor(file);
-    fn writev(file: c_int, parts: *const libc::iovec, count: c_int) -> isize, blocks Blocking::Descriptor(file);
-    if (bytes > WHOLE || SENDING.times_out()) fn send(socket: c_int, data: *const c_void, bytes: usize, flags: c_int) -> isize, blocks Blocking::Descriptor(socket);
-    if (bytes > WHOLE || SENDING.times_out()) fn sendto(socket: c_int, data: *const c_void, bytes: usize, flags: c_int, to: *const libc::sockaddr, to_bytes: libc::socklen_t) -> isize, blocks Blocking::Descriptor(socket);
-    fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> isize, blocks Blocking::Descriptor(socket);
-    if (SENDING.times_out()) fn sendmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: u32, flags: c_int) -> c_int, blocks Blocking::Descriptor(socket);
-    if (SENDING.times_out()) fn connect(socket: c_int, to: *const libc::sockaddr, to_bytes: libc::socklen_t) -> c_int, blocks Blocking::Descriptor(socket);
-    if (RECEIVING.times_out()) fn accept(socket: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> c_int, blocks Blocking::Descriptor(socket);
-    if (RECEIVING.times_out()) fn accept4(socket: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t, flags: c_int) -> c_int, blocks Blocking::Descriptor(socket);
-    if (RECEIVING.times_out()) fn read(file: c_int, data: *mut c_void, bytes: usize) -> isize, blocks Blocking::Descriptor(file);
-    if (RECEIVING.times_out()) fn __read_chk(file: c_int, data: *mut c_void, bytes: usize, room: usize) -> isize, blocks Blocking::Descriptor(file);
-    if (RECEIVING.times_out()) fn readv(file: c_int, parts: *const libc::iovec, count: c_int) -> isize, blocks Blocking::Descriptor(file);
-    if (RECEIVING.waits_for_all(flags)) fn recv(socket: c_int, data: *mut c_void, bytes: usize, flags: c_int) -> isize, blocks Blocking::Descriptor(socket);
-    if (RECEIVING.waits_for_all(flags)) fn __recv_chk(socket: c_int, data: *mut c_void, bytes: usize, room: usize, flags: c_int) -> isize, blocks Blocking::Descriptor(socket);
-    if (RECEIVING.waits_for_all(flags)) fn recvfrom(socket: c_int, data: *mut c_void, bytes: usize, flags: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> isize, blocks Blocking::Descriptor(socket);
-    if (RECEIVING.waits_for_all(flags)) fn __recvfrom_chk(socket: c_int, data: *mut c_void, bytes: usize, room: usize, flags: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> isize, blocks Blocking::Descriptor(socket);
-    if (RECEIVING.waits_for_all(flags)) fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> isize, blocks Blocking::Descriptor(socket);
-    if (RECEIVING.waits_for_all(flags)) fn recvmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: u32, flags: c_int, timeout: *mut timespec) -> c_int, blocks Blocking::Descriptor(socket);
+    if (bytes > WHOLE || SENDING.times_out()) fn write(file: c_int, data: *const c_void, bytes: usize) -> isize, blocks Blocking::Writes(file);
+    fn writev(file: c_int, parts: *const libc::iovec, count: c_int) -> isize, blocks Blocking::Writes(file);
+    if (bytes > WHOLE || SENDING.times_out()) fn send(socket: c_int, data: *const c_void, bytes: usize, flags: c_int) -> isize, blocks Blocking::Writes(socket);
+    if (bytes > WHOLE || SENDING.times_out()) fn sendto(socket: c_int, data: *const c_void, bytes: usize, flags: c_int, to: *const libc::sockaddr, to_bytes: libc::socklen_t) -> isize, blocks Blocking::Writes(socket);
+    fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> isize, blocks Blocking::Writes(socket);
+    if (SENDING.times_out()) fn sendmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: u32, flags: c_int) -> c_int, blocks Blocking::Writes(socket);
+    if (SENDING.times_out()) fn connect(socket: c_int, to: *const libc::sockaddr, to_bytes: libc::socklen_t) -> c_int, blocks Blocking::Writes(socket);
+    if (RECEIVING.times_out()) fn accept(socket: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> c_int, blocks Blocking::Reads(socket);
+    if (RECEIVING.times_out()) fn accept4(socket: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t, flags: c_int) -> c_int, blocks Blocking::Reads(socket);
+    if (RECEIVING.times_out()) fn read(file: c_int, data: *mut c_void, bytes: usize) -> isize, blocks Blocking::Reads(file);
+    if (RECEIVING.times_out()) fn __read_chk(file: c_int, data: *mut c_void, bytes: usize, room: usize) -> isize, blocks Blocking::Reads(file);
+    if (RECEIVING.times_out()) fn readv(file: c_int, parts: *const libc::iovec, count: c_int) -> isize, blocks Blocking::Reads(file);
+    if (RECEIVING.waits_for_all(flags)) fn recv(socket: c_int, data: *mut c_void, bytes: usize, flags: c_int) -> isize, blocks Blocking::Reads(socket);
+    if (RECEIVING.waits_for_all(flags)) fn __recv_chk(socket: c_int, data: *mut c_void, bytes: usize, room: usize, flags: c_int) -> isize, blocks Blocking::Reads(socket);
+    if (RECEIVING.waits_for_all(flags)) fn recvfrom(socket: c_int, data: *mut c_void, bytes: usize, flags: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> isize, blocks Blocking::Reads(socket);
+    if (RECEIVING.waits_for_all(flags)) fn __recvfrom_chk(socket: c_int, data: *mut c_void, bytes: usize, room: usize, flags: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> isize, blocks Blocking::Reads(socket);
+    if (RECEIVING.waits_for_all(flags)) fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> isize, blocks Blocking::Reads(socket);
+    if (RECEIVING.waits_for_all(flags)) fn recvmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: u32, flags: c_int, timeout: *mut timespec) -> c_int, blocks Blocking::Reads(socket);
 }
 
 /// Whether calls of one direction time out on any socket. Then those on all sockets and files are deferred: a
@@ -360,25 +361,26 @@ macro_rules! with_set {
             type Function = unsafe extern "C-unwind" fn($($btype,)* *const sigset_t $(, $atype)*) -> $result;
             let mut copy = MaybeUninit::uninit();
             let held = hold();
-            let begun = blocking::begin();
+            let blocking = $blocking;
+            let begun = blocking::begin(blocking);
             // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
             let result = unsafe {
                 let set = $change($set, &mut copy);
                 core::mem::transmute::<usize, Function>(next::$name.address())($($before,)* set $(, $after)*)
             };
             release(held, next::$name.address());
-            blocking::end(begun, $blocking, result as i64);
+            blocking::end(begun, blocking, result as i64);
             result
         }
     )* };
 }
 
 with_set! {
-    fn ppoll(list: *mut pollfd, count: nfds_t, timeout: *const timespec; mask by masked;) -> c_int, blocks Blocking::Several;
-    fn pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *const timespec; mask by masked;) -> c_int, blocks Blocking::Several;
-    fn epoll_pwait(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: c_int; mask by masked;) -> c_int, blocks Blocking::Several;
-    fn __ppoll_chk(list: *mut pollfd, count: nfds_t, timeout: *const timespec; mask by masked; bytes: usize) -> c_int, blocks Blocking::Several;
-    fn epoll_pwait2(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: *const timespec; mask by masked;) -> c_int, blocks Blocking::Several;
+    fn ppoll(list: *mut pollfd, count: nfds_t, timeout: *const timespec; mask by masked;) -> c_int, blocks Blocking::Poll(list as usize, count as usize);
+    fn pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *const timespec; mask by masked;) -> c_int, blocks Blocking::Select(count, read as usize);
+    fn epoll_pwait(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: c_int; mask by masked;) -> c_int, blocks Blocking::Epoll(epoll, events as usize);
+    fn __ppoll_chk(list: *mut pollfd, count: nfds_t, timeout: *const timespec; mask by masked; bytes: usize) -> c_int, blocks Blocking::Poll(list as usize, count as usize);
+    fn epoll_pwait2(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: *const timespec; mask by masked;) -> c_int, blocks Blocking::Epoll(epoll, events as usize);
     fn sigsuspend(; mask by masked;) -> c_int, blocks Blocking::Other;
     fn sigwait(; set by without_ours; signal: *mut c_int) -> c_int, blocks Blocking::Other;
     fn sigwaitinfo(; set by without_ours; info: *mut siginfo_t) -> c_int, blocks Blocking::Other;
