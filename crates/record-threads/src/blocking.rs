@@ -80,17 +80,25 @@ fn with_awaited(call: Blocking, change: impl Fn(&AtomicU32), begins: bool) -> bo
             let channel = channels::written_by(descriptor).filter(|channel| channel.of_room().is_some());
             channel.map(|channel| change(&channel.room)).is_some()
         }
-        Blocking::Poll(..) | Blocking::Select(..) => {
+        Blocking::Poll(..) => {
             let mut is_any = false;
             // SAFETY: the program's list, by contract of the call that it makes.
-            unsafe { polled(call) }.for_each(|descriptor| {
-                if let Some(channel) = channels::read_by(descriptor) {
-                    change(&channel.data);
-                    is_any = true;
-                }
+            let polled = unsafe { polled(call) };
+            polled.filter_map(channels::read_by).for_each(|channel| {
+                change(&channel.data);
+                is_any = true;
             });
-            // After `select`, the list has only those that are ready.
             is_any
+        }
+        Blocking::Select(..) => {
+            // After the call, the set has only those that are ready.
+            if begins {
+                // SAFETY: likewise.
+                let polled = unsafe { polled(call) };
+                polled.filter_map(channels::read_by).for_each(Channel::enter_any_set);
+            }
+            channels::poll_sets(begins);
+            true
         }
         Blocking::Epoll(..) => {
             channels::poll_sets(begins);

@@ -42,7 +42,7 @@ pub struct Channel {
     /// Threads that wait for data, and for room.
     pub data: AtomicU32,
     pub room: AtomicU32,
-    /// Whether a descriptor that reads is in a set of `epoll`.
+    /// Whether a descriptor that reads is, or was, in a set of `epoll` or `select`.
     is_in_set: AtomicU32,
     object: AtomicU64,
 }
@@ -61,7 +61,7 @@ struct Table {
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
 /// Whether a channel of this process found no room.
 static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
-/// Threads that wait in `epoll_wait`.
+/// Threads that wait in `epoll_wait` or `select`.
 static POLLING: AtomicU32 = AtomicU32::new(0);
 
 /// Reserves the tables. Without memory no channel is known.
@@ -188,7 +188,7 @@ pub fn enter_set(set: c_int, descriptor: c_int, data: Option<u64>) {
     let Some(channel) = channel(end.reads.load(Relaxed)) else { return };
     if let Some(data) = data {
         end.data.store(data, Relaxed);
-        channel.is_in_set.store(1, Relaxed);
+        channel.enter_any_set();
     }
     end.set.store(data.map_or(0, |_| set.unsigned_abs().wrapping_add(1)), Relaxed);
 }
@@ -201,7 +201,7 @@ pub fn in_set(set: c_int, data: u64) -> Option<c_int> {
     found.next().map(|(_, descriptor)| descriptor)
 }
 
-/// Counts the calling thread as waiting in `epoll_wait`, or no longer.
+/// Counts the calling thread as waiting in `epoll_wait` or `select`, or no longer.
 pub fn poll_sets(begins: bool) {
     match begins {
         true => _ = POLLING.fetch_add(1, SeqCst),
@@ -240,6 +240,11 @@ impl Channel {
             _ => return None,
         };
         Some((kind, self.object.load(Relaxed)))
+    }
+
+    /// A descriptor that reads is in a set of `epoll` or `select`.
+    pub fn enter_any_set(&self) {
+        self.is_in_set.store(1, SeqCst);
     }
 
     /// Whether threads wait for its data.
