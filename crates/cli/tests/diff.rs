@@ -45,7 +45,7 @@ fn changes_between_the_runs_are_printed_first() {
 
     let (report, shown) = compared(here.path(), "two", "three");
     let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["schema", "before", "after", "run", "notes", "rows"]);
+    assert_eq!(keys, ["schema", "before", "after", "run", "verdict", "notes", "rows"]);
     let known = facts(&report);
     for (name, changed) in [
         ("command", true),
@@ -81,8 +81,14 @@ fn changes_between_the_runs_are_printed_first() {
         assert_eq!((row["before"].as_f64().unwrap(), row["after"].as_f64().unwrap()), sums, "{cause}");
     }
     let at = |words: &str| shown.find(words).unwrap_or_else(|| panic!("{words}: {shown}"));
-    let order =
-        ["Changed in the runs themselves", "workers", "The run", "wall", "Time by cause", "Efficiency"];
+    let order = [
+        "Changed in the runs themselves",
+        "workers",
+        "The wall time",
+        "The run",
+        "Time by cause",
+        "Efficiency",
+    ];
     assert!(order.map(at).is_sorted(), "{shown}");
     let (same, shown) = compared(here.path(), "two", "two");
     assert!(facts(&same).values().all(|fact| fact["changed"] != true), "{same:#}");

@@ -28,6 +28,7 @@ mod ranks;
 mod report_json;
 mod report_rows;
 mod report_text;
+mod run_difference_text;
 mod run_numbers;
 pub mod runtime;
 pub mod runtime_names;

@@ -108,6 +108,18 @@ pub(crate) fn uncertain(session: &Session) -> Uncertain {
     }
 }
 
+/// Factors of the efficiency with their words, in the order of reports.
+pub(crate) const FACTORS: [(&str, &str); 8] = [
+    ("parallel", "Parallel efficiency"),
+    ("cpu_availability", "CPU availability"),
+    ("load_balance", "Load balance"),
+    ("serialization", "Serialization"),
+    ("device_offload", "Device offload"),
+    ("blocked", "Blocked"),
+    ("runtime_overhead", "Runtime overhead"),
+    ("known", "Known"),
+];
+
 /// Factors of the parallel efficiency, shares of 1:
 /// `parallel` = `cpu_availability` · `serialization` · `load_balance` · `device_offload` · `blocked` ·
 /// `runtime_overhead` · `known`. Losses are worker-nanoseconds.

@@ -1,13 +1,14 @@
 //! The numbers of a run that two runs are compared by, and the comparison.
 
+use crate::CallPaths;
 use crate::call_paths::profile_facts::states_of;
 use crate::findings::{Findings, Whose};
-use crate::format::Cell;
-use crate::{CallPaths, format};
+use crate::named_finding::NamedFinding;
+use crate::report_rows::FACTORS;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use taskscope_analysis::Analysis;
 use taskscope_analysis::causes::book_causes;
 use taskscope_analysis::compare::Comparison;
@@ -33,9 +34,10 @@ pub enum Group {
 }
 
 impl Group {
-    const ALL: [Group; 5] = [Group::Run, Group::Cause, Group::Efficiency, Group::Finding, Group::TaskType];
+    pub(crate) const ALL: [Group; 5] =
+        [Group::Run, Group::Cause, Group::Efficiency, Group::Finding, Group::TaskType];
 
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Group::Run => "run",
             Group::Efficiency => "efficiency",
@@ -45,7 +47,7 @@ impl Group {
         }
     }
 
-    const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
             Group::Run => "The run",
             Group::Efficiency => "Efficiency",
@@ -54,7 +56,27 @@ impl Group {
             Group::TaskType => "Mean task of a type",
         }
     }
+
+    /// A number of this group in words.
+    fn label(self, name: &str) -> String {
+        let words = match self {
+            Group::Run => RUN_LABELS.iter().find(|(key, _)| *key == name).map(|(_, label)| *label),
+            Group::Efficiency => FACTORS.iter().find(|(key, _)| *key == name).map(|(_, label)| *label),
+            Group::Cause => Cause::named(name).map(Cause::label),
+            Group::Finding | Group::TaskType => None,
+        };
+        words.unwrap_or(name).to_owned()
+    }
 }
+
+/// Numbers of the whole run in words.
+const RUN_LABELS: [(&str, &str); 5] = [
+    ("wall_ns", "wall time"),
+    ("capacity_ns", "capacity (worker-time)"),
+    ("lost_ns", "lost worker-time"),
+    ("threads_ns", "thread-time"),
+    ("queues_ns", "queue-time"),
+];
 
 /// A non-numeric property of a run: two runs that differ in one are hard to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,7 +102,7 @@ pub enum Fact {
 }
 
 impl Fact {
-    const ALL: [Fact; 9] = [
+    pub(crate) const ALL: [Fact; 9] = [
         Fact::Command,
         Fact::Mode,
         Fact::Host,
@@ -93,7 +115,7 @@ impl Fact {
     ];
 
     /// The name in JSON.
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Fact::Command => "command",
             Fact::Mode => "mode",
@@ -108,7 +130,7 @@ impl Fact {
     }
 
     /// The words in text.
-    const fn label(self) -> &'static str {
+    pub(crate) const fn label(self) -> &'static str {
         match self {
             Fact::Cpus => "CPUs allowed",
             Fact::OffCpu => "times off the CPU",
@@ -154,6 +176,8 @@ impl Source {
 #[derive(Clone, Debug, Default)]
 pub struct RunNumbers {
     numbers: BTreeMap<(Group, String), f64>,
+    /// Findings in words, by their names.
+    labels: BTreeMap<String, String>,
     causes: BTreeMap<Cause, f64>,
     facts: BTreeMap<Fact, String>,
     source: Source,
@@ -171,7 +195,7 @@ impl RunNumbers {
                 numbers.put(Group::Run, "wall_ns", ledger.wall_ns as f64);
                 numbers.put(Group::Run, "capacity_ns", ledger.capacity_ns as f64);
                 numbers.put(Group::Run, "lost_ns", (ledger.capacity_ns - efficiency.useful_ns) as f64);
-                for (name, share) in [
+                let factors = [
                     ("parallel", efficiency.parallel),
                     ("cpu_availability", efficiency.cpu_availability),
                     ("load_balance", efficiency.load_balance),
@@ -179,7 +203,8 @@ impl RunNumbers {
                     ("device_offload", efficiency.device_offload),
                     ("blocked", efficiency.blocked),
                     ("runtime_overhead", efficiency.runtime_overhead),
-                ] {
+                ];
+                for (name, share) in factors {
                     numbers.put(Group::Efficiency, name, share);
                 }
                 for (state, ns) in ledger.by_state.iter() {
@@ -274,10 +299,25 @@ impl RunNumbers {
     }
 
     fn put_findings(&mut self, findings: &Findings) {
-        for finding in &findings.rows {
+        self.put_rows(&findings.rows);
+    }
+
+    /// Adds rows of findings.
+    pub(crate) fn put_rows(&mut self, rows: &[NamedFinding]) {
+        for finding in rows {
             let name = format!("{}: {} {}", finding.cause.name(), finding.blamed.label(), finding.place);
             self.put(Group::Finding, name.trim_end(), finding.ns as f64);
+            self.labels.insert(name.trim_end().to_owned(), crate::verdict::label(finding));
         }
+    }
+
+    /// A run of one worker of which only the wall time is known.
+    #[cfg(test)]
+    pub(crate) fn of_totals(wall_ns: f64) -> RunNumbers {
+        let mut numbers = RunNumbers::default();
+        numbers.put(Group::Run, "wall_ns", wall_ns);
+        numbers.put(Group::Run, "capacity_ns", wall_ns);
+        numbers
     }
 
     fn put_cause(&mut self, cause: Cause, ns: u64) {
@@ -300,7 +340,9 @@ impl RunNumbers {
             numbers.put_cause(*cause, ns);
         }
         for row in causes.rows.iter().filter(|row| row.cause != Cause::Work) {
-            let name = format!("{} {}", row.cause.name(), row.who.label(graph));
+            let (cause, who) = (row.cause, row.who.label(graph));
+            let name = format!("{} {who}", cause.name());
+            numbers.labels.insert(name.clone(), format!("{}: {who}", cause.label()));
             *numbers.numbers.entry((Group::Finding, name)).or_default() += row.ns as f64;
         }
         let mut types: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
@@ -332,6 +374,8 @@ pub struct RunDifferenceReport {
     pub after: RunSet,
     /// Facts about the runs, those that are known of a side at least.
     pub run: Vec<FactDifference>,
+    /// The change of the wall time, and the causes with the largest changes, in one sentence; null without a wall time.
+    pub verdict: Option<String>,
     /// Notes on the comparison, in sentences.
     pub notes: Vec<String>,
     /// Their numbers: of the whole run (wall time first), by cause, then all others.
@@ -369,6 +413,8 @@ pub struct NumberDifference {
     pub group: &'static str,
     /// Its name: with `_ns` or of a group of times, nanoseconds; of the group efficiency, a share of 1.
     pub name: String,
+    /// Its name in words, different from those of the other rows of its group.
+    pub label: String,
     /// Mean before.
     pub before: f64,
     /// Mean after.
@@ -389,6 +435,7 @@ pub struct RunDifference {
     runs: (usize, usize),
     facts: Vec<FactDifference>,
     notes: Vec<String>,
+    labels: BTreeMap<String, String>,
     rows: Vec<(Group, String, Comparison)>,
 }
 
@@ -396,6 +443,7 @@ pub struct RunDifference {
 /// of task types are compared over the runs that have the type, if both sides have such runs.
 pub fn compare_runs(before: &[RunNumbers], after: &[RunNumbers]) -> RunDifference {
     let facts = compare_facts(before, after);
+    let labels = before.iter().chain(after).flat_map(|run| run.labels.clone()).collect();
     let (before, after, notes) = at_common_depth(before, after);
     let mut keys: Vec<&(Group, String)> =
         before.iter().chain(&after).flat_map(|numbers| numbers.keys()).collect();
@@ -420,12 +468,15 @@ pub fn compare_runs(before: &[RunNumbers], after: &[RunNumbers]) -> RunDifferenc
         let is_sorted_by_size = [Group::Cause, Group::Finding, Group::TaskType].contains(&a.0);
         let is_wall = |row: &(Group, String, Comparison)| row.1 != "wall_ns";
         // Within causes, findings and types the largest change comes first, of the run its wall time.
-        a.0.cmp(&b.0).then_with(|| match is_sorted_by_size {
+        let factor = |row: &(Group, String, Comparison)| FACTORS.iter().position(|(key, _)| *key == row.1);
+        let is_of_factors = a.0 == Group::Efficiency;
+        let by_factor = || if is_of_factors { factor(a).cmp(&factor(b)) } else { Ordering::Equal };
+        a.0.cmp(&b.0).then_with(by_factor).then_with(|| match is_sorted_by_size {
             true => size(b).total_cmp(&size(a)).then_with(|| a.1.cmp(&b.1)),
             false => is_wall(a).cmp(&is_wall(b)).then_with(|| a.1.cmp(&b.1)),
         })
     });
-    RunDifference { runs: (before.len(), after.len()), facts, notes, rows }
+    RunDifference { runs: (before.len(), after.len()), facts, notes, labels, rows }
 }
 
 /// Facts of which a side at least knows something.
@@ -474,12 +525,11 @@ fn at_common_depth(before: &[RunNumbers], after: &[RunNumbers]) -> (Numbers, Num
     }
     if cuts_graphs && has_common_causes {
         notes.push(
-            "causes are compared by category where a side does not tell its causes apart (a task graph tells for what workers wait)".to_owned(),
+            "causes are compared by category where a side does not separate its causes (a task graph knows what workers wait for)".to_owned(),
         );
     }
     if joins_blocked {
-        notes
-            .push("blocked is compared as a part of work, since a profile does not tell it apart".to_owned());
+        notes.push("blocked is compared as a part of work, since a profile does not separate it".to_owned());
     }
     if !is_of_one {
         notes.push("findings are not compared: the sides name other places".to_owned());
@@ -522,6 +572,7 @@ impl RunDifference {
         let rows = self.rows.iter().map(|(group, name, comparison)| NumberDifference {
             group: group.name(),
             name: name.clone(),
+            label: self.labels.get(name).cloned().unwrap_or_else(|| group.label(name)),
             before: comparison.before,
             after: comparison.after,
             difference: comparison.difference(),
@@ -529,122 +580,32 @@ impl RunDifference {
             interval_95: comparison.interval.map(|(low, high)| [low, high]),
             certain: comparison.is_certain(),
         });
+        let mut rows: Vec<NumberDifference> = rows.collect();
+        separate_labels(&mut rows);
         RunDifferenceReport {
             before: RunSet { name: names[0].to_owned(), runs: self.runs.0 },
             after: RunSet { name: names[1].to_owned(), runs: self.runs.1 },
             run: self.facts.clone(),
+            verdict: crate::run_difference_text::verdict(&rows),
             notes: self.notes.clone(),
-            rows: rows.collect(),
+            rows,
         }
     }
 }
 
-impl RunDifferenceReport {
-    /// The lines for a terminal, with `top` rows of each long table.
-    pub fn text(&self, top: usize) -> String {
-        let mut out = String::new();
-        for (label, set) in [("before", &self.before), ("after", &self.after)] {
-            let runs = format::counted(set.runs as u64, "run");
-            let _ = writeln!(out, "  {label:<7} {} ({runs})", format::harmless(&set.name));
+/// Adds the cause to labels that several rows of a group have, or else the whole name.
+fn separate_labels(rows: &mut [NumberDifference]) {
+    for uses_cause in [true, false] {
+        let mut uses: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
+        for row in rows.iter() {
+            *uses.entry((row.group, row.label.clone())).or_default() += 1;
         }
-        self.write_facts(&mut out);
-        for group in Group::ALL {
-            let rows: Vec<_> = self.rows.iter().filter(|row| row.group == group.name()).collect();
-            if rows.is_empty() {
-                continue;
-            }
-            let sure = if self.before.runs > 1 && self.after.runs > 1 { "   95 % interval" } else { "" };
-            let title = group.title();
-            let _ = writeln!(out, "\n  {title:<44}{:>12}{:>12}{:>12}{sure}", "before", "after", "change");
-            let is_long = [Group::Cause, Group::Finding, Group::TaskType].contains(&group);
-            let shown = if is_long { top } else { rows.len() };
-            for row in rows.iter().take(shown) {
-                let _ = writeln!(out, "   {}", row.line(group));
-            }
-            if rows.len() > shown {
-                let _ = writeln!(out, "   … and {} more (--top {})", rows.len() - shown, rows.len());
+        for row in rows.iter_mut() {
+            if uses.get(&(row.group, row.label.clone())).is_some_and(|uses| *uses > 1) {
+                let cause = row.name.split([':', ' ']).next().and_then(Cause::named).filter(|_| uses_cause);
+                let more = cause.map_or_else(|| row.name.clone(), |cause| cause.label().to_owned());
+                row.label += &format!(" ({more})");
             }
         }
-        if !self.notes.is_empty() {
-            out.push('\n');
-        }
-        for line in self.notes.iter().flat_map(|note| format::wrap(&format!("note: {note}"), 96)) {
-            let _ = writeln!(out, "  {line}");
-        }
-        if self.before.runs == 1 || self.after.runs == 1 {
-            let _ = writeln!(
-                out,
-                "\n  one run per side: no significance test is possible; give directories with several traces each"
-            );
-        }
-        out
-    }
-
-    /// Changes of the runs themselves, before any number.
-    fn write_facts(&self, out: &mut String) {
-        const WIDTH: usize = 30;
-        let label =
-            |name: &str| Fact::ALL.into_iter().find(|fact| fact.name() == name).map_or("", Fact::label);
-        let changed: Vec<&FactDifference> =
-            self.run.iter().filter(|fact| fact.changed == Some(true)).collect();
-        if changed.is_empty() {
-            let same = self.run.iter().filter(|fact| fact.changed.is_some()).map(|fact| label(fact.name));
-            let same = same.collect::<Vec<_>>().join(", ");
-            let _ = match same.as_str() {
-                "" => writeln!(out, "\n  Nothing is known of the runs but their numbers"),
-                same => {
-                    let lines = format::wrap(&format!("Unchanged in the runs themselves: {same}"), 96);
-                    writeln!(out, "\n  {}", lines.join("\n    "))
-                }
-            };
-            return;
-        }
-        let title = "Changed in the runs themselves";
-        let _ = writeln!(out, "\n  {title:<32}{:<WIDTH$}  after", "before");
-        for fact in changed {
-            let value = |value: &Option<String>| format::wrap(value.as_deref().unwrap_or(""), WIDTH);
-            let (before, after) = (value(&fact.before), value(&fact.after));
-            for line in 0..before.len().max(after.len()) {
-                let name = if line == 0 { label(fact.name) } else { "" };
-                let part =
-                    |lines: &[String]| lines.get(line).map_or(String::new(), |text| format::fit(text, WIDTH));
-                let row = format!("   {name:<31}{:<WIDTH$}  {}", Cell(part(&before)), part(&after));
-                let _ = writeln!(out, "{}", row.trim_end());
-            }
-        }
-    }
-}
-
-impl NumberDifference {
-    /// The row of a table.
-    fn line(&self, group: Group) -> String {
-        // A cause has its name, under which it is explained, and its words.
-        let name = self.name.as_str();
-        let name =
-            match Cause::named(name).filter(|cause| group == Group::Cause && cause.name() != cause.label()) {
-                Some(cause) => format!("{name}: {}", cause.label()),
-                None => name.trim_end_matches("_ns").to_owned(),
-            };
-        let name = Cell(format::fit(&name, 42));
-        let share = group == Group::Efficiency;
-        let value = |value: f64| {
-            if share {
-                format!("{value:.3}")
-            } else {
-                let sign = if value < 0.0 { "−" } else { "" };
-                format!("{sign}{}", format::time(value.abs().round() as u64))
-            }
-        };
-        let change = match self.growth {
-            _ if share => format!("{:+.3}", self.difference),
-            Some(growth) => format!("{:+.1} %", growth * 100.0),
-            None => "new".to_owned(),
-        };
-        let (before, after) = (value(self.before), value(self.after));
-        let interval = self.interval_95.map_or(String::new(), |[low, high]| {
-            let sure = if self.certain == Some(true) { "" } else { ", may be chance" };
-            format!("   {} to {}{sure}", value(low), value(high))
-        });
-        format!("{name:<43}{before:>12}{after:>12}{change:>12}{interval}")
     }
 }

@@ -90,6 +90,7 @@ fn subject(finding: &NamedFinding) -> String {
         (_, Blamed::Single) => at("work of one thread"),
         (_, Blamed::Creation) => at("creation of tasks"),
         (_, Blamed::Code) if finding.cause == Cause::Blocked => at("blocking calls"),
+        (_, Blamed::Code) if finding.cause == Cause::Work => at("code of the program"),
         (_, Blamed::Code) => at("uneven work of region code"),
         (_, Blamed::Operation) => at("waiting for a device"),
         (_, Blamed::Rank) => match finding.late {
@@ -110,8 +111,19 @@ fn subject(finding: &NamedFinding) -> String {
         }
         (_, Blamed::System) if finding.cause == Cause::Cpu => "CPUs that processes share".to_owned(),
         (_, Blamed::System) => "other code on the CPUs".to_owned(),
-        (_, Blamed::Nobody) if finding.cause == Cause::Unknown => "what the trace does not tell".to_owned(),
+        (_, Blamed::Nobody) if finding.cause == Cause::Unknown => {
+            "activities that are not recorded".to_owned()
+        }
         (_, Blamed::Nobody) => at("waiting while no worker runs code"),
+    }
+}
+
+/// A finding as a noun with its place, unlike [`subject`] also where one cause is at several places.
+pub(crate) fn label(finding: &NamedFinding) -> String {
+    match (subject(finding), finding.place.as_str()) {
+        (subject, "") => subject,
+        (subject, place) if subject.contains(place) => subject,
+        (subject, place) => format!("{subject}: {place}"),
     }
 }
 

@@ -27,7 +27,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let report = difference.report(names);
     match args.json {
         true => output::write_json(&mut out, &report)?,
-        false => out.write_all(narrowed(&report.text(args.top.into()), args.width()).as_bytes())?,
+        false => {
+            out.write_all(narrowed(&report.text(args.width(), args.top.into()), args.width()).as_bytes())?
+        }
     }
     out.flush().context("cannot write the comparison")?;
     let grown = match (args.fail_over, difference.of_run(args.of.name())) {
