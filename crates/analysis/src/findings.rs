@@ -282,7 +282,7 @@ pub(crate) fn findings(
         finding.is_of_hang = ns >= finding.ns / 10 * 9 && ns > 0;
     }
     all.sort_by_key(|f| (Reverse(f.ns), f.cause, f.blamed, f.state, f.place, f.late));
-    all.splice(0..0, hangs.iter().enumerate().filter_map(|(row, hang)| of_hang(row, hang)));
+    all.splice(0..0, hangs.iter().enumerate().filter_map(|(row, hang)| hang_finding(row, hang)));
     all
 }
 
@@ -326,7 +326,7 @@ fn in_hangs(hangs: &[Hang]) -> FxHashMap<(Cause, Blamed, Place), u64> {
     all
 }
 
-fn of_hang(row: usize, hang: &Hang) -> Option<Finding> {
+fn hang_finding(row: usize, hang: &Hang) -> Option<Finding> {
     let Section { state, place, .. } = hang.waits.first()?.span.section;
     let confidence = if hang.is_deadlock { Confidence::High } else { Confidence::Medium };
     let own = Finding::own((state.cause(), Blamed::Nobody), (state, place), hang.victims.total());

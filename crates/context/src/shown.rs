@@ -42,7 +42,7 @@ impl Behaviour {
     }
 
     /// The behaviour of this name.
-    pub fn of_name(name: &str) -> Option<Behaviour> {
+    pub fn from_name(name: &str) -> Option<Behaviour> {
         Behaviour::ALL.into_iter().find(|behaviour| behaviour.name() == name)
     }
 

@@ -83,13 +83,13 @@ impl<T: Clone + Default + PartialEq> ByActivity<T> {
     }
 
     #[inline(always)]
-    pub(crate) fn of_number(&mut self, number: u16) -> Option<&mut T> {
+    pub(crate) fn by_number(&mut self, number: u16) -> Option<&mut T> {
         self.of_numbers.get_mut(usize::from(number))
     }
 
     /// The value of an activity that may have no number.
     #[cold]
-    pub(crate) fn of_rare(&mut self, activity: (State, Place)) -> &mut T {
+    pub(crate) fn rare(&mut self, activity: (State, Place)) -> &mut T {
         self.rare.entry(activity).or_default()
     }
 

@@ -23,7 +23,7 @@ impl CpuSet {
     }
 
     /// The set of a mask: bit *n* of byte *b* is CPU 8 *b* + *n*.
-    pub fn of_mask(mask: &[u8]) -> CpuSet {
+    pub fn from_mask(mask: &[u8]) -> CpuSet {
         let mask = &mask[..mask.len().min(MAX_CPUS / 8)];
         let used = mask.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
@@ -201,13 +201,13 @@ mod tests {
         for list in ["", "0", "0-3,8", "1,3,63-64,200", "127-129"] {
             assert_eq!(CpuSet::parse(list).unwrap().to_string(), list);
         }
-        assert_eq!(CpuSet::of_mask(&[0b101, 0, 0, 0, 0, 0, 0, 0, 0b11, 0]), CpuSet::of([0, 2, 64, 65]));
+        assert_eq!(CpuSet::from_mask(&[0b101, 0, 0, 0, 0, 0, 0, 0, 0b11, 0]), CpuSet::of([0, 2, 64, 65]));
         assert_eq!(CpuSet::of([5, 4, 5, usize::MAX]).len(), 2);
-        assert!(CpuSet::of_mask(&[0; 9]).is_empty() && !CpuSet::of([64]).overlaps(&CpuSet::of([0, 63])));
+        assert!(CpuSet::from_mask(&[0; 9]).is_empty() && !CpuSet::of([64]).overlaps(&CpuSet::of([0, 63])));
         for odd in ["3-1", "a", "-", "0-99999999999", "999999999", "1-2-3"] {
             assert_eq!(CpuSet::parse(odd), None, "{odd}");
         }
-        assert_eq!(CpuSet::of_mask(&vec![255; 1 << 20]).len(), MAX_CPUS);
+        assert_eq!(CpuSet::from_mask(&vec![255; 1 << 20]).len(), MAX_CPUS);
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl Splice {
         for piece in &self.pieces {
             match &piece.of {
                 Source::Section(section) => {
-                    let sum = sums.of_rare((section.state, section.place));
+                    let sum = sums.rare((section.state, section.place));
                     *sum = sum.wrapping_add(piece.end - piece.start);
                 }
                 Source::Rows(columns, rows) => {
@@ -178,7 +178,7 @@ impl Splice {
             match &piece.of {
                 Source::Section(section) => {
                     let stretch = Stretch { ns: piece.end - piece.start, start: piece.start };
-                    longest.of_rare((section.state, section.place)).take(stretch);
+                    longest.rare((section.state, section.place)).take(stretch);
                 }
                 Source::Rows(columns, rows) => {
                     columns.find_longest(rows.clone(), piece.start, piece.end, longest);

@@ -70,7 +70,7 @@ impl TrackColumns {
         {
             let (starts, last) = (self.starts(), rows.end - 1);
             let mut add = |number: u16, ns: u64| {
-                if let Some(sum) = sums.of_number(number) {
+                if let Some(sum) = sums.by_number(number) {
                     *sum = sum.wrapping_add(ns);
                 }
             };
@@ -79,10 +79,10 @@ impl TrackColumns {
             return add(self.activity[last], end.wrapping_sub(starts.at(last)));
         }
         let (columns, mut rare) = (self.slices(), 0);
-        self.for_each_time(rows, start, end, |row, ns| match sums.of_number(columns.activity[row]) {
+        self.for_each_time(rows, start, end, |row, ns| match sums.by_number(columns.activity[row]) {
             Some(sum) => *sum = sum.wrapping_add(ns),
             None => {
-                let sum = sums.of_rare(columns.rare_after(row, &mut rare));
+                let sum = sums.rare(columns.rare_after(row, &mut rare));
                 *sum = sum.wrapping_add(ns);
             }
         });
@@ -99,12 +99,12 @@ impl TrackColumns {
     ) {
         let (columns, starts, first, mut rare) = (self.slices(), self.starts(), rows.start, 0);
         let start_of = |row| if row == first { start } else { starts.at(row) };
-        self.for_each_time(rows, start, end, |row, ns| match longest.of_number(columns.activity[row]) {
+        self.for_each_time(rows, start, end, |row, ns| match longest.by_number(columns.activity[row]) {
             Some(known) if ns < known.ns => {}
             Some(known) => known.take(Stretch { ns, start: start_of(row) }),
             None => {
                 let activity = columns.rare_after(row, &mut rare);
-                longest.of_rare(activity).take(Stretch { ns, start: start_of(row) });
+                longest.rare(activity).take(Stretch { ns, start: start_of(row) });
             }
         });
     }

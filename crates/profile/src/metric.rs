@@ -83,7 +83,7 @@ impl Metric {
     }
 
     /// The metric with this number in a file; older ones count waits for nestable locks apart.
-    pub fn of_file(number: u16) -> Metric {
+    pub fn from_file_number(number: u16) -> Metric {
         let wait = Marker::of((number & 0xff) as u64).filter(|marker| marker.is_wait());
         match (number & 0xff00, wait) {
             (family @ (TAKEN | GIVEN | SHARED), Some(wait)) => Metric(family | wait.metric() as u16),
@@ -194,9 +194,9 @@ mod tests {
             assert_eq!(Metric::all().filter(|m| m.name() == metric.name()).count(), 1, "{name}");
         }
         assert_eq!(Metric::given(Marker::Lock).name().unwrap().to_string(), "given_lock_wait_ns");
-        assert_eq!(Metric::of_file(0x208), Metric::given(Marker::Lock), "nestable locks");
-        assert!(Metric::all().all(|metric| Metric::of_file(metric.0) == metric));
-        assert_eq!(Metric::of_file(0xfff), Metric(0xfff));
+        assert_eq!(Metric::from_file_number(0x208), Metric::given(Marker::Lock), "nestable locks");
+        assert!(Metric::all().all(|metric| Metric::from_file_number(metric.0) == metric));
+        assert_eq!(Metric::from_file_number(0xfff), Metric(0xfff));
         assert_eq!((Metric(0x10e).name(), Metric(0x20f).name(), Metric(0x100).wait()), (None, None, None));
     }
 }

@@ -243,7 +243,7 @@ fn values(section: &mut Bytes<'_>, profile: &mut Profile, nodes: &[NodeId]) -> R
         let metric = u16::try_from(section.varint()?);
         let metric = metric.map_err(|_| ReadError { kind: ReadErrorKind::MetricNumber, at })?;
         let value = section.varint()?;
-        profile.tree.add(node, Metric::of_file(metric), value);
+        profile.tree.add(node, Metric::from_file_number(metric), value);
     }
     Ok(())
 }

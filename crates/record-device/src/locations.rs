@@ -226,7 +226,7 @@ fn words(words: &[u64]) -> Vec<u8> {
 }
 
 fn clock_json(clock: &LiveClock) -> Json {
-    let map = clock.fit.fit().unwrap_or_else(|| ClockMap::of_host_clock(0));
+    let map = clock.fit.fit().unwrap_or_else(|| ClockMap::with_host_offset(0));
     let pair = |ticks: u64, nanos: i64| Json::array([Json::integer(ticks), Json::integer(nanos)]);
     let slack = |slack: Option<u64>| slack.map_or(Json::integer(-1), Json::integer);
     Json::object([

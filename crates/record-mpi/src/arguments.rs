@@ -119,7 +119,7 @@ impl Arguments {
         match self.language {
             Language::C => library.handle(self.word(at), kind),
             // SAFETY: by contract.
-            _ => library.of_fortran(kind, unsafe { self.result(at) }),
+            _ => library.handle_from_fortran(kind, unsafe { self.result(at) }),
         }
     }
 
@@ -132,7 +132,7 @@ impl Arguments {
             // SAFETY: by contract.
             Language::C => unsafe { library.handle_in(self.word(at), index, kind) },
             // SAFETY: by contract.
-            _ => library.of_fortran(kind, unsafe { self.int_in(at, index) }),
+            _ => library.handle_from_fortran(kind, unsafe { self.int_in(at, index) }),
         }
     }
 

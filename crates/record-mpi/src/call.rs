@@ -40,12 +40,12 @@ pub unsafe extern "C" fn handle(
     caller: *const c_void,
 ) -> c_int {
     let (position, variant) = (index as usize / VARIANTS, index as usize % VARIANTS);
-    let language = Language::of_variant(variant);
+    let language = Language::from_variant(variant);
     let Some(row) = FUNCTIONS.get(position) else { return NO_SUCH_FUNCTION };
     let arity = arity(row, language);
     let mut words = [0; WORDS];
-    let of_fortran = if language == Language::C { 0 } else { 1 + usize::from(row.strings) };
-    let count = usize::from(arity) + of_fortran;
+    let handle_from_fortran = if language == Language::C { 0 } else { 1 + usize::from(row.strings) };
+    let count = usize::from(arity) + handle_from_fortran;
     for (word, number) in words.iter_mut().zip(0..count) {
         // SAFETY: the caller passed so many arguments, in these places.
         *word = unsafe {

@@ -12,7 +12,7 @@ pub enum Language {
 
 impl Language {
     /// The language of a variant of a symbol: 0 is that of C, 1 and 6 are those of `mpif.h`.
-    pub fn of_variant(variant: usize) -> Language {
+    pub fn from_variant(variant: usize) -> Language {
         match variant {
             0 => Language::C,
             1 | 6 => Language::Fortran,

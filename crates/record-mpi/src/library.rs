@@ -185,7 +185,7 @@ impl Library {
     }
 
     /// The C handle of a Fortran handle.
-    pub fn of_fortran(&self, kind: Kind, handle: i32) -> usize {
+    pub fn handle_from_fortran(&self, kind: Kind, handle: i32) -> usize {
         match self.has_pointers(kind) {
             false => handle as u32 as usize,
             true => symbol(kind.conversion()).map_or(0, |convert| {

@@ -53,7 +53,7 @@ pub(crate) struct DrainerName {
 
 impl DrainerName {
     /// The one that drains for this process, if it lives on this host.
-    pub fn of_environment() -> Option<Self> {
+    pub fn from_environment() -> Option<Self> {
         let name = DrainerName::parse(&std::env::var(DRAINER_VARIABLE).ok()?)?;
         name.is_alive().then_some(name)
     }

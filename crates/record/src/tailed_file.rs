@@ -85,7 +85,7 @@ impl TailedFile {
         let page = unsafe { TailPage::new(head.base) };
         // A ring gives blocks back, too; its thread does both.
         let may_be_drained = linked_tail.is_some() && ring_bytes == 0 && page.set_stream(&stream);
-        let drainer = if may_be_drained { DrainerName::of_environment() } else { None };
+        let drainer = if may_be_drained { DrainerName::from_environment() } else { None };
         if let Some(drainer) = drainer {
             page.set_drainer(drainer.pid);
         }

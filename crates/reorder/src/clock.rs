@@ -102,7 +102,7 @@ impl ClockFit {
 
     /// For stamps declared as nanoseconds of the host's clock plus `offset`, which is kept as long as no
     /// bound contradicts it.
-    pub fn of_host_clock(offset: i64) -> Self {
+    pub fn with_host_offset(offset: i64) -> Self {
         ClockFit { assumed_offset: Some(offset), ..ClockFit::new(1.0) }
     }
 
@@ -316,7 +316,7 @@ fn offset_ticks(origin: u64, x: f64) -> u64 {
 
 impl ClockMap {
     /// For stamps that are nanoseconds of the host's clock plus `offset`.
-    pub fn of_host_clock(offset: i64) -> Self {
+    pub fn with_host_offset(offset: i64) -> Self {
         ClockMap {
             knots: vec![Knot { ticks: 0, nanos: offset }],
             nanos_per_tick: 1.0,
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn knots_may_be_further_apart_than_their_numbers_reach() {
-        let mut map = ClockMap::of_host_clock(0);
+        let mut map = ClockMap::with_host_offset(0);
         map.knots = vec![Knot { ticks: 0, nanos: i64::MIN }, Knot { ticks: 4, nanos: i64::MAX }];
         assert_eq!((map.host_nanos(1), map.host_nanos(3)), (0, 1 << 62));
         map.judge(&[], 0, 0);
@@ -464,7 +464,7 @@ mod tests {
 
     #[test]
     fn the_hosts_own_clock_is_kept_exactly() {
-        let mut fit = ClockFit::of_host_clock(-248_600_000);
+        let mut fit = ClockFit::with_host_offset(-248_600_000);
         for i in 0..10_000u64 {
             let stamp = 1_704_727_757_057_692_365 + i * 12_345;
             fit.not_before(stamp, stamp - 248_600_000 - 900);

@@ -80,15 +80,15 @@ fn origin(
 ) -> Option<EntryOffset> {
     match entry.attr_value(gimli::DW_AT_abstract_origin)? {
         AttributeValue::UnitRef(offset) => in_section(unit, offset),
-        AttributeValue::DebugInfoRef(offset) => Some((of_unit(unit), offset.0)),
+        AttributeValue::DebugInfoRef(offset) => Some((unit_offset(unit), offset.0)),
         _ => None,
     }
 }
 
 fn in_section(unit: &gimli::Unit<Reader>, offset: gimli::UnitOffset) -> Option<EntryOffset> {
-    Some((of_unit(unit), offset.to_debug_info_offset(&unit.header)?.0))
+    Some((unit_offset(unit), offset.to_debug_info_offset(&unit.header)?.0))
 }
 
-fn of_unit(unit: &gimli::Unit<Reader>) -> Option<u64> {
+fn unit_offset(unit: &gimli::Unit<Reader>) -> Option<u64> {
     unit.dwo_id.map(|id| id.0)
 }

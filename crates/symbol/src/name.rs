@@ -15,7 +15,7 @@ pub fn demangle(name: &str) -> String {
             return text;
         }
     }
-    of_cython(name).unwrap_or_else(|| name.to_string())
+    cython_name(name).unwrap_or_else(|| name.to_string())
 }
 
 /// `sklearn.utils.murmurhash.hash_all` for `__pyx_pw_7sklearn_5utils_10murmurhash_3hash_all`: the qualified name of a
@@ -23,7 +23,7 @@ pub fn demangle(name: &str) -> String {
 ///
 /// The module's name is a list of parts, each after its length and before `_`. In functions for Python (`pw`: wrapper,
 /// `pf`: body) and generators, a number that distinguishes functions of one name precedes the function's own name.
-fn of_cython(name: &str) -> Option<String> {
+fn cython_name(name: &str) -> Option<String> {
     /// Prefixes of names, and whether a number precedes the function's own name.
     const KINDS: [(&str, bool); 4] = [("pw_", true), ("pf_", true), ("gb_", true), ("f_", false)];
     let mut rest = name.strip_prefix("__pyx_")?;

@@ -193,7 +193,7 @@ impl UnchangingFile {
     ///
     /// # Errors
     /// If it cannot be mapped.
-    pub fn of_nameless(file: &File) -> io::Result<UnchangingFile> {
+    pub fn from_unnamed(file: &File) -> io::Result<UnchangingFile> {
         // SAFETY: the map is read-only; only the caller, which writes no more, could change or shrink the
         // file.
         unsafe { memmap2::Mmap::map(file) }.map(|map| UnchangingFile(FileBytes::Mapped(map)))

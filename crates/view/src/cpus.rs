@@ -74,7 +74,7 @@ fn facts_of_profile(process: &taskscope_profile::Process) -> Option<(&str, CpuFa
         mask.map(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()).collect();
     let number = |key: &str| Profile::number(process, key).filter(|number| *number > 0);
     let facts = CpuFacts {
-        allowed: CpuSet::of_mask(&bytes?),
+        allowed: CpuSet::from_mask(&bytes?),
         online: number(key::CPUS_ONLINE).and_then(|count| u32::try_from(count).ok()),
         quota: number(key::CPU_QUOTA).map(|millicpus| Quota { millicpus, cgroup: String::new() }),
         ..CpuFacts::default()

@@ -26,7 +26,7 @@ pub trait Vocabulary: Copy + 'static {
     /// The name in JSON.
     fn name(self) -> &'static str;
     /// The one with this name in JSON.
-    fn of_name(name: &str) -> Option<Self>;
+    fn from_name(name: &str) -> Option<Self>;
 }
 
 macro_rules! vocabularies {
@@ -43,7 +43,7 @@ macro_rules! vocabularies {
                 $type::name(self)
             }
 
-            fn of_name(name: &str) -> Option<$type> {
+            fn from_name(name: &str) -> Option<$type> {
                 $type::ALL.into_iter().find(|row| row.name() == name)
             }
         }
@@ -75,7 +75,7 @@ impl<T: Vocabulary> Serialize for Named<T> {
 impl<'de, T: Vocabulary> Deserialize<'de> for Named<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Named<T>, D::Error> {
         let name = Word::deserialize(deserializer)?;
-        T::of_name(&name).map(Named).ok_or_else(|| D::Error::custom(format!("no {}: {name}", T::KIND)))
+        T::from_name(&name).map(Named).ok_or_else(|| D::Error::custom(format!("no {}: {name}", T::KIND)))
     }
 }
 

@@ -103,7 +103,7 @@ const YELLOW: Style = AnsiColor::Yellow.on_default();
 pub fn report(report: &Report, options: &Options) -> String {
     let wants = |section| options.sections.contains(&section);
     let of_queues = report.findings_of == Whose::Queues;
-    let mut text = if of_queues { String::new() } else { of_threads(report, options) };
+    let mut text = if of_queues { String::new() } else { threads_table(report, options) };
     let devices = report.devices.as_ref();
     if let Some(devices) = devices.filter(|_| wants(Section::Summary) || wants(Section::Devices))
         && report.events == 0
@@ -144,7 +144,7 @@ pub fn report(report: &Report, options: &Options) -> String {
 }
 
 /// The sections on the time of threads.
-fn of_threads(report: &Report, options: &Options) -> String {
+fn threads_table(report: &Report, options: &Options) -> String {
     // With samples alone the states of workers are not known, and numbers computed from them would be empty.
     let has = |section: &Section| match report.samples_alone {
         true => [Section::Summary, Section::Findings, Section::Waits].contains(section),
@@ -170,7 +170,7 @@ fn of_threads(report: &Report, options: &Options) -> String {
 }
 
 /// Nanoseconds of the states of a group.
-fn of_group(times: &StateTimes, group: Group) -> u64 {
+fn group_ns(times: &StateTimes, group: Group) -> u64 {
     times.iter().filter(|(state, _)| state.0.group() == group).map(|(_, ns)| ns).sum()
 }
 
@@ -514,7 +514,7 @@ impl Page<'_> {
         if report.efficiency.device_offload_loss_ns > 0 {
             groups.insert(4, ("device", Group::Device));
         }
-        if report.thread_states.iter().any(|row| of_group(&row.states, Group::Blocked) > 0) {
+        if report.thread_states.iter().any(|row| group_ns(&row.states, Group::Blocked) > 0) {
             groups.insert(groups.len() - 1, ("blocked", Group::Blocked));
         }
         // A thread's name is to be read beside them.
@@ -535,7 +535,7 @@ impl Page<'_> {
         for row in cpus.into_iter().chain(threads) {
             let total: u64 = row.states.values().sum();
             let shares: Vec<String> =
-                groups.iter().map(|(_, group)| percent(of_group(&row.states, *group), total)).collect();
+                groups.iter().map(|(_, group)| percent(group_ns(&row.states, *group), total)).collect();
             let mut columns: Vec<(&str, usize)> = shares.iter().map(|text| (text.as_str(), each)).collect();
             let events = short_count(row.events);
             columns.insert(0, (&events, each));

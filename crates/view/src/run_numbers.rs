@@ -167,7 +167,7 @@ impl Source {
     }
 
     /// The finest cause that sources without a task graph can distinguish.
-    fn of_states(cause: Cause) -> Cause {
+    fn state_cause(cause: Cause) -> Cause {
         if State::ALL.iter().any(|state| state.cause() == cause) { cause } else { cause.category() }
     }
 }
@@ -534,7 +534,7 @@ fn at_common_depth(before: &[RunNumbers], after: &[RunNumbers]) -> (Numbers, Num
     if !is_of_one {
         notes.push("findings are not compared: the sides name other places".to_owned());
     }
-    let cause_of = |cause: Cause| match if cuts_graphs { Source::of_states(cause) } else { cause } {
+    let cause_of = |cause: Cause| match if cuts_graphs { Source::state_cause(cause) } else { cause } {
         Cause::Blocked if joins_blocked => Cause::Work,
         cause => cause,
     };

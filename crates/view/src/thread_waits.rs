@@ -183,7 +183,7 @@ struct Words<'a> {
 
 impl Words<'_> {
     fn row(&mut self, row: &WaitsAt) -> ThreadWaitTimes {
-        let (place, code) = self.of_call(verb(row.kind), Tie::Wakes(row.call));
+        let (place, code) = self.write_call(verb(row.kind), Tie::Wakes(row.call));
         ThreadWaitTimes {
             kind: kind_word(row.kind).to_owned(),
             object: self.object_name(row),
@@ -213,7 +213,7 @@ impl Words<'_> {
         }
     }
 
-    fn of_call(&mut self, what: &'static str, tie: Tie) -> Written {
+    fn write_call(&mut self, what: &'static str, tie: Tie) -> Written {
         if let Some(known) = self.known.get(&(what, tie)) {
             return known.clone();
         }
@@ -240,12 +240,12 @@ impl Words<'_> {
             Tie::Wakes(_) => ("wakes", "wake"),
             Tie::IsJoined(..) => ("joined", "thread"),
         };
-        let (place, code) = self.of_call(what, tie);
+        let (place, code) = self.write_call(what, tie);
         TiedThread { role: Word::Borrowed(role), place, code }
     }
 
     fn blocked(&mut self, kind: u32, call: Call) -> TiedThread {
-        let (place, code) = self.of_call(verb(kind), Tie::Wakes(call));
+        let (place, code) = self.write_call(verb(kind), Tie::Wakes(call));
         TiedThread { role: Word::Borrowed("blocks"), place, code }
     }
 

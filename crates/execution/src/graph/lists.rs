@@ -26,7 +26,7 @@ impl<T> Lists<T> {
     }
 
     /// Lists of items that are stored one list after the other, by the end of each list.
-    pub(super) fn of_items(ends: impl IntoIterator<Item = usize>, items: Vec<T>) -> Self {
+    pub(super) fn from_items(ends: impl IntoIterator<Item = usize>, items: Vec<T>) -> Self {
         let end = |end: usize| u32::try_from(end).expect("at most 2^32 - 1 items");
         Lists { starts: std::iter::once(0).chain(ends.into_iter().map(end)).collect(), items }
     }

@@ -66,7 +66,7 @@ impl<T> RowsOfWorkers<T> {
             *last = end.max(*last);
             Some(*last)
         });
-        Lists::of_items(ends, self.rows)
+        Lists::from_items(ends, self.rows)
     }
 }
 

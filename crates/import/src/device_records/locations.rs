@@ -280,7 +280,7 @@ fn kind_of(kind: &str, name: &str) -> u32 {
 
 /// The clock of a dump's stamps: they are taken unchanged, and contradictions are counted.
 fn clock_of(table: &Table, operations: &[u32]) -> taskscope_reorder::clock::ClockMap {
-    let mut fit = ClockFit::of_host_clock(0);
+    let mut fit = ClockFit::with_host_offset(0);
     for row in operations.iter().map(|row| &table.rows[*row as usize]) {
         if row.start != 0
             && let Some(earliest) = row.append.max(row.submit)
@@ -288,7 +288,7 @@ fn clock_of(table: &Table, operations: &[u32]) -> taskscope_reorder::clock::Cloc
             fit.not_before(row.start, earliest);
         }
     }
-    fit.fit().unwrap_or_else(|| taskscope_reorder::clock::ClockMap::of_host_clock(0))
+    fit.fit().unwrap_or_else(|| taskscope_reorder::clock::ClockMap::with_host_offset(0))
 }
 
 /// For each of several files, the thread of at least four fifths of its records: the vendor's buffers were then kept by

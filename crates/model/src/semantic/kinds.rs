@@ -89,7 +89,7 @@ impl Kinds {
 
     /// Returns the kind if it needs no order.
     #[inline(always)]
-    pub fn of_own(&self, code: Code) -> Option<OwnKind> {
+    pub fn own_kind(&self, code: Code) -> Option<OwnKind> {
         self.0.get(code)?.own
     }
 }
@@ -178,16 +178,16 @@ mod tests {
             let rests_on_others =
                 matches!(kind, Kind::OfTeam(_) | Kind::Task(_) | Kind::ServesAs(..) | Kind::Other);
             assert!(!rests_on_others || event.scope == Scope::Trace, "{code} needs the order of the trace");
-            assert_eq!(kinds.of_own(code).is_some(), event.scope == Scope::Thread, "{code}");
+            assert_eq!(kinds.own_kind(code).is_some(), event.scope == Scope::Thread, "{code}");
         }
         for code in [openmp::TASK_CREATE, nosv::TASK_EXECUTE, omp::REGION_END, ovni::THREAD_EXECUTES] {
-            assert!(kinds.of_own(code).is_none(), "{code}");
+            assert!(kinds.own_kind(code).is_none(), "{code}");
         }
         for code in [openmp::TASK_ALLOCATION_BEGIN, nosv::API_CREATE_END, nanos6::TASK_CREATING_BEGIN] {
-            assert!(kinds.of_own(code).is_some(), "{code}");
+            assert!(kinds.own_kind(code).is_some(), "{code}");
         }
         for code in [Code([255, 255, 255]), Code([b'V', 200, b'a'])] {
-            assert!(kinds.of_own(code).is_none());
+            assert!(kinds.own_kind(code).is_none());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The meaning of events: turns events of all runtimes, and taskscope's own, into changes of an execution.
 //!
 //! The caller adds processes and threads, then passes every event in the order of time over all threads of a
-//! process; events that need no order ([`Kinds::of_own`]) may come later, see [`Interpreter::event`]. All
+//! process; events that need no order ([`Kinds::own_kind`]) may come later, see [`Interpreter::event`]. All
 //! changes go to an [`Observer`]. Traces of ovni's own OpenMP-V runtime, which have none of taskscope's
 //! events, work too: the data of those events (regions, holders of locks, places) stays unknown.
 //!

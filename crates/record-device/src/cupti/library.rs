@@ -83,7 +83,7 @@ impl Cupti {
         let asked_for = std::env::var("TASKSCOPE_CUPTI").ok().filter(|path| !path.is_empty());
         let library = match asked_for {
             Some(path) => Library::load(&path),
-            None => of_program().or_else(installed),
+            None => loaded_by_program().or_else(installed),
         };
         library.and_then(Cupti::find)
     }
@@ -91,7 +91,7 @@ impl Cupti {
 
 const NAMES: [&str; 4] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so"];
 
-fn of_program() -> Option<Library> {
+fn loaded_by_program() -> Option<Library> {
     NAMES.into_iter().find_map(Library::loaded)
 }
 

@@ -20,7 +20,7 @@ pub enum Level {
 
 impl Level {
     /// The level of this number; [`Level::User`] for other numbers.
-    pub fn of_number(number: u32) -> Level {
+    pub fn from_number(number: u32) -> Level {
         [Level::Enabled, Level::Developer, Level::Advanced, Level::Disabled]
             .into_iter()
             .find(|level| *level as u32 == number)
@@ -56,7 +56,7 @@ pub enum Class {
 
 impl Class {
     /// The class of this number; [`Class::Useful`] for other numbers.
-    pub fn of_number(number: u32) -> Class {
+    pub fn from_number(number: u32) -> Class {
         use Class::*;
         let all = [
             Useful,

@@ -265,7 +265,7 @@ fn clock(value: &Value) -> Clock {
 
 /// The stored map; device time is taken as host time if there is none.
 fn clock_map(value: &Value) -> ClockMap {
-    let mut map = ClockMap::of_host_clock(0);
+    let mut map = ClockMap::with_host_offset(0);
     let mut knots: Vec<Knot> =
         pairs(&value["knots"]).into_iter().map(|(ticks, nanos)| Knot { ticks, nanos }).collect();
     // For any content of the file, the map is monotone.

@@ -122,7 +122,7 @@ impl<'a> Drawing<'a> {
                     if draws_tasks {
                         let stream = self.trace.streams().get(thread as usize);
                         let tid = stream.and_then(|stream| stream.tid()).unwrap_or(0);
-                        let value = self.of_word(format!("thread {tid}"));
+                        let value = self.number_of_word(format!("thread {tid}"));
                         self.lane(item.lane).write(item.at, &[value]);
                     }
                     self.draw_again(process, item.lane, item.at);
@@ -197,10 +197,10 @@ impl<'a> Drawing<'a> {
     fn kind_of(&mut self, process: u32, task: u64) -> i64 {
         let kind = self.kinds.get(&(process, task));
         let word = kind.map(|kind| self.names.name(process, Space::Kind, u64::from(*kind)));
-        self.of_word(word.unwrap_or_else(|| "task".to_owned()))
+        self.number_of_word(word.unwrap_or_else(|| "task".to_owned()))
     }
 
-    fn of_word(&mut self, word: String) -> i64 {
+    fn number_of_word(&mut self, word: String) -> i64 {
         if let Some(value) = self.by_word.get(&word) {
             return *value;
         }
@@ -223,7 +223,7 @@ impl<'a> Drawing<'a> {
                 if unit.is_empty() { value } else { format!("{value} {unit}") }
             }
         };
-        let value = self.of_word(word);
+        let value = self.number_of_word(word);
         self.numbers.insert((process, number), value);
         value
     }

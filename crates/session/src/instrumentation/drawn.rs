@@ -54,7 +54,7 @@ impl FromStr for DrawnName {
         let mut next = || parts.next().ok_or(());
         let by = next()?;
         let by = By::ALL.into_iter().find(|known| known.name() == by).ok_or(())?;
-        let behaviour = Behaviour::of_name(next()?).filter(|b| *b != Behaviour::Raw).ok_or(())?;
+        let behaviour = Behaviour::from_name(next()?).filter(|b| *b != Behaviour::Raw).ok_or(())?;
         let what = match next()? {
             "states" => Drawn::States,
             "sub-states" => Drawn::Substates,

@@ -84,15 +84,15 @@ impl Places {
 
     /// The innermost function at a call that returns to an address, if it has a name and is outside of languages' libraries.
     fn innermost_of_program(&self, process: ProcessIndex, at: u64, address: u64) -> Option<CodePlace> {
-        self.of_program(process, at, address, CodePlace::leave_language_library)
+        self.caller_in_program(process, at, address, CodePlace::leave_language_library)
     }
 
     /// The outermost one: others may be inlined into it.
     fn outermost_of_program(&self, process: ProcessIndex, at: u64, address: u64) -> Option<CodePlace> {
-        self.of_program(process, at, address, CodePlace::leave_inlined)
+        self.caller_in_program(process, at, address, CodePlace::leave_inlined)
     }
 
-    fn of_program(
+    fn caller_in_program(
         &self,
         process: ProcessIndex,
         at: u64,

@@ -90,7 +90,7 @@ impl<'r, 'a> OwnEvents<'r, 'a> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         let next = self.events.peek_code_until(self.last_ns);
-        next.and_then(|code| self.kinds.of_own(code)).is_none()
+        next.and_then(|code| self.kinds.own_kind(code)).is_none()
     }
 
     /// Iterates over the events. Decoding is inlined into the consumer's loop, so that events stay in registers: a
@@ -98,7 +98,7 @@ impl<'r, 'a> OwnEvents<'r, 'a> {
     #[inline(always)]
     pub fn iter(self) -> impl Iterator<Item = OwnEvent> + use<'r, 'a> {
         let OwnEvents { events, kinds, last_ns, latest } = self;
-        events.found(last_ns, |code| kinds.of_own(code)).map(move |(clock_ns, code, kind)| {
+        events.found(last_ns, |code| kinds.own_kind(code)).map(move |(clock_ns, code, kind)| {
             let clock = not_negative(clock_ns);
             OwnEvent { at: clock.min(latest), is_too_far: clock > latest, code, kind }
         })
@@ -120,7 +120,7 @@ impl NeedsOrder {
 
     /// Whether all events of a stream do.
     #[inline(always)]
-    fn of_all(&self, stream: u32) -> bool {
+    fn orders_all(&self, stream: u32) -> bool {
         self.streams[stream as usize]
     }
 }
@@ -147,7 +147,7 @@ pub fn play<'a>(
         needs_order,
         player,
     };
-    let turns = trace.turns(|stream| needs_order.of_all(stream as u32));
+    let turns = trace.turns(|stream| needs_order.orders_all(stream as u32));
     if trace.event_count() < FEW {
         turns.for_each(|stream| replay.turn(stream));
     } else {
@@ -244,7 +244,7 @@ impl<'a, P: Player> Replay<'a, '_, P> {
     /// Plays the next events of a stream that need no order and are not later than `last_ns`.
     #[inline(always)]
     fn play_own(&mut self, stream: u32, last_ns: i64) {
-        if self.needs_order.of_all(stream) {
+        if self.needs_order.orders_all(stream) {
             return;
         }
         let events = &mut self.streams[stream as usize].events;

@@ -49,7 +49,7 @@ impl ColumnFile for SpillFile {
     }
 
     fn shared(&self) -> io::Result<SharedBytes> {
-        Ok(Arc::new(UnchangingFile::of_nameless(&self.file)?))
+        Ok(Arc::new(UnchangingFile::from_unnamed(&self.file)?))
     }
 }
 

@@ -109,10 +109,10 @@ impl Read {
                     let online = event.payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
                     let facts = read.facts.get_or_insert_default();
                     facts.online = online.filter(|count| *count > 0);
-                    facts.allowed.add(&CpuSet::of_mask(event.payload.get(4..).unwrap_or_default()));
+                    facts.allowed.add(&CpuSet::from_mask(event.payload.get(4..).unwrap_or_default()));
                 }
                 system::BOUND => {
-                    let mask = CpuSet::of_mask(event.payload.get(16..).unwrap_or_default());
+                    let mask = CpuSet::from_mask(event.payload.get(16..).unwrap_or_default());
                     let Some([at, tid]) = words(&event).filter(|_| !mask.is_empty()) else { continue };
                     read.threads.entry(tid.cast_signed()).or_default().push((at, mask));
                 }

@@ -58,7 +58,7 @@ impl HotPath {
 
     /// The steps of the program: reserved names (`__futex_wait`) at the end are the inside of a library, and only the
     /// called function among them is a step.
-    fn of_program(&self) -> &[String] {
+    fn program_frames(&self) -> &[String] {
         let inside = self.steps.iter().rev().take_while(|step| step.starts_with('_')).count();
         &self.steps[..(self.steps.len() + 1 - inside.max(1))]
     }
@@ -66,7 +66,7 @@ impl HotPath {
     /// The innermost step of the program and its caller, after words for the whole; these alone without steps.
     pub fn after(&self, words: &str, whole: u64) -> String {
         let most = if self.part < whole { ", most of it" } else { "" };
-        match self.of_program() {
+        match self.program_frames() {
             [] => words.to_owned(),
             [one] => format!("{words}{most} in {one}"),
             [.., caller, innermost] => format!("{words}{most} in {innermost}, called by {caller}"),
@@ -75,7 +75,7 @@ impl HotPath {
 
     /// The innermost step of the program; empty without steps.
     pub fn place(&self) -> String {
-        self.of_program().last().cloned().unwrap_or_default()
+        self.program_frames().last().cloned().unwrap_or_default()
     }
 
     /// The path and its share, for the evidence; empty without steps.

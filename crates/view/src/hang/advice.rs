@@ -12,21 +12,21 @@ impl HangWords<'_> {
     /// Sentences on how to fix the program, by the waits of this hang; empty if only general advice is known.
     pub fn advice(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
-        let of_circle = self.of_circle();
+        let cycle_advice = self.cycle_advice();
         // Waits beside a circle follow from it.
         let causes = if self.hang.circle == 0 { self.hang.waits.len() } else { self.hang.circle };
         for wait in self.hang.waits.iter().take(causes) {
-            let own = self.of_wait(wait, of_circle.is_some());
+            let own = self.wait_advice(wait, cycle_advice.is_some());
             all.extend(own.into_iter().filter(|text| !all.contains(text)).collect::<Vec<_>>());
         }
         // Messages with another tag explain why there is a circle.
-        all.splice(0..0, of_circle);
+        all.splice(0..0, cycle_advice);
         all.truncate(MAX_SENTENCES);
         all
     }
 
     /// Advice for waits that need each other.
-    fn of_circle(&self) -> Option<String> {
+    fn cycle_advice(&self) -> Option<String> {
         let circle = &self.hang.waits[..self.hang.circle.min(self.hang.waits.len())];
         let next = |row: usize| circle[(row + 1) % circle.len()].thread;
         let needs: Vec<&Needed> = (circle.iter().enumerate())
@@ -36,7 +36,7 @@ impl HangWords<'_> {
             return None;
         }
         if let [wait] = circle {
-            return Some(self.of_own(wait, needs[0]));
+            return Some(self.own_advice(wait, needs[0]));
         }
         if needs.iter().all(|needed| matches!(needed, Needed::Holder { .. })) {
             // The lock that a wait is for is held by the next thread, which asks for another one.
@@ -100,7 +100,7 @@ impl HangWords<'_> {
     }
 
     /// Advice for a thread that waits for itself.
-    fn of_own(&self, wait: &OpenWait, needed: &Needed) -> String {
+    fn own_advice(&self, wait: &OpenWait, needed: &Needed) -> String {
         match *needed {
             Needed::Holder { site, .. } => {
                 let (word, taken) = (self.object_word(wait), self.taken_at(wait, site));
@@ -124,7 +124,7 @@ impl HangWords<'_> {
     }
 
     /// Advice for one wait; `is_explained` if the circle that it is in has some.
-    fn of_wait(&self, wait: &OpenWait, is_explained: bool) -> Vec<String> {
+    fn wait_advice(&self, wait: &OpenWait, is_explained: bool) -> Vec<String> {
         let place = self.wait_place(wait);
         let mut all = Vec::new();
         let seen = |thread: ThreadIndex| self.hang.needed.iter().find(|seen| seen.thread == thread);
@@ -166,14 +166,14 @@ impl HangWords<'_> {
                 )),
                 Needed::Task(..) => {}
                 Needed::Rank { process, rank, owes } => {
-                    all.extend(self.of_rank(wait, process, &self.rank(process, rank), owes, is_explained));
+                    all.extend(self.rank_advice(wait, process, &self.rank(process, rank), owes, is_explained));
                 }
             }
         }
         all
     }
 
-    fn of_rank(
+    fn rank_advice(
         &self,
         wait: &OpenWait,
         process: Option<ProcessIndex>,

@@ -63,7 +63,7 @@ impl Page {
             // The end of a wait is unknown if the task's execution is not recorded.
             let known =
                 rows.filter(|((created, _), status)| **created != NO_TIME && **status != TaskStatus::Unseen);
-            apart(|| of_lives(known.map(|((created, end), _)| (*created, *end)), end))
+            apart(|| count_lives(known.map(|((created, end), _)| (*created, *end)), end))
         };
         match kind {
             CounterKind::ReadyTasks => self.ready_tasks.get_or_init(|| of_tasks(&tasks.began)),
@@ -71,14 +71,14 @@ impl Page {
             CounterKind::Queued(queue) => self.queued[queue].get_or_init(|| {
                 let operations = &self.queues.queues()[queue].operations;
                 let known = operations.iter().filter(|operation| operation.append > 0);
-                of_lives(known.map(|operation| (operation.append, operation.start)), end)
+                count_lives(known.map(|operation| (operation.append, operation.start)), end)
             }),
         }
     }
 }
 
 /// Counts one up at each begin and one down at each known end.
-fn of_lives(lives: impl Iterator<Item = (u64, u64)>, until: u64) -> Counter {
+fn count_lives(lives: impl Iterator<Item = (u64, u64)>, until: u64) -> Counter {
     let (mut begins, mut ends) = (Vec::with_capacity(lives.size_hint().0), Vec::new());
     for (begin, end) in lives {
         begins.push(begin);
