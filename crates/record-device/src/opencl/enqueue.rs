@@ -68,6 +68,20 @@ pub(super) fn submit(
     status
 }
 
+/// The description of a call of the function `name`.
+macro_rules! about {
+    ($name:ident $kind:ident, bytes $bytes:expr, blocks $blocks:expr, kernel $kernel:expr) => {
+        $crate::opencl::enqueue::About {
+            name: stringify!($name),
+            kind: taskscope_event::models::device::kind::$kind,
+            bytes: $bytes as u64,
+            blocks: $blocks,
+            kernel: $kernel,
+        }
+    };
+}
+pub(super) use about;
+
 /// Defines a function of OpenCL's with this number of words before the event, a queue first, and puts it into
 /// the table.
 macro_rules! enqueues {
@@ -75,13 +89,7 @@ macro_rules! enqueues {
         $(
             #[allow(non_snake_case, unused_variables, clippy::too_many_arguments, reason = "OpenCL's own")]
             extern "C" fn $name(queue: usize $(, $argument: usize)*, event: *mut usize) -> i32 {
-                let about = About {
-                    name: stringify!($name),
-                    kind: kind::$kind,
-                    bytes: $bytes as u64,
-                    blocks: $blocks,
-                    kernel: $kernel,
-                };
+                let about = about!($name $kind, bytes $bytes, blocks $blocks, kernel $kernel);
                 submit(queue, event, about, |event| call_below!($place, queue $(, $argument)*, event))
             }
         )*

@@ -3,7 +3,7 @@
 //! library's are kept by platform.
 
 use super::dispatch_table::{ENTRIES, INVALID_VALUE, below, call_below, slot};
-use super::enqueue::{About, submit};
+use super::enqueue::{About, about, submit};
 use super::queues::known;
 use crate::hub::{self, hub};
 use rustc_hash::FxHashMap;
@@ -26,19 +26,13 @@ fn address_of(addresses: &Addresses, queue: usize) -> usize {
 macro_rules! extensions {
     ($($name:ident($($argument:ident),*) $kind:ident, bytes $bytes:expr, blocks $blocks:expr;)*) => {
         #[allow(non_camel_case_types, reason = "OpenCL's own")]
-        enum Place { $($name),* }
+        enum ExtensionIndex { $($name),* }
 
         $(
             #[allow(non_snake_case, unused_variables, clippy::too_many_arguments, reason = "OpenCL's own")]
             extern "C" fn $name(queue: usize $(, $argument: usize)*, event: *mut usize) -> i32 {
-                let about = About {
-                    name: stringify!($name),
-                    kind: kind::$kind,
-                    bytes: $bytes as u64,
-                    blocks: $blocks,
-                    kernel: 0,
-                };
-                let address = address_of(&EXTENSIONS[Place::$name as usize].addresses, queue);
+                let about = about!($name $kind, bytes $bytes, blocks $blocks, kernel 0);
+                let address = address_of(&EXTENSIONS[ExtensionIndex::$name as usize].addresses, queue);
                 submit(queue, event, about, |event| call_below!(at address, queue $(, $argument)*, event))
             }
         )*
