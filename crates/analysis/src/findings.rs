@@ -333,8 +333,8 @@ fn hang_finding(row: usize, hang: &Hang) -> Option<Finding> {
     Some(Finding { pattern: Some(Pattern::Hung), victims: hang.victims, confidence, hang: Some(row), ..own })
 }
 
-/// Whether code that creates so many tasks in so much time is there to create them: many, and not
-/// much else between two of them.
+/// Whether creating tasks is the purpose of code, by its number of tasks and its time: many tasks, and little time
+/// for each.
 pub fn is_creation(tasks_created: u64, ns: u64) -> bool {
     const MANY: u64 = 16;
     const MAX_NS_PER_TASK: u64 = 1_000_000;

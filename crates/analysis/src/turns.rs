@@ -38,7 +38,7 @@ impl Turns {
         Turns { words: vec![0; members.div_ceil(64)], count: 0 }
     }
 
-    /// Lets a member take part, or not any more.
+    /// Adds or removes a member.
     #[inline]
     pub fn set(&mut self, member: usize, takes_part: bool) {
         let bit = 1 << (member % 64);
@@ -56,7 +56,7 @@ impl Turns {
         self.count
     }
 
-    /// Divides the time from `from` to `to`; nobody has any of it if none takes part.
+    /// Divides the time from `from` to `to`; no member has any of it if none takes part.
     #[inline]
     pub fn deal(&self, from: u64, to: u64) -> Dealt {
         let (passed, count) = (to - from, self.count);

@@ -238,7 +238,7 @@ fn ovnisort(options: Ovnisort) -> Run {
     finish(sort::run(sort::Args { trace: trace_args(options.trace, None), check: options.check }))
 }
 
-/// Says how the offsets between the clocks of hosts come into a trace.
+/// Explains how the offsets between the clocks of hosts get into a trace.
 #[derive(Parser)]
 #[command(name = "ovnisync")]
 struct Ovnisync {

@@ -152,8 +152,8 @@ impl ExecutionBuilder {
         self.finish_doubting(joined, |_| Vec::new())
     }
 
-    /// Finishes likewise; `doubts` adds further uncertain intervals of threads, once their tracks are
-    /// complete.
+    /// As [`ExecutionBuilder::finish_joining`]; `doubts` adds further uncertain intervals of threads, once their tracks
+    /// are complete.
     pub fn finish_doubting(
         mut self,
         joined: impl FnOnce(&Catalog) -> Joined,

@@ -140,7 +140,7 @@ pub struct Queue {
     pub clock: Clock,
     /// Numbers that vendors' records have besides, by sequence: sequence, index into `names`, value.
     pub numbers: Vec<(u64, u32, u64)>,
-    /// Records that lay in the buffer of another thread, each as a sentence.
+    /// Records from the buffer of another thread, each as a sentence.
     pub foreign: Vec<String>,
 }
 

@@ -12,9 +12,9 @@ pub enum View {
     Cpu,
     /// Nanos6: the activities of the CPUs, sorted by value, one row per CPU.
     Nanos6Breakdown,
-    /// nOS-V: likewise.
+    /// nOS-V: as [`View::Nanos6Breakdown`].
     NosvBreakdown,
-    /// OpenMP: likewise.
+    /// OpenMP: as [`View::Nanos6Breakdown`].
     OpenmpBreakdown,
 }
 
@@ -60,7 +60,7 @@ pub trait ViewObserver {
     fn view_change(&mut self, change: ViewChange);
 }
 
-/// Wants no views: for checking and for analyses that listen elsewhere.
+/// Ignores views: for checks, and for analyses that observe something else.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoViews;
 

@@ -20,7 +20,7 @@ impl<O: ViewObserver> RangeObserver<O> {
         RangeObserver { inner, begin, end, before: BTreeMap::new(), begun: begin <= 0 }
     }
 
-    /// The wrapped observer, after it has heard of everything.
+    /// The wrapped observer, after all changes.
     pub fn finish(mut self) -> O {
         self.start();
         self.inner

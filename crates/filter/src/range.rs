@@ -60,7 +60,7 @@ impl TimeRange {
     }
 }
 
-/// Why nothing lies in a range, if so.
+/// The reason why a range is empty, if it is.
 pub(crate) fn nothing_between<T: PartialOrd>(begin: &T, end: &T) -> Option<String> {
     match begin.partial_cmp(end)? {
         std::cmp::Ordering::Less => None,

@@ -1,6 +1,6 @@
 //! The labels of a mark's values, as metadata declare them.
 //!
-//! A program may have hundreds of thousands, and each of its streams declares them all: they lie in one text, which
+//! A program may have hundreds of thousands, and each of its streams declares them all: they are in one text, which
 //! streams that declare the same share.
 
 use rustc_hash::FxHashSet;

@@ -19,7 +19,7 @@ pub struct CpuEntry {
 /// `ovni.mark.<type>`: a mark that the user defined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkDeclaration {
-    /// The text of the type as it stands in the metadata; should be a number from 0 to 99.
+    /// The text of the type as it is in the metadata; should be a number from 0 to 99.
     pub mark_type: String,
     /// Title of the view.
     pub title: Option<String>,

@@ -219,7 +219,7 @@ pub(crate) fn restart_in_child(at: Option<u64>) -> bool {
     true
 }
 
-/// Says that the thread's events need `model` in `version`; the last call for a model counts.
+/// Stores that the thread's events need `model` in `version`; the last call for a model counts.
 ///
 /// # Safety
 /// Both point to NUL-terminated strings, or are null.

@@ -90,7 +90,7 @@ pub struct Queue {
 /// Queries of the collector to a queue's driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Poll {
-    /// Whether an operation has surely not started.
+    /// Whether an operation cannot have started.
     pub not_started: fn(QueueIndex, u64) -> bool,
     /// Called at times by the querying thread.
     pub look: fn(),

@@ -56,7 +56,7 @@ static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 static JOB: AtomicU64 = AtomicU64::new(0);
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// Says which job this process is a rank of.
+/// Stores the job of which this process is a rank.
 pub fn set_job(job: u64) {
     JOB.store(job, Relaxed);
 }

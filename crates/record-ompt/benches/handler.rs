@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// Calls of the program's own between `main` and the interrupted function; four more frames lie outside.
+/// Calls of the program's own between `main` and the interrupted function; four more frames are further out.
 const DEPTHS: [u32; 3] = [4, 16, 40];
 const ROUNDS: usize = 7;
 /// Distance between two samples, activity of the program meanwhile, and the sampling rate for it.

@@ -185,7 +185,7 @@ fast_callbacks! {
 #[inline(never)]
 unsafe extern "C" fn schedule_slowly(prior: *mut Data, prior_status: c_int, next: *mut Data) {
     record(move |moment| {
-        // By far most often a new task begins, or one ends.
+        // Nearly always a new task begins, or one ends.
         if prior_status != status::SWITCH {
             let task = ToolData::load(prior);
             if !matches!(prior_status, status::COMPLETE | status::CANCEL | status::DETACH) {

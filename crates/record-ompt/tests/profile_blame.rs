@@ -82,7 +82,7 @@ fn sum(profile: &Profile, metric: Metric, function: &str) -> u64 {
     Names::of(profile).sum_in(metric, function)
 }
 
-/// So much was waited, and the slow part is to blame for all of it.
+/// This much time was waited, and the slow part is to blame for all of it.
 fn assert_blamed(profile: &Profile, wait: Marker, taken: u64) {
     assert_conserved(profile);
     assert_eq!(balance(profile, wait).taken, taken);

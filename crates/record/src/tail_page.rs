@@ -92,7 +92,7 @@ impl TailPage {
         self.word(tail::SIDE_TARGET_OFFSET).store(offset.to_le(), Release);
     }
 
-    /// Says which stream file the tail belongs to. Returns whether there is room for its path.
+    /// Sets the stream file of the tail. Returns whether there is room for its path.
     pub fn set_stream(&self, stream: &DiskFile) -> bool {
         let path = stream.path().to_bytes_with_nul();
         let fits = path.len() <= tail::PATH.bytes as usize && path.starts_with(b"/");

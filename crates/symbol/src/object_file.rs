@@ -13,7 +13,7 @@ pub(crate) type Dwarf = gimli::Dwarf<Reader>;
 /// Files larger than this are not read for names.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// The part of the kernel that lies in every process, and in no file.
+/// The part of the kernel that is mapped into every process, without a file.
 pub(crate) const VDSO: &str = "linux-vdso.so.1";
 
 /// The vDSO of this process, which equals the recorded one while the kernel is the same.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Directory of distributions.
 const ROOT: &str = "/usr/lib/debug";
 
-/// The content of the file with the debug information of `file`, which lies at `path`.
+/// The content of the file with the debug information of `file`, at `path`.
 pub(crate) fn debug_file_of(path: &Path, file: &object::File<'_>) -> Option<Vec<u8>> {
     let id = file.build_id().ok().flatten();
     let by_id = id.and_then(|id| {

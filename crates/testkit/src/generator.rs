@@ -39,7 +39,7 @@ pub struct Generator {
 
 /// Task types of a process.
 const TYPES: u32 = 12;
-/// Ids of a thread's tasks lie together.
+/// Ids of a thread's tasks are adjacent.
 const TASKS_PER_THREAD: u32 = 1 << 20;
 
 /// A step of a task's life.

@@ -31,7 +31,7 @@ pub struct Decoder<'a> {
     /// Bytes up to the end of the last event.
     bytes: &'a [u8],
     position: usize,
-    /// Whether events are read as they lie in the file, with an offset added to their clocks.
+    /// Whether events are read in place, as they are in the file, with an offset added to their clocks.
     plain: bool,
     clock: ClockCorrection,
     /// Clocks below this are raised to it.
@@ -115,7 +115,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Whether events are read as they lie in the file, with an offset added to their clocks.
+    /// Whether events are read in place, as they are in the file, with an offset added to their clocks.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         self.plain

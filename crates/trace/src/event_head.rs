@@ -12,7 +12,7 @@ pub(crate) struct EventHead {
     pub(crate) code: Code,
     pub(crate) is_jumbo: bool,
     pub(crate) raw_clock: u64,
-    /// Byte after the event; may lie beyond the end of the file.
+    /// Byte after the event; may be beyond the end of the file.
     pub(crate) end: usize,
 }
 

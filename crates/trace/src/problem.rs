@@ -46,7 +46,7 @@ pub enum ProblemKind {
     ClockOffsets,
     /// The clock offset file is missing, or lacks hosts, although the trace spans several hosts.
     NoClockOffsets,
-    /// The first events of streams lie more than an hour apart.
+    /// The first events of streams are more than an hour apart.
     ClockGate,
 }
 

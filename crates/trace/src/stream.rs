@@ -222,12 +222,12 @@ impl Stream {
         self.metadata.tid.or_else(|| self.named(layout::THREAD_PREFIX)?.parse().ok())
     }
 
-    /// The process's id, likewise.
+    /// The process's id; from the directory's name if the metadata lacks it.
     pub fn pid(&self) -> Option<i64> {
         self.metadata.pid.or_else(|| self.named(layout::PROCESS_PREFIX)?.parse().ok())
     }
 
-    /// The loom's name, likewise.
+    /// The loom's name; from the directory's name if the metadata lacks it.
     pub fn loom(&self) -> Option<&str> {
         self.metadata.loom.as_deref().or_else(|| self.named(layout::LOOM_PREFIX))
     }
@@ -417,7 +417,7 @@ impl<'a> ThreadEvents<'a> {
         FoundEvents { plain: self.standard.plain(), events: self, is_plain, last_ns, find }
     }
 
-    /// The code of the next event, unless its clock lies after `last_ns`.
+    /// The code of the next event, unless its clock is after `last_ns`.
     pub fn peek_code_until(&self, last_ns: i64) -> Option<Code> {
         self.peek_code().filter(|_| self.peek_clock_ns().is_some_and(|clock| clock <= last_ns))
     }

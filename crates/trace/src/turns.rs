@@ -41,7 +41,7 @@ impl Lane<'_> {
         &self.ahead[self.taken..]
     }
 
-    /// Reads until `count` clocks lie ahead.
+    /// Reads ahead until `count` clocks are known.
     fn read(&mut self) {
         self.ahead.drain(..self.taken);
         self.taken = 0;

@@ -285,7 +285,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// [`harmless`] `text` in lines of at most `width` [`columns`], broken between words; a longer word stands alone.
+/// [`harmless`] `text` in lines of at most `width` [`columns`], broken between words; a longer word has its own line.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words(&harmless(text)) {

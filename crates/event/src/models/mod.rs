@@ -65,7 +65,7 @@ pub static MODELS: &[ModelSpec] = &[
     model!(messages, "taskscope-messages", true),
 ];
 
-/// The models whose runtimes work on the CPUs of a loom: they report their sections as a stack.
+/// Models of runtimes that work on the CPUs of a loom: they report their sections as a stack.
 pub const MODELS_OF_CPUS: [&str; 3] = ["nanos6", "nosv", "nodes"];
 
 /// The model with codes that start with `letter`.

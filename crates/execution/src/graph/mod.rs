@@ -5,7 +5,7 @@
 //! [`GraphBuilder`]; [`GraphBuilder::finish`] checks every precondition below and names violations.
 //!
 //! Invariants of a [`TaskGraph`], which analyses need not check:
-//! - pieces of one worker are sorted, do not overlap, have positive length, and lie in its life;
+//! - pieces of one worker are sorted, do not overlap, have positive length, and are within its life;
 //! - a producer starts before its data is produced, and produced ≤ sent ≤ arrived;
 //! - a task starts when all its inputs are available on its node, or later. So there are no cycles.
 //!

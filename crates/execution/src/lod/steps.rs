@@ -97,7 +97,7 @@ impl Values {
         self.write(at, value);
     }
 
-    /// Sets likewise, but writing the same value again begins a new row, as for two consecutive tasks of one
+    /// As [`Values::set`], but writing the same value again begins a new row, as for two consecutive tasks of one
     /// type; "nothing" does not.
     pub fn write(&mut self, at: u64, value: i64) {
         let at = self.start.last().map_or(at, |last| at.max(*last));

@@ -52,7 +52,7 @@ pub struct NanosTrace {
 }
 
 impl NanosTrace {
-    /// No record yet. The files will lie in `directory`, which is made.
+    /// No record yet. The files will be in `directory`, which is created.
     ///
     /// # Errors
     /// Those of the file system.

@@ -174,7 +174,7 @@ impl PrvFile {
     }
 }
 
-/// The header as it lies in the file.
+/// The header as it is in the file.
 fn header(rows: usize, end_ns: i64, gzip: bool) -> io::Result<Vec<u8>> {
     let text = format!("#Paraver (19/01/38 at 03:14):{end_ns:020}_ns:0:1:1({rows}:1)\n").into_bytes();
     if !gzip {

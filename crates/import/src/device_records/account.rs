@@ -11,7 +11,7 @@ pub struct Imported {
     pub records: u64,
     /// The queues, by their first record.
     pub queues: Vec<ImportedQueue>,
-    /// Records that lay in the buffer of another thread.
+    /// Records from the buffer of another thread.
     pub foreign: Vec<Foreign>,
     /// Unreadable data, with file and line.
     pub problems: Vec<String>,
@@ -49,11 +49,11 @@ pub struct ImportedQueue {
     pub sequence_from: &'static str,
     /// Records delivered.
     pub delivered: u64,
-    /// Records that came again.
+    /// Duplicate records.
     pub duplicates: u64,
     /// Records without usable times.
     pub untimed: u64,
-    /// Records that were delivered after one that comes after them.
+    /// Records that were delivered after a later one.
     pub out_of_place: u64,
     /// The longest and the shortest that such a record was late, nanoseconds.
     pub latest_ns: u64,

@@ -1,4 +1,4 @@
-//! The rows of the files, as they lie there: TSV or CSV, with or without a header line.
+//! The rows of the files, unchanged: TSV or CSV, with or without a header line.
 
 use crate::delimited::{Record, Records, Separator};
 use rustc_hash::FxHashMap;

@@ -68,7 +68,7 @@ pub(super) fn stream_key(
 /// Margin of the error of clock maps, nanoseconds.
 const MARGIN_NS: u64 = 1_000_000;
 
-/// A stamp that is surely not after a time of the trace.
+/// A stamp that cannot be after a time of the trace.
 pub(super) fn stamp_before(time: u64) -> u64 {
     let stamp = i128::from(time) - i128::from(OFFSET.load(Relaxed)) - i128::from(MARGIN_NS);
     stamp.clamp(0, i128::from(u64::MAX)) as u64

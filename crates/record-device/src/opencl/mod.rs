@@ -1,4 +1,4 @@
-//! The OpenCL layer: stands between a program and its OpenCL library, and hands every operation of
+//! The OpenCL layer: is between a program and its OpenCL library, and hands every operation of
 //! every queue to the hub. Loaded by `OPENCL_LAYERS` (ocl-icd, Khronos's loader).
 //!
 //! | loader | begins | ends |

@@ -147,7 +147,7 @@ impl Operation {
         }
     }
 
-    /// Sees to it that the call fills statuses.
+    /// Makes the call fill statuses.
     pub(super) unsafe fn give_statuses(
         &self,
         arguments: &mut Arguments,

@@ -139,7 +139,7 @@ impl Moment<'_> {
         }
     }
 
-    /// Something was opened, in which time goes to `state`; so much was open before.
+    /// Follows an opened section: its time is of `state`; `depth` sections were open before.
     #[inline(always)]
     pub fn follow_open(&mut self, open: Open, state: State, depth: usize) {
         let (thread, at) = (&mut *self.thread, self.at);
@@ -176,7 +176,7 @@ impl Moment<'_> {
         }
     }
 
-    /// This was closed, and so much is open still.
+    /// Follows a closed section; `depth` sections are still open.
     #[inline(always)]
     pub fn follow_close(&mut self, closed: Open, depth: usize) {
         let (thread, at) = (&mut *self.thread, self.at);

@@ -156,7 +156,7 @@ impl Held {
 }
 
 impl Lock {
-    /// Charges a wait that is over, of which so much is charged already.
+    /// Charges a finished wait; a part of it is charged already.
     fn settle(&self, (since, until): (u64, u64), charged: Option<Charged>, blame: &mut Vec<Blame>) {
         let charged = charged.filter(|charged| charged.since == since && charged.until <= until);
         let mut from = since;

@@ -102,7 +102,7 @@ pub fn current() -> Option<&'static CodeMap> {
     unsafe { CURRENT.load(Acquire).as_ref() }
 }
 
-/// Says that code may have been loaded since the map was built; for handlers too.
+/// Marks the map as stale: code may have been loaded since it was built. Async-signal-safe.
 pub fn suspect() {
     MAY_BE_STALE.store(true, Relaxed);
 }
@@ -127,7 +127,7 @@ pub fn refresh_if_suspected() {
     }
 }
 
-/// Looks again at everything: it is known now which module is the runtime.
+/// Examines all modules again, now that the runtime is known.
 pub fn rebuild() {
     CHANGES.store(u64::MAX, Relaxed);
     refresh();

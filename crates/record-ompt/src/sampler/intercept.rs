@@ -128,7 +128,7 @@ fn dlsym_of(handle: *mut c_void, name: &CStr) -> *mut c_void {
     unsafe { core::mem::transmute::<usize, Dlsym>(next::dlsym.address())(handle, name.as_ptr()) }
 }
 
-/// Stands for a function that the C library does not have.
+/// Replaces a function that the C library does not have.
 unsafe extern "C" fn missing() -> isize {
     // SAFETY: `errno` is the thread's own.
     unsafe { *libc::__errno_location() = libc::ENOSYS };
@@ -169,7 +169,7 @@ fn with_sampler(change: impl FnOnce(&Sampler)) {
     }
 }
 
-/// Lets it come again, after a call of this function.
+/// Unblocks the signal after a call of this function.
 #[inline]
 fn release(held: bool, called: usize) {
     if !held || filters::has_left() {
@@ -350,7 +350,7 @@ unsafe extern "C" fn setsockopt(
     }
 }
 
-/// So much goes into a pipe whole or not at all.
+/// Bytes that a pipe takes whole or not at all.
 const WHOLE: usize = libc::PIPE_BUF;
 
 /// Functions that apply a mask of the program's, or wait for signals: that argument is replaced by a copy.

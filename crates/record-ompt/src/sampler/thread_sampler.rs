@@ -150,13 +150,13 @@ impl Drop for Sampler {
 }
 
 impl Sampler {
-    /// Says that the thread begins a call which the signal is kept away from.
+    /// Marks the begin of a call during which the signal is blocked.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub fn begin_blocking(&self, at: u64) {
         self.called_at.store(at, Relaxed);
     }
 
-    /// Says that the thread comes out of a call of this function, which the signal was kept away from.
+    /// Marks the end of a call of this function, during which the signal was blocked.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub fn mark_blocking(&self, called: usize) {
         self.call_is_sampled.store(false, Relaxed);

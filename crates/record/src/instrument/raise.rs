@@ -122,7 +122,7 @@ pub fn raise(code: Code, payload: &[u8], is_end: bool) -> bool {
     }
 }
 
-/// [`raise`] for a model's events with data of any length, be that as short as a payload.
+/// [`raise`] for a model's events with data of any length, also as short as a payload.
 #[doc(hidden)]
 pub fn raise_data(code: Code, data: &[u8]) -> bool {
     debug_assert_eq!(code.model(), i::LETTER);

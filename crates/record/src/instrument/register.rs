@@ -1,4 +1,4 @@
-//! Asks the dictionary for the numbers of names.
+//! Numbers of names, from the dictionary.
 
 use super::dictionary::{self, Meaning};
 use super::feature::IS_COMPILED_IN;

@@ -1,4 +1,4 @@
-//! Operations that have no record, or whose record comes too late.
+//! Operations without a record, and records that come too late.
 
 use super::{Queue, UNANNOUNCED_WHAT};
 use crate::pages::{PAGE, PageStore, Slot, Unreadable, state};

@@ -21,7 +21,7 @@ pub enum Kind {
     Substate,
     /// Bursts of a key, or of a value of it that has a name.
     Burst,
-    /// Points of a key, likewise.
+    /// Points of a key, or of a value of it that has a name.
     Point,
     /// Message halves sent in a domain.
     Send,

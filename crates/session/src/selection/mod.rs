@@ -52,7 +52,7 @@ pub struct Selected<'a> {
     filter: Option<&'a Filter>,
     /// Begin (included), nanoseconds since the trace's first event.
     pub begin_ns: i64,
-    /// End (not included), likewise.
+    /// End (not included), nanoseconds since the trace's first event.
     pub end_ns: i64,
     /// Corrected clock of the trace's first event.
     pub origin_ns: i64,

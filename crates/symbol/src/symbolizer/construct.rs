@@ -164,7 +164,7 @@ impl Symbolizer {
     }
 }
 
-/// Whether a call lies in the function that a body was written in.
+/// Whether a call is in the function that a body was written in.
 fn is_function_of(call: &Frame, body: &Frame, location: Option<Location<'_>>) -> bool {
     let Some(called) = call.function.as_deref() else { return false };
     match (&body.function, location) {

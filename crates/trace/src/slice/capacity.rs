@@ -20,15 +20,15 @@ const INITIAL: u32 = 1;
 
 /// What the whole run decides about the workers of its processes.
 pub(super) struct Capacity<'a> {
-    /// Of each stream: the process, or the loom alone if its CPUs are the workers.
+    /// The process of each stream, or its loom alone if the CPUs are the workers.
     units: Vec<Process<'a>>,
-    /// Of each stream: whether it is a worker.
+    /// Whether a stream is a worker, by stream.
     works: Vec<bool>,
-    /// Of each stream: whether it was in a team of OpenMP, or ran a task of it.
+    /// Whether a stream was in a team of OpenMP or ran one of its tasks, by stream.
     has_worked: Vec<bool>,
-    /// Of each stream: its type in OpenMP.
+    /// Types in OpenMP, by stream.
     types: Vec<Option<u32>>,
-    /// Workers that are so because no thread of their process had an earlier event.
+    /// Workers because no thread of their process had an earlier event.
     earliest: FxHashSet<usize>,
     /// First and last clock of each stream.
     lives: Vec<Option<(i64, i64)>>,

@@ -8,7 +8,7 @@ use taskscope_session::{KeptModules, Places};
 
 type Question = Box<dyn FnOnce(&Places) + Send>;
 
-/// Asks for words for places.
+/// Requests the words of places.
 pub struct Names {
     questions: Sender<Question>,
 }

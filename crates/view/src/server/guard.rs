@@ -11,7 +11,7 @@ pub const TOKEN_HEADER: &str = "x-taskscope-token";
 /// The longest address that is read.
 const MAX_ADDRESS_BYTES: usize = 8 * 1024;
 
-/// Lets a request through or answers why not, and adds the headers that every answer has.
+/// Admits or refuses a request, and adds the headers that every answer has.
 pub async fn check(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
     let mut response = match refusal(&token, &request) {
         Some((status, why)) => (status, why).into_response(),

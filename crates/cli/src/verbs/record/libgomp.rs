@@ -33,7 +33,7 @@ pub enum Decision {
     NoReplacement,
 }
 
-/// Looks into a program and its libraries.
+/// Examines a program and its libraries.
 pub fn decide(program: &Path) -> Decision {
     let objects = loader::objects_of(program);
     let is_gomp = |name: &str| name.starts_with("libgomp.so");

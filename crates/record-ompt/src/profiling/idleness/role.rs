@@ -14,7 +14,7 @@ use crate::profiling::states::{State, is_charged};
 use crate::profiling::workers::{self, Workers};
 use crate::profiling::{contexts, teams};
 
-/// Looks at all workers per sampling period, at most: by handlers, and by threads that leave their work.
+/// Maximum checks of all workers per sampling period: by handlers, and by threads that leave their work.
 const LOOKS: u64 = 8;
 const LOOKS_BETWEEN: u64 = 32;
 /// Periods. Threads that have lost their CPUs have samples when they come back.

@@ -221,7 +221,7 @@ impl Observed {
         }
     }
 
-    /// So much of a state was not without a CPU after all.
+    /// Subtracts time of a state that turned out to have a CPU.
     fn take_back(&self, state: Option<State>, ns: u64) {
         if let Some(off) = state.and_then(|state| self.off.get(state as usize)).filter(|_| ns > 0) {
             let _ = off.fetch_update(Relaxed, Relaxed, |sum| Some(sum.saturating_sub(ns)));
