@@ -28,6 +28,8 @@ fn modules_of_a_crate_do_not_import_each_other_in_cycles() {
 const ROOMS: &[(&str, &str, &[&str])] = &[
     // Usable by any recorder: it knows no OpenMP.
     ("record-ompt", "sampler", &["mode", "pause"]),
+    // Events to an execution: it knows no rules of ovni's, as `machine` does.
+    ("model", "semantic", &["payload"]),
     // Events to an execution; facts without an event are added above it.
     ("session", "playing", &["cache", "names::places", "recorders", "selection"]),
     ("session", "side", &["devices::work", "playing::threads", "recorders"]),
