@@ -1,5 +1,6 @@
 /* What a program on Nanos6 with MPI in its tasks tells: its runtime writes through libovni, its calls of MPI are
- * recorded by the wrapper. Rank 0 sends 20 ms late; rank 1 waits for it inside a task. */
+ * recorded by the wrapper. Rank 0 sends 300 ms late; rank 1 waits for it inside a task. It prints the longest time that it can
+ * have waited, nanoseconds. */
 #include <mpi.h>
 #include <stdio.h>
 #include <time.h>
@@ -41,7 +42,7 @@ static int rank, value;
 
 static void rest(void)
 {
-    struct timespec t = { 0, 20000000 };
+    struct timespec t = { 0, 300000000 };
     nanosleep(&t, NULL);
 }
 
@@ -49,8 +50,11 @@ static void exchange(void)
 {
     if (rank == 0)
         MPI_Send(&value, 1, MPI_INT, 1, 7, MPI_COMM_WORLD);
-    else
+    else {
+        uint64_t before = ovni_clock_now();
         MPI_Recv(&value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        printf("received in %llu\n", (unsigned long long)(ovni_clock_now() - before));
+    }
 }
 
 int main(int argc, char **argv)
