@@ -79,6 +79,15 @@ pub fn recorder_programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../record-ompt/tests/programs")
 }
 
+/// Whether two workers can run at once. On one CPU they wait for it, not for each other; then the test is skipped.
+pub fn has_two_cpus() -> bool {
+    let has = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    if !has {
+        println!("skipped: this process may use one CPU");
+    }
+    has
+}
+
 /// Compilers that the tests use; `make test` installs them.
 #[derive(Clone, Copy, Debug)]
 pub enum Compiler {
