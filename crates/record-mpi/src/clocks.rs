@@ -61,7 +61,7 @@ pub fn measure(library: &Library) {
                 library.send_word(clock::now(), leader, comm);
             }
         } else if rank == leader {
-            let (offset, error) = ask(|| {
+            let (offset, error) = ask(clock::now, || {
                 library.send_word(0, 0, comm);
                 library.receive_word(0, comm)
             });
@@ -78,13 +78,13 @@ pub fn part(library: &Library) {
     }
 }
 
-/// Offset from this clock to the other's, and its maximum error.
-fn ask(mut answer: impl FnMut() -> u64) -> (i64, u64) {
+/// Offset from the clock `now` to the other's, and its maximum error.
+fn ask(mut now: impl FnMut() -> u64, mut answer: impl FnMut() -> u64) -> (i64, u64) {
     let mut best = (0, u64::MAX);
     for _ in 0..QUESTIONS {
-        let asked = clock::now();
+        let asked = now();
         let other = answer();
-        let took = clock::now() - asked;
+        let took = now() - asked;
         if took / 2 < best.1 {
             best = (other.wrapping_sub(asked + took / 2) as i64, took / 2);
         }
@@ -111,19 +111,26 @@ fn host() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::cell::Cell;
 
     #[test]
     fn the_fastest_answer_counts() {
+        // A clock that only answers move, and the other, which is 5 ms ahead.
+        let time = Cell::new(1_000_000_u64);
+        let pass = |ns| time.set(time.get() + ns);
         let mut round = 0;
-        let (offset, error) = ask(|| {
-            round += 1;
-            // All answers but one are late in one of the two directions.
-            if round != 40 {
-                std::thread::sleep(std::time::Duration::from_micros(200));
-            }
-            clock::now() + 5_000_000
-        });
-        assert!((offset - 5_000_000).unsigned_abs() <= error, "{offset} ± {error}");
-        assert!(error < 100_000);
+        let result = ask(
+            || time.get(),
+            || {
+                round += 1;
+                // All answers but one are late in one of the two directions.
+                let (there, back) = if round == 40 { (800, 1_200) } else { (200_000, 3_000) };
+                pass(there);
+                let other = time.get() + 5_000_000;
+                pass(back);
+                other
+            },
+        );
+        assert_eq!(result, (5_000_000 - 200, 1_000));
     }
 }
