@@ -66,7 +66,9 @@ impl Ways {
         let run = output(&mut command);
         assert!(run.status.success(), "{way}: {:?} {}", run.status, text(&run.stderr));
         assert_eq!(text(&run.stdout), format!("{way}\n"));
-        let report = report(&self.here.path().join(way));
+        let mut command = taskscope();
+        command.current_dir(self.here.path()).args(["report", "--json", "--section", "waits", way]);
+        let report: Value = serde_json::from_slice(&output(&mut command).stdout).unwrap();
         let waits = report["thread_waits"].as_array().cloned().unwrap_or_default();
         for wait in &waits {
             let parts: u64 = parts(wait).iter().map(|part| ns(&part["ns"])).sum();
