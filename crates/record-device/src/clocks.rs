@@ -80,10 +80,12 @@ pub struct LiveClock {
     pub fit: ClockFit,
     /// Host nanoseconds minus device nanoseconds, at the last comparison.
     offset: Option<i128>,
+    /// Maximum error of the offset, nanoseconds: large if the comparing thread lost its CPU meanwhile.
+    error: u64,
     sampled: u64,
 }
 
-/// Margin of the offset's error, nanoseconds.
+/// Margin beside the offset's error, nanoseconds: the clocks drift until the next comparison.
 const MARGIN_NS: u64 = 2_000;
 /// Least time between two comparisons with a clock of the host, nanoseconds.
 const SAMPLE_EVERY_NS: u64 = 10_000_000;
@@ -95,7 +97,7 @@ impl LiveClock {
             DeviceClock::Host(..) => 1.0,
             DeviceClock::Own { nanos_per_tick, .. } => nanos_per_tick,
         };
-        LiveClock { clock, fit: ClockFit::new(nanos_per_tick), offset: None, sampled: 0 }
+        LiveClock { clock, fit: ClockFit::new(nanos_per_tick), offset: None, error: 0, sampled: 0 }
     }
 
     /// Compares it with the trace's clock, if it is one of the host's.
@@ -114,6 +116,7 @@ impl LiveClock {
         self.fit.not_before(ticks, before);
         self.fit.not_after(ticks, after);
         self.offset = Some(i128::from(before.midpoint(after)) - i128::from(self.nanos(ticks)));
+        self.error = after.saturating_sub(before).div_ceil(2);
     }
 
     fn nanos(&self, ticks: u64) -> u64 {
@@ -128,7 +131,7 @@ impl LiveClock {
     /// Returns a device time that is not after a time of the host; 0 without an offset.
     pub fn earliest_ticks(&self, host: u64) -> u64 {
         let Some(offset) = self.offset else { return 0 };
-        let nanos = (i128::from(host.saturating_sub(MARGIN_NS)) - offset).max(0);
+        let nanos = (i128::from(host.saturating_sub(MARGIN_NS.saturating_add(self.error))) - offset).max(0);
         match self.clock {
             DeviceClock::Own { nanos_per_tick, .. } if nanos_per_tick != 1.0 => {
                 (nanos as f64 / nanos_per_tick) as u64
@@ -173,19 +176,30 @@ mod tests {
 
     #[test]
     fn the_clock_of_stamps_is_found() {
-        for (clock, name) in CANDIDATES {
-            let before = Reading::take();
-            std::thread::sleep(std::time::Duration::from_millis(5));
-            let start = read(clock);
-            let end = read(clock);
-            std::thread::sleep(std::time::Duration::from_millis(5));
-            let found = DeviceClock::found(start, end, &before, &Reading::take());
-            let shares_time = |other| read(other).abs_diff(read(clock)) < 10_000_000;
-            let DeviceClock::Host(_, found) = found else { panic!("{name} was not found") };
-            // On a machine that has never slept, two clocks show the same time.
-            assert!(found == name || CANDIDATES.iter().any(|(other, n)| *n == found && shares_time(*other)));
+        let began = [1_000_000, 50_000_000_000, 90_000_000_000, 1_700_000_000_000_000_000];
+        let at = |later| Reading(began.map(|time: u64| time + later));
+        let (before, after) = (at(0), at(10_000_000));
+        for (index, (clock, name)) in CANDIDATES.into_iter().enumerate() {
+            let [start, end] = [4_000_000, 5_000_000].map(|later| at(later).0[index]);
+            assert_eq!(DeviceClock::found(start, end, &before, &after), DeviceClock::Host(clock, name));
         }
-        let (before, after) = (Reading::take(), Reading::take());
-        assert!(matches!(DeviceClock::found(77, 78, &before, &after), DeviceClock::Own { .. }));
+        for (start, end) in [(77, 78), (0, 0)] {
+            assert!(matches!(DeviceClock::found(start, end, &before, &after), DeviceClock::Own { .. }));
+        }
+        // However late its last reading comes, the trace's own clock is the first that fits.
+        let (before, start, end, after) = (Reading::take(), now(), now(), Reading::take());
+        let own = DeviceClock::Host(libc::CLOCK_MONOTONIC, "CLOCK_MONOTONIC");
+        assert_eq!(DeviceClock::found(start, end, &before, &after), own);
+    }
+
+    #[test]
+    fn the_earliest_time_is_early_by_the_error_of_the_comparison() {
+        let mut clock = LiveClock::new(DeviceClock::Own { nanos_per_tick: 1.0, bits: 64 });
+        // The device's clock is 1 s behind; the comparing thread lost its CPU for 4 ms, at its begin or its end.
+        for ticks in [10_000_100, 14_000_000] {
+            clock.anchor(ticks, 1_010_000_000, 1_014_000_100);
+            assert!(clock.earliest_ticks(1_020_000_000) <= 20_000_000 - MARGIN_NS);
+            assert!(clock.earliest_ticks(1_020_000_000) >= 20_000_000 - MARGIN_NS - 4_000_200);
+        }
     }
 }
