@@ -10,7 +10,8 @@
 //! recording that is not stored (larger than [`STORED_KIB`], or with the condition `live`).
 //!
 //! `UPDATE_DOCS=1 cargo test -p taskscope --test docs_commands` replaces the compared output of the pages.
-//! `UPDATE_DOCS=record` stores new traces, and replaces all output by that of this machine. `DOCS_LAUNCHER` is a command in
+//! `UPDATE_DOCS=record` stores new traces, with a neutral folder in the place of theirs, and replaces all output by that
+//! of this machine. `DOCS_LAUNCHER` is a command in
 //! front of recordings, such as `chrt -r 20` on a machine with other load.
 
 mod common;
@@ -257,10 +258,13 @@ fn outputs(page: &str, runnable: &[&Block], recordings: Recordings) -> Vec<Outpu
         .env("PKG_CONFIG_PATH", package)
         .env("DOCS_TASKSCOPE", taskscope().get_program())
         .env("DOCS_RUN", mode)
-        .env("DOCS_STORED", of_page)
+        .env("DOCS_STORED", &of_page)
         .env("DOCS_EXAMPLE", &example)
         .env("DOCS_KIB", STORED_KIB.to_string());
     let printed = text(&common::output(&mut shell).stdout).replace(here.to_str().unwrap(), "/home/user");
+    if recordings == Recordings::Store {
+        replace_folder(&of_page, here.to_str().unwrap());
+    }
 
     let mut outputs = Vec::new();
     for block in runnable {
@@ -287,6 +291,28 @@ fn outputs(page: &str, runnable: &[&Block], recordings: Recordings) -> Vec<Outpu
         }
     }
     outputs
+}
+
+/// Replaces the folder of a recording in stored traces by a neutral one of the same length.
+fn replace_folder(stored: &Path, folder: &str) {
+    let neutral: String =
+        "/usr/src/stored".chars().chain(std::iter::repeat('-')).take(folder.len()).collect();
+    for entry in fs::read_dir(stored).into_iter().flatten().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            replace_folder(&path, folder);
+            continue;
+        }
+        let mut bytes = fs::read(&path).unwrap();
+        let is_there = |at: &usize| bytes[*at..].starts_with(folder.as_bytes());
+        let places: Vec<usize> = (0..bytes.len()).filter(is_there).collect();
+        for at in &places {
+            bytes[*at..at + folder.len()].copy_from_slice(neutral.as_bytes());
+        }
+        if !places.is_empty() {
+            fs::write(&path, bytes).unwrap();
+        }
+    }
 }
 
 /// Variables of the tests' own surroundings that change a recording.

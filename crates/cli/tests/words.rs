@@ -183,7 +183,8 @@ fn names_of_reports_and_of_runtimes_are_explained() {
 /// Kept recordings are read anywhere: they name no folder of the machine that recorded them.
 #[test]
 fn kept_traces_have_no_paths_of_the_recording_machine() {
-    let mut todo = vec![root().join("crates/cli/tests/traces")];
+    let mut todo: Vec<PathBuf> =
+        ["traces", "shown"].iter().map(|folder| root().join("crates/cli/tests").join(folder)).collect();
     while let Some(directory) = todo.pop() {
         for entry in std::fs::read_dir(&directory).unwrap().map(Result::unwrap) {
             let path = entry.path();
