@@ -33,6 +33,8 @@ pub(crate) struct Collector {
     /// Messages about operations that will have no record. Records handed over before may still be in the
     /// rings of other threads, so these messages apply after the next pass over all rings.
     settled: Vec<Message>,
+    /// Messages of the last pass that wait for the submissions announced before them.
+    pending: Vec<Message>,
     locations: Locations,
 }
 
@@ -50,6 +52,7 @@ impl Collector {
             polled: 0,
             open: 0,
             settled: Vec::new(),
+            pending: Vec::new(),
             locations: Locations::new(exchange),
         }
     }
@@ -79,11 +82,17 @@ impl Collector {
             device.sample(before);
         }
         let settled = std::mem::take(&mut self.settled);
-        let mut messages = Vec::new();
-        let taken = self.exchange.rings.drain(|message| messages.push(message)) + settled.len();
-        for message in messages {
-            self.take(message);
-        }
+        // A completion may be taken before an earlier announcement in the ring of another thread: what was put
+        // before any message of the first round is in one of the two rounds.
+        let (mut first, mut second) = (std::mem::take(&mut self.pending), Vec::new());
+        self.exchange.rings.drain(|message| first.push(message));
+        self.exchange.rings.drain(|message| second.push(message));
+        let taken = first.len() + second.len() + settled.len();
+        let is_early = |message: &Message| matches!(message, Message::Append(..) | Message::Anchor(..));
+        first.extract_if(.., |message| is_early(message)).for_each(|message| self.take(message));
+        second.extract_if(.., |message| is_early(message)).for_each(|message| self.take(message));
+        first.into_iter().for_each(|message| self.take(message));
+        self.pending = second;
         settled.into_iter().for_each(|message| self.settle(message));
         self.exchange.open.store(self.open, Relaxed);
         self.exchange.passes.fetch_add(1, Release);
