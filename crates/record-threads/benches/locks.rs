@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs, what they are measured by, and how many of those a run has.
+/// Programs, their units of work, and the number of units in a run.
 const PROGRAMS: [(&str, &str, u64); 3] = [
     ("pairs", "pair of lock and unlock", 10_000_000),
     ("queue", "item of a contended queue", 1_000_000),

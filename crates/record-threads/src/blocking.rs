@@ -18,7 +18,7 @@ use crate::switches;
 /// Wakes of channels and semaphores so far, and one.
 static WAKES: AtomicU64 = AtomicU64::new(1);
 
-/// Descriptors of a list that are looked at, at most.
+/// Maximum examined descriptors of a list.
 const MAX_POLLED: usize = 64;
 
 /// A thread wakes others that wait in calls of this module.
@@ -183,7 +183,7 @@ fn record(returned: &Returned, errno: c_int) {
     events::waited(&Waited { kind, object, outcome, time: (begun, ended), is_of_others });
 }
 
-/// What a thread waits for.
+/// The awaited object of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Awaited {
     kind: u32,
@@ -265,7 +265,7 @@ fn of_descriptor(descriptor: c_int, channel: Option<&Channel>, is_read: bool) ->
     })
 }
 
-/// The kind of a descriptor, and what identifies what it is for.
+/// The kind of a descriptor, and the identity of its object.
 fn kind_and_object(descriptor: c_int) -> (u32, u64) {
     let mut status = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: `status` is valid for writing, and all zeros is a valid value.

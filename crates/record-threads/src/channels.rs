@@ -4,8 +4,8 @@
 //!  descriptor ──▶ end ──▶ channel: kind, object, open ends, waiting threads
 //! ```
 //! A thread that reads or polls counts as waiting; one that writes meanwhile records a wake of the channel's data, and one that
-//! reads while others write a wake of its room. Tables of fixed size: what finds no room is not known. In a forked child they
-//! are empty: what it inherits is shared with other processes. A child of `vfork` changes nothing.
+//! reads while others write a wake of its room. Tables of fixed size: descriptors without room are unknown. In a forked child they
+//! are empty: inherited descriptors are shared with other processes. A child of `vfork` changes nothing.
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
@@ -104,7 +104,7 @@ fn is_own(table: &Table) -> bool {
     owner == 0 || owner == own
 }
 
-/// Enters a new channel from one descriptor to another, and what identifies its object.
+/// Enters a new channel from one descriptor to another, with the identity of its object.
 pub fn open(data: u32, object: u64, reads: c_int, writes: c_int) {
     let Some(table) = table().filter(|table| is_own(table)) else { return };
     let (Some(reading), Some(writing)) = (end(reads), end(writes)) else {
@@ -165,7 +165,7 @@ fn subtract(count: &AtomicU32) -> u32 {
     count.fetch_update(Relaxed, Relaxed, less).map_or(0, |before| before - 1)
 }
 
-/// `to` is another number for what `from` is.
+/// `to` becomes another descriptor of the object of `from`.
 pub fn duplicate(from: c_int, to: c_int) {
     let (Some(from), Some(to)) = (end(from), end(to)) else { return };
     let (reads, writes) = (from.reads.load(Relaxed), from.writes.load(Relaxed));

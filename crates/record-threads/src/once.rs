@@ -14,7 +14,7 @@ use crate::objects::{Object, Released, this_thread};
 type Pointer = *mut c_void;
 type Routine = unsafe extern "C-unwind" fn();
 
-/// What the thread is about to run, for which object, and the return address of its call.
+/// The routine that the thread is about to run, its object, and the return address of its call.
 type Pending = (Option<Routine>, usize, usize);
 
 std::thread_local! {
