@@ -1,6 +1,7 @@
 //! Parallel efficiency and its factors.
 
 use crate::blame::{Charge, Culprit};
+use crate::by_state::ByState;
 use crate::states::StateLedger;
 use taskscope_execution::{Group, State};
 
@@ -68,52 +69,60 @@ pub struct Efficiency {
 
 /// Derives the factors from the ledger and from the charges for waiting.
 pub fn efficiency(ledger: &StateLedger, charges: &[Charge]) -> Efficiency {
-    let started = ledger.started();
-    let group = |group| started.of_group(group);
     let nobody = charges.iter().filter(|c| matches!(c.culprit, Culprit::Nobody(_)));
     let in_vain: u64 = nobody.map(|c| c.by_state.of_group(Group::Sync)).sum();
-    let useful_ns = group(Group::Useful);
-    let cpu_availability_ns = group(Group::Off);
-    let serialization_ns = group(Group::Idle) + group(Group::Mutex);
-    // Threads that start MPI are charged with the waiting meanwhile, so that none of it is without a culprit.
-    let load_balance_ns = group(Group::Sync) - in_vain;
-    let device_offload_ns = group(Group::Device);
-    let blocked_ns = group(Group::Blocked);
-    let runtime_overhead_ns = group(Group::Runtime) + in_vain;
-    let unknown_ns = group(Group::Unknown);
-    let (start_ns, capacity_ns) = (ledger.starting.total(), started.total());
-    let mut left = capacity_ns;
-    let mut factor = |loss: u64| {
-        let before = left;
-        left -= loss;
-        if before == 0 { 1.0 } else { left as f64 / before as f64 }
-    };
-    let cpu_availability = factor(cpu_availability_ns);
-    let serialization = factor(serialization_ns);
-    let load_balance = factor(load_balance_ns);
-    let device_offload = factor(device_offload_ns);
-    let blocked = factor(blocked_ns);
-    let runtime_overhead = factor(runtime_overhead_ns);
-    let known = factor(unknown_ns);
-    let parallel = if capacity_ns == 0 { 0.0 } else { useful_ns as f64 / capacity_ns as f64 };
-    Efficiency {
-        parallel,
-        cpu_availability,
-        serialization,
-        load_balance,
-        device_offload,
-        blocked,
-        runtime_overhead,
-        known,
-        useful_ns,
-        cpu_availability_ns,
-        serialization_ns,
-        load_balance_ns,
-        device_offload_ns,
-        blocked_ns,
-        runtime_overhead_ns,
-        unknown_ns,
-        start_ns,
+    Efficiency::of(&ledger.started(), ledger.starting.total(), in_vain)
+}
+
+impl Efficiency {
+    /// Derives the factors from time by state without the start and end of MPI, which took `start_ns`. `in_vain` is the
+    /// waiting in teams while no thread worked.
+    pub fn of(by_state: &ByState, start_ns: u64, in_vain: u64) -> Efficiency {
+        let group = |group| by_state.of_group(group);
+        let in_vain = in_vain.min(group(Group::Sync));
+        let useful_ns = group(Group::Useful);
+        let cpu_availability_ns = group(Group::Off);
+        let serialization_ns = group(Group::Idle) + group(Group::Mutex);
+        // Threads that start MPI are charged with the waiting meanwhile, so that none of it is without a culprit.
+        let load_balance_ns = group(Group::Sync) - in_vain;
+        let device_offload_ns = group(Group::Device);
+        let blocked_ns = group(Group::Blocked);
+        let runtime_overhead_ns = group(Group::Runtime) + in_vain;
+        let unknown_ns = group(Group::Unknown);
+        let capacity_ns = by_state.total();
+        let mut left = capacity_ns;
+        let mut factor = |loss: u64| {
+            let before = left;
+            left -= loss;
+            if before == 0 { 1.0 } else { left as f64 / before as f64 }
+        };
+        let cpu_availability = factor(cpu_availability_ns);
+        let serialization = factor(serialization_ns);
+        let load_balance = factor(load_balance_ns);
+        let device_offload = factor(device_offload_ns);
+        let blocked = factor(blocked_ns);
+        let runtime_overhead = factor(runtime_overhead_ns);
+        let known = factor(unknown_ns);
+        let parallel = if capacity_ns == 0 { 0.0 } else { useful_ns as f64 / capacity_ns as f64 };
+        Efficiency {
+            parallel,
+            cpu_availability,
+            serialization,
+            load_balance,
+            device_offload,
+            blocked,
+            runtime_overhead,
+            known,
+            useful_ns,
+            cpu_availability_ns,
+            serialization_ns,
+            load_balance_ns,
+            device_offload_ns,
+            blocked_ns,
+            runtime_overhead_ns,
+            unknown_ns,
+            start_ns,
+        }
     }
 }
 

@@ -179,8 +179,17 @@ impl<'e> Facts<'e> {
             }
             _ => (Cause::Wait, Blamed::Nobody),
         };
-        Some(Verdict { cause, blamed, pattern: None, state, place, grain: None })
+        let pattern = is_outside_team((cause, blamed), by_state).then_some(Pattern::OutsideTeam);
+        Some(Verdict { cause, blamed, pattern, state, place, grain: None })
     }
+}
+
+/// Whether workers spent most of the lost time outside of all regions while code of a region is blamed: they were not in
+/// its team, so its load balance does not matter to them.
+pub fn is_outside_team((cause, blamed): (Cause, Blamed), victims: &ByState) -> bool {
+    let is_of_region = cause == Cause::Wait && matches!(blamed, Blamed::Loop | Blamed::Single | Blamed::Code);
+    let all = victims.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(ns));
+    is_of_region && victims.of_group(Group::Idle) > all / 2
 }
 
 /// All hangs, then all losses, largest first. The sum of the losses is capacity minus useful time; the waits of a hang are
@@ -381,4 +390,22 @@ pub(crate) fn creations(execution: &Execution) -> Creations {
         }
     }
     created.iter().collect()
+}
+
+#[cfg(test)]
+mod outside_team_tests {
+    use super::*;
+
+    #[test]
+    fn waits_outside_of_regions_are_not_an_imbalance_of_a_team() {
+        let mut victims = ByState::default();
+        victims.add(State::Idle, 60);
+        victims.add(State::JoinBarrier, 40);
+        assert!(is_outside_team((Cause::Wait, Blamed::Loop), &victims));
+        assert!(is_outside_team((Cause::Wait, Blamed::Code), &victims));
+        assert!(!is_outside_team((Cause::Wait, Blamed::Serial), &victims));
+        assert!(!is_outside_team((Cause::Blocked, Blamed::Code), &victims));
+        victims.add(State::Barrier, 30);
+        assert!(!is_outside_team((Cause::Wait, Blamed::Loop), &victims));
+    }
 }

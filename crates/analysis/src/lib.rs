@@ -51,7 +51,7 @@ pub use blame::{Charge, Culprit, StateCharge, WaitPart, split_lock_waits};
 pub use by_state::ByState;
 pub use efficiency::{Efficiency, efficiency, share};
 pub use entries::Entries;
-pub use findings::{Confidence, Finding, is_creation};
+pub use findings::{Confidence, Finding, is_creation, is_outside_team};
 use findings::{Facts, creations, findings};
 pub use fine_nanos::FineNanos;
 pub use grain::Grain;

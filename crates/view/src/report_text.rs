@@ -3,10 +3,11 @@
 use crate::call_paths::PathsOptions;
 use crate::cpus::{MORE_WORKERS, shortage_text};
 use crate::documents::{Named, Notice};
+use crate::efficiency_text::EfficiencyBlock;
 use crate::findings::{Whose, findings_text, next_text, verdict_text};
 use crate::format::{
-    Unit, bar, byte_count, columns, count, counted, fit, narrowed, percent, shell_word, short_count,
-    short_counted, time, wrap,
+    Unit, byte_count, count, counted, fit, narrowed, percent, shell_word, short_count, short_counted, time,
+    wrap,
 };
 use crate::report_json::Report;
 use crate::report_rows::StateTimes;
@@ -95,7 +96,6 @@ impl Options {
     }
 }
 
-const GREEN: Style = AnsiColor::Green.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
 
 /// The report as text with ANSI styles: the run by its threads, or its device queues alone; then sections with sources of
@@ -295,58 +295,15 @@ impl Page<'_> {
     }
 
     fn efficiency(&mut self) {
-        let (report, efficiency) = (self.report, &self.report.efficiency);
-        let lost = report.capacity_ns - efficiency.mpi_start_ns - efficiency.useful_ns;
-        let base = format!(
-            "({} × {}; {} {} lost)",
-            counted(report.workers as u64, if report.cpus_are_workers { "CPU" } else { "worker" }),
-            time(report.wall_ns),
-            self.unit.show(lost),
-            self.unit.of_workers()
-        );
-        let mut factors = vec![
-            ("Load balance", efficiency.load_balance, efficiency.load_balance_loss_ns),
-            ("Serialization", efficiency.serialization, efficiency.serialization_loss_ns),
-        ];
-        if efficiency.cpu_availability_loss_ns > 0 {
-            let loss = efficiency.cpu_availability_loss_ns;
-            factors.insert(0, ("CPU availability", efficiency.cpu_availability, loss));
-        }
-        if efficiency.device_offload_loss_ns > 0 {
-            factors.push(("Device offload", efficiency.device_offload, efficiency.device_offload_loss_ns));
-        }
-        if efficiency.blocked_loss_ns > 0 {
-            factors.push(("Blocked", efficiency.blocked, efficiency.blocked_loss_ns));
-        }
-        let loss = efficiency.runtime_overhead_loss_ns;
-        factors.push(("Runtime overhead", efficiency.runtime_overhead, loss));
-        if efficiency.unknown_ns > 0 {
-            factors.push(("Known", efficiency.known, efficiency.unknown_ns));
-        }
-        let largest = factors.iter().map(|(_, _, loss)| *loss).max().unwrap_or(0);
-        let drawn = format!("{GREEN}{}{GREEN:#}", bar(efficiency.parallel, 20));
-        let pad = 22 - columns(&bar(efficiency.parallel, 20));
-        self.line("");
-        self.line(&format!(
-            "  {BOLD}Parallel efficiency  {:.2}{BOLD:#}   {drawn}{:pad$}{DIM}{base}{DIM:#}",
-            efficiency.parallel, ""
-        ));
-        let last = factors.len() - 1;
-        for (number, (name, factor, loss)) in factors.into_iter().enumerate() {
-            let branch = if number == last { "└" } else { "├" };
-            // A factor printed as 1.00 is not marked as a loss.
-            let mark = if loss == largest && factor < 0.995 { "   ← largest loss" } else { "" };
-            let parts = if name == "Runtime overhead" { self.overhead_parts() } else { String::new() };
-            let lost = if loss > 0 { format!("{} lost", self.unit.show(loss)) } else { String::new() };
-            self.line(&format!("   {branch} {name:<18} {factor:.2}  {lost:>12}{mark}{parts}"));
-        }
-        if efficiency.mpi_start_ns > 0 {
-            self.line(&format!(
-                "     {DIM}without {} {} while ranks start or end MPI{DIM:#}",
-                self.unit.show(efficiency.mpi_start_ns),
-                self.unit.of_workers()
-            ));
-        }
+        let report = self.report;
+        let block = EfficiencyBlock {
+            factors: &report.efficiency,
+            capacity_ns: report.capacity_ns,
+            wall_ns: report.wall_ns,
+            workers: counted(report.workers as u64, if report.cpus_are_workers { "CPU" } else { "worker" }),
+            overhead: self.overhead_parts(),
+        };
+        block.write(&mut self.sheet);
     }
 
     fn overhead_parts(&self) -> String {
@@ -422,11 +379,12 @@ impl Page<'_> {
                 places.filter_map(|row| Some((row.place.as_ref()?, row.ns))).collect();
             match places[..] {
                 [(place, _)] => {
-                    self.row(
-                        0,
-                        &format!("{}: {place}", state.label()),
-                        &[(&self.unit.show(ns), 16), (&part, 9)],
-                    );
+                    // Serial code of a process without regions has no place of its own.
+                    let name = match place == state.label() {
+                        true => place.clone(),
+                        false => format!("{}: {place}", state.label()),
+                    };
+                    self.row(0, &name, &[(&self.unit.show(ns), 16), (&part, 9)]);
                 }
                 _ => {
                     self.row(0, state.label(), &[(&self.unit.show(ns), 16), (&part, 9)]);

@@ -10,9 +10,13 @@ pub const OF_PROFILES: Runtime = Runtime::OpenMp;
 
 /// The runtime of a recorded run; `None` if it cannot be derived.
 pub fn of(session: &Session) -> Option<Runtime> {
-    let models = session.events_by_model.iter().filter(|(_, events)| *events > 0);
-    let models: Vec<&str> = models.map(|(model, _)| *model).collect();
-    let sampled = !session.execution.whole().samples.rows.is_empty();
+    let whole = session.execution.whole();
+    // The recorder's own events of threads are there in programs without OpenMP, too.
+    let uses_openmp =
+        !whole.regions.is_empty() || !whole.tasks.number.is_empty() || !whole.tasks.ty.is_empty();
+    let models = session.events_by_model.iter().filter(|(_, events)| *events > 0).map(|(model, _)| *model);
+    let models: Vec<&str> = models.filter(|model| uses_openmp || *model != "taskscope-omp").collect();
+    let sampled = !whole.samples.rows.is_empty();
     let has_queues = !session.devices.queues.is_empty();
     let of_others = || sampled.then_some(Runtime::Threads).or(has_queues.then_some(Runtime::Devices));
     of_models(&models).or_else(of_others)

@@ -79,6 +79,10 @@ fn subject(finding: &NamedFinding) -> String {
             format!("events or the driver, for which {} waits", finding.place)
         }
         (Some(Pattern::TooFine), _) => format!("tasks that are too small: {}", finding.place),
+        (Some(Pattern::OutsideTeam), _) => match finding.place.as_str() {
+            "" => "workers outside of a team".to_owned(),
+            place => format!("workers outside of the team that runs {place}"),
+        },
         (_, Blamed::Serial) => match finding.place.as_str() {
             "" => "serial code".to_owned(),
             place => place.to_owned(),

@@ -253,6 +253,9 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
             ),
             None => format!("tasks are too small: {place}"),
         },
+        (Some(Pattern::OutsideTeam), _) => {
+            format!("{workers} are not, or not yet, in the team that runs {place}")
+        }
         (_, Blamed::Holder) if waits_for_turn(finding) => {
             format!("threads wait for their turn while another is in {place}")
         }

@@ -5,10 +5,14 @@ use super::profile_facts::{cpu_note, incomplete_profiles, is_estimated, states_o
 use super::{CallPaths, PathsView, flat_name};
 use crate::documents::Word;
 use crate::findings::{FindingRow, Findings, Losses, Whose, finding_row};
+use crate::report_rows::EfficiencyFactors;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy, FlatRow};
+use taskscope_analysis::{ByState, Efficiency};
+use taskscope_cause::Blamed;
+use taskscope_execution::{Group, State};
 use taskscope_profile::named::{CallTree, StepKind};
 use taskscope_profile::{FrameKind, Metric, NodeId, ROOT, conservation};
 
@@ -26,6 +30,8 @@ pub struct ProfileReport {
     pub findings_base_ns: u64,
     /// All losses, largest first. They sum exactly to the capacity without useful time.
     pub findings: Vec<FindingRow>,
+    /// The efficiency and its factors, as of traces; null if workers have no time.
+    pub efficiency: Option<EfficiencyFactors>,
     /// Time, waiting and blame by call paths.
     pub call_paths: CallPathTables,
 }
@@ -40,6 +46,7 @@ impl ProfileReport {
     pub fn of(trace: String, findings: Findings, call_paths: CallPathTables) -> ProfileReport {
         ProfileReport {
             trace,
+            efficiency: efficiency_of(&call_paths.run_totals, &findings),
             verdict: findings.verdict,
             findings_of: findings.whose,
             findings_base_ns: findings.base_ns,
@@ -47,6 +54,26 @@ impl ProfileReport {
             call_paths,
         }
     }
+}
+
+/// The factors of a profile, from its sums by state. Waits of teams that are charged to nobody count as runtime, as in
+/// traces.
+fn efficiency_of(totals: &BTreeMap<String, u64>, findings: &Findings) -> Option<EfficiencyFactors> {
+    // Damaged files have any numbers, whose sum must be one.
+    const MAX_NS: u64 = 1 << 57;
+    let (mut by_state, mut start_ns) = (ByState::default(), 0);
+    for (name, ns) in states_of(totals) {
+        match State::named(name) {
+            Some(state) if state.group() == Group::Start => start_ns += ns.min(MAX_NS),
+            Some(state) => by_state.add(state, ns.min(MAX_NS)),
+            None => {}
+        }
+    }
+    let nobody = findings.rows.iter().filter(|finding| finding.blamed == Blamed::Nobody);
+    let in_vain = nobody.map(|finding| finding.victims.of_group(Group::Sync));
+    let in_vain = in_vain.fold(0, u64::saturating_add);
+    let efficiency = Efficiency::of(&by_state, start_ns, in_vain);
+    (by_state.total() > 0).then(|| EfficiencyFactors::from(&efficiency))
 }
 
 /// Columns and metrics of a path that are not zero: nanoseconds, unless they are counts.

@@ -139,8 +139,8 @@ pub(super) fn useful_and_largest_loss<'a>(states: &[(&'a str, u64)]) -> (u64, Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CallPaths;
-    use crate::call_paths::json::TableOptions;
+    use crate::call_paths::json::{ProfileReport, TableOptions};
+    use crate::{CallPaths, Findings};
     use crate::{profile_efficiency, profile_summary, profile_times};
     use taskscope_profile::named::CallTree;
 
@@ -194,9 +194,11 @@ mod tests {
     fn estimated_states_are_marked() {
         let text = |tree: &CallTree| {
             let (tree, missing, filtered) = (tree.clone(), Vec::new(), Vec::new());
-            let run = CallPaths { tree, missing, quality: None, unfit: 0, filtered }
-                .tables(&TableOptions::whole(false, None, 10));
-            profile_summary(&run, "", 100) + &profile_efficiency(&run) + &profile_times(&run, 100)
+            let paths = CallPaths { tree, missing, quality: None, unfit: 0, filtered };
+            let tables = paths.tables(&TableOptions::whole(false, None, 10));
+            let report = ProfileReport::of(String::new(), Findings::of_profile(&paths), tables);
+            let run = &report.call_paths;
+            profile_summary(run, "", 100) + &profile_efficiency(&report, 100) + &profile_times(run, 100)
         };
         let mut known = tree(4, 1, &[("task", 20), ("out_of_cpu", 80)]);
         let all = text(&known);

@@ -1,9 +1,11 @@
 //! The head of the report of profile files: the program, and the sums over the run.
 
-use super::json::CallPathTables;
+use super::json::{CallPathTables, ProfileReport};
 use super::profile_facts::{cpu_note, incomplete_profiles, is_estimated, state_named, states_of};
 use super::{BOLD, DIM, MIN_NAME_COLUMNS};
+use crate::efficiency_text::EfficiencyBlock;
 use crate::format::{Unit, columns, counted, fit, percent, wrap};
+use crate::sheet::Sheet;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use taskscope_profile::{Process, Profile, key};
@@ -57,11 +59,33 @@ pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize) -> Str
     out
 }
 
-/// The parallel efficiency of profile files; empty if workers have no time. The verdict names the largest loss.
-pub fn profile_efficiency(run: &CallPathTables) -> String {
-    let Some(efficiency) = &run.efficiency else { return String::new() };
-    let share = percent(efficiency.useful_ns, efficiency.capacity_ns);
-    format!("\n  {BOLD}Parallel efficiency {share}{BOLD:#}\n")
+/// The efficiency of profile files with its factors; empty if workers have no time.
+pub fn profile_efficiency(report: &ProfileReport, width: usize) -> String {
+    let Some(factors) = &report.efficiency else { return String::new() };
+    let number = |process: &Process, key: &str| Profile::number(process, key).unwrap_or(0);
+    let processes = &report.call_paths.processes;
+    let workers = processes.iter().map(|process| number(process, key::WORKERS)).fold(0, u64::saturating_add);
+    let losses = [
+        factors.useful_ns,
+        factors.mpi_start_ns,
+        factors.cpu_availability_loss_ns,
+        factors.load_balance_loss_ns,
+        factors.serialization_loss_ns,
+        factors.device_offload_loss_ns,
+        factors.blocked_loss_ns,
+        factors.runtime_overhead_loss_ns,
+        factors.unknown_ns,
+    ];
+    let block = EfficiencyBlock {
+        factors,
+        capacity_ns: losses.into_iter().fold(0, u64::saturating_add),
+        wall_ns: processes.iter().map(|process| number(process, key::WALL_NS)).max().unwrap_or(0),
+        workers: counted(workers, "worker"),
+        overhead: String::new(),
+    };
+    let mut sheet = Sheet::new(width);
+    block.write(&mut sheet);
+    sheet.text
 }
 
 /// The workers' time by state, of profile files; empty if they have none.

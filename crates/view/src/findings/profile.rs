@@ -12,7 +12,7 @@ use crate::named_finding::NamedFinding;
 use crate::verdict::{Total, verdict_on_workers};
 use crate::words::{Source, numbered, sentence};
 use std::collections::BTreeMap;
-use taskscope_analysis::{Confidence, Grain, is_creation};
+use taskscope_analysis::{Confidence, Grain, is_creation, is_outside_team};
 use taskscope_cause::{Blamed, Cause, Pattern};
 use taskscope_execution::{Group, State, TypeIndex};
 use taskscope_profile::named::{CallTree, Label, StepKind};
@@ -141,6 +141,8 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
         } else if finding.cause == Cause::CpuNone && of_processes.is_some() {
             // A process does not know which of the others had the CPUs.
             finding.cause = Cause::Cpu;
+        } else if is_outside_team((finding.cause, finding.blamed), &finding.victims) {
+            finding.pattern = Some(Pattern::OutsideTeam);
         }
         finding.text = sentence(finding, &source);
     }
@@ -153,7 +155,13 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
         lost_ns: base_ns.saturating_sub(starting_ns).saturating_sub(sum_of(&State::is_useful)),
         unknown_ns: sum_of(&|state| state.group() == Group::Unknown),
     };
-    Findings { verdict: verdict_on_workers(total, &rows), rows, base_ns, whose: Whose::Workers }
+    let samples = tree.tree.total(Metric::SAMPLES);
+    let without_workers = (base_ns == 0 && samples > 0).then(|| {
+        "No runtime with workers was seen: call paths show where threads were sampled; whether time was lost is not known."
+            .to_owned()
+    });
+    let verdict = verdict_on_workers(total, &rows).or(without_workers);
+    Findings { verdict, rows, base_ns, whose: Whose::Workers }
 }
 
 fn sum_at(at: &[(NodeId, u64)]) -> u64 {

@@ -58,7 +58,7 @@ fn text(request: &Request, report: &ProfileReport, paths: &PathsOptions) -> Stri
         text += &profile_summary(run, &verdict_text(report.verdict.as_deref(), width), width);
     }
     if names(Section::Efficiency) {
-        text += &profile_efficiency(run);
+        text += &profile_efficiency(report, width);
     }
     if names(Section::Time) {
         text += &profile_times(run, width);
