@@ -56,7 +56,7 @@ impl Buffers {
     }
 }
 
-/// A record in a buffer, read by offset; the bytes go on behind it.
+/// A record in a buffer, read by offset; further bytes follow it.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a>(pub &'a [u8]);
 

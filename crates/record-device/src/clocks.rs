@@ -80,7 +80,7 @@ pub struct LiveClock {
     pub fit: ClockFit,
     /// Host nanoseconds minus device nanoseconds, at the last comparison.
     offset: Option<i128>,
-    /// Maximum error of the offset, nanoseconds: large if the comparing thread lost its CPU meanwhile.
+    /// Maximum error of the offset, nanoseconds: large if the comparing thread was preempted meanwhile.
     error: u64,
     sampled: u64,
 }
