@@ -135,8 +135,10 @@ unsafe fn polled(call: Blocking) -> impl Iterator<Item = c_int> {
     // SAFETY: by contract.
     let of_list =
         (0..if list.is_null() { 0 } else { count }).map(move |index| unsafe { (*list.add(index)).fd });
-    let is_set =
-        move |descriptor: &c_int| set != 0 && unsafe { libc::FD_ISSET(*descriptor, set as *const fd_set) };
+    let is_set = move |descriptor: &c_int| {
+        // SAFETY: likewise; the set has room for the descriptors up to `FD_SETSIZE`.
+        set != 0 && unsafe { libc::FD_ISSET(*descriptor, set as *const fd_set) }
+    };
     of_list.chain((0..end).filter(is_set).take(MAX_POLLED))
 }
 

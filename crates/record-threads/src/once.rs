@@ -4,6 +4,7 @@
 
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicU32, Ordering::Acquire};
 
 use taskscope_event::models::wait::{kind, outcome};
 
@@ -37,10 +38,12 @@ unsafe extern "C-unwind" fn run() {
         // SAFETY: the program's own routine.
         unsafe { routine() };
     }
-    if let (Some(object), Some(thread)) = (object, thread)
-        && let Released::Contended(taken_at) = object.release(thread)
-    {
-        events::hands_over(kind::ONCE, once, taken_at, caller);
+    if let (Some(object), Some(thread)) = (object, thread) {
+        match object.release(thread) {
+            Released::Contended(taken_at) => events::hands_over(kind::ONCE, once, taken_at, caller),
+            // It runs once: nothing waits for it any more.
+            Released::Unseen => Object::destroy(once),
+        }
     }
 }
 
@@ -54,10 +57,10 @@ pub unsafe extern "C-unwind" fn pthread_once(
         // SAFETY: the program's own call, passed on.
         unsafe { call!(pthread_once(once: Pointer, routine: Run) -> c_int) }
     };
-    // SAFETY: the C library's object is one number, which other threads change.
     let state = || {
-        unsafe { core::sync::atomic::AtomicU32::from_ptr(once.cast()) }
-            .load(core::sync::atomic::Ordering::Acquire)
+        // SAFETY: not null; the C library's object is one number, which other threads change.
+        let state = unsafe { AtomicU32::from_ptr(once.cast()) };
+        state.load(Acquire)
     };
     if once.is_null() || routine.is_none() || state() & DONE != 0 || this_thread().is_none() {
         return whole(routine);
