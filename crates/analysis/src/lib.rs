@@ -15,6 +15,7 @@ pub mod call_paths;
 pub mod call_views;
 pub mod causes;
 pub mod compare;
+mod cpu_time;
 pub mod critical_path;
 pub mod devices;
 pub mod diagnosis;
@@ -45,10 +46,12 @@ mod teams;
 mod thread_waits;
 mod timeline;
 mod turns;
+mod wait_chains;
 mod wait_for_graph;
 
 pub use blame::{Charge, Culprit, StateCharge, WaitPart, split_lock_waits};
 pub use by_state::ByState;
+pub use cpu_time::{CpuLoss, CpuTime, LostTo, ThreadStates, cpu_time, thread_states};
 pub use efficiency::{Efficiency, efficiency, share};
 pub use entries::Entries;
 pub use findings::{Confidence, Finding, is_creation, is_outside_team};
@@ -69,7 +72,8 @@ pub use task_types::{
     TaskType, blocked_times, body_times, explicit_tasks_begun, is_explicit, percentile, task_types,
 };
 pub use teams::{Load, ParallelConstruct, Worksharing, parallel_constructs, worksharing};
-pub use thread_waits::{Call, Root, Tie, WaitPartOf, WaitsAt, thread_waits};
+pub use thread_waits::{WaitPartOf, WaitsAt, thread_waits};
+pub use wait_chains::{Call, Root, Tie};
 pub use wait_for_graph::{Letter, Shares};
 
 use taskscope_execution::{Execution, Tally};

@@ -113,6 +113,47 @@ fn samples_alone_claim_no_loss_that_they_do_not_know() {
     }
 }
 
+/// Threads whose waits are recorded: the used time and the findings sum to the CPUs' time, and a lock is charged to its holder.
+#[test]
+fn findings_of_waits_sum_to_the_unused_cpus() {
+    let here = tempfile::tempdir().unwrap();
+    let program = here.path().join("threads");
+    Compiler::Gcc.build_file(&program_source("thread_waits.c"), &program, &["-g", "-O1", "-pthread"]);
+    for (way, cause, blamed, object, function) in [
+        ("mutex", "lock", "holder", "mutex cache_mutex", "evict"),
+        ("barrier", "wait.sync", "waker", "barrier", ""),
+        ("semaphore", "wait.signal", "waker", "semaphore", ""),
+    ] {
+        let run =
+            output(record(here.path()).args(["-q", "--threads", "-o", way, "--"]).arg(&program).arg(way));
+        assert!(run.status.success(), "{run:?}");
+        let trace = here.path().join(way);
+        let report = report_of(&trace);
+        let time = &report["cpu_time"];
+        let number = |key: &str| time[key].as_u64().unwrap();
+        let rows = report["findings"].as_array().unwrap();
+        assert_eq!(
+            (&report["findings_of"], &report["findings_base_ns"]),
+            (&"cpus".into(), &time["capacity_ns"])
+        );
+        assert_eq!(sum(rows) + number("used_ns"), number("capacity_ns"), "{way}: {report}");
+        let verdict = report["verdict"].as_str().unwrap();
+        assert!(verdict.contains(" the program used "), "{verdict}");
+        let finding = rows.iter().find(|row| row["cause"] == cause && row["blamed"] == blamed);
+        let finding = finding.unwrap_or_else(|| panic!("{way}: {rows:#?}"));
+        let text = finding["text"].as_str().unwrap();
+        assert!(text.contains(" thread-") && text.contains(object), "{text}");
+        assert!(finding["where"].as_str().unwrap().starts_with(function), "{finding}");
+        assert_explained(&trace, &report);
+        // The states of a thread sum to its life.
+        for row in report["thread_splits"].as_array().unwrap() {
+            let ns = |key: &str| row[key].as_u64().unwrap();
+            let parts = ["running_ns", "no_cpu_ns", "blocked_ns", "unknown_ns"];
+            assert_eq!(parts.iter().map(|key| ns(key)).sum::<u64>(), ns("time_ns"), "{row}");
+        }
+    }
+}
+
 /// Queues of a device without threads: each idle part has the reason that its queue's table has.
 #[test]
 fn idle_queues_have_findings() {

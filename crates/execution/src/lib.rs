@@ -78,7 +78,7 @@ pub use catalog::{Catalog, Construct, DataName, Gap, Module, Object, Process, Si
 pub use change::{Anomaly, Change, Definition, Numbers, RuntimeRole, Section, ThreadKind};
 pub use column::{Column, SharedBytes};
 pub use cpu_groups::CpuGroup;
-pub use cpus::{CpuFacts, CpuLoad, CpuSet, Quota, Throttled};
+pub use cpus::{CpuFacts, CpuLoad, CpuSet, Quota, Throttled, host};
 pub use execution::{CutWait, Execution, Loss, PartOf, TargetWaitPart, Thread};
 pub use growing::ColumnFile;
 pub use holders::Holders;

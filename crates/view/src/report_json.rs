@@ -4,7 +4,7 @@ use crate::call_paths::json::CallPathTables;
 use crate::cpus::{CpuShortage, ProcessCpus};
 use crate::devices::DevicesInTime;
 use crate::documents::{Named, Notice, Word, some_text};
-use crate::findings::{FindingRow, Findings, Losses, Whose, finding_row};
+use crate::findings::{CpuTimes, FindingRow, Findings, Losses, Whose, finding_row};
 use crate::instrumentation::Instrumentation;
 use crate::mpi_calls::MpiCalls;
 use crate::ranks::Rank;
@@ -107,13 +107,16 @@ pub struct Report {
     pub causes: Vec<CauseTimes>,
     /// The charges of each waiting or idle worker-nanosecond: sums, state by state, exactly to the causes of that state.
     pub blame: Vec<Charge>,
-    /// The total that findings are shares of: time of workers; of threads, if samples are the only source
-    /// (`samples_alone`); of device queues, if no thread is recorded.
+    /// The total that findings are shares of: time of workers; of CPUs, if waits of threads are recorded and no runtime
+    /// (`cpu_time`); of threads, if samples are the only source (`samples_alone`); of device queues, if no thread is recorded.
     pub findings_of: Whose,
-    /// That time, nanoseconds: of workers `capacity_ns`.
+    /// That time, nanoseconds: of workers `capacity_ns`, of CPUs that of `cpu_time`.
     pub findings_base_ns: u64,
+    /// The use of the CPUs; present if findings are shares of their time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_time: Option<CpuTimes>,
     /// Hangs, then all losses, largest first. Losses of workers, including the waits of a hang, sum exactly
-    /// to `capacity_ns` minus `useful_ns`. For threads, cause `work` is the time in which they ran, which is
+    /// to `capacity_ns` minus `useful_ns`, those of CPUs to the unused time of `cpu_time`. For threads, cause `work` is the time in which they ran, which is
     /// not a loss.
     pub findings: Vec<FindingRow>,
     /// Threads and their times.
@@ -133,8 +136,8 @@ pub struct Report {
     pub thread_waits: Vec<ThreadWaitTimes>,
     /// Tasks that were ready and did not run; null if the program does not record readiness.
     pub starvation: Option<StarvationTimes>,
-    /// Threads by their scheduling, those that ran most first; absent unless samples are the only source
-    /// (`samples_alone`).
+    /// Threads by their scheduling and waits, those that ran most first: all if samples are the only source
+    /// (`samples_alone`), those that are not workers if waits of threads are recorded; otherwise absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thread_splits: Vec<ThreadSplit>,
     /// Device queues; absent without any.
@@ -214,6 +217,7 @@ pub fn report_of(
     let wants = |section: Section| sections.contains(&section);
     // Names are resolved first, so that notices can say which were missing.
     let samples_alone = words::knows_samples_alone(session, analysis);
+    let has_splits = samples_alone || !execution.thread_waits.waits.is_empty();
     let has_findings = wants(Section::Summary) || wants(Section::Findings);
     let findings =
         if has_findings { Findings::of(session, analysis) } else { Findings::none(session, analysis) };
@@ -269,6 +273,7 @@ pub fn report_of(
         blame,
         findings_of: findings.whose,
         findings_base_ns: findings.base_ns,
+        cpu_time: findings.cpu_time,
         findings: findings.rows.into_iter().map(|row| finding_row(row, Some((session, analysis)))).collect(),
         thread_states: table(wants(Section::Threads), || threads(session, analysis)),
         task_types,
@@ -277,7 +282,9 @@ pub fn report_of(
         locks,
         thread_waits,
         starvation,
-        thread_splits: table(samples_alone && wants(Section::Threads), || thread_splits(execution)),
+        thread_splits: table(has_splits && wants(Section::Threads), || {
+            thread_splits(execution, !samples_alone)
+        }),
         devices: if wants(Section::Devices) { crate::devices::in_time(session) } else { None },
         call_paths: None,
         instrumentation: None,

@@ -129,7 +129,7 @@ pub fn report(report: &Report, options: &Options) -> String {
         }
     }
     if wants(Section::Threads) {
-        text += &thread_split_text(&report.thread_splits);
+        text += &thread_split_text(&report.thread_splits, report.samples_alone);
     }
     if let Some(paths) = report.call_paths.as_ref().filter(|_| wants(Section::CallPaths)) {
         if !text.is_empty() {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use taskscope_analysis::{Analysis, Call, Root, Tie, WaitPartOf, WaitsAt};
 use taskscope_event::models::wait::kind;
+use taskscope_execution::ObjectIndex;
 use taskscope_session::Session;
 
 /// The waits of threads for an object, in calls at one place.
@@ -42,8 +43,9 @@ pub struct ThreadWaitTimes {
 /// A part of the waits at one place.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadWaitPart {
-    /// The end of the chain of waits: `ran` (its last thread ran meanwhile), `handover` (the lock was free,
-    /// or the thread was woken and did not run yet), `timeout` (the caller's time limit expired), `sleep` (the
+    /// The end of the chain of waits: `ran` (its last thread ran meanwhile), `no-cpu` (its last thread could
+    /// run and had no CPU; without one, the waiting thread itself), `handover` (the lock was free, or the thread was woken and did
+    /// not run yet), `timeout` (the caller's time limit expired), `sleep` (the
     /// last thread slept), `outside` (it waited for a device, a peer or another process), `open` (the wait is not
     /// over at the end of the recording), `unknown`.
     pub end: Word,
@@ -75,7 +77,8 @@ pub struct TiedThread {
     pub code: Option<CodePlace>,
 }
 
-const fn kind_word(wait_kind: u32) -> &'static str {
+/// The kind of the object of a wait in words.
+pub(crate) const fn kind_word(wait_kind: u32) -> &'static str {
     match wait_kind {
         kind::MUTEX => "mutex",
         kind::RW_LOCK => "read-write lock",
@@ -107,6 +110,7 @@ const fn kind_word(wait_kind: u32) -> &'static str {
 const fn end_name(root: Root) -> &'static str {
     match root {
         Root::Ran => "ran",
+        Root::NoCpu => "no-cpu",
         Root::Handover => "handover",
         Root::TimedOut => "timeout",
         Root::Slept => "sleep",
@@ -119,7 +123,7 @@ const fn end_name(root: Root) -> &'static str {
 /// Waits of threads, those first that make up most of the time charged to other threads. Calls with the same words are one row, and parts with the same words
 /// one part.
 pub(crate) fn rows(session: &Session, analysis: &Analysis) -> Vec<ThreadWaitTimes> {
-    let mut words = Words { session, known: FxHashMap::default() };
+    let mut words = WaitWords::of(session);
     let mut rows: Vec<ThreadWaitTimes> = Vec::new();
     let mut numbers = FxHashMap::default();
     for waits in &analysis.thread_waits {
@@ -176,17 +180,21 @@ impl ThreadWaitTimes {
 type Written = (Option<String>, Option<CodePlace>);
 
 /// Places of calls in words, each resolved once.
-struct Words<'a> {
+pub(crate) struct WaitWords<'a> {
     session: &'a Session,
     known: FxHashMap<(&'static str, Tie), Written>,
 }
 
-impl Words<'_> {
+impl WaitWords<'_> {
+    pub fn of(session: &Session) -> WaitWords<'_> {
+        WaitWords { session, known: FxHashMap::default() }
+    }
+
     fn row(&mut self, row: &WaitsAt) -> ThreadWaitTimes {
         let (place, code) = self.write_call(verb(row.kind), Tie::Wakes(row.call));
         ThreadWaitTimes {
             kind: kind_word(row.kind).to_owned(),
-            object: self.object_name(row),
+            object: self.object_name(row.kind, row.object),
             pid: pid_of_site(self.session, row.call.site),
             place,
             code,
@@ -198,10 +206,11 @@ impl Words<'_> {
         }
     }
 
-    fn object_name(&self, row: &WaitsAt) -> Option<String> {
+    /// The name of a wait's object; `None` of one that has none.
+    pub fn object_name(&self, wait_kind: u32, object: ObjectIndex) -> Option<String> {
         let session = self.session;
-        let number = session.execution.catalog.objects.get(row.object.index())?.id;
-        match row.kind {
+        let number = session.execution.catalog.objects.get(object.index())?.id;
+        match wait_kind {
             kind::SLEEP | kind::SEVERAL | kind::PROCESS => None,
             // As in the links of /proc/PID/fd.
             kind::PIPE | kind::PIPE_ROOM => Some(format!("pipe:[{number}]")),
@@ -209,7 +218,7 @@ impl Words<'_> {
             kind::EVENT | kind::TIMER | kind::FILE | kind::TERMINAL | kind::DESCRIPTOR | kind::FILE_LOCK => {
                 Some(format!("descriptor {number}"))
             }
-            _ => Some(session.places.name_of_memory(row.object)),
+            _ => Some(session.places.name_of_memory(object)),
         }
     }
 
@@ -234,7 +243,8 @@ impl Words<'_> {
         written
     }
 
-    fn tied(&mut self, tie: Tie) -> TiedThread {
+    /// The thread waited for.
+    pub fn tied(&mut self, tie: Tie) -> TiedThread {
         let (role, what) = match tie {
             Tie::Holds(_) => ("holds", "lock"),
             Tie::Wakes(_) => ("wakes", "wake"),
@@ -244,7 +254,8 @@ impl Words<'_> {
         TiedThread { role: Word::Borrowed(role), place, code }
     }
 
-    fn blocked(&mut self, kind: u32, call: Call) -> TiedThread {
+    /// A call in which threads wait for an object of this kind.
+    pub fn blocked(&mut self, kind: u32, call: Call) -> TiedThread {
         let (place, code) = self.write_call(verb(kind), Tie::Wakes(call));
         TiedThread { role: Word::Borrowed("blocks"), place, code }
     }
@@ -290,18 +301,40 @@ const fn verb(wait_kind: u32) -> &'static str {
     }
 }
 
+/// A chain of waits: its first thread, its last one in a chain of several, and the call in which that is blocked.
+pub(crate) fn chain_text(
+    by: &TiedThread,
+    root: Option<&TiedThread>,
+    length: u32,
+    blocked: Option<&TiedThread>,
+) -> String {
+    let place = |tied: &TiedThread| {
+        let place = tied.place.as_deref().unwrap_or("code that is not known");
+        match &*tied.role {
+            "holds" => format!("held by {place}"),
+            "wakes" => format!("until {place}"),
+            _ => format!("runs {place}"),
+        }
+    };
+    let mut text = place(by);
+    if let Some(root) = root {
+        text += &match length {
+            2 => format!(", which waits: {}", place(root)),
+            length => format!(", which waits, over {length} threads: {}", place(root)),
+        };
+    }
+    if let Some(blocked) = blocked {
+        text += ", in ";
+        text += blocked.place.as_deref().unwrap_or("a call that is not known");
+    }
+    text
+}
+
 impl ThreadWaitPart {
     /// The part in words.
     pub(crate) fn text(&self) -> String {
-        let place = |tied: &TiedThread| {
-            let place = tied.place.as_deref().unwrap_or("code that is not known");
-            match &*tied.role {
-                "holds" => format!("held by {place}"),
-                "wakes" => format!("until {place}"),
-                _ => format!("runs {place}"),
-            }
-        };
         let end = match &*self.end {
+            "no-cpu" => "had no CPU",
             "handover" => "until it ran again",
             "timeout" => "timeout of its caller",
             "open" => "not over at the end",
@@ -310,17 +343,10 @@ impl ThreadWaitPart {
             "outside" if self.blocked.is_none() => "a device, a peer or another process",
             _ => "",
         };
-        let mut text = self.by.as_ref().map(place).unwrap_or_default();
-        if let Some(root) = &self.root {
-            text += &match self.chain {
-                2 => format!(", which waits: {}", place(root)),
-                chain => format!(", which waits, over {chain} threads: {}", place(root)),
-            };
-        }
-        if let Some(blocked) = &self.blocked {
-            text += ", in ";
-            text += blocked.place.as_deref().unwrap_or("a call that is not known");
-        }
+        let text = match &self.by {
+            Some(by) => chain_text(by, self.root.as_ref(), self.chain, self.blocked.as_ref()),
+            None => String::new(),
+        };
         match (text.is_empty(), end.is_empty()) {
             (true, _) => end.to_owned(),
             (false, true) => text,

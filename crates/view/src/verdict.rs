@@ -10,7 +10,7 @@ use taskscope_cause::{Blamed, Cause, Pattern, Runtime, State, deciding};
 pub const FLOOR: f64 = 0.01;
 
 /// Share of capacity below which a loss needs no mending.
-const SMALL_LOSS: f64 = 0.05;
+pub(crate) const SMALL_LOSS: f64 = 0.05;
 
 /// Victims that the evidence names, and the share of the finding from which on.
 const MAX_VICTIMS: usize = 4;
@@ -89,6 +89,7 @@ fn subject(finding: &NamedFinding) -> String {
         },
         (Some(Pattern::Ordered), _) => at("turns of an ordered construct"),
         (_, Blamed::Holder) => at("a lock that is held"),
+        (_, Blamed::Waker) => at("waiting for a wake"),
         (_, Blamed::Task) => at("too few tasks at a time,"),
         (_, Blamed::Loop) => at("uneven work"),
         (_, Blamed::Single) => at("work of one thread"),

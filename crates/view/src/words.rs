@@ -260,6 +260,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
             format!("threads wait for their turn while another is in {place}")
         }
         (_, Blamed::Holder) => format!("threads wait for what is held by {place}"),
+        (_, Blamed::Waker) => format!("threads wait until {place}"),
         (_, Blamed::Serial) => format!("{workers} have nothing to do during {place}"),
         (_, Blamed::Task) if alone => format!("{workers} wait while {place} runs alone"),
         (_, Blamed::Task) => format!("{workers} wait while too few tasks run: {place}"),
@@ -441,7 +442,9 @@ pub fn knows_samples_alone(session: &Session, analysis: &Analysis) -> bool {
     // A thread of the program may outlive the initial one, whose absence can also be due to the system.
     let absent = by_state.get(State::NotStarted) + by_state.get(State::Ended) + by_state.of_group(Group::Off);
     let unknown = by_state.get(State::Unknown);
-    unknown > 0 && unknown + absent == capacity_ns && !session.execution.samples.rows.is_empty()
+    let execution = &session.execution;
+    let has_other_source = !execution.samples.rows.is_empty() || !execution.thread_waits.waits.is_empty();
+    unknown > 0 && unknown + absent == capacity_ns && has_other_source
 }
 
 /// Everything that the reader of numbers must know first, in the order of weight.

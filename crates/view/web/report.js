@@ -69,6 +69,11 @@ const SAMPLES_ALONE = 'Only samples of call stacks were recorded: see the call p
 /** @param {any} report */
 function efficiencyTree(report) {
   if (!report.capacity_ns) return part('efficiency', 'Efficiency', element('p', {}, NO_WORKER_TIME));
+  if (report.cpu_time) {
+    const { used_ns: used, capacity_ns: capacity } = report.cpu_time, { unit, show } = unitOf(capacity);
+    return part('efficiency', 'Efficiency', element('p', {}, 'Threads used ', number('cpu_time.used_ns', used, show), ' of ', number('cpu_time.capacity_ns', capacity, show),
+      ` CPU-${unit} (${formatPercent(used, capacity)}). The findings are the rest.`));
+  }
   if (report.samples_alone) return part('efficiency', 'Efficiency', element('p', {}, SAMPLES_ALONE));
   const e = report.efficiency || {};
   const { unit, show } = unitOf(report.capacity_ns);
@@ -95,7 +100,8 @@ export function isLarge(finding, report) {
 
 /** The unit of findings, before its own: `worker-`. @param {any} report */
 export function ownerOf(report) {
-  return report.findings_of === 'threads' ? 'thread-' : report.findings_of === 'queues' ? 'queue-' : 'worker-';
+  const owners = { threads: 'thread-', cpus: 'CPU-', queues: 'queue-' };
+  return owners[report.findings_of] ?? 'worker-';
 }
 
 /** @param {any} report @param {any} overview @param {any} theme @param {number} width */
@@ -125,6 +131,17 @@ function findings(report, overview, theme, width) {
 function processColumn(rows) {
   const several = new Set(rows.map((row) => row.pid)).size > 1;
   return several ? [{ title: 'process', number: true, cell: (row) => String(row.pid ?? '–') }] : [];
+}
+
+/** The largest part of waits that is charged to another thread, with its share. @param {any} row */
+function mostOfWaits(row) {
+  const placeOf = (tied) => fitText(tied.where || 'code that is not known', 120);
+  const part = row.parts.find((part) => part.by);
+  if (!part) return '–';
+  const roles = { holds: 'held by', wakes: 'until', joined: 'runs' };
+  const words = [part.by, part.root].filter(Boolean).map((tied) => `${roles[tied.role]} ${placeOf(tied)}`);
+  if (part.blocked) words.push(`in ${placeOf(part.blocked)}`);
+  return `${words.join(', ')} (${formatPercent(part.ns, row.waited_ns)})`;
 }
 
 /** @param {any} report @param {any} overview @param {any} theme */
@@ -185,6 +202,14 @@ function tables(report, overview, theme) {
       { title: 'waited for', number: true, value: (row) => row.waited_ns, cell: (row) => formatTime(row.waited_ns) },
       { title: 'most by', cell: (row) => nameOf(row.holders && row.holders[0] ? row.holders[0].where : null) },
     ], report.locks));
+  }
+  if ((report.thread_waits || []).length) {
+    made.push(table('Waits of threads for each other (all threads)', [
+      { title: 'object', cell: (row) => nameOf(row.object ? `${row.kind} ${row.object}` : row.kind) }, { title: 'place', cell: (row) => nameOf(row.where) }, ...processColumn(report.thread_waits),
+      { title: 'waits', number: true, value: (row) => row.waits, cell: (row) => formatCount(row.waits) }, { title: 'waited', number: true, value: (row) => row.waited_ns, cell: (row) => formatTime(row.waited_ns) },
+      { title: 'longest', number: true, value: (row) => row.longest_ns, cell: (row) => formatTime(row.longest_ns) },
+      { title: 'most by', cell: (row) => mostOfWaits(row) },
+    ], report.thread_waits));
   }
   if (report.starvation) {
     made.push(table('Tasks that were able to run waited for', [

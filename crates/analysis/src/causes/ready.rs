@@ -30,13 +30,18 @@ impl ReadyWork {
 /// Idle nanoseconds by cause and [`ReadyWork`].
 pub type ReadyTable = [[u64; 3]; Cause::ALL.len()];
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Node {
     ready: u64,
     /// Most that were ready at a time.
     most: u64,
     idle: [u64; Cause::ALL.len()],
     since: u64,
+}
+
+impl Node {
+    /// No task and no worker.
+    const NONE: Node = Node { ready: 0, most: 0, idle: [0; Cause::ALL.len()], since: 0 };
 }
 
 /// Counts ready tasks and idle workers by node over time.
@@ -49,7 +54,7 @@ pub(super) struct ReadyAxis {
 
 impl ReadyAxis {
     pub fn new(nodes: usize) -> Self {
-        ReadyAxis { nodes: vec![Node::default(); nodes], all_ready: 0, table: [[0; 3]; Cause::ALL.len()] }
+        ReadyAxis { nodes: vec![Node::NONE; nodes], all_ready: 0, table: [[0; 3]; Cause::ALL.len()] }
     }
 
     /// A task becomes ready on `node`, or stops being so as it starts.

@@ -17,6 +17,7 @@ use crate::names::missing_names;
 use anstyle::Style;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
 use taskscope_analysis::call_views::{Column, FlatBy, FlatRow};
+use taskscope_execution::Execution;
 use taskscope_profile::named::{CallTree, StepKind};
 use taskscope_profile::{Metric, Profile, conservation};
 use taskscope_session::{KeptModules, Session};
@@ -89,7 +90,16 @@ pub const TOP_PATHS: usize = 1000;
 impl CallPaths {
     /// The call paths of a recorded run.
     pub fn of_session(session: &Session, task_context: TaskContext) -> CallPaths {
-        let (profile, quality) = profile_of(&session.execution, CallPathOptions { task_context });
+        CallPaths::of_execution(session, &session.execution, task_context)
+    }
+
+    /// The call paths of an execution of a session, which may have a part of the samples.
+    pub(crate) fn of_execution(
+        session: &Session,
+        execution: &Execution,
+        task_context: TaskContext,
+    ) -> CallPaths {
+        let (profile, quality) = profile_of(execution, CallPathOptions { task_context });
         CallPaths {
             filtered: notes_of_filter(session),
             ..CallPaths::of(&profile, KeptModules::of_trace(&session.root), Some(quality))

@@ -33,7 +33,7 @@ pub struct LedgerTimes {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct CauseTimes(
-    #[schemars(extend("required" = Cause::ALL.map(Cause::name)))] BTreeMap<Named<Cause>, u64>,
+    #[schemars(extend("required" = Cause::ALL.map(Cause::name).to_vec()))] BTreeMap<Named<Cause>, u64>,
 );
 
 impl CauseTimes {

@@ -4,6 +4,7 @@
 //! All are [`NamedFinding`]s with the same sentences, so that text, JSON and `explain` show them alike. They
 //! differ in the total that they are shares of ([`Whose`]).
 
+mod cpus;
 mod paths;
 mod profile;
 mod queues;
@@ -12,7 +13,7 @@ mod samples;
 mod text;
 
 pub(crate) use rows::finding_row;
-pub use rows::{FindingRow, Findings, Losses, Whose};
+pub use rows::{CpuTimes, FindingRow, Findings, Losses, Whose};
 pub use text::{findings_text, next_text, verdict_text};
 
 use crate::CallPaths;
@@ -37,7 +38,8 @@ impl Whose {
 impl Findings {
     /// No findings of a trace.
     pub(crate) fn none(session: &Session, analysis: &Analysis) -> Findings {
-        Findings { rows: Vec::new(), base_ns: 0, whose: Whose::of(session, analysis), verdict: None }
+        let whose = Whose::of(session, analysis);
+        Findings { rows: Vec::new(), base_ns: 0, whose, verdict: None, cpu_time: None }
     }
 
     /// Collects the findings of a trace.
@@ -45,9 +47,11 @@ impl Findings {
         match Whose::of(session, analysis) {
             Whose::Queues => return queues::findings(session),
             Whose::Threads => {
-                return samples::findings(session, &CallPaths::of_session(session, TaskContext::Creation));
+                let of_threads =
+                    || samples::findings(session, &CallPaths::of_session(session, TaskContext::Creation));
+                return cpus::findings(session).unwrap_or_else(of_threads);
             }
-            Whose::Workers => {}
+            Whose::Workers | Whose::Cpus => {}
         }
         let rows = words::findings_of_events(session, analysis);
         let (ledger, efficiency) = (&analysis.ledger, &analysis.efficiency);
@@ -60,7 +64,7 @@ impl Findings {
             unknown_ns: efficiency.unknown_ns,
         };
         let verdict = verdict_on_workers(total, &rows);
-        Findings { rows, base_ns, whose: Whose::Workers, verdict }
+        Findings { rows, base_ns, whose: Whose::Workers, verdict, cpu_time: None }
     }
 
     /// Collects the findings of a profile.

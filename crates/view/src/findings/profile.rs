@@ -161,7 +161,7 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
             .to_owned()
     });
     let verdict = verdict_on_workers(total, &rows).or(without_workers);
-    Findings { verdict, rows, base_ns, whose: Whose::Workers }
+    Findings { verdict, rows, base_ns, whose: Whose::Workers, cpu_time: None }
 }
 
 fn sum_at(at: &[(NodeId, u64)]) -> u64 {

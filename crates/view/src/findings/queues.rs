@@ -55,7 +55,7 @@ pub(super) fn findings(session: &Session) -> Findings {
     let rows = numbered(rows, |_| Some(Runtime::Devices));
     let total = Total { capacity_ns: base_ns, starting_ns: 0, lost_ns, unknown_ns };
     let verdict = verdict_on_queues(total, &rows);
-    Findings { rows, base_ns, whose: Whose::Queues, verdict }
+    Findings { rows, base_ns, whose: Whose::Queues, verdict, cpu_time: None }
 }
 
 /// The use of the queue's time.

@@ -19,6 +19,8 @@ pub enum Whose {
     Workers,
     /// The lifetimes of threads without runtime events.
     Threads,
+    /// The CPUs that processes without runtime events may use, over their time.
+    Cpus,
     /// The spans of device queues, from the first submission to the last end of each.
     Queues,
 }
@@ -31,6 +33,9 @@ impl Whose {
             (Whose::Threads, Unit::Micros) => "thread-µs",
             (Whose::Threads, Unit::Millis) => "thread-ms",
             (Whose::Threads, Unit::Seconds) => "thread-seconds",
+            (Whose::Cpus, Unit::Micros) => "CPU-µs",
+            (Whose::Cpus, Unit::Millis) => "CPU-ms",
+            (Whose::Cpus, Unit::Seconds) => "CPU-seconds",
             (Whose::Queues, Unit::Micros) => "queue-µs",
             (Whose::Queues, Unit::Millis) => "queue-ms",
             (Whose::Queues, Unit::Seconds) => "queue-seconds",
@@ -42,6 +47,7 @@ impl Whose {
         match self {
             Whose::Workers => "workers",
             Whose::Threads => "threads",
+            Whose::Cpus => "CPUs",
             Whose::Queues => "queues",
         }
     }
@@ -58,6 +64,21 @@ pub struct Findings {
     pub whose: Whose,
     /// The verdict on the run in one sentence; `None` if the recording has no duration.
     pub verdict: Option<String>,
+    /// The use of CPUs, if findings are shares of it.
+    pub cpu_time: Option<CpuTimes>,
+}
+
+/// The CPU time of processes without runtime events (`record --threads`).
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CpuTimes {
+    /// CPUs that the processes may use, in thousandths: by their affinity masks, or by the limit of their control group.
+    pub millicpus: u64,
+    /// CPU-nanoseconds that the processes could have used.
+    pub capacity_ns: u64,
+    /// CPU-nanoseconds in which threads ran, outside of waits for each other. With the findings they sum to `capacity_ns`.
+    pub used_ns: u64,
+    /// Nanoseconds of all threads, from their begins to their ends.
+    pub threads_ns: u64,
 }
 
 impl Findings {

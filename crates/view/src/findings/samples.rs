@@ -19,13 +19,13 @@ use taskscope_session::Session;
 /// All findings.
 pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
     let execution = &session.execution;
-    let splits = thread_splits(execution);
+    let splits = thread_splits(execution, false);
     let sum = |of: fn(&ThreadSplit) -> u64| splits.iter().map(of).sum::<u64>();
     let all: u64 = (execution.threads.iter().filter(|thread| thread.selected))
         .map(|thread| thread.track.end() - thread.track.start())
         .sum();
     let (known, no_cpu, blocked) =
-        (sum(|row| row.time_ns), sum(|row| row.no_cpu_ns), sum(|row| row.blocked_ns));
+        (sum(|row| row.time_ns - row.unknown_ns), sum(|row| row.no_cpu_ns), sum(|row| row.blocked_ns));
     let running = known - no_cpu - blocked;
     let estimated = splits.iter().any(|row| row.estimated);
     let sure = if estimated { Confidence::Medium } else { Confidence::High };
@@ -89,7 +89,13 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
         _ => format!("{threads} {}, {} and {} of their time; {of_blocked}.", parts[0], parts[1], parts[2]),
     };
     let rows = numbered(found, |_| Some(Runtime::Threads));
-    Findings { rows, base_ns: all, whose: Whose::Threads, verdict: (all > 0).then_some(verdict) }
+    Findings {
+        rows,
+        base_ns: all,
+        whose: Whose::Threads,
+        verdict: (all > 0).then_some(verdict),
+        cpu_time: None,
+    }
 }
 
 /// The column of call paths with the time of this cause.

@@ -1,0 +1,219 @@
+//! CPU time of executions that are built by hand: two CPUs, from 0 to 1000 ns.
+
+use super::*;
+use taskscope_event::models::wait::outcome;
+use taskscope_execution::{
+    Change, Definition, ExecutionBuilder, Observer, OsTimes, Quota, Section, SiteIndex, State,
+    ThreadWaitChange,
+};
+
+const LOCK: ObjectIndex = ObjectIndex(0);
+const CONDITION: ObjectIndex = ObjectIndex(1);
+const SLEEP: ObjectIndex = ObjectIndex(2);
+const FILE: ObjectIndex = ObjectIndex(3);
+const PEER: ObjectIndex = ObjectIndex(4);
+
+struct Run(ExecutionBuilder, u32);
+
+impl Run {
+    fn of(threads: u32) -> Run {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host.1", 1);
+        for tid in 0..threads {
+            builder.add_thread(process, tid.into());
+        }
+        let mut run = Run(builder, threads);
+        let kinds = [
+            (LOCK, kind::MUTEX),
+            (CONDITION, kind::CONDITION),
+            (SLEEP, kind::SLEEP),
+            (FILE, kind::FILE),
+            (PEER, kind::SOCKET),
+        ];
+        for (object, kind) in kinds {
+            run.0.define(Definition::Object { object, process, id: object.0.into(), kind });
+        }
+        for thread in 0..threads {
+            run.0.event(ThreadIndex(thread), 0);
+            run.0.change(ThreadIndex(thread), 0, Change::Becomes(Section::of(State::Unknown)));
+        }
+        run
+    }
+
+    fn at(&mut self, thread: u32, at: u64, change: ThreadWaitChange) {
+        self.0.event(ThreadIndex(thread), at);
+        self.0.change(ThreadIndex(thread), at, Change::ThreadWait(change));
+    }
+
+    fn begins(&mut self, thread: u32, at: u64, object: ObjectIndex) {
+        self.at(thread, at, ThreadWaitChange::Begins { object, site: SiteIndex(9) });
+    }
+
+    fn ends(&mut self, thread: u32, at: u64) {
+        self.at(thread, at, ThreadWaitChange::Ends { outcome: outcome::DONE });
+    }
+
+    /// A wait that is recorded at its end.
+    fn waited(&mut self, thread: u32, (from, until): (u64, u64), object: ObjectIndex) {
+        let change = ThreadWaitChange::Waited {
+            object,
+            begun: until - from,
+            ended: 0,
+            site: SiteIndex(9),
+            outcome: outcome::DONE,
+            waker_site: SiteIndex::NONE,
+            waker: 0,
+            woken: 0,
+        };
+        self.at(thread, until, change);
+    }
+
+    /// Ends at 1000; `off` are times of threads without a CPU.
+    fn finish(mut self, millicpus: u64, off: &[(u32, u64, u64)]) -> Execution {
+        for thread in 0..self.1 {
+            self.0.event(ThreadIndex(thread), 1000);
+            self.0.change(ThreadIndex(thread), 1000, Change::ThreadEnds);
+        }
+        let mut execution = self.0.finish();
+        for thread in 0..self.1 {
+            let own = off.iter().filter(|(of, ..)| *of == thread);
+            let runnable = own.map(|(_, from, until)| (*from, *until)).collect();
+            let times = OsTimes { runnable, ..OsTimes::default() };
+            execution.add_os_times(ThreadIndex(thread), OsSource::Switches, times);
+        }
+        let quota = Some(Quota { millicpus, cgroup: String::new() });
+        execution.processes[0].cpus =
+            Some(CpuFacts { allowed: CpuSet::of(0..2), quota, ..CpuFacts::default() });
+        execution
+    }
+}
+
+/// The used time and the losses, whose sum is the capacity.
+fn losses(execution: &Execution) -> (u64, Vec<(LostTo, u64)>) {
+    let time = cpu_time(execution).unwrap();
+    let sum: u64 = time.losses.iter().map(|loss| loss.ns).sum();
+    assert_eq!(time.used_ns + sum, time.capacity_ns, "{time:?}");
+    let rows = time.losses.iter().filter(|loss| loss.ns > 0).map(|loss| (loss.to, loss.ns)).collect();
+    (time.used_ns, rows)
+}
+
+fn is_wait(to: LostTo, of: u32) -> bool {
+    matches!(to, LostTo::Wait { kind, .. } if kind == of)
+}
+
+/// Thread 0 holds the lock, for which thread 1 waits from 100 to 900.
+fn locked() -> Run {
+    let mut run = Run::of(2);
+    run.begins(1, 100, LOCK);
+    run.at(0, 900, ThreadWaitChange::HandsOver { object: LOCK, site: SiteIndex(5) });
+    run.ends(1, 900);
+    run
+}
+
+#[test]
+fn a_wait_for_a_lock_is_charged_to_its_holder() {
+    let (used, rows) = losses(&locked().finish(2000, &[]));
+    assert_eq!(used, 1200);
+    assert!(matches!(rows[..], [(to, 800)] if is_wait(to, kind::MUTEX)), "{rows:?}");
+}
+
+#[test]
+fn while_the_holder_has_no_cpu_the_system_is_charged() {
+    let (used, rows) = losses(&locked().finish(2000, &[(0, 200, 500)]));
+    assert_eq!(used, 900);
+    let [(to, 600), (wait, 500)] = rows[..] else { panic!("{rows:?}") };
+    assert!(to == LostTo::NoCpu && is_wait(wait, kind::MUTEX), "{rows:?}");
+}
+
+#[test]
+fn threads_that_would_run_share_the_unused_cpus() {
+    let mut run = Run::of(3);
+    run.begins(1, 0, LOCK);
+    run.at(0, 1000, ThreadWaitChange::HandsOver { object: LOCK, site: SiteIndex(5) });
+    run.ends(1, 1000);
+    let (used, rows) = losses(&run.finish(2000, &[(2, 0, 1000)]));
+    assert_eq!(used, 1000);
+    assert_eq!(rows.iter().map(|(_, ns)| *ns).collect::<Vec<_>>(), [500, 500], "{rows:?}");
+}
+
+#[test]
+fn a_pool_without_jobs_is_no_loss_but_the_code_that_runs_alone() {
+    let mut run = Run::of(4);
+    for thread in 1..4 {
+        run.begins(thread, 0, CONDITION);
+    }
+    run.at(0, 1000, ThreadWaitChange::Wakes { object: CONDITION, site: SiteIndex(3), all: true });
+    for thread in 1..4 {
+        run.ends(thread, 1000);
+    }
+    let execution = run.finish(2000, &[]);
+    let (_, rows) = losses(&execution);
+    assert!(matches!(rows[..], [(LostTo::Alone, 1000)]), "{rows:?}");
+    assert_eq!(cpu_time(&execution).unwrap().alone, [(ThreadIndex(0), 0, 1000)]);
+}
+
+#[test]
+fn a_starved_consumer_is_charged_to_its_producer() {
+    let mut run = Run::of(2);
+    for round in 0..9 {
+        run.begins(1, 100 * round + 20, CONDITION);
+        let wake = ThreadWaitChange::Wakes { object: CONDITION, site: SiteIndex(3), all: false };
+        run.at(0, 100 * round + 100, wake);
+        run.ends(1, 100 * round + 100);
+    }
+    let (_, rows) = losses(&run.finish(2000, &[]));
+    assert!(matches!(rows[..], [(to, 720)] if is_wait(to, kind::CONDITION)), "{rows:?}");
+}
+
+#[test]
+fn sleep_counts_if_the_thread_has_other_work_or_nothing_else_is_to_be_done() {
+    let mut run = Run::of(2);
+    run.waited(1, (100, 600), SLEEP);
+    let (_, rows) = losses(&run.finish(2000, &[]));
+    assert!(matches!(rows[..], [(LostTo::Blocked(kind::SLEEP, _), 500)]), "{rows:?}");
+    // A thread that only sleeps beside one that works.
+    let mut run = Run::of(2);
+    run.waited(1, (0, 1000), SLEEP);
+    assert!(matches!(losses(&run.finish(2000, &[])).1[..], [(LostTo::Alone, 1000)]));
+    // A file is waited for, a peer may send requests.
+    let mut run = Run::of(2);
+    run.waited(0, (0, 1000), PEER);
+    run.waited(1, (0, 400), FILE);
+    let (used, rows) = losses(&run.finish(2000, &[]));
+    assert_eq!(used, 600);
+    let ns = |is: fn(LostTo) -> bool| rows.iter().filter(|(to, _)| is(*to)).map(|(_, ns)| ns).sum::<u64>();
+    assert_eq!(ns(|to| matches!(to, LostTo::Blocked(kind::FILE, _))), 400, "{rows:?}");
+    assert_eq!((ns(|to| to == LostTo::Idle), ns(|to| to == LostTo::Alone)), (400, 600), "{rows:?}");
+}
+
+#[test]
+fn a_limit_bounds_the_capacity() {
+    let execution = locked().finish(1500, &[(0, 0, 300)]);
+    assert_eq!(cpu_time(&execution).unwrap().capacity_ns, 1500);
+    losses(&execution);
+    // More threads run at once than the limit allows in the long run.
+    losses(&Run::of(4).finish(1500, &[(0, 500, 1000), (1, 500, 1000), (2, 500, 1000), (3, 500, 1000)]));
+}
+
+#[test]
+fn without_the_cpus_or_the_scheduling_nothing_is_claimed() {
+    let mut execution = locked().finish(2000, &[]);
+    execution.processes[0].cpus = None;
+    assert_eq!(cpu_time(&execution), None);
+    let mut execution = locked().finish(2000, &[]);
+    execution.threads.iter_mut().for_each(|thread| thread.os_source = OsSource::Unknown);
+    assert_eq!(cpu_time(&execution), None);
+    // A process that is killed loses the newest records.
+    let mut execution = locked().finish(2000, &[(0, 200, 500)]);
+    execution.threads[1].ended = false;
+    let (_, rows) = losses(&execution);
+    assert!(rows.iter().any(|(to, ns)| *to == LostTo::Unknown && *ns > 0), "{rows:?}");
+}
+
+#[test]
+fn the_states_of_a_thread_sum_to_its_life() {
+    let states = thread_states(&locked().finish(2000, &[(1, 50, 200)]));
+    let of = &states[1];
+    assert_eq!((of.running_ns, of.no_cpu_ns, of.blocked_ns, of.unknown_ns), (150, 150, 0, 0));
+    assert_eq!(of.waits, [(kind::MUTEX, 700)]);
+}

@@ -1,0 +1,238 @@
+//! Chains of waits: the thread that makes a thread wait, and on through that thread's own waits to the root.
+//!
+//! Each nanosecond of a wait belongs to one thread at a time: the holder of the lock, or otherwise the waking
+//! thread, from the wait's begin on. If that thread waited itself meanwhile, its wait is followed, and so on
+//! to a thread that ran or had no CPU, or to an end without another thread ([`Root`]). Parts of a wait sum to it exactly.
+
+use taskscope_event::models::wait::kind;
+use taskscope_execution::{
+    Execution, Object, ObjectIndex, PathIndex, SiteIndex, ThreadIndex, ThreadWait, WaitOutcome,
+};
+
+/// A call, by its site and its call path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Call {
+    /// The site.
+    pub site: SiteIndex,
+    /// The call path; `NONE` if unknown.
+    pub path: PathIndex,
+}
+
+impl Call {
+    /// A call that is not recorded.
+    pub const NONE: Call = Call { site: SiteIndex::NONE, path: PathIndex::NONE };
+
+    pub(crate) fn of(execution: &Execution, thread: ThreadIndex, site: SiteIndex, at: u64) -> Call {
+        let path = execution.samples.path_of_call(thread, site, at).unwrap_or(PathIndex::NONE);
+        Call { site, path }
+    }
+}
+
+/// Relation of a thread to the thread that waits for it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Tie {
+    /// Held the lock, taken in this call; the path is that of the release.
+    Holds(Call),
+    /// Woke the waiting thread in this call.
+    Wakes(Call),
+    /// Was joined; the thread and its routine.
+    IsJoined(ThreadIndex, SiteIndex),
+}
+
+/// The end of the chain for a part of a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Root {
+    /// The last thread of the chain was not waiting for another one, and had a CPU as far as is known.
+    Ran,
+    /// The last thread of the chain, or the waiting thread itself after the wait had been ended, could run and had no CPU.
+    NoCpu,
+    /// The lock was free, or the thread had been woken: until it ran again.
+    Handover,
+    /// A wait ended because the time that its caller allowed was over.
+    TimedOut,
+    /// The last thread of the chain, or the waiting thread itself, slept.
+    Slept,
+    /// It waited for something outside of the process: a device, a peer, a timer, another process.
+    Outside,
+    /// The wait is not over at the end of the recording.
+    Open,
+    /// The awaited thread is not recorded.
+    NotKnown,
+}
+
+/// Threads of one chain at most; a longer one ends as not known.
+const MAX_CHAIN: usize = 64;
+/// Maximum parts of one wait; the rest is not followed further than one thread.
+const MAX_PARTS: usize = 100_000;
+
+/// A part of a wait in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChainPart {
+    /// The awaited thread, and the reason; `None` without one.
+    pub first: Option<Tie>,
+    /// The last thread of the chain; the same as `first` in a chain of one.
+    pub last: Option<Tie>,
+    /// The end of the chain.
+    pub root: Root,
+    /// The sleep or I/O of the last thread of the chain, or of the waiting thread in a chain of none.
+    pub blocked: Option<(u32, Call)>,
+    /// Threads in the chain.
+    pub length: u32,
+    /// The last thread of the chain; `NONE` without any.
+    pub thread: ThreadIndex,
+    /// First nanosecond.
+    pub from: u64,
+    /// First nanosecond after it.
+    pub until: u64,
+}
+
+/// Hands over the parts of a wait from `from` until `until`, in the order of time.
+pub(crate) fn follow(
+    execution: &Execution,
+    wait: &ThreadWait,
+    from: u64,
+    until: u64,
+    take: &mut impl FnMut(ChainPart),
+) {
+    Chains { execution, chain: vec![], parts: 0, take }.follow_wait(wait, from, until);
+}
+
+/// The row of an object.
+pub(crate) fn object(execution: &Execution, object: ObjectIndex) -> Option<&Object> {
+    execution.catalog.objects.get(object.index())
+}
+
+/// Follows the chains of one wait.
+struct Chains<'a, F> {
+    execution: &'a Execution,
+    /// The threads that are waited for, from the first on.
+    chain: Vec<(ThreadIndex, Tie)>,
+    parts: usize,
+    take: &'a mut F,
+}
+
+impl<F: FnMut(ChainPart)> Chains<'_, F> {
+    fn end(&mut self, root: Root, from: u64, until: u64) {
+        self.end_in(root, None, from, until);
+    }
+
+    fn end_in(&mut self, root: Root, blocked: Option<(u32, Call)>, from: u64, until: u64) {
+        if until > from {
+            let last = self.chain.last();
+            (self.take)(ChainPart {
+                first: self.chain.first().map(|(_, tie)| *tie),
+                last: last.map(|(_, tie)| *tie),
+                root,
+                blocked,
+                length: self.chain.len() as u32,
+                thread: last.map_or(ThreadIndex::NONE, |(thread, _)| *thread),
+                from,
+                until,
+            });
+            self.parts += 1;
+        }
+    }
+
+    /// Ends the chain at a thread that ran or was about to, apart from the times in which it had no CPU.
+    fn end_on_cpu(&mut self, thread: ThreadIndex, root: Root, from: u64, until: u64) {
+        let execution = self.execution;
+        let off = execution.off_cpu_of(thread);
+        let mut at = from;
+        for off in &off[off.partition_point(|off| off.end <= from)..] {
+            if off.start >= until {
+                break;
+            }
+            let (start, end) = (off.start.max(at), off.end.min(until));
+            self.end(root, at, start);
+            self.end(Root::NoCpu, start, end);
+            at = at.max(end);
+        }
+        self.end(root, at, until);
+    }
+
+    /// The part of a wait from `from` until `until`.
+    fn follow_wait(&mut self, wait: &ThreadWait, from: u64, until: u64) {
+        let kind = object(self.execution, wait.object).map_or(0, |row| row.kind);
+        if kind::has_holder(kind) {
+            return self.follow_lock(wait, from, until);
+        }
+        match wait.waker {
+            // It came last to a barrier itself.
+            Some(waker) if waker.thread == wait.thread => {
+                self.end_on_cpu(wait.thread, Root::Handover, from, until);
+            }
+            Some(waker) => {
+                let tie = match kind {
+                    kind::JOIN => Tie::IsJoined(waker.thread, waker.site),
+                    _ => Tie::Wakes(Call::of(self.execution, waker.thread, waker.site, waker.at)),
+                };
+                let woken = waker.at.clamp(from, until);
+                self.follow_thread(waker.thread, tie, from, woken);
+                self.end_on_cpu(wait.thread, Root::Handover, woken, until);
+            }
+            None if kind::is_blocking(kind) => {
+                let root = match kind {
+                    kind::SLEEP => Root::Slept,
+                    _ if wait.is_of_others => Root::Outside,
+                    // A thread of the process may have ended it.
+                    kind::PIPE | kind::EVENT | kind::PIPE_ROOM..=kind::FILE_LOCK => Root::NotKnown,
+                    _ if wait.outcome == WaitOutcome::TimedOut => Root::TimedOut,
+                    _ => Root::Outside,
+                };
+                let call = Call::of(self.execution, wait.thread, wait.site, wait.start);
+                self.end_in(root, Some((kind, call)), from, until);
+            }
+            None if wait.outcome == WaitOutcome::TimedOut => self.end(Root::TimedOut, from, until),
+            None if wait.outcome == WaitOutcome::Open => self.end(Root::Open, from, until),
+            None => self.end(Root::NotKnown, from, until),
+        }
+    }
+
+    fn follow_lock(&mut self, wait: &ThreadWait, from: u64, until: u64) {
+        let execution = self.execution;
+        let holds = execution.thread_waits.holds_of(wait.object, wait.start, wait.end);
+        let (mut at, mut is_held) = (from, false);
+        for hold in holds.iter().filter(|hold| hold.thread != wait.thread) {
+            is_held = true;
+            let end = hold.end.clamp(at, until);
+            let call = Call::of(execution, hold.thread, hold.site, hold.end);
+            self.follow_thread(hold.thread, Tie::Holds(call), at, end);
+            at = end;
+        }
+        let rest = match wait.outcome {
+            _ if is_held => return self.end_on_cpu(wait.thread, Root::Handover, at, until),
+            WaitOutcome::TimedOut => Root::TimedOut,
+            WaitOutcome::Open => Root::Open,
+            _ => Root::NotKnown,
+        };
+        self.end(rest, at, until);
+    }
+
+    /// The activity of a thread during waits of others for it.
+    fn follow_thread(&mut self, thread: ThreadIndex, tie: Tie, from: u64, until: u64) {
+        if from >= until {
+            return;
+        }
+        // Each waits for the other, as far as is recorded.
+        let is_circle = self.chain.iter().any(|(other, _)| *other == thread);
+        self.chain.push((thread, tie));
+        if is_circle || self.chain.len() > MAX_CHAIN {
+            self.end(Root::NotKnown, from, until);
+        } else if self.parts > MAX_PARTS {
+            self.end(Root::Ran, from, until);
+        } else {
+            let execution = self.execution;
+            let mut at = from;
+            for wait in execution.thread_waits.of_thread(thread, from, until) {
+                let (start, end) = (wait.start.max(at), wait.end.min(until));
+                self.end_on_cpu(thread, Root::Ran, at, start);
+                if end > start {
+                    self.follow_wait(wait, start, end);
+                }
+                at = at.max(end);
+            }
+            self.end_on_cpu(thread, Root::Ran, at, until);
+        }
+        self.chain.pop();
+    }
+}
