@@ -17,6 +17,8 @@ pub fn child(name: &str, directory: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
     command.env(ROLE, directory).stdout(Stdio::piped()).stderr(Stdio::null());
+    // A core file of a program that is to crash is not left in the sources.
+    command.current_dir(directory.ancestors().find(|folder| folder.is_dir()).unwrap());
     command
 }
 
