@@ -93,6 +93,37 @@ fn sleep_is_blocked_by_schedstat() {
     }
 }
 
+/// In a trace and in a profile, sleep of the initial thread is neither serial work nor time without a CPU.
+#[test]
+fn sleep_between_regions_is_blocked_in_traces_and_profiles() {
+    const REQUESTED_NS: u64 = 10 * 50_000_000;
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build(here.path(), "sleeping_master", "sleeping_master.c", &[]);
+    for mode in ["trace", "profile"] {
+        let mut command = record(here.path());
+        command.args(["-q", "--mode", mode, "-o", mode, "--"]).arg(&program);
+        let slept: u64 = text(&output(&mut command).stdout).trim().parse().unwrap();
+        let report = report(&here.path().join(mode));
+        let totals = &report["call_paths"]["run_totals"];
+        let threads = report["thread_states"].as_array();
+        if totals["runnable_ns"].is_null()
+            && threads.is_none_or(|rows| rows.iter().any(|row| row["off_cpu"] == "unknown"))
+        {
+            println!("skipped: no source of times off the CPU here");
+            continue;
+        }
+        let of_causes = |state: &str| -> u64 {
+            let causes = report["causes"].as_array().into_iter().flatten();
+            causes.filter(|row| row["state"] == state).map(|row| ns(&row["ns"])).sum()
+        };
+        let of = |state: &str| ns(&totals[format!("state.{state}")]) + of_causes(state);
+        let wall = if mode == "trace" { ns(&report["wall_ns"]) } else { ns(&totals["wall_ns"]) };
+        // Waking up is not sleep. Below 20 µs, readings of a profile do not tell sleep from their own time.
+        assert!(of("blocked") > REQUESTED_NS * 9 / 10, "{mode}: {report}");
+        assert!(of("serial") <= wall - slept + REQUESTED_NS / 10, "{mode}: {slept} {report}");
+    }
+}
+
 #[test]
 fn a_thread_that_outlives_main_voids_no_report() {
     let here = tempfile::tempdir().unwrap();

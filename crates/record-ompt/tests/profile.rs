@@ -56,7 +56,7 @@ fn paths_of_workers_go_on_where_their_region_was_forked() {
     assert_eq!(in_workers, 2 * 200 * MS);
     assert_eq!(profile.tree.total(Metric::REGIONS), 1);
     let taken = profile.tree.total(Metric::TIME);
-    let parts = [Metric::WORK, Metric::RUNTIME, Metric::WAITING, Metric::OUT_OF_CPU]
+    let parts = [Metric::WORK, Metric::RUNTIME, Metric::WAITING, Metric::BLOCKED, Metric::OUT_OF_CPU]
         .map(|part| profile.tree.total(part));
     assert_eq!(parts.iter().sum::<u64>(), taken, "every nanosecond is in one part");
 }

@@ -109,7 +109,8 @@ impl Crowded {
             assert_eq!(charged, balance.taken, "{balance:?}");
         }
         let total = |metric| self.profile.tree.total(metric);
-        let parts = [Metric::WORK, Metric::RUNTIME, Metric::WAITING, Metric::OUT_OF_CPU].map(total);
+        let parts =
+            [Metric::WORK, Metric::RUNTIME, Metric::WAITING, Metric::BLOCKED, Metric::OUT_OF_CPU].map(total);
         assert_eq!(parts.iter().sum::<u64>(), total(Metric::TIME));
     }
 

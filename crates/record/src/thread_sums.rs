@@ -28,6 +28,24 @@ impl ThreadSums {
     }
 }
 
+/// Whether a thread of this process runs, or could: it does not sleep, and is not stopped. `None` if that is unknown.
+/// Async-signal-safe.
+pub fn is_runnable(os_tid: i32) -> Option<bool> {
+    let mut path = Text::new();
+    path.push(b"/proc/self/task/");
+    path.push_number(os_tid);
+    path.push(b"/stat\0");
+    let mut text = [0_u8; 96];
+    let read = read_file(path.as_c_str()?, &mut text)?;
+    state_in(text.get(..read)?).map(|state| state == b'R')
+}
+
+/// The state in a thread's `stat`: behind its name in parentheses, which may have any character.
+fn state_in(stat: &[u8]) -> Option<u8> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(name_end + 2).copied()
+}
+
 /// The CPU time of a thread of this process, nanoseconds, exact while it runs. Async-signal-safe.
 pub fn cpu_time(os_tid: i32) -> Option<u64> {
     // The kernel's number of a clock: that of the thread, of its scheduler's time (`CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED`).
@@ -122,6 +140,15 @@ mod tests {
         for text in [&b""[..], b"12", b"12 x", b"12 -3", b"1 \xff", b"1 99999999999999999999999"] {
             assert_eq!(number_at(text, 1), None);
         }
+    }
+
+    #[test]
+    fn states_follow_any_name() {
+        assert_eq!(state_in(b"12 (a) b) S 1 2"), Some(b'S'));
+        assert_eq!([state_in(b""), state_in(b"12 (a"), state_in(b"12 (a)")], [None; 3]);
+        let os_tid = crate::os_thread::os_tid();
+        assert!(is_runnable(os_tid).is_none_or(|runs| runs), "a thread that reads its state runs");
+        assert_eq!(is_runnable(i32::MAX), None);
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Reads the calling thread's time without a CPU at its sample, and at times that of all workers. `late_ns`
-/// is the delay of the sample, if known. Returns the part of its work without a CPU since the previous
+/// is the delay of the sample, if known. Returns the parts of its work without a CPU, and blocked, since the previous
 /// sample. Async-signal-safe, while no state of the thread changes.
 pub fn sample_no_cpu(counted: &Counted, late_ns: Option<u64>) -> Option<Share> {
     let run = current().filter(|run| run.no_cpu.is_wanted())?;
@@ -143,7 +143,7 @@ pub struct Totals {
     pub workers: u64,
     /// By state, as a trace's ledger books it: each worker has a state from the begin of the run on.
     pub sums: Sums,
-    /// Time moved from other states to states without a CPU.
+    /// Time moved from other states to states without a CPU, and to the blocked one.
     pub moved: Moved,
     /// The part of it before workers began, by epoch.
     pub late: Vec<Late>,
@@ -152,8 +152,7 @@ pub struct Totals {
 impl Totals {
     /// Time of a state before some was taken from it.
     pub fn whole(&self, state: State) -> u64 {
-        let (out_of_cpu, oversubscribed) = self.moved.of(state);
-        self.sums.get(state as usize).copied().unwrap_or(0) + out_of_cpu + oversubscribed
+        self.sums.get(state as usize).copied().unwrap_or(0) + self.moved.all_of(state)
     }
 }
 

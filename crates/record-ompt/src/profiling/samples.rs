@@ -29,6 +29,8 @@ pub struct Sample<'a> {
     pub weight: u64,
     /// The part of the weight without a CPU.
     pub no_cpu_ns: u64,
+    /// The part of it blocked in the kernel.
+    pub blocked_ns: u64,
     /// Whether frames of the innermost level may be missing.
     pub is_cut: bool,
     /// Its share of others' idleness.
@@ -121,8 +123,9 @@ impl SampleTree {
         };
         tree.add(node, Metric::SAMPLES, 1);
         tree.add(node, Metric::TIME, sample.weight);
-        tree.add(node, metric, sample.weight.saturating_sub(sample.no_cpu_ns));
+        tree.add(node, metric, sample.weight.saturating_sub(sample.no_cpu_ns + sample.blocked_ns));
         tree.add(node, Metric::OUT_OF_CPU, sample.no_cpu_ns);
+        tree.add(node, Metric::BLOCKED, sample.blocked_ns);
         if let Some(idled) = &sample.idled {
             idleness::add_sample(tree, code, idled);
         }

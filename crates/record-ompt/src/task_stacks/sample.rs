@@ -145,13 +145,15 @@ pub unsafe fn take_sample(mut recording: InHandler, context: *const libc::uconte
         let no_cpu = if in_callback { None } else { sample_no_cpu(counted, late_ns.filter(|_| called == 0)) };
         // With CPU-time timers, no sample represents time without a CPU.
         let no_cpu = no_cpu.filter(|_| is_work(state) && sampler.settings.clock == Clock::Wall);
-        let no_cpu_ns = no_cpu.map_or(0, |share| share.part_of(weight));
+        let no_cpu_ns = no_cpu.map_or(0, |share| share.off_cpu(weight));
+        let blocked_ns = no_cpu.map_or(0, |share| share.blocked(weight));
         let idled = if in_callback {
             share_in_callback(counted.account, at, weight)
         } else {
             follower.and_then(|follower| follower.share(of, (at, own), sampler.settings.period_ns))
         };
-        let sample = Sample { levels: &memory.levels, context, state, weight, no_cpu_ns, is_cut, idled };
+        let sample =
+            Sample { levels: &memory.levels, context, state, weight, no_cpu_ns, blocked_ns, is_cut, idled };
         counted.samples.count(|tree| tree.take(&sample));
         if !in_callback && of != SampleOf::Other {
             // SAFETY: no callback runs, and the entry lock keeps a second handler out.

@@ -9,41 +9,58 @@ pub struct Moved {
     pub out_of_cpu: Sums,
     /// Waiting without an available CPU, as other workers had all of them.
     pub oversubscribed: Sums,
+    /// Useful states in which the thread slept in the kernel.
+    pub blocked: Sums,
 }
 
 impl Moved {
     /// No time moved.
-    pub const NONE: Moved = Moved { out_of_cpu: [0; STATES], oversubscribed: [0; STATES] };
+    pub const NONE: Moved =
+        Moved { out_of_cpu: [0; STATES], oversubscribed: [0; STATES], blocked: [0; STATES] };
 
     /// Adds `more`.
     pub fn add(&mut self, more: &Moved) {
         add(&mut self.out_of_cpu, &more.out_of_cpu);
         add(&mut self.oversubscribed, &more.oversubscribed);
+        add(&mut self.blocked, &more.blocked);
     }
 
-    /// Both parts of a state.
+    /// The parts of a state without a CPU: for any reason, and with more workers than CPUs.
     pub fn of(&self, state: State) -> (u64, u64) {
-        let part = |sums: &Sums| sums.get(state as usize).copied().unwrap_or(0);
-        (part(&self.out_of_cpu), part(&self.oversubscribed))
+        (part(&self.out_of_cpu, state), part(&self.oversubscribed, state))
     }
 
-    /// Takes both parts away from the sums of their states, which may be less, and adds them to the states that they are.
+    /// All parts of a state.
+    pub fn all_of(&self, state: State) -> u64 {
+        let (out_of_cpu, oversubscribed) = self.of(state);
+        out_of_cpu + oversubscribed + part(&self.blocked, state)
+    }
+
+    /// Takes the parts away from the sums of their states, which may be less, and adds them to the states that they are.
     pub fn take_from(&mut self, sums: &mut Sums) {
-        let (mut out, mut over) = (0, 0);
-        for ((sum, own_out), own_over) in
-            sums.iter_mut().zip(&mut self.out_of_cpu).zip(&mut self.oversubscribed)
-        {
-            *own_out = (*own_out).min(*sum);
-            *own_over = (*own_over).min(*sum - *own_out);
-            *sum -= *own_out + *own_over;
-            (out, over) = (out + *own_out, over + *own_over);
-        }
-        for (state, ns) in [(State::OutOfCpu, out), (State::Oversubscribed, over)] {
+        let kinds = [
+            (State::OutOfCpu, &mut self.out_of_cpu),
+            (State::Oversubscribed, &mut self.oversubscribed),
+            (State::Blocked, &mut self.blocked),
+        ];
+        let taken = kinds.map(|(state, parts)| {
+            let take = |(sum, part): (&mut u64, &mut u64)| {
+                *part = (*part).min(*sum);
+                *sum -= *part;
+                *part
+            };
+            (state, sums.iter_mut().zip(parts).map(take).sum::<u64>())
+        });
+        for (state, ns) in taken {
             if let Some(sum) = sums.get_mut(state as usize) {
                 *sum += ns;
             }
         }
     }
+}
+
+fn part(sums: &Sums, state: State) -> u64 {
+    sums.get(state as usize).copied().unwrap_or(0)
 }
 
 pub(super) fn add(sums: &mut Sums, more: &Sums) {
@@ -68,11 +85,14 @@ fn may_sleep(state: State) -> bool {
 
 /// Divides the run delay of a thread's interval among the states of that interval. `sleep` is the time in it
 /// that the thread was neither on a CPU nor, by then, known to be runnable; `late` is the probability, by
-/// state, that a thread has no CPU. Returns the delay by state, and the part of `sleep` without a wait.
-pub(super) fn divide(delay: u64, sleep: u64, spent: &Sums, late: &[f64; STATES]) -> (Sums, u64) {
+/// state, that a thread has no CPU. Returns the delay by state, and the part of `sleep` in useful states, by state.
+pub(super) fn divide(delay: u64, sleep: u64, spent: &Sums, late: &[f64; STATES]) -> (Sums, Sums) {
     let mut room = *spent;
     let slept_in_work = sleep - take_proportionally(&mut room, sleep, may_sleep);
-    take_proportionally(&mut room, slept_in_work, |_| true);
+    let mut blocked = room;
+    let other = slept_in_work - take_proportionally(&mut room, slept_in_work, State::is_useful);
+    blocked.iter_mut().zip(&room).for_each(|(sum, left)| *sum -= left);
+    take_proportionally(&mut room, other, |_| true);
     let (mut off, mut left) = ([0; STATES], delay);
     // Delay that exceeds a state's time goes to the others.
     for _ in 0..3 {
@@ -92,7 +112,7 @@ pub(super) fn divide(delay: u64, sleep: u64, spent: &Sums, late: &[f64; STATES])
         let part = left.min(*room);
         (*off, left) = (*off + part, left - part);
     }
-    (off, slept_in_work)
+    (off, blocked)
 }
 
 /// Takes `ns`, or all there is, from states in proportion to their time. Returns the amount taken, which may
@@ -251,12 +271,14 @@ mod tests {
         let (off, _) = divide(5 * MS, 0, &spent, &late);
         assert_eq!((off[Task as usize], off[Barrier as usize]), (MS, 4 * MS));
         // Waiting threads sleep rather than working ones.
-        let (off, slept_in_work) = divide(4 * MS, 3 * MS, &spent, &[0.5; STATES]);
-        assert_eq!(slept_in_work, 0);
+        let (off, blocked) = divide(4 * MS, 3 * MS, &spent, &[0.5; STATES]);
+        assert_eq!(blocked, [0; STATES]);
         assert_eq!(off.iter().sum::<u64>(), 4 * MS);
         assert!(off[Barrier as usize] <= MS && off[Task as usize] >= 3 * MS, "{off:?}");
-        let (_, slept_in_work) = divide(0, 9 * MS, &spent, &late);
-        assert_eq!(slept_in_work, 5 * MS, "more than it has waited");
+        let (_, blocked) = divide(0, 9 * MS, &spent, &late);
+        assert_eq!(blocked, sums(&[(Task, 5)]), "more than it has waited");
+        let (_, blocked) = divide(0, 9 * MS, &sums(&[(Serial, 6), (TaskCreation, 4)]), &late);
+        assert_eq!(blocked, sums(&[(Serial, 6)]), "only code of the program is blocked");
     }
 
     #[test]
@@ -274,12 +296,13 @@ mod tests {
             let wall: u64 = spent.iter().sum();
             let delay = if wall == 0 { 0 } else { next(wall + 1) };
             let sleep = next(wall - delay + 1);
-            let (off, slept_in_work) = divide(delay, sleep, &spent, &late);
-            assert!(slept_in_work <= sleep);
+            let (off, blocked) = divide(delay, sleep, &spent, &late);
+            assert!(blocked.iter().sum::<u64>() <= sleep);
             assert_eq!(off.iter().sum::<u64>(), delay);
             assert!(off.iter().zip(&spent).all(|(off, spent)| off <= spent));
             let mut moved = estimate(1 + next(1 << 40), (next(9), next(8)), &spent, &off);
             add(&mut moved.out_of_cpu, &own_delays(&off));
+            add(&mut moved.blocked, &blocked);
             let mut after = spent;
             moved.take_from(&mut after);
             assert_eq!(after.iter().sum::<u64>(), wall, "every nanosecond has one state");

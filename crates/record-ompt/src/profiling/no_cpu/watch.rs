@@ -23,11 +23,19 @@ pub(super) struct Last {
     pub(super) is_known: bool,
     /// Time in a state that counts as a delay not finished at another thread's reading.
     pub(super) pending: (u64, Option<State>),
+    /// Time that was blocked in the kernel by then, since the reading before.
+    pub(super) blocked: Sums,
 }
 
 impl Default for Last {
     fn default() -> Last {
-        Last { stat: ThreadSums::default(), sums: [0; STATES], is_known: false, pending: (0, None) }
+        Last {
+            stat: ThreadSums::default(),
+            sums: [0; STATES],
+            is_known: false,
+            pending: (0, None),
+            blocked: [0; STATES],
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::OnceLock;
 
 use taskscope_record::cpus::{Cgroups, Mask, Throttled};
-use taskscope_record::thread_sums::ThreadSums;
+use taskscope_record::thread_sums::{ThreadSums, is_runnable};
 
 use super::estimate::{Moved, divide, estimate, own_delays};
 use super::watch::Last;
@@ -16,22 +16,31 @@ use crate::profiling::states::{STATES, State, Sums, book};
 const MIN_WINDOW_NS: u64 = 100_000_000;
 const THREADS: u64 = 8;
 
-/// The part of some work without a CPU.
+/// The kernel's sums and the clock are read within this time of each other, nanoseconds: less was not slept.
+const SHORTEST_SLEEP_NS: u64 = 20_000;
+
+/// The parts of some work without a CPU, and blocked in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     off: u64,
+    blocked: u64,
     of: u64,
 }
 
 impl Share {
-    /// The corresponding part of `ns`.
-    pub fn part_of(self, ns: u64) -> u64 {
+    /// The part of `ns` that corresponds to the one without a CPU.
+    pub fn off_cpu(self, ns: u64) -> u64 {
         super::estimate::part_of(ns, self.off, self.of)
+    }
+
+    /// The part of `ns` that corresponds to the blocked one.
+    pub fn blocked(self, ns: u64) -> u64 {
+        super::estimate::part_of(ns, self.off + self.blocked, self.of) - self.off_cpu(ns)
     }
 }
 
 /// Reads the thread's sums and adds its time since the previous reading to the workers' time, if it `counts`
-/// as one. Returns the part of its work in that time without a CPU; `None` if reading failed, or another
+/// as one. Returns the parts of its work in that time without a CPU, and blocked; `None` if reading failed, or another
 /// thread is reading. `is_own` means that the thread itself reads, which has a CPU then. Async-signal-safe;
 /// on the thread itself not while its account changes.
 pub fn read(
@@ -69,25 +78,32 @@ fn read_since(
     last.pending.0 -= known;
     if is_own {
         // It was blocked instead.
-        workers.take_back(of, core::mem::take(&mut last.pending).0);
+        workers.block_delayed(of, core::mem::take(&mut last.pending).0);
     }
     let delay = all_delay.min(wall);
-    let on_cpu = stat.on_cpu.saturating_sub(last.stat.on_cpu).min(wall - delay);
-    let (mut off, slept_in_work) = divide(delay, wall - delay - on_cpu, &spent, &workers.late());
+    let ran = stat.on_cpu.saturating_sub(last.stat.on_cpu);
+    // Times are read one after the other: a thread that is delayed between them has the difference at its next reading.
+    workers.unblock(&mut last.blocked, (ran + delay).saturating_sub(wall));
+    let sleep = wall - delay - ran.min(wall - delay);
+    let sleep = if sleep < SHORTEST_SLEEP_NS { 0 } else { sleep };
+    let (mut off, mut blocked) = divide(delay, sleep, &spent, &workers.late());
     if let Some(state) = account.state() {
         // A delay that began before the previous reading belongs to one state.
         book(&mut off, state, all_delay - delay);
-        if !is_own && state.is_useful() && of.is_none_or(|of| of == state) {
-            book(&mut off, state, slept_in_work);
-            last.pending = (last.pending.0 + slept_in_work, Some(state));
+        let may_be_delayed = !is_own && state.is_useful() && of.is_none_or(|of| of == state);
+        if may_be_delayed && is_runnable(account.watch.os_tid) != Some(false) {
+            let slept = core::mem::replace(&mut blocked, [0; STATES]).iter().sum();
+            book(&mut off, state, slept);
+            last.pending = (last.pending.0 + slept, Some(state));
         }
     }
-    workers.add(&spent, &off);
+    workers.add(&spent, &off, &blocked);
+    last.blocked = blocked;
     (last.stat, last.sums) = (stat, reading.sums);
     let useful = |sums: &Sums| -> u64 {
         State::ALL.iter().zip(sums).filter(|(state, _)| state.is_useful()).map(|(_, ns)| ns).sum()
     };
-    Some(Share { off: useful(&off), of: useful(&spent) })
+    Some(Share { off: useful(&off), blocked: useful(&blocked), of: useful(&spent) })
 }
 
 /// Readings of all workers of a process.
@@ -100,6 +116,8 @@ pub struct Observed {
     /// Time of workers by state, and the part of it without a CPU.
     spent: [AtomicU64; STATES],
     off: [AtomicU64; STATES],
+    /// The part of it blocked in the kernel, of useful states.
+    blocked: [AtomicU64; STATES],
     /// Samples by state, and those that were late.
     samples: [AtomicU64; STATES],
     late: [AtomicU64; STATES],
@@ -123,6 +141,7 @@ struct Limit {
 struct Windows {
     spent: Sums,
     off: Sums,
+    blocked: Sums,
     waiting: Moved,
 }
 
@@ -139,6 +158,12 @@ fn add(sums: &[AtomicU64; STATES], more: &Sums) {
     }
 }
 
+fn take(sum: &AtomicU64, ns: u64) {
+    if ns > 0 {
+        let _ = sum.fetch_update(Relaxed, Relaxed, |sum| Some(sum.saturating_sub(ns)));
+    }
+}
+
 impl Observed {
     /// Creates the state for a process that begins at `now`. Before its runtime binds its threads, so that
     /// the CPUs are those of the process.
@@ -150,12 +175,18 @@ impl Observed {
             limit: OnceLock::new(),
             spent: zeros(),
             off: zeros(),
+            blocked: zeros(),
             samples: zeros(),
             late: zeros(),
             is_known: AtomicBool::new(false),
             busy: AtomicBool::new(false),
             closed: AtomicU64::new(now),
-            windows: UnsafeCell::new(Windows { spent: [0; STATES], off: [0; STATES], waiting: Moved::NONE }),
+            windows: UnsafeCell::new(Windows {
+                spent: [0; STATES],
+                off: [0; STATES],
+                blocked: [0; STATES],
+                waiting: Moved::NONE,
+            }),
         }
     }
 
@@ -221,16 +252,28 @@ impl Observed {
         }
     }
 
-    /// Subtracts time of a state that turned out to have a CPU.
-    fn take_back(&self, state: Option<State>, ns: u64) {
-        if let Some(off) = state.and_then(|state| self.off.get(state as usize)).filter(|_| ns > 0) {
-            let _ = off.fetch_update(Relaxed, Relaxed, |sum| Some(sum.saturating_sub(ns)));
+    /// Moves time of a state from without a CPU to blocked.
+    fn block_delayed(&self, state: Option<State>, ns: u64) {
+        let Some(state) = state.map(|state| state as usize).filter(|_| ns > 0) else { return };
+        if let (Some(off), Some(blocked)) = (self.off.get(state), self.blocked.get(state)) {
+            take(off, ns);
+            blocked.fetch_add(ns, Relaxed);
         }
     }
 
-    fn add(&self, spent: &Sums, off: &Sums) {
+    /// Subtracts time counted as blocked at a thread's previous reading.
+    fn unblock(&self, before: &mut Sums, mut ns: u64) {
+        for (sum, before) in self.blocked.iter().zip(before) {
+            let part = ns.min(*before);
+            (*before, ns) = (*before - part, ns - part);
+            take(sum, part);
+        }
+    }
+
+    fn add(&self, spent: &Sums, off: &Sums, blocked: &Sums) {
         add(&self.spent, spent);
         add(&self.off, off);
+        add(&self.blocked, blocked);
         self.is_known.store(true, Relaxed);
     }
 
@@ -275,7 +318,7 @@ impl Observed {
             &since(&off, &windows.off),
         );
         windows.waiting.add(&waiting);
-        (windows.spent, windows.off) = (spent, off);
+        (windows.spent, windows.off, windows.blocked) = (spent, off, load(&self.blocked));
         self.busy.store(false, Release);
         true
     }
@@ -288,7 +331,8 @@ impl Observed {
                 // SAFETY: this thread has set `busy`.
                 let windows = unsafe { &*self.windows.get() };
                 let mut moved = windows.waiting;
-                moved.add(&Moved { out_of_cpu: own_delays(&windows.off), ..Moved::NONE });
+                let (out_of_cpu, blocked) = (own_delays(&windows.off), windows.blocked);
+                moved.add(&Moved { out_of_cpu, blocked, ..Moved::NONE });
                 self.busy.store(false, Release);
                 return moved;
             }
