@@ -36,6 +36,8 @@ unsafe impl Sync for SharedTable {}
 impl SharedTable {
     /// Uses the table of this process; the calling thread waits for its turn.
     pub fn with<R>(&self, use_table: impl FnOnce(&mut Table) -> R) -> Option<R> {
+        // A thread that were cancelled in here would keep the turn.
+        let _deferred = taskscope_record::cancellation::Deferred::begin();
         // SAFETY: no preconditions.
         let pid = unsafe { libc::getpid() };
         loop {

@@ -4,6 +4,7 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use taskscope_event::models::omp;
+use taskscope_record::cancellation::Deferred;
 use taskscope_record::{ThreadRecorder, enter, process, thread as recorder};
 
 use crate::frames::Frames;
@@ -294,6 +295,7 @@ pub fn attach_outside_openmp() {
     if FAILED.load(Relaxed) >= MAX_FAILED || enter().is_some() || !process::is_recording() {
         return;
     }
+    let _deferred = Deferred::begin();
     // Asked once: the C library reads a file for those of the first thread.
     let is_asked = profiling::is_on() || sampler::is_active();
     let bounds = if is_asked { Bounds::of_this_thread() } else { Bounds::default() };

@@ -33,6 +33,7 @@
 
 pub mod attached;
 pub mod calibration;
+pub mod cancellation;
 mod checkpoint;
 pub mod clock;
 pub mod cpus;

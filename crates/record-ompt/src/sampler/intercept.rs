@@ -26,7 +26,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_t, timespec, timeval};
-use taskscope_record::{clock, own_threads};
+use taskscope_record::{cancellation, clock, own_threads};
 
 use super::blocking::{self, Blocking};
 use super::host::host;
@@ -486,6 +486,7 @@ unsafe extern "C-unwind" fn started(start: *mut c_void) -> *mut c_void {
     // SAFETY: made for this thread by `pthread_create`.
     let Start { routine, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
     if !super::Bounds::of_this_thread().is_small() {
+        let _deferred = cancellation::Deferred::begin();
         code_map::refresh_if_suspected();
         if let Some(host) = host() {
             (host.begin_thread)(routine as usize);
