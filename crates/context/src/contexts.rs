@@ -38,6 +38,8 @@ pub(crate) struct Thread {
     pub frames: Vec<Frame>,
     /// A task taken up by the thread.
     pub runs_tasks: bool,
+    /// Whether the recording of its process ended before it.
+    pub ends_with_process: bool,
 }
 
 pub(crate) enum Frame {
@@ -85,8 +87,22 @@ impl Contexts {
 
     /// Adds a thread of a process; its number is the next one, from 0.
     pub fn add_thread(&mut self, process: u32) -> u32 {
-        self.threads.push(Thread { process, own: Context::default(), frames: Vec::new(), runs_tasks: false });
+        self.threads.push(Thread {
+            process,
+            own: Context::default(),
+            frames: Vec::new(),
+            runs_tasks: false,
+            ends_with_process: false,
+        });
         self.threads.len() as u32 - 1
+    }
+
+    /// Registers that the recording of a thread's process ended before the thread: sections that are open then are no
+    /// mistakes.
+    pub fn ends_with_process(&mut self, thread: u32) {
+        if let Some(thread) = self.threads.get_mut(thread as usize) {
+            thread.ends_with_process = true;
+        }
     }
 
     /// The task that is innermost on a thread; 0 for none.
@@ -159,18 +175,21 @@ impl Contexts {
         }
     }
 
-    /// Ends a thread: nothing may be open on it.
+    /// Ends a thread: nothing may be open on it, unless the recording of its process ended before it.
     pub fn thread_ends(&mut self, thread: u32, at: u64, out: &mut impl Out) {
         if thread as usize >= self.threads.len() {
             return;
         }
+        let is_mistake = !self.threads[thread as usize].ends_with_process;
         while let Some(task) = self.threads[thread as usize].frames.last().map(Frame::task) {
-            out.problem(thread, at, Problem::TaskAtThreadEnd { task });
+            if is_mistake {
+                out.problem(thread, at, Problem::TaskAtThreadEnd { task });
+            }
             self.turn(thread, at, Some(task), None, false, out);
         }
         let own = std::mem::take(&mut self.threads[thread as usize].own);
         let (states, bursts) = (own.open_states() as u32, own.open_bursts() as u32);
-        if states + bursts > 0 {
+        if states + bursts > 0 && is_mistake {
             out.problem(thread, at, Problem::OpenAtThreadEnd { states, bursts });
         }
         // States that were hidden when they were left are still shown.

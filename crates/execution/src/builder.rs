@@ -75,6 +75,13 @@ impl ExecutionBuilder {
         index
     }
 
+    /// Makes a thread a worker.
+    pub fn thread_works(&mut self, thread: ThreadIndex) {
+        if let Some(thread) = self.execution.threads.get_mut(thread.index()) {
+            thread.worker = true;
+        }
+    }
+
     /// Names a thread, if it has no name yet.
     pub fn name_thread(&mut self, thread: ThreadIndex, name: &str) {
         let named = self.execution.threads.get_mut(thread.index());

@@ -43,6 +43,8 @@ pub enum Defect {
 pub struct Recorder {
     /// Whether the recorder has closed the stream at the end of its thread or process.
     pub closed: bool,
+    /// Whether the thread still lived when recording of its process ended, on another thread.
+    pub ended_with_process: bool,
     /// Identity of the process that all its recorders share.
     pub process_image: Option<String>,
     /// The thread's id in the system.
@@ -57,6 +59,8 @@ pub struct Recorder {
     pub late_first: Option<String>,
     /// Whether threads are the workers.
     pub threads_are_workers: bool,
+    /// Whether the process reported tasks through ITT.
+    pub has_itt: bool,
     /// Whether the OMPT tool recorded it.
     pub has_openmp_tool: bool,
 }
@@ -176,6 +180,7 @@ impl Recorder {
     fn of(own: &Value) -> Recorder {
         Recorder {
             closed: own["closed"].as_bool() == Some(true),
+            ended_with_process: own["ended_with_process"].as_bool() == Some(true),
             process_image: string(&own["process_image"]),
             os_tid: own["os_tid"].as_u64(),
             thread_name: string(&own["thread_name"]),
@@ -183,6 +188,7 @@ impl Recorder {
             late_events: own["late_events"].as_u64().unwrap_or(0),
             late_first: string(&own["late_first"]),
             threads_are_workers: own["workers"] == "threads",
+            has_itt: own["itt"].as_bool() == Some(true),
             has_openmp_tool: !own["require"]["taskscope-omp"].is_null(),
         }
     }

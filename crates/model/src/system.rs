@@ -48,6 +48,8 @@ pub struct Thread {
     pub loom: u32,
     /// Thread id.
     pub tid: i64,
+    /// Whether the recording of its process ended before it.
+    pub ends_with_process: bool,
 }
 
 /// A CPU.

@@ -131,6 +131,9 @@ impl<'a> Builder<'a> {
         }
         system.models = enabled;
         self.arrange(&mut system, looms, processes, threads);
+        for thread in &mut system.threads {
+            thread.ends_with_process = descriptions[thread.stream].metadata.recorder.ended_with_process;
+        }
         system
     }
 
@@ -498,7 +501,7 @@ impl<'a> Builder<'a> {
             }
             let loom = system.processes[process as usize].loom;
             system.thread_of_stream[stream] = Some(index as u32);
-            system.threads.push(Thread { stream, process, loom, tid });
+            system.threads.push(Thread { stream, process, loom, tid, ends_with_process: false });
         }
     }
 }

@@ -54,6 +54,8 @@ pub(crate) struct ThreadIdentity {
     pub os_tid: i32,
     /// In the trace; unique in the process.
     pub tid: i64,
+    /// Whether the thread still lived when recording of its process ended, on another thread.
+    pub ended_with_process: bool,
     pub describe: Option<Arc<dyn Describe>>,
 }
 

@@ -383,6 +383,7 @@ impl Process {
                 final_place: None,
                 os_tid,
                 tid: i64::from(tid),
+                ended_with_process: false,
                 describe,
             });
         }
@@ -392,7 +393,7 @@ impl Process {
             Some(FinalPlace { below, ..process.clone() })
         });
         let tid = unique_id(tid, copy);
-        Some(ThreadIdentity { directory, final_place, os_tid, tid, describe })
+        Some(ThreadIdentity { directory, final_place, os_tid, tid, ended_with_process: false, describe })
     }
 
     /// Writes `stream.json`: at the start without `ovni.finished`, at the end with it and with the
@@ -429,6 +430,7 @@ impl Process {
         ]);
         if finished_with_losses.is_some() {
             own.push(("closed".to_owned(), Json::boolean(true)));
+            own.push(("ended_with_process".to_owned(), Json::boolean(thread.ended_with_process)));
         }
         if limits::ring_bytes() > 0 {
             own.push(("ring_bytes".to_owned(), Json::integer(limits::ring_bytes())));

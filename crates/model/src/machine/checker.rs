@@ -2,6 +2,7 @@
 
 use super::current::Current;
 use crate::payload::{readable, u32_at};
+use crate::system::Thread;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use taskscope_context::{Behaviour, Contexts, Message, Problem, Raw};
@@ -49,11 +50,14 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    pub(super) fn new(threads: impl Iterator<Item = u32>) -> Checker {
+    pub(super) fn new(threads: &[Thread]) -> Checker {
         let mut contexts = Contexts::new(Behaviour::Raw);
-        threads.for_each(|process| {
-            contexts.add_thread(process);
-        });
+        for thread in threads {
+            let number = contexts.add_thread(thread.process);
+            if thread.ends_with_process {
+                contexts.ends_with_process(number);
+            }
+        }
         Checker {
             contexts,
             named: FxHashSet::default(),

@@ -178,7 +178,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             current: Current::default(),
             contested: Vec::new(),
             notes: Vec::new(),
-            instrumentation: Checker::new(system.threads.iter().map(|thread| thread.process)),
+            instrumentation: Checker::new(&system.threads),
             doubts: Doubts::default(),
         };
         if options.breakdown {

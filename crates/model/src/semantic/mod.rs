@@ -127,6 +127,11 @@ impl Interpreter {
         self.threads[thread.index()].kind = ThreadKind::Initial;
     }
 
+    /// Registers, before a thread's first event, that the recording of its process ended before the thread.
+    pub fn ends_with_process(&mut self, thread: ThreadIndex) {
+        self.instrumented.contexts.ends_with_process(thread.0);
+    }
+
     /// Registers, before a thread's first event, that its process's OpenMP runtime reports all its activity:
     /// before the runtime knows the thread, and if it never does, the thread runs the program's own code.
     pub fn is_of_openmp(&mut self, thread: ThreadIndex) {

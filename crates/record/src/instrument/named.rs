@@ -1,12 +1,16 @@
 //! Names as bytes, for interfaces without Rust statics: each function queries the dictionary, and returns
 //! `None` while the name is off. Callers cache the result in a [`Site`].
 
+use taskscope_event::models::instrument as i;
+
 pub use super::dictionary::Space;
 use super::dictionary::{self, Meaning};
+use super::raise::{put, put_end};
 use super::register::ask;
 pub use super::register::has_receivers;
 use super::site::number_if_on;
 pub use super::site::{Site, asked};
+use super::words::word_and_long;
 
 fn number(meaning: Meaning<'_>) -> Option<u32> {
     number_if_on(ask(&meaning))
@@ -79,4 +83,34 @@ pub fn name_of(space: Space, number: u64) -> Option<Vec<u8>> {
 /// A number for a task.
 pub fn next_task() -> u64 {
     super::task_context::next_number()
+}
+
+/// Begins a state. Returns whether that was wanted, so that its end is, too.
+#[inline]
+pub fn push_state(number: u32) -> bool {
+    put(i::STATE_PUSH, number.to_le_bytes())
+}
+
+/// Ends a state that was begun.
+#[inline]
+pub fn pop_state(number: u32) {
+    put_end(i::STATE_POP, number.to_le_bytes());
+}
+
+/// A moment on a key.
+#[inline]
+pub fn point(key: u32, value: u64) {
+    put(i::POINT, word_and_long(key, value));
+}
+
+/// Opens a burst. Returns whether that was wanted, so that its end is, too.
+#[inline]
+pub fn open_burst(key: u32, value: u64) -> bool {
+    put(i::BURST_OPEN, word_and_long(key, value))
+}
+
+/// Closes the newest burst on a key with this value.
+#[inline]
+pub fn close_burst(key: u32, value: u64) {
+    put_end(i::BURST_CLOSE, word_and_long(key, value));
 }

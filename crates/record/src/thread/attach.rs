@@ -325,6 +325,7 @@ pub(crate) unsafe fn close_from_outside(recorder: *mut ThreadRecorder, process: 
         }
         for _ in 0..LEAVING_STEPS {
             if (*recorder).entry_lock.is_free() && (*recorder).samples.entry_lock.is_free() {
+                (*recorder).identity.ended_with_process = !(*recorder).is_own_thread();
                 (*recorder).close(process);
                 return true;
             }

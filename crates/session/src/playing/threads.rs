@@ -102,8 +102,16 @@ pub(crate) fn add_threads(
         if has_switches && with_os_times.contains(&(name.clone(), stream.tid().unwrap_or(0))) {
             interpreter.has_os_times(thread);
         }
-        if works_on_threads(stream) && stream.tid().unwrap_or(0) == name.1 {
+        if stream.metadata.recorder.ended_with_process {
+            interpreter.ends_with_process(thread);
+        }
+        let reports_itt = stream.metadata.recorder.has_itt;
+        if (works_on_threads(stream) || reports_itt) && stream.tid().unwrap_or(0) == name.1 {
             interpreter.is_initial(thread);
+            // It takes part in the work, even if it takes up no task.
+            if reports_itt {
+                builder.thread_works(thread);
+            }
         }
     }
     add_cpus(trace, &mut all, builder, interpreter);
