@@ -16,7 +16,7 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | the library | `tool` (OMPT's start), `preloaded` (loaded without OpenMP), `host` (called by the sampler), `shared` (MPI) |
+//! | the library | `tool` (OMPT's start), `preloaded` (loaded without OpenMP), `host` (called by the sampler), `shared` (MPI), `itt` (loaded by ITT) |
 //! | callbacks | `tasks`, `parallel`, `work`, `sync`, `mutexes`, `memory`, `device`, `control`, `chain::handlers` (a second tool) |
 //! | sinks | `sink` (`Sink`), `trace_sink`, `profiling::sink`: fast paths of small tasks, over which callbacks are generic; `fast_path` |
 //! | events | `open_close`, `standard`, `dictionary`, `table`, `creation_paths`, `state`, `profiling::follow`, `task_stacks::sample` |
@@ -66,6 +66,7 @@ mod fast_path;
 mod frames;
 mod host;
 mod ids;
+mod itt;
 mod label;
 mod memory;
 mod mode;
@@ -103,5 +104,6 @@ mod trace_sink;
 mod work;
 mod worker_count;
 
+pub use itt::__itt_api_init;
 pub use named_data::taskscope_name_data_;
 pub use tool::ompt_start_tool;

@@ -81,4 +81,4 @@ mod switches;
 mod waits;
 
 // Exports of the library besides its own entries.
-pub use taskscope_ompt::{ompt_start_tool, taskscope_name_data_};
+pub use taskscope_ompt::{__itt_api_init, ompt_start_tool, taskscope_name_data_};

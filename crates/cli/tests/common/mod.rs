@@ -12,7 +12,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// Variables that would change the behaviour of `record`.
-const FOREIGN: [&str; 14] = [
+const FOREIGN: [&str; 15] = [
+    "INTEL_LIBITTNOTIFY64",
     "OMP_TOOL",
     "OMP_TOOL_LIBRARIES",
     "OMP_NUM_THREADS",

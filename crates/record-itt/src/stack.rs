@@ -1,0 +1,178 @@
+//! The open states of each thread: ITT's ends do not name their begins.
+//!
+//! A begin in the middle that ends first (a wait in which tasks ran on) is popped with those above it, as states end in
+//! order.
+
+use core::cell::{Cell, RefCell};
+
+use taskscope_record::instrument::{TaskContext, named};
+
+/// Maximum number of open states of a thread; deeper ones are not recorded.
+const MAX_OPEN: usize = 128;
+
+/// What an open state stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A task.
+    Task,
+    /// The callee of a stitched stack.
+    Callee,
+    /// A wait for a synchronisation object.
+    Wait,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    kind: Kind,
+    /// Address of the object or caller; 0 for a task.
+    subject: usize,
+    /// `None` if it was not recorded.
+    recorded: Option<Recorded>,
+    has_ended: bool,
+}
+
+/// What was recorded for an open state.
+#[derive(Clone, Copy)]
+pub enum Recorded {
+    /// A state by its number.
+    State(u32),
+    /// A task of the instrument model, on this thread.
+    Task(TaskContext),
+}
+
+impl Recorded {
+    /// Begins a state.
+    pub fn state(number: Option<u32>) -> Option<Recorded> {
+        number.filter(|number| named::push_state(*number)).map(Recorded::State)
+    }
+
+    /// Begins a task of this kind.
+    pub fn task(kind: Option<u32>) -> Option<Recorded> {
+        let task = TaskContext::of_kind(kind?);
+        task.enter_now();
+        Some(Recorded::Task(task))
+    }
+
+    fn end(self) {
+        match self {
+            Recorded::State(number) => named::pop_state(number),
+            Recorded::Task(task) => task.end(),
+        }
+    }
+}
+
+const NOTHING: Open = Open { kind: Kind::Task, subject: 0, recorded: None, has_ended: true };
+
+struct Stack {
+    depth: usize,
+    open: [Open; MAX_OPEN],
+}
+
+thread_local! {
+    // On the heap: libraries that are loaded late have little room for data of threads.
+    static STACK: RefCell<Option<Box<Stack>>> = const { RefCell::new(None) };
+    /// Tasks begun without room on the stack.
+    static DEEPER: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Begins a state, which `record` records.
+pub fn begin(kind: Kind, subject: usize, record: impl FnOnce() -> Option<Recorded>) {
+    // A signal handler that interrupts this function is not recorded.
+    let _ = STACK.try_with(|stack| {
+        let Ok(mut stack) = stack.try_borrow_mut() else { return };
+        let stack = stack.get_or_insert_with(|| Box::new(Stack { depth: 0, open: [NOTHING; MAX_OPEN] }));
+        let depth = stack.depth;
+        match stack.open.get_mut(depth) {
+            Some(place) => {
+                *place = Open { kind, subject, recorded: record(), has_ended: false };
+                stack.depth += 1;
+            }
+            None if kind == Kind::Task => DEEPER.set(DEEPER.get() + 1),
+            None => {}
+        }
+    });
+}
+
+/// Whether the innermost open state is this wait.
+pub fn is_waiting_for(subject: usize) -> bool {
+    STACK
+        .try_with(|stack| {
+            let Ok(stack) = stack.try_borrow() else { return false };
+            let Some(stack) = stack.as_ref() else { return false };
+            let top = stack.depth.checked_sub(1).and_then(|top| stack.open.get(top));
+            top.is_some_and(|top| top.kind == Kind::Wait && top.subject == subject)
+        })
+        .unwrap_or(false)
+}
+
+/// Ends the innermost state of this kind and subject. The end of a task ends waits that began in it; that of a callee, all
+/// that began in it, which belongs to it.
+pub fn end(kind: Kind, subject: usize) {
+    if kind == Kind::Task && DEEPER.get() > 0 {
+        return DEEPER.set(DEEPER.get() - 1);
+    }
+    let _ = STACK.try_with(|stack| {
+        let Ok(mut stack) = stack.try_borrow_mut() else { return };
+        let Some(stack) = stack.as_mut() else { return };
+        let depth = stack.depth;
+        let Some(open) = stack.open.get_mut(..depth) else { return };
+        let fits = |open: &Open| !open.has_ended && open.kind == kind && open.subject == subject;
+        let Some(found) = open.iter().rposition(fits) else { return };
+        let ended = open.iter_mut().enumerate().skip(found);
+        for (index, open) in ended {
+            open.has_ended |= match kind {
+                Kind::Callee => true,
+                Kind::Task => index == found || open.kind == Kind::Wait,
+                Kind::Wait => index == found,
+            };
+        }
+        while let Some(top) = stack.depth.checked_sub(1) {
+            match stack.open.get(top) {
+                Some(Open { has_ended: true, recorded, .. }) => {
+                    if let Some(recorded) = recorded {
+                        recorded.end();
+                    }
+                }
+                _ => break,
+            }
+            stack.depth = top;
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn depth() -> usize {
+        STACK.with_borrow(|stack| stack.as_ref().map_or(0, |stack| stack.depth))
+    }
+
+    #[test]
+    fn ends_find_their_begins() {
+        begin(Kind::Task, 0, || None);
+        begin(Kind::Wait, 8, || None);
+        assert!(is_waiting_for(8) && !is_waiting_for(9));
+        begin(Kind::Task, 0, || None);
+        end(Kind::Wait, 8);
+        assert_eq!(depth(), 3, "a task runs in the wait");
+        end(Kind::Task, 0);
+        assert_eq!(depth(), 1);
+        end(Kind::Wait, 8);
+        end(Kind::Callee, 1);
+        assert_eq!(depth(), 1, "ends without begins change nothing");
+        begin(Kind::Wait, 8, || None);
+        end(Kind::Task, 0);
+        assert_eq!(depth(), 0);
+        end(Kind::Task, 0);
+    }
+
+    #[test]
+    fn deep_nesting_is_counted() {
+        (0..MAX_OPEN + 10).for_each(|_| begin(Kind::Task, 0, || None));
+        (0..10).for_each(|_| end(Kind::Task, 0));
+        assert_eq!(depth(), MAX_OPEN);
+        (0..MAX_OPEN).for_each(|_| end(Kind::Task, 0));
+        assert_eq!(depth(), 0);
+    }
+}
