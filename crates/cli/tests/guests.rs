@@ -121,6 +121,7 @@ fn the_environment_is_passed_on_in_its_order() {
             "LD_PRELOAD=",
             "OPENCL_LAYERS=",
             "CUDA_INJECTION64_PATH=",
+            "INTEL_LIBITTNOTIFY64=",
             "LD_LIBRARY_PATH=",
             "OVNI_TRACEDIR=",
         ];

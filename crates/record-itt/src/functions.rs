@@ -7,8 +7,9 @@ use taskscope_record::instrument::named;
 use crate::abi::{Domain, Id, StringHandle, relation};
 use crate::cached::Cached;
 use crate::handles::{self, Counter, bytes};
+use crate::host::host;
 use crate::stack::{Kind, Recorded};
-use crate::{frames, host, ids, overlapped, stack, sync_objects};
+use crate::{frames, ids, overlapped, stack, sync_objects};
 
 /// A function's address for the table of a static part.
 struct Function(&'static [u8], *const c_void);

@@ -42,29 +42,16 @@ mod cached;
 mod frames;
 mod functions;
 mod handles;
+mod host;
 mod ids;
 mod overlapped;
 mod stack;
 mod sync_objects;
 
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicPtr, Ordering::*};
 
 use abi::Global;
-
-/// What the collector asks of the recorder that it is linked into.
-pub struct Host {
-    /// Pauses recording, or continues it.
-    pub set_paused: fn(bool),
-}
-
-/// The [`Host`], or null.
-static HOST: AtomicPtr<Host> = AtomicPtr::new(core::ptr::null_mut());
-
-fn host() -> Option<&'static Host> {
-    // SAFETY: null, or stored by `connect`, with a static lifetime.
-    unsafe { HOST.load(Acquire).as_ref() }
-}
+pub use host::Host;
 
 /// Fills the table of a module's static part: functions that are recorded, and empty ones for the rest; without a host
 /// empty ones alone.
@@ -73,7 +60,7 @@ fn host() -> Option<&'static Host> {
 /// `global` is null, or the argument of `__itt_api_init`: a table that ends with an entry without a name.
 pub unsafe fn connect(global: *mut Global, host: Option<&'static Host>) {
     if let Some(host) = host {
-        HOST.store(core::ptr::from_ref(host).cast_mut(), Release);
+        host::set(host);
     }
     // SAFETY: by contract.
     let Some(global) = (unsafe { global.as_ref() }) else { return };
