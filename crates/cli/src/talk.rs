@@ -3,6 +3,14 @@
 //! ([`crate::output::plain`]).
 
 /// Replaces the standard library's macro.
+macro_rules! eprint {
+    ($($talk:tt)*) => {{
+        use std::io::Write as _;
+        let _ = write!(std::io::stderr(), "{}", crate::output::plain(&format!($($talk)*)));
+    }};
+}
+
+/// Replaces the standard library's macro.
 macro_rules! eprintln {
     ($($talk:tt)*) => {{
         use std::io::Write as _;
