@@ -138,7 +138,11 @@ mod tests {
             std::process::Command::new("/bin/sh").args(["-c", "sleep 60 & wait"]).spawn().expect("sh");
         let never = || false;
         let mut watcher = Watcher::new(&never);
-        let sees_sleep = |watcher: &Watcher| watcher.seen.processes.len() == 2;
+        // A process that begins has mapped none of its libraries yet.
+        let sees_sleep = |watcher: &Watcher| {
+            let Seen { processes, libraries, .. } = &watcher.seen;
+            processes.len() == 2 && libraries.iter().any(|name| name.starts_with("libc.so"))
+        };
         for _ in 0..1000 {
             watcher.look(Pid::from_raw(child.id() as i32));
             if sees_sleep(&watcher) {
