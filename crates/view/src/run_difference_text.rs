@@ -1,7 +1,7 @@
 //! The comparison of two runs as lines for a terminal.
 
 use crate::format::{self, Cell, columns, wrap};
-use crate::run_numbers::{Fact, FactDifference, Group, NumberDifference, RunDifferenceReport};
+use crate::run_numbers::{Fact, FactDifference, Group, NumberDifference, RunDifferenceReport, largest, time};
 use std::fmt::Write;
 
 /// Width of a column of numbers.
@@ -11,52 +11,8 @@ const LEAST_NAME: usize = 24;
 const INTERVAL: usize = 42;
 /// Share of the capacity below which rows of times are summed in one line.
 const FLOOR: f64 = 0.001;
-/// Growth of the wall time that counts as none.
-const EQUAL: f64 = 0.01;
-/// Causes that the verdict names.
-const MAX_CAUSES: usize = 3;
 /// Growth from which it is printed as a factor.
 const FACTOR: f64 = 10.0;
-
-/// The change of the wall time, and the causes with the largest changes; `None` without a wall time.
-pub(crate) fn verdict(rows: &[NumberDifference]) -> Option<String> {
-    let of_run = |name: &str| rows.iter().find(|row| row.group == Group::Run.name() && row.name == name);
-    let wall = of_run("wall_ns")?;
-    let growth = wall.growth?;
-    let times = format!("({} → {})", time(wall.before), time(wall.after));
-    let chance = if wall.certain == Some(false) { ", which may be chance" } else { "" };
-    let change = match growth.abs() {
-        small if small < EQUAL => format!("The wall time is about the same {times}"),
-        size => {
-            let word = if growth > 0.0 { "grew" } else { "fell" };
-            format!("The wall time {word} by {:.1} % {times}{chance}", size * 100.0)
-        }
-    };
-    let capacity = largest(rows);
-    let changed = rows.iter().filter(|row| {
-        let is_large = row.difference.abs() >= capacity * EQUAL;
-        row.group == Group::Cause.name() && is_large && row.certain != Some(false)
-    });
-    let causes: Vec<String> = changed
-        .take(MAX_CAUSES)
-        .map(|row| {
-            let sign = if row.difference < 0.0 { "−" } else { "+" };
-            format!("{} {sign}{}", row.label, time(row.difference.abs()))
-        })
-        .collect();
-    let has_causes = rows.iter().any(|row| row.group == Group::Cause.name());
-    Some(match causes.is_empty() {
-        false => format!("{change}; largest changes by cause: {}.", causes.join(", ")),
-        true if has_causes => format!("{change}; no cause changed by more than 1 % of the time."),
-        true => format!("{change}."),
-    })
-}
-
-/// The larger of both sides' capacities, or of other total times.
-fn largest(rows: &[NumberDifference]) -> f64 {
-    let of_run = rows.iter().filter(|row| row.group == Group::Run.name());
-    of_run.map(|row| row.before.max(row.after)).fold(0.0, f64::max)
-}
 
 impl RunDifferenceReport {
     /// The lines for a terminal of `width` columns, with `top` rows of each long table.
@@ -164,12 +120,6 @@ impl RunDifferenceReport {
             }
         }
     }
-}
-
-/// A time, or a difference of times, in nanoseconds.
-fn time(ns: f64) -> String {
-    let sign = if ns < 0.0 { "−" } else { "" };
-    format!("{sign}{}", format::time(ns.abs().round() as u64))
 }
 
 impl NumberDifference {

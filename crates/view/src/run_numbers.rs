@@ -3,6 +3,7 @@
 use crate::CallPaths;
 use crate::call_paths::profile_facts::states_of;
 use crate::findings::{Findings, Whose};
+use crate::format;
 use crate::named_finding::NamedFinding;
 use crate::report_rows::FACTORS;
 use schemars::JsonSchema;
@@ -586,11 +587,62 @@ impl RunDifference {
             before: RunSet { name: names[0].to_owned(), runs: self.runs.0 },
             after: RunSet { name: names[1].to_owned(), runs: self.runs.1 },
             run: self.facts.clone(),
-            verdict: crate::run_difference_text::verdict(&rows),
+            verdict: verdict(&rows),
             notes: self.notes.clone(),
             rows,
         }
     }
+}
+
+/// A time, or a difference of times, in nanoseconds.
+pub(crate) fn time(ns: f64) -> String {
+    let sign = if ns < 0.0 { "−" } else { "" };
+    format!("{sign}{}", format::time(ns.abs().round() as u64))
+}
+
+/// Growth of the wall time that counts as none, and share of the capacity below which a cause has not changed.
+const EQUAL: f64 = 0.01;
+/// Causes that the verdict names.
+const MAX_CAUSES: usize = 3;
+
+/// The change of the wall time, and the causes with the largest changes; `None` without a wall time.
+fn verdict(rows: &[NumberDifference]) -> Option<String> {
+    let of_run = |name: &str| rows.iter().find(|row| row.group == Group::Run.name() && row.name == name);
+    let wall = of_run("wall_ns")?;
+    let growth = wall.growth?;
+    let times = format!("({} → {})", time(wall.before), time(wall.after));
+    let chance = if wall.certain == Some(false) { ", which may be chance" } else { "" };
+    let change = match growth.abs() {
+        small if small < EQUAL => format!("The wall time is about the same {times}"),
+        size => {
+            let word = if growth > 0.0 { "grew" } else { "fell" };
+            format!("The wall time {word} by {:.1} % {times}{chance}", size * 100.0)
+        }
+    };
+    let capacity = largest(rows);
+    let changed = rows.iter().filter(|row| {
+        let is_large = row.difference.abs() >= capacity * EQUAL;
+        row.group == Group::Cause.name() && is_large && row.certain != Some(false)
+    });
+    let causes: Vec<String> = changed
+        .take(MAX_CAUSES)
+        .map(|row| {
+            let sign = if row.difference < 0.0 { "−" } else { "+" };
+            format!("{} {sign}{}", row.label, time(row.difference.abs()))
+        })
+        .collect();
+    let has_causes = rows.iter().any(|row| row.group == Group::Cause.name());
+    Some(match causes.is_empty() {
+        false => format!("{change}; largest changes by cause: {}.", causes.join(", ")),
+        true if has_causes => format!("{change}; no cause changed by more than 1 % of the time."),
+        true => format!("{change}."),
+    })
+}
+
+/// The larger of both sides' capacities, or of other total times.
+pub(crate) fn largest(rows: &[NumberDifference]) -> f64 {
+    let of_run = rows.iter().filter(|row| row.group == Group::Run.name());
+    of_run.map(|row| row.before.max(row.after)).fold(0.0, f64::max)
 }
 
 /// Adds the cause to labels that several rows of a group have, or else the whole name.

@@ -322,7 +322,11 @@ fn users_tools(list: Option<OsString>) -> Option<OsString> {
 
 /// Whether a path is that of a library with our OMPT tool.
 fn is_ours(path: &Path) -> bool {
-    let names = [super::recorder_library::FILE_NAME, super::mpi::FILE_NAME, super::threads::FILE_NAME];
+    let names = [
+        super::recorder_library::FILE_NAME,
+        super::mpi::FILE_NAME,
+        super::recorder_library::THREADS_FILE_NAME,
+    ];
     names.iter().any(|name| path.file_name() == Some(OsStr::new(name)))
 }
 

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// The file that `record` hands to the OpenMP runtime.
 pub const FILE_NAME: &str = "libtaskscope_ompt.so";
+/// File name of the library that records waits of threads too.
+pub const THREADS_FILE_NAME: &str = "libtaskscope_threads.so";
 
 /// Names the library, if it is elsewhere.
 pub const VARIABLE: &str = "TASKSCOPE_OMPT_LIBRARY";

@@ -2,11 +2,9 @@
 //! It holds the OMPT tool too, which then must come from it: one process, one recorder.
 
 use super::environment::Environment;
-use super::recorder_library;
+use super::recorder_library::{self, THREADS_FILE_NAME as FILE_NAME};
 use std::path::{Path, PathBuf};
 
-/// The library's file name.
-pub const FILE_NAME: &str = "libtaskscope_threads.so";
 /// Samples a second and thread, if no rate is given. Call paths of waits need the sampler.
 pub const SAMPLES_PER_SECOND: f64 = 100.0;
 
