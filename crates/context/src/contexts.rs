@@ -97,7 +97,7 @@ impl Contexts {
         self.threads.len() as u32 - 1
     }
 
-    /// Registers that the recording of a thread's process ended before the thread: sections that are open then are no
+    /// Registers that the recording of a thread's process ended before the thread, so that its open sections count as no
     /// mistakes.
     pub fn ends_with_process(&mut self, thread: u32) {
         if let Some(thread) = self.threads.get_mut(thread as usize) {

@@ -9,7 +9,7 @@ use crate::cached::Cached;
 pub struct Function {
     /// Its name, with the prefix `__itt_`; null ends the table.
     pub name: *const c_char,
-    /// Where calls go.
+    /// The pointer that calls go through.
     pub target: *mut *const c_void,
     /// The function that initialises, before calling.
     pub initial: *const c_void,

@@ -1,4 +1,4 @@
-//! The number of a name, kept where the name is used.
+//! The number of a name, kept beside its uses.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -87,7 +87,7 @@ pub fn find(name: &[u8]) -> Option<*const c_void> {
     FUNCTIONS.iter().find(|function| function.0 == name).map(|function| function.1)
 }
 
-/// What `pointer` points to, if anything.
+/// The target of a pointer; `None` for null.
 ///
 /// # Safety
 /// `pointer` is null, or valid for the whole process: a handle of ITT.
@@ -497,7 +497,7 @@ unsafe extern "C" fn sync_acquired(object: *const c_void) {
 // Stitched stacks.
 
 unsafe extern "C" fn stack_caller_create() -> *mut c_void {
-    /// Callers are told apart by their addresses alone.
+    /// Callers differ by their addresses alone.
     static NEXT: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(1);
     core::ptr::without_provenance_mut(NEXT.fetch_add(1, core::sync::atomic::Ordering::Relaxed))
 }

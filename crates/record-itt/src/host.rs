@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
-/// What the collector asks of the recorder that it is linked into.
+/// Functions of the recorder that the collector is linked into.
 pub struct Host {
     /// Pauses recording, or continues it.
     pub set_paused: fn(bool),

@@ -1,4 +1,4 @@
-//! Names of objects that are known by an id: nodes of a flow graph, whose tasks have no names of their own.
+//! Names of objects that are known by an id: nodes of a flow graph, with tasks without names of their own.
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::collections::HashMap;

@@ -1,5 +1,4 @@
-//! The collector of ITT (Intel's Instrumentation and Tracing Technology API): records what programs and libraries report about
-//! themselves.
+//! The collector of ITT (Intel's Instrumentation and Tracing Technology API): records tasks that programs and libraries report.
 //!
 //! ```text
 //!  program, oneTBB, … ── static part of ITT ── INTEL_LIBITTNOTIFY64 ──▶ connect: fills the table of functions

@@ -7,7 +7,7 @@ use taskscope_record::instrument::named;
 /// Maximum number of open intervals of a thread; further ones are not recorded.
 const MAX_OPEN: usize = 64;
 
-/// What an interval is found by: its kind, and words that identify it in its kind.
+/// The identity of an interval: its kind, and words that are unique in its kind.
 pub type Subject = (Kind, [u64; 3]);
 
 /// The kind of an interval.

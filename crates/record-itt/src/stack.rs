@@ -10,7 +10,7 @@ use taskscope_record::instrument::{TaskContext, named};
 /// Maximum number of open states of a thread; deeper ones are not recorded.
 const MAX_OPEN: usize = 128;
 
-/// What an open state stands for.
+/// The kind of an open state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A task.
@@ -31,7 +31,7 @@ struct Open {
     has_ended: bool,
 }
 
-/// What was recorded for an open state.
+/// The recorded event of an open state.
 #[derive(Clone, Copy)]
 pub enum Recorded {
     /// A state by its number.
