@@ -345,7 +345,7 @@ impl Accounts {
 
     /// Makes the losses from the charges, in whole nanoseconds.
     fn settle(self, time: &mut CpuTime) {
-        let whole = |charged: u128| (charged / 1000 >> BITS) as u64;
+        let whole = |charged: u128| ((charged / 1000) >> BITS) as u64;
         let rows = self.rows.into_iter();
         time.losses = rows
             .map(|(to, sum)| CpuLoss { to, ns: whole(sum.charged), threads_ns: sum.threads_ns })

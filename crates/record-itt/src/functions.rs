@@ -255,10 +255,10 @@ unsafe extern "C" fn metadata_str_add(
     // SAFETY: ITT passes its handles.
     let key = unsafe { handle(key).map(|key| key.bytes()) };
     if !text.is_null() && matches!(key, Some(b"object_name" | b"name")) {
-        // A length of 0 is a C string.
-        // SAFETY: ITT passes so many bytes, or a C string.
         let text = match length {
+            // SAFETY: without a length, ITT passes a C string.
             0 => unsafe { bytes(text) },
+            // SAFETY: ITT passes so many bytes.
             length => unsafe { core::slice::from_raw_parts(text.cast::<u8>(), length.min(MAX_LENGTH)) },
         };
         ids::name(id, text.split(|byte| *byte == 0).next().unwrap_or_default());

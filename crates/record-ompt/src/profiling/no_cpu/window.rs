@@ -17,7 +17,7 @@ const MIN_WINDOW_NS: u64 = 100_000_000;
 const THREADS: u64 = 8;
 
 /// The kernel's sums and the clock are read within this time of each other, nanoseconds: less was not slept.
-const SHORTEST_SLEEP_NS: u64 = 20_000;
+const MIN_SLEEP_NS: u64 = 20_000;
 
 /// The parts of some work without a CPU, and blocked in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +85,7 @@ fn read_since(
     // Times are read one after the other: a thread that is delayed between them has the difference at its next reading.
     workers.unblock(&mut last.blocked, (ran + delay).saturating_sub(wall));
     let sleep = wall - delay - ran.min(wall - delay);
-    let sleep = if sleep < SHORTEST_SLEEP_NS { 0 } else { sleep };
+    let sleep = if sleep < MIN_SLEEP_NS { 0 } else { sleep };
     let (mut off, mut blocked) = divide(delay, sleep, &spent, &workers.late());
     if let Some(state) = account.state() {
         // A delay that began before the previous reading belongs to one state.
