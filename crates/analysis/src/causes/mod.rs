@@ -1,9 +1,9 @@
 //! The ledger of a task graph: the use of every nanosecond of every worker, and the charged parties.
 //!
-//! Each instant of each worker has exactly one [`Cause`], in this order: its own activity first (lock, call,
+//! Each instant of each worker has exactly one `Cause`, in this order: its own activity first (lock, call,
 //! runtime, system), then the body of a task, then the wait of its next task. If that depends on another
 //! worker (create, depend, sync), the blame goes to that worker's activity at that instant, or to the reason
-//! of *its* wait (mode `root` of [`slo`](crate::slo)). All tables are projections of one [`Ledger`], with
+//! of *its* wait (mode `root` of [`slo`](crate::slo)). All tables are projections of one `Ledger`, with
 //! leaf causes in place of the states' inner nodes: causes sum to the capacity, rows of the table to their
 //! causes, and the SLOW view to the capacity again, all in whole nanoseconds.
 

@@ -72,7 +72,7 @@ pub struct Queue {
     pub wait_ns: u64,
     /// The longest wait.
     pub longest_ns: u64,
-    /// The task that waited so long, or [`NONE`].
+    /// The task that waited so long, or `NONE`.
     pub longest_task: u32,
     /// Most tasks in it at a time.
     pub most: u64,
