@@ -5,7 +5,7 @@
 
 use core::cell::{Cell, RefCell};
 
-use taskscope_record::instrument::{TaskContext, named};
+use taskscope_record::instrument::named;
 
 /// Maximum number of open states of a thread; deeper ones are not recorded.
 const MAX_OPEN: usize = 128;
@@ -36,8 +36,8 @@ struct Open {
 pub enum Recorded {
     /// A state by its number.
     State(u32),
-    /// A task of the instrument model, on this thread.
-    Task(TaskContext),
+    /// A task of the instrument model by its number, on this thread.
+    Task(u64),
 }
 
 impl Recorded {
@@ -48,15 +48,13 @@ impl Recorded {
 
     /// Begins a task of this kind.
     pub fn task(kind: Option<u32>) -> Option<Recorded> {
-        let task = TaskContext::of_kind(kind?);
-        task.enter_now();
-        Some(Recorded::Task(task))
+        Some(Recorded::Task(named::begin_task(kind?)))
     }
 
     fn end(self) {
         match self {
             Recorded::State(number) => named::pop_state(number),
-            Recorded::Task(task) => task.end(),
+            Recorded::Task(task) => named::end_task(task),
         }
     }
 }

@@ -5,12 +5,12 @@ use taskscope_event::models::instrument as i;
 
 pub use super::dictionary::Space;
 use super::dictionary::{self, Meaning};
-use super::raise::{put, put_end};
+use super::raise::put_until_the_end;
 use super::register::ask;
 pub use super::register::has_receivers;
 use super::site::number_if_on;
 pub use super::site::{Site, asked};
-use super::words::word_and_long;
+use super::words::{long, long_and_word, word_and_long};
 
 fn number(meaning: Meaning<'_>) -> Option<u32> {
     number_if_on(ask(&meaning))
@@ -88,29 +88,48 @@ pub fn next_task() -> u64 {
 /// Begins a state. Returns whether that was wanted, so that its end is, too.
 #[inline]
 pub fn push_state(number: u32) -> bool {
-    put(i::STATE_PUSH, number.to_le_bytes())
+    put_until_the_end(i::STATE_PUSH, number.to_le_bytes(), false)
 }
 
 /// Ends a state that was begun.
 #[inline]
 pub fn pop_state(number: u32) {
-    put_end(i::STATE_POP, number.to_le_bytes());
+    put_until_the_end(i::STATE_POP, number.to_le_bytes(), true);
 }
 
 /// A moment on a key.
 #[inline]
 pub fn point(key: u32, value: u64) {
-    put(i::POINT, word_and_long(key, value));
+    put_until_the_end(i::POINT, word_and_long(key, value), false);
 }
 
 /// Opens a burst. Returns whether that was wanted, so that its end is, too.
 #[inline]
 pub fn open_burst(key: u32, value: u64) -> bool {
-    put(i::BURST_OPEN, word_and_long(key, value))
+    put_until_the_end(i::BURST_OPEN, word_and_long(key, value), false)
 }
 
 /// Closes the newest burst on a key with this value.
 #[inline]
 pub fn close_burst(key: u32, value: u64) {
-    put_end(i::BURST_CLOSE, word_and_long(key, value));
+    put_until_the_end(i::BURST_CLOSE, word_and_long(key, value), true);
+}
+
+/// Creates a task and takes it up on this thread; returns its number, 0 if it is not recorded.
+#[inline]
+pub fn begin_task(kind: u32) -> u64 {
+    let task = next_task();
+    if !put_until_the_end(i::TASK_CREATE, long_and_word(task, kind), false) {
+        return 0;
+    }
+    put_until_the_end(i::TASK_ENTER, long(task), false);
+    task
+}
+
+/// Ends a task.
+#[inline]
+pub fn end_task(task: u64) {
+    if task != 0 {
+        put_until_the_end(i::TASK_END, long(task), true);
+    }
 }

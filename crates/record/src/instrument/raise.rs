@@ -50,6 +50,24 @@ pub(super) fn put_end<const N: usize>(code: Code, payload: [u8; N]) {
     }
 }
 
+/// [`put`] and [`put_end`] for libraries, whose threads outlive the recording: events after its end are no mistakes, and are
+/// not counted.
+#[inline]
+pub(super) fn put_until_the_end<const N: usize>(code: Code, payload: [u8; N], is_end: bool) -> bool {
+    if !IS_COMPILED_IN {
+        return false;
+    }
+    match enter_plain() {
+        Some(mut recorder) => {
+            let at = recorder.now();
+            recorder.own_unpaired(at, code, payload);
+            true
+        }
+        // Streams are closed after recording has finished.
+        None => !process::has_finished() && put_slow(code, payload, is_end),
+    }
+}
+
 #[cold]
 #[inline(never)]
 pub(super) fn put_slow<const N: usize>(code: Code, payload: [u8; N], is_end: bool) -> bool {
