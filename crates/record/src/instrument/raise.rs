@@ -19,53 +19,33 @@ use super::sinks;
 use crate::thread::{self, enter, enter_plain};
 use crate::{event_filter, late_count, late_events, process};
 
+/// Stores an event on the fast path. Returns whether it was stored; if not, it may still be wanted.
+#[inline(always)]
+fn store<const N: usize>(code: Code, payload: [u8; N]) -> bool {
+    let Some(mut recorder) = enter_plain() else { return false };
+    let at = recorder.now();
+    recorder.own_unpaired(at, code, payload);
+    true
+}
+
 /// Records an event. Returns whether it was wanted, so that its end is, too.
 #[inline(always)]
 pub(super) fn put<const N: usize>(code: Code, payload: [u8; N]) -> bool {
-    if !IS_COMPILED_IN {
-        return false;
-    }
-    match enter_plain() {
-        Some(mut recorder) => {
-            let at = recorder.now();
-            recorder.own_unpaired(at, code, payload);
-            true
-        }
-        None => put_slow(code, payload, false),
-    }
+    IS_COMPILED_IN && (store(code, payload) || put_slow(code, payload, false))
 }
 
 /// [`put`] for the end of a recorded section, which is recorded whatever the switch's state.
 #[inline(always)]
 pub(super) fn put_end<const N: usize>(code: Code, payload: [u8; N]) {
-    if !IS_COMPILED_IN {
-        return;
-    }
-    match enter_plain() {
-        Some(mut recorder) => {
-            let at = recorder.now();
-            recorder.own_unpaired(at, code, payload);
-        }
-        None => drop(put_slow(code, payload, true)),
-    }
+    let _ = IS_COMPILED_IN && (store(code, payload) || put_slow(code, payload, true));
 }
 
 /// [`put`] and [`put_end`] for libraries, whose threads outlive the recording: events after its end are no mistakes, and are
 /// not counted.
 #[inline]
 pub(super) fn put_until_the_end<const N: usize>(code: Code, payload: [u8; N], is_end: bool) -> bool {
-    if !IS_COMPILED_IN {
-        return false;
-    }
-    match enter_plain() {
-        Some(mut recorder) => {
-            let at = recorder.now();
-            recorder.own_unpaired(at, code, payload);
-            true
-        }
-        // Streams are closed after recording has finished.
-        None => !process::has_finished() && put_slow(code, payload, is_end),
-    }
+    // Streams are closed after recording has finished.
+    IS_COMPILED_IN && (store(code, payload) || (!process::has_finished() && put_slow(code, payload, is_end)))
 }
 
 #[cold]
