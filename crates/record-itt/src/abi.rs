@@ -1,6 +1,7 @@
 //! Structures that ITT's static part and the collector share, as in `ittnotify_config.h` and `ittnotify.h`.
 
 use core::ffi::{c_char, c_int, c_long, c_ulong, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering::*};
 
 use crate::cached::Cached;
 
@@ -65,8 +66,8 @@ pub struct StringHandle {
     pub text: *const c_char,
     wide_text: *const c_void,
     extra: c_int,
-    /// Number of the state with this name. Zero at first, as the static part leaves this field to the collector.
-    pub state: Cached,
+    /// The numbers of the name; null at first, as the static part leaves this field to the collector.
+    numbers: AtomicPtr<Numbers>,
     next: *mut StringHandle,
 }
 
@@ -134,8 +135,31 @@ impl StringHandle {
             text,
             wide_text: null(),
             extra: 0,
-            state: Cached::default(),
+            numbers: AtomicPtr::new(core::ptr::null_mut()),
             next: core::ptr::null_mut(),
         }
     }
+
+    /// The numbers of the name, which live for the process.
+    pub(crate) fn numbers(&self) -> &'static Numbers {
+        // SAFETY: null, or numbers that are never freed.
+        if let Some(numbers) = unsafe { self.numbers.load(Acquire).as_ref() } {
+            return numbers;
+        }
+        let made = Box::into_raw(Box::<Numbers>::default());
+        let before = self.numbers.compare_exchange(core::ptr::null_mut(), made, AcqRel, Acquire);
+        // SAFETY: either is never freed from here on.
+        unsafe { &*before.err().unwrap_or(made) }
+    }
+}
+
+/// The numbers of a name in the dictionary, by use.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    /// The state of tasks.
+    pub state: Cached,
+    /// The key of intervals.
+    pub interval: Cached,
+    /// The key of moments.
+    pub point: Cached,
 }

@@ -119,7 +119,7 @@ unsafe fn state_of_task(domain: *const Domain, id: Id, name: *const StringHandle
     let text = name.map_or(&b""[..], |name| unsafe { name.bytes() });
     let text = if text == b"null" { b"" } else { text };
     ids::state(id, text).or_else(|| match name.filter(|_| !text.is_empty()) {
-        Some(name) => name.state.number(|| handles::task_state(text)),
+        Some(name) => name.numbers().state.number(|| handles::task_state(text)),
         None => {
             // SAFETY: names of domains are C strings.
             let domain = domain.map_or(&b"ITT"[..], |domain| unsafe { bytes(domain.name) });
@@ -174,8 +174,11 @@ unsafe extern "C" fn task_end(_domain: *const Domain) {
 /// `name` is a handle of ITT, or null.
 unsafe fn begin_overlapped(kind: overlapped::Kind, id: Id, name: *const StringHandle) {
     // SAFETY: by contract.
-    let text = unsafe { handle(name).map(|name| name.bytes()) };
-    let key = text.and_then(|text| handles::interval_key(text, b"interval reported through ITT"));
+    let key = unsafe { handle(name) }.and_then(|name| {
+        // SAFETY: as above.
+        let ask = || handles::interval_key(unsafe { name.bytes() }, b"interval reported through ITT");
+        name.numbers().interval.number(ask)
+    });
     if let Some(key) = key {
         overlapped::begin((kind, id.words), key, 1);
     }
@@ -274,13 +277,11 @@ unsafe extern "C" fn metadata_add(
     data: *const u8,
 ) {
     // SAFETY: ITT passes its handles.
-    let key = unsafe { handle(key).map(|key| key.bytes()) };
+    let key = unsafe { handle(key) };
     // SAFETY: ITT passes so many values of this type.
     let value = if count == 0 { None } else { unsafe { handles::number_at(value_type, data) } };
-    if let (Some(key), Some(value)) = (key, value)
-        && let Some(key) = handles::key(key, b"metadata reported through ITT")
-    {
-        named::point(key, value);
+    if let (Some(key), Some(value)) = (key, value) {
+        point(key, value);
     }
 }
 
@@ -349,11 +350,19 @@ unsafe extern "C" fn event_end(event: c_int) -> c_int {
     0
 }
 
+/// Records a moment on the key with this name.
+fn point(name: &StringHandle, value: u64) {
+    // SAFETY: a handle of ITT.
+    let ask = || handles::key(unsafe { name.bytes() }, b"marker or metadata reported through ITT");
+    if let Some(key) = name.numbers().point.number(ask) {
+        named::point(key, value);
+    }
+}
+
 unsafe extern "C" fn marker(_domain: *const Domain, _id: Id, name: *const StringHandle, scope: c_int) {
     // SAFETY: ITT passes its handles.
-    let text = unsafe { handle(name).map(|name| name.bytes()) };
-    if let Some(key) = text.and_then(|text| handles::key(text, b"marker reported through ITT")) {
-        named::point(key, scope as u64);
+    if let Some(name) = unsafe { handle(name) } {
+        point(name, scope as u64);
     }
 }
 
