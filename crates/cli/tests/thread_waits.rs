@@ -431,3 +431,16 @@ fn profiles_have_no_waits_of_threads() {
     assert_eq!(run.status.code(), Some(125));
     assert!(text(&run.stderr).contains("--threads is for traces"), "{}", text(&run.stderr));
 }
+
+#[test]
+fn lists_that_are_not_there_are_refused_as_alone() {
+    let here = tempfile::tempdir().unwrap();
+    let program = here.path().join("program");
+    Compiler::Gcc.build_file(&source("bad_lists.c"), &program, &["-O1", "-w"]);
+    let alone = output(&mut std::process::Command::new(&program));
+    let mut command = record(here.path());
+    let recorded = output(command.args(["-q", "--threads", "-o", "trace", "--"]).arg(&program));
+    assert_eq!(recorded.status.code(), Some(0));
+    assert_eq!(text(&recorded.stdout), text(&alone.stdout));
+    assert!(text(&alone.stdout).contains(&format!("poll nowhere -1 {}", nix::libc::EFAULT)));
+}

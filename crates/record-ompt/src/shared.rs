@@ -13,6 +13,7 @@ pub use crate::sampler::blocking::{
     Blocking, MIN_BLOCKED_NS, Recorder as BlockingRecorder, Returned, Syscall, begin as begin_blocking,
     end as end_blocking, set_recorder as record_blocking,
 };
+pub use crate::sampler::machine::copy_from_anywhere;
 use crate::sections::END_OF_MPI;
 pub use crate::sections::SectionCodes;
 pub use crate::thread::{Moment, record, record_outside_openmp, record_outside_openmp_untimed};

@@ -6,9 +6,9 @@
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
-use libc::{c_int, fd_set, pollfd};
+use libc::{c_int, pollfd};
 use taskscope_event::models::wait::{kind, outcome};
-use taskscope_ompt::shared::{Blocking, MIN_BLOCKED_NS, Returned};
+use taskscope_ompt::shared::{Blocking, MIN_BLOCKED_NS, Returned, copy_from_anywhere};
 
 use crate::channels::{self, Channel};
 use crate::events::{self, Waited};
@@ -20,6 +20,8 @@ static WAKES: AtomicU64 = AtomicU64::new(1);
 
 /// Maximum examined descriptors of a list.
 const MAX_POLLED: usize = 64;
+/// Words of a set of `select`.
+const SET_WORDS: usize = libc::FD_SETSIZE / 64;
 
 /// A thread wakes others that wait in calls of this module.
 pub fn note_wake() {
@@ -82,9 +84,7 @@ fn with_awaited(call: Blocking, change: impl Fn(&AtomicU32), begins: bool) -> bo
         }
         Blocking::Poll(..) => {
             let mut is_any = false;
-            // SAFETY: the program's list, by contract of the call that it makes.
-            let polled = unsafe { polled(call) };
-            polled.filter_map(channels::read_by).for_each(|channel| {
+            polled(call).filter_map(channels::read_by).for_each(|channel| {
                 change(&channel.data);
                 is_any = true;
             });
@@ -93,9 +93,7 @@ fn with_awaited(call: Blocking, change: impl Fn(&AtomicU32), begins: bool) -> bo
         Blocking::Select(..) => {
             // After the call, the set has only those that are ready.
             if begins {
-                // SAFETY: likewise.
-                let polled = unsafe { polled(call) };
-                polled.filter_map(channels::read_by).for_each(Channel::enter_any_set);
+                polled(call).filter_map(channels::read_by).for_each(Channel::enter_any_set);
             }
             channels::poll_sets(begins);
             true
@@ -119,27 +117,55 @@ fn with_awaited(call: Blocking, change: impl Fn(&AtomicU32), begins: bool) -> bo
     }
 }
 
-/// The descriptors that a call polls for data, the first ones of a long list.
-///
-/// # Safety
-///
-/// The list is valid for reading.
-unsafe fn polled(call: Blocking) -> impl Iterator<Item = c_int> {
-    let (list, count, set, end) = match call {
-        Blocking::Poll(list, count) => (list as *const pollfd, count.min(MAX_POLLED), 0, 0),
-        Blocking::Select(count, set) => {
-            (core::ptr::null(), 0, set, count.clamp(0, libc::FD_SETSIZE as c_int))
+/// The descriptors that a call polls for data, the first ones of a long list. The list is copied, as the kernel does: an
+/// invalid one is an error of the call, and has none here.
+fn polled(call: Blocking) -> impl Iterator<Item = c_int> {
+    let (mut entries, mut set) = ([pollfd { fd: -1, events: 0, revents: 0 }; MAX_POLLED], [0_u64; SET_WORDS]);
+    let (mut count, mut end) = (0, 0);
+    match call {
+        _ if !channels::are_any() => {}
+        Blocking::Poll(list, length) => {
+            let wanted = length.min(MAX_POLLED);
+            // SAFETY: the bytes of the first entries, which may have any value.
+            let bytes = unsafe {
+                core::slice::from_raw_parts_mut(
+                    entries.as_mut_ptr().cast::<u8>(),
+                    wanted * size_of::<pollfd>(),
+                )
+            };
+            count = copy(list as u64, bytes) / size_of::<pollfd>();
         }
-        _ => (core::ptr::null(), 0, 0, 0),
-    };
-    // SAFETY: by contract.
-    let of_list =
-        (0..if list.is_null() { 0 } else { count }).map(move |index| unsafe { (*list.add(index)).fd });
+        Blocking::Select(length, list) if list != 0 => {
+            let wanted = length.clamp(0, libc::FD_SETSIZE as c_int);
+            let words = set.iter_mut().take((wanted as usize).div_ceil(64));
+            let is_there = |(index, word): (usize, &mut u64)| {
+                let mut bytes = [0; 8];
+                let is_there = copy(list as u64 + 8 * index as u64, &mut bytes) == bytes.len();
+                *word = u64::from_ne_bytes(bytes);
+                is_there
+            };
+            end = if words.enumerate().all(is_there) { wanted } else { 0 };
+        }
+        _ => {}
+    }
     let is_set = move |descriptor: &c_int| {
-        // SAFETY: likewise; the set has room for the descriptors up to `FD_SETSIZE`.
-        set != 0 && unsafe { libc::FD_ISSET(*descriptor, set as *const fd_set) }
+        let word = set.get(*descriptor as usize / 64).copied().unwrap_or(0);
+        word >> (*descriptor as usize % 64) & 1 != 0
     };
+    let of_list = entries.into_iter().take(count).map(|entry| entry.fd);
     of_list.chain((0..end).filter(is_set).take(MAX_POLLED))
+}
+
+/// [`copy_from_anywhere`], which keeps `errno`.
+fn copy(address: u64, to: &mut [u8]) -> usize {
+    // SAFETY: `errno` is the thread's own.
+    unsafe {
+        let errno = libc::__errno_location();
+        let kept = *errno;
+        let copied = copy_from_anywhere(address, to);
+        *errno = kept;
+        copied
+    }
 }
 
 /// A call has returned; `errno` is kept.
@@ -223,8 +249,8 @@ fn awaited(call: Blocking, result: i64) -> Awaited {
             }
         }
         Blocking::Select(..) if result > 0 => {
-            // SAFETY: likewise; only those that are ready are left.
-            let ready = unsafe { polled(call) }.find(|descriptor| channels::read_by(*descriptor).is_some());
+            // Only those that are ready are left.
+            let ready = polled(call).find(|descriptor| channels::read_by(*descriptor).is_some());
             ready.map_or(several, |descriptor| of_ready(descriptor, true))
         }
         Blocking::Epoll(set, events) if result > 0 && events != 0 => {

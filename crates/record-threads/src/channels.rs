@@ -61,6 +61,8 @@ struct Table {
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
 /// Whether a channel of this process found no room.
 static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
+/// Whether this process has made a channel.
+static HAS_CHANNELS: AtomicBool = AtomicBool::new(false);
 /// Threads that wait in `epoll_wait` or `select`.
 static POLLING: AtomicU32 = AtomicU32::new(0);
 
@@ -120,6 +122,7 @@ pub fn open(data: u32, object: u64, reads: c_int, writes: c_int) {
         count.store(0, Relaxed);
     }
     channel.kind.store(data, Release);
+    HAS_CHANNELS.store(true, Relaxed);
     reading.reads.store(number, Release);
     writing.writes.store(number, Release);
 }
@@ -219,6 +222,11 @@ pub fn read_by(descriptor: c_int) -> Option<&'static Channel> {
 #[inline]
 pub fn written_by(descriptor: c_int) -> Option<&'static Channel> {
     channel(end(descriptor)?.writes.load(Relaxed))
+}
+
+/// Whether this process has made a channel.
+pub fn are_any() -> bool {
+    HAS_CHANNELS.load(Relaxed)
 }
 
 /// Whether only other processes can have made a pipe that is not known.

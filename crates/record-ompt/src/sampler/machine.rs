@@ -55,8 +55,8 @@ fn ends_with_call(code: &[u8; 4]) -> bool {
         || instruction & 0xfeff_f800 == 0xd63f_0800
 }
 
-/// Returns how many bytes could be copied.
-fn copy_from_anywhere(address: u64, to: &mut [u8]) -> usize {
+/// Copies memory that may not be there. Returns how many bytes could be copied.
+pub fn copy_from_anywhere(address: u64, to: &mut [u8]) -> usize {
     if address < 64 << 10 || address >> 47 != 0 {
         return 0;
     }
