@@ -12,7 +12,7 @@ use taskscope_ompt::shared::{Blocking, MIN_BLOCKED_NS, Returned, copy_from_anywh
 
 use crate::channels::{self, Channel};
 use crate::events::{self, Waited};
-use crate::objects::{Object, this_thread};
+use crate::objects::{Object, subtract, this_thread};
 use crate::switches;
 
 /// Wakes of channels and semaphores so far, and one.
@@ -186,7 +186,7 @@ fn record(returned: &Returned, errno: c_int) {
     let &Returned { call, result, begun, ended, token } = returned;
     let is_awaited = token != 0;
     if is_awaited {
-        with_awaited(call, channels::end_waiting, false);
+        with_awaited(call, |count| _ = subtract(count), false);
         // Short, and nobody has ended such a wait.
         if ended.saturating_sub(begun) < MIN_BLOCKED_NS && WAKES.load(Relaxed) == token {
             return;

@@ -12,6 +12,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::
 use libc::c_int;
 use taskscope_event::models::wait::kind;
 
+use crate::objects::subtract;
+
 /// Descriptors below this number can be ends.
 pub const MAX_DESCRIPTORS: usize = 4096;
 /// Channels at a time.
@@ -162,12 +164,6 @@ pub fn close(descriptor: c_int) -> Option<Closed> {
     last
 }
 
-/// One less, but not below zero: a forked child begins anew. Returns the result.
-fn subtract(count: &AtomicU32) -> u32 {
-    let less = |count: u32| count.checked_sub(1);
-    count.fetch_update(Relaxed, Relaxed, less).map_or(0, |before| before - 1)
-}
-
 /// `to` becomes another descriptor of the object of `from`.
 pub fn duplicate(from: c_int, to: c_int) {
     let (Some(from), Some(to)) = (end(from), end(to)) else { return };
@@ -265,11 +261,6 @@ impl Channel {
     pub fn has_other_end(&self, is_for_data: bool) -> bool {
         (if is_for_data { &self.writers } else { &self.readers }).load(Relaxed) != 0
     }
-}
-
-/// The calling thread waits in this place no longer.
-pub fn end_waiting(count: &AtomicU32) {
-    subtract(count);
 }
 
 #[cfg(test)]

@@ -162,10 +162,14 @@ impl Object {
 
     /// The calling thread waits no longer.
     pub fn end_waiting(&self) {
-        let less = |waiting: u32| waiting.checked_sub(1);
-        // In a forked child the count begins anew.
-        let _ = self.waiting.fetch_update(Relaxed, Relaxed, less);
+        subtract(&self.waiting);
     }
+}
+
+/// One less, but not below zero: a forked child begins anew. Returns the result.
+pub fn subtract(count: &AtomicU32) -> u32 {
+    let less = |count: u32| count.checked_sub(1);
+    count.fetch_update(Relaxed, Relaxed, less).map_or(0, |before| before - 1)
 }
 
 #[cfg(test)]
