@@ -46,6 +46,8 @@ pub enum Owner {
 struct Range {
     start: u64,
     end: u64,
+    /// The lowest address of its code, and one past the highest.
+    code: (u64, u64),
     owner: Owner,
     is_program: bool,
     /// Index of the module in [`all_modules`].
@@ -218,9 +220,18 @@ impl CodeMap {
         let mut modules = Vec::with_capacity(known.len());
         for Known { module, unwind, prepared, owner } in known {
             unwinder.add_module(unwind);
-            let (start, end, bias) = (module.start, module.end, module.bias);
+            let (start, end, code, bias) = (module.start, module.end, module.code, module.bias);
             let is_program = module.is_program;
-            ranges.push(Range { start, end, owner, is_program, number: number_of(&module), bias, prepared });
+            ranges.push(Range {
+                start,
+                end,
+                code,
+                owner,
+                is_program,
+                number: number_of(&module),
+                bias,
+                prepared,
+            });
             modules.push(module);
         }
         ranges.sort_unstable_by_key(|range: &Range| range.start);
@@ -240,6 +251,7 @@ impl CodeMap {
         let range = |(start, end, owner)| Range {
             start,
             end,
+            code: (start, end),
             owner,
             is_program: false,
             number: 0,
@@ -310,6 +322,12 @@ impl<'a> Along<'a> {
         self.range(address).map_or((Owner::Unknown, None), |range| {
             (range.owner_of(address), unusual::rule(range.prepared.unusual, address))
         })
+    }
+
+    /// Whether an address is in data of a module: it is that of no code.
+    #[inline(always)]
+    pub fn is_data(&mut self, address: u64) -> bool {
+        self.range(address).is_some_and(|range| !(range.code.0..range.code.1).contains(&address))
     }
 
     /// Number of the module that contains an address, and the address in its file.
@@ -414,6 +432,10 @@ mod tests {
         assert_eq!((map.function(here), map.function(here + 1)), (Some(here), Some(here)));
         assert_ne!(map.function(here - 1), Some(here));
         assert_eq!(map.owner(u64::MAX), Owner::Unknown);
+        static DATA: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+        let data = core::ptr::from_ref(&DATA).addr() as u64;
+        assert_eq!(map.owner(data), Owner::Program);
+        assert!(map.along().is_data(data) && !map.along().is_data(here) && !map.along().is_data(0x10));
         assert!(map.modules.len() > 2, "{}", map.modules.len());
         let staying = map.modules.iter().filter(|module| stays(module)).count();
         assert!((3..map.modules.len()).contains(&staying), "{staying} of {}", map.modules.len());

@@ -12,6 +12,8 @@ pub struct Module {
     pub start: u64,
     /// One past the highest address.
     pub end: u64,
+    /// The lowest address of its code, and one past the highest.
+    pub code: (u64, u64),
     /// Load bias: difference between addresses in memory and in the file.
     pub bias: u64,
     /// The GNU build id in hexadecimal digits; without one, `~` and a fingerprint; empty if that is unknown
@@ -227,6 +229,8 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *
     let end_of = |header: &libc::Elf64_Phdr| start_of(header).wrapping_add(header.p_memsz);
     let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
     let (Some(start), Some(end)) = (loads().map(start_of).min(), loads().map(end_of).max()) else { return 0 };
+    let codes = || loads().filter(|header| header.p_flags & libc::PF_X != 0);
+    let code = (codes().map(start_of).min().unwrap_or(0), codes().map(end_of).max().unwrap_or(0));
     let path = if info.dlpi_name.is_null() {
         CString::default()
     } else {
@@ -265,7 +269,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *
     let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC).map(start_of);
     // SAFETY: the dynamic section of a loaded module is mapped, and ends with an entry of null.
     let stays = dynamic.is_some_and(|entries| unsafe { is_never_unloaded(entries as *const [u64; 2]) });
-    found.push(Module { start, end, bias, build_id, path, is_program, stays, unwind });
+    found.push(Module { start, end, code, bias, build_id, path, is_program, stays, unwind });
     0
 }
 

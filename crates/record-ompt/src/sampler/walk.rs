@@ -197,9 +197,13 @@ impl Frames {
                 address = FrameAddress::InstructionPointer(pc);
                 continue;
             }
+            // Without unwind tables, the caller's address may be any number.
+            if self.count > 0 && code.is_data(address.address_for_lookup()) {
+                return;
+            }
             let (mut here, sp) = (address.address(), registers.sp());
             if owner == Owner::Unknown {
-                // JIT-compiled or not found: without unwind tables, the caller's address may be any number.
+                // JIT-compiled or not found: likewise.
                 let has_left_stack = self.signals == 0 && bounds.contains(start) && !bounds.contains(sp);
                 let is_code = |here: u64| match address.is_return_address() {
                     true => follows_call(here),
