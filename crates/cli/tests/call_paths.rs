@@ -385,8 +385,11 @@ fn deferred_target_constructs_are_tasks_on_the_paths_of_their_creators() {
         // By the clock, which is at least four rounds of 40 ms, and of 20 ms on two threads. Samples come late on a loaded
         // machine; events do not.
         assert!(time.iter().all(|ns| *ns > 20_000_000), "{sums}");
-        assert!(blame[0] > 150_000_000 && blame[1] > 70_000_000, "{sums}");
-        assert!(blame[0] + blame[1] <= taken, "{sums}");
+        // The creator waits for the runtime's own threads, or runs the tasks itself, as on a loaded machine: then it waits for
+        // nobody. Most of what it waits is charged to the tasks.
+        let charged = blame[0] + blame[1];
+        assert!(charged <= taken && 2 * charged + 1_000_000 >= taken, "{sums}");
+        assert!(taken < 100_000_000 || blame.iter().all(|ns| *ns > 0), "{sums}");
         assert!(helpers < 100, "{helpers} samples of idle helpers");
     }
 }
