@@ -34,9 +34,9 @@ static COUNTING: Counting = Counting;
 
 #[test]
 fn no_allocation_on_the_event_path() {
-    let directory = std::env::temp_dir().join(format!("taskscope-no-allocation-{}", std::process::id()));
+    let directory = tempfile::tempdir().unwrap();
     process::start(process::Config {
-        trace_directory: directory.clone(),
+        trace_directory: directory.path().join("trace"),
         app_id: 1,
         require: vec![],
         own_require: vec![],
@@ -62,8 +62,7 @@ fn no_allocation_on_the_event_path() {
     let allocations = ALLOCATIONS.get() - before;
     thread::detach();
     process::finish();
-    let streams = streams_below(&directory);
-    std::fs::remove_dir_all(directory).unwrap();
+    let streams = streams_below(directory.path());
     assert_eq!(allocations, 0);
     // Blocks reserved ahead of a long stream are freed.
     assert!(streams.iter().any(|stream| stream.len() > 16 << 20), "{streams:?}");

@@ -9,16 +9,14 @@ use std::process::Command;
 fn instructions(kind: &str, count: u64) -> Option<u64> {
     let own = std::env::current_exe().unwrap();
     let example = own.parent()?.parent()?.join("examples/instructions");
-    let directory = std::env::temp_dir().join(format!("taskscope-instructions-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
+    let directory = tempfile::tempdir().unwrap();
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(example)
-        .arg(&directory)
+        .arg(directory.path().join("trace"))
         .args([kind, &count.to_string()])
         .output()
         .ok()?;
-    let _ = std::fs::remove_dir_all(&directory);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{message}");
     let collected = message.lines().find_map(|line| line.split("Collected :").nth(1))?;

@@ -24,7 +24,8 @@ fn nothing_is_recorded() {
     static KIND: TaskKind = TaskKind::new("kind");
     static TYPE: TaskType = TaskType::new("type");
     static VALUE: Value = Value::new("value");
-    let directory = std::env::temp_dir().join(format!("taskscope-without-{}", std::process::id()));
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("trace");
     sinks::add(Deaf);
     instrument::start(&directory).unwrap();
     assert!(!instrument::start_from_environment() && !instrument::attach());

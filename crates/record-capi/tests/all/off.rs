@@ -1,9 +1,10 @@
 //! `TASKSCOPE_OFF`: the instrumentation leaves no code in the program.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-const CRATE: &str = env!("CARGO_MANIFEST_DIR");
+use crate::{CRATE, WARNINGS, is_installed};
+
 const STANDARDS: [(&str, &str, &[&str]); 4] = [
     ("gcc", "c", &["c99", "c11", "c17", "gnu99", "gnu17"]),
     ("clang-19", "c", &["c99", "c11", "c23", "gnu17"]),
@@ -11,21 +12,11 @@ const STANDARDS: [(&str, &str, &[&str]); 4] = [
     ("clang++-19", "c++", &["c++11", "c++17", "c++20"]),
 ];
 
-fn is_installed(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok()
-}
-
-fn directory(name: &str) -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("taskscope-off-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).unwrap();
-    directory
-}
-
 /// Compiles without warnings, or panics with the compiler's output.
 fn compile(compiler: &str, language: &str, standard: &str, flags: &[&str], to: &Path) {
     let output = Command::new(compiler)
-        .args(["-x", language, &format!("-std={standard}"), "-Wall", "-Wextra", "-pedantic", "-Werror"])
+        .args(["-x", language, &format!("-std={standard}"), "-pedantic"])
+        .args(WARNINGS)
         .args(flags)
         .arg(format!("{CRATE}/tests/programs/off.c"))
         .arg(format!("-I{CRATE}/include"))
@@ -48,8 +39,8 @@ fn symbols(object: &Path) -> Vec<String> {
 
 #[test]
 fn nothing_is_left_in_object_files() {
-    let directory = directory("objects");
-    let (object, on) = (directory.join("off.o"), directory.join("on.o"));
+    let directory = tempfile::tempdir().unwrap();
+    let (object, on) = (directory.path().join("off.o"), directory.path().join("on.o"));
     for (compiler, language, standards) in STANDARDS.into_iter().filter(|(name, ..)| is_installed(name)) {
         for standard in standards {
             compile(compiler, language, standard, &["-DTASKSCOPE_OFF", "-O2", "-c"], &object);
@@ -65,13 +56,12 @@ fn nothing_is_left_in_object_files() {
             assert!(symbols(&on).iter().any(|symbol| symbol == "taskscope_start"));
         }
     }
-    std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]
 fn no_library_is_needed_without_optimisation_either() {
-    let directory = directory("programs");
-    let program = directory.join("program");
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("program");
     for (compiler, language, standards) in STANDARDS.into_iter().filter(|(name, ..)| is_installed(name)) {
         for level in ["-O0", "-Os"] {
             compile(compiler, language, standards[0], &["-DTASKSCOPE_OFF", "-DPROGRAM", level], &program);
@@ -83,7 +73,6 @@ fn no_library_is_needed_without_optimisation_either() {
             );
         }
     }
-    std::fs::remove_dir_all(directory).unwrap();
 }
 
 /// Names of the functions that are declared in a text, those for inline emission (`…_`) left out.

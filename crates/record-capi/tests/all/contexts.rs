@@ -1,59 +1,34 @@
 //! Programs that instrument themselves in C and C++: the trace's content, and its view.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Shown};
 use taskscope_event::models::instrument as i;
 use taskscope_trace::{OpenOptions, Trace};
 
-const CRATE: &str = env!("CARGO_MANIFEST_DIR");
+use crate::{CRATE, Programs, is_installed};
 
-fn build(compiler: &str, flags: &[&str], source: &str, name: &str) -> Option<PathBuf> {
-    if Command::new(compiler).arg("--version").output().is_err() {
-        eprintln!("skipped: there is no {compiler}; scripts/install-packages installs it");
-        return None;
-    }
-    let directory = std::env::temp_dir().join(format!("taskscope-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(directory.join("lib")).unwrap();
-    let built = std::env::current_exe().unwrap().parent().unwrap().join("libtaskscope.so");
-    for name in ["libtaskscope.so", "libtaskscope.so.1"] {
-        std::os::unix::fs::symlink(&built, directory.join("lib").join(name)).unwrap();
-    }
-    let program = directory.join("program");
-    let standard = if source.ends_with("cpp") { "-std=c++17" } else { "-std=c11" };
-    let output = Command::new(compiler)
-        .args([standard, "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"])
-        .args(flags)
-        .arg("-o")
-        .arg(&program)
-        .arg(format!("{CRATE}/{source}"))
-        .arg(format!("-I{CRATE}/include"))
-        .arg("-L")
-        .arg(directory.join("lib"))
-        .arg("-ltaskscope")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(directory)
+/// A compiled program; `None` without the compiler.
+fn build(compiler: &str, flags: &[&str], source: &str) -> Option<Programs> {
+    is_installed(compiler).then(|| {
+        let programs = Programs::new();
+        programs.compile(compiler, flags, source, "program");
+        programs
+    })
 }
 
 /// Runs the program of [`build`]; returns its stdout.
-fn run(directory: &Path, environment: &[(&str, &Path)]) -> String {
-    let output = Command::new(directory.join("program"))
-        .env("LD_LIBRARY_PATH", directory.join("lib"))
-        .envs(environment.iter().copied())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+fn run(programs: &Programs, environment: &[(&str, &Path)]) -> String {
+    let mut command = Command::new(programs.path("program"));
+    let output = programs.output(command.envs(environment.iter().copied()));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn record(compiler: &str, source: &str, name: &str) -> Option<PathBuf> {
-    let directory = build(compiler, &[], source, name)?;
-    run(&directory, &[("TASKSCOPE_TRACE_DIR", &directory.join("trace"))]);
-    Some(directory)
+fn record(compiler: &str, source: &str) -> Option<Programs> {
+    let programs = build(compiler, &[], source)?;
+    run(&programs, &[("TASKSCOPE_TRACE_DIR", &programs.path("trace"))]);
+    Some(programs)
 }
 
 #[derive(Default)]
@@ -102,8 +77,8 @@ fn play(root: &Path) -> (Heard, Vec<String>) {
 #[test]
 fn every_function_emits_its_event() {
     for compiler in ["g++", "clang++-19"] {
-        let Some(directory) = record(compiler, "tests/programs/contexts.cpp", compiler) else { continue };
-        let (heard, sentences) = play(&directory.join("trace"));
+        let Some(programs) = record(compiler, "tests/programs/contexts.cpp") else { continue };
+        let (heard, sentences) = play(&programs.path("trace"));
         let all = sentences.join("\n");
         assert_eq!(heard.problems, ["burst-close-without-open"], "{all}");
         let of_two: Vec<&str> = heard.shown.iter().filter_map(|line| line.strip_prefix("2 ")).collect();
@@ -120,7 +95,6 @@ fn every_function_emits_its_event() {
         assert_eq!(count("key \"nobody's\", used at "), 1);
         assert_eq!(count("contexts.cpp:52"), 1, "where the program asks: {all}");
         assert_eq!(heard.tasks[&1].0.len(), 3);
-        std::fs::remove_dir_all(directory).unwrap();
     }
 }
 
@@ -149,8 +123,8 @@ fn the_header_gives_no_warning_in_any_standard() {
 
 #[test]
 fn fibers_keep_their_open_states() {
-    let Some(directory) = record("gcc", "../../examples/instrument/fibers.c", "fibers") else { return };
-    let (heard, _) = play(&directory.join("trace"));
+    let Some(programs) = record("gcc", "../../examples/instrument/fibers.c") else { return };
+    let (heard, _) = play(&programs.path("trace"));
     assert_eq!(heard.problems, [""; 0]);
     assert_eq!(heard.tasks.len(), 12);
     for (task, (threads, own_ns)) in &heard.tasks {
@@ -159,7 +133,6 @@ fn fibers_keep_their_open_states() {
     }
     let starts = heard.shown.iter().filter(|line| line.contains("BurstStart")).count();
     assert_eq!(starts, 12 * 6 * 2, "a task's own sequence begins nothing again");
-    std::fs::remove_dir_all(directory).unwrap();
 }
 
 /// Output of the example's sink for one round: all bursts of the task begin again with it.
@@ -188,11 +161,11 @@ message 1 of WD_DOMAIN goes
 #[test]
 fn a_sink_in_c_receives_enabled_events_with_and_without_a_trace() {
     // An executable at a fixed place takes the library's data over, as older linkers' defaults do.
-    for (flags, name) in [(&["-fPIE", "-pie"][..], "sink-pie"), (&["-fno-pie", "-no-pie"], "sink-fixed")] {
-        let Some(directory) = build("gcc", flags, "../../examples/instrument/own_sink.c", name) else {
+    for flags in [&["-fPIE", "-pie"], &["-fno-pie", "-no-pie"]] {
+        let Some(programs) = build("gcc", flags, "../../examples/instrument/own_sink.c") else {
             return;
         };
-        let heard = run(&directory, &[]);
+        let heard = run(&programs, &[]);
         let ways = "message 1 of WD_DOMAIN goes\nmessage 2 of WD_DOMAIN goes\n";
         let without = |words: [&str; 2]| -> String {
             let lines = ROUND.lines().filter(|line| !words.iter().any(|word| line.contains(word)));
@@ -201,10 +174,9 @@ fn a_sink_in_c_receives_enabled_events_with_and_without_a_trace() {
         let (no_bursts, no_states) = (without(["block-size", "pairs"]), without(["state ", "state "]));
         let all = format!("{ways}{ROUND}{no_bursts}{no_states}");
         assert_eq!(heard, format!("{all}{} in all\n", all.lines().count()));
-        assert_eq!(run(&directory, &[("TASKSCOPE_TRACE_DIR", &directory.join("trace"))]), heard);
-        assert_eq!(play(&directory.join("trace")).0.problems, [""; 0]);
-        let live = run(&directory, &[("TASKSCOPE_SINKS", "text=/dev/stdout".as_ref())]);
+        assert_eq!(run(&programs, &[("TASKSCOPE_TRACE_DIR", &programs.path("trace"))]), heard);
+        assert_eq!(play(&programs.path("trace")).0.problems, [""; 0]);
+        let live = run(&programs, &[("TASKSCOPE_SINKS", "text=/dev/stdout".as_ref())]);
         assert!(live.contains("resumes task") || live.contains("burst block-size=1 {"), "{live}");
-        std::fs::remove_dir_all(directory).unwrap();
     }
 }
