@@ -1,9 +1,9 @@
 //! CPU time of executions that are built by hand: two CPUs, from 0 to 1000 ns.
 
 use super::*;
-use taskscope_event::models::wait::outcome;
+use taskscope_event::models::wait::{kind, outcome};
 use taskscope_execution::{
-    Change, Definition, ExecutionBuilder, Observer, OsTimes, Quota, Section, SiteIndex, State,
+    Change, Definition, ExecutionBuilder, ObjectIndex, Observer, OsTimes, Quota, Section, SiteIndex, State,
     ThreadWaitChange,
 };
 

@@ -1,0 +1,130 @@
+//! Threads' time in pieces of one activity each.
+
+use taskscope_event::models::wait::kind;
+use taskscope_execution::{Execution, ThreadIndex, ThreadWait};
+
+use super::activity::{Doing, MAX_PIECES, Piece};
+use super::charges::Charges;
+use super::losses::LostTo;
+use super::scheduling::Scheduling;
+use crate::wait_chains::{Call, ChainPart, Root, Tie, follow, object};
+
+/// Divides the time of threads into pieces.
+pub(super) struct Pieces<'a> {
+    pub(super) execution: &'a Execution,
+    pub(super) ends: &'a [u64],
+    pub(super) charges: &'a mut Charges,
+    pub(super) to: &'a mut Vec<Piece>,
+}
+
+impl Pieces<'_> {
+    pub(super) fn add(&mut self, thread: ThreadIndex) {
+        let execution = self.execution;
+        let row = &execution.threads[thread.index()];
+        let (start, end) = (row.track.start(), row.track.end());
+        if start >= end {
+            return;
+        }
+        let own = Scheduling::of(execution, thread, self.ends);
+        let mut at = start;
+        for wait in execution.thread_waits.of_thread(thread, start, end) {
+            let (from, until) = (wait.start.max(at), wait.end.min(end));
+            self.outside_of_waits(&own, at, from.min(end));
+            if until > from {
+                self.in_wait(&own, wait, from, until);
+            }
+            at = at.max(until);
+        }
+        self.outside_of_waits(&own, at, end);
+    }
+
+    pub(super) fn push(&mut self, thread: ThreadIndex, from: u64, until: u64, doing: Doing) {
+        if until <= from {
+            return;
+        }
+        match self.to.last_mut() {
+            Some(last) if last.thread == thread && last.until == from && last.doing == doing => {
+                last.until = until;
+            }
+            _ => self.to.push(Piece { thread, from, until, doing }),
+        }
+    }
+
+    /// Time in which a thread runs, has no CPU, or is blocked in calls that are not recorded.
+    pub(super) fn outside_of_waits(&mut self, own: &Scheduling<'_>, from: u64, until: u64) {
+        let mut at = from;
+        while at < until {
+            let (doing, end) = own.at(at);
+            let end = end.min(until);
+            self.push(own.thread, at, end, doing);
+            at = end;
+        }
+    }
+
+    pub(super) fn in_wait(&mut self, own: &Scheduling<'_>, wait: &ThreadWait, from: u64, until: u64) {
+        let execution = self.execution;
+        let kind = object(execution, wait.object).map_or(0, |row| row.kind);
+        let ends = own.ends_after(wait, kind);
+        if self.to.len() >= MAX_PIECES {
+            let number = self.charges.number(LostTo::Unknown);
+            return self.push(own.thread, from, until, Doing::Waits(number));
+        }
+        let mut parts = Vec::new();
+        follow(execution, wait, from, until, &mut |part| parts.push(part));
+        for part in parts {
+            let doing = self.doing(own, wait, (kind, ends), &part);
+            self.push(own.thread, part.from, part.until, doing);
+        }
+    }
+
+    /// The activity in a part of a wait.
+    pub(super) fn doing(
+        &mut self,
+        own: &Scheduling<'_>,
+        wait: &ThreadWait,
+        (kind, ends): (u32, bool),
+        part: &ChainPart,
+    ) -> Doing {
+        match (part.root, part.first.zip(part.last)) {
+            (Root::NoCpu, None) => Doing::HasNoCpu,
+            (Root::Handover, None) => Doing::Waits(self.charges.number(LostTo::Handover)),
+            _ if kind == kind::JOIN => Doing::Rests,
+            (Root::Open, _) => Doing::Rests,
+            (Root::NotKnown, _) | (Root::Ran, None) => {
+                let call = Call::of(self.execution, wait.thread, wait.site, wait.start);
+                Doing::WaitsUnknown(self.charges.number(LostTo::WaitUnknown(kind, call)))
+            }
+            (Root::TimedOut, _) => Doing::Listens,
+            (Root::Slept, None) => {
+                let call = part.blocked.map_or(Call::NONE, |(_, call)| call);
+                let number = self.charges.number(LostTo::Blocked(kind, call));
+                if own.works { Doing::Waits(number) } else { Doing::Sleeps(number) }
+            }
+            (Root::Outside, None) => match part.blocked {
+                Some((kind::FILE, call)) => {
+                    Doing::Waits(self.charges.number(LostTo::Blocked(kind::FILE, call)))
+                }
+                _ => Doing::Listens,
+            },
+            (Root::Outside, Some(_)) if part.blocked.is_none_or(|(kind, _)| kind != kind::FILE) => {
+                // A lock is held by a thread that waits for the outside.
+                match part.first {
+                    Some(first @ Tie::Holds(_)) => Doing::Waits(self.wait((kind, wait), first, part)),
+                    _ => Doing::Listens,
+                }
+            }
+            _ if ends => Doing::Rests,
+            (Root::NoCpu, Some(_)) => Doing::Waits(self.charges.number(LostTo::NoCpu)),
+            (Root::Ran | Root::Slept | Root::Outside | Root::Handover, Some((first, _))) => {
+                Doing::Waits(self.wait((kind, wait), first, part))
+            }
+        }
+    }
+
+    pub(super) fn wait(&mut self, (kind, wait): (u32, &ThreadWait), first: Tie, part: &ChainPart) -> u32 {
+        let at = Call::of(self.execution, wait.thread, wait.site, wait.start);
+        let last = part.last.unwrap_or(first);
+        let (object, length, blocked) = (wait.object, part.length, part.blocked);
+        self.charges.number(LostTo::Wait { kind, object, at, first, last, length, blocked })
+    }
+}
