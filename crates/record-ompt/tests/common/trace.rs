@@ -93,8 +93,9 @@ pub struct Stream {
 
 impl Stream {
     fn read(directory: &Path) -> Stream {
-        let metadata =
+        let metadata: serde_json::Value =
             serde_json::from_slice(&std::fs::read(directory.join("stream.json")).unwrap()).unwrap();
+        let is_unfinished = metadata["ovni"]["finished"] != 1;
         let (mut events, mut samples, mut tail) = (Vec::new(), Vec::new(), Vec::new());
         for (name, own) in [("stream.obs", false), ("taskscope.obs", true), ("samples.obs", true)] {
             let events = if name == "samples.obs" { &mut samples } else { &mut events };
@@ -108,6 +109,10 @@ impl Stream {
                 let (base, active) = taskscope_event::tail::active(&file).unwrap();
                 bytes.truncate(base as usize);
                 bytes.extend(active);
+            }
+            // The process ended between the creation of the file and its first bytes.
+            if bytes.is_empty() && is_unfinished {
+                continue;
             }
             assert_eq!(bytes[..framing::FILE_HEADER_BYTES], framing::file_header());
             let mut at = framing::FILE_HEADER_BYTES;

@@ -1,14 +1,12 @@
 //! Begin and end of processes under the tool: every outcome of the program is unchanged, and the recording
 //! can be read.
 
-mod common;
-
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Compiler, Run, Trace, compile, tool};
+use crate::common::{Compiler, Run, Trace, compile, tool};
 use taskscope_event::models::{omp, openmp as p, ovni, recorder};
 
 /// Both compilers' programs; they use different entry points of the runtime.
@@ -285,7 +283,8 @@ fn standard_streams_that_are_closed_stay_closed() {
 
 #[test]
 fn the_tool_exports_its_entry_and_the_functions_that_sampling_interposes() {
-    let Ok(output) = Command::new("nm").args(["-D", "--defined-only"]).arg(common::tool()).output() else {
+    let Ok(output) = Command::new("nm").args(["-D", "--defined-only"]).arg(crate::common::tool()).output()
+    else {
         eprintln!("skipped: nm is not installed");
         return;
     };
@@ -308,7 +307,8 @@ fn the_tool_exports_its_entry_and_the_functions_that_sampling_interposes() {
 fn interposed_functions_find_the_c_library_at_the_start() {
     // A handler of the program may be the first caller of one of these, which must not need a symbol lookup
     // then.
-    let program = Command::new("true").env("LD_PRELOAD", common::tool()).env("LD_DEBUG", "symbols").output();
+    let program =
+        Command::new("true").env("LD_PRELOAD", crate::common::tool()).env("LD_DEBUG", "symbols").output();
     let text = String::from_utf8_lossy(&program.unwrap().stderr).into_owned();
     if !text.contains("symbol=") {
         eprintln!("skipped: the loader does not tell what it looks up");

@@ -1,12 +1,10 @@
 //! Events of each OpenMP construct in a trace, from clang's and from gcc's programs, on a real runtime. Every
 //! trace is also checked against the format's rules (`common/oracle.rs`).
 
-mod common;
-
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use common::{Compiler, Run, Trace, compile, compile_as, tool_under_old_kinds};
+use crate::common::{Compiler, Run, Trace, compile, compile_as, tool_under_old_kinds};
 use taskscope_event::Code;
 use taskscope_event::models::{dictionary, omp, openmp as p, wait};
 use taskscope_execution::SiteIndex;
@@ -551,7 +549,7 @@ const LAST_CALLS: [(&str, &str, &str, usize); 10] = [
 
 #[test]
 fn constructs_that_end_functions_are_named_by_their_bodies() {
-    let source = include_str!("programs/last_calls.c");
+    let source = include_str!("../programs/last_calls.c");
     let line =
         |name: &str| source.lines().position(|line| line.contains(&format!("/* {name} */"))).unwrap() + 1;
     let named = |(name, what, function, count): (&str, &str, &str, usize)| {
@@ -579,7 +577,7 @@ fn constructs_that_end_functions_are_named_by_their_bodies() {
 
 #[test]
 fn regions_of_a_library_are_named_by_their_bodies() {
-    let source = include_str!("programs/library_regions.c");
+    let source = include_str!("../programs/library_regions.c");
     let named = |(function, count): (&str, usize)| {
         let mark = format!("/* {function} */");
         let line = source.lines().position(|line| line.contains(&mark)).unwrap() + 1;
@@ -593,7 +591,7 @@ fn regions_of_a_library_are_named_by_their_bodies() {
             let library = compile(compiler, "library_regions", &["-shared", "-fPIC", optimised]);
             let host = compile(Compiler::Clang, "host", &["-fno-openmp"]);
             // A runtime that is not unloaded with the library.
-            let mut run = Run::program(compiler, &host).env("LD_PRELOAD", common::LIBOMP);
+            let mut run = Run::program(compiler, &host).env("LD_PRELOAD", crate::common::LIBOMP);
             run.command.arg(library);
             assert_eq!(executed(&session_of(run)), expected, "{compiler:?} {optimised}");
         }
@@ -605,8 +603,8 @@ fn waits_that_end_functions_are_in_these() {
     if cfg!(not(target_arch = "x86_64")) {
         return;
     }
-    let library = include_str!("programs/last_waits_library.c");
-    let program = include_str!("programs/last_waits.c");
+    let library = include_str!("../programs/last_waits_library.c");
+    let program = include_str!("../programs/last_waits.c");
     let line = |source: &str, name: &str| {
         source.lines().position(|line| line.contains(&format!("/* {name} */"))).unwrap() + 1
     };

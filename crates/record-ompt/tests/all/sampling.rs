@@ -1,11 +1,9 @@
 //! Samples: their stacks, weights and levels; calls that a signal would interrupt; code loaded later.
 
-mod common;
-
 use std::path::PathBuf;
 
-use common::trace::Event;
-use common::{Compiler, LIBOMP, Run, Trace, compile, tool, tool_under_old_kinds};
+use crate::common::trace::Event;
+use crate::common::{Compiler, LIBOMP, Run, Trace, compile, tool, tool_under_old_kinds};
 use taskscope_event::models::samples::{LEVEL_BYTES, flag, state};
 use taskscope_event::models::{dictionary, omp, samples};
 use taskscope_symbol::{LoadedModule, Symbolizer};
@@ -461,7 +459,7 @@ fn calls_are_neither_broken_off_nor_cut_short_and_small_stacks_suffice() {
     let program = compile(Compiler::Clang, "calls", &["-O2", "-D_FORTIFY_SOURCE=2", "-pthread"]);
     for mode in ["trace", "profile"] {
         let mut command = Run::program(Compiler::Clang, &program)
-            .env("LD_PRELOAD", common::tool())
+            .env("LD_PRELOAD", crate::common::tool())
             .env("TASKSCOPE_MODE", mode)
             .env("TASKSCOPE_SAMPLE", "1000")
             .env("OMP_STACKSIZE", "32k")

@@ -1,8 +1,6 @@
 //! A tool of the user's own behind this one: both see everything, and neither sees the other.
 
-mod common;
-
-use common::{Compiler, Run, Trace, compile, tool, try_compile};
+use crate::common::{Compiler, Run, Trace, compile, tool, try_compile};
 use taskscope_event::models::openmp as p;
 
 /// Runs a construct with the second tool named in these ways; returns its output, and the trace.

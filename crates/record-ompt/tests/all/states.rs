@@ -2,13 +2,11 @@
 //! that they stamp themselves (`programs/states.c`), in virtual time. Shares of samples, of the trace and of
 //! the profile must equal those of the stamps within three points.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Compiler, LIBOMP, Run, Trace, fresh_directory, tool, try_compile, virtual_time};
+use crate::common::{Compiler, LIBOMP, Run, Trace, fresh_directory, tool, try_compile, virtual_time};
 use taskscope_event::models::samples::state;
 use taskscope_execution::{State, ThreadIndex};
 use taskscope_profile::Profile;

@@ -1,12 +1,10 @@
 //! Profile mode: content of a process's file for programs with known truth.
 
-mod common;
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use common::profiled::{Names, Profiled};
-use common::tool_under_old_kinds;
+use crate::common::profiled::{Names, Profiled};
+use crate::common::tool_under_old_kinds;
 use taskscope_profile::{Marker, Metric, Profile, conservation, key};
 
 const MS: u64 = 1_000_000;

@@ -1,8 +1,6 @@
 //! Profiles of programs with threads that have no CPU for most of the time, on a machine of any load.
 
-mod common;
-
-use common::profiled::Profiled;
+use crate::common::profiled::Profiled;
 use std::process::{Child, Command, Stdio};
 use taskscope_profile::{Marker, Metric, Process, Profile, conservation, key};
 

@@ -1,13 +1,11 @@
 //! A runtime that breaks every rule of the interface: the tool neither crashes nor writes a trace
 //! that breaks a rule of the format.
 
-mod common;
-
-use common::{Compiler, Run, compile, tool};
+use crate::common::{Compiler, Run, compile, tool};
 use taskscope_event::models::{dictionary, openmp as p};
 
 /// Runs the mock runtime.
-fn run(seed: u32, calls: u32) -> common::Trace {
+fn run(seed: u32, calls: u32) -> crate::common::Trace {
     let mock = compile(Compiler::Clang, "mock", &["-fno-openmp"]);
     let mut run = Run::program(Compiler::Clang, &mock);
     run.command.arg(tool()).args([seed.to_string(), calls.to_string()]);

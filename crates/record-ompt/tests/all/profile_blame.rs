@@ -2,10 +2,8 @@
 //!
 //! Programs with known times run in virtual time, so all waiting, blame and samples are known exactly.
 
-mod common;
-
-use common::profiled::{Names, Profiled};
-use common::{Compiler, try_compile};
+use crate::common::profiled::{Names, Profiled};
+use crate::common::{Compiler, try_compile};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};

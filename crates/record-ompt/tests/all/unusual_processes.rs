@@ -1,14 +1,12 @@
 //! Samples in unusual processes: with forks, with hundreds of threads, with a late runtime or one that
 //! refuses tools, paused from outside, with a second tool.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Output, Stdio};
 
-use common::trace::Event;
-use common::{Compiler, LIBOMP, Run, Trace, compile, tool};
+use crate::common::trace::Event;
+use crate::common::{Compiler, LIBOMP, Run, Trace, compile, tool};
 use taskscope_event::models::samples::{self, flag, state};
 use taskscope_event::models::{omp, openmp as p};
 
