@@ -357,7 +357,10 @@ await step('steps of the critical path lie at their time', async () => {
 });
 await step('everything in the report is reached by keyboard alone, has a name and shows its focus', async () => {
   await one.page.evaluate(() => { window.scrollTo(0, 0); /** @type {HTMLElement} */ (document.activeElement)?.blur(); });
-  const wanted = await one.page.evaluate(() => [...document.querySelectorAll('a[href], button, [tabindex="0"]')].map((e, i) => { e.dataset.stop = String(i); return i; }));
+  const wanted = await one.page.evaluate(() => {
+    document.querySelectorAll('details').forEach((part) => { part.open = true; });
+    return [...document.querySelectorAll('a[href], button, input, summary, [tabindex="0"]')].filter((e) => e.checkVisibility()).map((e, i) => { e.dataset.stop = String(i); return i; });
+  });
   const reached = new Set();
   for (let i = 0; i < wanted.length + 5; i++) {
     await one.page.keyboard.press('Tab');
@@ -372,10 +375,11 @@ await step('everything in the report is reached by keyboard alone, has a name an
     assert.ok(at.outline === 'solid' && at.wide >= 2, `the focus on ${at.name} is not seen: ${at.outline} ${at.wide}`);
   }
   assert.deepEqual([...reached].sort((a, b) => a - b), wanted);
+  await one.page.evaluate(() => document.querySelectorAll('details').forEach((part) => { part.open = false; }));
 });
 await step('rows that wait behind a button and the colours come by keyboard, and the focus stays near', async () => {
-  const more = one.page.locator('.table button').first();
-  const table = await one.page.evaluate(() => document.querySelector('.table:has(button) caption').textContent);
+  const more = one.page.locator('.table button.more:visible').first();
+  const table = await one.page.evaluate(() => document.querySelector('.table:has(button.more:not([hidden])) caption').textContent);
   const rows = () => one.page.evaluate((name) => [...document.querySelectorAll('table')].find((t) => t.caption.textContent === name).tBodies[0].rows.length, table);
   const promised = Number((await more.textContent()).replace(/\D/g, ''));
   assert.equal(await rows(), 12);
@@ -395,6 +399,76 @@ await step('rows that wait behind a button and the colours come by keyboard, and
   await one.page.keyboard.press('Enter');
   assert.deepEqual(await theme(), ['dark', 'theme']);
 });
+await step('a title sorts a table, both ways, and back from paper it is still sorted', async () => {
+  const tool = (caption) => one.page.locator(`#tables .table:has(caption:text-is("${caption}"))`);
+  const states = tool('Where the time of the workers went');
+  const values = () => states.locator('tbody tr').evaluateAll((rows) => rows.map((row) => Number(row.cells[2].dataset.value)));
+  const sorts = () => states.locator('thead th').evaluateAll((cells) => cells.map((cell) => cell.getAttribute('aria-sort')).filter((sort) => sort));
+  const title = states.locator('thead th button').nth(2);
+  for (const [sort, order] of [['descending', (a, b) => b - a], ['ascending', (a, b) => a - b]]) {
+    await title.click();
+    assert.deepEqual(await sorts(), [sort]);
+    const most = (await states.locator('button.more').isHidden()) ? Infinity : 12;
+    assert.deepEqual(await values(), report.causes.map((row) => row.ns).sort(order).slice(0, most), sort);
+  }
+  const before = await values();
+  for (const event of ['beforeprint', 'afterprint']) await one.page.evaluate((name) => window.dispatchEvent(new Event(name)), event);
+  assert.deepEqual(await values(), before);
+  // Words begin with the first letter.
+  await states.locator('thead th button').nth(0).focus();
+  await one.page.keyboard.press('Enter');
+  const names = await states.locator('tbody th').allTextContents();
+  assert.deepEqual(names, [...names].sort((a, b) => a.localeCompare(b, 'en', { numeric: true })));
+});
+await step('a table shows the rows with the typed words, and copies them as CSV that no spreadsheet computes', async () => {
+  const types = one.page.locator('#tables .table:has(caption:text-is("Task types"))');
+  const word = report.task_types[0].name.split(' ')[0];
+  const wanted = report.task_types.filter((row) => row.name.includes(word));
+  assert.ok(wanted.length < report.task_types.length);
+  await types.locator('input').fill(word.toUpperCase());
+  assert.equal(await types.locator('tbody tr').count(), wanted.length);
+  assert.match(await types.locator('[role=status]').textContent(), new RegExp(`^${wanted.length} of ${report.task_types.length} rows contain`));
+  await one.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await types.locator('button.copy').click();
+  await eventually(async () => assert.equal(await types.locator('button.copy').textContent(), 'copied'));
+  const [titles, first, ...rest] = (await one.page.evaluate(() => navigator.clipboard.readText())).trimEnd().split(/\r?\n/);
+  assert.match(titles, /^task type,.*in bodies \(all threads\) \(ns\)/);
+  assert.ok(first.includes(`,${wanted[0].body_ns},`), first);
+  assert.equal(rest.length, wanted.length - 1);
+  await types.locator('input').fill('');
+  assert.equal(await types.locator('tbody tr').count(), Math.min(12, report.task_types.length));
+  const csv = await one.page.evaluate(() => window.taskscope.csvOf([{ title: 'a', cell: (row) => row }, { title: 'n', ns: true, value: () => -1, cell: () => '' }], ['=1+1', '-2+3', '@x', 'a,"b"', '−1']));
+  assert.equal(csv, "a,n (ns)\r\n'=1+1,-1\r\n'-2+3,-1\r\n'@x,-1\r\n\"a,\"\"b\"\"\",-1\r\n−1,-1\r\n");
+});
+await step('the largest findings are cards with share and advice, and show me frames the instance', async () => {
+  const large = report.findings.filter((finding) => finding.ns * 100 >= report.findings_base_ns);
+  const cards = await one.page.locator('.cards .finding').evaluateAll((list) => list.map((e) => [e.id, parseFloat(e.querySelector('.fill').style.width), e.textContent]));
+  assert.deepEqual(cards.map(([id]) => id), large.slice(0, 3).map((finding) => finding.id));
+  cards.forEach(([id, wide, text], i) => {
+    assert.ok(Math.abs(wide - (large[i].ns / report.findings_base_ns) * 100) < 0.01, `${id} is ${wide} % wide`);
+    if (large[i].try) assert.ok(text.includes('Try: '), id);
+  });
+  assert.deepEqual(await one.page.locator('.further .finding').evaluateAll((list) => list.map((e) => e.id)), large.slice(3).map((finding) => finding.id));
+  const instances = await one.page.evaluate(() => window.taskscope.timeline.overview.instance_sections);
+  const look = () => one.page.evaluate(() => {
+    const { selection, from, span, rows, focusRow } = window.taskscope.timeline;
+    return { selection: { ...selection }, from, to: from + span, track: rows[focusRow].track };
+  });
+  const shows = one.page.locator('.cards button.show');
+  const [first] = instances;
+  await shows.first().click();
+  let seen = await look();
+  assert.deepEqual([seen.selection.from, seen.selection.to, seen.track], [first.start, first.end, first.tracks[0].track]);
+  assert.ok(seen.from <= first.start && seen.to >= first.end, JSON.stringify(seen));
+  assert.match(await one.page.textContent('#framed'), new RegExp(`^${first.finding} .*longest instance`));
+  await one.page.locator('#framed button', { hasText: 'next' }).click();
+  seen = await look();
+  assert.equal(seen.selection.from, instances[1].start);
+  await one.page.locator('#framed button', { hasText: 'whole run' }).click();
+  seen = await look();
+  assert.deepEqual([seen.from, seen.to], [0, await one.page.evaluate(() => window.taskscope.timeline.length)]);
+  assert.equal(await one.page.isHidden('#framed'), true);
+});
 await step('on paper it is light, narrow and without buttons, and afterwards as before', async () => {
   const look = () => one.page.evaluate(() => ({
     theme: document.documentElement.dataset.theme, dark: getComputedStyle(document.body).backgroundColor === 'rgb(20, 23, 26)',
@@ -405,7 +479,8 @@ await step('on paper it is light, narrow and without buttons, and afterwards as 
   await one.page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
   const printed = await look();
   assert.deepEqual([printed.theme, printed.dark, printed.width, printed.buttons], ['light', false, 700, 0]);
-  assert.ok(printed.rows > 12, `${printed.rows} rows`);
+  assert.ok(printed.rows <= 8, `${printed.rows} rows`);
+  assert.ok(before.rows > 12, `${before.rows} rows on screen`);
   await one.page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
   const after = await look();
   assert.deepEqual([after.theme, after.dark, after.width], [before.theme, true, before.width]);
@@ -415,7 +490,8 @@ await step('printed from a dark screen the report is white, and all its parts an
   const paper = await printed(one.page, 'report');
   if (paper) {
     assert.ok(paper.white > 0.6, `${paper.white} of the paper is white`);
-    assert.ok(paper.pages > 1 && !paper.isWide, `${paper.pages} pages`);
+    assert.ok(paper.pages > 1 && paper.pages <= 4 && !paper.isWide, `${paper.pages} pages`);
+    assert.match(paper.text, /Not printed: \d+ more rows/);
     for (const words of ['What ran', 'Efficiency', 'Findings', 'Overview', '<b>exchange</b>', 'Critical path', 'How it was computed']) assert.ok(paper.text.includes(words), words);
     assert.ok(!/all \d+ rows|save the report/.test(paper.text), 'a button is printed');
   }
@@ -438,7 +514,7 @@ await step('on paper no heading stands alone at the foot of a page, and no findi
   assert.ok(sheets.length > 12, `${sheets.length} sheets`);
   const [headings, findings] = await one.page.evaluate(() => [
     [...document.querySelectorAll('h2, h3, h4, caption, thead tr')].map((e) => (e.cells ? [...e.cells] : [e]).map((part) => part.textContent.trim()).filter((text) => text).join(' ')),
-    [...document.querySelectorAll('.finding')].map((e) => [e.id, e.querySelector('p').textContent.slice(0, 30), e.querySelector('figcaption').textContent]),
+    [...document.querySelectorAll('.finding')].filter((e) => !e.closest('.brief')).map((e) => [e.id, e.querySelector('p').textContent.trim().slice(0, 30), e.querySelector('figcaption')?.textContent ?? '']),
   ]);
   const plain = (text) => text.replace(/\s+/g, ' ').trim();
   const feet = sheets.map((sheet) => plain(sheet.trimEnd().split('\n').pop()));

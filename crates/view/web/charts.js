@@ -3,6 +3,7 @@
 import { colourAs, element, sharpCanvas } from './elements.js';
 import { ABSENT, BLANK, cssColour } from './palette.js';
 import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText } from './format.js';
+import { isPrinting } from './paper.js';
 import { trackLabel } from './rows.js';
 
 /** Groups of states from the bottom of a stack to its top; from `causes.toml`. @type {string[]} */
@@ -181,6 +182,8 @@ export function smallTimeline(instance, states, theme, width) {
 /** Bars narrower than this part of the whole are left out. */
 const NARROWEST = 0.001;
 const BAR_HEIGHT = 19;
+/** Bars below each other on paper at most. */
+const DEPTH_ON_PAPER = 12;
 
 /**
  * Call paths as an icicle: what was called below its caller, as wide as its time. A click makes a bar as
@@ -232,7 +235,7 @@ export function icicle(paths, bottomUp, format, kept) {
     for (let node = focus.above; node; node = node.above) callers.unshift(node);
     callers.forEach((node) => place(node, 0, 1));
     placeBelow(focus, 0, 1);
-    host.style.height = `${(deepest + 1) * BAR_HEIGHT}px`;
+    host.style.height = `${(isPrinting() ? Math.min(deepest + 1, DEPTH_ON_PAPER) : deepest + 1) * BAR_HEIGHT}px`;
     host.replaceChildren(...made);
   };
   let chosen = root;

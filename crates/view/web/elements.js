@@ -1,5 +1,6 @@
 // Small builders of page elements. Names from a trace only ever become text, never markup.
 
+import { fitText } from './format.js';
 import { BLANK } from './palette.js';
 import { PAPER_RATIO, isPrinting } from './paper.js';
 
@@ -21,50 +22,23 @@ export function element(tag, attributes, ...children) {
   return made;
 }
 
-/** Captions of tables of which all rows were asked for: they stay open when the page is built anew. @type {Set<string>} */
-const opened = new Set();
+/** Names longer than this are cut on screen; their whole text is the element's title. */
+export const NAME = 120;
 
-/** Rows of a table that are printed at most. */
-const ROWS_ON_PAPER = 60;
+/** @param {string | null | undefined} text @returns {HTMLElement} */
+export function nameOf(text) {
+  const whole = text || '–';
+  return element('span', { class: 'name', title: whole.length > NAME ? whole.slice(0, 2000) : null }, fitText(whole, NAME));
+}
 
 /**
- * A table; columns with `number` are aligned right, those with `value` have it as `data-value`, which tests read. Rows beyond `shown` wait behind a button; on paper, where
- * nobody can press it, more are shown at once, and how many are missing.
- * @param {string} caption
- * @param {{title: string, number?: boolean, value?: (row: any) => number | null, cell: (row: any) => Node | string}[]} columns
- * @param {any[]} rows
- * @param {number} shown
- * @returns {HTMLElement}
+ * A number of the page with its path in the JSON, which tests read.
+ * @param {string} path
+ * @param {number | null | undefined} value
+ * @param {(value: number) => string} format
  */
-export function table(caption, columns, rows, shown = 12) {
-  const body = element('tbody', {});
-  const add = (from, to) => {
-    for (const row of rows.slice(from, to)) {
-      body.append(element('tr', {}, ...columns.map((column, i) =>
-        element(i === 0 ? 'th' : 'td', { class: column.number ? 'number' : null, scope: i === 0 ? 'row' : null, 'data-value': column.value ? column.value(row) : null }, column.cell(row)))));
-    }
-  };
-  const printed = isPrinting();
-  const first = printed ? Math.max(shown, ROWS_ON_PAPER) : opened.has(caption) ? rows.length : shown;
-  add(0, first);
-  const head = element('tr', {}, ...columns.map((column) => element('th', { scope: 'col', class: column.number ? 'number' : null }, column.title)));
-  const made = element('table', {}, element('caption', {}, caption), element('thead', {}, head), body);
-  const wrapped = element('div', { class: 'table' }, made);
-  if (rows.length > first && printed) {
-    wrapped.append(element('p', { class: 'note' }, `Not printed: ${rows.length - first} more row${rows.length - first === 1 ? '' : 's'}.`));
-  } else if (rows.length > first) {
-    const more = element('button', { type: 'button', onclick: () => {
-      opened.add(caption);
-      add(first, rows.length);
-      more.remove();
-      // Who came by keyboard goes on where the button was.
-      const next = /** @type {HTMLElement} */ (body.children[first]);
-      next.tabIndex = -1;
-      next.focus();
-    } }, `all ${rows.length} rows`);
-    wrapped.append(more);
-  }
-  return wrapped;
+export function number(path, value, format) {
+  return element('span', { 'data-path': path, 'data-value': value === null || value === undefined ? '' : value }, value === null || value === undefined ? '–' : format(value));
 }
 
 /** Gives a part of a page the colour of a state; what has none has a frame. @param {HTMLElement} made @param {string} colour */

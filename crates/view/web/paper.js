@@ -1,4 +1,4 @@
-// Paper: white, without controls, and with what a screen would scroll to or unfold.
+// Paper: white, without controls, and with what a screen would scroll to or unfold. What is brief stays folded.
 
 /** Image points for each point of the page: printers are finer than screens. */
 export const PAPER_RATIO = 2;
@@ -27,7 +27,7 @@ export function onPaper(begin, end) {
       Object.assign(root.dataset, { printing: '', theme: 'light' });
       // It draws the page anew.
       begin();
-      folded = [...document.querySelectorAll('details')].filter((part) => !part.open);
+      folded = [...document.querySelectorAll('details:not(.brief)')].filter((part) => !part.open);
       folded.forEach((part) => { part.open = true; });
       return;
     }

@@ -4,19 +4,6 @@ import { namedColours } from './charts.js';
 import { BLANK } from './palette.js';
 
 /**
- * Offers data as a file.
- * @param {string} name
- * @param {Blob} blob
- */
-export function saveFile(name, blob) {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
-
-/**
  * @param {import('./timeline.js').TimelineView} timeline
  * @returns {Promise<Blob | null>}
  */

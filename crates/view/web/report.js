@@ -1,32 +1,21 @@
 // The report, in the order of a reader's questions. Every number comes from the report's JSON.
 
-import { bar, colourAs, element, part, table } from './elements.js';
+import { NAME, bar, element, nameOf, number, part } from './elements.js';
 import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText, shellWord, unitOf } from './format.js';
-import { histogram, icicle, legend, smallTimeline, stackChart } from './charts.js';
+import { icicle, legend, stackChart } from './charts.js';
+import { findings } from './findings.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
-import { printable } from './rows.js';
+import { tables } from './report_tables.js';
+import { csvOf, table, timeColumn } from './table.js';
+import { trackLabel } from './rows.js';
 import { TimelineView } from './timeline.js';
 
 /** Pictures of the timeline that are printed at most, of about 50 threads each. */
 const PICTURES_ON_PAPER = 6;
-/** Names longer than this are cut on screen; their whole text is the element's title. */
-const NAME = 120;
-
-/** @param {string | null | undefined} text @returns {HTMLElement} */
-export function nameOf(text) {
-  const whole = text || '–';
-  return element('span', { class: 'name', title: whole.length > NAME ? whole.slice(0, 2000) : null }, fitText(whole, NAME));
-}
-
-/**
- * A number of the page with its path in the JSON, which tests read.
- * @param {string} path
- * @param {number | null | undefined} value
- * @param {(value: number) => string} format
- */
-function number(path, value, format) {
-  return element('span', { 'data-path': path, 'data-value': value === null || value === undefined ? '' : value }, value === null || value === undefined ? '–' : format(value));
+/** The verdict, above everything else. @param {any} report */
+function verdict(report) {
+  return report.verdict ? element('p', { class: 'verdict' }, fitText(report.verdict, 600)) : '';
 }
 
 /** @param {any} report @param {any} overview */
@@ -55,8 +44,8 @@ function whatRan(report, overview) {
     ['ended', report.signal ? `by signal ${report.signal}` : report.exit_code === null || report.exit_code === undefined ? '–' : `exit code ${report.exit_code}`],
   ];
   const notices = (report.notices || []).map((notice) => element('li', {}, element('code', {}, fitText(notice.name, 60)), ' ', fitText(notice.text, 600)));
-  return part('what', 'What ran', element('p', { class: 'command' }, fitText(command || '', 600)),
-    report.verdict ? element('p', { class: 'verdict' }, element('strong', {}, fitText(report.verdict, 600))) : null,
+  return part('what', 'What ran',
+    element('p', { class: 'command' }, fitText(command || '', 600)),
     element('dl', { class: 'facts' }, ...facts.flatMap(([name, value]) => [element('dt', {}, /** @type {string} */ (name)), element('dd', {}, value)])),
     notices.length ? element('ul', { class: 'notices', 'aria-label': 'Notices' }, ...notices) : null);
 }
@@ -91,197 +80,6 @@ function efficiencyTree(report) {
   return part('efficiency', 'Efficiency', element('ul', { class: 'tree' }, ...lines),
     e.mpi_start_ns > 0 ? element('p', { class: 'note' }, 'Not included: ', number('efficiency.mpi_start_ns', e.mpi_start_ns, show), ` worker-${unit} while ranks start or end MPI.`) : null,
     element('p', { class: 'note' }, 'Each factor is the part that remains after one kind of loss. Their product is the parallel efficiency: useful time / capacity. The losses and the useful time sum to the capacity.'));
-}
-
-/** Whether a finding is shown by itself: from a hundredth of the time on that findings are a part of. @param {any} finding @param {any} report */
-export function isLarge(finding, report) {
-  return Boolean(finding.hang) || finding.ns > 0 && finding.ns * 100 >= report.findings_base_ns;
-}
-
-/** The unit of findings, before its own: `worker-`. @param {any} report */
-export function ownerOf(report) {
-  const owners = { threads: 'thread-', cpus: 'CPU-', queues: 'queue-' };
-  return owners[report.findings_of] ?? 'worker-';
-}
-
-/** @param {any} report @param {any} overview @param {any} theme @param {number} width */
-function findings(report, overview, theme, width) {
-  const base = report.findings_base_ns;
-  if (!base) return null;
-  const all = report.findings || [];
-  const { unit, show } = unitOf(base), owner = ownerOf(report), whole = base === report.capacity_ns ? ' of capacity' : '';
-  const item = (finding) => {
-    const i = all.indexOf(finding);
-    const instance = (overview.instance_sections || []).find((row) => row.finding === finding.id);
-    return element('li', { class: 'finding', id: finding.id },
-      element('h3', {}, element('span', { class: 'id' }, finding.id), ' ', fitText(finding.text, 400)),
-      element('p', {}, number(`findings.${i}.ns`, finding.ns, show), ` ${owner}${unit} (${formatPercent(finding.ns, base)}${whole}), confidence ${finding.confidence}`,
-        finding.file ? element('span', { class: 'place' }, ` · ${fitText(String(finding.file), 200)}:${finding.line ?? '?'}`) : null),
-      finding.try ? element('p', {}, element('strong', {}, 'Try: '), fitText(finding.try, 600)) : null,
-      finding.evidence ? element('p', { class: 'note' }, `Evidence: ${fitText(finding.evidence, 600)}`) : null,
-      instance ? smallTimeline(instance, overview.states, theme, width - 30) : null);
-  };
-  const large = all.filter((finding) => isLarge(finding, report)), small = all.filter((finding) => finding.ns > 0 && !isLarge(finding, report));
-  const sum = small.reduce((ns, finding) => ns + finding.ns, 0);
-  return part('findings', 'Findings', large.length ? element('ol', { class: 'findings' }, ...large.map(item)) : element('p', {}, 'No loss reaches 1 % of the time.'),
-    small.length ? element('details', {}, element('summary', {}, `${formatNumberOf(small.length, 'smaller finding')}, together ${show(sum)} ${owner}${unit} (${formatPercent(sum, base)}${whole})`), element('ol', { class: 'findings' }, ...small.map(item))) : null);
-}
-
-/** The process of each row, where the rows are of several. @param {any[]} rows */
-function processColumn(rows) {
-  const several = new Set(rows.map((row) => row.pid)).size > 1;
-  return several ? [{ title: 'process', number: true, cell: (row) => String(row.pid ?? '–') }] : [];
-}
-
-/** The largest part of waits that is charged to another thread, with its share. @param {any} row */
-function mostOfWaits(row) {
-  const placeOf = (tied) => fitText(tied.where || 'code that is not known', 120);
-  const part = row.parts.find((part) => part.by);
-  if (!part) return '–';
-  const roles = { holds: 'held by', wakes: 'until', joined: 'runs' };
-  const words = [part.by, part.root].filter(Boolean).map((tied) => `${roles[tied.role]} ${placeOf(tied)}`);
-  if (part.blocked) words.push(`in ${placeOf(part.blocked)}`);
-  return `${words.join(', ')} (${formatPercent(part.ns, row.waited_ns)})`;
-}
-
-/** @param {any} report @param {any} overview @param {any} theme */
-function tables(report, overview, theme) {
-  const made = [];
-  const states = Object.fromEntries(overview.states.map((state) => [state.name, state]));
-  const label = (name) => (states[name] ? states[name].label : name);
-  const colour = (name) => theme.state[overview.states.findIndex((state) => state.name === name)];
-  const capacity = report.capacity_ns || 1;
-  const { unit, show } = unitOf(capacity);
-  if ((report.causes || []).length) made.push(table('Where the time of the workers went', [
-    { title: 'state', cell: (row) => label(row.state) }, { title: 'place', cell: (row) => nameOf(row.where) },
-    { title: `worker-${unit}`, number: true, value: (row) => row.ns, cell: (row) => show(row.ns) }, { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
-    { title: '', cell: (row) => bar(row.ns / capacity, label(row.state), colour(row.state)) },
-  ], report.causes));
-  if ((report.mpi_calls || []).length) made.push(table('Calls of MPI', [
-    { title: 'call', cell: (row) => row.call }, { title: 'place', cell: (row) => nameOf(row.where) },
-    { title: 'calls', number: true, value: (row) => row.calls, cell: (row) => formatCount(row.calls) }, { title: 'bytes', number: true, value: (row) => row.bytes, cell: (row) => formatCount(row.bytes) },
-    { title: 'time in calls (all threads)', number: true, value: (row) => row.ns, cell: (row) => formatTime(row.ns) }, { title: 'waiting for a rank (all threads)', number: true, value: (row) => row.wait_ns, cell: (row) => formatTime(row.wait_ns) },
-    { title: 'waited for', cell: (row) => row.waits.slice(0, 3).map((wait) => `${wait.rank === null ? `process ${wait.pid}` : `rank ${wait.rank}`} (${wait.kind}, ${formatTime(wait.ns)})`).join('; ') },
-  ], report.mpi_calls));
-  if ((report.task_types || []).length) {
-    const rows = report.task_types.map((row, i) => ({ ...row, classes: (overview.histograms || [])[i] || [] }));
-    made.push(table('Task types', [
-      { title: 'task type', cell: (row) => nameOf(row.name) }, ...processColumn(rows), { title: 'began', number: true, value: (row) => row.began, cell: (row) => formatCount(row.began) },
-      { title: 'in bodies (all threads)', number: true, value: (row) => row.body_ns, cell: (row) => formatTime(row.body_ns) },
-      ...(rows.some((row) => row.blocked_ns > 0) ? [{ title: 'blocked in them', number: true, value: (row) => row.blocked_ns, cell: (row) => formatTime(row.blocked_ns) }] : []), { title: 'median', number: true, value: (row) => row.median_ns, cell: (row) => formatTime(row.median_ns) },
-      { title: '95 %', number: true, value: (row) => row.p95_ns, cell: (row) => formatTime(row.p95_ns) }, { title: 'longest', number: true, value: (row) => row.max_ns, cell: (row) => formatTime(row.max_ns) },
-      { title: 'durations', cell: (row) => histogram(row.classes, theme) },
-    ], rows));
-  }
-  const groups = Object.fromEntries(overview.states.map((state) => [state.name, state.group]));
-  const byWait = new Map();
-  for (const row of report.causes || []) {
-    if (['sync', 'mutex', 'device', 'idle'].includes(groups[row.state])) byWait.set(row.state, (byWait.get(row.state) || 0) + row.ns);
-  }
-  const waited = [...byWait].sort((a, b) => b[1] - a[1]);
-  if (waited.length) {
-    made.push(table('Waits by cause', [
-      { title: 'wait', cell: (row) => label(row[0]) }, { title: `worker-${unit}`, number: true, value: (row) => row[1], cell: (row) => show(row[1]) },
-      { title: 'of capacity', number: true, cell: (row) => formatPercent(row[1], capacity) }, { title: '', cell: (row) => bar(row[1] / capacity, label(row[0]), colour(row[0])) },
-    ], waited));
-  }
-  const waits = blameMatrix(report.blame || [], label, unitOf(capacity));
-  if (waits) made.push(waits);
-  for (const [key, caption] of [['worksharing', 'Worksharing constructs'], ['regions', 'Parallel constructs']]) {
-    if ((report[key] || []).length === 0) continue;
-    made.push(table(caption, [
-      { title: 'construct', cell: (row) => nameOf(row.name) }, ...processColumn(report[key]), { title: 'executions', number: true, value: (row) => row.executions, cell: (row) => formatCount(row.executions) },
-      { title: 'busy (useful or blocked)', number: true, value: (row) => row.busy_ns, cell: (row) => formatTime(row.busy_ns) }, { title: 'imbalance (threads × longest − busy)', number: true, value: (row) => row.imbalance_ns, cell: (row) => formatTime(row.imbalance_ns) },
-      { title: 'load balance', number: true, cell: (row) => row.load_balance.toFixed(2) },
-    ], report[key]));
-  }
-  if ((report.locks || []).length) {
-    made.push(table('Locks and critical constructs', [
-      { title: 'object', cell: (row) => nameOf(row.object) }, ...processColumn(report.locks), { title: 'acquired', number: true, value: (row) => row.acquisitions, cell: (row) => formatCount(row.acquisitions) },
-      { title: 'held', number: true, value: (row) => row.held_ns, cell: (row) => formatTime(row.held_ns) }, { title: 'longest hold', number: true, value: (row) => row.longest_hold_ns, cell: (row) => formatTime(row.longest_hold_ns) },
-      { title: 'waited for', number: true, value: (row) => row.waited_ns, cell: (row) => formatTime(row.waited_ns) },
-      { title: 'most by', cell: (row) => nameOf(row.holders && row.holders[0] ? row.holders[0].where : null) },
-    ], report.locks));
-  }
-  if ((report.thread_waits || []).length) {
-    made.push(table('Waits of threads for each other (all threads)', [
-      { title: 'object', cell: (row) => nameOf(row.object ? `${row.kind} ${row.object}` : row.kind) }, { title: 'place', cell: (row) => nameOf(row.where) }, ...processColumn(report.thread_waits),
-      { title: 'waits', number: true, value: (row) => row.waits, cell: (row) => formatCount(row.waits) }, { title: 'waited', number: true, value: (row) => row.waited_ns, cell: (row) => formatTime(row.waited_ns) },
-      { title: 'longest', number: true, value: (row) => row.longest_ns, cell: (row) => formatTime(row.longest_ns) },
-      { title: 'most by', cell: (row) => mostOfWaits(row) },
-    ], report.thread_waits));
-  }
-  if (report.starvation) {
-    made.push(table('Tasks that were able to run waited for', [
-      { title: 'task type', cell: (row) => nameOf(row.where) }, { title: 'others waited', number: true, value: (row) => row.waited_ns, cell: (row) => formatTime(row.waited_ns) },
-      { title: 'pieces', number: true, value: (row) => row.pieces, cell: (row) => formatCount(row.pieces) }, { title: 'longest run', number: true, value: (row) => row.longest_ns, cell: (row) => formatTime(row.longest_ns) },
-      { title: 'of task', number: true, cell: (row) => row.longest_task === null ? '–' : String(row.longest_task) },
-    ], report.starvation.by));
-  }
-  const queues = (report.devices && report.devices.queues) || [];
-  if (queues.length) {
-    made.push(table('Device queues', [
-      { title: 'queue', cell: (row) => nameOf(row.name) }, { title: 'device', cell: (row) => nameOf(row.device) },
-      { title: 'kernels', number: true, value: (row) => row.time_ns.kernels, cell: (row) => formatTime(row.time_ns.kernels) }, { title: 'transfers', number: true, value: (row) => row.time_ns.transfers, cell: (row) => formatTime(row.time_ns.transfers) },
-      { title: 'idle', number: true, cell: (row) => formatTime(Object.entries(row.time_ns).reduce((sum, [name, ns]) => sum + (name.startsWith('idle') ? ns : 0), 0)) },
-      { title: 'longest wait in the queue', number: true, cell: (row) => (row.queueing_ns.operations ? formatTime(row.queueing_ns.longest) : '–') },
-    ], queues));
-    const remarks = remarksOfQueues(report);
-    if (remarks.length) made.push(element('ul', { class: 'notices', 'aria-label': 'Remarks on device queues' }, ...remarks.map((text) => element('li', {}, text))));
-  }
-  const useful = (row) => overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
-  const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
-  if ((report.thread_states || []).length) made.push(table('Threads', [
-    { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.name ? ` ${printable(row.name)}` : ''}${row.worker ? '' : ` (${row.kind})`}` },
-    { title: 'events', number: true, value: (row) => row.events, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, value: (row) => row.lost_events, cell: (row) => formatCount(row.lost_events) },
-    { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) },
-    ...(report.thread_states.some((row) => row.off_cpu !== 'unknown') ? [
-      { title: 'running (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(Math.max(0, row.last_ns - row.first_ns - row.runnable_ns - row.blocked_ns), row.last_ns - row.first_ns)) },
-      { title: 'no CPU (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.runnable_ns, row.last_ns - row.first_ns)) },
-      { title: 'blocked (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.blocked_ns, row.last_ns - row.first_ns)) },
-    ] : []),
-    { title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) },
-  ], report.thread_states));
-  return made.length ? part('tables', 'Tables', ...made) : null;
-}
-
-/** What was wrong with the delivery of device records, a sentence each. @param {any} report @returns {string[]} */
-export function remarksOfQueues(report) {
-  const queues = (report.devices && report.devices.queues) || [];
-  return queues.flatMap((queue) => (queue.remarks || []).map((remark) => `${fitText(queue.name, 60)}: ${fitText(remark, 400)}`));
-}
-
-/** One bar of all states. */
-function stateBar(times, total, states, theme) {
-  const made = element('span', { class: 'bar states', role: 'img', 'aria-label': states.filter((s) => times[s.name]).map((s) => `${s.label} ${formatPercent(times[s.name], total)}`).join(', ') });
-  states.forEach((state, number) => {
-    const ns = times[state.name] || 0;
-    if (ns === 0) return;
-    const fill = element('span', { class: 'fill', title: `${state.label} ${formatPercent(ns, total)}` });
-    fill.style.width = `${(ns / Math.max(1, total)) * 100}%`;
-    colourAs(fill, theme.state[number]);
-    made.append(fill);
-  });
-  return made;
-}
-
-/** Who made whom wait: culprits down, kinds of waiting across. */
-function blameMatrix(blame, label, { unit, show }) {
-  if (blame.length === 0) return null;
-  const sum = (map, key, ns) => map.set(key, (map.get(key) || 0) + ns);
-  const [waits, culprits, cells] = [new Map(), new Map(), new Map()];
-  for (const row of blame) {
-    const culprit = row.blamed === 'nobody' ? 'nobody: all waited' : row.blamed === 'holder' ? `holder of ${row.where || 'a lock'}` : `${label(row.blamed_state || row.blamed)}: ${row.where || '–'}`;
-    sum(waits, row.state, row.ns);
-    sum(culprits, culprit, row.ns);
-    sum(cells, `${culprit}\n${row.state}`, row.ns);
-  }
-  const bySize = (map) => [...map.entries()].sort((a, b) => b[1] - a[1]);
-  const across = bySize(waits).slice(0, 7);
-  return table(`Who made whom wait (worker-${unit})`, [
-    { title: 'culprit', cell: (row) => nameOf(row[0]) }, { title: 'all', number: true, value: (row) => row[1], cell: (row) => show(row[1]) },
-    ...across.map(([wait]) => ({ title: label(wait), number: true, value: (row) => cells.get(`${row[0]}\n${wait}`) || 0, cell: (row) => (cells.has(`${row[0]}\n${wait}`) ? show(cells.get(`${row[0]}\n${wait}`)) : '') })),
-  ], bySize(culprits));
 }
 
 /** How call paths are looked at; it stays when the page is built anew. */
@@ -336,7 +134,7 @@ function criticalPath(path, theme) {
     { title: 'what', cell: (row) => { const swatch = element('span', { class: 'swatch' }); swatch.style.background = colour(row.cause); return element('span', {}, swatch, words(row.cause)); } },
     // The lock, call or operation first: within one task type these are what differs.
     { title: 'name (task type)', cell: (row) => nameOf(row.name && row.task_type ? `${row.name} (${row.task_type})` : row.name || row.task_type) },
-    { title: 'time on the path', number: true, value: (row) => row.ns, cell: (row) => formatTime(row.ns) }, { title: 'of the run', number: true, cell: (row) => formatPercent(row.ns, path.wall_ns) },
+    timeColumn('time on the path', (row) => row.ns, formatTime), { title: 'of the run', number: true, cell: (row) => formatPercent(row.ns, path.wall_ns) },
   ], path.by_cause), element('p', { class: 'note' }, `All work takes ${formatTime(path.work_ns)}; the longest chain of it ${formatTime(path.span_ns)}, so the work has a parallelism of ${Number(path.parallelism).toFixed(1)}.`));
 }
 
@@ -379,11 +177,13 @@ function pathTables(paths) {
     { title: Object.keys(paths.run_totals || {}).some((name) => name.startsWith('no_cpu.')) ? 'waiting, estimated no CPU included (symptom)' : 'waiting (symptom)', number: true, value: (row) => row.waiting_ns || 0, cell: (row) => time(row, 'waiting_ns') },
     { title: 'blame (cause)', number: true, value: (row) => row.blame_ns || 0, cell: (row) => time(row, 'blame_ns') },
     { title: 'idleness (cause)', number: true, value: (row) => row.idleness_ns || 0, cell: (row) => time(row, 'idleness_ns') },
-  ], rows, 25);
+  ], rows, 25, { isTree: true });
   const flat = (caption, name, rows) => (rows.length === 0 ? null : table(caption, [
     { title: name, cell: (row) => fitText(row.name, 100) }, { title: `own ${title}`, number: true, value: (row) => row.own, cell: (row) => size(row.own) },
     { title: `${title} with callees`, number: true, value: (row) => row.total, cell: (row) => (row.total === null ? '' : size(row.total)) },
   ], rows));
+  // Paper has the tree once.
+  if (isPrinting()) return [tree('Top-down', paths.top_down, true), element('p', { class: 'note' }, 'Not printed: the tables bottom-up, of loops and of lines.')];
   return [tree('Top-down', paths.top_down, true), tree('Bottom-up', paths.bottom_up, false), flat('Loops', 'loop', paths.loops), flat('Lines', 'line', paths.lines)];
 }
 
@@ -394,9 +194,9 @@ function pathTables(paths) {
  * @param {string} json
  */
 export function showProfile(page, report, json) {
-  const build = () => page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope profile')),
-    part('what', 'What ran', element('p', { class: 'command' }, nameOf(report.trace)), report.verdict ? element('p', { class: 'verdict' }, element('strong', {}, fitText(report.verdict, 600))) : null, stateTotals(report.call_paths?.run_totals || {})),
-    findings(report, {}, null, 0),
+  const build = () => page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope profile')), verdict(report),
+    part('what', 'What ran', element('p', { class: 'command' }, nameOf(report.trace)), stateTotals(report.call_paths?.run_totals || {})),
+    findings(report, {}, null, 600, null),
     callPaths(report) || element('p', {}, 'The profile has no call paths.'),
     part('how', 'The same as JSON', element('p', {}, `${fitText(String(report.schema), 60)}; the page contains its data and opens no connection. `, saveButton(json))));
   build();
@@ -409,7 +209,7 @@ function stateTotals(totals) {
   const capacity = states.reduce((sum, [, ns]) => sum + ns, 0);
   return states.length === 0 ? null : table('Worker time by state', [
     { title: 'state', cell: ([name]) => name.slice('state.'.length).replaceAll('_', ' ') },
-    { title: 'worker time', number: true, value: ([, ns]) => ns, cell: ([, ns]) => formatTime(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, capacity) },
+    timeColumn('worker time', ([, ns]) => ns, formatTime), { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, capacity) },
   ], states, 30);
 }
 
@@ -440,6 +240,44 @@ function leadingWords(source, overview, row, at) {
   return `${share}${row.foreign ? fitText(name, NAME) : overview.states[found.state].label}`;
 }
 
+/** Part of the instance beside it on both sides, in sight. */
+const SURROUNDINGS = 0.6;
+
+/**
+ * Brings the worst instance of a finding into sight, says what is seen, and offers the next finding.
+ * @param {TimelineView} timeline
+ * @param {HTMLElement} framed receives the words
+ * @param {any} report
+ * @param {any} overview
+ * @param {any} instance
+ * @param {any} finding
+ */
+function frame(timeline, framed, report, overview, instance, finding) {
+  const { start, end } = instance, [track] = instance.tracks;
+  timeline.show(start - (end - start) * SURROUNDINGS, end + (end - start) * SURROUNDINGS);
+  timeline.select(start, end);
+  timeline.cursor = start;
+  const row = timeline.rowOf(track.track);
+  if (row) {
+    timeline.focusRow = timeline.rows.indexOf(row);
+    timeline.scroll(row.y - timeline.scrollY - timeline.height / 3);
+  }
+  timeline.redraw();
+  const others = overview.instance_sections.filter((other) => report.findings.some((known) => known.id === other.finding));
+  const next = others[(others.indexOf(instance) + 1) % others.length];
+  const nextFinding = report.findings.find((known) => known.id === next.finding);
+  const whole = element('button', { type: 'button', onclick: () => {
+    timeline.clearSelection();
+    timeline.show(0, timeline.length);
+    framed.hidden = true;
+    timeline.canvas.focus();
+  } }, 'whole run');
+  framed.hidden = false;
+  framed.replaceChildren(element('strong', {}, finding.id), ` ${fitText(finding.text, 300)}. Selected: its longest instance, ${formatTime(end - start)} from ${formatPoint(start, (end - start) / 100)} on, ${trackLabel(track)}${row ? '' : ', which is omitted here'}. `,
+    next === instance ? '' : element('button', { type: 'button', onclick: () => frame(timeline, framed, report, overview, next, nextFinding) }, `next: ${next.finding}`), ' ', whole);
+  framed.scrollIntoView({ block: 'start' });
+}
+
 /**
  * Fills the page with the report.
  * @param {HTMLElement} page
@@ -451,12 +289,12 @@ function leadingWords(source, overview, row, at) {
 export function showReport(page, report, overview, source, json) {
   const media = matchMedia('(prefers-color-scheme: dark)');
   /** @type {any} */
-  const shown = { timeline: null };
+  const shown = { timeline: null, csvOf };
   /** Which stop had the focus before the page was printed. @type {number | undefined} */
   let printed;
   const root = document.documentElement;
   const live = element('p', { id: 'live', 'aria-live': 'polite', class: 'hidden' });
-  const stops = () => /** @type {HTMLElement[]} */ ([...page.querySelectorAll('a[href], button, [tabindex="0"]')]);
+  const stops = () => /** @type {HTMLElement[]} */ ([...page.querySelectorAll('a[href], button, input, [tabindex="0"]')]);
   const build = () => {
     // Who came by keyboard stays where the focus was.
     const focused = stops().indexOf(/** @type {HTMLElement} */ (document.activeElement));
@@ -468,12 +306,13 @@ export function showReport(page, report, overview, source, json) {
     const folded = element('p', { class: 'note', id: 'folded', hidden: true }, 'Folded groups are approximate here: of each thread, the file has only the leading state of a bucket and its share; the rest is empty. The viewer shows them exactly.');
     const occurs = new Set((report.thread_states || []).flatMap((row) => Object.keys(row.states)));
     const rows = overview.rows;
-    const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), values, host, folded,
+    const framed = element('p', { id: 'framed', role: 'status', hidden: true });
+    const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), framed, values, host, folded,
       element('p', { class: 'note' }, `${formatNumberOf(rows.buckets, 'bucket')} of ${formatTime(2 ** rows.level)} a row; wheel scrolls, ctrl+wheel zooms, drag pans, shift+drag measures. `,
         rows.left_out_tracks ? `Omitted here: ${formatNumberOf(rows.left_out_tracks, 'thread')}. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
     const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
     const sections = [
-      whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width), overviewPart, tables(report, overview, theme),
+      whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, (instance, finding) => frame(shown.timeline, framed, report, overview, instance, finding)), overviewPart, tables(report, overview, theme),
       callPaths(report), !report.capacity_ns || report.samples_alone ? null : part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
       criticalPath(overview.critical_path, theme), howComputed(report, overview, json),
     ].filter((made) => made !== null);
@@ -485,7 +324,7 @@ export function showReport(page, report, overview, source, json) {
     const left = overview.left_out ? element('p', { class: 'warn' }, `Omitted to keep this file small: ${formatNumberOf(overview.left_out, 'row')} of long tables; report --json has all of them.`) : null;
     const before = shown.timeline && shown.timeline.shown;
     const wordsOf = (row, at) => `at ${formatPoint(at, shown.timeline.nsPerPixel)}: ${leadingWords(source, overview, row, at)}`;
-    page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections), live);
+    page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), verdict(report), left || '', .../** @type {Node[]} */ (sections), live);
     shown.timeline = new TimelineView(host, overview, source, {
       onHover: (row, at) => { host.title = `${row.label} ${wordsOf(row, at)}`; },
       onWords: (row, { words, start, end }) => { host.title = `${row.label} at ${formatPoint(start, shown.timeline.nsPerPixel)}: ${words} (in ${formatTime(end - start)})`; },

@@ -1,14 +1,17 @@
 // The viewer: the timeline over the whole window, with search, tables of a range, and tasks.
 
-import { element, table, bar } from './elements.js';
+import { element, bar, nameOf } from './elements.js';
 import { formatCount, formatPercent, formatStart, formatTime, fitText, shellWord, unitOf } from './format.js';
 import { legend } from './charts.js';
 import { makeTheme } from './palette.js';
 import { ServerSource, readJson } from './source.js';
 import { TimelineView } from './timeline.js';
 import { placeOf, trackLabel } from './rows.js';
-import { saveFile, timelinePng, timelineSvg } from './picture.js';
-import { isLarge, nameOf, ownerOf, remarksOfQueues } from './report.js';
+import { saveFile } from './files.js';
+import { timelinePng, timelineSvg } from './picture.js';
+import { isLarge, ownerOf } from './findings.js';
+import { remarksOfQueues } from './report_tables.js';
+import { table } from './table.js';
 import { onPaper } from './paper.js';
 import { blameLines, edgesOfTask, operationFacts, remarkLines, shortLines, valueWords } from './details.js';
 

@@ -10,13 +10,15 @@ use taskscope_cause::{Group, State};
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 20] = [
+const MODULES: [(&str, &str); 24] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
     ("source.js", include_str!("../../web/source.js")),
     ("paper.js", include_str!("../../web/paper.js")),
     ("elements.js", include_str!("../../web/elements.js")),
+    ("files.js", include_str!("../../web/files.js")),
+    ("table.js", include_str!("../../web/table.js")),
     ("rows.js", include_str!("../../web/rows.js")),
     ("charts.js", include_str!("../../web/charts.js")),
     ("gestures.js", include_str!("../../web/gestures.js")),
@@ -27,6 +29,8 @@ const MODULES: [(&str, &str); 20] = [
     ("marks.js", include_str!("../../web/marks.js")),
     ("timeline.js", include_str!("../../web/timeline.js")),
     ("picture.js", include_str!("../../web/picture.js")),
+    ("findings.js", include_str!("../../web/findings.js")),
+    ("report_tables.js", include_str!("../../web/report_tables.js")),
     ("report.js", include_str!("../../web/report.js")),
     ("details.js", include_str!("../../web/details.js")),
     ("viewer.js", include_str!("../../web/viewer.js")),

@@ -1,0 +1,179 @@
+// The tables of the report: where the time went, calls, ranks, task types, waits, constructs, locks, queues, threads.
+
+import { bar, colourAs, element, nameOf, part } from './elements.js';
+import { fitText, formatCount, formatPercent, formatTime, unitOf } from './format.js';
+import { histogram } from './charts.js';
+import { printable } from './rows.js';
+import { table, timeColumn } from './table.js';
+
+/** The process of each row, where the rows are of several. @param {any[]} rows */
+function processColumn(rows) {
+  const several = new Set(rows.map((row) => row.pid)).size > 1;
+  return several ? [{ title: 'process', number: true, cell: (row) => String(row.pid ?? '–') }] : [];
+}
+
+/** The largest part of waits that is charged to another thread, with its share. @param {any} row */
+function mostOfWaits(row) {
+  const placeOf = (tied) => fitText(tied.where || 'code that is not known', 120);
+  const part = row.parts.find((part) => part.by);
+  if (!part) return '–';
+  const roles = { holds: 'held by', wakes: 'until', joined: 'runs' };
+  const words = [part.by, part.root].filter(Boolean).map((tied) => `${roles[tied.role]} ${placeOf(tied)}`);
+  if (part.blocked) words.push(`in ${placeOf(part.blocked)}`);
+  return `${words.join(', ')} (${formatPercent(part.ns, row.waited_ns)})`;
+}
+
+/** @param {any} report @param {any} overview @param {any} theme */
+export function tables(report, overview, theme) {
+  const made = [];
+  const states = Object.fromEntries(overview.states.map((state) => [state.name, state]));
+  const label = (name) => (states[name] ? states[name].label : name);
+  const colour = (name) => theme.state[overview.states.findIndex((state) => state.name === name)];
+  const capacity = report.capacity_ns || 1;
+  const { unit, show } = unitOf(capacity);
+  if ((report.causes || []).length) made.push(table('Where the time of the workers went', [
+    { title: 'state', cell: (row) => label(row.state) }, { title: 'place', cell: (row) => nameOf(row.where) },
+    timeColumn(`worker-${unit}`, (row) => row.ns, show), { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
+    { title: '', cell: (row) => bar(row.ns / capacity, label(row.state), colour(row.state)) },
+  ], report.causes));
+  if ((report.ranks || []).length) made.push(table('Ranks', [
+    { title: 'rank', number: true, value: (row) => row.rank, cell: (row) => String(row.rank) }, { title: 'host', cell: (row) => nameOf(row.host) }, { title: 'process', number: true, cell: (row) => String(row.pid) },
+    { title: 'workers', number: true, value: (row) => row.workers, cell: (row) => formatCount(row.workers) },
+    timeColumn('useful', (row) => row.useful_ns, formatTime), timeColumn('communication', (row) => row.communication_ns, formatTime), timeColumn('waiting for a rank (all threads)', (row) => row.peer_wait_ns, formatTime),
+    ...(report.ranks.some((row) => row.mpi_start_ns > 0) ? [timeColumn('start and end of MPI', (row) => row.mpi_start_ns, formatTime)] : []),
+    { title: 'efficiency', number: true, value: (row) => row.parallel_efficiency, cell: (row) => row.parallel_efficiency.toFixed(2) }, { title: '', cell: (row) => bar(row.parallel_efficiency, `rank ${row.rank}`) },
+  ], report.ranks));
+  if ((report.mpi_calls || []).length) made.push(table('Calls of MPI', [
+    { title: 'call', cell: (row) => row.call }, { title: 'place', cell: (row) => nameOf(row.where) },
+    { title: 'calls', number: true, value: (row) => row.calls, cell: (row) => formatCount(row.calls) }, { title: 'bytes', number: true, value: (row) => row.bytes, cell: (row) => formatCount(row.bytes) },
+    timeColumn('time in calls (all threads)', (row) => row.ns, formatTime), timeColumn('waiting for a rank (all threads)', (row) => row.wait_ns, formatTime),
+    { title: 'waited for', cell: (row) => row.waits.slice(0, 3).map((wait) => `${wait.rank === null ? `process ${wait.pid}` : `rank ${wait.rank}`} (${wait.kind}, ${formatTime(wait.ns)})`).join('; ') },
+  ], report.mpi_calls));
+  if ((report.task_types || []).length) {
+    const rows = report.task_types.map((row, i) => ({ ...row, classes: (overview.histograms || [])[i] || [] }));
+    made.push(table('Task types', [
+      { title: 'task type', cell: (row) => nameOf(row.name) }, ...processColumn(rows), { title: 'began', number: true, value: (row) => row.began, cell: (row) => formatCount(row.began) },
+      timeColumn('in bodies (all threads)', (row) => row.body_ns, formatTime),
+      ...(rows.some((row) => row.blocked_ns > 0) ? [timeColumn('blocked in them', (row) => row.blocked_ns, formatTime)] : []), timeColumn('median', (row) => row.median_ns, formatTime),
+      timeColumn('95 %', (row) => row.p95_ns, formatTime), timeColumn('longest', (row) => row.max_ns, formatTime),
+      { title: 'durations', cell: (row) => histogram(row.classes, theme) },
+    ], rows));
+  }
+  const groups = Object.fromEntries(overview.states.map((state) => [state.name, state.group]));
+  const byWait = new Map();
+  for (const row of report.causes || []) {
+    if (['sync', 'mutex', 'device', 'idle'].includes(groups[row.state])) byWait.set(row.state, (byWait.get(row.state) || 0) + row.ns);
+  }
+  const waited = [...byWait].sort((a, b) => b[1] - a[1]);
+  if (waited.length) {
+    made.push(table('Waits by cause', [
+      { title: 'wait', cell: (row) => label(row[0]) }, timeColumn(`worker-${unit}`, (row) => row[1], show),
+      { title: 'of capacity', number: true, cell: (row) => formatPercent(row[1], capacity) }, { title: '', cell: (row) => bar(row[1] / capacity, label(row[0]), colour(row[0])) },
+    ], waited));
+  }
+  const waits = blameMatrix(report.blame || [], label, unitOf(capacity));
+  if (waits) made.push(waits);
+  for (const [key, caption] of [['worksharing', 'Worksharing constructs'], ['regions', 'Parallel constructs']]) {
+    if ((report[key] || []).length === 0) continue;
+    made.push(table(caption, [
+      { title: 'construct', cell: (row) => nameOf(row.name) }, ...processColumn(report[key]), { title: 'executions', number: true, value: (row) => row.executions, cell: (row) => formatCount(row.executions) },
+      timeColumn('busy (useful or blocked)', (row) => row.busy_ns, formatTime), timeColumn('imbalance (threads × longest − busy)', (row) => row.imbalance_ns, formatTime),
+      { title: 'load balance', number: true, cell: (row) => row.load_balance.toFixed(2) },
+    ], report[key]));
+  }
+  if ((report.locks || []).length) {
+    made.push(table('Locks and critical constructs', [
+      { title: 'object', cell: (row) => nameOf(row.object) }, ...processColumn(report.locks), { title: 'acquired', number: true, value: (row) => row.acquisitions, cell: (row) => formatCount(row.acquisitions) },
+      timeColumn('held', (row) => row.held_ns, formatTime), timeColumn('longest hold', (row) => row.longest_hold_ns, formatTime),
+      timeColumn('waited for', (row) => row.waited_ns, formatTime),
+      { title: 'most by', cell: (row) => nameOf(row.holders && row.holders[0] ? row.holders[0].where : null) },
+    ], report.locks));
+  }
+  if ((report.thread_waits || []).length) {
+    made.push(table('Waits of threads for each other (all threads)', [
+      { title: 'object', cell: (row) => nameOf(row.object ? `${row.kind} ${row.object}` : row.kind) }, { title: 'place', cell: (row) => nameOf(row.where) }, ...processColumn(report.thread_waits),
+      { title: 'waits', number: true, value: (row) => row.waits, cell: (row) => formatCount(row.waits) }, timeColumn('waited', (row) => row.waited_ns, formatTime),
+      timeColumn('longest', (row) => row.longest_ns, formatTime),
+      { title: 'most by', cell: (row) => mostOfWaits(row) },
+    ], report.thread_waits));
+  }
+  if (report.starvation) {
+    made.push(table('Tasks that were able to run waited for', [
+      { title: 'task type', cell: (row) => nameOf(row.where) }, timeColumn('others waited', (row) => row.waited_ns, formatTime),
+      { title: 'pieces', number: true, value: (row) => row.pieces, cell: (row) => formatCount(row.pieces) }, timeColumn('longest run', (row) => row.longest_ns, formatTime),
+      { title: 'of task', number: true, cell: (row) => row.longest_task === null ? '–' : String(row.longest_task) },
+    ], report.starvation.by));
+  }
+  const queues = (report.devices && report.devices.queues) || [];
+  if (queues.length) {
+    made.push(table('Device queues', [
+      { title: 'queue', cell: (row) => nameOf(row.name) }, { title: 'device', cell: (row) => nameOf(row.device) },
+      timeColumn('kernels', (row) => row.time_ns.kernels, formatTime), timeColumn('transfers', (row) => row.time_ns.transfers, formatTime),
+      { title: 'idle', number: true, cell: (row) => formatTime(Object.entries(row.time_ns).reduce((sum, [name, ns]) => sum + (name.startsWith('idle') ? ns : 0), 0)) },
+      { title: 'longest wait in the queue', number: true, cell: (row) => (row.queueing_ns.operations ? formatTime(row.queueing_ns.longest) : '–') },
+    ], queues));
+    const remarks = remarksOfQueues(report);
+    if (remarks.length) made.push(element('ul', { class: 'notices', 'aria-label': 'Remarks on device queues' }, ...remarks.map((text) => element('li', {}, text))));
+  }
+  const useful = (row) => overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
+  const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
+  if ((report.thread_states || []).length) made.push(table('Threads', [
+    { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.name ? ` ${printable(row.name)}` : ''}${row.worker ? '' : ` (${row.kind})`}` },
+    { title: 'events', number: true, value: (row) => row.events, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, value: (row) => row.lost_events, cell: (row) => formatCount(row.lost_events) },
+    { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) },
+    ...(report.thread_states.some((row) => row.off_cpu !== 'unknown') ? [
+      { title: 'running (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(Math.max(0, row.last_ns - row.first_ns - row.runnable_ns - row.blocked_ns), row.last_ns - row.first_ns)) },
+      { title: 'no CPU (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.runnable_ns, row.last_ns - row.first_ns)) },
+      { title: 'blocked (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.blocked_ns, row.last_ns - row.first_ns)) },
+    ] : []),
+    { title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) },
+  ], report.thread_states));
+  if ((report.thread_splits || []).length) made.push(table('Threads by their scheduling and waits', [
+    { title: 'thread', cell: (row) => nameOf(row.label) }, timeColumn('time', (row) => row.time_ns, formatTime), timeColumn('running', (row) => row.running_ns, formatTime),
+    timeColumn('no CPU', (row) => row.no_cpu_ns, formatTime), timeColumn('blocked', (row) => row.blocked_ns, formatTime),
+    ...(report.thread_splits.some((row) => row.unknown_ns > 0) ? [timeColumn('not known', (row) => row.unknown_ns, formatTime)] : []),
+    { title: 'waits', cell: (row) => Object.entries(row.waits || {}).sort((a, b) => b[1] - a[1]).map(([kind, ns]) => `${kind} ${formatTime(ns)}`).join(', ') },
+    { title: 'source', cell: (row) => (row.estimated ? 'estimated' : 'recorded') },
+  ], report.thread_splits));
+  return made.length ? part('tables', 'Tables', ...made) : null;
+}
+
+/** What was wrong with the delivery of device records, a sentence each. @param {any} report @returns {string[]} */
+export function remarksOfQueues(report) {
+  const queues = (report.devices && report.devices.queues) || [];
+  return queues.flatMap((queue) => (queue.remarks || []).map((remark) => `${fitText(queue.name, 60)}: ${fitText(remark, 400)}`));
+}
+
+/** One bar of all states. */
+function stateBar(times, total, states, theme) {
+  const made = element('span', { class: 'bar states', role: 'img', 'aria-label': states.filter((s) => times[s.name]).map((s) => `${s.label} ${formatPercent(times[s.name], total)}`).join(', ') });
+  states.forEach((state, number) => {
+    const ns = times[state.name] || 0;
+    if (ns === 0) return;
+    const fill = element('span', { class: 'fill', title: `${state.label} ${formatPercent(ns, total)}` });
+    fill.style.width = `${(ns / Math.max(1, total)) * 100}%`;
+    colourAs(fill, theme.state[number]);
+    made.append(fill);
+  });
+  return made;
+}
+
+/** Who made whom wait: culprits down, kinds of waiting across. */
+function blameMatrix(blame, label, { unit, show }) {
+  if (blame.length === 0) return null;
+  const sum = (map, key, ns) => map.set(key, (map.get(key) || 0) + ns);
+  const [waits, culprits, cells] = [new Map(), new Map(), new Map()];
+  for (const row of blame) {
+    const culprit = row.blamed === 'nobody' ? 'nobody: all waited' : row.blamed === 'holder' ? `holder of ${row.where || 'a lock'}` : `${label(row.blamed_state || row.blamed)}: ${row.where || '–'}`;
+    sum(waits, row.state, row.ns);
+    sum(culprits, culprit, row.ns);
+    sum(cells, `${culprit}\n${row.state}`, row.ns);
+  }
+  const bySize = (map) => [...map.entries()].sort((a, b) => b[1] - a[1]);
+  const across = bySize(waits).slice(0, 7);
+  return table(`Who made whom wait (worker-${unit})`, [
+    { title: 'culprit', cell: (row) => nameOf(row[0]) }, timeColumn('all', (row) => row[1], show),
+    ...across.map(([wait]) => ({ title: label(wait), number: true, value: (row) => cells.get(`${row[0]}\n${wait}`) || 0, cell: (row) => (cells.has(`${row[0]}\n${wait}`) ? show(cells.get(`${row[0]}\n${wait}`)) : '') })),
+  ], bySize(culprits));
+}
+
