@@ -42,7 +42,7 @@ help:
 	@echo "make bench-device       what ordering device records costs"
 	@echo "make soak-device        order 100 M device records twice; fails if memory grows"
 	@echo "make check-aarch64      compile for aarch64 with Debian sid's toolchain (root, 500 MB), test where such programs run"
-	@echo "make gates              instructions an event (valgrind), model of the recorder's door (loom)"
+	@echo "make gates              instructions an event (valgrind)"
 	@echo "make pic-table          the table of examples/pic: 1 x 16 and 4 x 16 workers on a slow link"
 	@echo "make pic-trends         examples/pic with finer fragments, more nodes, a slower link"
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
@@ -58,14 +58,17 @@ ovni-suite:
 packages:
 	@$(step) "install missing packages (first time: minutes)" scripts/install-packages
 
+# For further builds of the recorder with other features: their tests see no times, and optimisation is most of the build.
+small = --config profile.dev.package.taskscope-record.opt-level=0
+
 test: packages
 	@$(step) "install the browser for tests of pages" scripts/install-packages --browser
 	@$(step) "remove what killed OpenMP programs left in /dev/shm" scripts/clear-killed
 	@$(step) "build the tests (first time: several minutes)" $(cargo) test --workspace --no-run
 	@$(step) "build the example programs" $(MAKE) --no-print-directory -s -C examples/openmp
 	@$(step) "run the tests of all crates" $(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
-	@$(step) "run the test without instrumentation" $(CARGO) test -p taskscope-record --no-default-features --test without_instrumentation $(if $(CI),,--quiet)
-	@$(step) "run the tests with tracing, tokio and rayon" $(CARGO) test -p taskscope-record --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
+	@$(step) "run the test without instrumentation" $(CARGO) test -p taskscope-record $(small) --no-default-features --test without_instrumentation $(if $(CI),,--quiet)
+	@$(step) "run the tests with tracing, tokio and rayon" $(CARGO) test -p taskscope-record $(small) --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
 	@$(step) "run the tests of tokio's own instrumentation" $(MAKE) --no-print-directory -s test-tokio-unstable
 
 # The tests of the daily loop. They compile, record and start nothing but the command itself.
@@ -90,7 +93,7 @@ test-parts:
 # tokio's own instrumentation is there only with this cfg, which builds all dependencies anew: a target of its own.
 .PHONY: test-tokio-unstable
 test-tokio-unstable:
-	@RUSTFLAGS="$$RUSTFLAGS --cfg tokio_unstable" $(CARGO) test -p taskscope-record --features tracing,tokio,rayon,tokio/tracing \
+	@RUSTFLAGS="$$RUSTFLAGS --cfg tokio_unstable" $(CARGO) test -p taskscope-record $(small) --features tracing,tokio,rayon,tokio/tracing \
 		--test async_tasks --target-dir target/tokio-unstable $(if $(CI),,--quiet)
 
 # Debug information goes to NAME.debug beside each file.
@@ -151,9 +154,8 @@ check-aarch64:
 	@scripts/check-aarch64
 
 gates:
-	@$(cargo) build --release -p taskscope-record --examples
-	@$(CARGO) test --quiet --release -p taskscope-record --test instructions -- --nocapture
-	@RUSTFLAGS="--cfg loom" $(CARGO) test --quiet -p taskscope-record --lib door::model --target-dir target/loom
+	@$(cargo) build --profile gates -p taskscope-record --example instructions
+	@$(CARGO) test --quiet --profile gates -p taskscope-record --test instructions -- --nocapture
 
 .PHONY: pic-table
 pic-table: packages build

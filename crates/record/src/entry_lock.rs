@@ -11,6 +11,8 @@
 //! ```
 //! Either the thread sees CLOSED, or the finisher sees it busy. The same flag keeps a signal handler from
 //! writing into the event that it interrupts. In a forked child the memory is wiped, and has neither state.
+//!
+//! `tests/entry_lock_model.rs` compiles this file on the primitives of a model checker.
 
 use crate::sync::{AtomicU32, Ordering::*, light_fence};
 
@@ -86,41 +88,5 @@ impl EntryLock {
     /// Whether no caller is inside, nor will ever be again.
     pub fn is_free(&self) -> bool {
         self.busy.load(Acquire) == 0
-    }
-}
-
-#[cfg(all(test, loom))]
-mod model {
-    use super::*;
-    use crate::sync::heavy_fence;
-    use loom::cell::UnsafeCell;
-    use loom::sync::Arc;
-
-    /// The thread's events and the finisher's closing never happen at the same time: loom reports
-    /// two accesses to the cell that are not ordered.
-    #[test]
-    fn the_finisher_and_the_thread_never_write_together() {
-        loom::model(|| {
-            let shared = Arc::new((EntryLock::open(), UnsafeCell::new(0)));
-            let thread = {
-                let shared = shared.clone();
-                loom::thread::spawn(move || {
-                    for _ in 0..2 {
-                        if shared.0.enter() == Entry::Open {
-                            // SAFETY: the property that the model checks.
-                            shared.1.with_mut(|events| unsafe { *events += 1 });
-                            shared.0.leave();
-                        }
-                    }
-                })
-            };
-            shared.0.close();
-            heavy_fence();
-            if shared.0.is_free() {
-                // SAFETY: the property that the model checks.
-                shared.1.with_mut(|events| unsafe { *events += 10 });
-            }
-            thread.join().unwrap();
-        });
     }
 }
