@@ -122,6 +122,8 @@ fn the_environment_is_passed_on_in_its_order() {
             "OPENCL_LAYERS=",
             "CUDA_INJECTION64_PATH=",
             "INTEL_LIBITTNOTIFY64=",
+            "KOKKOS_TOOLS_LIBS=",
+            "NVTX_INJECTION64_PATH=",
             "LD_LIBRARY_PATH=",
             "OVNI_TRACEDIR=",
         ];

@@ -70,7 +70,7 @@ fn a_collector_of_the_user_is_kept() {
     command.env(COLLECTOR, "/opt/collector.so").args(["-o", "trace", "--", "sh", "-c"]);
     let run = output(command.arg("echo $INTEL_LIBITTNOTIFY64"));
     assert_eq!(text(&run.stdout).trim(), "/opt/collector.so");
-    assert!(text(&run.stderr).contains("go to /opt/collector.so"));
+    assert!(text(&run.stderr).contains("goes to /opt/collector.so"));
 }
 
 #[test]

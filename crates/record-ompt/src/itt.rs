@@ -1,10 +1,10 @@
-//! The entry of ITT's static parts, which load this library if `INTEL_LIBITTNOTIFY64` names it ([`taskscope_itt`]).
+//! The entry of ITT's static parts, which load this library if `INTEL_LIBITTNOTIFY64` names it ([`taskscope_annotations::itt`]).
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 
+use taskscope_annotations::itt::{self, Host, abi::Global};
 use taskscope_event::models::ovni;
-use taskscope_itt::{Host, abi::Global};
 use taskscope_record::{Json, process};
 
 use crate::{mode, pause, recording};
@@ -71,5 +71,5 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut Global, _groups: c_int) {
         process::set_attribute("itt", Json::boolean(true));
     }
     // SAFETY: by contract.
-    unsafe { taskscope_itt::connect(global, records.then_some(&HOST)) };
+    unsafe { itt::connect(global, records.then_some(&HOST)) };
 }

@@ -12,8 +12,11 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// Variables that would change the behaviour of `record`.
-const FOREIGN: [&str; 15] = [
+const FOREIGN: [&str; 18] = [
     "INTEL_LIBITTNOTIFY64",
+    "KOKKOS_PROFILE_LIBRARY",
+    "KOKKOS_TOOLS_LIBS",
+    "NVTX_INJECTION64_PATH",
     "OMP_TOOL",
     "OMP_TOOL_LIBRARIES",
     "OMP_NUM_THREADS",

@@ -3,7 +3,7 @@
 //! | variable | value |
 //! | --- | --- |
 //! | `OMP_TOOL_LIBRARIES` | our OMPT tool, which the OpenMP runtime loads, before the user's |
-//! | `INTEL_LIBITTNOTIFY64` | the same library, which programs and libraries with ITT load, unless the user names another |
+//! | `INTEL_LIBITTNOTIFY64`, `KOKKOS_TOOLS_LIBS`, `NVTX_INJECTION64_PATH` | the same library, which libraries with annotations load, unless the user names another ([`super::annotations`]) |
 //! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
 //! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | a library of the program's with a tool, and the user's own `OMP_TOOL_LIBRARIES`; our tool chains to the first that starts |
 //! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before the user's libraries; our tool, after it, for samples and MPI, if a library of the program has a tool, or the runtime is linked into the program |
@@ -50,7 +50,6 @@ impl Environment {
             tools.push(users);
         }
         self.set("OMP_TOOL_LIBRARIES", tools);
-        self.collect_itt(tool);
         if let Some(next) = next {
             // The runtime silently skips libraries that it cannot load.
             let is_there = std::env::split_paths(&next).any(|library| loader::is_there(&library));
@@ -68,22 +67,6 @@ impl Environment {
             let text = "OMP_TOOL=disabled is set: the OpenMP runtime loads no tool, so OpenMP is not recorded; \
                         unset OMP_TOOL to record it";
             self.notice("tool-disabled", text.to_owned());
-        }
-    }
-
-    /// Makes `tool` the collector of ITT, if the user has none.
-    fn collect_itt(&mut self, tool: &Path) {
-        const COLLECTOR: &str = "INTEL_LIBITTNOTIFY64";
-        let users = std::env::var_os(COLLECTOR).filter(|path| !path.is_empty());
-        match users.filter(|path| !is_ours(Path::new(path))) {
-            None => self.set(COLLECTOR, tool),
-            Some(users) => {
-                let text = format!(
-                    "tasks that libraries report through ITT go to {}, which {COLLECTOR} names, and are not recorded",
-                    users.display()
-                );
-                self.notice("itt-collector-kept", text);
-            }
         }
     }
 
@@ -321,7 +304,7 @@ fn users_tools(list: Option<OsString>) -> Option<OsString> {
 }
 
 /// Whether a path is that of a library with our OMPT tool.
-fn is_ours(path: &Path) -> bool {
+pub fn is_ours(path: &Path) -> bool {
     let names = [
         super::recorder_library::FILE_NAME,
         super::mpi::FILE_NAME,

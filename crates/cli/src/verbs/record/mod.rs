@@ -1,6 +1,7 @@
 //! `taskscope record [options] -- CMD…`: runs CMD with a recorder attached and passes on everything
 //! that is the program's: input, output, signals, exit code.
 
+mod annotations;
 mod child;
 mod device_library;
 mod directory;
@@ -298,6 +299,7 @@ fn attach(
         if args.threads { threads::library_for(mpi_library.is_some(), tool, environment) } else { None };
     let openmp_tool = mpi_library.as_deref().or(threads_library.as_deref()).unwrap_or(tool);
     environment.attach(openmp_tool, &trace.path);
+    annotations::attach(environment, openmp_tool, programs);
     if args.no_preload {
         environment.keep_libgomp(programs);
     } else if !environment.replace_libgomp(programs) && args.preload {

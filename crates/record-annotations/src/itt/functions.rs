@@ -4,12 +4,14 @@ use core::ffi::{c_char, c_int, c_void};
 
 use taskscope_record::instrument::named;
 
-use crate::abi::{Domain, Id, StringHandle, relation};
+use super::abi::{Domain, Id, StringHandle, relation};
+use super::handles::{self, Counter};
+use super::host::host;
+use super::{frames, ids, sync_objects};
 use crate::cached::Cached;
-use crate::handles::{self, Counter, bytes};
-use crate::host::host;
 use crate::stack::{Kind, Recorded};
-use crate::{frames, ids, overlapped, stack, sync_objects};
+use crate::text::bytes;
+use crate::{overlapped, stack};
 
 /// A function's address for the table of a static part.
 struct Function(&'static [u8], *const c_void);
@@ -382,7 +384,7 @@ unsafe extern "C" fn marker_ex(
 
 unsafe extern "C" fn counter_create(name: *const c_char, domain: *const c_char) -> *mut Counter {
     // SAFETY: as of this function.
-    unsafe { counter_create_typed(name, domain, crate::abi::value_type::U64) }
+    unsafe { counter_create_typed(name, domain, super::abi::value_type::U64) }
 }
 
 unsafe extern "C" fn counter_create_typed(
@@ -456,7 +458,7 @@ unsafe extern "C" fn counter_inc_delta_v3(domain: *const Domain, name: *const St
     let (domain, name) = unsafe { (handle(domain), handle(name)) };
     if let (Some(domain), Some(name)) = (domain, name) {
         // SAFETY: as above.
-        let counter = unsafe { counter_create_typed(name.text, domain.name, crate::abi::value_type::U64) };
+        let counter = unsafe { counter_create_typed(name.text, domain.name, super::abi::value_type::U64) };
         // SAFETY: the counter lives for the process.
         unsafe { counter_inc_delta(counter, difference) };
     }

@@ -1,6 +1,6 @@
 //! Domains, strings, counters and user events: made once for each name, and never freed, as programs keep them.
 
-use core::ffi::{CStr, c_char};
+use core::ffi::c_char;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -8,22 +8,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use taskscope_record::instrument::{Class, Level, named};
 
-use crate::abi::{Domain, StringHandle, value_type};
+use super::abi::{Domain, StringHandle, value_type};
 use crate::cached::Cached;
+use crate::text::bytes;
 
 /// Maximum number of handles of each kind; further names get none, and are not recorded.
 const MAX_HANDLES: usize = 65_536;
 /// Maximum number of user events.
 const MAX_EVENTS: usize = 1_024;
-
-/// The bytes of a C string; none for a null pointer.
-///
-/// # Safety
-/// `text` is null or a C string, which lives as long as the result is used.
-pub unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
-    // SAFETY: by contract.
-    if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
-}
 
 /// Handles by name, as addresses.
 type ByName = OnceLock<Mutex<HashMap<Vec<u8>, usize>>>;

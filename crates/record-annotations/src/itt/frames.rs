@@ -2,9 +2,10 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::abi::{Domain, Id};
-use crate::handles;
+use super::abi::{Domain, Id};
+use super::handles;
 use crate::overlapped::{self, Kind};
+use crate::text::bytes;
 
 /// Number of the next frame, over all domains.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -18,7 +19,7 @@ fn subject(domain: &Domain, id: Id) -> overlapped::Subject {
 pub fn begin(domain: &Domain, id: Id) {
     let key = domain.frame_key.number(|| {
         // SAFETY: names of domains are C strings that live as long as the domains.
-        let name = [&b"frame "[..], unsafe { handles::bytes(domain.name) }].concat();
+        let name = [&b"frame "[..], unsafe { bytes(domain.name) }].concat();
         handles::interval_key(&name, b"frame reported through ITT")
     });
     if let Some(key) = key {

@@ -4,9 +4,9 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-use crate::abi::Id;
+use super::abi::Id;
+use super::handles;
 use crate::cached::Cached;
-use crate::handles;
 
 /// Maximum number of known objects.
 const MAX_OBJECTS: usize = 65_536;

@@ -1,4 +1,4 @@
-//! The open states of each thread: ITT's ends do not name their begins.
+//! The open states of each thread: the ends of some interfaces do not name their begins.
 //!
 //! A begin in the middle that ends first (a wait in which tasks ran on) is popped with those above it, as states end in
 //! order.
@@ -19,12 +19,31 @@ pub enum Kind {
     Callee,
     /// A wait for a synchronisation object.
     Wait,
+    /// A kernel of Kokkos.
+    Kernel,
+    /// A fence of Kokkos.
+    Fence,
+    /// A region of Kokkos.
+    Region,
+    /// A copy of Kokkos.
+    Copy,
+    /// A range of NVTX.
+    Range,
+}
+
+impl Kind {
+    const COUNT: usize = 8;
+
+    /// Whether each end is that of the innermost begin.
+    fn is_nested(self) -> bool {
+        matches!(self, Kind::Task | Kind::Region | Kind::Copy | Kind::Range)
+    }
 }
 
 #[derive(Clone, Copy)]
 struct Open {
     kind: Kind,
-    /// Address of the object or caller; 0 for a task.
+    /// Address of the object or caller, number of the kernel or fence, address of a range's domain; 0 for kinds whose ends name none.
     subject: usize,
     /// `None` if it was not recorded.
     recorded: Option<Recorded>,
@@ -69,8 +88,8 @@ struct Stack {
 thread_local! {
     // On the heap: libraries that are loaded late have little room for data of threads.
     static STACK: RefCell<Option<Box<Stack>>> = const { RefCell::new(None) };
-    /// Tasks begun without room on the stack.
-    static DEEPER: Cell<usize> = const { Cell::new(0) };
+    /// Begins without room on the stack, of each nested kind.
+    static DEEPER: Cell<[u16; Kind::COUNT]> = const { Cell::new([0; Kind::COUNT]) };
 }
 
 /// Begins a state, which `record` records.
@@ -85,10 +104,50 @@ pub fn begin(kind: Kind, subject: usize, record: impl FnOnce() -> Option<Recorde
                 *place = Open { kind, subject, recorded: record(), has_ended: false };
                 stack.depth += 1;
             }
-            None if kind == Kind::Task => DEEPER.set(DEEPER.get() + 1),
+            None if kind.is_nested() => change_deeper(kind, |count| count.saturating_add(1)),
             None => {}
         }
     });
+}
+
+fn deeper(kind: Kind) -> u16 {
+    DEEPER.try_with(|deeper| deeper.get().get(kind as usize).copied()).ok().flatten().unwrap_or(0)
+}
+
+fn change_deeper(kind: Kind, change: impl FnOnce(u16) -> u16) {
+    let _ = DEEPER.try_with(|deeper| {
+        let mut counts = deeper.get();
+        if let Some(count) = counts.get_mut(kind as usize) {
+            *count = change(*count);
+        }
+        deeper.set(counts);
+    });
+}
+
+/// Number of open begins of this kind and subject.
+pub fn count(kind: Kind, subject: usize) -> usize {
+    let count = |stack: &RefCell<Option<Box<Stack>>>| {
+        let stack = stack.try_borrow().ok()?;
+        let stack = stack.as_ref()?;
+        let open = stack.open.get(..stack.depth)?.iter();
+        Some(open.filter(|open| open.kind == kind && open.subject == subject && !open.has_ended).count())
+    };
+    STACK.try_with(count).ok().flatten().unwrap_or(0)
+}
+
+/// The recorded state of the innermost open begin of this kind.
+pub fn innermost(kind: Kind) -> Option<u32> {
+    let find = |stack: &RefCell<Option<Box<Stack>>>| {
+        let stack = stack.try_borrow().ok()?;
+        let stack = stack.as_ref()?;
+        let open =
+            stack.open.get(..stack.depth)?.iter().rfind(|open| open.kind == kind && !open.has_ended)?;
+        match open.recorded? {
+            Recorded::State(number) => Some(number),
+            Recorded::Task(_) => None,
+        }
+    };
+    STACK.try_with(find).ok().flatten()
 }
 
 /// Whether the innermost open state is this wait.
@@ -106,8 +165,8 @@ pub fn is_waiting_for(subject: usize) -> bool {
 /// Ends the innermost state of this kind and subject. The end of a task ends waits that began in it; that of a callee, all
 /// that began in it, which belongs to it.
 pub fn end(kind: Kind, subject: usize) {
-    if kind == Kind::Task && DEEPER.get() > 0 {
-        return DEEPER.set(DEEPER.get() - 1);
+    if kind.is_nested() && deeper(kind) > 0 {
+        return change_deeper(kind, |count| count - 1);
     }
     let _ = STACK.try_with(|stack| {
         let Ok(mut stack) = stack.try_borrow_mut() else { return };
@@ -121,7 +180,7 @@ pub fn end(kind: Kind, subject: usize) {
             open.has_ended |= match kind {
                 Kind::Callee => true,
                 Kind::Task => index == found || open.kind == Kind::Wait,
-                Kind::Wait => index == found,
+                _ => index == found,
             };
         }
         while let Some(top) = stack.depth.checked_sub(1) {

@@ -30,21 +30,12 @@
 //! **Rules of a guest.** No function aborts, prints or waits. Handles live for the process. A first use of a name takes the
 //! dictionary's lock; later uses are loads.
 
-// A panic would abort the program.
-#![cfg_attr(
-    not(test),
-    warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
-)]
-
 pub mod abi;
-mod cached;
 mod frames;
 mod functions;
 mod handles;
 mod host;
 mod ids;
-mod overlapped;
-mod stack;
 mod sync_objects;
 
 use core::ffi::CStr;

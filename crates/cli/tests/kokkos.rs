@@ -1,0 +1,106 @@
+//! Programs that report kernels through Kokkos Tools.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The program that calls the interface as Kokkos does.
+fn program(here: &Path) -> PathBuf {
+    let program = here.join("program");
+    Compiler::Gcc.build_file(&program_source("kokkos.c"), &program, &["-O1", "-pthread", "-ldl"]);
+    program
+}
+
+fn report(here: &Path, trace: &str) -> Value {
+    let mut command = taskscope();
+    command.current_dir(here).args(["report", trace, "--section", "summary,instrumentation", "--json"]);
+    serde_json::from_slice(&output(&mut command).stdout).unwrap()
+}
+
+/// Begins of each kind and name.
+fn begins(report: &Value) -> BTreeMap<(String, String), u64> {
+    let rows = report["instrumentation"]["rows"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    rows.iter()
+        .map(|row| ((text(&row["kind"]), text(&row["name"])), row["begins"].as_u64().unwrap()))
+        .collect()
+}
+
+fn is_free_of_mistakes(here: &Path, trace: &str) -> bool {
+    let mut check = taskscope();
+    output(check.current_dir(here).args(["check", trace])).status.success()
+}
+
+#[test]
+fn kernels_regions_copies_and_memory_are_counted_by_label() {
+    let here = tempfile::tempdir().unwrap();
+    let program = program(here.path());
+    let mut command = record(here.path());
+    let run = output(command.args(["-q", "-o", "trace", "--"]).arg(&program));
+    assert_eq!((run.status.code(), text(&run.stdout).trim()), (Some(0), "recorded"));
+    let report = report(here.path(), "trace");
+    let full = "x".repeat(64);
+    let long = format!("{} [parallel_for]", "l".repeat(1_000));
+    let expected = [
+        ("burst", "output [section]".to_owned(), 2),
+        ("point", format!("Kokkos memory in {full}"), 1),
+        ("point", "Kokkos memory in Host".to_owned(), 2),
+        ("point", format!("{full} <- Host [deep_copy]"), 1),
+        ("point", "done [event]".to_owned(), 1),
+        ("state", "advect [parallel_for]".to_owned(), 10),
+        ("state", "advect [parallel_scan]".to_owned(), 10),
+        ("state", "end of step [fence]".to_owned(), 10),
+        ("state", long, 1),
+        ("state", "pressure <- velocity [deep_copy]".to_owned(), 1),
+        ("state", "residual [parallel_reduce]".to_owned(), 10),
+        ("state", "time step [region]".to_owned(), 10),
+    ];
+    let expected = expected.map(|(kind, name, begins)| ((kind.to_owned(), name), begins));
+    assert_eq!(begins(&report), BTreeMap::from(expected));
+    assert!(is_free_of_mistakes(here.path(), "trace"));
+}
+
+#[test]
+fn a_tool_of_the_user_is_kept_whichever_variable_names_it() {
+    for variable in ["KOKKOS_TOOLS_LIBS", "KOKKOS_PROFILE_LIBRARY"] {
+        let here = tempfile::tempdir().unwrap();
+        let mut command = record(here.path());
+        command.env(variable, "/opt/kp_timer.so").args(["-o", "trace", "--", "sh", "-c"]);
+        let run = output(command.arg("echo $KOKKOS_TOOLS_LIBS$KOKKOS_PROFILE_LIBRARY"));
+        assert_eq!(text(&run.stdout).trim(), "/opt/kp_timer.so");
+        let expected = format!("goes to /opt/kp_timer.so, which {variable} names");
+        assert!(text(&run.stderr).contains(&expected));
+    }
+}
+
+/// Kokkos before 3.7 knows the old variable alone, of which newer ones warn.
+#[test]
+fn the_old_variable_is_set_for_programs_that_know_no_other() {
+    let here = tempfile::tempdir().unwrap();
+    let source = here.path().join("old.c");
+    std::fs::write(
+        &source,
+        "#include <stdio.h>\n#include <stdlib.h>\n\
+         int main(void) { puts(getenv(NAME) ? \"set\" : \"unset\"); return getenv(\"KOKKOS_PROFILE_LIBRARY\") == 0; }\n",
+    )
+    .unwrap();
+    for (name, status) in [("KOKKOS_PROFILE_LIBRARY", 0), ("KOKKOS_TOOLS_LIBS", 1)] {
+        let program = here.path().join(name);
+        Compiler::Gcc.build_file(&source, &program, &[&format!("-DNAME=\"{name}\"")]);
+        let mut command = record(here.path());
+        let run = output(command.args(["-q", "-o", &format!("trace.{name}"), "--"]).arg(&program));
+        assert_eq!((run.status.code(), text(&run.stdout).trim()), (Some(status), "set"));
+    }
+}
+
+#[test]
+fn a_profile_records_nothing_of_kokkos() {
+    let here = tempfile::tempdir().unwrap();
+    let program = program(here.path());
+    let mut command = record(here.path());
+    let run = output(command.args(["-q", "--mode", "profile", "-o", "profile", "--"]).arg(&program));
+    assert_eq!((run.status.code(), text(&run.stdout).trim()), (Some(0), "recorded"));
+}

@@ -1,0 +1,137 @@
+//! Overlapped tasks, regions, frames and sections that are open on a thread: intervals by id, which end in any order.
+
+use core::cell::RefCell;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+
+use taskscope_record::instrument::named;
+
+/// Maximum number of open intervals of a thread; further ones are not recorded.
+const MAX_OPEN: usize = 64;
+
+/// The identity of an interval: its kind, and words that are unique in its kind.
+pub type Subject = (Kind, [u64; 3]);
+
+/// The kind of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A task that may overlap others.
+    Task,
+    /// A region.
+    Region,
+    /// A frame.
+    Frame,
+    /// A section of Kokkos.
+    Section,
+    /// A range of NVTX.
+    Range,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    subject: Subject,
+    key: u32,
+    value: u64,
+}
+
+const NOTHING: Open = Open { subject: (Kind::Task, [0; 3]), key: 0, value: 0 };
+
+struct Intervals {
+    count: usize,
+    open: [Open; MAX_OPEN],
+}
+
+thread_local! {
+    // On the heap, as the stack of states is.
+    static INTERVALS: RefCell<Option<Box<Intervals>>> = const { RefCell::new(None) };
+}
+
+/// Begins an interval on a key.
+pub fn begin(subject: Subject, key: u32, value: u64) {
+    if ENDED_COUNT.load(Relaxed) > 0 {
+        close_ended();
+    }
+    let _ = INTERVALS.try_with(|intervals| {
+        let Ok(mut intervals) = intervals.try_borrow_mut() else { return };
+        let nothing = || Box::new(Intervals { count: 0, open: [NOTHING; MAX_OPEN] });
+        let intervals = intervals.get_or_insert_with(nothing);
+        let count = intervals.count;
+        if let Some(place) = intervals.open.get_mut(count)
+            && named::open_burst(key, value)
+        {
+            *place = Open { subject, key, value };
+            intervals.count += 1;
+        }
+    });
+}
+
+/// Ends the newest interval of this subject, if it began on this thread. Returns whether it did.
+pub fn end(subject: Subject) -> bool {
+    let end = |intervals: &RefCell<Option<Box<Intervals>>>| {
+        let mut intervals = intervals.try_borrow_mut().ok()?;
+        intervals.as_mut()?.end(|open| open.subject == subject)
+    };
+    INTERVALS.try_with(end).ok().flatten().is_some()
+}
+
+/// Numbers of intervals that ended on other threads, each until its own thread has closed it; 0 is none.
+static ENDED: [AtomicU64; MAX_OPEN] = [const { AtomicU64::new(0) }; MAX_OPEN];
+/// Number of them.
+static ENDED_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Ends an interval that may have begun on another thread, which then closes it at its next interval. Its first word is
+/// unique in the process, and not 0.
+pub fn end_anywhere(subject: Subject) {
+    let (_, [number, ..]) = subject;
+    if number == 0 || end(subject) {
+        return;
+    }
+    // Without room it stays open until the end of its thread.
+    if ENDED.iter().any(|place| place.compare_exchange(0, number, Release, Relaxed).is_ok()) {
+        ENDED_COUNT.fetch_add(1, Release);
+    }
+}
+
+/// Closes the calling thread's intervals that have ended on other threads.
+#[cold]
+fn close_ended() {
+    for place in &ENDED {
+        let number = place.load(Acquire);
+        let end = |intervals: &RefCell<Option<Box<Intervals>>>| {
+            let mut intervals = intervals.try_borrow_mut().ok()?;
+            intervals.as_mut()?.end(|open| open.subject.0 == Kind::Range && open.subject.1[0] == number)
+        };
+        if number != 0 && INTERVALS.try_with(end).ok().flatten().is_some() {
+            place.store(0, Release);
+            ENDED_COUNT.fetch_sub(1, Release);
+        }
+    }
+}
+
+impl Intervals {
+    /// Ends the newest open interval that fits; `None` without one.
+    fn end(&mut self, fits: impl Fn(&Open) -> bool) -> Option<()> {
+        let open = self.open.get_mut(..self.count)?;
+        let found = open.iter().rposition(fits)?;
+        let rest = open.get_mut(found..)?;
+        let ended = rest.first()?;
+        named::close_burst(ended.key, ended.value);
+        rest.rotate_left(1);
+        self.count -= 1;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_receiver_nothing_is_open() {
+        begin((Kind::Region, [1, 0, 0]), 1, 1);
+        assert_eq!(
+            INTERVALS.with_borrow(|intervals| intervals.as_ref().map_or(0, |intervals| intervals.count)),
+            0
+        );
+        end((Kind::Region, [1, 0, 0]));
+    }
+}
