@@ -25,6 +25,7 @@ help:
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
 	@echo "make predictions        what-if predictions beside real runs with 24 changes (minutes, on an idle machine)"
 	@echo "make test-parts         parts of 10,000 random executions and graphs add up to the whole, in every table"
+	@echo "make test-properties    all properties of analyses, on 10,000 random executions and graphs"
 	@echo "make busy-machine       time without a CPU by the report beside the kernel's run_delay, on a loaded, pinned, limited machine (minutes)"
 	@echo "make bench-causes       ledger, SLO, path of 0.1, 1, 10 M tasks (minutes and 4 GB, on an idle machine)"
 	@echo "make bench-record       what one event costs, in every interface, beside its floor"
@@ -89,6 +90,10 @@ test-loaded: packages
 .PHONY: test-parts
 test-parts:
 	@TASKSCOPE_CASES=10000 $(CARGO) test -p taskscope-analysis --release --test parts
+
+.PHONY: test-properties
+test-properties:
+	@TASKSCOPE_CASES=10000 $(CARGO) test -p taskscope-analysis --release --test parts --test slo_properties --test causes_properties --test replay
 
 # tokio's own instrumentation is there only with this cfg, which builds all dependencies anew: a target of its own.
 .PHONY: test-tokio-unstable

@@ -8,6 +8,7 @@ use taskscope_analysis::span::span;
 use taskscope_analysis::{FineNanos, Letter};
 use taskscope_execution::Cause;
 use taskscope_execution::graph::{ActivityKind, GraphBuilder, NewTask, TaskGraph, TaskType};
+use taskscope_testkit::dice::seeds;
 use taskscope_testkit::task_rows::{Recipe, random};
 
 fn check_sums(graph: &TaskGraph, causes: &Causes, what: &str) {
@@ -46,7 +47,7 @@ fn check_sums(graph: &TaskGraph, causes: &Causes, what: &str) {
 
 #[test]
 fn every_sum_is_exact() {
-    for seed in 0..10_000 {
+    for seed in seeds(1_000) {
         let rows = random(seed, Recipe::SMALL);
         let graph = rows.graph().unwrap();
         check_sums(&graph, &book_causes(&graph), &format!("seed {seed}"));
@@ -57,7 +58,7 @@ fn every_sum_is_exact() {
 /// modes.
 #[test]
 fn a_selection_of_workers_has_exact_sums() {
-    for seed in 0..2_000 {
+    for seed in seeds(500) {
         let whole = random(seed, Recipe::SMALL).graph().unwrap();
         let mut part = whole.clone();
         for (row, worker) in part.workers.iter_mut().enumerate() {
@@ -89,7 +90,7 @@ fn a_selection_of_workers_has_exact_sums() {
 /// Without activities of their own, idle workers have the same losses in the ledger as in mode `root`.
 #[test]
 fn the_slow_view_agrees_with_starvation_latency_overhead() {
-    for seed in 0..2_000 {
+    for seed in seeds(500) {
         let rows = random(seed, Recipe { runtime: 0, uniform: 0, ..Recipe::SMALL });
         let graph = rows.graph().unwrap();
         let (causes, slo) = (book_causes(&graph), attribute(&graph, Mode::Root, &Options::default()));
@@ -157,7 +158,7 @@ fn creation_locks_and_drain_are_distinguished() {
 /// Every cause, and every worker's time in it, is the same in a part as in the whole.
 #[test]
 fn parts_of_a_run_add_up_to_the_whole() {
-    for seed in 0..1_000_u64 {
+    for seed in seeds(300) {
         let graph = random(seed, Recipe::SMALL).graph().unwrap();
         let whole = book_causes(&graph);
         let (first, last) = graph.range();

@@ -14,15 +14,10 @@ use taskscope_execution::{
     Blamed, Cause, Execution, OsSource, OsTimes, Pattern, Place, RegionIndex, State, TaskIndex, ThreadIndex,
 };
 use taskscope_profile::Metric;
-use taskscope_testkit::dice::Dice;
+use taskscope_testkit::dice::{Dice, seeds};
 use taskscope_testkit::graph_names::graph_of;
 use taskscope_testkit::script::any_program;
 use taskscope_testkit::task_rows::{Recipe, random};
-
-/// Executions of each test; `make test-parts` runs 10,000.
-fn cases() -> u64 {
-    std::env::var("TASKSCOPE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(500)
-}
 
 /// Events of any program: thread, time since the one before, event, payload. Of short times shares are equal more often.
 fn any_choices(dice: &mut Dice) -> Vec<(usize, u16, usize, [u8; 16])> {
@@ -298,7 +293,7 @@ fn check_ranges_of_graph(graph: &TaskGraph, ranges: &[(u64, u64)], what: &str) {
 
 #[test]
 fn ranges_of_any_execution_add_up() {
-    for seed in 0..cases() {
+    for seed in seeds(200) {
         let mut dice = Dice::new(seed);
         let whole = any_execution(&mut dice);
         let ranges = any_ranges(&mut dice, whole.range());
@@ -315,7 +310,7 @@ fn ranges_of_any_execution_add_up() {
 
 #[test]
 fn threads_of_any_execution_add_up() {
-    for seed in 0..cases() {
+    for seed in seeds(200) {
         let mut dice = Dice::new(seed);
         let whole = any_execution(&mut dice);
         let parts: Vec<Execution> = (0..whole.threads.len())
@@ -384,7 +379,7 @@ fn ranges_of_times_by_path_add_up() {
         (metrics.map(|metric| profile.tree.total(metric)), quality.other_threads_ns)
     };
     let (mut in_runtime, mut blocked) = (0, 0);
-    for seed in 0..cases() {
+    for seed in seeds(200) {
         let mut dice = Dice::new(seed);
         let whole = any_sampled(&mut dice);
         let ranges = any_ranges(&mut dice, whole.range());
@@ -409,7 +404,7 @@ fn ranges_of_times_by_path_add_up() {
 /// Imported graphs: data between nodes, runtime work at unknown positions.
 #[test]
 fn ranges_of_any_graph_add_up() {
-    for seed in 0..cases() {
+    for seed in seeds(200) {
         let graph = random(seed, Recipe::SMALL).graph().unwrap();
         let ranges = any_ranges(&mut Dice::new(seed), graph.range());
         check_ranges_of_graph(&graph, &ranges, &format!("seed {seed}, {ranges:?}"));

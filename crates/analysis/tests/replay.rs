@@ -8,11 +8,12 @@ use taskscope_analysis::span::span;
 use taskscope_execution::Cause;
 use taskscope_execution::graph::{ActivityKind, GraphBuilder, NONE, NewTask, TaskGraph, TaskType};
 use taskscope_import::neutral::read_json;
+use taskscope_testkit::dice::seeds;
 use taskscope_testkit::task_rows::{Recipe, random};
 
 #[test]
 fn steps_tile_the_wall_time() {
-    for seed in 0..10_000 {
+    for seed in seeds(1_000) {
         let graph = random(seed, Recipe::SMALL).graph().unwrap();
         let (begin, end) = graph.range();
         let mut now = begin;
@@ -27,7 +28,7 @@ fn steps_tile_the_wall_time() {
 
 #[test]
 fn the_task_that_ends_last_has_the_slack_of_the_end() {
-    for seed in 0..2_000 {
+    for seed in seeds(500) {
         let graph = random(seed, Recipe::SMALL).graph().unwrap();
         let slack = slack(&graph);
         let (_, end) = graph.range();
@@ -44,7 +45,7 @@ fn wall(graph: &TaskGraph, costs: &Costs, change: &Change) -> u64 {
 
 #[test]
 fn bounds_hold_and_nothing_is_slower_on_endless_workers() {
-    for seed in 0..2_000 {
+    for seed in seeds(500) {
         let graph = random(seed, Recipe::SMALL).graph().unwrap();
         let costs = Costs::of(&graph, &deciding_inputs(&graph));
         let span = span(&graph, &costs);

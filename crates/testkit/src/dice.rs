@@ -1,5 +1,13 @@
 //! Reproducible random numbers.
 
+use std::ops::Range;
+
+/// Seeds of a test of random executions: so many as usual, or as the environment variable `TASKSCOPE_CASES` says
+/// (`make test-properties`: 10,000). Larger numbers begin with the same seeds.
+pub fn seeds(usual: u64) -> Range<u64> {
+    0..std::env::var("TASKSCOPE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
+}
+
 /// The generator xorshift64* (Vigna 2016): small, and the same on every machine.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
