@@ -97,6 +97,27 @@ fn the_old_variable_is_set_for_programs_that_know_no_other() {
 }
 
 #[test]
+fn regions_and_loops_are_named_after_the_kernels_that_they_run() {
+    let here = tempfile::tempdir().unwrap();
+    let program = here.path().join("program");
+    let source = program_source("kokkos_regions.c");
+    Compiler::Clang.build_file(&source, &program, &["-O1", "-g", "-fopenmp", "-ldl"]);
+    let mut command = record(here.path());
+    command.env("OMP_NUM_THREADS", "2").args(["-q", "-o", "trace", "--"]);
+    assert!(output(command.arg(&program)).status.success());
+    let mut command = taskscope();
+    command.current_dir(here.path()).args(["report", "trace", "--section", "constructs", "--top", "100"]);
+    let report = text(&output(command.env("COLUMNS", "200")).stdout);
+    for name in ["advect", "residual", "functor_of_two_labels", "functor_without_kernel"] {
+        for construct in ["parallel", "loop"] {
+            let is_named = |line: &&str| line.contains(&format!("{name} [{construct} at kokkos_regions.c:"));
+            assert_eq!(report.lines().filter(is_named).count(), 1, "{name}, {construct}:\n{report}");
+        }
+    }
+    assert!(!report.contains("first_functor") && !report.contains("left ["), "{report}");
+}
+
+#[test]
 fn a_profile_records_nothing_of_kokkos() {
     let here = tempfile::tempdir().unwrap();
     let program = program(here.path());

@@ -3,6 +3,7 @@
 mod call_tree;
 mod callers;
 mod data_names;
+mod kernels;
 mod places;
 
 pub use call_tree::name_call_paths;

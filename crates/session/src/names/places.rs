@@ -1,5 +1,6 @@
 //! Places of an execution in words: `compute [parallel at heat.c:41]`.
 
+use super::kernels;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -27,6 +28,8 @@ pub struct Places {
     of_locks: FxHashSet<SiteIndex>,
     /// The functions of MPI that are called from a site.
     of_calls: FxHashMap<SiteIndex, &'static str>,
+    /// Labels of the kernels that constructs run.
+    kernels: FxHashMap<SiteIndex, String>,
 }
 
 impl Places {
@@ -46,6 +49,7 @@ impl Places {
             first_taken: FxHashMap::default(),
             of_locks: FxHashSet::default(),
             of_calls: FxHashMap::default(),
+            kernels: FxHashMap::default(),
         }
     }
 
@@ -54,7 +58,7 @@ impl Places {
         Places { kept, ..self }
     }
 
-    /// Adds the places of locks and of calls of MPI.
+    /// Adds the places of locks and of calls of MPI, and the labels of kernels.
     pub(crate) fn with_calls_of(self, execution: &Execution) -> Places {
         Places {
             first_taken: first_taken(execution),
@@ -67,6 +71,7 @@ impl Places {
                     _ => None,
                 })
                 .collect(),
+            kernels: kernels::labels(execution),
             // The place of a lock acquisition is worded differently; and not every joined place is shown.
             resolved: RefCell::default(),
             missing: RefCell::default(),
@@ -217,7 +222,9 @@ impl Places {
         self.construct_in(function.as_deref().map(abbreviated).as_deref(), what, site)
     }
 
+    /// The words with this function, or with the label of the kernel that the construct runs.
     fn construct_in(&self, function: Option<&str>, what: &str, site: SiteIndex) -> String {
+        let function = self.kernels.get(&site).map(String::as_str).or(function);
         construct_in(&self.code(site), function, what)
     }
 
@@ -275,7 +282,8 @@ impl Places {
         };
         let code = if row.site.is_some() { self.code(row.site) } else { Rc::default() };
         // Without a name of its own the recorder's or runtime's label says most.
-        if code.frame == Default::default() && !row.label.is_empty() {
+        let is_nameless = code.frame == Default::default() && !self.kernels.contains_key(&row.site);
+        if is_nameless && !row.label.is_empty() {
             return row.label.clone();
         }
         if !row.site.is_some() {
