@@ -1,6 +1,6 @@
 //! Names and lines of an address, and reasons of missing ones.
 
-use crate::name::{acquires_for_its_caller, is_of_language_library};
+use crate::name::{acquires_for_its_caller, is_of_language_library, is_python_interpreter};
 
 /// Name of code that no loaded file holds, in executable memory of its own.
 pub const RUN_TIME_CODE: &str = "[code generated at run time]";
@@ -16,7 +16,7 @@ pub enum Missing {
     /// No file holds the code, and no map names it.
     #[error(
         "code that no loaded file holds has no names: it was generated at run time (JIT), and has none in /tmp/perf-PID.map \
-         (compilers write that with an option: perf-basic-prof of Node.js, perf support of Python)"
+         (compilers write that with an option, as --perf-basic-prof of Node.js)"
     )]
     RunTimeCode,
     /// The file is not there any more, or cannot be read.
@@ -131,7 +131,8 @@ impl CodePlace {
         const FILES: [&str; 7] =
             ["libstdc++.so", "libc++.so", "libc.so", "libc-", "libpthread", "libgcc_s.so", "ld-"];
         let is_in_file = |(module, _): &(String, u64)| FILES.iter().any(|file| module.starts_with(file));
-        self.module.as_ref().is_some_and(is_in_file) || self.frame.is_of_language_library()
+        self.module.as_ref().is_some_and(|module| is_in_file(module) || is_python_interpreter(&module.0))
+            || self.frame.is_of_language_library()
     }
 
     /// Replaces an inlined function that takes locks, waits or wakes for its caller by the code that calls it.

@@ -42,6 +42,11 @@ impl KeptModules {
         self.maps("generated-")
     }
 
+    /// The content of the descriptions of Python's code objects.
+    pub(crate) fn python_code(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.maps("python-")
+    }
+
     /// The content of the maps with names that begin with `begin`.
     fn maps(&self, begin: &str) -> impl Iterator<Item = Vec<u8>> {
         let entries = self.directories.iter().filter_map(|directory| std::fs::read_dir(directory).ok());

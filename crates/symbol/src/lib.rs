@@ -17,7 +17,7 @@
 //! | `debug`, `declarations`, `fortran`, `inlined`, `variable` | debug information |
 //! | `plt`, `tail_call`, `loops` | machine code |
 //! | `kept`, `module_file` | all of one file |
-//! | `run_time_code`, `symbolizer` | all of a process |
+//! | `python_code`, `run_time_code`, `symbolizer` | all of a process |
 #![forbid(unsafe_code)]
 
 mod code_place;
@@ -33,6 +33,7 @@ mod module_file;
 mod name;
 mod object_file;
 mod plt;
+mod python_code;
 mod run_time_code;
 mod separate;
 mod symbolizer;
@@ -45,7 +46,8 @@ pub use code_place::{CodePlace, Frame, LoopCode, Missing, RUN_TIME_CODE, UNKNOWN
 pub use kept::KeptModules;
 pub use name::{
     abbreviated, acquires_for_its_caller, are_of_one_template, demangle, is_of_language_library, is_outlined,
-    is_stub, user_function, without_parameters,
+    is_python_interpreter, is_stub, user_function, without_parameters,
 };
+pub use python_code::is_python_place;
 pub use symbolizer::{LoadedModule, Location, Symbolizer};
 pub use variable::VariablePlace;

@@ -350,6 +350,12 @@ pub fn is_of_language_library(name: &str) -> bool {
     SCOPES.iter().any(|scope| own.starts_with(scope)) || is_in("core::", &CORE) || is_in("alloc::", &ALLOC)
 }
 
+/// Whether a file has the interpreter of Python, by its name.
+pub fn is_python_interpreter(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with("libpython3") || name.starts_with("python3")
+}
+
 /// A function's name without the type of its result, which those of templates begin with.
 fn without_result(name: &str) -> &str {
     let mut depth = 0_i32;

@@ -15,6 +15,7 @@ use crate::sampler::modules::{self, Module};
 use crate::sampler::unwind_tables::Tables;
 use crate::sampler::{runtime_code, runtime_inside};
 
+use super::python;
 use super::unusual::{self, Rule, Unusual};
 
 /// The unwinder for all modules of a map.
@@ -196,7 +197,9 @@ impl CodeMap {
     fn build() -> CodeMap {
         runtime_code::expect_runtime();
         let own = CodeMap::build as fn() -> CodeMap as usize as u64;
-        let known: Vec<Known> = modules::all()
+        let all = modules::all();
+        python::look(&all);
+        let known: Vec<Known> = all
             .into_iter()
             .map(|module| {
                 // The recorder of devices is a library of its own, as the runtime's part for devices is.

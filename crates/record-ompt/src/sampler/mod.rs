@@ -25,6 +25,7 @@ pub mod machine;
 pub mod module_files;
 pub mod modules;
 pub mod own_stack;
+mod python;
 pub mod runtime_code;
 pub mod runtime_inside;
 mod settings;

@@ -4,6 +4,7 @@ use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder as _};
 
 use super::code_map::{CodeMap, Owner};
 use super::machine::{Read, Registers, follows_call, kept_registers, read_anywhere, stack_pointer_here};
+use super::python::{self, Chain, Native};
 use super::unusual::Rule;
 
 /// The unwinder's cache between walks, and its working memory.
@@ -124,6 +125,10 @@ pub struct Frames {
     signals: u32,
     /// Whether the alternate stack was left on which a handler ran. A thread has one.
     has_left_alternate: bool,
+    /// Frames of Python that take the place of native ones.
+    python: Chain,
+    /// Whether there are such frames.
+    has_python: bool,
 }
 
 impl Frames {
@@ -139,6 +144,8 @@ impl Frames {
             met_unknown_code: false,
             signals: 0,
             has_left_alternate: false,
+            python: Chain::new(),
+            has_python: false,
         }
     }
 
@@ -175,6 +182,37 @@ impl Frames {
 
     /// Walks from these registers. Safe in a signal handler: the stack may hold any values.
     pub fn walk(&mut self, map: &CodeMap, cache: &mut Cache, from: (u64, Registers), bounds: Bounds) {
+        self.has_python = false;
+        self.walk_native(map, cache, from, bounds);
+        if let Some(interpreter) = python::interpreter()
+            && self.python.read(interpreter)
+        {
+            self.insert_python(map, interpreter.eval);
+        }
+    }
+
+    /// Puts the frames of Python in the place of the native frames of the interpreter's loops, of which `eval` is the function.
+    #[cold]
+    fn insert_python(&mut self, map: &CodeMap, eval: u64) {
+        let root_end = self.stack_pointer(self.count);
+        let is_eval = |address: u64| map.function(address) == Some(eval);
+        let mut native = Native {
+            addresses: &mut self.addresses,
+            stack_pointers: &mut self.stack_pointers,
+            owners: &mut self.owners,
+            count: self.count,
+        };
+        let Some(total) = native.insert(&mut self.python, Owner::Program, is_eval) else { return };
+        self.has_python = true;
+        self.count = total.min(MAX_FRAMES);
+        if total > MAX_FRAMES {
+            (self.reached_root, self.is_cut) = (false, true);
+        } else if let Some(after) = self.stack_pointers.get_mut(total) {
+            *after = root_end;
+        }
+    }
+
+    fn walk_native(&mut self, map: &CodeMap, cache: &mut Cache, from: (u64, Registers), bounds: Bounds) {
         let (pc, mut registers) = from;
         (self.count, self.reached_root, self.is_cut, self.met_unknown_code) = (0, false, false, false);
         (self.signals, self.has_left_alternate) = (0, false);
@@ -273,9 +311,9 @@ impl Frames {
         (self.signals <= MAX_SIGNALS).then_some(pc)
     }
 
-    /// Whether all frames but the innermost have called the one before.
+    /// Whether all frames but the innermost have called the one before, in native code: the return addresses are on the stack.
     pub fn are_calls(&self) -> bool {
-        self.signals == 0
+        self.signals == 0 && !self.has_python
     }
 }
 

@@ -6,7 +6,7 @@ use taskscope_profile::named::{CallTree, Label, StepKind};
 use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT, key};
 use taskscope_symbol::{
     CodePlace, KeptModules, LoopCode, Missing, RUN_TIME_CODE, Symbolizer, UNKNOWN_CODE, are_of_one_template,
-    is_outlined, is_stub, without_parameters,
+    is_outlined, is_python_interpreter, is_python_place, is_stub, without_parameters,
 };
 
 /// Functions that start a program or a thread before its own first function.
@@ -45,6 +45,7 @@ pub fn name_call_paths(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<M
             .map(|(node, frame)| (profile.tree.parent(node), (frame.module, frame.offset)))
             .collect(),
         regions: FxHashMap::default(),
+        above_python: nodes_above_python(profile),
         callers: profile.tree.ids().map(|node| profile.tree.parent(node)).collect(),
         tree: CallTree::of_run(profile),
         missing: BTreeSet::new(),
@@ -66,6 +67,20 @@ pub fn name_call_paths(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<M
         made.push(step);
     }
     (naming.tree, naming.missing.into_iter().collect())
+}
+
+/// Nodes that functions of Python are below, and these functions themselves.
+fn nodes_above_python(profile: &Profile) -> FxHashSet<NodeId> {
+    let mut found = FxHashSet::default();
+    for node in profile.tree.ids().rev() {
+        let frame = profile.tree.frame(node);
+        let is_python = frame.module == NO_MODULE && is_python_place(frame.offset);
+        if is_python || found.contains(&node) {
+            found.insert(node);
+            found.insert(profile.tree.parent(node));
+        }
+    }
+    found
 }
 
 /// Function, file and line of a loop.
@@ -91,6 +106,8 @@ struct Naming<'a> {
     bodies: FxHashMap<NodeId, (u32, u64)>,
     /// Frames of the regions that are begun by a call at an address.
     regions: FxHashMap<(u32, u64), BTreeSet<(u32, u64)>>,
+    /// Nodes that functions of Python are below.
+    above_python: FxHashSet<NodeId>,
     /// Nodes that have called something.
     callers: FxHashSet<NodeId>,
     tree: CallTree,
@@ -150,9 +167,26 @@ impl Naming<'_> {
                 let outer = construct.as_ref().unwrap_or(outer);
                 self.code(frame.kind, frame.module, frame.offset, outer)
             }
+            FrameKind::User if self.is_inside_interpreter(node, outer) => outer.clone(),
             FrameKind::User if outer.node == ROOT && self.starts_without_name(node) => outer.clone(),
             FrameKind::User | FrameKind::Runtime => self.code(frame.kind, frame.module, frame.offset, outer),
         }
+    }
+
+    /// Whether a function is the interpreter's between functions of Python or before the first one, or one without a name that
+    /// a function of Python has called: they are left out, and their time is that function's.
+    fn is_inside_interpreter(&mut self, node: NodeId, outer: &Step) -> bool {
+        if self.above_python.is_empty() {
+            return false;
+        }
+        let frame = self.profile.tree.frame(node);
+        let module = self.profile.modules.get(frame.module as usize);
+        if !module.is_some_and(|module| is_python_interpreter(&module.path)) {
+            return false;
+        }
+        let is_below = outer.node != ROOT && self.above_python.contains(&self.profile.tree.parent(node));
+        self.above_python.contains(&node)
+            || is_below && self.place(frame.module, frame.offset).frame.function.is_none()
     }
 
     /// Whether an outermost function belongs to the startup of threads and the like, and lacks a name.

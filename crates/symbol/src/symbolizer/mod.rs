@@ -9,6 +9,7 @@ use crate::code_place::{CodePlace, Frame, LoopCode, Missing};
 use crate::kept::KeptModules;
 use crate::module_file::ModuleFile;
 use crate::name;
+use crate::python_code::{PythonCode, is_python_place};
 use crate::run_time_code::CodeNames;
 use crate::variable::VariablePlace;
 use rustc_hash::FxHashMap;
@@ -43,6 +44,8 @@ pub struct Symbolizer {
     files: FxHashMap<(String, String), Result<ModuleFile, Missing>>,
     /// Names of code that was generated at run time, one for each process; read at the first question.
     run_time_code: Option<Vec<CodeNames>>,
+    /// Code objects of Python, one list for each process; read at the first question.
+    python: Option<Vec<PythonCode>>,
     /// Memory that held such code when its process ended; read at the first question.
     generated: Option<Vec<CodeNames>>,
 }
@@ -86,6 +89,9 @@ impl Symbolizer {
     fn place(&mut self, return_address: u64, runtime_call: bool) -> CodePlace {
         // The return address may be the first of the next line, function or file.
         let address = return_address.wrapping_sub(1);
+        if is_python_place(address) {
+            return self.python_place(address);
+        }
         let Some((module, in_file)) = self.in_file(address) else {
             return CodePlace { missing: Some(Missing::NoModule), ..CodePlace::default() };
         };
@@ -129,6 +135,9 @@ impl Symbolizer {
     /// with different names in the maps of several processes has none. Only addresses in executable memory without a
     /// file are [`Missing::RunTimeCode`].
     pub fn place_of_run_time_code(&mut self, address: u64) -> CodePlace {
+        if is_python_place(address) {
+            return self.python_place(address);
+        }
         let parse = |text: Vec<u8>| CodeNames::parse(&String::from_utf8_lossy(&text));
         let maps = self.run_time_code.get_or_insert_with(|| self.kept.code_maps().map(parse).collect());
         let mut names: Vec<&str> = maps.iter().filter_map(|map| map.find(address)).collect();
@@ -141,6 +150,19 @@ impl Symbolizer {
         let is_generated = !names.is_empty() || generated.iter().any(|ranges| ranges.find(address).is_some());
         let missing = if is_generated { Missing::RunTimeCode } else { Missing::NoModule };
         CodePlace { missing: Some(missing), ..CodePlace::default() }
+    }
+
+    /// The place of an instruction of Python.
+    fn python_place(&mut self, address: u64) -> CodePlace {
+        let parse = |text: Vec<u8>| PythonCode::parse(&String::from_utf8_lossy(&text));
+        let processes = self.python.get_or_insert_with(|| self.kept.python_code().map(parse).collect());
+        let mut places: Vec<CodePlace> = processes.iter().filter_map(|code| code.find(address)).collect();
+        places.dedup();
+        // Two processes may have had one number, on different hosts.
+        match (places.pop(), places.is_empty()) {
+            (Some(place), true) => place,
+            _ => CodePlace { missing: Some(Missing::NoModule), ..CodePlace::default() },
+        }
     }
 
     /// The loops around an address of a file, outer ones before inner ones. Empty if the code is not available, or for

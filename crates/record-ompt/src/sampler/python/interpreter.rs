@@ -1,0 +1,77 @@
+//! The interpreter of the process: its version, and the addresses of its data.
+
+use core::sync::atomic::{AtomicPtr, Ordering::*};
+use taskscope_files::create_directory_below;
+use taskscope_record::process;
+
+use super::exported;
+use super::layout::Layout;
+use super::memory::word;
+use crate::sampler::modules::Module;
+
+/// Directory in the trace. Readers have the same name in `taskscope_symbol::KeptModules`.
+const DIRECTORY: &str = "modules";
+
+/// The interpreter of this process.
+pub struct Interpreter {
+    /// Address of `_PyRuntime`.
+    pub runtime: u64,
+    /// Address of `PyCode_Type`.
+    pub code_type: u64,
+    /// Start of the function with the interpreter's loop.
+    pub eval: u64,
+    /// Its structures.
+    pub layout: &'static Layout,
+    /// Path of the file of names up to the process number.
+    pub names: Vec<u8>,
+}
+
+static FOUND: AtomicPtr<Interpreter> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The interpreter, if this process has one that is known. For handlers too.
+#[inline(always)]
+pub fn interpreter() -> Option<&'static Interpreter> {
+    // SAFETY: null, or a leaked box.
+    unsafe { FOUND.load(Acquire).as_ref() }
+}
+
+/// Looks for an interpreter among the loaded modules, until one is found. Not for handlers.
+pub fn look(modules: &[Module]) {
+    if interpreter().is_some() {
+        return;
+    }
+    // The program may be a small one that uses the library.
+    let mut candidates = modules.iter().filter(|module| is_pythons(module)).peekable();
+    let Some((trace, _)) = candidates.peek().and_then(|_| process::place()) else { return };
+    let Some(found) = candidates.find_map(find) else { return };
+    // Without the directory there are no names, and native frames stay.
+    let Ok(directory) = create_directory_below(&trace, DIRECTORY) else { return };
+    let mut names = directory.into_os_string().into_encoded_bytes();
+    names.extend_from_slice(b"/python-");
+    FOUND.store(Box::into_raw(Box::new(Interpreter { names, ..found })), Release);
+}
+
+/// Whether a module may hold the interpreter, by its name.
+fn is_pythons(module: &Module) -> bool {
+    let name = module.file_name();
+    name.starts_with(b"libpython3") || name.starts_with(b"python3")
+}
+
+fn find(module: &Module) -> Option<Interpreter> {
+    let address = |name: &str| exported::address_of(module, name);
+    let (runtime, code_type) = (address("_PyRuntime")?, address("PyCode_Type")?);
+    let eval = address("_PyEval_EvalFrameDefault")?;
+    let version = match address("Py_Version") {
+        Some(at) => word(at)? as u32,
+        // Functions that these versions were the first to have.
+        None if address("PyIter_Send").is_some() => 0x030a_0000,
+        None if address("PyModule_AddType").is_some() => 0x0309_0000,
+        None => return None,
+    };
+    let layout = Layout::of(version)?;
+    // The flag of builds without a global lock, whose objects have another form, behind "xdebugpy" and a version.
+    if layout.describes_itself && word(runtime + 16)? != 0 {
+        return None;
+    }
+    Some(Interpreter { runtime, code_type, eval, layout, names: Vec::new() })
+}
