@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "waiting.h"
+
 enum { MILLISECOND = 1000000, HELD = 60 * MILLISECOND };
 
 static pthread_mutex_t cache_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -23,42 +25,18 @@ static pthread_barrier_t barrier;
 static sem_t items;
 static mtx_t c11_mutex;
 static int is_ready;
-/* Ids of threads that are about to wait. */
-static volatile int waiting[4];
-
 static void nap(long ns)
 {
 	struct timespec time = {0, ns};
 	nanosleep(&time, NULL); /* sleeps */
 }
 
-static void about_to_wait(int number)
+/* Until that thread waits in the kernel, and the time of a hold longer; asleep meanwhile. */
+static void sleep_until_it_waits(int number)
 {
-	__atomic_store_n(&waiting[number], (int)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
-}
-
-static int sleeps(int tid)
-{
-	char path[64], text[256] = "";
-	snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
-	FILE *file = fopen(path, "r");
-	if (!file)
-		return 1;
-	size_t bytes = fread(text, 1, sizeof text - 1, file);
-	fclose(file);
-	char *end = bytes ? strrchr(text, ')') : NULL;
-	return end && end[2] == 'S';
-}
-
-/* Until that thread waits in the kernel, and the time of a hold longer. */
-static void until_it_waits(int number)
-{
-	int tid, times = 0;
-	while (!(tid = __atomic_load_n(&waiting[number], __ATOMIC_SEQ_CST)))
-		nap(MILLISECOND);
-	while (times < 5) {
-		times = sleeps(tid) ? times + 1 : 0;
-		nap(MILLISECOND);
+	for (int times = 0; times < 5; nap(MILLISECOND)) {
+		int tid = __atomic_load_n(&waiting[number], __ATOMIC_SEQ_CST);
+		times = tid && sleeps(tid) ? times + 1 : 0;
 	}
 	nap(HELD);
 }
@@ -67,7 +45,7 @@ static void *evict(void *unused)
 {
 	pthread_mutex_lock(&cache_mutex); /* holds the mutex */
 	about_to_wait(0);
-	until_it_waits(1);
+	sleep_until_it_waits(1);
 	pthread_mutex_unlock(&cache_mutex);
 	return unused;
 }
@@ -76,7 +54,7 @@ static void *writer(void *unused)
 {
 	pthread_rwlock_wrlock(&table_lock); /* holds the table to write */
 	about_to_wait(0);
-	until_it_waits(1);
+	sleep_until_it_waits(1);
 	pthread_rwlock_unlock(&table_lock);
 	return unused;
 }
@@ -85,7 +63,7 @@ static void *reader(void *unused)
 {
 	pthread_rwlock_rdlock(&table_lock); /* holds the table to read */
 	about_to_wait(0);
-	until_it_waits(1);
+	sleep_until_it_waits(1);
 	pthread_rwlock_unlock(&table_lock);
 	return unused;
 }
@@ -106,7 +84,7 @@ static void *recursive(void *unused)
 	pthread_mutex_lock(&recursive_mutex); /* holds the recursive mutex */
 	pthread_mutex_lock(&recursive_mutex);
 	about_to_wait(0);
-	until_it_waits(1);
+	sleep_until_it_waits(1);
 	pthread_mutex_unlock(&recursive_mutex);
 	nap(HELD);
 	pthread_mutex_unlock(&recursive_mutex);
@@ -117,14 +95,14 @@ static void *c11_holder(void *unused)
 {
 	mtx_lock(&c11_mutex); /* holds the mutex of C11 */
 	about_to_wait(0);
-	until_it_waits(1);
+	sleep_until_it_waits(1);
 	mtx_unlock(&c11_mutex);
 	return unused;
 }
 
 static void *producer(void *unused)
 {
-	until_it_waits(1);
+	sleep_until_it_waits(1);
 	pthread_mutex_lock(&cache_mutex);
 	is_ready = 1;
 	pthread_cond_signal(&ready); /* signals */
@@ -135,7 +113,7 @@ static void *producer(void *unused)
 /* Signals for what nobody waits for. */
 static void *wrong_signaller(void *unused)
 {
-	until_it_waits(1);
+	sleep_until_it_waits(1);
 	pthread_mutex_lock(&cache_mutex);
 	pthread_cond_signal(&ready); /* signals too early */
 	pthread_mutex_unlock(&cache_mutex);
@@ -145,21 +123,21 @@ static void *wrong_signaller(void *unused)
 
 static void *late(void *unused)
 {
-	until_it_waits(1);
+	sleep_until_it_waits(1);
 	pthread_barrier_wait(&barrier); /* comes last */
 	return unused;
 }
 
 static void *poster(void *unused)
 {
-	until_it_waits(1);
+	sleep_until_it_waits(1);
 	sem_post(&items); /* posts */
 	return unused;
 }
 
 static void *slow_child(void *unused)
 {
-	until_it_waits(1);
+	sleep_until_it_waits(1);
 	return unused;
 }
 
@@ -300,7 +278,7 @@ int main(int count, char **arguments)
 	} else if (!strcmp(way, "cancel")) {
 		void *result = NULL;
 		thread = start(cancelled);
-		until_it_waits(1);
+		sleep_until_it_waits(1);
 		pthread_cancel(thread);
 		if (pthread_join(thread, &result) || result != PTHREAD_CANCELED)
 			return 3;
