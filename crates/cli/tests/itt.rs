@@ -44,6 +44,7 @@ fn everything_reported_is_counted_by_name() {
         ("burst", "phase", 1),
         ("burst", "transfer", 2),
         ("point", "answer", 1),
+        ("point", "example: messages", 3),
         ("point", "load", 1),
         ("point", "network: bytes", 2),
         ("state", "filter", 1),

@@ -48,7 +48,7 @@ enum {
     DOMAIN_CREATE, STRING_CREATE, TASK_BEGIN, TASK_END, OVERLAPPED_BEGIN, OVERLAPPED_END, FRAME_BEGIN, FRAME_END,
     COUNTER_CREATE, COUNTER_CREATE_TYPED, COUNTER_INC, COUNTER_SET, EVENT_CREATE, EVENT_START, EVENT_END, SYNC_CREATE,
     SYNC_PREPARE, SYNC_ACQUIRED, TASK_GROUP, RELATION_ADD, METADATA_ADD, METADATA_STR_ADD, CALLEE_ENTER, CALLEE_LEAVE,
-    PAUSE, RESUME, UNKNOWN, COUNT
+    PAUSE, RESUME, COUNTER_INC_V3, UNKNOWN, COUNT
 };
 
 static void nothing(void) {}
@@ -60,7 +60,7 @@ static function_t table[COUNT + 1] = {
     {"__itt_event_create"}, {"__itt_event_start"}, {"__itt_event_end"}, {"__itt_sync_create"}, {"__itt_sync_prepare"},
     {"__itt_sync_acquired"}, {"__itt_task_group"}, {"__itt_relation_add"}, {"__itt_metadata_add"},
     {"__itt_metadata_str_add"}, {"__itt_stack_callee_enter"}, {"__itt_stack_callee_leave"}, {"__itt_pause"},
-    {"__itt_resume"}, {"__itt_no_such_function"}, {0},
+    {"__itt_resume"}, {"__itt_counter_inc_v3"}, {"__itt_no_such_function"}, {0},
 };
 static void *domain;
 static identity_t none;
@@ -151,6 +151,8 @@ int main(void) {
     void *bytes = CALL(counter_t, COUNTER_CREATE)("bytes", "network");
     CALL(sync_t, COUNTER_INC)(bytes);
     CALL(sync_t, COUNTER_INC)(bytes);
+    for (int i = 0; i < 3; i++)
+        CALL(value_t, COUNTER_INC_V3)(domain, string("messages"));
     double value = 2.6;
     CALL(value_t, COUNTER_SET)(CALL(typed_t, COUNTER_CREATE_TYPED)("load", "", 8), &value);
     long long answer = 42;

@@ -1,6 +1,7 @@
 //! The functions that ITT's static parts call.
 
 use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::Ordering::*;
 
 use taskscope_record::instrument::named;
 
@@ -9,6 +10,7 @@ use super::handles::{self, Counter};
 use super::host::host;
 use super::{frames, ids, sync_objects};
 use crate::cached::Cached;
+use crate::names::Names;
 use crate::stack::{Kind, Recorded};
 use crate::text::bytes;
 use crate::{overlapped, stack};
@@ -448,6 +450,28 @@ unsafe extern "C" fn counter_set_value_ex(
     unsafe { counter_set_value(counter, value) }
 }
 
+/// The counter with this name in a domain, looked up without a lock after its first use.
+///
+/// # Safety
+/// The handles are ITT's.
+unsafe fn counter_of_handles(domain: &Domain, name: &StringHandle) -> *const Counter {
+    static COUNTERS: Names<4_096> = Names::new();
+    let handles = [core::ptr::from_ref(domain).addr() as u64, core::ptr::from_ref(name).addr() as u64];
+    let known = COUNTERS.find(handles, b"").map(|(numbers, _)| &numbers.total);
+    match known.map_or(0, |known| known.load(Acquire)) {
+        0 => {
+            // SAFETY: by contract.
+            let counter =
+                unsafe { counter_create_typed(name.text, domain.name, super::abi::value_type::U64) };
+            if let Some(known) = known {
+                known.store(counter.expose_provenance() as u64, Release);
+            }
+            counter
+        }
+        address => core::ptr::with_exposed_provenance(address as usize),
+    }
+}
+
 unsafe extern "C" fn counter_inc_v3(domain: *const Domain, name: *const StringHandle) {
     // SAFETY: as of this function.
     unsafe { counter_inc_delta_v3(domain, name, 1) }
@@ -457,10 +481,8 @@ unsafe extern "C" fn counter_inc_delta_v3(domain: *const Domain, name: *const St
     // SAFETY: ITT passes its handles.
     let (domain, name) = unsafe { (handle(domain), handle(name)) };
     if let (Some(domain), Some(name)) = (domain, name) {
-        // SAFETY: as above.
-        let counter = unsafe { counter_create_typed(name.text, domain.name, super::abi::value_type::U64) };
-        // SAFETY: the counter lives for the process.
-        unsafe { counter_inc_delta(counter, difference) };
+        // SAFETY: both live for the process, and so does the counter.
+        unsafe { counter_inc_delta(counter_of_handles(domain, name), difference) };
     }
 }
 
