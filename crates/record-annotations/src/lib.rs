@@ -11,8 +11,9 @@
 //! | [`kokkos`] | Kokkos Tools | `KOKKOS_TOOLS_LIBS` |
 //! | [`nvtx`] | NVTX: CUDA libraries, RAPIDS, PyTorch, Python's `nvtx` | `NVTX_INJECTION64_PATH` |
 //!
-//! Layers: collectors above `names`, `stack` and `overlapped`, these above `cached`.
+//! Layers: collectors above `names`, `stack` and `overlapped`, these above `cached`, which is above `attach`.
 //!
+//! - `attach` has the recorder attach a thread before its first annotation.
 //! - `cached` keeps the number of a name beside its uses.
 //! - `names` finds the entry of a text that has no handle, without a lock.
 //! - `stack` has the open states of each thread, `overlapped` the open intervals.
@@ -26,6 +27,7 @@
     warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+pub mod attach;
 mod cached;
 pub mod itt;
 pub mod kokkos;

@@ -4,10 +4,8 @@ use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 
 use taskscope_annotations::itt::{self, Host, abi::Global};
-use taskscope_event::models::ovni;
-use taskscope_record::{Json, process};
 
-use crate::{mode, pause, recording};
+use crate::{annotations, pause};
 
 static HOST: Host = Host { set_paused };
 
@@ -64,12 +62,7 @@ fn is_of_openmp_runtime(global: *const Global) -> bool {
 /// Called by ITT's static part, with its own data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __itt_api_init(global: *mut Global, _groups: c_int) {
-    let records = !is_of_openmp_runtime(global)
-        && recording::start_recording(&[("ovni", ovni::VERSION)])
-        && !mode::is_on();
-    if records {
-        process::set_attribute("itt", Json::boolean(true));
-    }
+    let records = !is_of_openmp_runtime(global) && annotations::start("itt");
     // SAFETY: by contract.
     unsafe { itt::connect(global, records.then_some(&HOST)) };
 }

@@ -3,12 +3,10 @@
 use core::ffi::{c_int, c_void};
 
 use taskscope_annotations::kokkos;
-use taskscope_event::models::ovni;
-use taskscope_record::{Json, process};
 
-use crate::{mode, recording};
+use crate::annotations;
 
-/// Starts recording Kokkos in this process. A profile has no events of instrumentation.
+/// Starts recording Kokkos in this process.
 #[unsafe(no_mangle)]
 pub extern "C" fn kokkosp_init_library(
     _position: c_int,
@@ -16,8 +14,7 @@ pub extern "C" fn kokkosp_init_library(
     _count: u32,
     _devices: *const c_void,
 ) {
-    if recording::start_recording(&[("ovni", ovni::VERSION)]) && !mode::is_on() {
-        process::set_attribute("kokkos", Json::boolean(true));
+    if annotations::start("kokkos") {
         kokkos::start();
     }
 }

@@ -55,6 +55,7 @@
 )]
 
 mod abi;
+mod annotations;
 mod callee;
 mod chain;
 mod control;
