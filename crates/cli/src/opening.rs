@@ -336,6 +336,11 @@ pub struct SelectionArgs {
 }
 
 impl SelectionArgs {
+    /// Whether neither was given.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_none() && self.filter.is_none()
+    }
+
     /// Parses the selection.
     pub fn parse(&self) -> anyhow::Result<Selection> {
         let option =

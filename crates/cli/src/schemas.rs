@@ -16,6 +16,7 @@ const SCHEMAS: &[NamedSchema] = &[
     ("doctor", schema_of::<doctor::Report>),
     ("import-device-records", schema_of::<import_device_records::ImportReport>),
     ("run", schema_of::<record::RunFile>),
+    ("tables", schema_of::<taskscope_table::Summary>),
 ];
 
 /// Compares `docs/NAME.schema.json` with the structures; `make schemas` (UPDATE_SCHEMAS=1) writes them.

@@ -96,3 +96,24 @@ fn documents_of_device_queues_fit_their_schemas() {
 fn doctor_fits_its_schema() {
     assert_eq!(forms(&["doctor", "--json"]), ["taskscope-doctor/1"]);
 }
+
+#[test]
+fn tables_have_a_manifest_and_refuse_to_mix_with_other_files() {
+    let root = tempfile::tempdir().unwrap();
+    let trace = root.path().join("trace");
+    one_task().write(&trace).unwrap();
+    let (trace, tables) = (trace.to_str().unwrap(), root.path().join("run.tables"));
+    let export = ["export", "--to", "parquet", "-o", tables.to_str().unwrap(), trace, trace];
+    output(taskscope().args(export));
+    let manifest = std::fs::read(tables.join("taskscope-tables.json")).unwrap();
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    check_document(&manifest);
+    assert_eq!(manifest["runs"].as_array().unwrap().len(), 2);
+    let again = taskscope().args(export).output().unwrap();
+    assert_eq!(again.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("is not empty"));
+    let unwritten = root.path().join("unwritten");
+    let dry = ["export", "--to", "parquet", "--dry-run", "-o", unwritten.to_str().unwrap(), trace];
+    let printed = String::from_utf8(output(taskscope().args(dry)).stdout).unwrap();
+    assert!(printed.contains("would be written") && !unwritten.exists(), "{printed}");
+}

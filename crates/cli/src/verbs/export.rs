@@ -2,8 +2,10 @@
 
 use crate::messages::Failure;
 use crate::newest::{UNNAMED, choose};
+use crate::opening::SelectionArgs;
 use crate::output::Shown;
 use crate::verbs::choices::Choice;
+use crate::verbs::export_tables;
 use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -12,19 +14,24 @@ use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::Column;
 use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
 use taskscope_files::write_named;
+use taskscope_view::format::shell_word;
 
 /// Convert a trace or profiles to another program's format.
 ///
-/// flamegraph, speedscope and pprof contain call paths; talp-json contains efficiencies.
+/// flamegraph, speedscope and pprof contain call paths; talp-json contains efficiencies; parquet contains everything, as
+/// tables.
 #[derive(clap::Args)]
 pub struct Args {
     /// Trace directory; or a profile, or a directory of profiles [default: the newest in the working directory].
     #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     trace: PathBuf,
+    /// Further traces: runs side by side in the tables of parquet.
+    #[arg(value_name = "MORE")]
+    more: Vec<PathBuf>,
     /// Format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
-    /// Write to this file instead of the standard output.
+    /// Write to this file instead of the standard output; parquet writes a directory.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Column of a flame graph: time, waiting, blame, idleness, … [default: time, or waiting without samples]
@@ -33,6 +40,11 @@ pub struct Args {
     /// Attribute a task's callers by its creation or, in traces, by its execution. Profiles have the creation only.
     #[arg(long, value_name = "CONTEXT", value_enum, default_value_t)]
     task_context: Choice<TaskContext>,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    /// Print the rows and bytes, and write nothing (parquet).
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// A format of another program.
@@ -46,6 +58,8 @@ enum Format {
     Pprof,
     /// Efficiencies in the JSON form of DLB's TALP
     TalpJson,
+    /// Tables for SQL and data frames: a directory of Parquet files
+    Parquet,
 }
 
 impl Format {
@@ -67,6 +81,15 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         ))
         .into());
     }
+    if args.to == Format::Parquet {
+        return tables(&args);
+    }
+    if !args.more.is_empty() || !args.selection.is_empty() || args.dry_run {
+        let name = args.to.name();
+        return Err(Failure::new(format!("{name} is made of all of one trace"))
+            .why("several traces, --range, --where and --dry-run are for parquet")
+            .into());
+    }
     if args.to == Format::TalpJson {
         return talp(&args);
     }
@@ -79,13 +102,28 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         match args.to {
             Format::Speedscope => write_speedscope(&tree, &args.trace.display().to_string(), out),
             Format::Pprof => write_pprof(&tree, out),
-            Format::Flamegraph | Format::TalpJson => {
+            Format::Flamegraph | Format::TalpJson | Format::Parquet => {
                 let column = args.column.map_or_else(|| Column::main_of(&tree.tree), |choice| choice.0);
                 write_folded(&tree, |metric| column.takes(metric), out).map(drop)
             }
         }
     };
     put(&args, write)
+}
+
+/// Writes tables.
+fn tables(args: &Args) -> anyhow::Result<ExitCode> {
+    let directory = args.output.as_deref().filter(|_| !args.dry_run);
+    if directory.is_none() && !args.dry_run {
+        let remedy = format!("taskscope export --to parquet -o RUN.tables {}", shell_word(&args.trace));
+        return Err(Failure::new("parquet is a directory of files, and needs a name for it")
+            .remedy(remedy)
+            .into());
+    }
+    let selection = args.selection.parse()?;
+    let traces = std::iter::once(&args.trace).chain(&args.more).map(PathBuf::as_path).collect();
+    export_tables::run(&export_tables::Request { traces, selection, directory })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The efficiencies as TALP writes them.

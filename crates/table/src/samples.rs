@@ -1,0 +1,80 @@
+//! Samples and their call paths.
+
+use crate::by_process::by_process;
+use crate::data_set::DataSet;
+use crate::error::TableError;
+use crate::numbers::Run;
+use crate::rows::Value;
+use rustc_hash::FxHashMap;
+use taskscope_execution::{ProcessIndex, ThreadIndex};
+
+struct Path<'a> {
+    number: u64,
+    thread: ThreadIndex,
+    at: u64,
+    addresses: &'a [u64],
+}
+
+pub(crate) fn write(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> {
+    let samples = &run.execution.samples;
+    let mut known: FxHashMap<(ProcessIndex, &[u64]), u64> = FxHashMap::default();
+    let mut paths: Vec<Path<'_>> = Vec::new();
+    let mut numbers = Vec::with_capacity(samples.rows.len());
+    for sample in &samples.rows {
+        let addresses = samples.frames(sample);
+        let number = *known.entry((run.process_of(sample.thread), addresses)).or_insert_with(|| {
+            let number = run.first.path + paths.len() as u64;
+            paths.push(Path { number, thread: sample.thread, at: sample.at, addresses });
+            number
+        });
+        numbers.push(number);
+    }
+    set.next.path += paths.len() as u64;
+    let rows: Vec<_> = samples.rows.iter().zip(numbers).collect();
+    by_process(
+        set,
+        run,
+        "sample",
+        rows,
+        |(row, _)| row.thread,
+        |(row, _)| row.at,
+        |file, (row, path)| {
+            let task = samples.levels(row).iter().map(|level| level.task).find(|task| task.is_some());
+            file.push([
+                run.location(row.thread).into(),
+                run.at(row.at),
+                path.into(),
+                task.and_then(|task| run.task(task)).into(),
+                row.weight_ns.into(),
+            ])
+        },
+    )?;
+    by_process(
+        set,
+        run,
+        "path",
+        paths,
+        |path| path.thread,
+        |path| path.number,
+        |file, path| {
+            let process = run.process_of(path.thread);
+            for (depth, address) in path.addresses.iter().enumerate() {
+                let modules = run.execution.catalog.modules.iter();
+                let is_its = |module: &&taskscope_execution::Module| {
+                    module.process == process
+                        && (module.start..module.end).contains(address)
+                        && module.at <= path.at
+                };
+                let module = modules.filter(is_its).max_by_key(|module| module.at);
+                file.push([
+                    path.number.into(),
+                    (depth as u64).into(),
+                    Value::bits(*address),
+                    module.map(|module| module.path.as_str()).into(),
+                    module.map_or(Value::Null, |module| Value::bits(address.wrapping_sub(module.bias))),
+                ])?;
+            }
+            Ok(())
+        },
+    )
+}
