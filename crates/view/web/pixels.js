@@ -1,5 +1,5 @@
 // From buckets to pixels. A bucket is one 32-bit number, as the server sends it:
-//   bits 0–7 class (a state; 255: nothing), 8–15 its share of 255, 16–23 flags, 24–31 sections that start.
+//   bits 0–7 class (a state; 255: nothing), 8–15 its share of 255, 16–23 flags, 24–31 share of 255 that is uncertain.
 // A track becomes SUB lines of an image, which the canvas stretches to the height of a row.
 
 import { valueColour } from './palette.js';
@@ -14,7 +14,7 @@ export const LONG_WAIT = 1, LOST = 2, UNCERTAIN = 4, FINDING = 8, MATCH = 16, OF
 
 /**
  * Joins the buckets that fall into each pixel: the one with the larger share is shown, of values something
- * before nothing; flags are kept from all, so that nothing important vanishes.
+ * before nothing; flags are kept from all, so that nothing important vanishes, and the uncertain share is the mean.
  * @param {Uint32Array} buckets from bucket `first` on
  * @param {Uint32Array | null} values one for each bucket, or none
  * @param {number} first number of the first bucket, counted from time 0 at `offset`
@@ -39,9 +39,11 @@ export function joinBuckets(buckets, values, first, bucketNs, offset, from, nsPe
     let bestShare = -1;
     let value = 0;
     let flags = 0;
+    let doubt = 0;
     for (let i = low; i < high; i++) {
       const bucket = buckets[i];
       flags |= bucket & 0xff0000;
+      doubt += bucket >>> 24;
       const share = (bucket & 0xff) === 255 ? -1 : ((bucket >> 8) & 0xff) + (values && values[i] !== 0 ? 256 : 0);
       if (share > bestShare) {
         bestShare = share;
@@ -49,7 +51,9 @@ export function joinBuckets(buckets, values, first, bucketNs, offset, from, nsPe
         if (values) value = values[i];
       }
     }
-    out[x] = (best & 0xff00ffff) | flags;
+    // Where it is small it is still seen.
+    if (doubt) doubt = Math.max(1, Math.round(doubt / (high - low)));
+    out[x] = (best & 0xffff) | flags | (doubt << 24);
     if (outValues) outValues[x] = value;
   }
 }
@@ -87,7 +91,9 @@ export function paintTrack(columns, values, image, at, stride, theme, colourOf =
     if (flags & LOST) {
       for (let line = 0; line < SUB; line++) if (((x + line) & 3) < 2) image[at + x + line * stride] = theme.lost;
     } else if (flags & UNCERTAIN) {
-      for (let line = 0; line < SUB; line++) if (((x - line) & 3) === 0) image[at + x + line * stride] = theme.uncertain;
+      // From the bottom up as far as its share of the pixel; hardly any is a row of dots.
+      const first = SUB - Math.max(1, Math.round(((bucket >>> 24) / 255) * SUB));
+      for (let line = first; line < SUB; line++) if (((x - line) & 3) === 0) image[at + x + line * stride] = theme.uncertain;
     }
     if (flags & OFF_CPU) for (let line = SUB - 2; line < SUB; line++) image[at + x + line * stride] = (x + line) & 1 ? theme.offCpu : theme.pageColour;
     if (flags & LONG_WAIT) image[at + x] = theme.long;

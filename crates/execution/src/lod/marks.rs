@@ -1,5 +1,6 @@
 //! Stretches of time that carry a flag, beside the sections: losses, findings, matches of a search.
 
+use super::query::of_255;
 use super::{Bucket, Flags, Window, edge};
 
 /// Stretches of one track with one flag.
@@ -7,6 +8,8 @@ use super::{Bucket, Flags, Window, edge};
 pub struct Marks {
     start: Vec<u64>,
     end: Vec<u64>,
+    /// Nanoseconds of all stretches before each.
+    before: Vec<u64>,
     flags: Flags,
 }
 
@@ -26,7 +29,19 @@ impl Marks {
                 }
             }
         }
+        let mut sum = 0;
+        for (start, end) in marks.start.iter().zip(&marks.end) {
+            marks.before.push(sum);
+            sum += end - start;
+        }
         marks
+    }
+
+    /// Nanoseconds in `[from, to)`, of which stretch `at` is the first.
+    fn nanos(&self, at: usize, from: u64, to: u64) -> u64 {
+        let last = at + self.start[at..].partition_point(|start| *start < to) - 1;
+        let until_last = self.before[last] - self.before[at] + self.end[last].min(to) - self.start[last];
+        until_last - from.saturating_sub(self.start[at])
     }
 
     /// Number of separate stretches.
@@ -66,7 +81,13 @@ impl Marks {
             }
             match self.start.get(at) {
                 None => return,
-                Some(start) if *start < to => bucket.flags = bucket.flags.with(self.flags),
+                Some(start) if *start < to => {
+                    bucket.flags = bucket.flags.with(self.flags);
+                    if self.flags.has(Flags::UNCERTAIN) {
+                        let ns = self.nanos(at, from, to);
+                        bucket.uncertain_of_255 = bucket.uncertain_of_255.max(of_255(ns, to - from).max(1));
+                    }
+                }
                 Some(_) => {}
             }
         }
@@ -86,5 +107,9 @@ mod tests {
         marks.flag(window, &mut buckets);
         let flagged: Vec<usize> = (0..12).filter(|i| buckets[*i].flags.has(Flags::LOST)).collect();
         assert_eq!(flagged, [0, 1, 2, 5]);
+        let marks = Marks::new(Flags::UNCERTAIN, vec![(0, 8), (8, 10), (12, 14), (23, 24), (40, 41)]);
+        marks.flag(window, &mut buckets);
+        let shares: Vec<u8> = buckets[..7].iter().map(|bucket| bucket.uncertain_of_255).collect();
+        assert_eq!(shares, [255, 128, 32, 0, 0, 32, 0]);
     }
 }

@@ -116,12 +116,20 @@ pub struct Bucket {
     pub flags: Flags,
     /// Sections that start in the bucket.
     pub starts: u32,
+    /// Share of the bucket's width in which the state is uncertain, of 255; at least 1 if any is.
+    pub uncertain_of_255: u8,
     /// Row of the section with the longest overlap, the earlier one of equals; `u32::MAX` of none.
     pub longest: u32,
 }
 
 impl Bucket {
     /// A bucket that a track does not reach.
-    pub const EMPTY: Bucket =
-        Bucket { class: NO_CLASS, share_of_255: 0, flags: Flags::NONE, starts: 0, longest: u32::MAX };
+    pub const EMPTY: Bucket = Bucket {
+        class: NO_CLASS,
+        share_of_255: 0,
+        flags: Flags::NONE,
+        starts: 0,
+        uncertain_of_255: 0,
+        longest: u32::MAX,
+    };
 }

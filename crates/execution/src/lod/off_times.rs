@@ -1,22 +1,33 @@
 //! Times of a thread that the operating system took, flagged if significant.
 //!
+//! Only those in useful and runtime sections are flagged: a thread that waits anyway loses nothing while it has no CPU.
+//!
 //! Estimated times are at the end of nearly every section, so a flag on each bucket with one would be on all of them. A
 //! bucket is flagged if such times take at least an eighth of it, or if it holds a part of one that is long for the
 //! run.
 
 use super::{Bucket, CLASSES, FlagRules, Flags, Marks, Pyramid, Values, Window, edge};
-use crate::{Execution, SystemCause, SystemTime, ThreadIndex};
+use crate::{Execution, Group, State, SystemCause, SystemTime, ThreadIndex};
 
 /// A bucket is flagged when this part of it is off the CPU.
 const PART_OF_BUCKET: u64 = 8;
 
-/// Times off the CPU of one thread, in order and apart from each other.
+/// Intervals in order and apart from each other, with sums.
 #[derive(Clone, Debug, Default)]
-pub struct OffTimes {
+struct Intervals {
     start: Vec<u64>,
     end: Vec<u64>,
-    /// Nanoseconds of all times before each.
+    /// Nanoseconds of all intervals before each.
     before: Vec<u64>,
+    sum: u64,
+}
+
+/// Times off the CPU of one thread.
+#[derive(Clone, Debug, Default)]
+pub struct OffTimes {
+    all: Intervals,
+    /// Those in sections that want a CPU.
+    lost: Intervals,
     long: Marks,
     /// Whether there is a time by any cause.
     any: bool,
@@ -36,7 +47,13 @@ impl OffTimes {
     /// Off-CPU times of a thread; see [`new`](Self::new).
     pub fn of(execution: &Execution, thread: ThreadIndex, long_ns: u64) -> OffTimes {
         let off = execution.system_time_of(thread);
-        let mut times = OffTimes::new(off, long_ns);
+        let is_off =
+            |state: State| SystemCause::ALL.iter().any(|cause| cause.is_off_cpu() && cause.state() == state);
+        let lost = execution.shown_spans_of_run(thread).filter(|cut| {
+            let state = cut.span.section.state;
+            cut.under != state && is_off(state) && matches!(cut.under.group(), Group::Useful | Group::Runtime)
+        });
+        let mut times = OffTimes::new(off, lost.map(|cut| (cut.span.start, cut.span.end)), long_ns);
         for cause in SystemCause::ALL.into_iter().filter(|cause| off.iter().any(|part| part.cause == *cause))
         {
             let Under { states, pyramid } = &mut times.under[cause as usize];
@@ -75,20 +92,18 @@ impl OffTimes {
         }
     }
 
-    /// Takes a thread's times off the CPU; those of at least `long_ns` are never hidden.
-    pub fn new(off: &[SystemTime], long_ns: u64) -> OffTimes {
+    /// Takes a thread's times off the CPU, and those of them that are lost; lost ones of at least `long_ns` are never
+    /// hidden.
+    fn new(off: &[SystemTime], lost: impl Iterator<Item = (u64, u64)>, long_ns: u64) -> OffTimes {
         let mut times = OffTimes { any: !off.is_empty(), ..OffTimes::default() };
-        let mut sum = 0;
         // A thread that is blocked or waits for a device wants no CPU.
-        let off: Vec<&SystemTime> = off.iter().filter(|part| part.cause.is_off_cpu()).collect();
-        for part in &off {
-            times.start.push(part.start);
-            times.end.push(part.end);
-            times.before.push(sum);
-            sum += part.end - part.start;
+        for part in off.iter().filter(|part| part.cause.is_off_cpu()) {
+            times.all.push(part.start, part.end);
         }
-        let long = off.iter().filter(|part| part.end - part.start >= long_ns);
-        times.long = Marks::new(Flags::OFF_CPU, long.map(|part| (part.start, part.end)).collect());
+        lost.for_each(|(start, end)| times.lost.push(start, end));
+        let of_lost = times.lost.start.iter().copied().zip(times.lost.end.iter().copied());
+        times.long =
+            Marks::new(Flags::OFF_CPU, of_lost.filter(|(start, end)| end - start >= long_ns).collect());
         times
     }
 
@@ -99,19 +114,54 @@ impl OffTimes {
 
     /// Nanoseconds off the CPU in `[from, to)`.
     pub fn nanos(&self, from: u64, to: u64) -> u64 {
+        self.all.nanos(from, to)
+    }
+
+    /// Flags the buckets of a window.
+    pub fn flag(&self, window: Window, buckets: &mut [Bucket]) {
+        self.lost.for_each_bucket(window, buckets, |bucket, ns, width| {
+            if ns.saturating_mul(PART_OF_BUCKET) >= width {
+                bucket.flags = bucket.flags.with(Flags::OFF_CPU);
+            }
+        });
+        self.long.flag(window, buckets);
+    }
+}
+
+impl Intervals {
+    /// Adds one that begins at or after the end of the last; those that touch are joined.
+    fn push(&mut self, start: u64, end: u64) {
+        match self.end.last_mut() {
+            Some(last) if *last == start => *last = end,
+            _ => {
+                self.start.push(start);
+                self.end.push(end);
+                self.before.push(self.sum);
+            }
+        }
+        self.sum += end - start;
+    }
+
+    /// Nanoseconds of them in `[from, to)`.
+    fn nanos(&self, from: u64, to: u64) -> u64 {
         let rank = |at: u64| self.start.partition_point(|start| *start < at);
         self.nanos_before(rank(to), to) - self.nanos_before(rank(from), from)
     }
 
-    /// Nanoseconds before `at`, of which so many times begin before it.
+    /// Nanoseconds before `at`, of which so many intervals begin before it.
     fn nanos_before(&self, begun: usize, at: u64) -> u64 {
         begun
             .checked_sub(1)
             .map_or(0, |last| self.before[last] + self.end[last].min(at).saturating_sub(self.start[last]))
     }
 
-    /// Flags the buckets of a window.
-    pub fn flag(&self, window: Window, buckets: &mut [Bucket]) {
+    /// Visits the buckets of a window that they overlap: nanoseconds of them, width of the bucket.
+    fn for_each_bucket(
+        &self,
+        window: Window,
+        buckets: &mut [Bucket],
+        mut visit: impl FnMut(&mut Bucket, u64, u64),
+    ) {
         let mut begun = self.start.partition_point(|start| *start < window.start());
         let mut before = self.nanos_before(begun, window.start());
         for (bucket, number) in buckets.iter_mut().zip(window.first..) {
@@ -124,12 +174,11 @@ impl OffTimes {
                 begun += self.start[begun..].partition_point(|start| *start < to);
             }
             let until = self.nanos_before(begun, to);
-            if (until - before).saturating_mul(PART_OF_BUCKET) >= to - from && until > before {
-                bucket.flags = bucket.flags.with(Flags::OFF_CPU);
+            if until > before {
+                visit(bucket, until - before, to - from);
             }
             before = until;
         }
-        self.long.flag(window, buckets);
     }
 }
 
@@ -143,6 +192,11 @@ mod tests {
         times.iter().map(|(start, end)| SystemTime { thread, start: *start, end: *end, cause }).collect()
     }
 
+    /// Times of which all are lost.
+    fn lost(times: &[SystemTime], long_ns: u64) -> OffTimes {
+        OffTimes::new(times, times.iter().map(|time| (time.start, time.end)), long_ns)
+    }
+
     fn flagged(times: &OffTimes, window: Window) -> Vec<usize> {
         let mut buckets = vec![Bucket::EMPTY; window.count as usize];
         times.flag(window, &mut buckets);
@@ -154,17 +208,25 @@ mod tests {
         // Buckets of 64: one with 7 ns off, one with 8, one with four times 2 ns, and one with a long time's end.
         let times = off(&[(10, 17), (70, 78), (130, 132), (140, 142), (150, 152), (160, 162), (200, 258)]);
         let window = Window { first: 0, count: 6, width_log2: 6 };
-        assert_eq!(flagged(&OffTimes::new(&times, u64::MAX), window), [1, 2, 3]);
-        assert_eq!(flagged(&OffTimes::new(&times, 58), window), [1, 2, 3, 4]);
+        assert_eq!(flagged(&lost(&times, u64::MAX), window), [1, 2, 3]);
+        assert_eq!(flagged(&lost(&times, 58), window), [1, 2, 3, 4]);
         let narrow = Window { first: 0, count: 5, width_log2: 2 };
-        assert_eq!(flagged(&OffTimes::new(&times, u64::MAX), narrow), [2, 3, 4]);
+        assert_eq!(flagged(&lost(&times, u64::MAX), narrow), [2, 3, 4]);
+    }
+
+    #[test]
+    fn time_off_the_cpu_in_waits_is_counted_and_not_flagged() {
+        let times = OffTimes::new(&off(&[(0, 64), (64, 128)]), [(64, 128)].into_iter(), 1);
+        let window = Window { first: 0, count: 3, width_log2: 6 };
+        assert_eq!(flagged(&times, window), [1]);
+        assert_eq!(times.nanos(0, 192), 128);
     }
 
     #[test]
     fn sums_are_those_of_a_walk() {
         let times: Vec<(u64, u64)> = (0..500).map(|i| (i * i, i * i + i.min(7 + i % 3))).collect();
         let times = off(&times);
-        let kept = OffTimes::new(&times, u64::MAX);
+        let kept = lost(&times, u64::MAX);
         for (from, to) in [(0, 1), (3, 3), (0, 250_000), (17, 4000), (123_456, 130_000), (249_000, u64::MAX)]
         {
             let walked: u64 =

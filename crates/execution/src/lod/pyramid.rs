@@ -32,6 +32,12 @@ impl Default for FlagRules {
 }
 
 impl FlagRules {
+    /// Whether the time of a class is uncertain.
+    #[inline]
+    pub(super) fn is_uncertain(&self, class: u8) -> bool {
+        self.always[class as usize % CLASSES].has(Flags::UNCERTAIN)
+    }
+
     #[inline]
     pub(super) fn of(&self, class: u8, ns: u64) -> Flags {
         let class = class as usize % CLASSES;

@@ -18,25 +18,29 @@ impl Pyramid {
             Piece::Within { row, width } => {
                 let class = (track.class)(row);
                 let flags = self.rules.of(class, track.end_of(row) - track.starts.at(row));
-                put(shown((class, width), width, flags, 0, row as u32));
+                let doubt = if self.rules.is_uncertain(class) { width } else { 0 };
+                put(shown((class, width), doubt, width, flags, 0, row as u32));
                 row + 1
             }
             Piece::Kept { row, width } => {
-                let mut most = (NO_CLASS, 0);
+                let (mut most, mut doubt) = ((NO_CLASS, 0), 0);
                 for (class, ns) in shares.of(row) {
+                    doubt += if self.rules.is_uncertain(class) { ns } else { 0 };
                     if ns > most.1 {
                         most = (class, ns);
                     }
                 }
-                put(shown(most, width, Flags(flags[row]), starts[row], longest[row]));
+                put(shown(most, doubt, width, Flags(flags[row]), starts[row], longest[row]));
                 0
             }
             Piece::Few { first, from, to } => {
                 times.clear();
                 let (mut most, mut flags, mut longest) = ((NO_CLASS, 0), Flags::NONE, (u32::MAX, 0));
+                let mut doubt = 0;
                 let next = track.overlaps(first, from, to, |row, length, ns| {
                     let class = (track.class)(row);
                     flags = flags.with(self.rules.of(class, length));
+                    doubt += if self.rules.is_uncertain(class) { ns } else { 0 };
                     // Which row is longer and which class has more cannot be foreseen: nothing branches on it.
                     longest = select_unpredictable(ns > longest.1, (row as u32, ns), longest);
                     // The time of a class only grows: the one with most at the end had most when it last grew.
@@ -44,7 +48,7 @@ impl Pyramid {
                     let more = (sum > most.1) | ((sum == most.1) & (class < most.0));
                     most = select_unpredictable(more, (class, sum), most);
                 });
-                put(shown(most, to - from, flags, (next - first) as u32, longest.0));
+                put(shown(most, doubt, to - from, flags, (next - first) as u32, longest.0));
                 next
             }
         });
@@ -177,13 +181,25 @@ impl Times {
     }
 }
 
-fn shown((class, most): (u8, u64), width: u64, flags: Flags, starts: u32, longest: u32) -> Bucket {
+fn shown(
+    (class, most): (u8, u64),
+    doubt: u64,
+    width: u64,
+    flags: Flags,
+    starts: u32,
+    longest: u32,
+) -> Bucket {
+    let uncertain_of_255 = if doubt == 0 { 0 } else { of_255(doubt, width).max(1) };
+    Bucket { class, share_of_255: of_255(most, width), flags, starts, uncertain_of_255, longest }
+}
+
+/// A part of a width, rounded, in parts of 255.
+pub(super) fn of_255(part: u64, width: u64) -> u8 {
     // Dividing 128 bits costs more than all the rest of a bucket, and only buckets of years need it.
-    let share = match most.checked_mul(255).and_then(|parts| parts.checked_add(width / 2)) {
+    match part.checked_mul(255).and_then(|parts| parts.checked_add(width / 2)) {
         Some(parts) => (parts / width.max(1)) as u8,
-        None => ((u128::from(most) * 255 + u128::from(width) / 2) / u128::from(width.max(1))) as u8,
-    };
-    Bucket { class, share_of_255: share, flags, starts, longest }
+        None => ((u128::from(part) * 255 + u128::from(width) / 2) / u128::from(width.max(1))) as u8,
+    }
 }
 
 #[cfg(test)]
@@ -233,7 +249,9 @@ mod tests {
         }
         let most = (0..CLASSES).rev().max_by_key(|class| ns[*class]).map_or(0, |class| ns[class]);
         let class = ns.iter().position(|ns| *ns == most && most > 0).map_or(NO_CLASS, |class| class as u8);
-        shown((class, most), to - from, flags, starts, longest)
+        let doubt =
+            (0..CLASSES).filter(|class| rules.is_uncertain(*class as u8)).map(|class| ns[class]).sum();
+        shown((class, most), doubt, to - from, flags, starts, longest)
     }
 
     fn rules() -> FlagRules {

@@ -4,12 +4,12 @@ use rayon::prelude::*;
 use taskscope_execution::lod::{Bucket, Values, Window};
 use taskscope_session::model_views::ValueRow;
 
-/// One bucket in 32 bits: class, share of 255, flags, sections that start (at most 255).
+/// One bucket in 32 bits: class, share of 255, flags, share of 255 that is uncertain.
 pub(super) fn packed(bucket: Bucket) -> u32 {
     u32::from(bucket.class)
         | u32::from(bucket.share_of_255) << 8
         | u32::from(bucket.flags.0) << 16
-        | bucket.starts.min(255) << 24
+        | u32::from(bucket.uncertain_of_255) << 24
 }
 
 /// Rows of buckets for rows of values, little-endian: all buckets row by row, then the value of the longest
