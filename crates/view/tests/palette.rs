@@ -1,4 +1,5 @@
-//! Every colour stands out from its page: a contrast of at least 3:1 (WCAG 2.2, 1.4.11), text 4.5:1.
+//! Every colour stands out from its page: a contrast of at least 3:1 (WCAG 2.2, 1.4.11), text 4.5:1. Neighbours differ
+//! for any common colour vision.
 
 use taskscope_execution::State;
 
@@ -93,12 +94,16 @@ fn number(name: &str) -> f64 {
     PALETTE[at..].split(';').next().unwrap().parse().unwrap()
 }
 
-#[test]
-fn every_value_colour_differs_from_its_page_and_the_others() {
+/// The colours of values on the light page.
+fn value_colours() -> Vec<&'static str> {
     let at = PALETTE.find("VALUE_COLOURS = [").unwrap();
     let list = PALETTE[at..].split(['[', ']']).nth(1).unwrap();
-    let values: Vec<&str> =
-        list.split(',').map(|hex| hex.trim().trim_matches('\'')).filter(|hex| !hex.is_empty()).collect();
+    list.split(',').map(|hex| hex.trim().trim_matches('\'')).filter(|hex| !hex.is_empty()).collect()
+}
+
+#[test]
+fn every_value_colour_differs_from_its_page_and_the_others() {
+    let values = value_colours();
     assert_eq!(values.len(), 16);
     for (marks, lighter) in [("LIGHT_MARKS", 0.0), ("DARK_MARKS", number("LIGHTER"))] {
         let marks = colours(marks);
@@ -112,5 +117,109 @@ fn every_value_colour_differs_from_its_page_and_the_others() {
         }
         let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
         assert_eq!(distinct.len(), 32);
+    }
+}
+
+/// Linear light of a colour, each part 0 to 1.
+fn linear(hex: &str) -> [f64; 3] {
+    [1, 3, 5].map(|at| {
+        let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    })
+}
+
+fn times(matrix: [[f64; 3]; 3], light: [f64; 3]) -> [f64; 3] {
+    matrix.map(|row| row.iter().zip(light).map(|(factor, part)| factor * part).sum())
+}
+
+/// CIE L*a*b* (1976) of linear sRGB light under D65.
+fn lab(light: [f64; 3]) -> [f64; 3] {
+    let xyz = times(
+        [
+            [0.4124564, 0.3575761, 0.1804375],
+            [0.2126729, 0.7151522, 0.0721750],
+            [0.0193339, 0.1191920, 0.9503041],
+        ],
+        light,
+    );
+    let cube = |t: f64| if t > 0.008856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 };
+    let [x, y, z] = [cube(xyz[0] / 0.95047), cube(xyz[1]), cube(xyz[2] / 1.08883)];
+    [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+}
+
+/// A colour as people with usual colour vision, without the green and without the red cones see it: the matrices of
+/// Machado, Oliveira and Fernandes (2009) for full severity.
+fn seen(hex: &str) -> [[f64; 3]; 3] {
+    const NO_GREEN: [[f64; 3]; 3] =
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]];
+    const NO_RED: [[f64; 3]; 3] =
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]];
+    let light = linear(hex);
+    let as_seen = |matrix| lab(times(matrix, light).map(|part: f64| part.clamp(0.0, 1.0)));
+    [lab(light), as_seen(NO_GREEN), as_seen(NO_RED)]
+}
+
+fn distance(one: [f64; 3], two: [f64; 3]) -> f64 {
+    one.iter().zip(two).map(|(one, two)| (one - two).powi(2)).sum::<f64>().sqrt()
+}
+
+/// The least difference of two colours for the three kinds of vision.
+fn difference(one: &str, two: &str) -> f64 {
+    let pairs = seen(one).into_iter().zip(seen(two));
+    pairs.map(|(one, two)| distance(one, two)).fold(f64::INFINITY, f64::min)
+}
+
+/// Differences from which on neighbouring areas are told apart.
+const APART: f64 = 12.0;
+
+/// States that are often beside each other: the most common ones of each group.
+const COMMON: [State; 11] = [
+    State::Task,
+    State::Serial,
+    State::Scheduling,
+    State::Barrier,
+    State::Taskwait,
+    State::CriticalWait,
+    State::TargetWait,
+    State::Communication,
+    State::Idle,
+    State::OutOfCpu,
+    State::Blocked,
+];
+
+#[test]
+fn colours_of_common_states_differ_for_any_common_colour_vision() {
+    for page in 0..2 {
+        let colour = |state: &State| state.colours().unwrap()[page];
+        for (at, one) in COMMON.iter().enumerate() {
+            for two in &COMMON[..at] {
+                let found = difference(colour(one), colour(two));
+                assert!(found >= APART, "{page}: {} and {}: {found:.1}", one.name(), two.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_of_values_differ_from_their_neighbours_and_mean_no_state() {
+    for page in 0..2 {
+        let lighter = if page == 0 { 0.0 } else { number("LIGHTER") };
+        let values: Vec<String> = value_colours().iter().map(|hex| mixed(hex, "#ffffff", lighter)).collect();
+        for (at, one) in values.iter().enumerate() {
+            // The first eight are all beside each other, later ones beside the next ones.
+            for two in values[..at]
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| at < 8 || at - other < 4)
+                .map(|(_, two)| two)
+            {
+                let found = difference(one, two);
+                assert!(found >= APART, "{page}: {one} and {two}: {found:.1}");
+            }
+            for state in COMMON {
+                let found = distance(seen(one)[0], seen(state.colours().unwrap()[page])[0]);
+                assert!(found >= APART, "{page}: {one} is that of {}: {found:.1}", state.name());
+            }
+        }
     }
 }

@@ -20,10 +20,10 @@ export const LIGHT_MARKS = { page: '#ffffff', text: '#1b1f24', long: '#c00020', 
 /** The same for the dark page. */
 export const DARK_MARKS = { page: '#14171a', text: '#e8eaed', long: '#ff5c72', finding: '#c79bff', lost: '#ffffff', uncertain: '#14171a', match: '#4fe0a4', off: '#b8bec5' };
 
-/** Colours that only distinguish things (task types, tasks, regions); the dark page has them lighter. */
+/** Colours that only distinguish things (task types, tasks, regions); the dark page has them lighter. None is that of a common state. */
 export const VALUE_COLOURS = [
-  '#0072b2', '#d55e00', '#009e73', '#b0518c', '#a86f00', '#3f8fd0', '#8c3c00', '#00795a', '#7b4fa6', '#6b7a1f',
-  '#4d7ea8', '#c4483a', '#2f8f8f', '#9a4f6b', '#7d6a2b', '#5b6fc4',
+  '#cb3489', '#7f981e', '#3e29d4', '#752916', '#a857d8', '#9c8b5b', '#45258a', '#4a2943', '#389fa9', '#2ca420',
+  '#29668e', '#233e0d', '#5a81d7', '#579756', '#9728d5', '#125851',
 ];
 
 /**
@@ -57,10 +57,31 @@ export function mixColours(colour, towards, share) {
  * @typedef {{
  *   dark: boolean, page: string, text: string, state: string[],
  *   shades: Uint32Array, values: Uint32Array, pageColour: number,
- *   ordered: Uint32Array, long: number, finding: number, lost: number, uncertain: number, match: number, offCpu: number,
+ *   ordered: Uint32Array, inks: string[], inkOfValues: string, long: number, finding: number, lost: number, uncertain: number, match: number, offCpu: number,
  *   marks: {[name: string]: string},
  * }} Theme
  */
+
+/** Colours of names in bars. */
+const INKS = ['#101214', '#ffffff'];
+
+/** Relative luminance of a packed colour, as WCAG defines it. @param {number} colour */
+function luminance(colour) {
+  const part = (/** @type {number} */ shift) => {
+    const value = ((colour >> shift) & 255) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * part(0) + 0.7152 * part(8) + 0.0722 * part(16);
+}
+
+/** The colour in which a name on this one is read best. @param {number} colour packed */
+function inkOn(colour) {
+  const contrast = (/** @type {string} */ ink) => {
+    const [one, two] = [luminance(packColour(ink)), luminance(colour)];
+    return (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
+  };
+  return contrast(INKS[0]) > contrast(INKS[1]) ? INKS[0] : INKS[1];
+}
 
 /** How much lighter the colours of values are on the dark page. */
 const LIGHTER = 0.25;
@@ -87,11 +108,12 @@ export function makeTheme(dark, states) {
       shades[number * 16 + step] = mixColours(full, page, (1 - step / 15) * FAINTEST);
     }
   });
+  const inks = state.map((hex) => (hex === BLANK ? marks.text : inkOn(packColour(hex))));
   const values = Uint32Array.from(VALUE_COLOURS, (hex) => (dark ? mixColours(packColour(hex), 0xffffffff, LIGHTER) : packColour(hex)));
   const second = values.map((colour) => mixColours(colour, packColour(marks.text), SECOND_ROUND));
   return {
     dark, page: marks.page, text: marks.text, state, shades, pageColour: page,
-    values, ordered: Uint32Array.from([...values, ...second]),
+    values, inks, inkOfValues: dark ? INKS[0] : INKS[1], ordered: Uint32Array.from([...values, ...second]),
     long: packColour(marks.long), finding: packColour(marks.finding), lost: packColour(marks.lost),
     uncertain: packColour(marks.uncertain), match: packColour(marks.match), offCpu: packColour(marks.off), marks,
   };
