@@ -78,3 +78,32 @@ export async function settled(page) {
     return !timeline.source.busy && !timeline.scheduled && !timeline.source.again;
   });
 }
+
+/** Names of the steps that passed. @type {string[]} */
+const done = [];
+
+/** A step of a test: the program ends where it fails. @param {string} name @param {() => Promise<void>} body */
+export async function step(name, body) {
+  try {
+    await body();
+    done.push(name);
+  } catch (error) {
+    console.error(`failed: ${name}\n${error instanceof Error ? error.stack : error}`);
+    process.exit(1);
+  }
+}
+
+/** Tries until it does not fail any more: a loaded machine takes its time. @param {() => Promise<void>} check */
+export async function eventually(check) {
+  for (const limit = Date.now() + 30000; ;) {
+    try {
+      return await check();
+    } catch (error) {
+      if (Date.now() > limit) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
+/** Says how many steps passed. */
+export const passed = () => console.log(`${done.length} steps passed`);

@@ -213,8 +213,57 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     let range = queues.range(&[], queues.length() / 4, queues.length() / 2);
     answers["queues"] = json!({ "address": viewer_of_queues.address(), "range": range, "remarks": remarks });
     write("expected.json", answers.to_string());
-    let output = Command::new("node").arg(scripts().join("test.js")).arg(folder.path()).output().unwrap();
+    run("test.js", folder.path());
+}
+
+/// Runs a script of the browser with a folder.
+fn run(script: &str, folder: &Path) {
+    let output = Command::new("node").arg(scripts().join(script)).arg(folder).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}\n{err}");
     assert!(out.contains("steps passed"), "{out}");
+}
+
+/// The names of a thread's bars in a part of a run.
+fn names_in(page: &Page, track: ThreadIndex, from: u64, to: u64) -> Value {
+    let window = Window::covering(page.start() + from, page.start() + to, 400);
+    let found = page.bars(View::State, &[track], window);
+    let bars = found
+        .bars
+        .iter()
+        .map(|(track, start, end, word, _)| json!([track, start, end, found.words[*word as usize]]));
+    json!({ "from": from, "to": to, "track": track.0, "bars": bars.collect::<Vec<_>>() })
+}
+
+#[test]
+fn the_timeline_shows_names_colours_and_flows() {
+    if let Some(why) = obstacle() {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    let (page, viewer) = viewer_of(small());
+    let folder = tempfile::tempdir().unwrap();
+    let (track, span) = find(&page, |s| s.section.state == State::Task && s.nanos() > 1500);
+    let start = span.start - page.start();
+    // A task with predecessors that waited in the queue.
+    let tasks = &page.execution.tasks;
+    let task = (0..tasks.len() as u32).map(TaskIndex).filter_map(|task| page.task(task));
+    let task = task.skip(tasks.len() / 3).find(|task| {
+        let is_split = task.start.as_ref().is_some_and(|start| Some(start.ready) < task.began);
+        is_split && task.critical_predecessor.is_some() && task.ended.is_some()
+    });
+    let task = task.expect("the generator makes such tasks");
+    let (_, talking) = viewer_of(talking());
+    let (from, to) = (start, start + 30_000);
+    let expected = json!({
+        "address": viewer.address(),
+        "task": { "answer": task },
+        "flows": { "from": from, "to": to, "answer": page.flows(from, to) },
+        "totals": { "text": "trsm", "answer": page.search_totals("trsm") },
+        "talking": { "address": talking.address(), "at": 20_000 },
+        "section": { "track": track.0, "answer": page.section_at(track, start) },
+        "names": [names_in(&page, track, start, start + 20_000), names_in(&page, track, start - 1000, start + 4000)],
+    });
+    std::fs::write(folder.path().join("expected.json"), expected.to_string()).unwrap();
+    run("timeline.js", folder.path());
 }

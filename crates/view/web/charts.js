@@ -23,31 +23,33 @@ export function stackOrder(states) {
  * @param {{name: string, label: string, group: string}[]} states
  * @param {(name: string) => boolean} occurs
  * @param {import('./palette.js').Theme} theme
- * @returns {{label: string, colour: string}[]}
+ * @returns {{name: string, label: string, colour: string}[]}
  */
 export function namedColours(states, occurs, theme) {
   const seen = stackOrder(states).filter((number) => occurs(states[number].name));
   const there = seen.filter((number) => !ABSENT.includes(states[number].name));
-  const absent = { label: 'blank: no thread there (not started, ended)', colour: BLANK };
-  return [...there.map((number) => ({ label: states[number].label, colour: theme.state[number] })), ...(there.length < seen.length ? [absent] : [])];
+  const absent = { name: '', label: 'blank: no thread there (not started, ended)', colour: BLANK };
+  return [...there.map((number) => ({ name: states[number].name, label: states[number].label, colour: theme.state[number] })), ...(there.length < seen.length ? [absent] : [])];
 }
 
 /**
- * The meaning of colours, for states that occur, and of patterns.
+ * The meaning of colours, for states that occur, and of patterns that do.
  * @param {{name: string, label: string, group: string}[]} states
  * @param {(name: string) => boolean} occurs
  * @param {import('./palette.js').Theme} theme
+ * @param {(mark: string) => boolean} [isMarked] whether a pattern occurs
+ * @param {(name: string) => void} [pick] what a click on a state does
  * @returns {HTMLElement}
  */
-export function legend(states, occurs, theme) {
+export function legend(states, occurs, theme, isMarked = () => true, pick = undefined) {
   const list = element('ul', { class: 'legend', 'aria-label': 'Colours' });
-  for (const { label, colour } of namedColours(states, occurs, theme)) {
+  for (const { name, label, colour } of namedColours(states, occurs, theme)) {
     const swatch = element('span', { class: 'swatch' });
     colourAs(swatch, colour);
-    list.append(element('li', {}, swatch, label));
+    list.append(element('li', {}, ...(pick && name ? [element('button', { type: 'button', 'data-state': name, title: `highlight: ${label}`, onclick: () => pick(name) }, swatch, label)] : [swatch, label])));
   }
   for (const [name, label] of [['lost', 'events lost'], ['uncertain', 'not known'], ['long', 'long wait'], ['finding', 'finding'], ['off', 'had no CPU']]) {
-    list.append(element('li', {}, element('span', { class: `swatch mark-${name}` }), label));
+    if (isMarked(name)) list.append(element('li', {}, element('span', { class: `swatch mark-${name}` }), label));
   }
   return list;
 }

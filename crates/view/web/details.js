@@ -10,7 +10,8 @@ import { formatCount, formatStart, formatTime, fitText } from './format.js';
  */
 export function blameLines(found, trackName) {
   const lines = [];
-  if (found.object) lines.push(`waits for ${fitText(found.object, 80)}`);
+  if (found.object && !found.thread_wait) lines.push(`waits for ${fitText(found.object, 80)}`);
+  lines.push(...threadWaitLines(found.thread_wait, trackName));
   if (found.peer) lines.push(`waits ${formatTime(found.peer.ns)} for ${found.peer.rank !== null ? `rank ${found.peer.rank}` : `process ${found.peer.pid}`}: ${found.peer.kind}`);
   for (const row of (found.holders || []).slice(0, 3)) lines.push(`held by ${trackName(row.track)} for ${formatTime(row.ns)} of it${row.place ? `: ${fitText(row.place, 70)}` : ''}`);
   for (const row of (found.culprits || []).slice(0, 3)) lines.push(`meanwhile ${row.threads} of ${found.workers} workers: ${row.state}${row.place ? `, ${fitText(row.place, 70)}` : ''}`);
@@ -81,6 +82,73 @@ export function operationFacts(found) {
   if (found.late_by_ns > 0) facts.push(['its record was late by', formatTime(found.late_by_ns)]);
   if (found.anomalies.length) facts.push(['odd', found.anomalies.join(', ')]);
   return facts;
+}
+
+/** A name without its construct and line, as bars have it. @param {string} words */
+export function shortName(words) {
+  const at = words.indexOf(' [');
+  return at > 0 ? words.slice(0, at) : words.replace(/^\[|\]$/g, '');
+}
+
+/** What a section is called: its task, its call, its code, else its state. @param {any} found */
+export function sectionTitle(found) {
+  if (found.state === 'task' && found.task_ref) return `${shortName(found.task_type || found.label)}, ${found.task_ref.name}`;
+  if (found.call) return `MPI_${found.call}`;
+  if (found.group === 'useful' && found.place) return shortName(found.place);
+  return found.label;
+}
+
+/**
+ * Messages of a call in words: partner, size, times, and the side that was late.
+ * @param {any} found
+ * @param {(track: number) => string} trackName
+ * @returns {string[]}
+ */
+export function messageLines(found, trackName) {
+  return (found.messages || []).map((message) => {
+    const other = message.rank === null ? trackName(message.other) : `rank ${message.rank}`;
+    const size = message.bytes === null ? '' : `, ${formatCount(message.bytes)} bytes`;
+    const length = Math.max(1, message.received - message.sent);
+    const wait = message.sent - message.posted;
+    const late = wait > 0 ? `: sent ${formatTime(wait)} after its receive was posted` : wait < 0 ? `: its receive was posted ${formatTime(-wait)} after it was sent` : '';
+    return `${message.is_sent ? 'to' : 'from'} ${other}${size}, sent at ${formatStart(message.sent, length)}, received at ${formatStart(message.received, length)}${late}`;
+  });
+}
+
+/**
+ * Who ended a wait of a thread, or held what it waited for.
+ * @param {any} wait
+ * @param {(track: number) => string} trackName
+ * @returns {string[]}
+ */
+export function threadWaitLines(wait, trackName) {
+  if (!wait) return [];
+  const { waker, holders } = wait;
+  const length = Math.max(1, wait.end - wait.start);
+  const lines = [`waits ${formatTime(length)} for ${fitText(wait.object, 80)}${wait.call ? ` in ${fitText(wait.call, 80)}` : ''}${wait.outcome === 'done' ? '' : `: ${wait.outcome}`}`];
+  if (waker) lines.push(`woken by ${trackName(waker.track)} at ${formatStart(waker.at, length)}${waker.call ? `, in ${fitText(waker.call, 80)}` : ''}`);
+  for (const holder of holders) lines.push(`held by ${trackName(holder.track)} for ${formatTime(holder.ns)} of it${holder.call ? `, since ${fitText(holder.call, 80)}` : ''}`);
+  return lines;
+}
+
+/** Arrows of a section: messages, the thread that woke it or held its lock, the work that ended last before a wait did. @param {any} found */
+export function edgesOfSection(found) {
+  const edge = (kind, fromTrack, from, toTrack, to) => ({ kind, fromTrack, from, toTrack, to, critical: false });
+  const edges = (found.messages || []).map((message) => (message.is_sent ? edge('message', found.track, message.sent, message.other, message.received) : edge('message', message.other, message.sent, found.track, message.received)));
+  const wait = found.thread_wait;
+  if (wait && wait.waker) edges.push(edge('wake', wait.waker.track, wait.waker.at, found.track, wait.end));
+  else if (wait && wait.holders.length) edges.push(edge('wake', wait.holders.at(-1).track, wait.holders.at(-1).end, found.track, wait.end));
+  else if (found.holders && found.holders.length) edges.push(edge('wake', found.holders[0].track, Math.min(found.holders[0].end, found.end), found.track, found.end));
+  else if (found.ended_last) edges.push(edge('wake', found.ended_last.track, found.ended_last.end, found.track, found.end));
+  return edges;
+}
+
+/** How long workers were free while a task was in the queue. @param {any} start @param {number} queued nanoseconds @param {(track: number) => string} trackName */
+export function freeWords(start, queued, trackName) {
+  if (queued === 0) return '';
+  if (!start.free.length) return `while none of ${formatCount(start.workers)} workers was free`;
+  const listed = start.free.map((row) => `${trackName(row.track)} for ${formatTime(row.ns)} (${row.state})`);
+  return `with free workers: ${listed.join(', ')}; on average ${(start.free_ns / queued).toFixed(2)} of ${formatCount(start.workers)} workers`;
 }
 
 /** Arrows of a task: creation, dependences, the critical one thick. @param {any} task */

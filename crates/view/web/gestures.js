@@ -3,12 +3,12 @@
 /**
  * Commands of a timeline.
  * @typedef {{
- *   canvas: HTMLCanvasElement,
+ *   canvas: HTMLCanvasElement, setGutter: (pixels: number) => void,
  *   zoom: (factor: number, x?: number) => void, pan: (pixels: number) => void, scroll: (pixels: number) => boolean,
  *   showAll: () => void, select: (from: number, to: number) => void, clearSelection: () => void,
  *   hover: (x: number, y: number) => void, leave: () => void, press: (x: number, y: number) => void,
  *   moveFocus: (rows: number) => void, stepSection: (step: 'next' | 'previous') => void, openFocus: () => void,
- *   timeAt: (x: number) => number, plotLeft: number, zoomToSelection: () => void, toggle: () => void,
+ *   timeAt: (x: number) => number, plotLeft: () => number, zoomToSelection: () => void, markSelection: () => void, toggle: () => void,
  * }} Target
  */
 
@@ -24,7 +24,9 @@ export function listen(target) {
   const canvas = target.canvas;
   /** @type {Map<number, {x: number, y: number}>} */
   const pointers = new Map();
-  let begun = { x: 0, y: 0, selecting: false, moved: false };
+  let begun = { x: 0, y: 0, selecting: false, sizing: false, moved: false };
+  /** Whether a point is at the border between names and rows, which can be moved. */
+  const isBorder = (here, event) => Math.abs(here.x - target.plotLeft()) <= (event.pointerType === 'touch' ? 10 : 3);
   const at = (event) => {
     const box = canvas.getBoundingClientRect();
     return { x: event.clientX - box.left, y: event.clientY - box.top };
@@ -49,7 +51,7 @@ export function listen(target) {
     pointers.set(event.pointerId, here);
     canvas.setPointerCapture(event.pointerId);
     target.leave();
-    if (pointers.size === 1) begun = { ...here, selecting: event.shiftKey && here.x >= target.plotLeft, moved: false };
+    if (pointers.size === 1) begun = { ...here, selecting: event.shiftKey && here.x >= target.plotLeft() && !isBorder(here, event), sizing: isBorder(here, event), moved: false };
     else begun.moved = true;
   });
 
@@ -58,10 +60,12 @@ export function listen(target) {
     const before = pointers.get(event.pointerId);
     if (!before) {
       target.hover(here.x, here.y);
+      if (isBorder(here, event)) canvas.style.cursor = 'col-resize';
       return;
     }
     if (Math.abs(here.x - begun.x) + Math.abs(here.y - begun.y) > STILL) begun.moved = true;
-    if (pointers.size === 2) {
+    if (begun.sizing && pointers.size === 1) target.setGutter(here.x);
+    else if (pointers.size === 2) {
       const other = [...pointers.entries()].find(([id]) => id !== event.pointerId);
       if (other) {
         const old = Math.abs(before.x - other[1].x);
@@ -97,7 +101,8 @@ export function listen(target) {
       ArrowLeft: () => target.pan(-80), a: () => target.pan(-80), ArrowRight: () => target.pan(80), d: () => target.pan(80),
       ArrowUp: () => target.moveFocus(-1), ArrowDown: () => target.moveFocus(1),
       PageUp: () => target.scroll(-page), PageDown: () => target.scroll(page),
-      Home: target.showAll, 0: target.showAll, f: target.zoomToSelection,
+      '[': () => target.setGutter(target.plotLeft() - 20), ']': () => target.setGutter(target.plotLeft() + 20),
+      m: target.markSelection, Home: target.showAll, 0: target.showAll, f: target.zoomToSelection,
       '.': () => target.stepSection('next'), ',': () => target.stepSection('previous'),
       Enter: target.openFocus, ' ': target.toggle, Escape: target.clearSelection,
     };

@@ -3,7 +3,7 @@
 import { formatCount, formatNumberOf, fitText } from './format.js';
 import { numbersAt } from './numbers.js';
 import { NOTHING } from './pixels.js';
-import { GUTTER } from './rows.js';
+
 
 /** Maximum number of states shown of a group of threads. */
 const MAX_STATES = 6;
@@ -19,7 +19,7 @@ const MIN_THREADS = 0.005;
  */
 export function wordsAt(timeline, row, x) {
   const isFolded = row.kind !== 'stack' && row.key !== undefined && timeline.collapsed.has(row.key);
-  if (x < GUTTER && !isFolded) return null;
+  if (x < timeline.gutter && !isFolded) return null;
   if (row.kind === 'counter') return counterWords(timeline, row, timeline.timeAt(x));
   if (row.kind !== 'stack' && !isFolded) return null;
   const part = partAt(timeline, x);
@@ -39,8 +39,8 @@ export function wordsAt(timeline, row, x) {
 function partAt(timeline, x) {
   const pixels = Math.max(1, Math.round(timeline.plotWidth));
   const nsPerPixel = timeline.span / pixels;
-  if (x < GUTTER) return { first: 0, last: pixels, pixels, nsPerPixel };
-  const first = Math.min(pixels - 1, Math.floor(((x - GUTTER) / timeline.plotWidth) * pixels));
+  if (x < timeline.gutter) return { first: 0, last: pixels, pixels, nsPerPixel };
+  const first = Math.min(pixels - 1, Math.floor(((x - timeline.gutter) / timeline.plotWidth) * pixels));
   return { first, last: first + 1, pixels, nsPerPixel };
 }
 

@@ -1,7 +1,7 @@
 // Words on the timeline: names of rows, times of the ruler.
 
 import { formatPoint, formatTime } from './format.js';
-import { GUTTER, INDENT, RULER } from './rows.js';
+import { INDENT, RULER } from './rows.js';
 
 /** Draws the names of rows, and the frame around the one that has the focus. @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row[]} visible */
 export function drawLabels(timeline, visible) {
@@ -26,7 +26,7 @@ export function drawLabels(timeline, visible) {
     const indent = row.kind === 'track' ? 18 : row.kind === 'process' ? 12 : INDENT;
     // Rows of numbers have a second line in their name's room.
     const middle = row.kind === 'counter' ? row.height / 2 - 5 : row.height / 2;
-    context.fillText(timeline.fitLabel(sign + row.label, (header ? timeline.width : GUTTER - 4) - indent), indent, y + middle + 0.5);
+    context.fillText(timeline.fitLabel(sign + row.label, (header ? timeline.width : timeline.gutter - 4) - indent), indent, y + middle + 0.5);
   }
   context.textBaseline = 'alphabetic';
 }
@@ -39,7 +39,7 @@ function selectedWords(timeline) {
   context.font = 'bold 11px system-ui, sans-serif';
   const half = context.measureText(words).width / 2;
   const middle = (timeline.xOf(selection.from) + timeline.xOf(selection.to)) / 2;
-  const x = Math.max(GUTTER + half, Math.min(timeline.width - half - 3, middle));
+  const x = Math.max(timeline.gutter + half, Math.min(timeline.width - half - 3, middle));
   return { words, left: x - half, right: x + half };
 }
 
@@ -56,7 +56,7 @@ export function drawRuler(timeline) {
   const selected = selectedWords(timeline);
   if (selected) context.fillText(selected.words, selected.left, 12);
   context.font = '11px system-ui, sans-serif';
-  let end = GUTTER;
+  let end = timeline.gutter;
   for (let at = Math.ceil(timeline.from / step) * step; at <= timeline.from + timeline.span; at += step) {
     const x = timeline.xOf(at);
     context.fillRect(x, RULER - 6, 1, 6);

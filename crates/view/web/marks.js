@@ -1,21 +1,26 @@
 // What lies over the rows: arrows between tasks, marks, the selected range, the cursor.
 
-import { GUTTER, RULER } from './rows.js';
+import { RULER } from './rows.js';
 
-/** Lines between tasks: from where one ended or created to where the other began. @param {import('./timeline.js').TimelineView} timeline */
+/** Lines of what is opened, and of the visible part: between tasks, messages, wakes, submissions. @param {import('./timeline.js').TimelineView} timeline */
 export function drawEdges(timeline) {
   const { context, theme } = timeline;
   context.save();
   context.beginPath();
-  context.rect(GUTTER, RULER, timeline.plotWidth, timeline.height - RULER);
+  context.rect(timeline.gutter, RULER, timeline.plotWidth, timeline.height - RULER);
   context.clip();
-  for (const edge of timeline.edges) {
+  const colours = { message: theme.marks.finding, wake: theme.marks.match };
+  const flows = new Set(timeline.flows);
+  for (const edge of [...timeline.flows, ...timeline.edges]) {
     const [from, to] = [timeline.rowOf(edge.fromTrack), timeline.rowOfPlace({ track: edge.toTrack, view: edge.toView })];
     if (!from || !to) continue;
     const [x1, y1, x2, y2] = [timeline.xOf(edge.from), timeline.yOf(from), timeline.xOf(edge.to), timeline.yOf(to)];
-    context.strokeStyle = edge.critical ? theme.marks.long : theme.text;
-    context.lineWidth = edge.critical ? 2.5 : 1.2;
-    context.setLineDash(edge.kind === 'creator' ? [5, 4] : []);
+    // Those of the whole visible part are thinner than those of what is opened.
+    const isFlow = flows.has(edge);
+    context.globalAlpha = isFlow ? 0.6 : 1;
+    context.strokeStyle = edge.critical ? theme.marks.long : colours[edge.kind] || theme.text;
+    context.lineWidth = edge.critical ? 2.5 : isFlow ? 0.8 : edge.kind in colours ? 1.8 : 1.2;
+    context.setLineDash(['creator', 'submission'].includes(edge.kind) ? [5, 4] : []);
     context.beginPath();
     context.moveTo(x1, y1);
     context.bezierCurveTo(x1 + 24, y1, x2 - 24, y2, x2, y2);
@@ -28,6 +33,7 @@ export function drawEdges(timeline) {
     context.lineTo(x2 - 7, y2 + 4);
     context.fill();
   }
+  context.globalAlpha = 1;
   context.restore();
 }
 
@@ -36,7 +42,7 @@ export function drawMarks(timeline) {
   const { context, theme } = timeline;
   context.save();
   context.beginPath();
-  context.rect(GUTTER, 0, timeline.plotWidth, timeline.height);
+  context.rect(timeline.gutter, 0, timeline.plotWidth, timeline.height);
   context.clip();
   if (timeline.marked) {
     const row = timeline.rowOfPlace(timeline.marked);

@@ -3,7 +3,7 @@
 import { formatCount } from './format.js';
 import { cssColour, orderedColour } from './palette.js';
 import { paintStack } from './pixels.js';
-import { GUTTER, INDENT, RULER } from './rows.js';
+import { INDENT, RULER } from './rows.js';
 
 /** Draws how many of a group's threads were in each state. @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row} row */
 export function drawStack(timeline, row) {
@@ -11,13 +11,14 @@ export function drawStack(timeline, row) {
   const pixels = Math.max(1, Math.round(timeline.plotWidth));
   const shares = timeline.source.stack(row.key, row.tracks || [], timeline.from, timeline.span / pixels, pixels, states);
   if (!shares) return;
+  for (let at = 0; at < shares.length; at++) if (shares[at] > 0) timeline.statesInSight[at % states]++;
   const tall = row.height - 4;
   const image = new ImageData(pixels, tall);
   paintStack(shares, states, Math.max(1, (row.tracks || []).length), new Uint32Array(image.data.buffer), 0, pixels, pixels, tall, timeline.theme, timeline.order);
   timeline.image.width = pixels;
   timeline.image.height = tall;
   /** @type {CanvasRenderingContext2D} */ (timeline.image.getContext('2d')).putImageData(image, 0, 0);
-  timeline.context.drawImage(timeline.image, GUTTER, RULER + row.y - timeline.scrollY + 2, timeline.plotWidth, tall);
+  timeline.context.drawImage(timeline.image, timeline.gutter, RULER + row.y - timeline.scrollY + 2, timeline.plotWidth, tall);
 }
 
 /**
@@ -55,7 +56,7 @@ export function drawCounter(timeline, row) {
   const top = data.max || data.mean;
   context.save();
   context.beginPath();
-  context.rect(GUTTER, RULER, timeline.plotWidth, timeline.height);
+  context.rect(timeline.gutter, RULER, timeline.plotWidth, timeline.height);
   context.clip();
   context.fillStyle = row.slot === undefined ? theme.state[0] : cssColour(orderedColour(theme, row.slot));
   const first = Math.max(0, Math.floor((timeline.from - data.offset) / data.bucketNs));

@@ -7,6 +7,10 @@ export const GUTTER = 150;
 export const RULER = 24;
 /** Where names of rows begin that are no tracks. */
 export const INDENT = 6;
+/** Heights of rows of tracks, by name. @type {{[name: string]: number}} */
+export const ROW_HEIGHTS = { compact: 16, normal: 22, tall: 36 };
+/** Limits of the height at which all rows fit. */
+const [LEAST_FITTING, MOST_FITTING] = [11, 60];
 /** Heights of rows that are no tracks. */
 const HEADER = 18;
 const STACK = 34;
@@ -104,6 +108,17 @@ export function rowsOf(overview, views, collapsed, rowHeight) {
     }
   }
   return rows;
+}
+
+/**
+ * The height of rows of tracks at which all rows fit into a room, if any does.
+ * @param {Row[]} rows with tracks of no height
+ * @param {number} room pixels
+ */
+export function fittingHeight(rows, room) {
+  const others = rows.reduce((sum, row) => sum + row.height, 0);
+  const tracks = rows.filter((row) => row.kind === 'track').length;
+  return Math.max(LEAST_FITTING, Math.min(MOST_FITTING, Math.floor((room - others) / Math.max(1, tracks))));
 }
 
 /** The place of the row that holds a height. @param {Row[]} rows @param {number} at */

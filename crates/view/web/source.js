@@ -213,6 +213,23 @@ export class ServerSource {
   }
 
   /**
+   * Sections that are wide enough for a name, around what is shown, as far as known.
+   * @param {string} view
+   * @param {number[]} tracks
+   * @param {number} from
+   * @param {number} nsPerPixel
+   * @param {number} pixels
+   * @returns {{words: string[], bars: [number, number, number, number, number][]} | null} track, begin, end, place of the name, state
+   */
+  bars(view, tracks, from, nsPerPixel, pixels) {
+    const names = listRanges(tracks);
+    // Buckets of eight pixels: what fills one of them has eleven to forty-five.
+    const have = this.stretch(`bars ${view} ${names}`).cover(this, from, nsPerPixel, pixels, 3, (level, first, count) =>
+      this.json('bars', { view, level, first, count, tracks: names }));
+    return have && have.data;
+  }
+
+  /**
    * A counter's buckets around what is shown, as far as known.
    * @param {string} name
    * @param {number} from

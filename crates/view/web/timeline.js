@@ -6,7 +6,7 @@ import { stackOrder, valueLegend } from './charts.js';
 import { element } from './elements.js';
 import { listen } from './gestures.js';
 import { PAPER_RATIO, isPrinting } from './paper.js';
-import { GUTTER, RULER, placeNow, placeOf, rowAtHeight, rowsOf } from './rows.js';
+import { GUTTER, RULER, ROW_HEIGHTS, fittingHeight, placeNow, placeOf, rowAtHeight, rowsOf } from './rows.js';
 import { drawTracks } from './tracks.js';
 import { drawCounter, drawStack } from './numbers.js';
 import { wordsAt } from './hover.js';
@@ -14,6 +14,9 @@ import { drawLabels, drawRuler } from './labels.js';
 import { drawEdges, drawMarks } from './marks.js';
 
 /** @typedef {import('./rows.js').Row} Row */
+
+/** The least room for names of rows, pixels. */
+const MIN_GUTTER = 60;
 
 /** The shortest time that a screen shows. */
 const MIN_SPAN_NS = 20;
@@ -48,7 +51,10 @@ export class TimelineView {
     this.from = 0;
     this.span = this.length;
     this.scrollY = 0;
-    this.rowHeight = 16;
+    /** How tall rows of tracks are: `fit`, or a name of `ROW_HEIGHTS`. */
+    this.rowMode = this.fixedHeight ? 'compact' : 'fit';
+    /** Room for names of rows. */
+    this.gutter = GUTTER;
     /** @type {string[]} */
     this.views = ['state'];
     /** @type {Set<string>} */
@@ -59,16 +65,24 @@ export class TimelineView {
     this.cursor = -1;
     /** @type {any} */
     this.edges = [];
+    /** Arrows of the visible part, where they are wanted. @type {any[]} */
+    this.flows = [];
     /** @type {any} */
     this.marked = null;
     /** How many pixels show each value, by view. @type {Map<string, Map<number, number>>} */
     this.inSight = new Map();
+    /** How many pixels show each state, and which flags are in sight. */
+    this.statesInSight = new Uint32Array(256);
+    this.flagsInSight = 0;
+    /** Names in bars, as drawn last. @type {{row: Row, name: string, words: string, left: number, right: number}[]} */
+    this.named = [];
+    /** Words of the values of views, by view. @type {Map<string, {values: any, words: Map<number, string>}>} */
+    this.words = new Map();
     /** Labels that were cut to their room, by room and label. @type {Map<string, string>} */
     this.fitted = new Map();
     this.frames = [];
     this.theme = makeTheme(false, overview.states);
     this.order = stackOrder(overview.states);
-    this.plotLeft = GUTTER;
     this.setTheme(matchMedia('(prefers-color-scheme: dark)').matches);
     source.onArrival = () => this.redraw();
     this.key = listen(this.target());
@@ -79,12 +93,12 @@ export class TimelineView {
   /** @returns {import('./gestures.js').Target} */
   target() {
     return {
-      canvas: this.canvas, plotLeft: GUTTER,
+      canvas: this.canvas, plotLeft: () => this.gutter, setGutter: (pixels) => this.setGutter(pixels),
       zoom: (factor, x) => this.zoom(factor, x), pan: (pixels) => this.pan(pixels), scroll: (pixels) => this.scroll(pixels),
       showAll: () => this.show(0, this.length), select: (from, to) => this.select(from, to), clearSelection: () => this.clearSelection(),
       hover: (x, y) => this.hover(x, y), leave: () => this.hooks.onLeave && this.hooks.onLeave(), press: (x, y) => this.press(x, y),
       moveFocus: (rows) => this.moveFocus(rows), stepSection: (step) => this.stepSection(step), openFocus: () => this.openFocus(),
-      timeAt: (x) => this.timeAt(x), zoomToSelection: () => this.selection && this.show(this.selection.from, this.selection.to),
+      timeAt: (x) => this.timeAt(x), zoomToSelection: () => this.zoomToSelection(), markSelection: () => this.marked && this.select(this.marked.start, this.marked.end),
       toggle: () => this.toggleRow(this.rows[this.focusRow]),
     };
   }
@@ -123,7 +137,9 @@ export class TimelineView {
 
   /** Places the rows; the focus stays on its row, wherever that is now. */
   layout() {
-    const rows = rowsOf(this.overview, this.views, this.collapsed, this.rowHeight);
+    const place = (/** @type {number} */ height) => rowsOf(this.overview, this.views, this.collapsed, height);
+    const height = this.rowMode === 'fit' ? fittingHeight(place(0), this.host.clientHeight - RULER) : ROW_HEIGHTS[this.rowMode];
+    const rows = place(height);
     const had = this.rows && this.rows[this.focusRow];
     if (had) this.focusRow = placeNow(rows, had);
     const last = rows[rows.length - 1];
@@ -131,12 +147,12 @@ export class TimelineView {
     this.total = last ? last.y + last.height : 0;
   }
 
-  get plotWidth() { return this.width - GUTTER; }
+  get plotWidth() { return this.width - this.gutter; }
   get nsPerPixel() { return this.span / this.plotWidth; }
   /** @param {number} x */
-  timeAt(x) { return this.from + Math.max(0, x - GUTTER) * this.nsPerPixel; }
+  timeAt(x) { return this.from + Math.max(0, x - this.gutter) * this.nsPerPixel; }
   /** @param {number} ns */
-  xOf(ns) { return GUTTER + (ns - this.from) / this.nsPerPixel; }
+  xOf(ns) { return this.gutter + (ns - this.from) / this.nsPerPixel; }
 
   /** The row of a track in the first view that shows it. @param {number} track */
   rowOf(track) { return this.rows.find((row) => row.kind === 'track' && row.track === track && !row.foreign); }
@@ -179,10 +195,10 @@ export class TimelineView {
 
   /** @param {number} factor of the time shown @param {number} [x] what stays where it is */
   zoom(factor, x) {
-    const at = x === undefined || x < GUTTER ? GUTTER + this.plotWidth / 2 : x;
+    const at = x === undefined || x < this.gutter ? this.gutter + this.plotWidth / 2 : x;
     const fixed = this.timeAt(at);
     const span = Math.min(this.length, Math.max(MIN_SPAN_NS, this.span * factor));
-    this.show(fixed - ((at - GUTTER) / this.plotWidth) * span, fixed + (1 - (at - GUTTER) / this.plotWidth) * span);
+    this.show(fixed - ((at - this.gutter) / this.plotWidth) * span, fixed + (1 - (at - this.gutter) / this.plotWidth) * span);
   }
 
   /** @param {number} pixels */
@@ -210,12 +226,35 @@ export class TimelineView {
     this.changed();
   }
 
+  /** Shows the selected range, or else what is marked with some time around it. */
+  zoomToSelection() {
+    const { selection, marked } = this;
+    if (selection) this.show(selection.from, selection.to);
+    else if (marked) {
+      const around = (marked.end - marked.start) / 2;
+      this.show(marked.start - around, marked.end + around);
+    }
+  }
+
   clearSelection() {
     this.selection = null;
     this.edges = [];
     this.marked = null;
     if (this.hooks.onSelect) this.hooks.onSelect(null);
     this.changed();
+  }
+
+  /** @param {string} mode `fit`, `compact`, `normal` or `tall` */
+  setRowMode(mode) {
+    this.rowMode = mode in ROW_HEIGHTS ? mode : 'fit';
+    this.resize();
+    this.changed();
+  }
+
+  /** @param {number} pixels room for names of rows */
+  setGutter(pixels) {
+    this.gutter = Math.round(Math.max(MIN_GUTTER, Math.min(this.width / 2, pixels)));
+    this.moved();
   }
 
   /** @param {string[]} views */
@@ -241,7 +280,7 @@ export class TimelineView {
   /** @param {number} x @param {number} y */
   hover(x, y) {
     const row = this.rowAt(y);
-    const inPlot = row && row.kind === 'track' && x >= GUTTER;
+    const inPlot = row && row.kind === 'track' && x >= this.gutter;
     this.canvas.style.cursor = row && row.key && row.kind !== 'stack' ? 'pointer' : 'default';
     const found = row && row.kind !== 'track' && this.hooks.onWords ? wordsAt(this, row, x) : null;
     if (inPlot && this.hooks.onHover) this.hooks.onHover(row, Math.floor(this.timeAt(x)), x, y);
@@ -255,7 +294,7 @@ export class TimelineView {
     if (!row) return;
     this.focusRow = this.rows.indexOf(row);
     if (row.kind !== 'track') this.toggleRow(row);
-    else if (x >= GUTTER) {
+    else if (x >= this.gutter) {
       this.cursor = Math.floor(this.timeAt(x));
       if (this.hooks.onSection) this.hooks.onSection(row, this.cursor, x, y);
     }
@@ -375,6 +414,7 @@ export class TimelineView {
     const lowest = visible[visible.length - 1];
     if (isPrinting() && visible.length > 1 && lowest.y + lowest.height - this.scrollY > height - RULER) visible.pop();
     this.visible = visible;
+    this.named = [];
     drawTracks(this, visible.filter((row) => row.kind === 'track'));
     for (const row of visible) {
       if (row.kind === 'stack') drawStack(this, row);
@@ -396,14 +436,26 @@ export class TimelineView {
     });
   }
 
-  /** A label in so many pixels, in the font that is set. @param {string} label @param {number} room */
+  /** Names of a view's values; null where it has none. @param {string} view @returns {Map<number, string> | null} */
+  wordsOf(view) {
+    const { values } = this.overview.views.find((row) => row.name === view) || {};
+    if (!values || !values.length) return null;
+    let known = this.words.get(view);
+    if (!known || known.values !== values) this.words.set(view, (known = { values, words: new Map(values) }));
+    return known.words;
+  }
+
+  /** A label in so many pixels, in the font that is set, cut in its middle. @param {string} label @param {number} room */
   fitLabel(label, room) {
-    const key = `${Math.round(room)} ${label}`;
+    const key = `${this.context.font} ${Math.floor(room)} ${label}`;
     let words = this.fitted.get(key);
     if (words === undefined) {
-      let letters = Math.min(label.length, 60);
-      while (this.context.measureText((words = fitText(label, letters))).width > room && letters > 3) letters--;
-      if (this.fitted.size > 10000) this.fitted.clear();
+      const wide = (/** @type {string} */ text) => this.context.measureText(text).width;
+      words = fitText(label, 200);
+      const whole = wide(words);
+      // Letters differ in width: the first guess is near, and not too long.
+      for (let letters = Math.ceil((words.length * room) / whole) + 2; wide(words) > room && letters >= 3; letters--) words = fitText(label, letters);
+      if (this.fitted.size > 20000) this.fitted.clear();
       this.fitted.set(key, words);
     }
     return words;

@@ -1,7 +1,8 @@
 // Rows of tracks: threads, CPUs, rows of views and of device queues, each a line of one image.
 
 import { SUB, paintTrack, NOTHING } from './pixels.js';
-import { GUTTER, RULER } from './rows.js';
+import { drawNames } from './names.js';
+import { RULER } from './rows.js';
 
 /**
  * Draws what tracks were in, one line of an image for each, and asks for what is missing.
@@ -10,6 +11,8 @@ import { GUTTER, RULER } from './rows.js';
  */
 export function drawTracks(timeline, rows) {
   timeline.inSight.clear();
+  timeline.statesInSight.fill(0);
+  timeline.flagsInSight = 0;
   if (rows.length === 0) return;
   const { theme, context, ratio } = timeline;
   const pixels = Math.max(1, Math.round(timeline.plotWidth * ratio));
@@ -20,6 +23,8 @@ export function drawTracks(timeline, rows) {
   const values = new Uint32Array(pixels);
   /** @type {Map<string, number[]>} */
   const missing = new Map();
+  /** @type {{row: import('./rows.js').Row, columns: Uint32Array, values: Uint32Array}[]} */
+  const shown = [];
   rows.forEach((row, i) => {
     const view = row.view || 'state';
     const own = view === 'state' ? null : values;
@@ -31,6 +36,8 @@ export function drawTracks(timeline, rows) {
     }
     const colours = own && timeline.coloursOf(view);
     if (colours) countValues(timeline, view, columns, values);
+    else if (!own) countStates(timeline, columns);
+    if (row.foreign) shown.push({ row, columns: columns.slice(), values: values.slice() });
     paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme, colours, row.foreign, isSearched(row) && Boolean(timeline.source.filter));
   });
   timeline.image.width = pixels;
@@ -39,14 +46,23 @@ export function drawTracks(timeline, rows) {
   context.imageSmoothingEnabled = false;
   rows.forEach((row, i) => {
     const y = RULER + row.y - timeline.scrollY;
-    context.drawImage(timeline.image, 0, i * SUB, pixels, SUB, GUTTER, y + 1, timeline.plotWidth, row.height - 2);
+    context.drawImage(timeline.image, 0, i * SUB, pixels, SUB, timeline.gutter, y + 1, timeline.plotWidth, row.height - 2);
   });
+  drawNames(timeline, rows, shown);
   for (const [view, tracks] of missing) timeline.source.want(view, tracks.sort((a, b) => a - b), timeline.from, nsPerPixel, pixels);
 }
 
 /** Whether a search looks at a row: at threads, and at operations of device queues. @param {import('./rows.js').Row} row */
 function isSearched(row) {
   return !row.foreign || row.view === 'devices';
+}
+
+/** Adds how many pixels of a row show each state. @param {import('./timeline.js').TimelineView} timeline @param {Uint32Array} columns */
+function countStates(timeline, columns) {
+  for (const bucket of columns) {
+    timeline.statesInSight[bucket & 255]++;
+    timeline.flagsInSight |= bucket >> 16 & 255;
+  }
 }
 
 /** Adds how many pixels of a row show each value. @param {import('./timeline.js').TimelineView} timeline @param {string} view @param {Uint32Array} columns @param {Uint32Array} values */

@@ -1,11 +1,13 @@
 // The viewer: the timeline over the whole window, with search, tables of a range, and tasks.
 
 import { element, bar, nameOf } from './elements.js';
-import { formatCount, formatPercent, formatStart, formatTime, fitText, shellWord, unitOf } from './format.js';
+import { formatCount, formatNumberOf, formatPercent, formatStart, formatTime, fitText, shellWord, unitOf } from './format.js';
 import { legend } from './charts.js';
 import { makeTheme } from './palette.js';
+import { FINDING, LONG_WAIT, LOST, OFF_CPU, UNCERTAIN } from './pixels.js';
 import { ServerSource, readJson } from './source.js';
 import { TimelineView } from './timeline.js';
+import { Minimap } from './minimap.js';
 import { placeOf, trackLabel } from './rows.js';
 import { saveFile } from './files.js';
 import { timelinePng, timelineSvg } from './picture.js';
@@ -13,12 +15,18 @@ import { isLarge, ownerOf } from './findings.js';
 import { remarksOfQueues } from './report_tables.js';
 import { table } from './table.js';
 import { onPaper } from './paper.js';
-import { blameLines, edgesOfTask, operationFacts, remarkLines, shortLines, valueWords } from './details.js';
+import { blameLines, edgesOfSection, edgesOfTask, freeWords, messageLines, operationFacts, remarkLines, shortLines, shortName, sectionTitle, valueWords } from './details.js';
 
 /** Height of the legend of one view's values, pixels. */
 const VALUES_LINE = 27;
+/** Windows narrower than this have less room for names of rows, pixels. */
+const NARROW = 700;
+const NARROW_GUTTER = 92;
 /** How long the pointer rests before its section is asked for. */
 const REST_MS = 40;
+
+/** Flags of marks, by the names in the legend. @type {{[name: string]: number}} */
+const MARKS = { lost: LOST, uncertain: UNCERTAIN, long: LONG_WAIT, finding: FINDING, off: OFF_CPU };
 
 class Viewer {
   /**
@@ -29,6 +37,7 @@ class Viewer {
   constructor(page, source, overview) {
     this.source = source;
     this.overview = overview;
+    this.formatTime = formatTime;
     this.report = overview.report;
     const { devices } = overview;
     /** What instrumented threads or tasks can show: of whom, in which behaviours. */
@@ -41,16 +50,23 @@ class Viewer {
     this.tip = element('div', { id: 'tip', role: 'status' });
     this.live = element('p', { id: 'live', 'aria-live': 'polite', class: 'hidden' });
     this.host = element('div', { id: 'timeline-host' });
+    this.mapHost = element('div', { class: 'map' });
     this.legendHost = element('div', { class: 'legends' });
     this.valuesHost = element('div', { class: 'values' });
-    page.replaceChildren(element('div', { class: 'viewer' }, this.toolbar(), element('div', { class: 'split' }, this.host, this.panel), this.legendHost, this.tip, this.live));
+    this.statesHost = element('div', {});
+    page.replaceChildren(element('div', { class: 'viewer' }, this.toolbar(), element('div', { class: 'split' }, element('div', { id: 'picture' }, this.mapHost, this.host), this.panel), this.legendHost, this.tip, this.live));
     document.body.classList.add('viewing');
     this.timeline = new TimelineView(this.host, overview, source, {
       onHover: (row, at, x, y) => this.hover(row, at, x, y), onLeave: () => this.leave(),
       onWords: (row, found, x, y) => this.hoverWords(row, found, x, y),
       onSection: (row, at) => this.open(row, at), onSelect: (range) => this.showRange(range),
-      onChange: () => this.remember(), onDrawn: () => this.drawValues(), onSay: (text) => { this.live.textContent = text; },
+      onChange: () => { this.remember(); this.askFlows(); }, onDrawn: () => { this.minimap?.draw(); this.drawValues(); }, onSay: (text) => { this.live.textContent = text; },
     });
+    if (window.innerWidth < NARROW) this.timeline.gutter = NARROW_GUTTER;
+    if (overview.tracks.some((track) => track.worker)) {
+      this.minimap = new Minimap(this.timeline);
+      this.mapHost.append(this.minimap.canvas);
+    }
     if (devices.rows.length) this.timeline.setViews(['state', 'devices']);
     this.drawLegend();
     this.showRun();
@@ -78,6 +94,7 @@ class Viewer {
   toolbar() {
     const button = (id, label, title, onclick) => element('button', { type: 'button', id, title, onclick }, label);
     this.search = /** @type {HTMLInputElement} */ (element('input', { id: 'search', type: 'search', placeholder: 'gemm, task 12, duration>1ms', title: 'a word of a state, task type or place; task 12; or a filter: state=barrier and duration>1ms', 'aria-label': 'Search', size: 30, maxlength: 400 }));
+    this.search.addEventListener('input', () => { this.matches.textContent = ''; });
     this.search.addEventListener('keydown', (event) => {
       if (event.key === 'Enter') this.find(event.shiftKey ? 'previous' : 'next');
       // The browser would empty the field, and the next match would be one of nothing.
@@ -86,17 +103,22 @@ class Viewer {
     this.view = /** @type {HTMLSelectElement} */ (element('select', { id: 'view', 'aria-label': 'View', title: 'view of the first rows', onchange: () => this.setViews([this.view.value, ...this.timeline.views.slice(1)]) }));
     this.second = /** @type {HTMLSelectElement} */ (element('select', { id: 'second', 'aria-label': 'Add a view', title: 'a further view below, aligned in time',
       onchange: () => { if (this.second.value) this.setViews([...this.timeline.views, this.second.value]); } }));
+    this.tall = /** @type {HTMLSelectElement} */ (element('select', { id: 'tall', 'aria-label': 'Height of rows', title: 'height of rows', onchange: () => this.timeline.setRowMode(this.tall.value) },
+      ...[['fit', 'fit all rows'], ['compact', 'compact rows'], ['normal', 'normal rows'], ['tall', 'tall rows']].map(([value, label]) => element('option', { value }, label))));
     this.chips = element('span', { id: 'chips' });
     this.status = element('span', { id: 'status', role: 'status' });
+    this.matches = element('span', { id: 'matches', role: 'status' });
     this.fillViews();
     this.where = button('where', 'highlight', 'dim rows that do not match the search (h)', () => this.highlight(this.source.filter === this.search.value.trim() ? '' : this.search.value.trim()));
     this.where.setAttribute('aria-pressed', 'false');
+    this.flowsButton = button('flows', 'flows', 'arrows of the visible part: dependences, creation, messages, wakes, submissions (e)', () => this.toggleFlows());
+    this.flowsButton.setAttribute('aria-pressed', 'false');
     return element('div', { class: 'toolbar', role: 'toolbar', 'aria-label': 'Viewer' },
       element('strong', {}, 'taskscope'), this.view, this.second, this.chips,
       button('in', '+', 'zoom in (+)', () => this.timeline.zoom(0.5)), button('out', '−', 'zoom out (−)', () => this.timeline.zoom(2)),
-      button('all', 'all', 'the whole run (Home)', () => this.timeline.show(0, this.overview.length_ns)),
-      this.search, button('previous', '◂', 'previous match (shift+n)', () => this.find('previous')), button('next', '▸', 'next match (n)', () => this.find('next')),
-      this.where, button('png', 'PNG', 'save the visible part as PNG', () => this.png()), button('svg', 'SVG', 'save the visible part as SVG', () => this.svg()),
+      button('all', 'all', 'the whole run (Home)', () => this.timeline.show(0, this.overview.length_ns)), this.tall,
+      this.search, button('previous', '◂', 'previous match (shift+n)', () => this.find('previous')), button('next', '▸', 'next match (n)', () => this.find('next')), this.matches,
+      this.where, this.flowsButton, button('png', 'PNG', 'save the visible part as PNG', () => this.png()), button('svg', 'SVG', 'save the visible part as SVG', () => this.svg()),
       button('slice-view', 'slice', 'save the visible time as a trace', () => this.slice({ from: Math.floor(this.timeline.from), to: Math.ceil(this.timeline.from + this.timeline.span) })), button('link', 'link', 'copy the address of this view', () => this.copyLink()), button('theme', 'light/dark', 'light or dark', () => this.toggleTheme()),
       button('run', 'run', 'the run and its findings', () => this.showRun()), button('keys', '?', 'keys', () => this.showKeys()), this.status);
   }
@@ -234,11 +256,23 @@ class Viewer {
 
   drawLegend() {
     const occurs = new Set(this.report.thread_states.flatMap((row) => Object.keys(row.states)));
-    this.legendHost.replaceChildren(legend(this.overview.states, (name) => occurs.has(name), this.theme), this.valuesHost);
+    // As tall as it may become, so that rows do not move when something comes into sight.
+    this.statesHost.style.minHeight = '';
+    this.statesHost.replaceChildren(legend(this.overview.states, (name) => occurs.has(name), this.theme, undefined, () => {}));
+    this.legendHost.replaceChildren(this.statesHost, this.valuesHost);
+    this.statesHost.style.minHeight = `${this.statesHost.offsetHeight}px`;
     // Their room does not depend on what is in sight, which depends on their room; nor do rows move under the pointer.
     const named = this.timeline.views.filter((view) => this.timeline.coloursOf(view));
     this.valuesHost.style.height = `${named.length * VALUES_LINE}px`;
     this.drawValues();
+  }
+
+  /** Highlights a state, or nothing where it is highlighted. @param {string} name */
+  pickState(name) {
+    const text = `state=${name}`;
+    const isOn = this.source.filter === text;
+    this.search.value = isOn ? '' : text;
+    this.highlight(isOn ? '' : text);
   }
 
   /** Legends of the values in sight: they change with what is shown, but not as often as that. */
@@ -247,6 +281,12 @@ class Viewer {
     this.valuing = setTimeout(() => {
       this.valuing = undefined;
       this.valuesHost.replaceChildren(...this.timeline.valueLegends());
+      const { statesInSight, flagsInSight } = this.timeline;
+      const isSeen = new Set(this.overview.states.filter((_, number) => statesInSight[number] > 0).map(({ name }) => name));
+      const picked = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.state;
+      this.statesHost.replaceChildren(legend(this.overview.states, (name) => isSeen.has(name), this.theme, (mark) => (flagsInSight & MARKS[mark]) !== 0, (name) => this.pickState(name)));
+      // What has the focus is made again.
+      if (picked) /** @type {HTMLElement | null} */ (this.statesHost.querySelector(`[data-state="${picked}"]`))?.focus();
     }, 150);
   }
 
@@ -285,6 +325,7 @@ class Viewer {
     else if (event.key === 'n') { this.find('next'); event.preventDefault(); }
     else if (event.key === 'N') { this.find('previous'); event.preventDefault(); }
     else if (event.key === 'h') this.highlight(this.source.filter ? '' : this.search.value.trim());
+    else if (event.key === 'e') this.toggleFlows();
     else if (event.key === '?') this.showKeys();
     // The timeline's keys work from everywhere, but for those with which a button is pressed or the panel scrolls.
     else if (!at.closest('#panel') && !(at instanceof HTMLButtonElement && [' ', 'Enter'].includes(event.key))) this.timeline.key(event);
@@ -399,11 +440,16 @@ class Viewer {
 
   /** @param {any} found */
   async showSection(found) {
-    const facts = [['state', found.label], ['where', nameOf(found.place)], ['line', nameOf(found.line)], ['thread', this.trackName(found.track)], ['from', formatStart(found.start, found.end - found.start)], ['lasts', formatTime(found.end - found.start)], ['region', found.region_name ?? '–']];
-    const lines = [...blameLines(found, (track) => this.trackName(track)), ...remarkLines(found)].map((line) => element('li', {}, line));
-    const select = element('button', { type: 'button', onclick: () => this.timeline.select(found.start, found.end) }, 'select its time');
-    this.panel.replaceChildren(element('h2', { id: 'section-title' }, found.label),
-      this.facts(facts), lines.length ? element('ul', {}, ...lines) : '', select);
+    const [lasts, name] = [found.end - found.start, (track) => this.trackName(track)];
+    const facts = [['state', found.label], ['where', nameOf(found.place)], ...(found.line && !found.place.includes(found.line) ? [['line', nameOf(found.line)]] : []), ['thread', name(found.track)], ['from', formatStart(found.start, lasts)], ['lasts', formatTime(lasts)],
+      ...(found.call_bytes ? [['bytes', formatCount(found.call_bytes)]] : []), ...(found.region_name ? [['region', found.region_name]] : [])];
+    const list = (words) => (words.length ? element('ul', {}, ...words.map((line) => element('li', {}, line))) : '');
+    const messages = messageLines(found, name);
+    const select = element('button', { type: 'button', onclick: () => this.timeline.select(found.start, found.end) }, 'select its time (m)');
+    this.panel.replaceChildren(element('h2', { id: 'section-title' }, fitText(sectionTitle(found), 120)), this.facts(facts),
+      list([...blameLines(found, name), ...remarkLines(found)]), messages.length ? element('div', { id: 'messages' }, element('h3', {}, 'Messages'), list(messages)) : '', select);
+    this.timeline.edges = edgesOfSection(found);
+    this.timeline.redraw();
     if (found.task_ref) await this.showTask(found.task_ref, false);
     this.live.textContent = fitText(`${found.label}${found.place ? ` ${found.place}` : ''}, ${formatTime(found.end - found.start)}`, 300);
   }
@@ -428,19 +474,65 @@ class Viewer {
     const list = (title, edges, count) => (count === 0 ? null : element('div', {}, element('h4', {}, `${title}: ${formatCount(count)}`),
       element('ul', {}, ...edges.slice(0, 12).map((edge) => element('li', {}, go(edge.task_ref), ` ${fitText(edge.type, 60)}, at ${edge.address}`)))));
     const critical = task.critical_predecessor;
-    const made = element('div', { class: 'task', id: 'task' }, element('h3', {}, `${fitText(task.task_ref.name, 70)}: ${fitText(task.type, 100)}`),
-      this.facts([['line', task.line || '–'], ['status', task.status], ['created', time(task.created)], ['began', time(task.began)], ['ended', time(task.ended)],
-        ['waited to run', task.began !== null && task.created !== null ? formatTime(task.began - task.created) : '–'],
-        ['creator', task.creator === null ? '–' : `${this.trackName(task.creator)}${task.created_in ? `, in ${fitText(task.created_in, 60)}` : ''}`],
-        ['parent', task.parent_ref === null ? '–' : go(task.parent_ref)],
-        ['critical predecessor', critical ? go(critical.task_ref, ` ${critical.type}`) : '–']]),
+    const made = element('div', { class: 'task', id: 'task' }, alone ? element('h2', {}, fitText(`${shortName(task.type)}, ${task.task_ref.name}`, 120)) : element('h3', {}, fitText(task.task_ref.name, 70)),
+      this.facts([['type', fitText(task.type, 100)], ...(task.line && !task.type.includes(task.line) ? [['line', task.line]] : []), ...(task.status === 'ended' ? [] : [['status', task.status]]),
+        ...(task.parent_ref === null ? [] : [['parent', go(task.parent_ref)]])]),
+      element('h3', {}, 'Why then?'), this.stepsOfTask(task, time, critical ? go(critical.task_ref, ` ${shortName(critical.type)}`) : null),
       task.others_count === 0 ? null : element('div', {}, element('h4', {}, `others of this number: ${formatCount(task.others_count)}`),
         element('ul', {}, ...task.others.slice(0, 12).map((other) => element('li', {}, go(other), other.at === null ? '' : `, ${task.created === null ? 'from' : 'created at'} ${formatStart(other.at, lasts)}`)))),
       list('depends on', task.predecessors, task.predecessors_count), list('others depend on it', task.successors, task.successors_count));
-    if (alone) this.panel.replaceChildren(made);
-    else this.panel.append(made);
-    this.timeline.edges = edgesOfTask(task);
+    if (alone) {
+      this.panel.replaceChildren(made);
+      this.timeline.edges = [];
+    } else this.panel.append(made);
+    this.timeline.edges = [...this.timeline.edges, ...edgesOfTask(task)];
     this.timeline.redraw();
+  }
+
+  /**
+   * A task from its creation to its end, each step with its length.
+   * @param {any} task
+   * @param {(ns: number | null) => string} time
+   * @param {HTMLElement | null} critical the predecessor that ended last
+   */
+  stepsOfTask(task, time, critical) {
+    const { created, began, ended, start } = task;
+    const name = (track) => this.trackName(track);
+    const span = (from, to) => (from === null || to === null ? '' : formatTime(to - from));
+    /** @type {[string, string, (Node | string)[]][]} */
+    const rows = [['created', time(created), task.creator === null ? [] : [`by ${name(task.creator)}${task.created_in ? `, in ${fitText(task.created_in, 60)}` : ''}`]]];
+    if (start) {
+      if (start.is_released && critical) rows.push(['waited for dependences', span(created, start.ready), ['until ', critical, ` ended at ${time(start.ready)} on ${name(task.critical_predecessor.runner)}`]]);
+      else if (critical) rows.push(['waited for dependences', '0 ns', [critical, ' had ended before']]);
+      rows.push(['waited in the queue', span(start.ready, began), [freeWords(start, began - start.ready, name)]]);
+    } else if (began !== null) rows.push(['waited to run', span(created, began) || 'not known', critical ? ['last predecessor: ', critical, '; the split is not known'] : ['the split is not known']]);
+    rows.push(['began', time(began), task.runner === null ? [] : [`on ${name(task.runner)}`]]);
+    rows.push(['ended', time(ended), ended === null || began === null ? [] : [`after ${span(began, ended)}`]]);
+    return element('ol', { class: 'steps', id: 'steps' }, ...rows.map(([what, length, more]) => element('li', {}, element('strong', {}, what), ' ', element('span', { class: 'number' }, length), ' ', ...more)));
+  }
+
+  /** Draws the arrows of the visible part, or takes them away. */
+  toggleFlows() {
+    this.showsFlows = !this.showsFlows;
+    this.flowsButton.setAttribute('aria-pressed', String(this.showsFlows));
+    this.timeline.flows = [];
+    this.timeline.redraw();
+    this.askFlows();
+  }
+
+  /** Asks for the arrows of the visible part, a little after it stopped moving. */
+  askFlows() {
+    clearTimeout(this.flowing);
+    if (!this.showsFlows) return;
+    this.flowing = setTimeout(async () => {
+      const { from, span } = this.timeline;
+      const answer = await this.source.json('flows', { from: Math.floor(from), to: Math.ceil(from + span) }).catch(() => null);
+      if (!answer || !this.showsFlows) return;
+      this.timeline.flows = answer.flows.map((flow) => ({ kind: flow.kind, fromTrack: flow.from_track, from: flow.from, toTrack: flow.to_track, to: flow.to, critical: false, ...(flow.kind === 'submission' ? { toView: 'devices' } : {}) }));
+      this.timeline.redraw();
+      this.live.textContent = `${formatCount(answer.flows.length)} arrows${answer.left_out ? `, ${formatCount(answer.left_out)} more are not drawn: zoom in` : ''}`;
+      this.status.textContent = answer.left_out ? this.live.textContent : '';
+    }, 120);
   }
 
   /** @param {import('./source.js').TaskRef} ref */
@@ -482,8 +574,10 @@ class Viewer {
       const isFilter = /[=<>~]|\.\./.test(text);
       this.live.textContent = `nothing matches${isFilter && this.overview.devices.rows.length ? '; filters apply to threads, words to device queues too' : ''}`;
       this.panel.replaceChildren(element('p', { id: 'nothing' }, this.live.textContent));
+      this.tellTotals(text);
       return;
     }
+    this.tellTotals(text);
     this.timeline.reveal(found);
     if (found.view) this.showOperation(found);
     else await this.showSection(found);
@@ -491,6 +585,23 @@ class Viewer {
       this.live.textContent = around;
       this.panel.prepend(element('p', { id: 'around', class: 'note' }, around));
     }
+  }
+
+  /** Tells how many matches there are and their time, or similar searches where there is none. @param {string} text */
+  async tellTotals(text) {
+    if (this.totals?.text !== text) {
+      this.matches.textContent = '…';
+      const totals = await this.source.json('totals', { text }).catch(() => null);
+      if (!totals || text !== this.searched) return;
+      this.totals = { text, ...totals };
+    }
+    const { sections, ns, operations, hints } = this.totals;
+    const counts = [...(sections || !operations ? [`${formatNumberOf(sections, 'section')}${sections ? `, ${formatTime(ns)}` : ''}`] : []), ...(operations ? [formatNumberOf(operations, 'operation')] : [])];
+    this.matches.textContent = counts.join('; ');
+    const nothing = document.getElementById('nothing');
+    if (!hints.length || !nothing) return;
+    const go = (hint) => element('button', { type: 'button', class: 'link', onclick: () => { this.search.value = hint; this.find('next'); } }, fitText(hint, 80));
+    nothing.after(element('p', { id: 'hints' }, 'Did you mean: ', ...hints.flatMap((hint, at) => [at ? ', ' : '', go(hint)])));
   }
 
   /** @param {{from: number, to: number} | null} range */
@@ -561,7 +672,7 @@ class Viewer {
 
   showKeys() {
     const keys = [['+ − / w s', 'zoom'], ['← → / a d', 'pan'], ['↑ ↓', 'thread above, below'], ['PgUp PgDn', 'scroll'], ['Home', 'whole run'], [', .', 'previous, next section of the thread'],
-      ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['h', 'highlight matches'], ['f', 'zoom to the selection'], ['Esc', 'clear'],
+      ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['h', 'highlight matches'], ['e', 'arrows of the visible part'], ['f', 'zoom to the selection, or to the opened section'], ['m', 'select the time of the opened section'], ['[ ]', 'less, more room for names of rows'], ['Esc', 'clear'],
       ['ctrl+wheel', 'zoom'], ['wheel, drag', 'scroll, pan'], ['shift+drag', 'select a range: measure, tables'], ['click', 'open a section and its task'], ['pinch', 'zoom on a touch screen']];
     this.panel.replaceChildren(element('h2', {}, 'Keys'), this.facts(keys));
   }
@@ -583,6 +694,7 @@ class Viewer {
       if (this.unknownViews) return;
       const t = this.timeline;
       const parts = [`from=${Math.round(t.from)}`, `to=${Math.round(t.from + t.span)}`, `views=${t.views.join('+')}`, `y=${Math.round(t.scrollY)}`];
+      if (t.rowMode !== 'fit') parts.push(`rows=${t.rowMode}`);
       if (t.selection) parts.push(`select=${t.selection.from}-${t.selection.to}`);
       if (this.source.filter) parts.push(`where=${encodeURIComponent(this.source.filter)}`);
       if (t.collapsed.size) parts.push(`folded=${encodeURIComponent([...t.collapsed].join('\n'))}`);
@@ -604,7 +716,9 @@ class Viewer {
     if (shown.length) this.fillViews();
     this.showChosen();
     t.collapsed = new Set((words.get('folded') || '').split('\n').filter((key) => key));
-    t.layout();
+    t.rowMode = words.get('rows') || 'fit';
+    t.setRowMode(t.rowMode);
+    this.tall.value = t.rowMode;
     const [from, to] = [Number(words.get('from')), Number(words.get('to'))];
     if (words.has('from') && Number.isFinite(from) && Number.isFinite(to) && to > from) t.show(from, to);
     const y = Number(words.get('y'));

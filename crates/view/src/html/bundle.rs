@@ -10,7 +10,7 @@ use taskscope_cause::{Group, State};
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 24] = [
+const MODULES: [(&str, &str); 26] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
@@ -22,12 +22,14 @@ const MODULES: [(&str, &str); 24] = [
     ("rows.js", include_str!("../../web/rows.js")),
     ("charts.js", include_str!("../../web/charts.js")),
     ("gestures.js", include_str!("../../web/gestures.js")),
+    ("names.js", include_str!("../../web/names.js")),
     ("tracks.js", include_str!("../../web/tracks.js")),
     ("numbers.js", include_str!("../../web/numbers.js")),
     ("hover.js", include_str!("../../web/hover.js")),
     ("labels.js", include_str!("../../web/labels.js")),
     ("marks.js", include_str!("../../web/marks.js")),
     ("timeline.js", include_str!("../../web/timeline.js")),
+    ("minimap.js", include_str!("../../web/minimap.js")),
     ("picture.js", include_str!("../../web/picture.js")),
     ("findings.js", include_str!("../../web/findings.js")),
     ("report_tables.js", include_str!("../../web/report_tables.js")),

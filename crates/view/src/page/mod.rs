@@ -5,12 +5,15 @@
 //! the numbers of a browser (exact up to 104 days).
 
 mod apart;
+mod bars;
 mod counters;
 mod critical_path;
 mod dependences;
+mod flows;
 mod histograms;
 mod instances;
 mod matches;
+mod messages;
 mod names;
 mod operations;
 mod overview;
@@ -20,18 +23,22 @@ mod queues;
 mod ranges;
 mod rows;
 mod search;
+mod search_totals;
 mod sections;
 mod shown;
 mod slices;
 mod stored;
+mod task_start;
 mod tasks;
 mod type_rows_of_page;
 mod types;
 mod values;
 
+pub use bars::Bars;
 pub use counters::{BucketStart, CounterBuckets, CounterKind, counter_buckets};
 pub use critical_path::PathOfPage;
 pub use dependences::{Dependences, Predecessor};
+pub use flows::{Flow, Flows};
 pub use instances::Instance;
 pub use matches::Matches;
 pub use names::Names;
@@ -41,6 +48,7 @@ pub use queues::{LaneList, Queue, QueueOperation, Queues};
 pub use ranges::RangeTimes;
 pub use rows::{View, packed_rows, packed_rows_with, stacked_rows};
 pub use search::{Direction, Found, Position};
+pub use search_totals::SearchTotals;
 pub use sections::SectionFacts;
 pub use shown::{ShownList, ShownView};
 pub use slices::{MAX_SLICE_BYTES, SliceError};
@@ -97,6 +105,10 @@ pub struct Page {
     ready_tasks: OnceLock<Counter>,
     live_tasks: OnceLock<Counter>,
     dependences: OnceLock<Dependences>,
+    /// Rows of the calls of a communication library by thread, by begin.
+    calls: OnceLock<Vec<Vec<u32>>>,
+    /// Times and rows of messages by thread, in order.
+    messages: OnceLock<Vec<Vec<(u64, u32)>>>,
     type_rows: OnceLock<TypeRows>,
     queued: Vec<OnceLock<Counter>>,
     /// The last highlighted matches.
@@ -187,6 +199,8 @@ impl Page {
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
             dependences: OnceLock::new(),
+            calls: OnceLock::new(),
+            messages: OnceLock::new(),
             type_rows: OnceLock::new(),
             queued,
             highlighted: Mutex::default(),

@@ -72,7 +72,7 @@ impl Page {
     }
 
     /// The track of a system thread id.
-    fn thread_of(&self, pid: Option<i64>, tid: i64) -> Option<usize> {
+    pub(super) fn thread_of(&self, pid: Option<i64>, tid: i64) -> Option<usize> {
         let of_process = |thread: &taskscope_execution::Thread| {
             pid.is_none() || self.execution.processes.get(thread.process.index()).map(|p| p.pid) == pid
         };

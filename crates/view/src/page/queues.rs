@@ -244,6 +244,17 @@ impl Queues {
         self.names.iter().any(|name| wanted(name))
     }
 
+    /// Number of operations with a wanted name.
+    pub(super) fn count_named(&self, wanted: impl Fn(&str) -> bool) -> u64 {
+        let of_queue = |queue: &Queue| {
+            let names: Vec<bool> = queue.names.iter().map(|name| wanted(name)).collect();
+            let named =
+                queue.operations.iter().filter(|o| names.get(o.name as usize).copied().unwrap_or(false));
+            named.count() as u64
+        };
+        self.queues.iter().map(of_queue).sum()
+    }
+
     /// Marks of a row's operations with a wanted name.
     pub(super) fn named_marks(&self, row: u32, wanted: impl Fn(&str) -> bool) -> Marks {
         let Some(lane) = self.lanes.get(row as usize) else { return Marks::default() };
@@ -278,6 +289,18 @@ impl Queues {
             (0..starts.partition_point(|s| *s < at || (*s == at && same))).rev().find(matches)
         };
         found.map(|row| starts[row])
+    }
+
+    /// The operations that begin in `[low, high)` of the trace's clock, with their rows.
+    pub(super) fn begun(&self, low: u64, high: u64) -> impl Iterator<Item = (u32, &Queue, QueueOperation)> {
+        (0..).zip(&self.lanes).flat_map(move |(row, lane)| {
+            let queue = &self.queues[lane.queue];
+            let starts = &lane.row.values.start;
+            let (first, end) =
+                (starts.partition_point(|at| *at < low), starts.partition_point(|at| *at < high));
+            let operations = lane.operations[first..end].iter();
+            operations.filter_map(move |index| Some((row, queue, *queue.operations.get(*index as usize)?)))
+        })
     }
 
     /// The operation of a row at a time of the trace's clock, or the one after or before it.

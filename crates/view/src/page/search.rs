@@ -1,6 +1,7 @@
 //! Moves between sections with a matching name.
 
 use super::Page;
+use super::bars::short;
 use super::matches::{Matches, Pattern};
 use super::operations::OperationFacts;
 use super::queues::Queues;
@@ -128,13 +129,24 @@ impl Matches {
 }
 
 /// Whether the name of a device's operation has the text of a search.
-fn has_text(text: &str) -> impl Fn(&str) -> bool {
+pub(super) fn has_text(text: &str) -> impl Fn(&str) -> bool {
     let text = text.trim().to_lowercase();
     move |name| !text.is_empty() && name.to_lowercase().contains(&text)
 }
 
+/// The texts that a filter compares with.
+fn literals(text: &str) -> impl Iterator<Item = &str> {
+    text.split('=').skip(1).filter_map(|rest| {
+        let rest = rest.trim_start();
+        match rest.chars().next()? {
+            quote @ ('\'' | '"') => rest[1..].split(quote).next(),
+            _ => rest.split(|c: char| c.is_whitespace() || "()".contains(c)).next(),
+        }
+    })
+}
+
 impl Pattern {
-    fn matches(&self, page: &Page, thread: ThreadIndex, span: &Span) -> bool {
+    pub(super) fn matches(&self, page: &Page, thread: ThreadIndex, span: &Span) -> bool {
         let section: &Section = &span.section;
         match self {
             Pattern::Words { states, places, threads } => {
@@ -145,7 +157,7 @@ impl Pattern {
         }
     }
 
-    fn is_nothing(&self) -> bool {
+    pub(super) fn is_nothing(&self) -> bool {
         match self {
             Pattern::Words { states, places, threads } => {
                 places.is_empty() && threads.is_empty() && !states.contains(&true)
@@ -297,11 +309,17 @@ impl Page {
         }
     }
 
-    fn pattern(&self, text: &str) -> Pattern {
+    pub(super) fn pattern(&self, text: &str) -> Pattern {
         if let Ok(filter) = Filter::parse(text, &FIELDS) {
             let asks_for_words = text.contains("place") || text.contains("type");
             let words = if asks_for_words { self.words_of_places(|_| true) } else { Vec::new() };
-            return Pattern::Filter { filter, words: words.into_iter().collect() };
+            // `type=gemm` means `gemm [task at gemm.c:12]` too.
+            let literals: Vec<&str> = literals(text).collect();
+            let as_meant = |(place, words): (Place, String)| match short(&words) {
+                name if literals.contains(&name) => (place, name.to_owned()),
+                _ => (place, words),
+            };
+            return Pattern::Filter { filter, words: words.into_iter().map(as_meant).collect() };
         }
         let text = text.trim().to_lowercase();
         if let Some(tasks) = self.tasks_called(&text) {
@@ -339,7 +357,10 @@ impl Page {
     }
 
     /// All places with wanted words, and these words.
-    fn words_of_places(&self, wanted: impl Fn(&str) -> bool + Send + 'static) -> Vec<(Place, String)> {
+    pub(super) fn words_of_places(
+        &self,
+        wanted: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Vec<(Place, String)> {
         let catalog = &self.execution.catalog;
         let (types, sites, gaps) = (catalog.types.len(), catalog.sites.len(), catalog.gaps.len());
         self.names.ask(move |names| {

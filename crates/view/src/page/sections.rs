@@ -1,6 +1,7 @@
 //! One section in full: its state, its wait, and the cause of the wait.
 
 use super::Page;
+use super::messages::{MessageFacts, ThreadWaitFacts};
 use super::tasks::TaskReference;
 use crate::documents::Named;
 use schemars::JsonSchema;
@@ -79,6 +80,15 @@ pub struct WaitReason {
     /// The call of a communication library; null if its function is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<Option<&'static str>>,
+    /// Bytes of the call; absent if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_bytes: Option<u64>,
+    /// Messages that the call sent or received; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageFacts>,
+    /// The longest wait for another thread in the section.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_wait: Option<ThreadWaitFacts>,
     /// The process that the call waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerFacts>,
@@ -218,7 +228,10 @@ impl Page {
             region: self.region_number(section.region),
             region_name: self.region_name(section.region),
             object: object.is_some().then(|| self.names.ask(move |places| places.object_name(object))),
-            reason: self.wait_reason(track, span),
+            reason: WaitReason {
+                thread_wait: self.thread_wait_of(track, &span),
+                ..self.wait_reason(track, span)
+            },
             long_from_ns: self.timeline.long_wait_ns(section.state),
             off_cpu_ns: (off > 0).then_some(off),
             off_cpu_estimated: (off > 0).then(is_estimated),
@@ -274,8 +287,7 @@ impl Page {
     /// The process that a call of a communication library waited for; `None` if no call is known.
     fn peer(&self, track: ThreadIndex, span: Span) -> Option<WaitReason> {
         let communication = &self.execution.communication;
-        let covers = |call: &&Call| call.thread == track && call.start <= span.start && call.end >= span.end;
-        let call = communication.calls.iter().rfind(covers)?;
+        let call = self.call_at(track, &span)?;
         let peer = call.wait.filter(|wait| wait.until > span.start).map(|wait| {
             let process = self.execution.processes.get(wait.culprit.index());
             PeerFacts {
@@ -285,7 +297,36 @@ impl Page {
                 pid: process.map(|process| process.pid),
             }
         });
-        Some(WaitReason { call: Some(call.function_name()), peer, ..WaitReason::default() })
+        let call_bytes = Some(call.bytes).filter(|bytes| *bytes != u64::MAX);
+        let messages = self.messages_of(track, &span);
+        Some(WaitReason {
+            call: Some(call.function_name()),
+            call_bytes,
+            messages,
+            peer,
+            ..WaitReason::default()
+        })
+    }
+
+    /// The call of a communication library that covers a section.
+    pub(super) fn call_at(&self, track: ThreadIndex, span: &Span) -> Option<&Call> {
+        let calls = &self.execution.communication.calls;
+        let of_threads = self.calls.get_or_init(|| {
+            let mut rows = vec![Vec::new(); self.execution.threads.len()];
+            for (row, call) in (0..).zip(calls) {
+                if let Some(rows) = rows.get_mut(call.thread.index()) {
+                    rows.push(row);
+                }
+            }
+            rows.iter_mut()
+                .for_each(|rows: &mut Vec<u32>| rows.sort_by_key(|row| calls[*row as usize].start));
+            rows
+        });
+        let rows = of_threads.get(track.index())?;
+        let begun = rows.partition_point(|row| calls[*row as usize].start <= span.start);
+        // Calls of one thread are nested a few deep at most: a call that the library makes itself is in the one before.
+        let last = rows[..begun].iter().rev().take(4).map(|row| &calls[*row as usize]);
+        last.into_iter().find(|call| call.end >= span.end)
     }
 
     /// Activity of the process's other workers during the wait: the busy ones are to blame. Includes the last
@@ -350,7 +391,7 @@ impl Page {
     }
 
     /// A region by its number, and its process if there are several.
-    fn region_name(&self, region: RegionIndex) -> Option<String> {
+    pub(super) fn region_name(&self, region: RegionIndex) -> Option<String> {
         let number = self.region_number(region)?;
         let master = self.execution.regions[region.index()].master;
         let process = self.execution.threads.get(master.index()).map(|thread| thread.process);

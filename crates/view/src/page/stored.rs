@@ -468,6 +468,8 @@ impl Page {
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
             dependences: OnceLock::new(),
+            calls: OnceLock::new(),
+            messages: OnceLock::new(),
             type_rows: OnceLock::new(),
             queued,
             highlighted: Mutex::default(),

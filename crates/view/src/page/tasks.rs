@@ -1,5 +1,6 @@
 //! One task in full: its lifetime, creator and dependences.
 
+use super::task_start::StartFacts;
 use super::{Page, Predecessor};
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -53,6 +54,8 @@ pub struct TaskFacts {
     pub status: &'static str,
     /// Creation time.
     pub created: Option<u64>,
+    /// Its wait before its start; null if unknown.
+    pub start: Option<StartFacts>,
     /// Begin time.
     pub began: Option<u64>,
     /// End time.
@@ -177,6 +180,7 @@ impl Page {
             line: site,
             status,
             created: self.known_time(tasks.created[row]),
+            start: self.task_start(task),
             began: self.known_time(tasks.began[row]),
             ended: self.known_time(tasks.ended[row]),
             creator: thread(tasks.creator[row]),

@@ -4,9 +4,10 @@ use super::guard;
 use super::query::{Query, Refused, ViewOf, refused};
 use crate::html;
 use crate::page::{
-    CounterBuckets, CounterKind, Direction, Found, MAX_SLICE_BYTES, Matches, ModelFamilies, OperationFacts,
-    Overview, Page, Position, RangeTimes, SectionFacts, ShownList, ShownView, SliceError, TaskFacts,
-    TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with, stacked_rows,
+    Bars, CounterBuckets, CounterKind, Direction, Flows, Found, MAX_SLICE_BYTES, Matches, ModelFamilies,
+    OperationFacts, Overview, Page, Position, RangeTimes, SearchTotals, SectionFacts, ShownList, ShownView,
+    SliceError, TaskFacts, TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with,
+    stacked_rows,
 };
 use axum::Router;
 use axum::body::Bytes;
@@ -33,6 +34,12 @@ pub struct Answers<'p> {
     overview: Overview<'p>,
     /// Names of the rows by task type.
     type_names: Vec<String>,
+    /// Named sections of a window.
+    bars: Bars,
+    /// All matches of a search.
+    totals: SearchTotals,
+    /// Arrows of a part of the time.
+    flows: Flows,
     /// A counter in a window.
     counter: CounterBuckets,
     /// A section of a thread, an operation of a device queue, or a value of a view.
@@ -87,6 +94,8 @@ pub fn router(page: Arc<Page>, token: String) -> Router {
         .route("/rows", get(|State(page): Shared, RawQuery(q)| bytes(page, q, rows)))
         .route("/stack", get(|State(page): Shared, RawQuery(q)| bytes(page, q, stack)))
         .route("/counter", get(|State(page): Shared, RawQuery(q)| answer(page, q, counter)))
+        .route("/bars", get(|State(page): Shared, RawQuery(q)| answer(page, q, bars)))
+        .route("/flows", get(|State(page): Shared, RawQuery(q)| answer(page, q, flows)))
         .route("/section", get(|State(page): Shared, RawQuery(q)| answer(page, q, section)))
         .route("/filter", get(|State(page): Shared, RawQuery(q)| answer(page, q, filter)))
         .route("/slice", get(|State(page): Shared, RawQuery(q)| bytes(page, q, slice)))
@@ -103,6 +112,7 @@ pub fn router(page: Arc<Page>, token: String) -> Router {
         .route("/progress", get(|State(page): Shared| answer(page, None, progress)))
         .route("/task", get(|State(page): Shared, RawQuery(q)| answer(page, q, task)))
         .route("/search", get(|State(page): Shared, RawQuery(q)| answer(page, q, search)))
+        .route("/totals", get(|State(page): Shared, RawQuery(q)| answer(page, q, totals)))
         .route("/range", get(|State(page): Shared, RawQuery(q)| answer(page, q, range)));
     Router::new()
         .route("/", get(document))
@@ -239,6 +249,17 @@ fn counter(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     json(&counter_buckets(page, kind, query.window(page, 1)?))
 }
 
+fn flows(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    json(&page.flows(query.number("from")?, query.number("to")?))
+}
+
+/// The names of wide sections of threads; of other rows the page knows the names of values.
+fn bars(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    let ViewOf::Threads(view) = query.view()? else { return json(&Bars::default()) };
+    let tracks = query.tracks(page)?;
+    json(&page.bars(view, &tracks, query.window(page, tracks.len())?))
+}
+
 fn types(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     Ok(page.packed_types(query.window(page, page.type_rows().rows())?))
 }
@@ -301,6 +322,13 @@ fn search(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
         _ => Position::on_track(at, query.track(page, "track")?),
     };
     json(&page.search(query.text("text"), from, direction))
+}
+
+fn totals(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    match page.filter_problem(query.text("text")) {
+        Some(problem) => Err(refused(problem)),
+        None => json(&page.search_totals(query.text("text"))),
+    }
 }
 
 /// Whether a text is a filter or words that can be looked for.

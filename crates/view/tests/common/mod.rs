@@ -8,7 +8,7 @@ use std::time::Duration;
 use taskscope_event::models::device::kind;
 use taskscope_event::models::messages::function_number;
 use taskscope_execution::devices::{Devices, LostOperation, Operation, Queue};
-use taskscope_execution::messages::{Call, PeerWait, PeerWaitKind, Rank};
+use taskscope_execution::messages::{Call, Message, PeerWait, PeerWaitKind, Rank};
 use taskscope_execution::{
     Anomaly, Change, Doubt, Execution, ExecutionBuilder, Observer, OsSource, ProcessIndex, RunDelay, Section,
     State, Uncertain,
@@ -65,7 +65,8 @@ pub fn doubtful() -> Execution {
     execution
 }
 
-/// Two processes, ranks 0 and 1: the first receives from 11 000 to 51 000, and waited until 41 000 for the second.
+/// Two processes, ranks 0 and 1: the first receives from 11 000 to 51 000, and waited until 41 000 for the second, which sends
+/// 4096 bytes then.
 pub fn talking() -> Execution {
     let mut builder = ExecutionBuilder::new();
     let threads = [17, 18].map(|pid| {
@@ -91,6 +92,10 @@ pub fn talking() -> Execution {
     let (place, count, bytes) = (taskscope_execution::Place::UNKNOWN, 1, 0);
     let call = Call { thread: threads[0], function, place, start: 11_000, end: 51_000, count, bytes, wait };
     execution.communication.calls.push(call);
+    let (sender, receiver) = (threads[1], threads[0]);
+    let message =
+        Message { sender, sent: 41_000, receiver, posted: 11_000, received: 51_000, call: 0, bytes: 4096 };
+    execution.communication.messages.push(message);
     for rank in 0..2 {
         execution.communication.ranks.insert(rank, Rank { job: 1, rank, ranks: 2 });
     }
