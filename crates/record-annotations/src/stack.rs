@@ -135,21 +135,6 @@ pub fn count(kind: Kind, subject: usize) -> usize {
     STACK.try_with(count).ok().flatten().unwrap_or(0)
 }
 
-/// The recorded state of the innermost open begin of this kind.
-pub fn innermost(kind: Kind) -> Option<u32> {
-    let find = |stack: &RefCell<Option<Box<Stack>>>| {
-        let stack = stack.try_borrow().ok()?;
-        let stack = stack.as_ref()?;
-        let open =
-            stack.open.get(..stack.depth)?.iter().rfind(|open| open.kind == kind && !open.has_ended)?;
-        match open.recorded? {
-            Recorded::State(number) => Some(number),
-            Recorded::Task(_) => None,
-        }
-    };
-    STACK.try_with(find).ok().flatten()
-}
-
 /// Whether the innermost open state is this wait.
 pub fn is_waiting_for(subject: usize) -> bool {
     STACK

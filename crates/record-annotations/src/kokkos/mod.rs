@@ -1,7 +1,7 @@
 //! The collector of Kokkos Tools: kernels, regions, copies and memory of Kokkos, by label.
 //!
 //! Kokkos loads the library that `KOKKOS_TOOLS_LIBS` names, looks up functions with the prefix `kokkosp_`
-//! ([`functions`]), and calls them on the thread that calls Kokkos.
+//! (`functions`), and calls them on the thread that calls Kokkos.
 //!
 //! | Kokkos | recorded as ([`taskscope_record::instrument`]) |
 //! | --- | --- |
@@ -14,8 +14,7 @@
 //! | allocation, deallocation | a point on the key `Kokkos memory in SPACE`, with the bytes allocated there from now on |
 //!
 //! **Labels.** A kernel without a label has the name of its functor's type, demangled. Labels are found by content
-//! ([`crate::names`]), as Kokkos passes them at temporary addresses. [`label`] is the name of the kernel that the calling
-//! thread runs, by which the OMPT tool names the parallel region beneath.
+//! (`names`), as Kokkos passes them at temporary addresses. Readers name the parallel regions in a kernel after it.
 //!
 //! **Ends.** Kernels and fences end by their number, which is unique in the process; regions and copies end innermost
 //! first.
@@ -133,12 +132,6 @@ pub fn start() {
 
 fn is_on() -> bool {
     IS_ON.load(Relaxed)
-}
-
-/// The state of the innermost kernel that the calling thread runs, a number in the dictionary of states.
-#[inline]
-pub fn label() -> Option<u32> {
-    if is_on() { stack::innermost(Kind::Kernel) } else { None }
 }
 
 /// A number that no other kernel or fence has.
@@ -264,7 +257,6 @@ mod tests {
     fn numbers_of_kernels_are_unique_before_recording_starts() {
         let numbers = [1, 2, 3].map(|_| begin(Kind::Kernel, Use::For, b"advect"));
         assert!(numbers.is_sorted_by(|a, b| a < b));
-        assert_eq!(label(), None);
         numbers.into_iter().for_each(|number| end(Kind::Kernel, number));
     }
 }

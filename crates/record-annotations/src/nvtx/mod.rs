@@ -7,7 +7,7 @@
 //! ```
 //!
 //! NVTX is a header: each module has functions of its own, which are filled once, at its first call ([`connect`]).
-//! The layout of tables and attributes is that of the public header ([`abi`]).
+//! The layout of tables and attributes is that of the public header (`abi`).
 //!
 //! | NVTX | recorded as ([`taskscope_record::instrument`]) |
 //! | --- | --- |
