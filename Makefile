@@ -46,6 +46,7 @@ help:
 	@echo "make gates              instructions an event (valgrind)"
 	@echo "make pic-table          the table of examples/pic: 1 x 16 and 4 x 16 workers on a slow link"
 	@echo "make pic-trends         examples/pic with finer fragments, more nodes, a slower link"
+	@echo "make test-tables        read exported tables in DuckDB, DataFusion, polars, pyarrow and pandas (installs them below target)"
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
 	@echo "make lint               prose, formatting, clippy, documentation"
 	@echo "make docs               the book in target/book; its links, and its commands (installs mdbook below target/tools: minutes)"
@@ -71,6 +72,15 @@ test: packages
 	@$(step) "run the test without instrumentation" $(CARGO) test -p taskscope-record $(small) --no-default-features --test without_instrumentation $(if $(CI),,--quiet)
 	@$(step) "run the tests with tracing, tokio and rayon" $(CARGO) test -p taskscope-record $(small) --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
 	@$(step) "run the tests of tokio's own instrumentation" $(MAKE) --no-print-directory -s test-tokio-unstable
+
+# Tables of stored recordings in programs that read them; queries of docs/sql in two engines; the Python module.
+.PHONY: test-tables test-exports
+test-exports: test-tables
+test-tables:
+	@$(step) "build the command" $(cargo) build -p taskscope
+	@$(step) "install readers of tables" scripts/install-table-readers
+	@rm -rf target/exported.tables
+	@target/table-readers/bin/python scripts/test-tables target/debug/taskscope target/exported.tables $(wildcard crates/cli/tests/traces/*/)
 
 # The tests of the daily loop. They compile, record and start nothing but the command itself.
 QUICK_CRATES = analysis context event export import model profile reorder session symbol trace

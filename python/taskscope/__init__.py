@@ -1,0 +1,108 @@
+"""Tables of taskscope's recordings: pyarrow, pandas, polars, DuckDB.
+
+>>> run = taskscope.tables("run.trace")
+>>> run.pandas("task")
+>>> run.query("SELECT * FROM idle_by_cause ORDER BY ns DESC").df()
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+__all__ = ["Tables", "TaskscopeError", "query", "tables"]
+
+MANIFEST = "taskscope-tables.json"
+
+# Relations and lazy frames read the files when they are used, so directories stay until the interpreter exits.
+_TEMPORARY = []
+
+
+class TaskscopeError(Exception):
+    """The command failed; the text is its message."""
+
+
+class Tables:
+    """A directory of tables, written by `taskscope export --to parquet`."""
+
+    def __init__(self, directory):
+        """Opens a directory. Raises TaskscopeError if it has no manifest: then it is unfinished, or not of taskscope."""
+        self.path = pathlib.Path(directory).resolve()
+        self._connection = None
+        try:
+            self.manifest = json.loads((self.path / MANIFEST).read_text())
+        except (OSError, ValueError) as error:
+            raise TaskscopeError(f"{self.path} is not a finished directory of tables: {error}") from error
+
+    @property
+    def names(self):
+        """Names of the tables."""
+        return sorted(self.manifest["tables"])
+
+    def __getitem__(self, name):
+        """The table as a pyarrow dataset. Raises KeyError if there is none of this name."""
+        if name not in self.manifest["tables"]:
+            raise KeyError(name)
+        import pyarrow.dataset
+
+        return pyarrow.dataset.dataset(self.path / name, format="parquet", partitioning="hive")
+
+    def pandas(self, name):
+        """The table as a pandas DataFrame."""
+        return self[name].to_table().to_pandas()
+
+    def polars(self, name):
+        """The table as a lazy polars frame. Raises KeyError if there is none of this name."""
+        if name not in self.manifest["tables"]:
+            raise KeyError(name)
+        import polars
+
+        return polars.scan_parquet(self.path / name / "**" / "*.parquet", hive_partitioning=True)
+
+    def query(self, sql):
+        """Runs SQL in DuckDB over the tables and the views of views.sql; returns its relation (`df`, `pl`, `fetchall`)."""
+        if self._connection is None:
+            import duckdb
+
+            connection = duckdb.connect()
+            path = str(self.path).replace("'", "''")
+            connection.execute(f"SET file_search_path = '{path}'")
+            connection.execute((self.path / "views.sql").read_text())
+            self._connection = connection
+        return self._connection.sql(sql)
+
+    def __repr__(self):
+        rows = sum(table["rows"] for table in self.manifest["tables"].values())
+        return f"<taskscope.Tables {self.path}: {len(self.manifest['runs'])} runs, {rows} rows>"
+
+
+def tables(*sources, directory=None, range=None):
+    """Tables of traces, side by side, or of a directory that has tables already.
+
+    `directory` keeps the tables there; otherwise they are removed when Python exits. `range` selects a part of each run, such as
+    "10%..20%". Raises TaskscopeError if the command fails.
+    """
+    if not sources:
+        raise TypeError("tables() needs a trace or a directory of tables")
+    if len(sources) == 1 and (pathlib.Path(sources[0]) / MANIFEST).is_file():
+        return Tables(sources[0])
+    if directory is None:
+        _TEMPORARY.append(tempfile.TemporaryDirectory(prefix="taskscope-"))
+        directory = _TEMPORARY[-1].name
+    command = [os.environ.get("TASKSCOPE", "taskscope"), "export", "--to", "parquet", "-o", os.fspath(directory)]
+    if range is not None:
+        command.append(f"--range={range}")
+    command += ["--"] + [os.fspath(source) for source in sources]
+    try:
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
+    except OSError as error:
+        raise TaskscopeError(f"cannot run {command[0]}: {error}") from error
+    if done.returncode != 0:
+        raise TaskscopeError(done.stderr.strip() or f"{command[0]} exited with {done.returncode}")
+    return Tables(directory)
+
+
+def query(source, sql):
+    """Runs SQL over the tables of a trace or of a directory of tables; returns a pyarrow table."""
+    return tables(source).query(sql).to_arrow_table()
