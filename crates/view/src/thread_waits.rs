@@ -120,8 +120,8 @@ const fn end_name(root: Root) -> &'static str {
     }
 }
 
-/// Waits of threads, those first that make up most of the time charged to other threads. Calls with the same words are one row, and parts with the same words
-/// one part.
+/// Waits of threads, those first that make up most of the time charged to the code of other threads. Calls with the same words are one row, and
+/// parts with the same words one part.
 pub(crate) fn rows(session: &Session, analysis: &Analysis) -> Vec<ThreadWaitTimes> {
     let mut words = WaitWords::of(session);
     let mut rows: Vec<ThreadWaitTimes> = Vec::new();
@@ -143,9 +143,11 @@ pub(crate) fn rows(session: &Session, analysis: &Analysis) -> Vec<ThreadWaitTime
 }
 
 impl ThreadWaitTimes {
-    /// Nanoseconds that are charged to other threads.
+    /// Nanoseconds that are charged to other threads. Joins are not: the waits of the joined thread have rows of
+    /// their own.
     fn charged_ns(&self) -> u64 {
-        self.parts.iter().filter(|part| part.by.is_some()).map(|part| part.ns).sum()
+        let is_charged = |part: &&ThreadWaitPart| part.by.as_ref().is_some_and(|by| by.role != "joined");
+        self.parts.iter().filter(is_charged).map(|part| part.ns).sum()
     }
 
     fn add(&mut self, other: ThreadWaitTimes) {
