@@ -233,6 +233,15 @@ impl RunNumbers {
         numbers
     }
 
+    /// Whether time blocked in code of the program is separated from work.
+    fn knows_blocked(&self) -> bool {
+        let is_known = |how: &String| !how.split(", ").any(|how| how == "none" || how == "unknown");
+        match self.source {
+            Source::Events | Source::Profile => self.facts.get(&Fact::OffCpu).is_some_and(is_known),
+            Source::Samples | Source::Queues | Source::Graph => true,
+        }
+    }
+
     /// Collects the numbers of a profile.
     pub fn of_profile(paths: &CallPaths) -> RunNumbers {
         let mut numbers = RunNumbers { source: Source::Profile, ..RunNumbers::default() };
@@ -517,8 +526,9 @@ fn at_common_depth(before: &[RunNumbers], after: &[RunNumbers]) -> (Numbers, Num
     let cuts_graphs = has(Source::Graph) && !is_of_one;
     // Time of threads, of queues and of workers is not the same.
     let has_common_causes = is_of_one || !(has(Source::Samples) || has(Source::Queues));
-    // A profile counts time blocked in program code as work.
-    let joins_blocked = has(Source::Profile) && !is_of_one && has_common_causes;
+    // Without times off the CPU, time blocked in program code counts as work.
+    let joins_blocked =
+        has_common_causes && all().any(RunNumbers::knows_blocked) && !all().all(RunNumbers::knows_blocked);
     if !has_common_causes {
         notes.push(
             "causes are not compared: time of workers, of threads and of queues is not the same".to_owned(),
@@ -530,7 +540,9 @@ fn at_common_depth(before: &[RunNumbers], after: &[RunNumbers]) -> (Numbers, Num
         );
     }
     if joins_blocked {
-        notes.push("blocked is compared as a part of work, since a profile does not separate it".to_owned());
+        notes.push(
+            "blocked is compared as a part of work: a side has no times off the CPU, and does not separate it".to_owned(),
+        );
     }
     if !is_of_one {
         notes.push("findings are not compared: the sides name other places".to_owned());
