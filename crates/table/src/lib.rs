@@ -9,7 +9,7 @@
 //! **One list.** [`TABLES`] declares every table and column with type, unit and meaning. The Parquet schemas, the page
 //! `docs/tables.md` and the manifest come from it, and a row that does not fit its declaration is an error.
 //!
-//! **Invariants**, each with a test:
+//! **Invariants**, tested over stored traces in `tests/stored_traces.rs` (of row groups, the order within one):
 //! - the intervals of `state` tile the time of each selected worker: their sum is the capacity, and by cause it is the
 //!   ledger's total, to the nanosecond;
 //! - a row group of a table with times is a time bucket, and is sorted by location and start;

@@ -238,6 +238,18 @@ fn assert_form(written: &Written) {
     assert_eq!(manifest, serde_json::to_value(&written.summary).unwrap());
 }
 
+/// Fails unless a file of less than a row group is sorted by location and start.
+fn assert_order(written: &Written) {
+    for name in ["state", "wait", "off_cpu", "loss", "uncertain"] {
+        for path in files_of(written.root.path(), name) {
+            let rows = rows_of_file(&path);
+            assert!(rows.len() < ROW_GROUP);
+            let keys = rows.iter().map(|row| (number(row, "location"), number(row, "start_ns")));
+            assert!(keys.is_sorted(), "{}", path.display());
+        }
+    }
+}
+
 #[test]
 fn tables_of_stored_traces_have_the_sums_of_the_report() {
     for trace in traces() {
@@ -245,6 +257,7 @@ fn tables_of_stored_traces_have_the_sums_of_the_report() {
         let written = Written::of(&[Session::open(&trace).unwrap()]);
         assert_sums(&written);
         assert_tiles(&written);
+        assert_order(&written);
         assert_references(&written);
         assert_form(&written);
     }
