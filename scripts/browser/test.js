@@ -86,6 +86,7 @@ await step('numbers on the page equal those of report --json', async () => {
     assert.equal(value, truth === null || truth === undefined ? '' : String(truth), path);
     assert.notEqual(text, '', path);
   }
+  // The date has more digits than numbers of JavaScript; both are read in the same way.
   assert.deepEqual(JSON.parse(await one.page.textContent('#report')), report);
   const first = await one.page.evaluate(() => {
     const [titles, row] = [...document.querySelectorAll('#tables table')].find((t) => t.caption.textContent === 'Task types').rows;
@@ -94,6 +95,11 @@ await step('numbers on the page equal those of report --json', async () => {
   assert.equal(first.began, String(report.task_types[0].began));
   const several = new Set(report.task_types.map((row) => row.pid)).size > 1;
   assert.equal(first.process, several ? String(report.task_types[0].pid) : undefined);
+});
+await step('the verdict is above everything, and the run has its date', async () => {
+  const [first, verdict, facts] = await one.page.evaluate(() => [document.querySelector('main > header').nextElementSibling.className, document.querySelector('.verdict').textContent, document.querySelector('#what').textContent]);
+  assert.deepEqual([first, verdict], ['verdict', report.verdict]);
+  assert.ok(facts.includes('started2026-11-27 22:39:36 UTC'), facts);
 });
 await step('the largest loss is marked', async () => {
   const { efficiency: e } = report;
@@ -436,7 +442,7 @@ await step('the largest findings are cards with share and advice, and show me fr
   let seen = await look();
   assert.deepEqual([seen.selection.from, seen.selection.to, seen.track], [first.start, first.end, first.tracks[0].track]);
   assert.ok(seen.from <= first.start && seen.to >= first.end, JSON.stringify(seen));
-  assert.match(await one.page.textContent('#framed'), new RegExp(`^${first.finding} .*longest instance`));
+  assert.match(await one.page.textContent('#framed'), new RegExp(`^${first.finding} .*worst instance`));
   await one.page.locator('#framed button', { hasText: 'next' }).click();
   seen = await look();
   assert.equal(seen.selection.from, instances[1].start);
@@ -1193,6 +1199,43 @@ const areQueues = (shown, wanted) => {
   shown.forEach((row, i) => assert.ok(near(row.kernels, wanted[i].kernels_ns) && near(row.transfers, wanted[i].transfers_ns), JSON.stringify([row, wanted[i]])));
   assert.ok(wanted.some((row) => row.kernels_ns > 0) && wanted.some((row) => row.transfers_ns > 0) && wanted.every((row) => row.operations_begun > 0));
 };
+await step('a selected range has the report of that time, whose names highlight sections', async () => {
+  const { from, to, report: part } = expected.part;
+  await three.page.evaluate(([from, to]) => window.taskscope.timeline.select(from, to), [from, to]);
+  await until(three.page, () => document.getElementById('report-part'));
+  await three.page.click('#report-part');
+  await until(three.page, () => document.getElementById('part-title'));
+  assert.deepEqual(await three.page.evaluate(() => window.taskscope.part), part);
+  assert.ok(part.part.startsWith('--range ') && part.causes.length > 0);
+  const first = await three.page.evaluate(() => {
+    const table = [...document.querySelectorAll('#panel table')].find((t) => t.caption.textContent === 'Where the time of the workers went');
+    return { rows: table.tBodies[0].rows.length, ns: Number(table.tBodies[0].rows[0].cells[2].dataset.value) };
+  });
+  assert.deepEqual(first, { rows: Math.min(12, part.causes.length), ns: part.causes[0].ns });
+  assert.equal(await three.page.evaluate(() => document.querySelector('#panel #efficiency li .label').nextElementSibling.dataset.value), String(part.efficiency.parallel));
+  assert.ok(await three.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  const name = await three.page.locator('#panel button.name').first();
+  const text = await name.textContent();
+  await name.click();
+  await until(three.page, () => window.taskscope.source.filter);
+  assert.ok((await three.page.inputValue('#search')).includes(text));
+  assert.equal(await three.page.locator('#part-title').count(), 1, 'the tables stay');
+  await name.click();
+  await until(three.page, () => !window.taskscope.source.filter);
+  await three.page.evaluate(([from, to]) => window.taskscope.timeline.select(from, to), [from, to]);
+  await until(three.page, () => document.getElementById('save-page'));
+  const [saved] = await Promise.all([three.page.waitForEvent('download'), three.page.click('#save-page')]);
+  await saved.saveAs(join(folder, 'part-of-viewer.html'));
+  const alone = await startBrowser({ width: 1200, height: 900 });
+  await alone.page.goto(pathToFileURL(join(folder, 'part-of-viewer.html')).href);
+  await ready(alone.page);
+  assert.deepEqual(alone.problems, []);
+  const report = JSON.parse(await alone.page.textContent('#report'));
+  assert.deepEqual([report.part, report.capacity_ns, report.causes], [part.part, part.capacity_ns, part.causes]);
+  assert.ok(await alone.page.evaluate(() => window.taskscope.timeline.rows.filter((row) => row.kind === 'track').length) > 3);
+  await alone.close();
+  await three.page.evaluate(() => window.taskscope.timeline.clearSelection());
+});
 await step('a selected range has the library\'s table of device queues', async () => {
   const { from, to, queues } = models.range;
   await tree(`t.select(${from}, ${to})`);

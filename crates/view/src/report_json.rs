@@ -36,6 +36,9 @@ pub struct Report {
     pub command: Option<Vec<String>>,
     /// The host on which it was started; null if unknown.
     pub host: Option<String>,
+    /// Nanoseconds since 1970 (UTC) at the start of the program under `taskscope record`; null if unknown.
+    #[serde(default)]
+    pub start_unix_ns: Option<u64>,
     /// The program's exit code; null if unknown, or if a signal ended it.
     pub exit_code: Option<i32>,
     /// The signal that ended it.
@@ -234,6 +237,7 @@ pub fn report_of(
         trace: session.root.display().to_string(),
         command: run.map(|run| run.command.clone()),
         host: run.map(|run| run.host.clone()),
+        start_unix_ns: run.and_then(|run| run.start_unix_ns),
         exit_code: run.and_then(|run| run.exit_code),
         signal: run.and_then(|run| run.signal),
         complete: session.is_complete(),

@@ -170,6 +170,7 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
         "samples": { "count": 0 }, "counted_further_out": 0, "run_totals": {}, "processes": [],
         "notes": ["taken for a test"],
     });
+    reported.report.start_unix_ns = Some(1_795_819_176_959_805_356);
     reported.report.call_paths = serde_json::from_value(call_paths).unwrap();
     // One table is longer than the page shows at first.
     let threads = &mut reported.report.thread_states;
@@ -202,6 +203,9 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     let page_of_walker = Page::analysed(Session::open(walker.path()).unwrap());
     let viewer_of_walker = Viewer::start(Arc::new(page_of_walker), 0).unwrap();
     answers["walker"] = viewer_of_walker.address().into();
+    let part = (models.length() / 4, models.length() / 2);
+    let report = models.report_of_range(part.0, part.1).unwrap();
+    answers["part"] = json!({ "from": part.0, "to": part.1, "report": *report });
     let (_, viewer_of_doubtful) = viewer_of(doubtful());
     answers["doubtful"] = viewer_of_doubtful.address().into();
     let (_, viewer_of_talking) = viewer_of(talking());

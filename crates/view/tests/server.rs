@@ -106,6 +106,8 @@ fn malformed_and_oversized_requests_are_refused_and_the_server_continues() {
         "section?track=0&at=5&step=sideways",
         "task?task=x",
         "range?from=10&to=5",
+        "report?from=10&to=10",
+        "page?from=10&to=10",
         "range?from=&to=",
         "search?text=x&at=-1",
         "search?text=x&at=0&step=up",

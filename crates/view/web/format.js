@@ -26,6 +26,16 @@ export function formatPoint(ns, resolutionNs) {
 }
 
 /**
+ * A date and time of day, the same for readers in all zones: `2026-11-28 06:20:12 UTC`.
+ * @param {number} ns nanoseconds since 1970 (UTC)
+ * @returns {string}
+ */
+export function formatDate(ns) {
+  const date = new Date(ns / 1e6);
+  return Number.isNaN(date.getTime()) ? '–' : `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+/**
  * When something of a length begins: exact enough to find it again, however short it is.
  * @param {number} ns nanoseconds since the start of the trace
  * @param {number} lengthNs

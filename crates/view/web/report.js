@@ -1,7 +1,7 @@
 // The report, in the order of a reader's questions. Every number comes from the report's JSON.
 
 import { NAME, bar, element, nameOf, number, part } from './elements.js';
-import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText, shellWord, unitOf } from './format.js';
+import { formatCount, formatDate, formatNumberOf, formatPercent, formatPoint, formatTime, fitText, shellWord, unitOf } from './format.js';
 import { icicle, legend, stackChart } from './charts.js';
 import { findings } from './findings.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
@@ -28,6 +28,7 @@ function whatRan(report, overview) {
     ['trace', nameOf(report.trace)],
     ...(report.part ? [['part of it', element('span', { class: 'warn' }, `${fitText(String(report.part), 300)}; points in time count from its begin`)]] : []),
     ['host', nameOf(report.host && (report.host.name || (typeof report.host === 'string' ? report.host : JSON.stringify(report.host))))],
+    ...(report.start_unix_ns ? [['started', formatDate(report.start_unix_ns)]] : []),
     // Device queues have a time of their own.
     report.wall_ns || overview.length_ns <= 1 ? ['wall time', number('wall_ns', report.wall_ns, formatTime)] : ['time of the queues', formatTime(overview.length_ns)],
     ['workers', number('workers', report.workers, formatCount)],
@@ -56,7 +57,7 @@ const NO_WORKER_TIME = 'The trace has no worker time, so its efficiency is not k
 const SAMPLES_ALONE = 'Only samples of call stacks were recorded: see the call paths. Without events of OpenMP, MPI or tasks, the efficiency is not known.';
 
 /** @param {any} report */
-function efficiencyTree(report) {
+export function efficiencyTree(report) {
   if (!report.capacity_ns) return part('efficiency', 'Efficiency', element('p', {}, NO_WORKER_TIME));
   if (report.cpu_time) {
     const { used_ns: used, capacity_ns: capacity } = report.cpu_time, { unit, show } = unitOf(capacity);
@@ -86,7 +87,7 @@ function efficiencyTree(report) {
 const paths = { bottomUp: false, chosen: { path: /** @type {string[]} */ ([]) } };
 
 /** @param {any} report */
-function callPaths(report) {
+export function callPaths(report) {
   const known = report.call_paths && (report.call_paths.paths || report.call_paths);
   if (!Array.isArray(known) || known.length === 0) return null;
   const timed = known.some((row) => row.ns > 0);
@@ -273,7 +274,7 @@ function frame(timeline, framed, report, overview, instance, finding) {
     timeline.canvas.focus();
   } }, 'whole run');
   framed.hidden = false;
-  framed.replaceChildren(element('strong', {}, finding.id), ` ${fitText(finding.text, 300)}. Selected: its longest instance, ${formatTime(end - start)} from ${formatPoint(start, (end - start) / 100)} on, ${trackLabel(track)}${row ? '' : ', which is omitted here'}. `,
+  framed.replaceChildren(element('strong', {}, finding.id), ` ${fitText(finding.text, 300)}. Selected: its worst instance, ${formatTime(end - start)} from ${formatPoint(start, (end - start) / 100)} on, ${trackLabel(track)}${row ? '' : ', which is omitted here'}. `,
     next === instance ? '' : element('button', { type: 'button', onclick: () => frame(timeline, framed, report, overview, next, nextFinding) }, `next: ${next.finding}`), ' ', whole);
   framed.scrollIntoView({ block: 'start' });
 }

@@ -24,27 +24,27 @@ function mostOfWaits(row) {
 }
 
 /** @param {any} report @param {any} overview @param {any} theme */
-export function tables(report, overview, theme) {
+export function tables(report, overview, theme, name = nameOf) {
   const made = [];
   const states = Object.fromEntries(overview.states.map((state) => [state.name, state]));
-  const label = (name) => (states[name] ? states[name].label : name);
-  const colour = (name) => theme.state[overview.states.findIndex((state) => state.name === name)];
+  const label = (state) => (states[state] ? states[state].label : state);
+  const colour = (wanted) => theme.state[overview.states.findIndex((state) => state.name === wanted)];
   const capacity = report.capacity_ns || 1;
   const { unit, show } = unitOf(capacity);
   if ((report.causes || []).length) made.push(table('Where the time of the workers went', [
-    { title: 'state', cell: (row) => label(row.state) }, { title: 'place', cell: (row) => nameOf(row.where) },
+    { title: 'state', cell: (row) => label(row.state) }, { title: 'place', cell: (row) => name(row.where) },
     timeColumn(`worker-${unit}`, (row) => row.ns, show), { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
     { title: '', cell: (row) => bar(row.ns / capacity, label(row.state), colour(row.state)) },
   ], report.causes));
   if ((report.ranks || []).length) made.push(table('Ranks', [
-    { title: 'rank', number: true, value: (row) => row.rank, cell: (row) => String(row.rank) }, { title: 'host', cell: (row) => nameOf(row.host) }, { title: 'process', number: true, cell: (row) => String(row.pid) },
+    { title: 'rank', number: true, value: (row) => row.rank, cell: (row) => String(row.rank) }, { title: 'host', cell: (row) => name(row.host) }, { title: 'process', number: true, cell: (row) => String(row.pid) },
     { title: 'workers', number: true, value: (row) => row.workers, cell: (row) => formatCount(row.workers) },
     timeColumn('useful', (row) => row.useful_ns, formatTime), timeColumn('communication', (row) => row.communication_ns, formatTime), timeColumn('waiting for a rank (all threads)', (row) => row.peer_wait_ns, formatTime),
     ...(report.ranks.some((row) => row.mpi_start_ns > 0) ? [timeColumn('start and end of MPI', (row) => row.mpi_start_ns, formatTime)] : []),
     { title: 'efficiency', number: true, value: (row) => row.parallel_efficiency, cell: (row) => row.parallel_efficiency.toFixed(2) }, { title: '', cell: (row) => bar(row.parallel_efficiency, `rank ${row.rank}`) },
   ], report.ranks));
   if ((report.mpi_calls || []).length) made.push(table('Calls of MPI', [
-    { title: 'call', cell: (row) => row.call }, { title: 'place', cell: (row) => nameOf(row.where) },
+    { title: 'call', cell: (row) => row.call }, { title: 'place', cell: (row) => name(row.where) },
     { title: 'calls', number: true, value: (row) => row.calls, cell: (row) => formatCount(row.calls) }, { title: 'bytes', number: true, value: (row) => row.bytes, cell: (row) => formatCount(row.bytes) },
     timeColumn('time in calls (all threads)', (row) => row.ns, formatTime), timeColumn('waiting for a rank (all threads)', (row) => row.wait_ns, formatTime),
     { title: 'waited for', cell: (row) => row.waits.slice(0, 3).map((wait) => `${wait.rank === null ? `process ${wait.pid}` : `rank ${wait.rank}`} (${wait.kind}, ${formatTime(wait.ns)})`).join('; ') },
@@ -52,7 +52,7 @@ export function tables(report, overview, theme) {
   if ((report.task_types || []).length) {
     const rows = report.task_types.map((row, i) => ({ ...row, classes: (overview.histograms || [])[i] || [] }));
     made.push(table('Task types', [
-      { title: 'task type', cell: (row) => nameOf(row.name) }, ...processColumn(rows), { title: 'began', number: true, value: (row) => row.began, cell: (row) => formatCount(row.began) },
+      { title: 'task type', cell: (row) => name(row.name) }, ...processColumn(rows), { title: 'began', number: true, value: (row) => row.began, cell: (row) => formatCount(row.began) },
       timeColumn('in bodies (all threads)', (row) => row.body_ns, formatTime),
       ...(rows.some((row) => row.blocked_ns > 0) ? [timeColumn('blocked in them', (row) => row.blocked_ns, formatTime)] : []), timeColumn('median', (row) => row.median_ns, formatTime),
       timeColumn('95 %', (row) => row.p95_ns, formatTime), timeColumn('longest', (row) => row.max_ns, formatTime),
@@ -76,22 +76,22 @@ export function tables(report, overview, theme) {
   for (const [key, caption] of [['worksharing', 'Worksharing constructs'], ['regions', 'Parallel constructs']]) {
     if ((report[key] || []).length === 0) continue;
     made.push(table(caption, [
-      { title: 'construct', cell: (row) => nameOf(row.name) }, ...processColumn(report[key]), { title: 'executions', number: true, value: (row) => row.executions, cell: (row) => formatCount(row.executions) },
+      { title: 'construct', cell: (row) => name(row.name) }, ...processColumn(report[key]), { title: 'executions', number: true, value: (row) => row.executions, cell: (row) => formatCount(row.executions) },
       timeColumn('busy (useful or blocked)', (row) => row.busy_ns, formatTime), timeColumn('imbalance (threads × longest − busy)', (row) => row.imbalance_ns, formatTime),
       { title: 'load balance', number: true, cell: (row) => row.load_balance.toFixed(2) },
     ], report[key]));
   }
   if ((report.locks || []).length) {
     made.push(table('Locks and critical constructs', [
-      { title: 'object', cell: (row) => nameOf(row.object) }, ...processColumn(report.locks), { title: 'acquired', number: true, value: (row) => row.acquisitions, cell: (row) => formatCount(row.acquisitions) },
+      { title: 'object', cell: (row) => name(row.object) }, ...processColumn(report.locks), { title: 'acquired', number: true, value: (row) => row.acquisitions, cell: (row) => formatCount(row.acquisitions) },
       timeColumn('held', (row) => row.held_ns, formatTime), timeColumn('longest hold', (row) => row.longest_hold_ns, formatTime),
       timeColumn('waited for', (row) => row.waited_ns, formatTime),
-      { title: 'most by', cell: (row) => nameOf(row.holders && row.holders[0] ? row.holders[0].where : null) },
+      { title: 'most by', cell: (row) => name(row.holders && row.holders[0] ? row.holders[0].where : null) },
     ], report.locks));
   }
   if ((report.thread_waits || []).length) {
     made.push(table('Waits of threads for each other (all threads)', [
-      { title: 'object', cell: (row) => nameOf(row.object ? `${row.kind} ${row.object}` : row.kind) }, { title: 'place', cell: (row) => nameOf(row.where) }, ...processColumn(report.thread_waits),
+      { title: 'object', cell: (row) => name(row.object ? `${row.kind} ${row.object}` : row.kind) }, { title: 'place', cell: (row) => name(row.where) }, ...processColumn(report.thread_waits),
       { title: 'waits', number: true, value: (row) => row.waits, cell: (row) => formatCount(row.waits) }, timeColumn('waited', (row) => row.waited_ns, formatTime),
       timeColumn('longest', (row) => row.longest_ns, formatTime),
       { title: 'most by', cell: (row) => mostOfWaits(row) },
@@ -99,7 +99,7 @@ export function tables(report, overview, theme) {
   }
   if (report.starvation) {
     made.push(table('Tasks that were able to run waited for', [
-      { title: 'task type', cell: (row) => nameOf(row.where) }, timeColumn('others waited', (row) => row.waited_ns, formatTime),
+      { title: 'task type', cell: (row) => name(row.where) }, timeColumn('others waited', (row) => row.waited_ns, formatTime),
       { title: 'pieces', number: true, value: (row) => row.pieces, cell: (row) => formatCount(row.pieces) }, timeColumn('longest run', (row) => row.longest_ns, formatTime),
       { title: 'of task', number: true, cell: (row) => row.longest_task === null ? '–' : String(row.longest_task) },
     ], report.starvation.by));
@@ -107,7 +107,7 @@ export function tables(report, overview, theme) {
   const queues = (report.devices && report.devices.queues) || [];
   if (queues.length) {
     made.push(table('Device queues', [
-      { title: 'queue', cell: (row) => nameOf(row.name) }, { title: 'device', cell: (row) => nameOf(row.device) },
+      { title: 'queue', cell: (row) => name(row.name) }, { title: 'device', cell: (row) => name(row.device) },
       timeColumn('kernels', (row) => row.time_ns.kernels, formatTime), timeColumn('transfers', (row) => row.time_ns.transfers, formatTime),
       { title: 'idle', number: true, cell: (row) => formatTime(Object.entries(row.time_ns).reduce((sum, [name, ns]) => sum + (name.startsWith('idle') ? ns : 0), 0)) },
       { title: 'longest wait in the queue', number: true, cell: (row) => (row.queueing_ns.operations ? formatTime(row.queueing_ns.longest) : '–') },
@@ -129,7 +129,7 @@ export function tables(report, overview, theme) {
     { title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) },
   ], report.thread_states));
   if ((report.thread_splits || []).length) made.push(table('Threads by their scheduling and waits', [
-    { title: 'thread', cell: (row) => nameOf(row.label) }, timeColumn('time', (row) => row.time_ns, formatTime), timeColumn('running', (row) => row.running_ns, formatTime),
+    { title: 'thread', cell: (row) => name(row.label) }, timeColumn('time', (row) => row.time_ns, formatTime), timeColumn('running', (row) => row.running_ns, formatTime),
     timeColumn('no CPU', (row) => row.no_cpu_ns, formatTime), timeColumn('blocked', (row) => row.blocked_ns, formatTime),
     ...(report.thread_splits.some((row) => row.unknown_ns > 0) ? [timeColumn('not known', (row) => row.unknown_ns, formatTime)] : []),
     { title: 'waits', cell: (row) => Object.entries(row.waits || {}).sort((a, b) => b[1] - a[1]).map(([kind, ns]) => `${kind} ${formatTime(ns)}`).join(', ') },

@@ -1,6 +1,6 @@
 // The viewer: the timeline over the whole window, with search, tables of a range, and tasks.
 
-import { element, bar, nameOf } from './elements.js';
+import { NAME, element, bar, nameOf } from './elements.js';
 import { formatCount, formatNumberOf, formatPercent, formatStart, formatTime, fitText, shellWord, unitOf } from './format.js';
 import { legend } from './charts.js';
 import { makeTheme } from './palette.js';
@@ -11,8 +11,9 @@ import { Minimap } from './minimap.js';
 import { placeOf, trackLabel } from './rows.js';
 import { saveFile } from './files.js';
 import { timelinePng, timelineSvg } from './picture.js';
-import { isLarge, ownerOf } from './findings.js';
-import { remarksOfQueues } from './report_tables.js';
+import { findings, isLarge, ownerOf } from './findings.js';
+import { callPaths, efficiencyTree } from './report.js';
+import { remarksOfQueues, tables } from './report_tables.js';
 import { table } from './table.js';
 import { onPaper } from './paper.js';
 import { blameLines, edgesOfSection, edgesOfTask, freeWords, messageLines, operationFacts, remarkLines, shortLines, shortName, sectionTitle, valueWords } from './details.js';
@@ -622,7 +623,9 @@ class Viewer {
       this.panel.replaceChildren(element('h2', { id: 'range-title' }, `selected: ${formatTime(answer.wall_ns)}`),
         this.facts([['from', formatStart(range.from, range.to - range.from)], ['to', formatStart(range.to, range.to - range.from)], ['tasks begun', formatCount(answer.tasks_begun)]]),
         element('button', { type: 'button', onclick: () => this.timeline.show(range.from, range.to) }, 'zoom to it (f)'), ' ',
-        element('button', { type: 'button', id: 'save-slice', title: 'the selected time as a trace, in an archive', onclick: () => this.slice(range) }, 'save as a slice'),
+        element('button', { type: 'button', id: 'save-slice', title: 'the selected time as a trace, in an archive', onclick: () => this.slice(range) }, 'save as a slice'), ' ',
+        element('button', { type: 'button', id: 'report-part', title: 'efficiency, findings, causes, task types, waits, call paths of the selected time', onclick: () => this.reportPart(range) }, 'report it'), ' ',
+        element('button', { type: 'button', id: 'save-page', title: 'the report of the selected time with its timeline, as one HTML file', onclick: () => this.savePage(range) }, 'save as HTML'),
         answer.queues.length ? table('By device queue', [{ title: 'queue', cell: (row) => nameOf(row.name) }, { title: 'begun', number: true, cell: (row) => formatCount(row.operations_begun) },
           { title: 'kernels', number: true, cell: (row) => formatTime(row.kernels_ns) }, { title: 'transfers', number: true, cell: (row) => formatTime(row.transfers_ns) }], answer.queues) : '',
         total === 0 ? '' : table('By state', [{ title: 'state', cell: ([name]) => this.overview.states[number(name)].label },
@@ -633,6 +636,47 @@ class Viewer {
         total === 0 ? '' : table('By thread', [{ title: 'thread', cell: (row) => this.trackName(row.track) }, { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), answer.wall_ns) }], answer.threads),
         element('p', { class: 'note' }, 'as a trace: ', element('code', { id: 'slice' }, command)));
     }, 60);
+  }
+
+  /** Shows the report of a range; a click on a name highlights its sections. @param {{from: number, to: number}} range */
+  async reportPart(range) {
+    this.status.textContent = 'replaying the trace for the report of the selected time';
+    try {
+      const report = await this.source.json('report', { from: range.from, to: Math.max(range.to, range.from + 1) });
+      const known = { states: this.overview.states };
+      const link = (text) => (text ? element('button', { type: 'button', class: 'link name', title: `highlight ${text.slice(0, 2000)}`, onclick: () => this.highlightName(text) }, fitText(text, NAME)) : nameOf(text));
+      const length = range.to - range.from;
+      this.panel.replaceChildren(element('h2', { id: 'part-title', tabindex: -1 }, `report of ${formatTime(length)} from ${formatStart(range.from, length)} on`),
+        report.verdict ? element('p', { class: 'verdict' }, fitText(report.verdict, 600)) : '',
+        element('p', { class: 'note' }, 'A click on a name highlights its sections. The same numbers: ', element('code', {}, `taskscope report ${report.part} ${shellWord(String(this.report.trace))}`)),
+        efficiencyTree(report), findings(report, known, this.theme, 0, null) || '', tables(report, known, this.theme, link) || '', callPaths(report) || '');
+      document.getElementById('part-title')?.focus();
+      // For the console and for tests.
+      this.part = report;
+    } catch (error) {
+      this.say(error);
+    }
+    this.status.textContent = '';
+  }
+
+  /** Dims what is not of this place or type; the same name again ends that. @param {string} name */
+  async highlightName(name) {
+    // A name with signs of the filter language is a quoted text in it.
+    const text = /[=<>~()]/.test(name) ? `place = ${JSON.stringify(name)} or type = ${JSON.stringify(name)}` : name;
+    this.search.value = text;
+    await this.highlight(this.source.filter === text ? '' : text);
+  }
+
+  /** Saves the report of a range, with its timeline, as one file that needs no server. @param {{from: number, to: number}} range */
+  async savePage(range) {
+    this.status.textContent = 'replaying the trace for a page of the selected time';
+    try {
+      const response = await this.source.request('page', { from: range.from, to: Math.max(range.to, range.from + 1) });
+      saveFile('part.html', new Blob([await response.arrayBuffer()], { type: 'text/html' }));
+    } catch (error) {
+      this.say(error);
+    }
+    this.status.textContent = '';
   }
 
   /** Saves a range as a trace of its own. @param {{from: number, to: number}} range */

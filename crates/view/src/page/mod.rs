@@ -19,6 +19,7 @@ mod operations;
 mod overview;
 mod packing;
 pub(crate) mod page_data;
+mod part_report;
 mod queues;
 mod ranges;
 mod rows;
@@ -113,6 +114,20 @@ pub struct Page {
     queued: Vec<OnceLock<Counter>>,
     /// The last highlighted matches.
     highlighted: Mutex<Option<Arc<Matches>>>,
+    /// The last range that was reported, nanoseconds since the start of the trace, and its report.
+    last_part: Mutex<LastPart>,
+}
+
+type LastPart = Option<((u64, u64), Arc<Report>)>;
+
+/// The report, with call paths if samples were taken.
+fn report_with_paths(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Report {
+    let mut report = crate::report_json(session, analysis, problems);
+    if !session.execution.samples.rows.is_empty() {
+        let paths = CallPaths::of_session(session, TaskContext::Creation);
+        report.call_paths = Some(paths.tables(&TableOptions::whole(false, None, TOP_PATHS)));
+    }
+    report
 }
 
 impl Page {
@@ -161,11 +176,7 @@ impl Page {
         mut timeline: Timeline,
         critical_path: Option<PathOfPage>,
     ) -> Page {
-        let mut report = crate::report_json(&session, analysis, problems);
-        if !session.execution.samples.rows.is_empty() {
-            let paths = CallPaths::of_session(&session, TaskContext::Creation);
-            report.call_paths = Some(paths.tables(&TableOptions::whole(false, None, TOP_PATHS)));
-        }
+        let report = report_with_paths(&session, analysis, problems);
         let clocks = crate::info::clocks(&session);
         let findings = findings_of(&session, analysis);
         let queues = Queues::of(&session.devices);
@@ -204,6 +215,7 @@ impl Page {
             type_rows: OnceLock::new(),
             queued,
             highlighted: Mutex::default(),
+            last_part: Mutex::default(),
         }
     }
 

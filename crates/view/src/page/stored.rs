@@ -473,6 +473,7 @@ impl Page {
             type_rows: OnceLock::new(),
             queued,
             highlighted: Mutex::default(),
+            last_part: Mutex::default(),
         })
     }
 }

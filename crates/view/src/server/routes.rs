@@ -9,6 +9,7 @@ use crate::page::{
     SliceError, TaskFacts, TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with,
     stacked_rows,
 };
+use crate::report_json::Report;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
@@ -24,8 +25,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 type Shared = State<Arc<Page>>;
 
-/// Answers in JSON by address below `/api`; null if nothing is found. `rows`, `stack`, `types` and `slice`
-/// are answered in bytes.
+/// Answers in JSON by address below `/api`; null if nothing is found. `rows`, `stack`, `types`, `slice`
+/// and `page` are answered in bytes.
 #[derive(JsonSchema)]
 #[schemars(rename = "taskscope-viewer/1")]
 #[expect(dead_code, reason = "names the answers for the schema")]
@@ -58,6 +59,8 @@ pub struct Answers<'p> {
     search: Option<Found>,
     /// Time in a range.
     range: RangeTimes,
+    /// The report of a range.
+    report: Report,
 }
 
 /// Answers to `section`.
@@ -113,7 +116,9 @@ pub fn router(page: Arc<Page>, token: String) -> Router {
         .route("/task", get(|State(page): Shared, RawQuery(q)| answer(page, q, task)))
         .route("/search", get(|State(page): Shared, RawQuery(q)| answer(page, q, search)))
         .route("/totals", get(|State(page): Shared, RawQuery(q)| answer(page, q, totals)))
-        .route("/range", get(|State(page): Shared, RawQuery(q)| answer(page, q, range)));
+        .route("/range", get(|State(page): Shared, RawQuery(q)| answer(page, q, range)))
+        .route("/report", get(|State(page): Shared, RawQuery(q)| answer(page, q, report)))
+        .route("/page", get(|State(page): Shared, RawQuery(q)| bytes(page, q, page_of_range)));
     Router::new()
         .route("/", get(document))
         .nest("/api", api)
@@ -337,10 +342,7 @@ fn filter(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
 }
 
 fn slice(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
-    let (from, to) = (query.number("from")?, query.number("to")?);
-    if from >= to {
-        return Err(refused("`from` must lie before `to`".to_string()));
-    }
+    let (from, to) = part(query)?;
     page.slice_archive(from, to, "slice.trace").map_err(|error| match error {
         SliceError::Io(error) => {
             (StatusCode::INTERNAL_SERVER_ERROR, format!("the slice cannot be made: {error}"))
@@ -364,4 +366,28 @@ fn range(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
         return Err(refused("`from` lies after `to`".to_string()));
     }
     json(&page.range(&query.tracks(page)?, from, to))
+}
+
+/// The report of a range, for which the trace is replayed.
+fn report(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    let (from, to) = part(query)?;
+    json(&*page.report_of_range(from, to).map_err(no_part)?)
+}
+
+/// The HTML report of a range.
+fn page_of_range(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    let (from, to) = part(query)?;
+    Ok(html::report(&page.page_of_range(from, to).map_err(no_part)?).into_bytes())
+}
+
+/// A range with time in it.
+fn part(query: &Query) -> Result<(u64, u64), Refused> {
+    match (query.number("from")?, query.number("to")?) {
+        (from, to) if from < to => Ok((from, to)),
+        _ => Err(refused("`from` must lie before `to`".to_string())),
+    }
+}
+
+fn no_part(why: String) -> Refused {
+    (StatusCode::INTERNAL_SERVER_ERROR, format!("the part cannot be reported: {why}"))
 }
