@@ -282,7 +282,7 @@ fn standard_streams_that_are_closed_stay_closed() {
 }
 
 #[test]
-fn the_tool_exports_its_entry_and_the_functions_that_sampling_interposes() {
+fn the_tool_exports_its_entries_and_the_functions_that_sampling_interposes() {
     let Ok(output) = Command::new("nm").args(["-D", "--defined-only"]).arg(crate::common::tool()).output()
     else {
         eprintln!("skipped: nm is not installed");
@@ -300,7 +300,15 @@ fn the_tool_exports_its_entry_and_the_functions_that_sampling_interposes() {
     let symbols = text.lines().filter_map(|line| line.split_whitespace().last());
     let others: Vec<_> =
         symbols.filter(|symbol| !preloaded.split_whitespace().any(|p| p == *symbol)).collect();
-    assert_eq!(others, ["__itt_api_init", "ompt_start_tool", "taskscope_name_data_"]);
+    let kokkos = "allocate_data begin_deep_copy begin_fence begin_parallel_for begin_parallel_reduce begin_parallel_scan \
+                  create_profile_section deallocate_data end_deep_copy end_fence end_parallel_for end_parallel_reduce \
+                  end_parallel_scan init_library pop_profile_region profile_event push_profile_region request_tool_settings \
+                  start_profile_section stop_profile_section";
+    let kokkos = kokkos.split_whitespace().map(|name| format!("kokkosp_{name}"));
+    let mut entries = vec!["InitializeInjectionNvtx2".to_owned(), "__itt_api_init".to_owned()];
+    entries.extend(kokkos);
+    entries.extend(["ompt_start_tool", "taskscope_name_data_"].map(str::to_owned));
+    assert_eq!(others, entries);
 }
 
 #[test]

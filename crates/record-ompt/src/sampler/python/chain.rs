@@ -4,11 +4,18 @@ use super::code;
 use super::interpreter::Interpreter;
 use super::layout::{Flags, Frames, Innermost};
 use super::memory::{word, words};
+use crate::sampler::settings::settings;
 
 /// Deeper frames are cut off.
 pub const MAX_FRAMES: usize = 192;
-/// Loops in each other, at most.
-const MAX_LOOPS: usize = 2 * MAX_FRAMES;
+/// Nanoseconds of a sampling period for each frame that is read. A frame costs one or two microseconds, in two to five
+/// system calls: a thread must come further between two samples, however deep its stack is.
+const PERIOD_OF_FRAME_NS: u64 = 20_000;
+
+/// Number of frames that are read for a sample.
+fn room(period_ns: Option<u64>) -> usize {
+    period_ns.map_or(MAX_FRAMES, |period_ns| ((period_ns / PERIOD_OF_FRAME_NS) as usize).clamp(1, MAX_FRAMES))
+}
 
 /// The Python frames of a thread.
 pub struct Chain {
@@ -17,6 +24,8 @@ pub struct Chain {
     /// Address on the C stack of the loop that runs a frame, of the outermost one that it runs; 0 for the others.
     loops: [u64; MAX_FRAMES],
     count: usize,
+    /// Number of frames that may be read.
+    room: usize,
     /// Whether the frames of a loop are known by their order alone.
     pub in_order: bool,
 }
@@ -24,7 +33,7 @@ pub struct Chain {
 impl Chain {
     /// None yet.
     pub const fn new() -> Chain {
-        Chain { places: [0; MAX_FRAMES], loops: [0; MAX_FRAMES], count: 0, in_order: false }
+        Chain { places: [0; MAX_FRAMES], loops: [0; MAX_FRAMES], count: 0, room: MAX_FRAMES, in_order: false }
     }
 
     /// Frames with these loops, and places from 1000 on.
@@ -54,6 +63,7 @@ impl Chain {
     /// Reads the frames of the calling thread. False if it has none, or they do not fit. Async-signal-safe.
     pub fn read(&mut self, interpreter: &Interpreter) -> bool {
         self.count = 0;
+        self.room = room(settings().map(|settings| settings.period_ns));
         self.in_order = false;
         let Some(state) = thread_state(interpreter) else { return false };
         let read = match &interpreter.layout.frames {
@@ -68,6 +78,9 @@ impl Chain {
     }
 
     fn push(&mut self, place: u64) -> bool {
+        if self.count >= self.room {
+            return false;
+        }
         let (Some(to), Some(mark)) = (self.places.get_mut(self.count), self.loops.get_mut(self.count)) else {
             return false;
         };
@@ -110,7 +123,7 @@ impl Chain {
         let is_on_stack = |record: u64| record != 0 && record.wrapping_sub(state) >= 4096;
         let (innermost, mut loops) = (word(state + first)?, 0);
         let mut record = innermost;
-        while is_on_stack(record) && loops < MAX_LOOPS {
+        while is_on_stack(record) && loops < 2 * self.room {
             record = word(record + next)?;
             loops += 1;
         }
@@ -141,7 +154,7 @@ impl Chain {
             }
             Innermost::Frame(first) => (0, word(state + first)?),
         };
-        for _ in 0..MAX_LOOPS + MAX_FRAMES {
+        for _ in 0..3 * self.room {
             if frame == 0 {
                 return Some(());
             }
