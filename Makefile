@@ -47,6 +47,7 @@ help:
 	@echo "make pic-table          the table of examples/pic: 1 x 16 and 4 x 16 workers on a slow link"
 	@echo "make pic-trends         examples/pic with finer fragments, more nodes, a slower link"
 	@echo "make test-tables        read exported tables in DuckDB, DataFusion, polars, pyarrow and pandas (installs them below target)"
+	@echo "make test-exports       open exports of stored recordings in Perfetto's trace processor, OTF2's reader, pj_dump, and compare counts and sums"
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
 	@echo "make lint               prose, formatting, clippy, documentation"
 	@echo "make docs               the book in target/book; its links, and its commands (installs mdbook below target/tools: minutes)"
@@ -73,9 +74,13 @@ test: packages
 	@$(step) "run the tests with tracing, tokio and rayon" $(CARGO) test -p taskscope-record $(small) --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
 	@$(step) "run the tests of tokio's own instrumentation" $(MAKE) --no-print-directory -s test-tokio-unstable
 
-# Tables of stored recordings in programs that read them; queries of docs/sql in two engines; the Python module.
+# Exports of stored recordings in programs that read them.
 .PHONY: test-tables test-exports
 test-exports: test-tables
+	@$(step) "build the command" $(cargo) build -p taskscope
+	@scripts/test-exports target/debug/taskscope
+
+# Tables of stored recordings in programs that read them; queries of docs/sql in two engines; the Python module.
 test-tables:
 	@$(step) "build the command" $(cargo) build -p taskscope
 	@$(step) "install readers of tables" scripts/install-table-readers

@@ -2,13 +2,21 @@
 //! grow with the length of a trace.
 //!
 //! - [`call_paths`]: folded stacks for flame graphs, speedscope, pprof (of a finished tree)
+//! - [`timeline`]: a run as records in time order, and the trait of its exports
+//! - [`perfetto`], [`chrome`], [`otf2`], [`paje`]: such exports
 //! - [`paraver`]: `.prv`, `.pcf`, `.row` and configurations, as ovniemu writes them.
 #![forbid(unsafe_code)]
 
 pub mod call_paths;
+pub mod chrome;
+mod ids;
+pub mod otf2;
+pub mod paje;
 pub mod paraver;
+pub mod perfetto;
 mod range;
 mod sorted_lines;
+pub mod timeline;
 
 pub use range::RangeObserver;
 pub use sorted_lines::SortedLines;

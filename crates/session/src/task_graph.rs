@@ -7,6 +7,11 @@ use taskscope_execution::graph::{GraphError, NamedAddress, Names, TaskGraph, Tas
 use taskscope_execution::{ObjectIndex, Place, SiteIndex, State};
 
 impl Session {
+    /// Names of the code and the objects of the execution.
+    pub fn names(&self) -> impl Names + '_ {
+        PlaceNames(&self.places)
+    }
+
     /// The task graph of the execution, and how many order relations contradict the clocks of threads and
     /// were dropped.
     ///

@@ -5,6 +5,7 @@ use crate::newest::{UNNAMED, choose};
 use crate::opening::SelectionArgs;
 use crate::output::Shown;
 use crate::verbs::choices::Choice;
+use crate::verbs::export_over_time::{self, OverTime};
 use crate::verbs::export_tables;
 use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
@@ -13,13 +14,15 @@ use std::process::ExitCode;
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::Column;
 use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
+use taskscope_export::timeline::Timeline;
 use taskscope_files::write_named;
 use taskscope_view::format::shell_word;
 
 /// Convert a trace or profiles to another program's format.
 ///
-/// flamegraph, speedscope and pprof contain call paths; talp-json contains efficiencies; parquet contains everything, as
-/// tables.
+/// perfetto, otf2, chrome and paje contain the run over time, as far as these formats can: a note lists what is lost.
+/// flamegraph, speedscope and pprof contain call paths; talp-json contains efficiencies;
+/// parquet contains everything, as tables.
 #[derive(clap::Args)]
 pub struct Args {
     /// Trace directory; or a profile, or a directory of profiles [default: the newest in the working directory].
@@ -31,7 +34,7 @@ pub struct Args {
     /// Format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
-    /// Write to this file instead of the standard output; parquet writes a directory.
+    /// Write to this file instead of the standard output; otf2 and parquet write a directory.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Column of a flame graph: time, waiting, blame, idleness, … [default: time, or waiting without samples]
@@ -42,7 +45,7 @@ pub struct Args {
     task_context: Choice<TaskContext>,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// Print the rows and bytes, and write nothing (parquet).
+    /// Print size and content of the export, and what the format cannot hold, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -50,6 +53,14 @@ pub struct Args {
 /// A format of another program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
+    /// Perfetto's protocol buffer
+    Perfetto,
+    /// OTF2, a directory for Vampir and Scalasca
+    Otf2,
+    /// Trace events of Chrome, JSON
+    Chrome,
+    /// Pajé's trace, for ViTE
+    Paje,
     /// Folded stacks, for flamegraph.pl and inferno
     Flamegraph,
     /// speedscope's JSON
@@ -63,6 +74,17 @@ enum Format {
 }
 
 impl Format {
+    /// The format over time that it is.
+    fn over_time(self) -> Option<OverTime> {
+        match self {
+            Format::Perfetto => Some(OverTime::Perfetto),
+            Format::Chrome => Some(OverTime::Chrome),
+            Format::Paje => Some(OverTime::Paje),
+            Format::Otf2 => Some(OverTime::Otf2),
+            _ => None,
+        }
+    }
+
     fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
@@ -84,10 +106,17 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     if args.to == Format::Parquet {
         return tables(&args);
     }
-    if !args.more.is_empty() || !args.selection.is_empty() || args.dry_run {
-        let name = args.to.name();
-        return Err(Failure::new(format!("{name} is made of all of one trace"))
-            .why("several traces, --range, --where and --dry-run are for parquet")
+    if !args.more.is_empty() {
+        return Err(Failure::new(format!("{} is made of one trace", args.to.name()))
+            .why("several traces are for parquet")
+            .into());
+    }
+    if let Some(format) = args.to.over_time() {
+        return over_time(&args, format);
+    }
+    if !args.selection.is_empty() || args.dry_run {
+        return Err(Failure::new(format!("{} is made of all of one trace", args.to.name()))
+            .why("--range, --where and --dry-run are for formats over time and parquet")
             .into());
     }
     if args.to == Format::TalpJson {
@@ -102,7 +131,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         match args.to {
             Format::Speedscope => write_speedscope(&tree, &args.trace.display().to_string(), out),
             Format::Pprof => write_pprof(&tree, out),
-            Format::Flamegraph | Format::TalpJson | Format::Parquet => {
+            _ => {
                 let column = args.column.map_or_else(|| Column::main_of(&tree.tree), |choice| choice.0);
                 write_folded(&tree, |metric| column.takes(metric), out).map(drop)
             }
@@ -126,6 +155,50 @@ fn tables(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The run over time.
+fn over_time(args: &Args, format: OverTime) -> anyhow::Result<ExitCode> {
+    let session = super::open_part(&args.trace, &args.selection.parse()?)?;
+    if session.range.is_some() && session.execution.threads.is_empty() {
+        return Err(Failure::new("--range is for traces with threads")
+            .why("the trace has device queues alone")
+            .into());
+    }
+    let run = taskscope_export::timeline::Run {
+        name: args.trace.display().to_string(),
+        start_unix_ns: session.run.as_ref().and_then(|run| run.start_unix_ns),
+    };
+    let mut names = session.names();
+    let timeline = Timeline::of(&session.execution, &session.devices, &mut names, run);
+    if args.dry_run {
+        return export_over_time::preview(format, &args.to.name(), &timeline);
+    }
+    let code = if format.is_directory() {
+        put_directory(args, &timeline)?
+    } else {
+        put(args, |out: &mut dyn Write| format.write(&timeline, out))?
+    };
+    export_over_time::print_losses(format, &args.to.name(), &timeline);
+    Ok(code)
+}
+
+/// A directory of files.
+fn put_directory(args: &Args, timeline: &Timeline<'_>) -> anyhow::Result<ExitCode> {
+    let name = args.to.name();
+    let Some(directory) = &args.output else {
+        return Err(Failure::new(format!("{name} is a directory, not a stream"))
+            .remedy(format!("taskscope export --to {name} -o DIRECTORY TRACE"))
+            .into());
+    };
+    export_over_time::write_directory(timeline, directory).map_err(|error| {
+        let failure = Failure::new(format!("cannot write {}", directory.display())).why(error.to_string());
+        match error.kind() {
+            std::io::ErrorKind::AlreadyExists => failure.remedy("name a directory that does not exist"),
+            _ => failure.kept("the directory is incomplete: remove it"),
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The efficiencies as TALP writes them.
 fn talp(args: &Args) -> anyhow::Result<ExitCode> {
     let session = super::open(&args.trace)?;
@@ -139,9 +212,10 @@ fn put(args: &Args, write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> an
         None => {
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());
             if std::io::stdout().is_terminal() {
-                if args.to == Format::Pprof {
-                    return Err(Failure::new("pprof's form is binary and not for a terminal")
-                        .remedy("taskscope export --to pprof -o FILE TRACE")
+                if matches!(args.to, Format::Pprof | Format::Perfetto) {
+                    let name = args.to.name();
+                    return Err(Failure::new(format!("the form of {name} is binary and not for a terminal"))
+                        .remedy(format!("taskscope export --to {name} -o FILE TRACE"))
                         .into());
                 }
                 let mut out = Shown::on(out);

@@ -5,6 +5,7 @@
 //! number that may write at once (inoutset). A task waits for all tasks of the generation before its own
 //! (OpenMP 5.2, section 15.9.5). Addresses are compared as they are: partial overlaps are not known.
 
+use crate::{TaskIndex, Tasks};
 use rustc_hash::FxHashMap;
 
 /// The kind of a task's access to an address.
@@ -52,6 +53,15 @@ pub struct DeclaredGraph {
 }
 
 impl DeclaredGraph {
+    /// The scope of a task's accesses: siblings are ordered among themselves only.
+    pub fn scope(tasks: &Tasks, task: TaskIndex) -> (u64, u64) {
+        let row = task.index();
+        match tasks.parent[row] {
+            TaskIndex::NONE => (1 << 32 | u64::from(tasks.creator[row].0), u64::from(tasks.region[row].0)),
+            parent => (u64::from(parent.0), 0),
+        }
+    }
+
     /// `task` accesses `address` in `scope`; every task that it must wait for is handed to `waits_for`,
     /// maybe more than once.
     pub fn access(

@@ -196,13 +196,7 @@ impl Maker<'_> {
             if row >= tasks.len() {
                 continue;
             }
-            // Siblings are ordered among themselves only.
-            let scope = match tasks.parent[row] {
-                TaskIndex::NONE => {
-                    (1 << 32 | u64::from(tasks.creator[row].0), u64::from(tasks.region[row].0))
-                }
-                parent => (u64::from(parent.0), 0),
-            };
+            let scope = DeclaredGraph::scope(tasks, dependence.task);
             let creator = self.execution.threads.get(tasks.creator[row].index());
             let number = addresses.number(NamedAddress {
                 process: creator.map_or(ProcessIndex::NONE, |thread| thread.process),

@@ -1,0 +1,120 @@
+//! `taskscope export` to formats that show a run over time: preview, losses.
+
+use crate::output::results;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use taskscope_export::chrome::ChromeWriter;
+use taskscope_export::otf2::{Folder, NewDirectory, Otf2Writer};
+use taskscope_export::paje::PajeWriter;
+use taskscope_export::perfetto::PerfettoWriter;
+use taskscope_export::timeline::{Export, Held, Timeline, holdings, losses};
+
+/// Size from which viewers in a browser fail to open a file, bytes.
+const LARGE: u64 = 1_500_000_000;
+
+/// A format over time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OverTime {
+    /// Perfetto's protocol buffer.
+    Perfetto,
+    /// Trace events of Chrome.
+    Chrome,
+    /// Pajé's trace.
+    Paje,
+    /// An archive of OTF2, which is a directory.
+    Otf2,
+}
+
+impl OverTime {
+    /// Whether it is a directory of files.
+    pub fn is_directory(self) -> bool {
+        self == OverTime::Otf2
+    }
+
+    /// Its writer. The bytes of a directory are written without the names of their files, to be counted.
+    fn export<'w>(self, out: &'w mut dyn Write) -> Box<dyn Export + 'w> {
+        match self {
+            OverTime::Perfetto => Box::new(PerfettoWriter::new(BufWriter::new(out))),
+            OverTime::Chrome => Box::new(ChromeWriter::new(BufWriter::new(out))),
+            OverTime::Paje => Box::new(PajeWriter::new(BufWriter::new(out))),
+            OverTime::Otf2 => Box::new(Otf2Writer::new(Joined(out))),
+        }
+    }
+
+    /// Writes a timeline.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(self, timeline: &Timeline<'_>, out: &mut dyn Write) -> io::Result<()> {
+        timeline.play(self.export(out).as_mut())
+    }
+}
+
+/// Writes a timeline into a new directory.
+///
+/// # Errors
+/// If the directory exists, or cannot be written.
+pub fn write_directory(timeline: &Timeline<'_>, directory: &Path) -> io::Result<()> {
+    timeline.play(&mut Otf2Writer::new(NewDirectory::create(directory.to_owned())?))
+}
+
+/// All files of a folder as one stream of bytes.
+struct Joined<'w>(&'w mut dyn Write);
+
+impl Folder for Joined<'_> {
+    fn append(&mut self, _: &str, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+}
+
+/// Counts bytes, and keeps none.
+struct Counted(u64);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Prints size and content, and what the format cannot hold.
+///
+/// # Errors
+/// If it cannot be printed.
+pub fn preview(format: OverTime, name: &str, timeline: &Timeline<'_>) -> anyhow::Result<ExitCode> {
+    let mut counted = Counted(0);
+    format.write(timeline, &mut counted)?;
+    let mut out = results();
+    writeln!(out, "{name}: {} bytes in {} lanes", counted.0, timeline.lanes().len())?;
+    let mut nothing = io::sink();
+    let export = format.export(&mut nothing);
+    for row in holdings(timeline, export.as_ref()) {
+        let form = match row.held {
+            Held::As(form) => form.to_owned(),
+            Held::Not(why) => format!("lost: {why}"),
+        };
+        writeln!(out, "  {:>12} {:<31} {form}", row.count, row.content)?;
+    }
+    for loss in timeline.dropped() {
+        writeln!(out, "  {:>12} {:<31} lost: {}", loss.count, loss.content, loss.why)?;
+    }
+    if counted.0 > LARGE {
+        writeln!(out, "  large: viewers in browsers open some 2 GB; select a part with --range")?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a note for each content that is lost.
+pub fn print_losses(format: OverTime, name: &str, timeline: &Timeline<'_>) {
+    let mut nothing = io::sink();
+    let export = format.export(&mut nothing);
+    for loss in losses(timeline, export.as_ref()) {
+        eprintln!("note: {} {} are not in {name}: {}", loss.count, loss.content, loss.why);
+    }
+}

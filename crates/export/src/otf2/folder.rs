@@ -1,0 +1,43 @@
+//! Places for the files of an archive.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use taskscope_files::append_regular;
+
+/// Receives the files of an archive.
+pub trait Folder {
+    /// Adds bytes to a file, which is new at its first ones.
+    ///
+    /// # Errors
+    /// If they cannot be stored.
+    fn append(&mut self, path: &str, bytes: &[u8]) -> io::Result<()>;
+}
+
+impl Folder for BTreeMap<String, Vec<u8>> {
+    fn append(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        self.entry(path.to_owned()).or_default().extend(bytes);
+        Ok(())
+    }
+}
+
+/// A new directory for an archive.
+pub struct NewDirectory(PathBuf);
+
+impl NewDirectory {
+    /// Makes the directory.
+    ///
+    /// # Errors
+    /// Those of the system; [`io::ErrorKind::AlreadyExists`] if something has its name.
+    pub fn create(path: PathBuf) -> io::Result<NewDirectory> {
+        std::fs::create_dir(&path)?;
+        std::fs::create_dir(path.join("traces"))?;
+        Ok(NewDirectory(path))
+    }
+}
+
+impl Folder for NewDirectory {
+    fn append(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        io::Write::write_all(&mut append_regular(&self.0.join(path))?, bytes)
+    }
+}

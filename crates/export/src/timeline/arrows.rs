@@ -1,0 +1,288 @@
+//! Arrows between lanes: creations, dependences, messages, submissions.
+//!
+//! Each end is bound to a section: the one that holds its position. An arrow that leaves at the end of a task belongs
+//! to the section that ends there, so its position is one nanosecond earlier; likewise for the arrival of a message,
+//! which is known at the end of a call.
+
+use super::lanes::{LaneKind, Lanes};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use taskscope_execution::devices::Devices;
+use taskscope_execution::graph::{Access, DeclaredGraph};
+use taskscope_execution::{Execution, NO_TIME, TaskIndex, ThreadIndex};
+
+/// The meaning of an arrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrowKind {
+    /// A task is created, and starts.
+    Creation,
+    /// A task ends, and one that depends on it starts.
+    Dependence,
+    /// A message is sent, and known to have arrived.
+    Message,
+    /// An operation is submitted to a device, and begins there.
+    Submission,
+}
+
+impl ArrowKind {
+    /// All kinds.
+    pub const ALL: [ArrowKind; 4] =
+        [ArrowKind::Creation, ArrowKind::Dependence, ArrowKind::Message, ArrowKind::Submission];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ArrowKind::Creation => "creation",
+            ArrowKind::Dependence => "dependence",
+            ArrowKind::Message => "message",
+            ArrowKind::Submission => "submission",
+        }
+    }
+}
+
+/// An arrow from one lane to another, or to the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// Its meaning.
+    pub kind: ArrowKind,
+    /// Lane of its begin.
+    pub from: u32,
+    /// Lane of its end.
+    pub to: u32,
+    /// Time of its begin, nanoseconds of the trace's clock.
+    pub start: u64,
+    /// Time of its end; not before the begin.
+    pub end: u64,
+    /// The created task; none for other arrows.
+    pub task: TaskIndex,
+    /// Size of a message in bytes; `u64::MAX` if not known, and of other arrows.
+    pub bytes: u64,
+}
+
+impl Arrow {
+    /// The time at which its begin or its end is delivered: within the section that it belongs to.
+    pub fn position(&self, is_end: bool) -> u64 {
+        match (self.kind, is_end) {
+            (ArrowKind::Dependence, false) => self.start.saturating_sub(1),
+            (ArrowKind::Message, true) => self.end.saturating_sub(1).max(self.start),
+            (_, false) => self.start,
+            (_, true) => self.end,
+        }
+    }
+}
+
+const BACKWARDS: &str = "they end before they begin: the clocks of their threads differ";
+const OUTSIDE: &str = "one end is outside of the selected time or threads, or of the lives of their threads";
+const UNKNOWN: &str = "the thread of one end is not known";
+
+/// All arrows and their ends in each lane.
+pub(super) struct Arrows {
+    pub(super) rows: Vec<Arrow>,
+    /// Per lane, by position: twice the row, and one more for the arrow's end.
+    pub(super) ends: Vec<Vec<u32>>,
+    pub(super) dropped: BTreeMap<&'static str, u64>,
+}
+
+impl Arrows {
+    pub(super) fn of(
+        execution: &Execution,
+        devices: &Devices,
+        lanes: &Lanes,
+        last_thread: &[ThreadIndex],
+    ) -> Arrows {
+        let mut found = Finder {
+            execution,
+            lanes,
+            begin: execution.part_of_time().0,
+            rows: Vec::new(),
+            dropped: BTreeMap::new(),
+        };
+        found.creations();
+        found.dependences(last_thread);
+        found.messages();
+        found.submissions(devices);
+        let Finder { mut rows, dropped, .. } = found;
+        rows.shrink_to_fit();
+        let mut ends = vec![Vec::new(); lanes.rows.len()];
+        for (row, arrow) in rows.iter().enumerate() {
+            ends[arrow.from as usize].push(row as u32 * 2);
+            ends[arrow.to as usize].push(row as u32 * 2 + 1);
+        }
+        for of_lane in &mut ends {
+            of_lane.sort_by_key(|end| (rows[*end as usize / 2].position(end % 2 == 1), *end));
+        }
+        Arrows { rows, ends, dropped }
+    }
+}
+
+struct Finder<'a> {
+    execution: &'a Execution,
+    lanes: &'a Lanes,
+    begin: u64,
+    rows: Vec<Arrow>,
+    dropped: BTreeMap<&'static str, u64>,
+}
+
+impl Finder<'_> {
+    fn drop_for(&mut self, why: &'static str) {
+        *self.dropped.entry(why).or_default() += 1;
+    }
+
+    /// Adds an arrow between lanes; `u32::MAX` is a lane that is not shown.
+    fn add(&mut self, arrow: Arrow) {
+        if self.rows.len() >= (u32::MAX / 2) as usize {
+            return self.drop_for("there are more than 2,147,483,647");
+        }
+        let is_in = |lane: u32, at: u64| {
+            self.lanes
+                .rows
+                .get(lane as usize)
+                .is_some_and(|lane| lane.first <= at && at < lane.last.max(lane.first + 1))
+        };
+        // The times before a part are those of its begin.
+        let starts_before = self.begin > 0 && arrow.start <= self.begin;
+        match arrow {
+            _ if starts_before || arrow.start == NO_TIME || arrow.end == NO_TIME => self.drop_for(OUTSIDE),
+            _ if arrow.start > arrow.end => self.drop_for(BACKWARDS),
+            _ if !is_in(arrow.from, arrow.position(false)) || !is_in(arrow.to, arrow.position(true)) => {
+                self.drop_for(OUTSIDE)
+            }
+            _ => self.rows.push(arrow),
+        }
+    }
+
+    fn creations(&mut self) {
+        let tasks = &self.execution.tasks;
+        for row in 0..tasks.len() {
+            let (creator, runner) = (tasks.creator[row], tasks.runner[row]);
+            if tasks.created[row] == NO_TIME || tasks.began[row] == NO_TIME {
+                continue;
+            }
+            if !creator.is_some() || !runner.is_some() {
+                self.drop_for(UNKNOWN);
+                continue;
+            }
+            self.add(Arrow {
+                kind: ArrowKind::Creation,
+                from: self.lanes.of_thread(creator),
+                to: self.lanes.of_thread(runner),
+                start: tasks.created[row],
+                end: tasks.began[row],
+                task: TaskIndex(row as u32),
+                bytes: u64::MAX,
+            });
+        }
+    }
+
+    fn dependences(&mut self, last_thread: &[ThreadIndex]) {
+        let tasks = &self.execution.tasks;
+        let mut declared = DeclaredGraph::default();
+        let mut before: Vec<u32> = Vec::new();
+        let mut rows = self.execution.dependences.iter().peekable();
+        while let Some(dependence) = rows.next() {
+            let task = dependence.task;
+            if let (true, Some(access)) = (task.index() < tasks.len(), Access::from_ompt(dependence.kind)) {
+                let scope = DeclaredGraph::scope(tasks, task);
+                declared.access(scope, task.0, dependence.address, access, |other| before.push(other));
+            }
+            if rows.peek().is_some_and(|next| next.task == task) {
+                continue;
+            }
+            before.sort_unstable();
+            before.dedup();
+            for other in before.drain(..).map(TaskIndex) {
+                let (ended, began) = (tasks.ended[other.index()], tasks.began[task.index()]);
+                if ended == NO_TIME || began == NO_TIME {
+                    continue;
+                }
+                let (from, to) = (last_thread[other.index()], tasks.runner[task.index()]);
+                if !from.is_some() || !to.is_some() {
+                    self.drop_for(UNKNOWN);
+                    continue;
+                }
+                let (from, to) = (self.lanes.of_thread(from), self.lanes.of_thread(to));
+                let kind = ArrowKind::Dependence;
+                self.add(Arrow {
+                    kind,
+                    from,
+                    to,
+                    start: ended,
+                    end: began,
+                    task: TaskIndex::NONE,
+                    bytes: u64::MAX,
+                });
+            }
+        }
+    }
+
+    fn messages(&mut self) {
+        for message in &self.execution.communication.messages {
+            self.add(Arrow {
+                kind: ArrowKind::Message,
+                from: self.lanes.of_thread(message.sender),
+                to: self.lanes.of_thread(message.receiver),
+                start: message.sent,
+                end: message.received,
+                task: TaskIndex::NONE,
+                bytes: message.bytes,
+            });
+        }
+    }
+
+    fn submissions(&mut self, devices: &Devices) {
+        let submitters = self.submitters(devices);
+        for (to, lane) in self.lanes.rows.iter().enumerate() {
+            let LaneKind::Queue(number, _) = lane.kind else { continue };
+            let queue = &devices.queues[number as usize];
+            for row in &self.lanes.intervals[to] {
+                let operation = &queue.operations[*row as usize];
+                if operation.append == 0 {
+                    continue;
+                }
+                let known = queue.pid.and_then(|pid| submitters.get(&(pid, operation.thread)));
+                let Some(lanes) = known else {
+                    self.drop_for(UNKNOWN);
+                    continue;
+                };
+                // The call that submits it, else the thread's section.
+                let in_call = lanes.iter().find(|lane| self.has_call_at(**lane, devices, operation.append));
+                let Some(from) = in_call.or(lanes.last()) else { continue };
+                self.add(Arrow {
+                    kind: ArrowKind::Submission,
+                    from: *from,
+                    to: to as u32,
+                    start: operation.append,
+                    end: operation.start,
+                    task: TaskIndex::NONE,
+                    bytes: u64::MAX,
+                });
+            }
+        }
+    }
+
+    /// The lanes of host threads, by process and thread id: those of calls first, then the thread's own.
+    fn submitters(&self, devices: &Devices) -> FxHashMap<(i64, i64), Vec<u32>> {
+        let mut submitters: FxHashMap<(i64, i64), Vec<u32>> = FxHashMap::default();
+        for (number, lane) in self.lanes.rows.iter().enumerate() {
+            if let LaneKind::Calls(list, _) = lane.kind {
+                let thread = &devices.calls[list as usize];
+                submitters.entry((thread.pid, thread.tid)).or_default().push(number as u32);
+            }
+        }
+        for (number, lane) in self.lanes.rows.iter().enumerate() {
+            if let LaneKind::Thread(thread) = lane.kind {
+                let pid = self.execution.processes[lane.process.index()].pid;
+                let tid = self.execution.threads[thread.index()].tid;
+                submitters.entry((pid, tid)).or_default().push(number as u32);
+            }
+        }
+        submitters
+    }
+
+    fn has_call_at(&self, lane: u32, devices: &Devices, at: u64) -> bool {
+        let LaneKind::Calls(list, _) = self.lanes.rows[lane as usize].kind else { return false };
+        let (calls, rows) = (&devices.calls[list as usize].calls, &self.lanes.intervals[lane as usize]);
+        let after = rows.partition_point(|row| calls[*row as usize].start <= at);
+        after.checked_sub(1).is_some_and(|row| at < calls[rows[row] as usize].end)
+    }
+}

@@ -1,0 +1,148 @@
+//! The tables of a run over time.
+
+use super::arrows::{Arrow, ArrowKind, Arrows};
+use super::codes::{Code, Codes};
+use super::content::{Content, Loss};
+use super::counters::{Counter, TaskCounts};
+use super::lanes::{Lane, LaneKind, Lanes};
+use taskscope_execution::devices::Devices;
+use taskscope_execution::graph::Names;
+use taskscope_execution::{
+    Execution, NO_NUMBER, ObjectIndex, ProcessIndex, RegionIndex, TaskIndex, ThreadIndex,
+};
+
+/// Facts of the run outside of its execution.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// The command, or the trace's name.
+    pub name: String,
+    /// Nanoseconds since 1970 (UTC) at the begin of the run, if known.
+    pub start_unix_ns: Option<u64>,
+}
+
+/// The tables of a run over time; [`Timeline::play`] has its records.
+pub struct Timeline<'a> {
+    pub(super) execution: &'a Execution,
+    pub(super) devices: &'a Devices,
+    run: Run,
+    pub(super) lanes: Lanes,
+    pub(super) codes: Codes,
+    pub(super) arrows: Arrows,
+    pub(super) tasks: TaskCounts,
+}
+
+impl<'a> Timeline<'a> {
+    /// Makes the tables, in two passes over the sections.
+    pub fn of(
+        execution: &'a Execution,
+        devices: &'a Devices,
+        names: &mut dyn Names,
+        run: Run,
+    ) -> Timeline<'a> {
+        let lanes = Lanes::of(execution, devices);
+        let codes = Codes::of(execution, devices, names);
+        let arrows = Arrows::of(execution, devices, &lanes, &codes.last_thread);
+        let tasks = TaskCounts::of(execution, &lanes.rows);
+        Timeline { execution, devices, run, lanes, codes, arrows, tasks }
+    }
+
+    /// The execution.
+    pub fn execution(&self) -> &'a Execution {
+        self.execution
+    }
+
+    /// Facts of the run.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Time of the first and after the last record, nanoseconds of the trace's clock.
+    pub fn range(&self) -> (u64, u64) {
+        let (first, last) = self.execution.range();
+        let rows = self.lanes.rows.iter().filter(|lane| lane.last > 0);
+        let begin = rows.clone().map(|lane| lane.first).min().unwrap_or(first);
+        let end = rows.map(|lane| lane.last).max().unwrap_or(last);
+        if last == 0 { (begin, end) } else { (begin.min(first), end.max(last)) }
+    }
+
+    /// The lanes, by the number that records have.
+    pub fn lanes(&self) -> &[Lane] {
+        &self.lanes.rows
+    }
+
+    /// The code of sections, by the number that they have.
+    pub fn codes(&self) -> &[Code] {
+        &self.codes.rows
+    }
+
+    /// The arrows, by number.
+    pub fn arrows(&self) -> &[Arrow] {
+        &self.arrows.rows
+    }
+
+    /// The counters, by number.
+    pub fn counters(&self) -> &[Counter] {
+        &self.tasks.counters
+    }
+
+    /// Arrows that cannot be drawn and operations without times, with the reasons.
+    pub fn dropped(&self) -> impl Iterator<Item = Loss> {
+        let arrows = self.arrows.dropped.iter();
+        let arrows = arrows.map(|(why, count)| Loss { content: "arrows", count: *count, why });
+        self.lanes.dropped.iter().cloned().chain(arrows)
+    }
+
+    /// The name of the object that a section waits for; empty if not known.
+    pub fn object(&self, object: ObjectIndex) -> &str {
+        self.codes.objects.get(&object).map_or("", String::as_str)
+    }
+
+    /// The number of a task in its process, if it has one.
+    pub fn task_number(&self, task: TaskIndex) -> Option<u64> {
+        self.execution.tasks.number(task)
+    }
+
+    /// The number of a region in its process, if it has one.
+    pub fn region_number(&self, region: RegionIndex) -> Option<u64> {
+        let number = self.execution.regions.get(region.index())?.number;
+        (number != NO_NUMBER).then_some(number)
+    }
+
+    /// A process in words.
+    pub fn process_name(&self, process: ProcessIndex) -> String {
+        let Some(row) = self.execution.processes.get(process.index()) else { return "devices".to_owned() };
+        if row.has_cpus {
+            return format!("CPUs of {}", row.loom);
+        }
+        self.execution.process_name(process).unwrap_or_else(|| format!("process {}", row.pid))
+    }
+
+    /// The lane of a thread.
+    pub fn lane_of(&self, thread: ThreadIndex) -> u32 {
+        self.lanes.of_thread(thread)
+    }
+
+    /// Number of facts of a kind.
+    pub fn count(&self, content: Content) -> u64 {
+        let of_arrows =
+            |kind: ArrowKind| self.arrows().iter().filter(|arrow| arrow.kind == kind).count() as u64;
+        let execution = self.execution();
+        match content {
+            Content::Sections => self.codes.sections,
+            Content::Places => self.codes().iter().filter(|code| !code.file.is_empty()).count() as u64,
+            Content::TaskNumbers => self.codes.with_numbers,
+            Content::Colours => self.codes().iter().filter(|code| code.state.is_some()).count() as u64,
+            Content::Creations => of_arrows(ArrowKind::Creation),
+            Content::Dependences => of_arrows(ArrowKind::Dependence),
+            Content::Messages => of_arrows(ArrowKind::Message),
+            Content::Submissions => of_arrows(ArrowKind::Submission),
+            Content::Collectives => execution.communication.participations.len() as u64,
+            Content::Counters => self.counters().len() as u64,
+            Content::Operations => self.lanes.count(|kind| matches!(kind, LaneKind::Queue(..))),
+            Content::DeviceCalls => self.lanes.count(|kind| matches!(kind, LaneKind::Calls(..))),
+            Content::Doubts => (execution.uncertain.len() + execution.losses.len()) as u64,
+            Content::ThreadWaits => execution.thread_waits.waits.len() as u64,
+            Content::Samples => execution.samples.rows.len() as u64,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+"""Opens exports of stored recordings in the programs that they are for, and compares all counts and sums.
+
+Usage: check.py TASKSCOPE TRACE...
+"""
+
+import collections
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import otf2
+from trace_processor import TraceProcessor
+
+ARROWS = ("task creations", "dependences", "messages", "device submissions")
+SECTIONS = ("sections", "device operations", "device calls", "uncertain intervals")
+
+
+def expected(taskscope, trace, target):
+    """The contents by `export --dry-run`, and the size."""
+    text = subprocess.run(
+        [taskscope, "export", "--dry-run", "--to", target, trace], check=True, capture_output=True, text=True
+    ).stdout
+    counts = {name: int(count) for count, name in re.findall(r"^ +(\d+) (\S+(?: \S+)*)  ", text, re.M)}
+    return counts, int(re.search(r": (\d+) bytes", text).group(1))
+
+
+def sums_of(file):
+    """Counter values and time of slices of a Chrome file, by a plain reading."""
+    events = json.loads(file.read_text())["traceEvents"]
+    ns = sum(round(event["dur"] * 1000) for event in events if event["ph"] == "X")
+    return ns, sum(event["ph"] == "C" for event in events)
+
+
+def require(what, found, wanted):
+    if found != wanted:
+        raise SystemExit(f"error: {what}: found {found}, expected {wanted}")
+
+
+def check_slices(taskscope, trace, folder):
+    """Perfetto's and Chrome's forms, in Perfetto's trace processor."""
+    files = {}
+    for target in ("perfetto", "chrome"):
+        files[target] = folder / target
+        command = [taskscope, "export", "--to", target, "-o", files[target], trace]
+        subprocess.run(command, check=True, capture_output=True)
+    ns, values = sums_of(files["chrome"])
+    for target, file in files.items():
+        counts, size = expected(taskscope, trace, target)
+        name = f"{target} of {trace}"
+        require(f"bytes of {name}", file.stat().st_size, size)
+        with TraceProcessor(file.read_bytes()) as processor:
+            problems = "select name, value from stats where value > 0 and severity in ('error', 'data_loss')"
+            require(f"problems of {name}", processor.query(problems), [])
+            slices = sum(counts.get(kind, 0) for kind in SECTIONS)
+            found = processor.query("select count(*), ifnull(sum(dur), 0) from slice")
+            require(f"slices of {name}", found, [(slices, ns)])
+            arrows = sum(counts.get(kind, 0) for kind in ARROWS)
+            require(f"flows of {name}", processor.query("select count(*) from flow"), [(arrows,)])
+            require(f"values of {name}", processor.query("select count(*) from counter"), [(values,)])
+        print(f"{name}: {slices} slices, {arrows} flows, {values} values of counters, {size} bytes")
+    return ns, values
+
+
+def check_otf2(taskscope, trace, folder, ns, values):
+    """The archive, in otf2-print if it is installed and in the library's reader for Python."""
+    archive = folder / "otf2"
+    command = [taskscope, "export", "--to", "otf2", "-o", archive, trace]
+    subprocess.run(command, check=True, capture_output=True)
+    name = f"otf2 of {trace}"
+    if shutil.which("otf2-print"):
+        printed = subprocess.run(["otf2-print", archive / "traces.otf2"], capture_output=True, text=True)
+        problems = [line for line in printed.stdout.splitlines() if line.startswith("otf2-print:")]
+        require(f"problems of {name}", (printed.returncode, printed.stderr, problems), (0, "", []))
+    counts, size = expected(taskscope, trace, "otf2")
+    files = sum(file.stat().st_size for file in archive.rglob("*") if file.is_file())
+    require(f"bytes of {name}", files, size)
+    found, total, since = collections.Counter(), 0, {}
+    with otf2.reader.open(str(archive / "traces.otf2")) as reader:
+        for location, event in reader.events:
+            kind = type(event).__name__
+            found[kind] += 1
+            key = (location.group.name, location.name)
+            if kind == "Enter":
+                since[key] = event.time
+            elif kind == "Leave":
+                total += event.time - since[key]
+    sections = sum(counts.get(kind, 0) for kind in SECTIONS)
+    require(f"regions of {name}", (found["Enter"], found["Leave"], total), (sections, sections, ns))
+    messages = counts.get("messages", 0)
+    require(f"messages of {name}", (found["MpiSend"], found["MpiRecv"]), (messages, messages))
+    require(f"metrics of {name}", found["Metric"], values)
+    require(f"tasks of {name}", found["ThreadTaskCreate"], counts.get("task creations", 0))
+    print(f"{name}: {sections} regions, {messages} messages, {values} metrics, {size} bytes")
+    shutil.rmtree(archive)
+
+
+def check_paje(taskscope, trace, folder, values):
+    """The text, in pj_dump if it is installed."""
+    if not shutil.which("pj_dump"):
+        print(f"note: paje of {trace} is not checked: pj_dump is not installed (package pajeng)")
+        return
+    file = folder / "paje"
+    subprocess.run([taskscope, "export", "--to", "paje", "-o", file, trace], check=True, capture_output=True)
+    dumped = subprocess.run(["pj_dump", file], check=True, capture_output=True, text=True).stdout
+    found = collections.Counter(line.split(",")[0] for line in dumped.splitlines())
+    counts, size = expected(taskscope, trace, "paje")
+    sections = sum(counts.get(kind, 0) for kind in SECTIONS)
+    arrows = sum(counts.get(kind, 0) for kind in ARROWS)
+    name = f"paje of {trace}"
+    require(name, (found["State"], found["Link"], found["Variable"]), (sections, arrows, values))
+    print(f"{name}: {sections} states, {arrows} links, {values} variables, {size} bytes")
+
+
+def main(taskscope, *traces):
+    with tempfile.TemporaryDirectory() as folder:
+        for trace in traces:
+            ns, values = check_slices(taskscope, trace, pathlib.Path(folder))
+            check_otf2(taskscope, trace, pathlib.Path(folder), ns, values)
+            check_paje(taskscope, trace, pathlib.Path(folder), values)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
