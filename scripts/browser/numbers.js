@@ -9,7 +9,7 @@ await one.page.goto(pathToFileURL(process.argv[2]).href);
 await ready(one.page);
 const numbers = await one.page.evaluate(() => {
   // All rows of each table.
-  for (const button of document.querySelectorAll('div.table > button')) /** @type {HTMLElement} */ (button).click();
+  for (const button of document.querySelectorAll('div.table button.more:not([hidden])')) /** @type {HTMLElement} */ (button).click();
   return [...document.querySelectorAll('div.table > table')].flatMap((table) => {
     const titles = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
     /** @type {string[]} */

@@ -34,7 +34,8 @@ const IDENTITY: [&str; 22] = [
     "label",
 ];
 /// Parts of names of times that are not sums: extremes, means, and times of the whole run.
-const NO_SUMS: [&str; 14] = [
+const NO_SUMS: [&str; 15] = [
+    "start_unix",
     "longest",
     "max",
     "p95",
