@@ -429,6 +429,7 @@ await step('the largest findings are cards with share and advice, and show me fr
   cards.forEach(([id, wide, text], i) => {
     assert.ok(Math.abs(wide - (large[i].ns / report.findings_base_ns) * 100) < 0.01, `${id} is ${wide} % wide`);
     if (large[i].try) assert.ok(text.includes('Try: '), id);
+    assert.ok(!/`[^`]+`/.test(text), `${id}: code of the advice is shown as code, not in backticks`);
   });
   assert.deepEqual(await one.page.locator('.further .finding').evaluateAll((list) => list.map((e) => e.id)), large.slice(3).map((finding) => finding.id));
   const instances = await one.page.evaluate(() => window.taskscope.timeline.overview.instance_sections);

@@ -22,6 +22,18 @@ export function element(tag, attributes, ...children) {
   return made;
 }
 
+/**
+ * A sentence of at most `width` characters as nodes: parts between backticks become code.
+ * @param {string} text
+ * @param {number} width
+ * @returns {(Node | string)[]}
+ */
+export function codeText(text, width) {
+  // An opening backtick without a closing one is a character like others.
+  const parts = fitText(text, width).split(/`([^`]+)`/);
+  return parts.map((part, i) => (i % 2 ? element('code', {}, part) : part)).filter((part) => part !== '');
+}
+
 /** Names longer than this are cut on screen; their whole text is the element's title. */
 export const NAME = 120;
 

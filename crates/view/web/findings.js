@@ -1,6 +1,6 @@
 // Findings: the largest as cards, the others as lines.
 
-import { bar, element, number, part } from './elements.js';
+import { bar, codeText, element, number, part } from './elements.js';
 import { fitText, formatNumberOf, formatPercent, unitOf } from './format.js';
 import { smallTimeline } from './charts.js';
 import { isPrinting } from './paper.js';
@@ -46,7 +46,7 @@ export function findings(report, overview, theme, width, onShow) {
   const title = (finding) => element('h3', {}, element('span', { class: 'id' }, finding.id), ' ', fitText(finding.text, 400));
   const place = (finding) => (finding.file ? element('span', { class: 'place' }, ` · ${fitText(String(finding.file), 200)}:${finding.line ?? '?'}`) : null);
   const advice = (finding) => [
-    finding.try ? element('p', { class: 'advice' }, element('strong', {}, 'Try: '), fitText(finding.try, 600)) : null,
+    finding.try ? element('p', { class: 'advice' }, element('strong', {}, 'Try: '), ...codeText(finding.try, 600)) : null,
     finding.evidence ? element('p', { class: 'note advice' }, `Evidence: ${fitText(finding.evidence, 600)}`) : null,
   ];
   const card = (finding) => {

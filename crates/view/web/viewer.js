@@ -1,6 +1,6 @@
 // The viewer: the timeline over the whole window, with search, tables of a range, and tasks.
 
-import { NAME, element, bar, nameOf } from './elements.js';
+import { NAME, codeText, element, bar, nameOf } from './elements.js';
 import { formatCount, formatNumberOf, formatPercent, formatStart, formatTime, fitText, shellWord, unitOf } from './format.js';
 import { legend } from './charts.js';
 import { makeTheme } from './palette.js';
@@ -698,7 +698,7 @@ class Viewer {
     const rows = (this.report.findings || []).filter((row) => isLarge(row, this.report));
     const list = rows.map((row) => {
       const instance = this.overview.instances.find((other) => other.finding === row.id);
-      return element('li', {}, element('strong', {}, row.id), ` ${fitText(row.text, 300)} `, element('span', { class: 'loss' }, `${show(row.ns)} ${ownerOf(this.report)}${unit}`), row.try ? element('p', {}, `Try: ${fitText(row.try, 600)}`) : ' ',
+      return element('li', {}, element('strong', {}, row.id), ` ${fitText(row.text, 300)} `, element('span', { class: 'loss' }, `${show(row.ns)} ${ownerOf(this.report)}${unit}`), row.try ? element('p', {}, 'Try: ', ...codeText(row.try, 600)) : ' ',
         instance ? element('button', { type: 'button', class: 'link', onclick: () => this.timeline.reveal(instance) }, 'worst instance') : null);
     });
     const queues = (this.report.devices && this.report.devices.queues) || [];
