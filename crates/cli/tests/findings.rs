@@ -113,6 +113,22 @@ fn samples_alone_claim_no_loss_that_they_do_not_know() {
     }
 }
 
+/// A program that fails before it does anything: the reason comes first, and there is no efficiency of nothing.
+#[test]
+fn a_program_that_fails_at_once_has_its_exit_code_and_no_efficiency() {
+    let here = tempfile::tempdir().unwrap();
+    let run = output(record(here.path()).args(["--sample", "100", "-o", "failed", "--", "false"]));
+    assert_eq!(run.status.code(), Some(1), "{run:?}");
+    let trace = here.path().join("failed");
+    let report = report_of(&trace);
+    assert_eq!((&report["samples_alone"], &report["exit_code"]), (&true.into(), &1.into()), "{report}");
+    let notices = report["notices"].as_array().unwrap();
+    let failed = notices.iter().find(|notice| notice["name"] == "failed").expect("a notice");
+    assert!(failed["text"].as_str().unwrap().contains("exit code 1"), "{failed}");
+    let text = shown(&["report"], &trace);
+    assert!(!text.contains("Parallel efficiency") && text.contains("exit code 1"), "{text}");
+}
+
 /// Threads whose waits are recorded: the used time and the findings sum to the CPUs' time, and a lock is charged to its holder.
 #[test]
 fn findings_of_waits_sum_to_the_unused_cpus() {

@@ -1,7 +1,7 @@
 //! The efficiency with its factors, as lines for a terminal; of traces and of profiles.
 
+use crate::efficiency_factors::EfficiencyFactors;
 use crate::format::{Unit, bar, columns, time};
-use crate::report_rows::EfficiencyFactors;
 use crate::sheet::{BOLD, DIM, Sheet};
 use anstyle::{AnsiColor, Style};
 
@@ -22,7 +22,7 @@ pub(crate) struct EfficiencyBlock<'r> {
 }
 
 impl EfficiencyBlock<'_> {
-    /// Writes the lines; the largest loss is marked.
+    /// Writes the lines; the largest loss is marked, with its findings.
     pub fn write(&self, sheet: &mut Sheet) {
         let (efficiency, unit) = (self.factors, Unit::for_total(self.capacity_ns));
         let lost = self.capacity_ns - efficiency.mpi_start_ns - efficiency.useful_ns;
@@ -34,26 +34,27 @@ impl EfficiencyBlock<'_> {
             unit.of_workers()
         );
         let mut factors = vec![
-            ("Load balance", efficiency.load_balance, efficiency.load_balance_loss_ns),
-            ("Serialization", efficiency.serialization, efficiency.serialization_loss_ns),
+            ("load_balance", "Load balance", efficiency.load_balance, efficiency.load_balance_loss_ns),
+            ("serialization", "Serialization", efficiency.serialization, efficiency.serialization_loss_ns),
         ];
         if efficiency.cpu_availability_loss_ns > 0 {
             let loss = efficiency.cpu_availability_loss_ns;
-            factors.insert(0, ("CPU availability", efficiency.cpu_availability, loss));
+            factors.insert(0, ("cpu_availability", "CPU availability", efficiency.cpu_availability, loss));
         }
         if efficiency.device_offload_loss_ns > 0 {
-            factors.push(("Device offload", efficiency.device_offload, efficiency.device_offload_loss_ns));
+            let loss = efficiency.device_offload_loss_ns;
+            factors.push(("device_offload", "Device offload", efficiency.device_offload, loss));
         }
         if efficiency.blocked_loss_ns > 0 {
-            factors.push(("Blocked", efficiency.blocked, efficiency.blocked_loss_ns));
+            factors.push(("blocked", "Blocked", efficiency.blocked, efficiency.blocked_loss_ns));
         }
         let loss = efficiency.runtime_overhead_loss_ns;
-        factors.push(("Runtime overhead", efficiency.runtime_overhead, loss));
+        factors.push(("runtime_overhead", "Runtime overhead", efficiency.runtime_overhead, loss));
         // A factor printed as 1.00 is not a loss to look at.
         if efficiency.known < 0.995 {
-            factors.push(("Known", efficiency.known, efficiency.unknown_ns));
+            factors.push(("known", "Known", efficiency.known, efficiency.unknown_ns));
         }
-        let largest = factors.iter().map(|(_, _, loss)| *loss).max().unwrap_or(0);
+        let largest = efficiency.largest_loss.as_ref();
         let drawn = format!("{GREEN}{}{GREEN:#}", bar(efficiency.parallel, 20));
         let pad = 22 - columns(&bar(efficiency.parallel, 20));
         sheet.line("");
@@ -62,10 +63,14 @@ impl EfficiencyBlock<'_> {
             efficiency.parallel, ""
         ));
         let last = factors.len() - 1;
-        for (number, (name, factor, loss)) in factors.into_iter().enumerate() {
+        for (number, (key, name, factor, loss)) in factors.into_iter().enumerate() {
             let branch = if number == last { "└" } else { "├" };
-            let mark = if loss == largest && factor < 0.995 { "   ← largest loss" } else { "" };
-            let parts = if name == "Runtime overhead" { self.overhead.as_str() } else { "" };
+            let mark = match largest.filter(|largest| largest.factor == key) {
+                Some(largest) if largest.findings.is_empty() => "   ← largest loss".to_owned(),
+                Some(largest) => format!("   ← largest loss: {}", largest.findings.join(", ")),
+                None => String::new(),
+            };
+            let parts = if key == "runtime_overhead" { self.overhead.as_str() } else { "" };
             let lost = if loss > 0 { format!("{} lost", unit.show(loss)) } else { String::new() };
             sheet.line(&format!("   {branch} {name:<18} {factor:.2}  {lost:>12}{mark}{parts}"));
         }

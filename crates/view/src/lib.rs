@@ -11,6 +11,7 @@ mod causes;
 mod cpus;
 pub mod devices;
 pub mod documents;
+mod efficiency_factors;
 mod efficiency_text;
 pub mod explain;
 mod explain_report;

@@ -4,14 +4,15 @@ use crate::call_paths::json::CallPathTables;
 use crate::cpus::{CpuShortage, ProcessCpus};
 use crate::devices::DevicesInTime;
 use crate::documents::{Named, Notice, Word, some_text};
+use crate::efficiency_factors::EfficiencyFactors;
 use crate::findings::{CpuTimes, FindingRow, Findings, Losses, Whose, finding_row};
 use crate::instrumentation::Instrumentation;
 use crate::mpi_calls::MpiCalls;
 use crate::ranks::Rank;
 use crate::report_rows::{
-    EfficiencyFactors, IncompleteStream, LockTimes, RegionTimes, StarvationTimes, StateTimes, TaskTypeTimes,
-    ThreadTimes, Uncertain, WorksharingTimes, by_state, incomplete, locks, regions, starvation, task_types,
-    threads, uncertain, worksharing,
+    IncompleteStream, LockTimes, RegionTimes, StarvationTimes, StateTimes, TaskTypeTimes, ThreadTimes,
+    Uncertain, WorksharingTimes, by_state, incomplete, locks, regions, starvation, task_types, threads,
+    uncertain, worksharing,
 };
 use crate::section::Section;
 use crate::thread_split::{ThreadSplit, thread_splits};
@@ -219,7 +220,7 @@ pub fn report_of(
     let run = session.run.as_ref();
     let wants = |section: Section| sections.contains(&section);
     // Names are resolved first, so that notices can say which were missing.
-    let samples_alone = words::knows_samples_alone(session, analysis);
+    let samples_alone = words::knows_samples_alone(analysis);
     let has_splits = samples_alone || !execution.thread_waits.waits.is_empty();
     let has_findings = wants(Section::Summary) || wants(Section::Findings);
     let findings =
@@ -269,7 +270,7 @@ pub fn report_of(
         lost_events: session.lost_events(),
         recording_cost_ns_per_event: run.and_then(|run| run.recording_cost_ns_per_event),
         notices: words::notices(session, problems),
-        efficiency: EfficiencyFactors::from(&analysis.efficiency),
+        efficiency: EfficiencyFactors::of(&analysis.efficiency, &findings.rows),
         ranks: table(wants(Section::Ranks), || crate::ranks::ranks(session, analysis)),
         mpi_calls,
         states: by_state(&ledger.by_state),

@@ -5,7 +5,7 @@ use crate::names::{cpu_name, pid_of_object, pid_of_site, pid_of_type};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use taskscope_analysis::{Analysis, ByState, Efficiency, Load};
+use taskscope_analysis::{Analysis, ByState, Load};
 use taskscope_execution::{Doubt, NO_TIME, OsSource, RuntimeRole, State};
 use taskscope_session::Session;
 
@@ -119,79 +119,6 @@ pub(crate) const FACTORS: [(&str, &str); 8] = [
     ("runtime_overhead", "Runtime overhead"),
     ("known", "Known"),
 ];
-
-/// Factors of the parallel efficiency, shares of 1:
-/// `parallel` = `cpu_availability` · `serialization` · `load_balance` · `device_offload` · `blocked` ·
-/// `runtime_overhead` · `known`. Losses are worker-nanoseconds.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EfficiencyFactors {
-    /// Useful time over capacity, without start and end of MPI.
-    #[schemars(range(min = 0, max = 1))]
-    pub parallel: f64,
-    /// Threads do useful work equally.
-    #[schemars(range(min = 0, max = 1))]
-    pub load_balance: f64,
-    /// The operating system has CPUs for all.
-    #[schemars(range(min = 0, max = 1))]
-    pub cpu_availability: f64,
-    /// Threads have work at the same time.
-    #[schemars(range(min = 0, max = 1))]
-    pub serialization: f64,
-    /// Threads do not wait for devices.
-    #[schemars(range(min = 0, max = 1))]
-    pub device_offload: f64,
-    /// Code of the program does not block in the kernel.
-    #[schemars(range(min = 0, max = 1))]
-    pub blocked: f64,
-    /// Threads are not in the runtime.
-    #[schemars(range(min = 0, max = 1))]
-    pub runtime_overhead: f64,
-    /// The fraction of the capacity with a known state.
-    #[schemars(range(min = 0, max = 1))]
-    pub known: f64,
-    /// Time in the program's own code.
-    pub useful_ns: u64,
-    /// Lost by load balance.
-    pub load_balance_loss_ns: u64,
-    /// Lost without a CPU.
-    pub cpu_availability_loss_ns: u64,
-    /// Lost by serialization.
-    pub serialization_loss_ns: u64,
-    /// Lost in waiting for devices.
-    pub device_offload_loss_ns: u64,
-    /// Lost blocked in the kernel.
-    pub blocked_loss_ns: u64,
-    /// Lost in the runtime.
-    pub runtime_overhead_loss_ns: u64,
-    /// Time in an unknown state.
-    pub unknown_ns: u64,
-    /// Other than useful, while their process started or ended MPI; no factor contains it.
-    pub mpi_start_ns: u64,
-}
-
-impl From<&Efficiency> for EfficiencyFactors {
-    fn from(efficiency: &Efficiency) -> EfficiencyFactors {
-        EfficiencyFactors {
-            parallel: efficiency.parallel,
-            load_balance: efficiency.load_balance,
-            cpu_availability: efficiency.cpu_availability,
-            serialization: efficiency.serialization,
-            device_offload: efficiency.device_offload,
-            blocked: efficiency.blocked,
-            runtime_overhead: efficiency.runtime_overhead,
-            known: efficiency.known,
-            useful_ns: efficiency.useful_ns,
-            load_balance_loss_ns: efficiency.load_balance_ns,
-            cpu_availability_loss_ns: efficiency.cpu_availability_ns,
-            serialization_loss_ns: efficiency.serialization_ns,
-            device_offload_loss_ns: efficiency.device_offload_ns,
-            blocked_loss_ns: efficiency.blocked_ns,
-            runtime_overhead_loss_ns: efficiency.runtime_overhead_ns,
-            unknown_ns: efficiency.unknown_ns,
-            mpi_start_ns: efficiency.start_ns,
-        }
-    }
-}
 
 /// A thread and its time.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,7 @@ use crate::names::{missing_names, rank_or_process};
 use crate::verdict;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_analysis::{Analysis, Culprit, Finding, ShortReason, ShortTeam};
+use taskscope_analysis::{Analysis, ByState, Culprit, Finding, ShortReason, ShortTeam};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
 use taskscope_execution::{CpuFacts, Doubt, Group, SiteIndex, State, ThreadKind, Uncertain};
 use taskscope_session::{Places, ProblemKind, Session};
@@ -437,14 +437,28 @@ fn summed<K: Eq + std::hash::Hash + Ord>(rows: impl Iterator<Item = (K, u64)>) -
 }
 
 /// Whether samples are the only source of activity, as for a program without OpenMP.
-pub fn knows_samples_alone(session: &Session, analysis: &Analysis) -> bool {
-    let (capacity_ns, by_state) = (analysis.ledger.capacity_ns, &analysis.ledger.by_state);
-    // A thread of the program may outlive the initial one, whose absence can also be due to the system.
-    let absent = by_state.get(State::NotStarted) + by_state.get(State::Ended) + by_state.of_group(Group::Off);
-    let unknown = by_state.get(State::Unknown);
-    let execution = &session.execution;
-    let has_other_source = !execution.samples.rows.is_empty() || !execution.thread_waits.waits.is_empty();
-    unknown > 0 && unknown + absent == capacity_ns && has_other_source
+pub fn knows_samples_alone(analysis: &Analysis) -> bool {
+    let is_not_known = |by_state: &ByState| {
+        // A thread of the program may outlive the initial one, whose absence can also be due to the system.
+        let absent =
+            by_state.get(State::NotStarted) + by_state.get(State::Ended) + by_state.of_group(Group::Off);
+        let unknown = by_state.get(State::Unknown);
+        unknown > 0 && unknown + absent == by_state.total()
+    };
+    let ledger = &analysis.ledger;
+    // Selected threads need not be workers.
+    let mut others = ledger.threads.iter().filter(|thread| thread.by_state.total() > 0).peekable();
+    match ledger.capacity_ns {
+        0 => others.peek().is_some() && others.all(|thread| is_not_known(&thread.by_state)),
+        _ => is_not_known(&ledger.by_state),
+    }
+}
+
+/// The end of a program that failed: `exit code 2`, `signal 11`; `None` if it did not, or if that is not known.
+pub(crate) fn failure(session: &Session) -> Option<String> {
+    let run = session.run.as_ref()?;
+    let of_exit = run.exit_code.filter(|code| *code != 0).map(|code| format!("exit code {code}"));
+    run.signal.map(|signal| format!("signal {signal}")).or(of_exit)
 }
 
 /// Everything that the reader of numbers must know first, in the order of weight.
@@ -452,6 +466,9 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
     let mut all = Vec::new();
     let mut say = |name: &str, text: String| all.push(Notice::new(name, text));
     let (start, end) = session.execution.range();
+    if let Some(how) = failure(session) {
+        say("failed", format!("the program ended with {how}; the report is on the run until then"));
+    }
     let unfinished: Vec<_> = session.streams.iter().filter(|s| !s.finished).collect();
     if !unfinished.is_empty() {
         let last = unfinished.iter().filter_map(|s| s.last).max();

@@ -1,6 +1,6 @@
 // The report, in the order of a reader's questions. Every number comes from the report's JSON.
 
-import { NAME, bar, element, nameOf, number, part } from './elements.js';
+import { NAME, bar, codeText, element, nameOf, number, part } from './elements.js';
 import { formatCount, formatDate, formatNumberOf, formatPercent, formatPoint, formatTime, fitText, shellWord, unitOf } from './format.js';
 import { icicle, legend, stackChart } from './charts.js';
 import { findings } from './findings.js';
@@ -44,7 +44,7 @@ function whatRan(report, overview) {
     ['recording cost', report.recording_cost_ns_per_event ? element('span', {}, number('recording_cost_ns_per_event', report.recording_cost_ns_per_event, (v) => v.toFixed(1)), ' ns an event') : '–'],
     ['ended', report.signal ? `by signal ${report.signal}` : report.exit_code === null || report.exit_code === undefined ? '–' : `exit code ${report.exit_code}`],
   ];
-  const notices = (report.notices || []).map((notice) => element('li', {}, element('code', {}, fitText(notice.name, 60)), ' ', fitText(notice.text, 600)));
+  const notices = (report.notices || []).map((notice) => element('li', {}, element('code', {}, fitText(notice.name, 60)), ' ', ...codeText(notice.text, 600)));
   return part('what', 'What ran',
     element('p', { class: 'command' }, fitText(command || '', 600)),
     element('dl', { class: 'facts' }, ...facts.flatMap(([name, value]) => [element('dt', {}, /** @type {string} */ (name)), element('dd', {}, value)])),
@@ -54,7 +54,7 @@ function whatRan(report, overview) {
 /** What stands in the place of numbers that have no meaning in a trace of device queues alone, or of a single event. */
 const NO_WORKER_TIME = 'The trace has no worker time, so its efficiency is not known.';
 
-const SAMPLES_ALONE = 'Only samples of call stacks were recorded: see the call paths. Without events of OpenMP, MPI or tasks, the efficiency is not known.';
+const SAMPLES_ALONE = 'No events of OpenMP, MPI or tasks were recorded, so the efficiency is not known. Samples of call stacks, if any, are in the call paths.';
 
 /** @param {any} report */
 export function efficiencyTree(report) {
@@ -73,10 +73,10 @@ export function efficiencyTree(report) {
     ...(e.blocked_loss_ns > 0 ? [['Blocked', 'blocked', 'blocked_loss_ns', 1]] : []), ['Runtime overhead', 'runtime_overhead', 'runtime_overhead_loss_ns', 1],
     ['Known', 'known', 'unknown_ns', 1],
   ];
-  const largest = Math.max(...rows.map((row) => e[String(row[2])] ?? 0));
+  const largest = e.largest_loss;
   const lines = rows.filter((row) => e[row[1]] !== undefined).map(([label, key, loss, depth]) => element('li', { class: depth ? 'factor' : 'whole' },
     element('span', { class: 'label' }, label), number(`efficiency.${key}`, e[key], (v) => v.toFixed(2)), bar(e[key], `${label} ${e[key].toFixed(2)}`),
-    loss ? element('span', { class: 'loss' }, number(`efficiency.${loss}`, e[loss], show), ` worker-${unit} lost`, largest > 0 && e[loss] === largest && e[key] < 0.995 ? element('strong', {}, ' ← largest loss') : null)
+    loss ? element('span', { class: 'loss' }, number(`efficiency.${loss}`, e[loss], show), ` worker-${unit} lost`, largest?.factor === key ? element('strong', {}, ` ← largest loss${largest.findings.length ? `: ${largest.findings.join(', ')}` : ''}`) : null)
       : element('span', { class: 'loss' }, `${formatNumberOf(report.workers, 'worker')}, `, number('capacity_ns', report.capacity_ns, (v) => `${show(v)} worker-${unit} in all`))));
   return part('efficiency', 'Efficiency', element('ul', { class: 'tree' }, ...lines),
     e.mpi_start_ns > 0 ? element('p', { class: 'note' }, 'Not included: ', number('efficiency.mpi_start_ns', e.mpi_start_ns, show), ` worker-${unit} while ranks start or end MPI.`) : null,

@@ -711,7 +711,7 @@ class Viewer {
       ...(this.report.verdict ? [element('p', {}, element('strong', {}, fitText(this.report.verdict, 600)))] : []),
       ...(list.length ? [element('h3', {}, 'Findings'), element('ol', { class: 'findings' }, ...list)] : []),
       ...remarksOfQueues(this.report).map((text) => element('p', { class: 'warn' }, text)),
-      ...(this.report.notices || []).map((notice) => element('p', { class: 'warn' }, fitText(notice.text, 400))));
+      ...(this.report.notices || []).map((notice) => element('p', { class: 'warn' }, ...codeText(notice.text, 400))));
   }
 
   showKeys() {

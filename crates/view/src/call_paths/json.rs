@@ -4,8 +4,8 @@ use super::columns::{TimeKind, is_count, key_of};
 use super::profile_facts::{cpu_note, incomplete_profiles, is_estimated, states_of, useful_and_largest_loss};
 use super::{CallPaths, PathsView, flat_name};
 use crate::documents::Word;
+use crate::efficiency_factors::EfficiencyFactors;
 use crate::findings::{FindingRow, Findings, Losses, Whose, finding_row};
-use crate::report_rows::EfficiencyFactors;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ fn efficiency_of(totals: &BTreeMap<String, u64>, findings: &Findings) -> Option<
     let in_vain = nobody.map(|finding| finding.victims.of_group(Group::Sync));
     let in_vain = in_vain.fold(0, u64::saturating_add);
     let efficiency = Efficiency::of(&by_state, start_ns, in_vain);
-    (by_state.total() > 0).then(|| EfficiencyFactors::from(&efficiency))
+    (by_state.total() > 0).then(|| EfficiencyFactors::of(&efficiency, &findings.rows))
 }
 
 /// Columns and metrics of a path that are not zero: nanoseconds, unless they are counts.

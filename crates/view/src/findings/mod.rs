@@ -29,7 +29,7 @@ impl Whose {
     fn of(session: &Session, analysis: &Analysis) -> Whose {
         match session.execution.range() {
             (0, 0) if !session.devices.queues.is_empty() => Whose::Queues,
-            _ if words::knows_samples_alone(session, analysis) => Whose::Threads,
+            _ if words::knows_samples_alone(analysis) => Whose::Threads,
             _ => Whose::Workers,
         }
     }

@@ -8,7 +8,7 @@ use crate::CallPaths;
 use crate::format::{counted, percent};
 use crate::named_finding::NamedFinding;
 use crate::thread_split::{ThreadSplit, thread_splits};
-use crate::words::{Source, numbered, sentence};
+use crate::words::{Source, failure, numbered, sentence};
 use taskscope_analysis::Confidence;
 use taskscope_analysis::call_views::{Column, own};
 use taskscope_cause::{Blamed, Cause, Runtime};
@@ -29,6 +29,7 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
     let running = known - no_cpu - blocked;
     let estimated = splits.iter().any(|row| row.estimated);
     let sure = if estimated { Confidence::Medium } else { Confidence::High };
+    let is_empty = execution.samples.rows.is_empty() && execution.thread_waits.waits.is_empty();
     let tree = paths.tree.without_runtime();
     let hot = |column: Column| {
         let values: Vec<(NodeId, u64)> =
@@ -71,6 +72,9 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
             Cause::Blocked => {
                 path.0.after("threads are blocked in the kernel (sleep, I/O, a wait of a library)", path.1)
             }
+            Cause::Unknown if is_empty => {
+                "no event of a runtime and no sample shows what threads did".to_owned()
+            }
             Cause::Unknown => {
                 "samples alone: whether threads ran, had no CPU or were blocked is not recorded".to_owned()
             }
@@ -84,11 +88,23 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
         true => "whether being blocked was a loss, samples do not show",
         false => "section waits shows which threads waited for which",
     };
+    let no_runtime = format!("No event of a recorded runtime and no sample shows what {threads} did");
     let verdict = match known {
+        _ if is_empty => match failure(session) {
+            Some(how) => format!("{no_runtime}: the program ended with {how}."),
+            None => format!("{no_runtime}."),
+        },
         0 => format!("Samples alone show the call paths of {threads}; whether time was lost is not known."),
         _ => format!("{threads} {}, {} and {} of their time; {of_blocked}.", parts[0], parts[1], parts[2]),
     };
-    let rows = numbered(found, |_| Some(Runtime::Threads));
+    let mut rows = numbered(found, |_| Some(Runtime::Threads));
+    for row in rows.iter_mut().filter(|row| is_empty && row.cause == Cause::Unknown) {
+        row.remedy = match failure(session) {
+            Some(_) => "Look for the reason in the program's own output.",
+            None => "Record a run that reaches the parallel code, or one long enough for samples (`record --sample 100`).",
+        }
+        .to_owned();
+    }
     Findings {
         rows,
         base_ns: all,
