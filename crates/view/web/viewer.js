@@ -393,9 +393,17 @@ class Viewer {
     this.tip.style.display = 'none';
   }
 
+  /** Begins another content of the panel. A late answer must not replace a newer one. @returns {() => boolean} whether it is the newest still */
+  turnPanel() {
+    const turn = this.turn = (this.turn || 0) + 1;
+    return () => turn === this.turn;
+  }
+
   /** @param {import('./rows.js').Row} row @param {number} at */
   async open(row, at) {
+    const isNewest = this.turnPanel();
     const found = await this.source.json('section', { ...placeOf(row), at });
+    if (!isNewest()) return;
     if (!found) {
       this.tellNothing(row, at);
       return;
@@ -404,8 +412,8 @@ class Viewer {
     this.timeline.edges = [];
     this.timeline.redraw();
     if (found.view === 'devices') this.showOperation(found);
-    else if (found.view) await this.showValue(found, row, at);
-    else await this.showSection(found);
+    else if (found.view) await this.showValue(found, row, at, isNewest);
+    else await this.showSection(found, isNewest);
   }
 
   /** Says that a row has nothing at a time. @param {import('./rows.js').Row} row @param {number} at */
@@ -429,18 +437,20 @@ class Viewer {
     this.live.textContent = fitText(`${found.kind} ${found.label}, ${formatTime(found.end - found.start)}`, 300);
   }
 
-  /** @param {any} found @param {import('./rows.js').Row} row @param {number} at */
-  async showValue(found, row, at) {
+  /** @param {any} found @param {import('./rows.js').Row} row @param {number} at @param {() => boolean} isNewest */
+  async showValue(found, row, at, isNewest) {
     const section = typeof row.thread === 'number' ? await this.source.json('section', { track: row.thread, at }) : null;
-    if (section) await this.showSection(section);
+    if (!isNewest()) return;
+    if (section) await this.showSection(section, isNewest);
     else this.panel.replaceChildren();
+    if (!isNewest()) return;
     this.panel.prepend(element('h2', { id: 'value-title' }, found.title),
       this.facts([['value', nameOf(valueWords(found))], ['row', row.label], ['from', formatStart(found.start, found.end - found.start)], ['lasts', formatTime(found.end - found.start)]]));
     this.live.textContent = `${found.title}: ${valueWords(found)}, ${formatTime(found.end - found.start)}`;
   }
 
-  /** @param {any} found */
-  async showSection(found) {
+  /** @param {any} found @param {() => boolean} isNewest */
+  async showSection(found, isNewest) {
     const [lasts, name] = [found.end - found.start, (track) => this.trackName(track)];
     const facts = [['state', found.label], ['where', nameOf(found.place)], ...(found.line && !found.place.includes(found.line) ? [['line', nameOf(found.line)]] : []), ['thread', name(found.track)], ['from', formatStart(found.start, lasts)], ['lasts', formatTime(lasts)],
       ...(found.call_bytes ? [['bytes', formatCount(found.call_bytes)]] : []), ...(found.region_name ? [['region', found.region_name]] : [])];
@@ -451,7 +461,8 @@ class Viewer {
       list([...blameLines(found, name), ...remarkLines(found)]), messages.length ? element('div', { id: 'messages' }, element('h3', {}, 'Messages'), list(messages)) : '', select);
     this.timeline.edges = edgesOfSection(found);
     this.timeline.redraw();
-    if (found.task_ref) await this.showTask(found.task_ref, false);
+    if (found.task_ref) await this.showTask(found.task_ref, false, isNewest);
+    if (!isNewest()) return;
     this.live.textContent = fitText(`${found.label}${found.place ? ` ${found.place}` : ''}, ${formatTime(found.end - found.start)}`, 300);
   }
 
@@ -465,9 +476,10 @@ class Viewer {
     return this.source.json('task', Object.fromEntries(Object.entries(query).filter(([, value]) => value !== null)));
   }
 
-  /** @param {import('./source.js').TaskRef} ref @param {boolean} alone */
-  async showTask(ref, alone = true) {
+  /** @param {import('./source.js').TaskRef} ref @param {boolean} alone @param {() => boolean} isNewest */
+  async showTask(ref, alone = true, isNewest = this.turnPanel()) {
     const task = await this.askTask(ref);
+    if (!isNewest()) return;
     this.task = task;
     const lasts = task.ended !== null && task.began !== null ? task.ended - task.began : 100;
     const time = (ns) => (ns === null ? 'not known' : formatStart(ns, lasts));
@@ -538,12 +550,14 @@ class Viewer {
 
   /** @param {import('./source.js').TaskRef} ref */
   async goToTask(ref) {
+    const isNewest = this.turnPanel();
     const task = await this.askTask(ref);
     if (task.runner !== null && task.began !== null) {
       const found = await this.source.json('section', { track: task.runner, at: task.began });
+      if (!isNewest()) return;
       if (found) this.timeline.reveal(found);
     }
-    await this.showTask(ref);
+    await this.showTask(ref, true, isNewest);
   }
 
   /** @param {'next' | 'previous'} step */
@@ -558,6 +572,7 @@ class Viewer {
     const row = goesOn && (!view || view === 'devices') ? { track, view: view || 'state' } : {};
     const ask = (step) => this.source.json('search', { text, at, step, ...row });
     const end = step === 'next' ? 'first' : 'last';
+    const isNewest = this.turnPanel();
     let found, around = '';
     try {
       // What begins with the run begins after nothing.
@@ -570,6 +585,7 @@ class Viewer {
       this.say(error);
       return;
     }
+    if (!isNewest()) return;
     this.found = found;
     if (!found) {
       const isFilter = /[=<>~]|\.\./.test(text);
@@ -581,8 +597,8 @@ class Viewer {
     this.tellTotals(text);
     this.timeline.reveal(found);
     if (found.view) this.showOperation(found);
-    else await this.showSection(found);
-    if (around) {
+    else await this.showSection(found, isNewest);
+    if (around && isNewest()) {
       this.live.textContent = around;
       this.panel.prepend(element('p', { id: 'around', class: 'note' }, around));
     }
@@ -611,8 +627,10 @@ class Viewer {
     // Tables of what is no longer selected would be taken for those of the run.
     if (!range && document.getElementById('range-title')) this.showRun();
     if (!range || range.to <= range.from) return;
+    const isNewest = this.turnPanel();
     this.ranging = setTimeout(async () => {
       const answer = await this.source.json('range', { from: range.from, to: range.to });
+      if (!isNewest()) return;
       this.range = answer;
       const total = Object.values(answer.states).reduce((sum, ns) => sum + ns, 0);
       const { unit, show } = unitOf(total);
@@ -641,8 +659,10 @@ class Viewer {
   /** Shows the report of a range; a click on a name highlights its sections. @param {{from: number, to: number}} range */
   async reportPart(range) {
     this.status.textContent = 'replaying the trace for the report of the selected time';
+    const isNewest = this.turnPanel();
     try {
       const report = await this.source.json('report', { from: range.from, to: Math.max(range.to, range.from + 1) });
+      if (!isNewest()) return;
       const known = { states: this.overview.states };
       const link = (text) => (text ? element('button', { type: 'button', class: 'link name', title: `highlight ${text.slice(0, 2000)}`, onclick: () => this.highlightName(text) }, fitText(text, NAME)) : nameOf(text));
       const length = range.to - range.from;
@@ -692,6 +712,7 @@ class Viewer {
   }
 
   showRun() {
+    this.turnPanel();
     this.timeline.edges = [];
     this.timeline.redraw();
     const { unit, show } = unitOf(this.report.findings_base_ns);
@@ -715,6 +736,7 @@ class Viewer {
   }
 
   showKeys() {
+    this.turnPanel();
     const keys = [['+ − / w s', 'zoom'], ['← → / a d', 'pan'], ['↑ ↓', 'thread above, below'], ['PgUp PgDn', 'scroll'], ['Home', 'whole run'], [', .', 'previous, next section of the thread'],
       ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['h', 'highlight matches'], ['e', 'arrows of the visible part'], ['f', 'zoom to the selection, or to the opened section'], ['m', 'select the time of the opened section'], ['[ ]', 'less, more room for names of rows'], ['Esc', 'clear'],
       ['ctrl+wheel', 'zoom'], ['wheel, drag', 'scroll, pan'], ['shift+drag', 'select a range: measure, tables'], ['click', 'open a section and its task'], ['pinch', 'zoom on a touch screen']];
@@ -780,6 +802,7 @@ class Viewer {
   }
 
   async copyLink() {
+    this.turnPanel();
     this.remember();
     await new Promise((resolve) => setTimeout(resolve, 150));
     const link = new URL(location.href);
