@@ -3,9 +3,14 @@
 //! Sections, pyramids, tasks, dependences and holds stay in the file and are read on demand; other tables are
 //! copied, as they are much smaller.
 
-use super::{Instance, Names, Page, PathOfPage, Queue, QueueOperation, Queues, time_of};
-use crate::documents::Named;
+mod rows;
+mod words;
+
+use super::{Instance, Names, Page, PathOfPage, Queue, Queues, time_of};
 use crate::report_json::Report;
+use rows::{
+    ConstructRow, InstanceRow, ModuleRow, ProcessRow, QueueRow, RankRow, RuleRow, ThreadRow, TypeRow,
+};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,14 +19,16 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
-use taskscope_execution::messages::{Call, Communication, PeerWait, PeerWaitKind, Rank};
+use taskscope_execution::messages::{Communication, Rank};
 use taskscope_execution::{
-    Activities, Activity, Catalog, Column, Construct, CpuFacts, CpuLoad, CpuSet, Doubt, Execution, Gap, Loss,
-    Module, Object, OffCpu, OsSource, OsTotals, Process, ProcessIndex, Quota, Region, RegionIndex, Runs,
-    RuntimeRole, SharedBytes, Site, SiteIndex, SystemCause, SystemTime, TaskStatus, Tasks, Thread,
-    ThreadIndex, ThreadKind, Throttled, Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain, WorkShare,
+    Activities, Activity, Catalog, Column, Construct, Doubt, Execution, Gap, Loss, Object, OffCpu,
+    ProcessIndex, Region, RegionIndex, Runs, SharedBytes, Site, SiteIndex, SystemCause, SystemTime,
+    TaskStatus, Tasks, ThreadIndex, Track, TrackColumns, TypeIndex, Uncertain, WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
+use words::{
+    call_of_words, high, low, operation_of_words, pair, rows_of, words, words_of_call, words_of_operation,
+};
 
 /// Blocks of a thread: seven columns of sections, nine of its pyramid.
 const OF_THREAD: usize = 16;
@@ -37,9 +44,6 @@ const TASKS: usize = ACTIVITIES + 1;
 const TASK_COLUMNS: usize = 10;
 /// Index of the first block of device queues.
 const QUEUES: usize = TASKS + TASK_COLUMNS;
-const KINDS: [ThreadKind; 5] =
-    [ThreadKind::Initial, ThreadKind::Worker, ThreadKind::Helper, ThreadKind::Cpu, ThreadKind::Unknown];
-const OS_SOURCES: [OsSource; 3] = [OsSource::Unknown, OsSource::Switches, OsSource::Estimated];
 const STATUSES: [TaskStatus; 6] = [
     TaskStatus::Created,
     TaskStatus::Running,
@@ -67,112 +71,6 @@ struct Header<'p> {
     modules: Vec<ModuleRow>,
     constructs: Vec<ConstructRow>,
     types: Vec<TypeRow>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct InstanceRow {
-    finding: String,
-    thread: u32,
-    start: u64,
-    end: u64,
-}
-
-/// The rules of the pyramids' flags, by class.
-#[derive(Serialize, Deserialize)]
-struct RuleRow {
-    long_ns: Vec<u64>,
-    always: Vec<u8>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ProcessRow {
-    loom: String,
-    pid: i64,
-    first: u64,
-    last: u64,
-    has_cpus: bool,
-    cpus: Option<CpuRow>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct CpuRow {
-    allowed: String,
-    online: Option<u32>,
-    /// Thousandths of a CPU, and the control group.
-    quota: Option<(u64, String)>,
-    /// Begin, end, periods, nanoseconds.
-    throttled: Vec<(u64, u64, u64, u64)>,
-    /// Begin, end; nanoseconds busy, stolen, own.
-    loads: Vec<(u64, u64, u64, u64, u64)>,
-    stopped: Vec<(u64, u64)>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ThreadRow {
-    process: u32,
-    tid: i64,
-    name: String,
-    kind: usize,
-    role: Option<Named<RuntimeRole>>,
-    worker: bool,
-    ended: bool,
-    first: u64,
-    last: u64,
-    track_end: u64,
-    events: u64,
-    lost_events: u64,
-    os_source: usize,
-    on_cpu_ns: Option<u64>,
-    run_delay_ns: Option<u64>,
-    cpus: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct QueueRow {
-    name: String,
-    device: String,
-    pid: Option<i64>,
-    names: Vec<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct RankRow {
-    process: u32,
-    job: u64,
-    rank: u32,
-    ranks: u32,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ModuleRow {
-    process: u32,
-    start: u64,
-    end: u64,
-    bias: u64,
-    build_id: String,
-    path: String,
-    at: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ConstructRow {
-    site: u32,
-    body: u64,
-    location: String,
-}
-
-#[derive(Serialize, Deserialize)]
-struct TypeRow {
-    process: u32,
-    label: String,
-    site: u32,
-    kind: Option<KindRow>,
-}
-
-#[derive(Serialize, Deserialize)]
-enum KindRow {
-    Task(u32),
-    Work(u32),
 }
 
 impl Page {
@@ -475,227 +373,6 @@ impl Page {
             highlighted: Mutex::default(),
             last_part: Mutex::default(),
         })
-    }
-}
-
-impl ProcessRow {
-    fn of(process: &Process) -> ProcessRow {
-        ProcessRow {
-            loom: process.loom.clone(),
-            pid: process.pid,
-            first: process.first,
-            last: process.last,
-            has_cpus: process.has_cpus,
-            cpus: process.cpus.as_ref().map(CpuRow::of),
-        }
-    }
-
-    fn process(&self) -> Option<Process> {
-        let cpus = match &self.cpus {
-            Some(row) => Some(row.facts()?),
-            None => None,
-        };
-        let (loom, pid, has_cpus) = (self.loom.clone(), self.pid, self.has_cpus);
-        Some(Process { loom, pid, has_cpus, first: self.first, last: self.last, cpus })
-    }
-}
-
-impl CpuRow {
-    fn of(cpus: &CpuFacts) -> CpuRow {
-        CpuRow {
-            allowed: cpus.allowed.to_string(),
-            online: cpus.online,
-            quota: cpus.quota.as_ref().map(|quota| (quota.millicpus, quota.cgroup.clone())),
-            throttled: cpus
-                .throttled
-                .iter()
-                .map(|part| (part.start, part.end, part.periods, part.ns))
-                .collect(),
-            loads: (cpus.loads.iter())
-                .map(|load| (load.start, load.end, load.busy_ns, load.stolen_ns, load.own_ns))
-                .collect(),
-            stopped: cpus.stopped.clone(),
-        }
-    }
-
-    fn facts(&self) -> Option<CpuFacts> {
-        Some(CpuFacts {
-            allowed: CpuSet::parse(&self.allowed)?,
-            online: self.online,
-            quota: (self.quota.as_ref())
-                .map(|(millicpus, cgroup)| Quota { millicpus: *millicpus, cgroup: cgroup.clone() }),
-            throttled: (self.throttled.iter())
-                .map(|&(start, end, periods, ns)| Throttled { start, end, periods, ns })
-                .collect(),
-            loads: (self.loads.iter())
-                .map(|&(start, end, busy_ns, stolen_ns, own_ns)| CpuLoad {
-                    start,
-                    end,
-                    busy_ns,
-                    stolen_ns,
-                    own_ns,
-                })
-                .collect(),
-            stopped: self.stopped.clone(),
-        })
-    }
-}
-
-impl ThreadRow {
-    fn of(thread: &Thread) -> ThreadRow {
-        ThreadRow {
-            process: thread.process.0,
-            tid: thread.tid,
-            name: thread.name.to_string(),
-            kind: KINDS.iter().position(|kind| *kind == thread.kind).unwrap_or(KINDS.len()),
-            role: thread.role.map(Named),
-            worker: thread.worker,
-            ended: thread.ended,
-            first: thread.first,
-            last: thread.last,
-            track_end: thread.track.end(),
-            events: thread.events,
-            lost_events: thread.lost_events,
-            os_source: OS_SOURCES.iter().position(|source| *source == thread.os_source).unwrap_or(0),
-            on_cpu_ns: thread.os_totals.on_cpu_ns,
-            run_delay_ns: thread.os_totals.run_delay_ns,
-            cpus: thread.cpus.as_ref().map(CpuSet::to_string),
-        }
-    }
-
-    fn thread(&self, track: Track) -> Option<Thread> {
-        Some(Thread {
-            process: ProcessIndex(self.process),
-            tid: self.tid,
-            kind: *KINDS.get(self.kind)?,
-            role: self.role.map(|role| role.0),
-            worker: self.worker,
-            // Pages are of whole traces.
-            selected: true,
-            ended: self.ended,
-            first: self.first,
-            name: self.name.clone(),
-            last: self.last,
-            // Only the analysis needs it, which was done before.
-            last_event: self.last,
-            asleep_since: None,
-            events: self.events,
-            lost_events: self.lost_events,
-            os_source: *OS_SOURCES.get(self.os_source)?,
-            os_totals: OsTotals { on_cpu_ns: self.on_cpu_ns, run_delay_ns: self.run_delay_ns },
-            cpus: self.cpus.as_deref().and_then(CpuSet::parse),
-            track,
-        })
-    }
-}
-
-impl ModuleRow {
-    fn of(module: &Module) -> ModuleRow {
-        ModuleRow {
-            process: module.process.0,
-            start: module.start,
-            end: module.end,
-            bias: module.bias,
-            build_id: module.build_id.clone(),
-            path: module.path.clone(),
-            at: module.at,
-        }
-    }
-
-    fn module(&self) -> Module {
-        Module {
-            process: ProcessIndex(self.process),
-            start: self.start,
-            end: self.end,
-            bias: self.bias,
-            build_id: self.build_id.clone(),
-            path: self.path.clone(),
-            at: self.at,
-        }
-    }
-}
-
-impl TypeRow {
-    fn of(ty: &Type) -> TypeRow {
-        let kind = ty.kind.map(|kind| match kind {
-            TypeKind::Task { flags } => KindRow::Task(flags),
-            TypeKind::Work { kind } => KindRow::Work(kind),
-        });
-        TypeRow { process: ty.process.0, label: ty.label.clone(), site: ty.site.0, kind }
-    }
-
-    fn ty(&self) -> Type {
-        let kind = self.kind.as_ref().map(|kind| match *kind {
-            KindRow::Task(flags) => TypeKind::Task { flags },
-            KindRow::Work(kind) => TypeKind::Work { kind },
-        });
-        Type {
-            process: ProcessIndex(self.process),
-            label: self.label.clone(),
-            site: SiteIndex(self.site),
-            kind,
-        }
-    }
-}
-
-fn pair(high: u32, low: u32) -> u64 {
-    u64::from(high) << 32 | u64::from(low)
-}
-
-fn high(word: u64) -> u32 {
-    (word >> 32) as u32
-}
-
-fn low(word: u64) -> u32 {
-    word as u32
-}
-
-/// Rows of a table as words, `N` each.
-fn words<T, const N: usize>(rows: &[T], row: impl Fn(&T) -> [u64; N]) -> Column<u64> {
-    rows.iter().flat_map(row).collect::<Vec<u64>>().into()
-}
-
-fn rows_of<T, const N: usize>(words: &[u64], row: impl Fn([u64; N]) -> T) -> Vec<T> {
-    words.as_chunks::<N>().0.iter().map(|words| row(*words)).collect()
-}
-
-fn words_of_call(call: &Call) -> [u64; 7] {
-    let wait = call.wait.map_or(0, |wait| {
-        let kind = PeerWaitKind::ALL.iter().position(|kind| *kind == wait.kind).unwrap_or(0);
-        pair(kind as u32 + 1, wait.culprit.0)
-    });
-    let until = call.wait.map_or(0, |wait| wait.until);
-    let (who, what) = (pair(call.thread.0, call.function), pair(call.place.packed(), call.count));
-    [who, call.start, call.end, wait, until, what, call.bytes]
-}
-
-fn call_of_words([who, start, end, wait, until, what, bytes]: [u64; 7]) -> Call {
-    let kind = high(wait).checked_sub(1).and_then(|kind| PeerWaitKind::ALL.get(kind as usize)).copied();
-    let wait = kind.map(|kind| PeerWait { kind, culprit: ProcessIndex(low(wait)), until });
-    let (thread, function) = (ThreadIndex(high(who)), low(who));
-    let (place, count) = (taskscope_execution::Place::from_packed(high(what)), low(what));
-    Call { thread, function, place, start, end, count, bytes, wait }
-}
-
-fn words_of_operation(o: &QueueOperation) -> [u64; 9] {
-    let (kind, lane) = (pair(o.kind, o.name), pair(o.lane, o.anomalies));
-    [o.seq, o.start, o.end, o.append, o.bytes, o.thread as u64, o.late_by, kind, lane]
-}
-
-fn operation_of_words(words: [u64; 9]) -> QueueOperation {
-    let [seq, start, end, append, bytes, thread, late_by, kind, lane] = words;
-    QueueOperation {
-        seq,
-        start,
-        end,
-        append,
-        bytes,
-        thread: thread as i64,
-        late_by,
-        kind: high(kind),
-        name: low(kind),
-        lane: high(lane),
-        anomalies: low(lane),
     }
 }
 
