@@ -20,27 +20,27 @@ const CLOCK_BOOTTIME: u64 = 6;
 
 /// Fields of messages, by their numbers in Perfetto's definitions.
 mod field {
-    pub const PACKET: u64 = 1;
+    pub const PACKET: u32 = 1;
     // TracePacket
-    pub const CLOCK_SNAPSHOT: u64 = 6;
-    pub const TIMESTAMP: u64 = 8;
-    pub const SEQUENCE_ID: u64 = 10;
-    pub const TRACK_EVENT: u64 = 11;
-    pub const INTERNED_DATA: u64 = 12;
-    pub const SEQUENCE_FLAGS: u64 = 13;
-    pub const DEFAULTS: u64 = 59;
-    pub const TIMESTAMP_CLOCK: u64 = 58;
-    pub const TRACK_DESCRIPTOR: u64 = 60;
+    pub const CLOCK_SNAPSHOT: u32 = 6;
+    pub const TIMESTAMP: u32 = 8;
+    pub const SEQUENCE_ID: u32 = 10;
+    pub const TRACK_EVENT: u32 = 11;
+    pub const INTERNED_DATA: u32 = 12;
+    pub const SEQUENCE_FLAGS: u32 = 13;
+    pub const DEFAULTS: u32 = 59;
+    pub const TIMESTAMP_CLOCK: u32 = 58;
+    pub const TRACK_DESCRIPTOR: u32 = 60;
     // TrackEvent
-    pub const CATEGORIES: u64 = 3;
-    pub const ANNOTATION: u64 = 4;
-    pub const TYPE: u64 = 9;
-    pub const NAME: u64 = 10;
-    pub const TRACK: u64 = 11;
-    pub const COUNTER_VALUE: u64 = 30;
-    pub const SOURCE_LOCATION: u64 = 34;
-    pub const FLOW: u64 = 47;
-    pub const LAST_FLOW: u64 = 48;
+    pub const CATEGORIES: u32 = 3;
+    pub const ANNOTATION: u32 = 4;
+    pub const TYPE: u32 = 9;
+    pub const NAME: u32 = 10;
+    pub const TRACK: u32 = 11;
+    pub const COUNTER_VALUE: u32 = 30;
+    pub const SOURCE_LOCATION: u32 = 34;
+    pub const FLOW: u32 = 47;
+    pub const LAST_FLOW: u32 = 48;
 }
 
 const SLICE_BEGIN: u64 = 1;

@@ -1,4 +1,6 @@
-//! Messages of protocol buffers, as bytes.
+//! Messages of protocol buffers, written field by field: no structure is built for a packet.
+
+use prost::encoding::{WireType, encode_key, encode_varint};
 
 /// A message under construction.
 #[derive(Default)]
@@ -13,33 +15,25 @@ impl Message {
         self.0.clear();
     }
 
-    fn raw_varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
+    pub(super) fn varint(&mut self, field: u32, value: u64) {
+        encode_key(field, WireType::Varint, &mut self.0);
+        encode_varint(value, &mut self.0);
     }
 
-    pub(super) fn varint(&mut self, field: u64, value: u64) {
-        self.raw_varint(field << 3);
-        self.raw_varint(value);
-    }
-
-    pub(super) fn fixed64(&mut self, field: u64, value: u64) {
-        self.raw_varint(field << 3 | 1);
+    pub(super) fn fixed64(&mut self, field: u32, value: u64) {
+        encode_key(field, WireType::SixtyFourBit, &mut self.0);
         self.0.extend(value.to_le_bytes());
     }
 
-    pub(super) fn text(&mut self, field: u64, text: &str) {
-        self.raw_varint(field << 3 | 2);
-        self.raw_varint(text.len() as u64);
+    pub(super) fn text(&mut self, field: u32, text: &str) {
+        encode_key(field, WireType::LengthDelimited, &mut self.0);
+        encode_varint(text.len() as u64, &mut self.0);
         self.0.extend(text.as_bytes());
     }
 
     /// A message in the message. Its length is one byte, which is replaced if that is too short.
-    pub(super) fn message(&mut self, field: u64, write: impl FnOnce(&mut Message)) {
-        self.raw_varint(field << 3 | 2);
+    pub(super) fn message(&mut self, field: u32, write: impl FnOnce(&mut Message)) {
+        encode_key(field, WireType::LengthDelimited, &mut self.0);
         let at = self.0.len();
         self.0.push(0);
         write(self);
@@ -47,9 +41,9 @@ impl Message {
         if length < 0x80 {
             self.0[at] = length as u8;
         } else {
-            let mut prefix = Message::default();
-            prefix.raw_varint(length as u64);
-            self.0.splice(at..=at, prefix.0);
+            let mut prefix = Vec::new();
+            encode_varint(length as u64, &mut prefix);
+            self.0.splice(at..=at, prefix);
         }
     }
 }
