@@ -449,6 +449,17 @@ pub struct Change {
     pub after: u64,
 }
 
+/// Both trees in one tree of names, and the own values of each path: before, after. Paths are matched as by [`difference`].
+pub fn joined(before: &CallTree, after: &CallTree, column: Column) -> (CallTree, Vec<(NodeId, [u64; 2])>) {
+    let mut both = CallTree::default();
+    let first = values_in(&mut both, before, column);
+    let second = values_in(&mut both, after, column);
+    let value = |own: &FxHashMap<NodeId, u64>, node| own.get(&node).copied().unwrap_or(0);
+    let own = both.tree.ids().map(|node| (node, [value(&first, node), value(&second, node)]));
+    let own = own.filter(|(_, values)| *values != [0, 0]).collect();
+    (both, own)
+}
+
 /// The changes from one tree to another: both in one tree of names, and for each path the value in both.
 /// Paths are matched by names, not by lines, so that a shifted line is not a change.
 pub fn difference(before: &CallTree, after: &CallTree, column: Column) -> (CallTree, Vec<Change>) {

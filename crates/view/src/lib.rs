@@ -8,6 +8,7 @@
 
 mod call_paths;
 mod causes;
+pub mod comparison;
 mod cpus;
 pub mod devices;
 pub mod documents;

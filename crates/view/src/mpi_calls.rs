@@ -47,6 +47,16 @@ pub struct PeerWaits {
     pub ns: u64,
 }
 
+/// The function of a call, such as `MPI_Recv`.
+pub(crate) fn name_of(call: &Call) -> String {
+    words_of(call.function, call.function_name())
+}
+
+/// Functions added by newer recorders have no name here.
+fn words_of(function: u32, name: Option<&str>) -> String {
+    name.map_or_else(|| format!("MPI function {function}"), |name| format!("MPI_{name}"))
+}
+
 /// The rows, those that took longest first. Calls at places of one name are one row.
 pub fn rows(session: &Session) -> Vec<MpiCalls> {
     let execution = &session.execution;
@@ -58,11 +68,7 @@ pub fn rows(session: &Session) -> Vec<MpiCalls> {
     let mut sums: Vec<_> = by_place.into_iter().collect();
     sums.sort_by_key(|(key, _)| *key);
     for ((function, place), sum) in sums {
-        // Functions added by newer recorders have no name here.
-        let name = match sum.function {
-            Some(name) => format!("MPI_{name}"),
-            None => format!("MPI function {function}"),
-        };
+        let name = words_of(function, sum.function);
         let site = match place.kind() {
             PlaceKind::Site(site) => site,
             _ => SiteIndex::NONE,

@@ -369,6 +369,11 @@ impl RunNumbers {
         numbers
     }
 
+    /// Wall time, nanoseconds; 0 if unknown.
+    pub fn wall_ns(&self) -> f64 {
+        self.numbers.get(&(Group::Run, "wall_ns".to_owned())).copied().unwrap_or(0.0)
+    }
+
     fn put(&mut self, group: Group, name: &str, value: f64) {
         *self.numbers.entry((group, name.to_owned())).or_default() += value;
     }

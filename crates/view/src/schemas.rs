@@ -15,6 +15,7 @@ pub const SCHEMAS: &[NamedSchema] = &[
     ("profile-info", schema_of::<crate::info::ProfileInfo>),
     ("profile", schema_of::<crate::ProfileReport>),
     ("diff", schema_of::<crate::RunDifferenceReport>),
+    ("compare", schema_of::<crate::comparison::Comparison>),
     ("paths-diff", schema_of::<crate::PathsDifferenceReport>),
     ("explain", schema_of::<crate::Explained>),
     ("names", schema_of::<crate::NameList>),

@@ -11,10 +11,16 @@ use std::process::Command;
 use std::sync::Arc;
 use taskscope_execution::lod::Window;
 use taskscope_execution::view::View as Family;
-use taskscope_execution::{Execution, NO_TIME, Span, State, TaskIndex, ThreadIndex};
+use taskscope_execution::{
+    Change, Execution, ExecutionBuilder, NO_TIME, Observer, RegionIndex, Section, SiteIndex, Span, State,
+    TaskIndex, ThreadIndex,
+};
+use taskscope_profile::named::{CallTree, Label, StepKind};
+use taskscope_profile::{FrameKind, Metric, ROOT};
 use taskscope_session::Session;
 use taskscope_session::model_views::ViewName;
 use taskscope_testkit::instrumented::write_walker;
+use taskscope_view::comparison::{Comparison, ShownRun, Side};
 use taskscope_view::documents::Notice;
 use taskscope_view::html;
 use taskscope_view::page::{Direction, Page, View, packed_rows};
@@ -270,4 +276,85 @@ fn the_timeline_shows_names_colours_and_flows() {
     });
     std::fs::write(folder.path().join("expected.json"), expected.to_string()).unwrap();
     run("timeline.js", folder.path());
+}
+
+/// A run of four threads with a parallel region of each length, 10 µs apart; tasks fill them but on the first thread.
+fn run_of_regions(lengths: &[u64]) -> Execution {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.1", 1);
+    let threads = [1, 2, 3, 4].map(|tid| builder.add_thread(process, tid));
+    let mut at = 1000;
+    for thread in threads {
+        builder.event(thread, at);
+        builder.change(thread, at, Change::Becomes(Section::of(State::Serial)));
+    }
+    for (number, length) in lengths.iter().enumerate() {
+        at += 10_000;
+        let region = RegionIndex(number as u32);
+        let (parent, site) = (RegionIndex::NONE, SiteIndex::NONE);
+        builder.change(threads[0], at, Change::RegionBegins { region, parent, site, requested: 4 });
+        for (thread, state) in
+            threads.into_iter().zip([State::Barrier, State::Task, State::Task, State::Task])
+        {
+            builder.event(thread, at);
+            builder.change(thread, at, Change::Becomes(Section::of(state)));
+        }
+        at += length;
+        builder.change(threads[0], at, Change::RegionEnds { region });
+        for thread in threads {
+            builder.event(thread, at);
+            builder.change(thread, at, Change::Becomes(Section::of(State::Serial)));
+        }
+    }
+    for thread in threads {
+        builder.event(thread, at + 10_000);
+        builder.change(thread, at + 10_000, Change::ThreadEnds);
+    }
+    builder.finish()
+}
+
+/// Call paths below `main`, milliseconds.
+fn tree(paths: &[(&str, u64)]) -> CallTree {
+    let mut tree = CallTree::default();
+    let label = |function: &str| Label {
+        what: StepKind::Function,
+        function: function.to_owned(),
+        file: None,
+        line: None,
+        module: String::new(),
+    };
+    let main = tree.child(ROOT, FrameKind::User, label("main"));
+    for (function, ms) in paths {
+        let node = tree.child(main, FrameKind::User, label(function));
+        tree.tree.add(node, Metric::TIME, ms * 1_000_000);
+    }
+    tree
+}
+
+#[test]
+fn two_runs_are_compared_side_by_side() {
+    if let Some(why) = obstacle() {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    let side = |name: &str, execution: Execution, paths: &[(&str, u64)]| {
+        let (shown, _) = ShownRun::of(Session::in_memory(format!("{name}.trace"), execution));
+        let numbers = vec![shown.numbers.clone()];
+        Side { name: name.to_owned(), numbers, shown: Some(shown), tree: Some(tree(paths)) }
+    };
+    let before = [("gone", 200), ("grown", 300), ("same", 500)];
+    let after = [("grown", 320), ("same", 480), ("new", 400)];
+    let before = side("before", run_of_regions(&[100_000, 50_000, 200_000]), &before);
+    let after = side("after", run_of_regions(&[100_000, 80_000, 50_000]), &after);
+    let comparison = Comparison::of(&before, &after);
+    let (Some(first), Some(second)) = (before.shown, after.shown) else { panic!("both have timelines") };
+    let folder = tempfile::tempdir().unwrap();
+    let text = html::comparison(&comparison, Some([&first.page, &second.page]));
+    std::fs::write(folder.path().join("compare.html"), text).unwrap();
+    let longest = first.page.length().max(second.page.length());
+    let pages = [first.page, second.page].map(Arc::new);
+    let viewer = Viewer::start_of_two(&comparison, pages, 0).unwrap();
+    let expected = json!({ "address": viewer.address(), "comparison": comparison, "longest": longest });
+    std::fs::write(folder.path().join("expected.json"), expected.to_string()).unwrap();
+    run("compare.js", folder.path());
 }

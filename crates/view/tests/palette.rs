@@ -41,9 +41,17 @@ fn every_state_has_a_colour_that_its_page_shows() {
             let found = contrast(hex, page);
             assert!(found >= 3.0, "{table} {name} {hex}: {found:.2}");
         }
-        for (name, least) in
-            [("text", 4.5), ("long", 3.0), ("finding", 3.0), ("lost", 4.5), ("match", 3.0), ("off", 3.0)]
-        {
+        let least = [
+            ("text", 4.5),
+            ("long", 3.0),
+            ("finding", 3.0),
+            ("lost", 4.5),
+            ("match", 3.0),
+            ("off", 3.0),
+            ("shorter", 3.0),
+            ("same", 3.0),
+        ];
+        for (name, least) in least {
             let hex = &marks.iter().find(|(mark, _)| mark == name).unwrap().1;
             let found = contrast(hex, page);
             assert!(found >= least, "{table} {name} {hex}: {found:.2}");
@@ -73,8 +81,9 @@ fn the_frame_of_blank_parts_is_visible_on_pages_and_bars() {
 fn words_on_bars_of_call_paths_can_be_read() {
     let style = include_str!("../web/page.css");
     let shades: Vec<&str> = style.split(".icicle .shade").skip(1).collect();
-    assert_eq!(shades.len(), 4);
-    for shade in shades {
+    let changes: Vec<&str> = style.split(".difference, .legend) .").skip(1).collect();
+    assert_eq!((shades.len(), changes.len()), (4, 5));
+    for shade in shades.into_iter().chain(changes) {
         let hex = &shade[shade.find('#').unwrap()..][..7];
         let found = contrast(hex, "#ffffff");
         assert!(found >= 4.5, "{hex}: {found:.2}");

@@ -3,18 +3,18 @@
 import { EmbeddedSource, readJson } from './source.js';
 import { showProfile, showReport } from './report.js';
 import { showViewer } from './viewer.js';
+import { openComparison } from './compare.js';
 
 async function start() {
   const page = /** @type {HTMLElement} */ (document.getElementById('page'));
   try {
     const embedded = document.getElementById('overview');
     const report = document.getElementById('report');
-    if (embedded && report) {
-      const overview = readJson(embedded.textContent || '{}');
-      overview.task_types = overview.types.labels;
-      const { devices } = overview;
-      if (devices.rows.length) overview.views.push({ name: 'devices', label: 'device queues', rows: devices.rows, values: devices.values });
-      const source = await EmbeddedSource.open(overview);
+    const comparison = document.getElementById('comparison');
+    if (comparison) {
+      Object.assign(window, { taskscope: await openComparison(page, comparison.textContent || '{}') });
+    } else if (embedded && report) {
+      const { source, overview } = await EmbeddedSource.read(embedded);
       const json = report.textContent || '{}';
       const shown = showReport(page, readJson(json), overview, source, json);
       // For the console and for tests.

@@ -16,9 +16,9 @@ export const LIGHT_STATES = {};
 export const DARK_STATES = {};
 
 /** Colours that are no state: lightness for the two pages. */
-export const LIGHT_MARKS = { page: '#ffffff', text: '#1b1f24', long: '#c00020', finding: '#7b2fbf', lost: '#000000', uncertain: '#ffffff', match: '#008f5a', off: '#4a4f55' };
+export const LIGHT_MARKS = { page: '#ffffff', text: '#1b1f24', long: '#c00020', finding: '#7b2fbf', lost: '#000000', uncertain: '#ffffff', match: '#008f5a', off: '#4a4f55', shorter: '#0b5fa5', same: '#57606a' };
 /** The same for the dark page. */
-export const DARK_MARKS = { page: '#14171a', text: '#e8eaed', long: '#ff5c72', finding: '#c79bff', lost: '#ffffff', uncertain: '#14171a', match: '#4fe0a4', off: '#b8bec5' };
+export const DARK_MARKS = { page: '#14171a', text: '#e8eaed', long: '#ff5c72', finding: '#c79bff', lost: '#ffffff', uncertain: '#14171a', match: '#4fe0a4', off: '#b8bec5', shorter: '#6cb8f0', same: '#a8b0b8' };
 
 /** Colours that only distinguish things (task types, tasks, regions); the dark page has them lighter. None is that of a common state. */
 export const VALUE_COLOURS = [

@@ -214,13 +214,13 @@ function stateTotals(totals) {
   ], states, 30);
 }
 
-/** A button that saves the embedded report. @param {string} json */
-function saveButton(json) {
+/** A button that saves the embedded document. @param {string} json @param {string} [file] @param {string} [words] */
+export function saveButton(json, file = 'report.json', words = 'save the report as JSON') {
   return element('button', { type: 'button', onclick: () => {
-    const link = /** @type {HTMLAnchorElement} */ (element('a', { download: 'report.json' }));
+    const link = /** @type {HTMLAnchorElement} */ (element('a', { download: file }));
     link.href = URL.createObjectURL(new Blob([json], { type: 'application/json' }));
     link.click();
-  } }, 'save the report as JSON');
+  } }, words);
 }
 
 /**
@@ -230,7 +230,7 @@ function saveButton(json) {
  * @param {import('./rows.js').Row} row
  * @param {number} at
  */
-function leadingWords(source, overview, row, at) {
+export function leadingWords(source, overview, row, at) {
   const found = source.leadingAt(row.view, row.track, at);
   if (!found) return 'omitted from this file';
   if (found.state === 255 || (row.foreign && found.value === 0)) return 'nothing';

@@ -18,6 +18,12 @@ export function readJson(text) {
   return JSON.parse(text.replace(ACTS, '\ufffd').replace(PILES, '$1'));
 }
 
+/** Lists the rows of device queues among the views of a run. @param {any} overview */
+function listDevices(overview) {
+  const { devices } = overview;
+  if (devices.rows.length) overview.views.push({ name: 'devices', label: 'device queues', rows: devices.rows, values: devices.values });
+}
+
 /** Buckets of a tile. */
 const TILE = 512;
 /** Tiles are forgotten, oldest first, beyond this many numbers. */
@@ -37,9 +43,11 @@ export class ServerSource {
   /**
    * @param {string} token
    * @param {string} startNs start of the trace on its own clock, in decimal
+   * @param {string} [base] where the server answers
    */
-  constructor(token, startNs) {
+  constructor(token, startNs, base = 'api') {
     this.token = token;
+    this.base = base;
     this.start = BigInt(startNs);
     /** @type {Map<string, {buckets: Uint32Array, values: Uint32Array | null}>} */
     this.tiles = new Map();
@@ -63,6 +71,20 @@ export class ServerSource {
     this.filter = '';
   }
 
+  /**
+   * The run that a server shows, which wants the token of the page's address.
+   * @param {string} base where the server answers
+   * @returns {Promise<{source: ServerSource, overview: any}>}
+   */
+  static async open(base) {
+    const token = new URLSearchParams(location.search).get('token') || '';
+    const response = await fetch(`${base}/overview`, { headers: { 'x-taskscope-token': token }, cache: 'no-store' });
+    if (!response.ok) throw new Error(await response.text());
+    const overview = readJson(await response.text());
+    listDevices(overview);
+    return { source: new ServerSource(token, overview.start_ns, base), overview };
+  }
+
   /** Whether something is still on its way. */
   get busy() { return this.tilesInFlight + this.stretchesInFlight + this.playing > 0; }
 
@@ -73,7 +95,7 @@ export class ServerSource {
    */
   async request(path, query) {
     const text = Object.entries(query).map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join('&');
-    const response = await fetch(`api/${path}?${text}`, { headers: { 'x-taskscope-token': this.token }, cache: 'no-store' });
+    const response = await fetch(`${this.base}/${path}?${text}`, { headers: { 'x-taskscope-token': this.token }, cache: 'no-store' });
     if (!response.ok) throw new Error((await response.text()) || `the viewer answered ${response.status}`);
     return response;
   }
@@ -432,6 +454,14 @@ export class EmbeddedSource {
       if (rows) views[view] = { rows, data: await unpackNumbers(rows.data), index: new Map(rows.tracks.map((track, row) => [track, row])) };
     }
     return new EmbeddedSource(overview, views);
+  }
+
+  /** The run of an element of the page. @param {HTMLElement} embedded @returns {Promise<{source: EmbeddedSource, overview: any}>} */
+  static async read(embedded) {
+    const overview = readJson(embedded.textContent || '{}');
+    overview.task_types = overview.types.labels;
+    listDevices(overview);
+    return { source: await EmbeddedSource.open(overview), overview };
   }
 
   /** The same as of a server's rows. */

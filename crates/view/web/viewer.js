@@ -5,7 +5,7 @@ import { formatCount, formatNumberOf, formatPercent, formatStart, formatTime, fi
 import { legend } from './charts.js';
 import { makeTheme } from './palette.js';
 import { FINDING, LONG_WAIT, LOST, OFF_CPU, UNCERTAIN } from './pixels.js';
-import { ServerSource, readJson } from './source.js';
+import { ServerSource } from './source.js';
 import { TimelineView } from './timeline.js';
 import { Minimap } from './minimap.js';
 import { placeOf, trackLabel } from './rows.js';
@@ -43,7 +43,6 @@ class Viewer {
     const { devices } = overview;
     /** What instrumented threads or tasks can show: of whom, in which behaviours. */
     this.shown = { what: [], per: [], behaviours: [] };
-    if (devices.rows.length) overview.views.push({ name: 'devices', label: 'device queues', rows: devices.rows, values: devices.values });
     this.names = new Map(overview.tracks.map((track) => [track.track, track]));
     this.dark = matchMedia('(prefers-color-scheme: dark)').matches;
     this.theme = makeTheme(this.dark, overview.states);
@@ -818,9 +817,6 @@ class Viewer {
  * @returns {Promise<Viewer>}
  */
 export async function showViewer(page) {
-  const token = new URLSearchParams(location.search).get('token') || '';
-  const response = await fetch('api/overview', { headers: { 'x-taskscope-token': token }, cache: 'no-store' });
-  if (!response.ok) throw new Error(await response.text());
-  const overview = readJson(await response.text());
-  return new Viewer(page, new ServerSource(token, overview.start_ns), overview);
+  const { source, overview } = await ServerSource.open('api');
+  return new Viewer(page, source, overview);
 }

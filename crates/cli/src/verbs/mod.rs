@@ -21,6 +21,7 @@ pub mod no_streams;
 pub mod profiles;
 pub mod record;
 pub mod report;
+mod run_sets;
 pub mod slice;
 pub mod sort;
 pub mod sync;

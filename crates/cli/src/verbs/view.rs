@@ -5,19 +5,22 @@ use crate::messages::Failure;
 use crate::newest::{UNNAMED, choose};
 use crate::opening::parse_range;
 use crate::output::Shown;
+use crate::verbs::run_sets::side_of;
 use crate::watch::Watch;
 use anstyle::Style;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use taskscope_session::cache::Key;
-use taskscope_view::format;
+use taskscope_session::selection::Selection;
+use taskscope_view::comparison::Comparison;
+use taskscope_view::format::{self, shell_word};
 use taskscope_view::page::Page;
 use taskscope_view::server::Viewer;
 
@@ -27,6 +30,9 @@ pub struct Args {
     /// Trace directory [default: the newest in the working directory].
     #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     trace: PathBuf,
+    /// Compare with this later run: TRACE is the run before.
+    #[arg(value_name = "AFTER", conflicts_with_all = ["filter", "range"])]
+    after: Option<PathBuf>,
     /// Listen on this port [default: any free one].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -49,8 +55,11 @@ const CACHED_EVENTS: u64 = 1_000_000;
 
 /// Serves until `^C`.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
-    choose(&mut args.trace)?;
     let begun = Instant::now();
+    if let Some(after) = &args.after {
+        return run_of_two(&args, after, begun);
+    }
+    choose(&mut args.trace)?;
     let range = parse_range(args.range.as_deref())?;
     let key = if args.no_cache { None } else { Key::of(&args.trace) };
     let stored = key.as_ref().and_then(|key| Page::stored(&args.trace, key));
@@ -90,35 +99,9 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let keeper = key.filter(|_| !is_stored && events >= CACHED_EVENTS);
     let interrupted = page.clone();
     let keeper = keeper.and_then(|key| keep(page.clone(), args.trace.clone(), key, stop.clone()));
-    let viewer = Viewer::start(page, args.port).map_err(|error| {
-        let failure = Failure::new("cannot start the viewer").why(error.to_string());
-        if args.port == 0 { failure } else { failure.remedy("leave --port out        (takes any free port)") }
-    })?;
-    let interrupt = viewer.interrupt(IgnoredSignals::ending().map(|signal| signal as i32))?;
-    // Only now, so that no `^C` falls between the two.
-    if let Some(watch) = watch {
-        watch.hand_over();
-    }
-    let port = viewer.port();
-    let address = viewer.address() + &opened_at;
-    let dim = Style::new().dimmed();
-    let took = format::time(begun.elapsed().as_nanos() as u64);
-    let mut out = Shown::on(anstream::AutoStream::auto(std::io::stderr().lock()));
-    // stderr may be closed, but `--open` may have opened a browser.
-    let _ = writeln!(
-        out,
-        "viewing {}: {}, ready in {took}\n  {}\n  \
-         {dim}from another machine: ssh -L {port}:127.0.0.1:{port} {}, then open the same address there; ^C ends the viewer{dim:#}",
-        format::path(&args.trace),
-        format::short_counted(events, "event"),
-        address,
-        host_name(),
-    );
-    let _ = out.flush();
-    drop(out);
-    let redirect = args.open.then(|| open_browser(&address)).flatten();
-    interrupt.wait();
-    drop(redirect);
+    let viewer = Viewer::start(page, args.port).map_err(|error| cannot_start(&args, &error))?;
+    let subject = format!("{}: {}", format::path(&args.trace), format::short_counted(events, "event"));
+    serve(&args, &viewer, watch, (&subject, &opened_at, begun))?;
     // Half a cache is none: its writer takes it away.
     stop.store(true, Ordering::Relaxed);
     interrupted.stop();
@@ -126,6 +109,64 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         let _ = keeper.join();
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Serves a comparison until `^C`.
+fn run_of_two(args: &Args, after: &Path, begun: Instant) -> anyhow::Result<ExitCode> {
+    let selection = Selection::default();
+    let (before, after) = (side_of(&args.trace, &selection)?, side_of(after, &selection)?);
+    let comparison = Comparison::of(&before, &after);
+    let subject = format!("{} and {}", format::path(&args.trace), format::path(Path::new(&after.name)));
+    let (Some(first), Some(second)) = (before.shown, after.shown) else {
+        let (before, after) = (shell_word(&args.trace), shell_word(Path::new(&after.name)));
+        return Err(Failure::new("a side of the comparison has no timeline")
+            .why("profiles and imported task graphs have sums only")
+            .remedy(format!("taskscope report --html comparison.html --compare {before} {after}"))
+            .into());
+    };
+    let pages = [Arc::new(first.page), Arc::new(second.page)];
+    let viewer = Viewer::start_of_two(&comparison, pages.clone(), args.port)
+        .map_err(|error| cannot_start(args, &error))?;
+    serve(args, &viewer, None, (&subject, "", begun))?;
+    pages.iter().for_each(|page| page.stop());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cannot_start(args: &Args, error: &std::io::Error) -> Failure {
+    let failure = Failure::new("cannot start the viewer").why(error.to_string());
+    if args.port == 0 { failure } else { failure.remedy("leave --port out        (takes any free port)") }
+}
+
+/// Prints the address of what is viewed, and waits for `^C`. `opened_at` is the part of the address that selects the first view.
+fn serve(
+    args: &Args,
+    viewer: &Viewer,
+    watch: Option<Watch>,
+    (subject, opened_at, begun): (&str, &str, Instant),
+) -> anyhow::Result<()> {
+    let interrupt = viewer.interrupt(IgnoredSignals::ending().map(|signal| signal as i32))?;
+    // Only now, so that no `^C` falls between the two.
+    if let Some(watch) = watch {
+        watch.hand_over();
+    }
+    let port = viewer.port();
+    let address = viewer.address() + opened_at;
+    let dim = Style::new().dimmed();
+    let took = format::time(begun.elapsed().as_nanos() as u64);
+    let mut out = Shown::on(anstream::AutoStream::auto(std::io::stderr().lock()));
+    // stderr may be closed, but `--open` may have opened a browser.
+    let _ = writeln!(
+        out,
+        "viewing {subject}, ready in {took}\n  {address}\n  \
+         {dim}from another machine: ssh -L {port}:127.0.0.1:{port} {}, then open the same address there; ^C ends the viewer{dim:#}",
+        host_name(),
+    );
+    let _ = out.flush();
+    drop(out);
+    let redirect = args.open.then(|| open_browser(&address)).flatten();
+    interrupt.wait();
+    drop(redirect);
+    Ok(())
 }
 
 /// The query of the address that selects the first view.

@@ -59,7 +59,7 @@ pub(super) fn word_of(column: Column) -> String {
 }
 
 /// A column's name in JSON.
-pub(super) fn key_of(column: Column) -> String {
+pub(crate) fn key_of(column: Column) -> String {
     match column {
         Column::Of(metric) => metric.name().map(|name| name.to_string()).unwrap_or_default(),
         column => column.name().to_string(),

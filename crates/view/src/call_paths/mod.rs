@@ -1,6 +1,6 @@
 //! Call paths as text and as JSON: top-down, bottom-up, flat.
 
-mod columns;
+pub(crate) mod columns;
 mod difference;
 pub mod json;
 pub(crate) mod profile_facts;

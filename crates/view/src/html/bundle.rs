@@ -10,7 +10,7 @@ use taskscope_cause::{Group, State};
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 26] = [
+const MODULES: [(&str, &str); 29] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
@@ -36,6 +36,9 @@ const MODULES: [(&str, &str); 26] = [
     ("report.js", include_str!("../../web/report.js")),
     ("details.js", include_str!("../../web/details.js")),
     ("viewer.js", include_str!("../../web/viewer.js")),
+    ("aligned.js", include_str!("../../web/aligned.js")),
+    ("flame_difference.js", include_str!("../../web/flame_difference.js")),
+    ("compare.js", include_str!("../../web/compare.js")),
     ("main.js", include_str!("../../web/main.js")),
 ];
 

@@ -52,7 +52,8 @@ pub fn report(page: &Page) -> String {
     };
     let mut report = json!(page.report);
     // The report is beside the overview.
-    let mut overview = Overview { report: None, drawn: Some(data_of(page)), ..page.overview() };
+    let drawn = Some(data_of(page, MAX_ROWS_BYTES));
+    let mut overview = Overview { report: None, drawn, ..page.overview() };
     let mut text = page_of(&overview, &report, None);
     // With thousands of threads or places: first shorter tables, then fewer buckets, and at last shorter
     // names, if only very long names are left.
@@ -89,9 +90,10 @@ pub fn profile_page(report: &crate::ProfileReport) -> String {
     text
 }
 
-fn data_of(page: &Page) -> PageData {
+/// The data of a timeline, whose rows have at most `rows_bytes`.
+pub(super) fn data_of(page: &Page, rows_bytes: usize) -> PageData {
     PageData {
-        rows: rows(page, MAX_ROWS_BYTES),
+        rows: rows(page, rows_bytes),
         device_rows: device_rows(page),
         stack: stack(page),
         types: types(page),
@@ -102,7 +104,7 @@ fn data_of(page: &Page) -> PageData {
 }
 
 /// Leaves rows of long tables out, those at their ends; how many.
-fn shorten(report: &mut Value, most: usize) -> usize {
+pub(super) fn shorten(report: &mut Value, most: usize) -> usize {
     let mut left_out = 0;
     for (_, value) in report.as_object_mut().into_iter().flatten() {
         if value.is_object() {

@@ -2,9 +2,12 @@
 //! exactly these and no request to anywhere.
 
 mod bundle;
+mod compared;
 mod embed;
 
 pub use crate::page::page_data::PageData;
+pub(crate) use compared::compared_viewer;
+pub use compared::comparison;
 pub use embed::{MAX_REPORT_BYTES, profile_page, report};
 
 use crate::format::harmless;

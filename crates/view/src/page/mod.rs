@@ -162,6 +162,12 @@ impl Page {
         Page::of(session, &analysis, &problems, timeline, critical_path)
     }
 
+    /// An opened and analysed run without its critical path, for a comparison.
+    pub(crate) fn without_path(session: Session, analysis: &Analysis, problems: &[Problem]) -> Page {
+        let timeline = Timeline::build(&session.execution);
+        Page::of(session, analysis, problems, timeline, None)
+    }
+
     /// Takes an opened and analysed run. Builds the level of detail, in parallel.
     pub fn new(session: Session, analysis: &Analysis, problems: &[Problem]) -> Page {
         let timeline = Timeline::build(&session.execution);
@@ -252,7 +258,7 @@ impl Page {
     }
 
     /// Nanoseconds since the start of the trace.
-    fn since_start(&self, at: u64) -> u64 {
+    pub(crate) fn since_start(&self, at: u64) -> u64 {
         at.saturating_sub(self.start())
     }
 

@@ -53,8 +53,8 @@ fn refusal(token: &str, request: &Request) -> Option<(StatusCode, &'static str)>
         let pairs = uri.query().unwrap_or("").split('&');
         pairs.filter_map(|pair| pair.strip_prefix("token=")).next().map(str::as_bytes)
     };
-    // Only the page itself takes the token from its address: a link has nowhere else to put it.
-    let given = if uri.path() == "/" { given.or_else(in_query) } else { given };
+    // Only pages take the token from their address: a link has nowhere else to put it.
+    let given = if uri.path().ends_with('/') { given.or_else(in_query) } else { given };
     if !given.is_some_and(|given| same(given, token.as_bytes())) {
         return Some((
             StatusCode::UNAUTHORIZED,

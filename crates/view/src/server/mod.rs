@@ -9,6 +9,7 @@ mod routes;
 
 pub use routes::Answers;
 
+use crate::comparison::Comparison;
 use crate::page::Page;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -37,6 +38,18 @@ impl Viewer {
     /// # Errors
     /// If the port is taken or no random numbers are to be had.
     pub fn start(page: Arc<Page>, port: u16) -> io::Result<Viewer> {
+        Viewer::serving(port, |token| routes::router(page, token))
+    }
+
+    /// Answers for a comparison and the pages of both sides: before, after.
+    ///
+    /// # Errors
+    /// Those of [`start`](Viewer::start).
+    pub fn start_of_two(comparison: &Comparison, pages: [Arc<Page>; 2], port: u16) -> io::Result<Viewer> {
+        Viewer::serving(port, |token| routes::router_of_two(comparison, pages, token))
+    }
+
+    fn serving(port: u16, app: impl FnOnce(String) -> axum::Router) -> io::Result<Viewer> {
         let token = random_token()?;
         let runtime = match has_threads() {
             true => {
@@ -48,7 +61,7 @@ impl Viewer {
         let listener =
             runtime.block_on(tokio::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))?;
         let socket = listener.local_addr()?;
-        let app = routes::router(page, token.clone());
+        let app = app(token.clone());
         runtime.spawn(serve(listener, app));
         Ok(Viewer { runtime: Some(runtime), socket, token })
     }

@@ -2,6 +2,7 @@
 
 use super::guard;
 use super::query::{Query, Refused, ViewOf, refused};
+use crate::comparison::Comparison;
 use crate::html;
 use crate::page::{
     Bars, CounterBuckets, CounterKind, Direction, Flows, Found, MAX_SLICE_BYTES, Matches, ModelFamilies,
@@ -91,8 +92,33 @@ struct Progress {
 
 /// The viewer's addresses, behind the guard.
 pub fn router(page: Arc<Page>, token: String) -> Router {
+    guarded(Router::new().route("/", get(document)).nest("/api", api(page)), token)
+}
+
+/// The addresses of a comparison, behind the guard: its page, and a viewer of each side below `/before/` and `/after/`.
+pub fn router_of_two(comparison: &Comparison, pages: [Arc<Page>; 2], token: String) -> Router {
+    let (text, policy) = html::compared_viewer(comparison);
+    let first = async move || html_page(text, &policy);
+    let [before, after] = pages;
+    let addresses = Router::new()
+        .route("/", get(first))
+        .route("/before/", get(document))
+        .nest("/before/api", api(before))
+        .route("/after/", get(document))
+        .nest("/after/api", api(after));
+    guarded(addresses, token)
+}
+
+fn guarded(addresses: Router, token: String) -> Router {
     let token: Arc<str> = token.into();
-    let api = Router::new()
+    addresses
+        .fallback(async || (StatusCode::NOT_FOUND, "there is no such address\n"))
+        .layer(axum::middleware::from_fn_with_state(token, guard::check))
+}
+
+/// The requests for data of one run.
+fn api(page: Arc<Page>) -> Router {
+    Router::new()
         .route("/overview", get(|State(page): Shared| answer(page, None, |page, _| json(&page.overview()))))
         .route("/rows", get(|State(page): Shared, RawQuery(q)| bytes(page, q, rows)))
         .route("/stack", get(|State(page): Shared, RawQuery(q)| bytes(page, q, stack)))
@@ -118,20 +144,20 @@ pub fn router(page: Arc<Page>, token: String) -> Router {
         .route("/totals", get(|State(page): Shared, RawQuery(q)| answer(page, q, totals)))
         .route("/range", get(|State(page): Shared, RawQuery(q)| answer(page, q, range)))
         .route("/report", get(|State(page): Shared, RawQuery(q)| answer(page, q, report)))
-        .route("/page", get(|State(page): Shared, RawQuery(q)| bytes(page, q, page_of_range)));
-    Router::new()
-        .route("/", get(document))
-        .nest("/api", api)
-        .fallback(async || (StatusCode::NOT_FOUND, "there is no such address\n"))
+        .route("/page", get(|State(page): Shared, RawQuery(q)| bytes(page, q, page_of_range)))
         .with_state(page)
-        .layer(axum::middleware::from_fn_with_state(token, guard::check))
 }
 
 /// The page itself: everything but the data.
 async fn document() -> Response {
     let (text, policy) = html::viewer();
+    html_page(text, &policy)
+}
+
+/// A page with its content-security policy.
+fn html_page(text: String, policy: &str) -> Response {
     let mut response = axum::response::Html(text).into_response();
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
+    if let Ok(policy) = HeaderValue::from_str(policy) {
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     response

@@ -1,18 +1,15 @@
 //! `taskscope diff` by numbers: two runs or two sets of runs, each a trace or a profile.
 
 use super::args::Args;
-use crate::messages::Failure;
-use crate::newest::{is_profile, is_trace};
 use crate::output;
-use crate::verbs::profiles::open_profile;
+use crate::verbs::run_sets::{numbers_of, traces_of};
 use anyhow::Context;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use taskscope_event::layout;
-use taskscope_session::graph::read_graph;
+use taskscope_session::selection::Selection;
 use taskscope_view::format::narrowed;
-use taskscope_view::{CallPaths, RunNumbers, compare_runs};
+use taskscope_view::{RunNumbers, compare_runs};
 
 /// Prints the changes.
 ///
@@ -44,36 +41,5 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// The numbers of one run, or of each trace of a set.
 fn runs_of(path: &Path) -> anyhow::Result<Vec<RunNumbers>> {
-    let mut traces: Vec<PathBuf> = Vec::new();
-    match path.to_str() {
-        Some(list) if !path.exists() && list.contains(',') => {
-            traces.extend(list.split(',').filter(|part| !part.is_empty()).map(PathBuf::from));
-        }
-        _ if path.is_dir() && !is_trace(path) && !is_profile(path) => {
-            let entries =
-                std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
-            traces.extend(entries.flatten().map(|entry| entry.path()).filter(|entry| is_trace(entry)));
-            traces.sort();
-            if traces.is_empty() {
-                let failure = Failure::new(format!("{} is not a trace, nor a set of traces", path.display()));
-                return Err(failure.why("it contains no trace").into());
-            }
-        }
-        _ => traces.push(path.to_owned()),
-    }
-    traces.iter().map(|trace| numbers_of(trace)).collect()
-}
-
-fn numbers_of(trace: &Path) -> anyhow::Result<RunNumbers> {
-    if trace.join(layout::GRAPH_METADATA).exists()
-        && let Ok(Some(graph)) = read_graph(trace)
-    {
-        return Ok(RunNumbers::of_graph(&graph.graph));
-    }
-    if let Some((profile, kept)) = open_profile(trace)? {
-        return Ok(RunNumbers::of_profile(&CallPaths::of(&profile, kept, None)));
-    }
-    let session = crate::opening::open(trace)?;
-    let (analysis, _) = taskscope_analysis::analyse(&session.execution);
-    Ok(RunNumbers::of_session(&session, &analysis))
+    traces_of(path)?.iter().map(|trace| numbers_of(trace, &Selection::default())).collect()
 }

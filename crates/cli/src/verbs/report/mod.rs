@@ -3,6 +3,7 @@
 //! The arguments become a [`Request`], which each question answers if it is its own: [`profile`], [`graph`], [`threads`].
 
 mod call_paths;
+mod comparison;
 mod graph;
 mod graph_args;
 mod page;
@@ -20,6 +21,9 @@ use std::process::ExitCode;
 /// Prints the report.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     choose(&mut args.trace)?;
+    if let (Some(before), Some(file)) = (&args.compare, &args.html) {
+        return comparison::run(file, before, &args.trace, &args.selection.parse()?);
+    }
     let request = Request::of(args)?;
     if let Some(code) = profile::run(&request)? {
         return Ok(code);

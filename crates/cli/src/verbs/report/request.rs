@@ -23,6 +23,9 @@ pub struct Args {
     /// Write the report as one self-contained HTML file, and print nothing.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub html: Option<PathBuf>,
+    /// Compare with an earlier run or set of runs on the page; TRACE is the run after (see diff --help).
+    #[arg(long, value_name = "BEFORE", requires = "html", conflicts_with_all = ["section", "top", "timeline"])]
+    pub compare: Option<PathBuf>,
     /// Print a text timeline instead (with --json: docs/timeline.schema.json).
     #[arg(long, conflicts_with_all = ["html", "section"])]
     pub timeline: bool,
