@@ -40,6 +40,12 @@ pub struct Args {
     /// Metric compared by --fail-over (ignored with --paths).
     #[arg(long, value_name = "NUMBER", value_enum, default_value = "wall")]
     pub of: RunNumber,
+    /// Write the result of --fail-over to this file as JUnit's XML, for continuous integration.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "sort"])]
+    pub junit: Option<PathBuf>,
+    /// Write a summary to this file as Markdown, for example $GITHUB_STEP_SUMMARY.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "sort"])]
+    pub markdown: Option<PathBuf>,
     /// Output width in columns [default: the terminal's width, or 100].
     #[arg(long, value_name = "N")]
     width: Option<u16>,

@@ -1,15 +1,17 @@
 //! `taskscope diff` by numbers: two runs or two sets of runs, each a trace or a profile.
 
 use super::args::Args;
+use crate::messages::Failure;
 use crate::output;
 use crate::verbs::run_sets::{numbers_of, traces_of};
 use anyhow::Context;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use taskscope_files::write_named;
 use taskscope_session::selection::Selection;
 use taskscope_view::format::narrowed;
-use taskscope_view::{RunNumbers, compare_runs};
+use taskscope_view::{Gate, RunNumbers, compare_runs};
 
 /// Prints the changes.
 ///
@@ -33,6 +35,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (Some(percent), Some(comparison)) => comparison.has_grown_over(percent / 100.0),
         _ => false,
     };
+    let gate = Gate { of: args.of.name(), fail_over: args.fail_over, has_failed: grown };
+    for (file, text) in [(&args.junit, report.junit(gate)), (&args.markdown, report.markdown(gate))] {
+        if let Some(file) = file {
+            write_named(file, |_| {}, |out| out.write_all(text.as_bytes())).map_err(|error| {
+                Failure::new(format!("cannot write {}", file.display())).why(error.to_string())
+            })?;
+        }
+    }
     if grown {
         eprintln!("taskscope: {} has grown by more than {} %", args.of.name(), args.fail_over.unwrap_or(0.0));
     }

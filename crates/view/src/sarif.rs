@@ -1,0 +1,119 @@
+//! Findings as SARIF 2.1.0 (OASIS), which code hosts show at the lines of the source.
+
+use crate::Report;
+use crate::findings::FindingRow;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+/// Share of the time from which a finding is a warning.
+const WARNING: f64 = 0.05;
+/// Characters that a path in a URI has unchanged.
+const UNRESERVED: &[u8] = b"-._~/";
+
+/// The findings of a report that are at least `floor` of the time, at lines relative to the directory `root`.
+pub fn sarif(report: &Report, root: &Path, floor: f64) -> Value {
+    let base = report.findings_base_ns.max(1) as f64;
+    let share = |finding: &FindingRow| finding.ns as f64 / base;
+    let findings: Vec<&FindingRow> =
+        report.findings.iter().filter(|finding| share(finding) >= floor || finding.hang.is_some()).collect();
+    let mut causes: Vec<_> = findings.iter().map(|finding| finding.cause.0).collect();
+    causes.sort_by_key(|cause| cause.name());
+    causes.dedup_by_key(|cause| cause.name());
+    let rules = causes.iter().map(|cause| {
+        json!({
+            "id": cause.name(),
+            "name": cause.label(),
+            "shortDescription": {"text": cause.label()},
+            "fullDescription": {"text": cause.text().meaning},
+        })
+    });
+    let results = findings.iter().map(|finding| {
+        let level = if finding.hang.is_some() {
+            "error"
+        } else if share(finding) >= WARNING {
+            "warning"
+        } else {
+            "note"
+        };
+        let percent = share(finding) * 100.0;
+        let mut text = format!("{} ({percent:.1} % of the time)", finding.text);
+        if !finding.remedy.is_empty() {
+            text = format!("{text}. {}", finding.remedy);
+        }
+        let mut result = json!({
+            "ruleId": finding.cause.0.name(),
+            "level": level,
+            "message": {"text": text},
+            "properties": {"id": finding.id, "ns": finding.ns, "share": share(finding)},
+        });
+        if let Some(location) = location(finding, root) {
+            result["locations"] = json!([location]);
+        }
+        result
+    });
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "taskscope",
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "rules": rules.collect::<Vec<_>>(),
+            }},
+            "columnKind": "unicodeCodePoints",
+            "results": results.collect::<Vec<_>>(),
+        }],
+    })
+}
+
+/// The file and line of a finding, if they are known.
+fn location(finding: &FindingRow, root: &Path) -> Option<Value> {
+    let code = finding.code.as_ref()?;
+    let file = code.file.as_deref().filter(|file| !file.is_empty())?;
+    let mut artifact = Map::new();
+    match Path::new(file).strip_prefix(root) {
+        Ok(relative) => {
+            artifact.insert("uri".to_owned(), uri(&relative.to_string_lossy()).into());
+            artifact.insert("uriBaseId".to_owned(), "%SRCROOT%".into());
+        }
+        Err(_) if file.starts_with('/') => {
+            artifact.insert("uri".to_owned(), format!("file://{}", uri(file)).into());
+        }
+        Err(_) => {
+            artifact.insert("uri".to_owned(), uri(file).into());
+        }
+    }
+    let mut physical = json!({"artifactLocation": artifact});
+    if let Some(line) = code.line.filter(|line| *line > 0) {
+        physical["region"] = json!({"startLine": line});
+    }
+    let mut location = json!({"physicalLocation": physical});
+    if let Some(function) = &code.function {
+        location["logicalLocations"] = json!([{"name": function, "kind": "function"}]);
+    }
+    Some(location)
+}
+
+/// A path as a part of a URI: all but unreserved bytes are escaped.
+fn uri(path: &str) -> String {
+    let mut uri = String::new();
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || UNRESERVED.contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uri;
+
+    #[test]
+    fn paths_are_escaped() {
+        assert_eq!(uri("a b/é%#?.c"), "a%20b/%C3%A9%25%23%3F.c");
+    }
+}
