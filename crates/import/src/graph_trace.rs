@@ -1,6 +1,7 @@
 //! A task graph as a trace directory: one location for each worker, and one for the facts that belong to
 //! no worker. The events are those of `taskscope_event::models::graph`.
 
+use crate::new_trace::NewTrace;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,21 +12,18 @@ use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{ActivityKind, NONE, Role, TaskGraph};
 use taskscope_files::write_file;
 
-/// Writes `graph` into the directory `root`, which is created if needed.
+/// Writes `graph` into the directory `root`, which is new or empty. It appears when it is complete.
 ///
 /// # Errors
 /// If `root` is not empty, or a system error.
 pub fn write_graph(graph: &TaskGraph, root: &Path) -> io::Result<()> {
-    fs::create_dir_all(root)?;
-    if fs::read_dir(root)?.next().is_some() {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty"));
-    }
-    facts(graph).write(&root.join("graph"), "graph")?;
+    let trace = NewTrace::create(root)?;
+    facts(graph).write(&trace.path().join("graph"), "graph")?;
     for worker in 0..graph.workers.len() {
         let name = format!("worker.{}", graph.workers[worker].id);
-        worker_events(graph, worker).write(&root.join(&name), "worker")?;
+        worker_events(graph, worker).write(&trace.path().join(&name), "worker")?;
     }
-    Ok(())
+    trace.commit()
 }
 
 fn worker_events(graph: &TaskGraph, row: usize) -> Events {

@@ -41,6 +41,8 @@ struct LoomDraft {
     name: String,
     /// Logical index by shown number.
     cpus: BTreeMap<i64, i64>,
+    /// Whether a thread should have named CPUs. Imported threads know none.
+    has_cpus: bool,
 }
 
 #[derive(Default)]
@@ -185,7 +187,9 @@ impl<'a> Builder<'a> {
     }
 
     fn merge_cpus(&mut self, description: &ThreadDescription<'_>, loom: &mut LoomDraft) {
-        let Some(cpus) = &description.metadata.loom_cpus else { return };
+        let cpus = &description.metadata.loom_cpus;
+        loom.has_cpus |= cpus.is_some() || !description.metadata.recorder.threads_are_workers;
+        let Some(cpus) = cpus else { return };
         if cpus.is_empty() {
             self.report(ViolationCode::BadCpus, "ovni.loom_cpus is empty".to_owned());
         }
@@ -391,7 +395,7 @@ impl<'a> Builder<'a> {
 
     fn finish_looms(&mut self, looms: &mut [LoomDraft], processes: &[ProcessDraft]) {
         for (index, loom) in looms.iter_mut().enumerate() {
-            if loom.cpus.is_empty() {
+            if loom.cpus.is_empty() && loom.has_cpus {
                 self.report(ViolationCode::BadCpus, format!("loom {} has no physical CPUs", loom.name));
             }
             let mut indices: Vec<i64> = loom.cpus.values().copied().collect();

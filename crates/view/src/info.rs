@@ -319,7 +319,8 @@ impl Info {
             let _ = writeln!(page, "  {DIM}{name:<10}{DIM:#} {}", harmless(value));
         };
         line("trace", &self.trace);
-        if let Some(command) = &self.command {
+        // An imported file has no command.
+        if let Some(command) = self.command.as_ref().filter(|command| !command.is_empty()) {
             let end = match (self.exit_code, self.signal) {
                 (_, Some(signal)) => format!("   (killed by signal {signal})"),
                 (Some(code), None) => format!("   (exit code {code})"),

@@ -2,25 +2,34 @@
 
 use super::import_device_records::{self, DeviceRecordsArgs};
 use crate::messages::Failure;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_execution::graph::{Role, TaskGraph};
 use taskscope_files::read_regular;
+use taskscope_import::chrome::{is_chrome, read_chrome};
 use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
+use taskscope_import::otf2::{anchor_of, read_otf2};
+use taskscope_import::spans::{Run, write_run};
 use taskscope_import::starpu::{is_tasks_rec, read_tasks_rec};
 use taskscope_import::{ImportErrors, write_graph};
 use taskscope_view::format::{counted, fit, harmless, path as path_shown};
 
 /// Longest file of another tool.
 const MAX_FILE_BYTES: u64 = 8 << 30;
+/// First bytes of a gzip file.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Characters of a list of threads in a message.
 const MAX_LISTED: usize = 200;
 
-/// Make a trace from other tools' files: the neutral JSON or CSV form, StarPU's tasks.rec, or dumps of device records.
+/// Make a trace from other tools' files.
+///
+/// Formats are recognised by their content: Chrome's trace events (PyTorch, viztracer, Taskflow, APEX; also compressed
+/// with gzip), OTF2 archives, the neutral JSON or CSV form, StarPU's tasks.rec. Dumps of device records need --from.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A neutral trace (*.json), a directory with its CSV tables, or StarPU's tasks.rec; or dumps of device records
-    /// (TSV or CSV) in the order of delivery.
+    /// A file, the directory of an OTF2 archive, or a directory with the CSV tables of the neutral form; or dumps of device records (TSV or CSV) in the
+    /// order of delivery.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Format of the files, if it cannot be detected.
@@ -53,20 +62,70 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .remedy("for dumps of device records: --from device-records")
             .into());
     };
+    match read(file)? {
+        Content::Graph(graph, unread) => put_graph(file, &graph, &unread, &args.output),
+        Content::Run(run) => put_run(file, &run, &args.output),
+    }
+}
+
+/// The content of a file.
+enum Content {
+    /// A task graph, and names in the file that its form does not have.
+    Graph(TaskGraph, Vec<String>),
+    /// A run over time.
+    Run(Run),
+}
+
+fn unwritable(output: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot write {}", output.display()))
+        .why(error.to_string())
+        .remedy("give a directory that does not exist yet, with -o")
+}
+
+/// Writes a run, and prints its content and what is lost.
+fn put_run(file: &Path, run: &Run, output: &Path) -> anyhow::Result<ExitCode> {
+    let written = write_run(run, output).map_err(|error| unwritable(output, &error))?;
+    let operations = run.queues.iter().map(|queue| queue.operations.len() as u64).sum();
+    let mut contents = vec![
+        counted(run.span_count(), "section"),
+        counted(run.threads.len() as u64, "thread"),
+        counted(run.process_count(), "process"),
+    ];
+    let further = [
+        (run.flows.len() as u64, "dependence"),
+        (operations, "device operation"),
+        (run.calls.len() as u64, "device call"),
+    ];
+    contents
+        .extend(further.iter().filter(|(count, _)| *count > 0).map(|(count, name)| counted(*count, name)));
     let shown = path_shown(file);
-    let (graph, unread) = read(file)?;
-    write_graph(&graph, &args.output).map_err(|error| {
-        Failure::new(format!("cannot write {}", args.output.display()))
-            .why(error.to_string())
-            .remedy("give a directory that does not exist yet, with -o")
-    })?;
+    eprintln!("taskscope: {shown}: {}: {}  →  {}", run.source, contents.join(", "), path_shown(output));
+    if written.overlaps > 0 {
+        let sections = counted(written.overlaps, "section");
+        eprintln!(
+            "note: {sections} overlap without nesting: this time belongs to the section that began last"
+        );
+    }
+    let mut losses = run.losses.clone();
+    losses.add_many("sections in thousands of others", "a trace has no room for them", written.too_deep);
+    for loss in losses.iter() {
+        let first = if loss.first.is_empty() { String::new() } else { format!("; first: {}", loss.first) };
+        eprintln!("note: not imported: {} {} ({}{first})", loss.count, loss.content, loss.why);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a graph, and prints its content.
+fn put_graph(file: &Path, graph: &TaskGraph, unread: &[String], output: &Path) -> anyhow::Result<ExitCode> {
+    let shown = path_shown(file);
+    write_graph(graph, output).map_err(|error| unwritable(output, &error))?;
     eprintln!(
         "taskscope: {shown}: {}, {} data, {} on {}  →  {}",
         counted(graph.tasks.len() as u64, "task"),
         graph.data.len(),
         counted(graph.executing_workers().count() as u64, "worker"),
         counted(graph.nodes.len() as u64, "node"),
-        path_shown(&args.output)
+        path_shown(output)
     );
     let of_runtime = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);
     let of_runtime: Vec<String> = of_runtime.map(|worker| worker.id.to_string()).collect();
@@ -85,39 +144,60 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The graph, and names in the file that its form does not have.
-fn read(path: &Path) -> anyhow::Result<(TaskGraph, Vec<String>)> {
+fn read(path: &Path) -> anyhow::Result<Content> {
     let shown = path.display();
     let broken = |errors: ImportErrors| {
         Failure::new(format!("cannot import {shown}"))
             .why(errors.to_string())
             .kept("nothing: a trace with wrong times or ids would give wrong answers")
     };
+    if let Some(anchor) = anchor_of(path) {
+        return Ok(Content::Run(read_otf2(&anchor).map_err(broken)?));
+    }
     if path.is_dir() {
-        return Ok(read_tables(path)?.map_err(broken)?);
+        let (graph, unread) = read_tables(path)?.map_err(broken)?;
+        return Ok(Content::Graph(graph, unread));
     }
     let text = read_text(path)?;
+    if is_chrome(&text) {
+        return Ok(Content::Run(read_chrome(&text).map_err(broken)?));
+    }
     if text.trim_start().starts_with('{') {
         let case = read_json(&text).map_err(broken)?;
-        return Ok((case.graph, case.unread));
+        return Ok(Content::Graph(case.graph, case.unread));
     }
     if is_tasks_rec(&text) {
-        return Ok((read_tasks_rec(&text).map_err(broken)?, Vec::new()));
+        return Ok(Content::Graph(read_tasks_rec(&text).map_err(broken)?, Vec::new()));
     }
     Err(Failure::new(format!("{shown} has a form that is not known"))
-        .why("it is not a JSON object, a directory of CSV tables, or a tasks.rec")
+        .why("it is not JSON of the neutral form or of trace events, an OTF2 archive, a directory of CSV tables, or a tasks.rec")
         .remedy("write the neutral form (docs/neutral-trace.md), which any runtime can write")
         .into())
 }
 
 fn read_text(path: &Path) -> anyhow::Result<String> {
     let unreadable = |why: String| Failure::new(format!("cannot read {}", path.display())).why(why);
-    let bytes = read_regular(path, MAX_FILE_BYTES).map_err(|error| unreadable(error.to_string()))?;
+    let mut bytes = read_regular(path, MAX_FILE_BYTES).map_err(|error| unreadable(error.to_string()))?;
+    if bytes.starts_with(&GZIP) {
+        bytes = decompressed(&bytes).map_err(|error| unreadable(error.to_string()))?;
+    }
     Ok(String::from_utf8(bytes).map_err(|error| {
         let line =
             1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();
         unreadable(format!("line {line}: invalid UTF-8"))
     })?)
+}
+
+/// The content of a gzip file.
+fn decompressed(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let mut reader = flate2::read::MultiGzDecoder::new(bytes).take(MAX_FILE_BYTES + 1);
+    reader.read_to_end(&mut content)?;
+    if content.len() as u64 > MAX_FILE_BYTES {
+        let text = format!("its content is longer than {} GiB", MAX_FILE_BYTES >> 30);
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(content)
 }
 
 /// The CSV tables in a directory; a table without rows may be missing.

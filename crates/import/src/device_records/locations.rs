@@ -249,7 +249,7 @@ fn number_or_zero(text: &str) -> u64 {
 }
 
 /// The kind, as far as it follows from the vendors' words.
-fn kind_of(kind: &str, name: &str) -> u32 {
+pub(crate) fn kind_of(kind: &str, name: &str) -> u32 {
     let (kind, name) = (kind.to_ascii_lowercase(), name.to_ascii_lowercase());
     let direction = format!("{kind} {name}");
     let has = |words: &[&str]| words.iter().any(|word| direction.contains(word));

@@ -25,7 +25,9 @@ pub use error::Error;
 pub use options::Options;
 pub use table::ReadError;
 
+pub(crate) use account::clock_json;
 use locations::Locations;
+pub(crate) use locations::kind_of;
 use plan::Plan;
 use std::path::{Path, PathBuf};
 use table::Table;

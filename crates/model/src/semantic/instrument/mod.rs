@@ -52,6 +52,7 @@ fn state_of(class_number: u32, in_task: bool) -> State {
         class::IDLE => State::Idle,
         class::STOPPED => State::Paused,
         class::YIELD => State::Taskyield,
+        class::UNKNOWN => State::Unknown,
         _ if in_task => State::Task,
         _ => State::Serial,
     }

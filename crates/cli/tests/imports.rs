@@ -1,0 +1,91 @@
+//! Files of other tools, imported, in all subcommands.
+
+mod common;
+
+use common::{check_document, output, taskscope};
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+
+/// Two threads of Kineto's form: an operator with a call and a kernel, and the thread that waits for it.
+const EVENTS: &str = r#"{"baseTimeNanoseconds": 1700000000000000000, "traceEvents": [
+{"ph":"M","pid":7,"name":"process_name","args":{"name":"train"}},
+{"ph":"X","cat":"cpu_op","pid":7,"tid":7,"ts":100.5,"dur":900,"name":"step"},
+{"ph":"X","cat":"cpu_op","pid":7,"tid":7,"ts":200,"dur":300,"name":"aten::add"},
+{"ph":"X","cat":"cuda_runtime","pid":7,"tid":7,"ts":210,"dur":20,"name":"cudaLaunchKernel","args":{"correlation":5}},
+{"ph":"X","cat":"kernel","pid":0,"tid":3,"ts":250,"dur":400,"name":"add_kernel","args":{"stream":3,"correlation":5}},
+{"ph":"X","cat":"cpu_op","pid":7,"tid":9,"ts":1200,"dur":100,"name":"backward"},
+{"ph":"s","cat":"fwdbwd","pid":7,"tid":7,"ts":210,"id":1,"name":"fwdbwd"},
+{"ph":"f","cat":"fwdbwd","pid":7,"tid":9,"ts":1200,"id":1,"name":"fwdbwd","bp":"e"},
+{"ph":"C","pid":7,"ts":300,"name":"memory","args":{"bytes":12}}
+]}"#;
+
+fn import(file: &Path, trace: &Path) -> (bool, String) {
+    let imported = output(taskscope().arg("import").arg(file).arg("-o").arg(trace));
+    (imported.status.success(), String::from_utf8(imported.stderr).unwrap())
+}
+
+fn run(arguments: &[&str]) -> String {
+    let done = output(taskscope().args(arguments));
+    assert!(done.status.success(), "{arguments:?}");
+    // Perfetto's form is binary.
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+#[test]
+fn all_subcommands_read_an_imported_file() {
+    let here = tempfile::tempdir().unwrap();
+    let (file, trace) = (here.path().join("run.json.gz"), here.path().join("run.trace"));
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(EVENTS.as_bytes()).unwrap();
+    std::fs::write(&file, packed.finish().unwrap()).unwrap();
+    let (done, notes) = import(&file, &trace);
+    assert!(done);
+    assert!(
+        notes.contains("3 sections, 2 threads, 1 process, 1 dependence, 1 device operation, 1 device call")
+    );
+    assert!(notes.contains("note: not imported: 1 values of counters"), "{notes}");
+    assert!(notes.contains("first: line 10, traceEvents[8])"), "{notes}");
+
+    let trace = trace.to_str().unwrap();
+    let document: Value = serde_json::from_str(&run(&["report", "--json", trace])).unwrap();
+    check_document(&document);
+    assert_eq!(document["start_unix_ns"], 1_700_000_000_000_100_500_u64);
+    assert_eq!(document["devices"]["queues"][0]["operations"], 1, "{}", document["devices"]);
+    assert_eq!(run(&["check", trace]), "");
+    assert!(run(&["info", trace]).contains("3 tasks"));
+    assert!(run(&["explain", "F1", trace]).contains("lost"));
+    assert!(run(&["report", "--range", "10%..50%", trace]).contains("part of the trace"));
+    assert!(run(&["diff", trace, trace]).contains("about the same"));
+    for format in ["perfetto", "chrome", "paje"] {
+        assert!(!run(&["export", "--to", format, trace]).is_empty(), "{format}");
+    }
+    for format in ["otf2", "parquet"] {
+        let target = here.path().join(format);
+        run(&["export", "--to", format, "-o", target.to_str().unwrap(), trace]);
+        assert!(target.is_dir());
+    }
+    let page = here.path().join("page.html");
+    run(&["report", "--html", page.to_str().unwrap(), trace]);
+    assert!(std::fs::read_to_string(page).unwrap().contains("aten::add"));
+}
+
+#[test]
+fn nothing_is_written_for_a_malformed_file() {
+    let here = tempfile::tempdir().unwrap();
+    let file = here.path().join("run.json");
+    let trace = here.path().join("run.trace");
+    for (from, to, expected) in [
+        ("\"ts\":200", "\"ts\":1e30", "line 4: traceEvents[2].ts: 1e30 µs are beyond the clock of 2^63 ns"),
+        ("\"name\":\"step\"}", "", "line 3: key must be a string, after a whole event"),
+    ] {
+        std::fs::write(&file, EVENTS.replacen(from, to, 1)).unwrap();
+        let (done, message) = import(&file, &trace);
+        assert!(!done && message.contains(expected), "{message}");
+        assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 1);
+    }
+    std::fs::write(&file, b"{\"traceEvents\":[{\"name\":\"\xff\"}]}").unwrap();
+    assert!(import(&file, &trace).1.contains("line 1: invalid UTF-8"));
+    std::fs::write(&file, b"\x1f\x8b\x08cut").unwrap();
+    assert!(!import(&file, &trace).0);
+}
