@@ -4,6 +4,7 @@
 //! - [`call_paths`]: folded stacks for flame graphs, speedscope, pprof (of a finished tree)
 //! - [`timeline`]: a run as records in time order, and the trait of its exports
 //! - [`perfetto`], [`chrome`], [`otf2`], [`paje`]: such exports
+//! - [`task_graph`]: DOT, GraphML and JSON
 //! - [`paraver`]: `.prv`, `.pcf`, `.row` and configurations, as ovniemu writes them.
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ pub mod paraver;
 pub mod perfetto;
 mod range;
 mod sorted_lines;
+pub mod task_graph;
 pub mod timeline;
 
 pub use range::RangeObserver;

@@ -1,6 +1,7 @@
 //! Accepted traces, and error messages of rejected ones.
 
-use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
+use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns, write_json};
+use taskscope_import::write_graph;
 
 const GOOD: &str = r#"{
  "schema": "slo-case/1",
@@ -313,4 +314,43 @@ fn the_kind_of_a_worker_is_checked() {
     };
     assert_eq!((csv("runtime"), csv("worker"), csv("")), (Ok(90), Ok(280), Ok(280)));
     assert!(csv("x").unwrap_err().contains("workers.csv"));
+}
+
+#[test]
+fn written_graphs_are_read_back_equal() {
+    let more = [
+        // Facts that are optional.
+        (
+            "\"start\": 0, \"end\": 100, \"inputs\": [], \"runtime_uniform\": 0}",
+            "\"start\": 10, \"end\": 100, \"created\": 3, \"ready\": 5, \"runtime_uniform\": 7, \"function\": \"f\", \
+             \"file\": \"a \\\"b\\\".c\", \"line\": 12}",
+        ),
+        ("\"bytes\": 8,", "\"bytes\": 8, \"name\": \"A[1]\\u0001é\","),
+        ("\"runtime\": [", "\"runtime\": [{\"worker\": 0, \"start\": 5, \"end\": 9, \"kind\": \"lock\"}, "),
+        (
+            "{\"id\": 1, \"node\": 1, \"begin\": 0, \"end\": 400}]",
+            "{\"id\": 1, \"node\": 1, \"begin\": 0, \"end\": 400},
+              {\"id\": 9, \"node\": 1, \"begin\": 0, \"end\": 400, \"kind\": \"runtime\"}]",
+        ),
+        ("\"sent\": 105, ", ""),
+    ];
+    let mut text = GOOD.to_owned();
+    for (from, to) in [("", "")].into_iter().chain(more) {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+        let graph = read_json(&text).unwrap().graph;
+        let mut written = Vec::new();
+        let losses = write_json(&graph, "two tasks", &mut written).unwrap();
+        assert_eq!(losses.iter().count(), 0, "{losses:?}");
+        let case = read_json(std::str::from_utf8(&written).unwrap()).unwrap();
+        assert_eq!((case.name.as_str(), case.unread.len()), ("two tasks", 0));
+        assert_eq!(format!("{:?}", case.graph), format!("{graph:?}"));
+        // The same through a trace.
+        let root = tempfile::tempdir().unwrap();
+        write_graph(&graph, &root.path().join("t")).unwrap();
+        let stored = taskscope_session::graph::read_graph(&root.path().join("t")).unwrap().unwrap().graph;
+        let mut again = Vec::new();
+        write_json(&stored, "two tasks", &mut again).unwrap();
+        assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(written).unwrap());
+    }
 }

@@ -5,8 +5,10 @@ use crate::newest::{UNNAMED, choose};
 use crate::opening::SelectionArgs;
 use crate::output::Shown;
 use crate::verbs::choices::Choice;
+use crate::verbs::export_graph::{OfGraph, task_graph};
 use crate::verbs::export_over_time::{self, OverTime};
 use crate::verbs::export_tables;
+use anyhow::Context;
 use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -14,14 +16,17 @@ use std::process::ExitCode;
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::Column;
 use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
+use taskscope_export::task_graph::GraphForm;
 use taskscope_export::timeline::Timeline;
 use taskscope_files::write_named;
+use taskscope_view::Section;
 use taskscope_view::format::shell_word;
 
 /// Convert a trace or profiles to another program's format.
 ///
 /// perfetto, otf2, chrome and paje contain the run over time, as far as these formats can: a note lists what is lost.
-/// flamegraph, speedscope and pprof contain call paths; talp-json contains efficiencies;
+/// flamegraph, speedscope and pprof contain call paths; talp-json contains efficiencies; sarif contains findings;
+/// neutral, dot, graphml and graph-json contain the task graph, with the data of each edge;
 /// parquet contains everything, as tables.
 #[derive(clap::Args)]
 pub struct Args {
@@ -69,8 +74,18 @@ enum Format {
     Pprof,
     /// Efficiencies in the JSON form of DLB's TALP
     TalpJson,
+    /// Findings at lines of the source, SARIF, for code hosts
+    Sarif,
     /// Tables for SQL and data frames: a directory of Parquet files
     Parquet,
+    /// The task graph in the neutral form, which `import` reads
+    Neutral,
+    /// The task graph in Graphviz's language
+    Dot,
+    /// The task graph as GraphML
+    Graphml,
+    /// The task graph as JSON with nodes and links
+    GraphJson,
 }
 
 impl Format {
@@ -81,6 +96,17 @@ impl Format {
             Format::Chrome => Some(OverTime::Chrome),
             Format::Paje => Some(OverTime::Paje),
             Format::Otf2 => Some(OverTime::Otf2),
+            _ => None,
+        }
+    }
+
+    /// The form of a task graph that it is.
+    fn of_graph(self) -> Option<OfGraph> {
+        match self {
+            Format::Neutral => Some(OfGraph::Neutral),
+            Format::Dot => Some(OfGraph::Graph(GraphForm::Dot)),
+            Format::Graphml => Some(OfGraph::Graph(GraphForm::GraphMl)),
+            Format::GraphJson => Some(OfGraph::Graph(GraphForm::Json)),
             _ => None,
         }
     }
@@ -121,6 +147,20 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     if args.to == Format::TalpJson {
         return talp(&args);
+    }
+    if args.to == Format::Sarif {
+        return sarif(&args);
+    }
+    if let Some(form) = args.to.of_graph() {
+        let graph = task_graph(&args.trace)?;
+        let name = args.trace.display().to_string();
+        let notes = std::cell::RefCell::new(Vec::new());
+        let code = put(&args, |out: &mut dyn Write| {
+            notes.replace(form.write(&graph, &name, out)?);
+            Ok(())
+        })?;
+        notes.take().iter().for_each(|note| eprintln!("note: {}: {note}", args.to.name()));
+        return Ok(code);
     }
     let tree = super::profiles::open_tree(&args.trace, args.task_context.0)?;
     let has_paths = tree.nodes().any(|node| tree.tree.values(node).any(|(_, value)| value > 0));
@@ -205,6 +245,16 @@ fn talp(args: &Args) -> anyhow::Result<ExitCode> {
     let (analysis, _) = taskscope_analysis::analyse(&session.execution);
     let report = taskscope_view::talp(&session, &analysis);
     put(args, |out: &mut dyn Write| crate::output::write_json(&mut &mut *out, &report))
+}
+
+/// The findings, at lines relative to the working directory.
+fn sarif(args: &Args) -> anyhow::Result<ExitCode> {
+    let session = super::open(&args.trace)?;
+    let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
+    let report = taskscope_view::report_of(&session, &analysis, &problems, &[Section::Findings]);
+    let root = std::env::current_dir().context("cannot find the working directory")?;
+    let document = taskscope_view::sarif(&report, &root, taskscope_view::FLOOR);
+    put(args, |out: &mut dyn Write| crate::output::write_json(&mut &mut *out, &document))
 }
 
 fn put(args: &Args, write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> anyhow::Result<ExitCode> {

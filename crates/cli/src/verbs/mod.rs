@@ -11,6 +11,7 @@ pub mod emulate;
 mod emulate_nanos;
 pub mod explain;
 pub mod export;
+mod export_graph;
 mod export_over_time;
 mod export_tables;
 pub mod generate;

@@ -6,6 +6,8 @@
 mod csv;
 mod json;
 mod rows;
+mod write;
 
 pub use csv::{CsvTables, read_csv, unread_columns};
 pub use json::{Case, read_json};
+pub use write::write_json;

@@ -188,7 +188,7 @@ impl Rows {
 }
 
 /// The activity of a `kind`: causes by their names and older names; all others are sections of the runtime.
-fn activity_kind(kind: &str) -> ActivityKind {
+pub(super) fn activity_kind(kind: &str) -> ActivityKind {
     let of_cause = match Cause::named(kind) {
         Some(Cause::Lock) => Some(ActivityKind::LockWait),
         Some(Cause::Device) => Some(ActivityKind::Device),
