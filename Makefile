@@ -48,6 +48,7 @@ help:
 	@echo "make pic-trends         examples/pic with finer fragments, more nodes, a slower link"
 	@echo "make test-tables        read exported tables in DuckDB, DataFusion, polars, pyarrow and pandas (installs them below target)"
 	@echo "make test-exports       open exports of stored recordings in Perfetto's trace processor, OTF2's reader, pj_dump, and compare counts and sums"
+	@echo "make test-dask          record the tasks of a Dask cluster, import them (installs distributed below target)"
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
 	@echo "make lint               prose, formatting, clippy, documentation"
 	@echo "make docs               the book in target/book; its links, and its commands (installs mdbook below target/tools: minutes)"
@@ -79,6 +80,12 @@ test: packages
 test-exports: test-tables
 	@$(step) "build the command" $(cargo) build -p taskscope
 	@scripts/test-exports target/debug/taskscope
+
+# Tasks of a Dask cluster.
+.PHONY: test-dask
+test-dask:
+	@$(step) "build the command" $(cargo) build -p taskscope
+	@scripts/test-dask target/debug/taskscope
 
 # Tables of stored recordings in programs that read them; queries of docs/sql in two engines; the Python module.
 test-tables:
