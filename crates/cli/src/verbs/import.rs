@@ -10,6 +10,7 @@ use taskscope_files::read_regular;
 use taskscope_import::chrome::{is_chrome, read_chrome};
 use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
 use taskscope_import::otf2::{anchor_of, read_otf2};
+use taskscope_import::perfetto::{is_perfetto, read_perfetto};
 use taskscope_import::spans::{Run, write_run};
 use taskscope_import::starpu::{is_tasks_rec, read_tasks_rec};
 use taskscope_import::{ImportErrors, write_graph};
@@ -25,7 +26,7 @@ const MAX_LISTED: usize = 200;
 /// Make a trace from other tools' files.
 ///
 /// Formats are recognised by their content: Chrome's trace events (PyTorch, viztracer, Taskflow, APEX; also compressed
-/// with gzip), OTF2 archives, the neutral JSON or CSV form, StarPU's tasks.rec. Dumps of device records need --from.
+/// with gzip), Perfetto's traces, OTF2 archives, the neutral JSON or CSV form, StarPU's tasks.rec. Dumps of device records need --from.
 #[derive(clap::Args)]
 pub struct Args {
     /// A file, the directory of an OTF2 archive, or a directory with the CSV tables of the neutral form; or dumps of device records (TSV or CSV) in the
@@ -158,7 +159,11 @@ fn read(path: &Path) -> anyhow::Result<Content> {
         let (graph, unread) = read_tables(path)?.map_err(broken)?;
         return Ok(Content::Graph(graph, unread));
     }
-    let text = read_text(path)?;
+    let bytes = read_bytes(path)?;
+    if is_perfetto(&bytes) {
+        return Ok(Content::Run(read_perfetto(&bytes).map_err(broken)?));
+    }
+    let text = text_of(path, bytes)?;
     if is_chrome(&text) {
         return Ok(Content::Run(read_chrome(&text).map_err(broken)?));
     }
@@ -170,21 +175,29 @@ fn read(path: &Path) -> anyhow::Result<Content> {
         return Ok(Content::Graph(read_tasks_rec(&text).map_err(broken)?, Vec::new()));
     }
     Err(Failure::new(format!("{shown} has a form that is not known"))
-        .why("it is not JSON of the neutral form or of trace events, an OTF2 archive, a directory of CSV tables, or a tasks.rec")
+        .why("it is not JSON of the neutral form or of trace events, a trace of Perfetto, an OTF2 archive, a directory of CSV tables, or a tasks.rec")
         .remedy("write the neutral form (docs/neutral-trace.md), which any runtime can write")
         .into())
 }
 
 fn read_text(path: &Path) -> anyhow::Result<String> {
-    let unreadable = |why: String| Failure::new(format!("cannot read {}", path.display())).why(why);
-    let mut bytes = read_regular(path, MAX_FILE_BYTES).map_err(|error| unreadable(error.to_string()))?;
-    if bytes.starts_with(&GZIP) {
-        bytes = decompressed(&bytes).map_err(|error| unreadable(error.to_string()))?;
-    }
+    text_of(path, read_bytes(path)?)
+}
+
+/// The content of a file, decompressed.
+fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let unreadable = |error: std::io::Error| {
+        Failure::new(format!("cannot read {}", path.display())).why(error.to_string())
+    };
+    let bytes = read_regular(path, MAX_FILE_BYTES).map_err(unreadable)?;
+    Ok(if bytes.starts_with(&GZIP) { decompressed(&bytes).map_err(unreadable)? } else { bytes })
+}
+
+fn text_of(path: &Path, bytes: Vec<u8>) -> anyhow::Result<String> {
     Ok(String::from_utf8(bytes).map_err(|error| {
         let line =
             1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();
-        unreadable(format!("line {line}: invalid UTF-8"))
+        Failure::new(format!("cannot read {}", path.display())).why(format!("line {line}: invalid UTF-8"))
     })?)
 }
 

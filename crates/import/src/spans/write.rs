@@ -160,7 +160,7 @@ fn thread_events(
     let outside = OUTSIDE.to_le_bytes();
     file.plain(life.0, instrument::STATE_PUSH, &[&outside]);
     let mut tasks: FxHashMap<u32, u64> = FxHashMap::default();
-    let irregular = play(thread, marks, |at, step| {
+    play(thread, marks, |at, step| {
         let kind_of = |row: u32| thread.spans[row as usize].kind;
         let activity = |row: u32| run.kinds[kind_of(row) as usize].activity;
         match step {
@@ -196,8 +196,7 @@ fn thread_events(
             Step::Mark(Mark::Send(row)) => half(run, file, at, instrument::SEND, row),
             Step::Mark(Mark::Receive(row)) => half(run, file, at, instrument::RECEIVE, row),
         }
-    });
-    irregular
+    })
 }
 
 /// A half of the message that a flow is. Its id is its row, so that each begin has its end.
