@@ -61,6 +61,23 @@ fn complete_events_become_tasks_with_their_own_time() {
 }
 
 #[test]
+fn categories_of_own_exports_are_states() {
+    let row = |category: &str, at: u32| {
+        format!(r#"{{"ph":"X","pid":7,"tid":8,"ts":{at},"dur":10,"name":"n","cat":"{category}"}}"#)
+    };
+    let categories = ["task bodies", "idle", "unknown", "waiting for a lock", "communication", "cpu_op"];
+    let rows: Vec<String> =
+        categories.iter().zip((0..).step_by(10)).map(|(name, at)| row(name, at)).collect();
+    let execution = opened(&read(&rows.iter().map(String::as_str).collect::<Vec<_>>())).execution;
+    let spans = execution.threads.iter().flat_map(|thread| thread.track.spans());
+    let found: Vec<State> =
+        spans.filter(|span| span.end > span.start + 1).map(|span| span.section.state).collect();
+    let expected =
+        [State::Task, State::Idle, State::Unknown, State::LockWait, State::Communication, State::Task];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn begins_and_ends_are_joined_in_the_order_of_time() {
     let run = read(&[
         r#"{"ph":"E","pid":1,"tid":1,"ts":9}"#,

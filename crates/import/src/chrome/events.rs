@@ -6,7 +6,7 @@ use super::flows::{FlowHalf, Phase, add_flows};
 use super::lanes::{Half, Lane};
 use super::number::{integer, nanoseconds, picoseconds, shown};
 use super::rows::{Args, Row};
-use crate::spans::{Activity, Kind, KindRow, Point, Process, ProcessRow, Run, Span, Thread, ThreadRow};
+use crate::spans::{Kind, KindRow, Point, Process, ProcessRow, Run, Span, Thread, ThreadRow, activity_of};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -200,7 +200,8 @@ impl<'e, 'a> Reader<'e, 'a> {
             (args.file.as_deref().unwrap_or_default().to_owned(), line.unwrap_or(0))
         });
         let (file, line) = place;
-        self.run.kind(Kind { name: name.to_owned(), file, line, activity: Activity::Task })
+        let activity = activity_of(row.cat.as_deref().unwrap_or_default());
+        self.run.kind(Kind { name: name.to_owned(), file, line, activity })
     }
 
     fn process(&mut self, row: &Row<'a>) -> ProcessRow {

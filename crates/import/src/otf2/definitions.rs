@@ -2,7 +2,7 @@
 
 use super::activity::activity;
 use super::records::{Chunked, Cursor, Error, Record, Shape};
-use crate::spans::Activity;
+use crate::spans::{Activity, activity_of};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -147,9 +147,14 @@ impl Definitions {
                 self.locations.insert(id, Location { name, ty, events: fields.u64()?, group: fields.u32()? });
             }
             kind::REGION => {
-                let (id, name, _, _) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.byte()?);
+                let (id, name, description, _) =
+                    (fields.u32()?, fields.u32()?, fields.u32()?, fields.byte()?);
                 let (file, line, _, _) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
-                let activity = activity(fields.byte()?, fields.byte()?);
+                let activity = match activity(fields.byte()?, fields.byte()?) {
+                    // Own exports describe regions by their states.
+                    Activity::Task => activity_of(self.text(description)),
+                    known => known,
+                };
                 self.regions.insert(id, Region { name, file, line, activity });
             }
             kind::GROUP => {

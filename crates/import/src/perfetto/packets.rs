@@ -1,7 +1,9 @@
 //! Packets of a trace, one at a time, each with the state of the sequence that it belongs to.
 
 use super::wire::{Cursor, Error, Field};
-use crate::spans::{Activity, Flow, Kind, KindRow, Point, Process, ProcessRow, Run, Span, Thread, ThreadRow};
+use crate::spans::{
+    Flow, Kind, KindRow, Point, Process, ProcessRow, Run, Span, Thread, ThreadRow, activity_of,
+};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -47,6 +49,7 @@ struct OwnClock {
 /// The state of a sequence of packets.
 #[derive(Default)]
 struct Sequence {
+    categories: FxHashMap<u64, String>,
     names: FxHashMap<u64, String>,
     places: FxHashMap<u64, (String, u32)>,
     clocks: FxHashMap<u64, OwnClock>,
@@ -183,12 +186,14 @@ impl Packets {
         let time =
             time.map_err(|text| (at, text))?.ok_or_else(|| (at, "a track event has no time".to_owned()))?;
         let (mut ty, mut track, mut name) = (0, sequence.default_track, None);
-        let (mut place, mut flows) = ((String::new(), 0), Vec::new());
+        let (mut place, mut flows, mut category) = ((String::new(), 0), Vec::new(), String::new());
         each(event.fields(), |field| {
             match field.number {
                 9 => ty = field.number(),
                 11 => track = field.number(),
                 10 => name = sequence.names.get(&field.number()).cloned(),
+                3 => category = sequence.categories.get(&field.number()).cloned().unwrap_or_default(),
+                22 => category = field.text(),
                 23 => name = Some(field.text()),
                 34 => place = sequence.places.get(&field.number()).cloned().unwrap_or_default(),
                 47 | 48 => flows.extend(field.eights()),
@@ -206,7 +211,7 @@ impl Packets {
         let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "without a name".to_owned());
         let kind = |run: &mut Run| {
             let (file, line) = place.clone();
-            run.kind(Kind { name: name.clone(), file, line, activity: Activity::Task })
+            run.kind(Kind { name: name.clone(), file, line, activity: activity_of(&category) })
         };
         match ty {
             event::BEGIN => {
@@ -364,6 +369,9 @@ impl Sequence {
                 Ok(())
             })?;
             match entry.number {
+                1 => {
+                    self.categories.insert(iid, name);
+                }
                 2 => {
                     self.names.insert(iid, name);
                 }

@@ -15,12 +15,14 @@
 mod device_events;
 mod losses;
 mod numbers;
+mod own_states;
 mod run;
 mod stream;
 mod thread_events;
 mod write;
 
 pub use losses::{Loss, Losses};
+pub(crate) use own_states::activity_of;
 pub use run::{
     Activity, Call, Flow, Kind, KindRow, Operation, Point, Process, ProcessRow, Queue, QueueRow, Run, Span,
     Thread, ThreadRow,
