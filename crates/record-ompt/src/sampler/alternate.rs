@@ -13,8 +13,8 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::OwnStack;
+use super::bounds::STACK_FACTOR;
 use super::signal;
-use super::walk::STACK_FACTOR;
 use crate::pause;
 
 /// Bytes that the handler takes of the stack that it begins on, until it changes to the recorder's.

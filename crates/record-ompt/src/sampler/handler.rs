@@ -5,10 +5,10 @@ use core::ffi::{c_int, c_void};
 use taskscope_record::{InHandler, enter_in_handler};
 
 use super::alternate::Alternate;
+use super::bounds::ROOM;
 use super::host::{Host, host};
 use super::machine::stack_pointer_here;
 use super::signal;
-use super::walk::ROOM;
 
 /// The handler of the timers' signal.
 pub unsafe extern "C-unwind" fn on_signal(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
@@ -38,6 +38,7 @@ unsafe fn sample_with_room(host: &Host, recording: InHandler, context: *const li
     // SAFETY: by contract.
     unsafe {
         let Some(sampler) = (host.sampler_of)(recording.user()) else { return };
+        let Some(begun) = sampler.rest.begin() else { return };
         let sp = stack_pointer_here();
         let own = sampler.alternate.as_ref().map(Alternate::stack);
         let has_room = match own.and_then(|own| own.room_below(sp)) {
@@ -50,5 +51,6 @@ unsafe fn sample_with_room(host: &Host, recording: InHandler, context: *const li
         } else if let Some(own) = own {
             own.call(|| (host.take_sample)(recording, context));
         }
+        sampler.rest.end(&begun, sampler.period_ns());
     }
 }

@@ -55,16 +55,41 @@ fn ends_with_call(code: &[u8; 4]) -> bool {
         || instruction & 0xfeff_f800 == 0xd63f_0800
 }
 
+/// Whether an address may be one of the program's memory.
+fn is_possible(address: u64) -> bool {
+    address >= 64 << 10 && address >> 47 == 0
+}
+
 /// Copies memory that may not be there. Returns how many bytes could be copied.
 pub fn copy_from_anywhere(address: u64, to: &mut [u8]) -> usize {
-    if address < 64 << 10 || address >> 47 != 0 {
+    if !is_possible(address) {
         return 0;
     }
+    copy_pieces(&[libc::iovec { iov_base: address as *mut libc::c_void, iov_len: to.len() }], to)
+}
+
+/// Copies pieces of memory that may not be there, the same number of bytes from each address. Returns whether all were there.
+pub fn copy_all_from_anywhere(addresses: &[u64], to: &mut [u8]) -> bool {
+    /// Pieces of one call.
+    const AT_ONCE: usize = 32;
+    let Some(bytes) = to.len().checked_div(addresses.len()).filter(|bytes| *bytes > 0) else { return true };
+    addresses.chunks(AT_ONCE).zip(to.chunks_mut(AT_ONCE * bytes)).all(|(addresses, to)| {
+        let mut pieces = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: bytes }; AT_ONCE];
+        for (piece, address) in pieces.iter_mut().zip(addresses) {
+            piece.iov_base = *address as *mut libc::c_void;
+        }
+        let pieces = pieces.get(..addresses.len()).unwrap_or_default();
+        addresses.iter().all(|address| is_possible(*address)) && copy_pieces(pieces, to) == to.len()
+    })
+}
+
+/// Copies these pieces. Returns how many bytes could be copied.
+fn copy_pieces(pieces: &[libc::iovec], to: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
-    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: to.len() };
-    // SAFETY: the kernel checks the address; the result is stored in `to`.
+    // SAFETY: the kernel checks the addresses; the result is stored in `to`.
     let read = unsafe {
-        libc::syscall(libc::SYS_process_vm_readv, libc::getpid(), &local, 1usize, &remote, 1usize, 0usize)
+        let (to, from, count) = (&raw const local, pieces.as_ptr(), pieces.len());
+        libc::syscall(libc::SYS_process_vm_readv, libc::getpid(), to, 1usize, from, count, 0usize)
     };
     usize::try_from(read).unwrap_or(0)
 }
@@ -160,6 +185,22 @@ fn registers_in<E>(context: u64, mut read: impl FnMut(u64) -> Result<u64, E>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_are_copied_in_their_order() {
+        let from: Vec<u64> = (0..100).collect();
+        let address = |index: usize| &raw const from[index] as u64;
+        let addresses: Vec<u64> = (0..50).rev().map(|index| address(2 * index)).collect();
+        let mut to = [0; 50 * 8];
+        assert!(copy_all_from_anywhere(&addresses, &mut to));
+        let found: Vec<u64> =
+            to.chunks(8).map(|piece| u64::from_ne_bytes(piece.try_into().unwrap())).collect();
+        assert_eq!(found, (0..50).rev().map(|index| 2 * index).collect::<Vec<u64>>());
+        assert!(copy_all_from_anywhere(&[], &mut []));
+        for bad in [0, 8, 0x10_0000_0000, u64::MAX - 3] {
+            assert!(!copy_all_from_anywhere(&[address(0), bad, address(1)], &mut to[..24]), "{bad:x}");
+        }
+    }
 
     #[test]
     fn return_addresses_follow_a_call() {

@@ -11,10 +11,11 @@
 //! used part touched, before its timer was armed; every pointer of the runtime is checked before use. It
 //! reads the thread's stack of open constructs only if it did not interrupt a callback. On a stack that is
 //! too small, or of unknown size, it uses the recorder's own (`own_stack`); the kernel's frame is on an
-//! alternate stack (`alternate`).
+//! alternate stack (`alternate`). Samples take at most a quarter of a thread's time (`rest`).
 
 pub mod alternate;
 pub mod blocking;
+pub mod bounds;
 pub mod code_map;
 pub mod filters;
 mod handler;
@@ -26,6 +27,7 @@ pub mod module_files;
 pub mod modules;
 pub mod own_stack;
 mod python;
+mod rest;
 pub mod runtime_code;
 pub mod runtime_inside;
 mod settings;
@@ -39,12 +41,12 @@ pub mod walk;
 
 use taskscope_record::{Json, process};
 
+pub use bounds::Bounds;
 pub use host::{Host, set_host};
 pub use machine::{read_anywhere, stack_pointer_here};
 pub use own_stack::OwnStack;
 pub use settings::{Clock, now, settings};
 pub use thread_sampler::Sampler;
-pub use walk::Bounds;
 
 /// Whether samples are taken: the question on the event path.
 #[inline(always)]

@@ -6,7 +6,7 @@ use core::arch::global_asm;
 use core::ffi::c_void;
 use core::mem::ManuallyDrop;
 
-use super::walk::ROOM;
+use super::bounds::ROOM;
 
 /// Bytes, of which a walk takes [`ROOM`] at most.
 const BYTES: usize = 2 * ROOM as usize;
@@ -135,9 +135,10 @@ impl Drop for OwnStack {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bounds::Bounds;
     use super::super::code_map::CodeMap;
     use super::super::machine::{registers_here, stack_pointer_here};
-    use super::super::walk::{Bounds, Cache, Frames};
+    use super::super::walk::{Cache, Frames};
     use super::*;
 
     #[test]

@@ -4,10 +4,12 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::alternate::Alternate;
+use super::bounds::Bounds;
 use super::machine::registers_here;
+use super::rest::Rest;
 use super::settings::{Settings, now, settings};
 use super::timer::Timer;
-use super::walk::{Bounds, Cache, Frames};
+use super::walk::{Cache, Frames};
 use super::{code_map, signal, unwanted};
 
 /// A thread's timer and the handler's memory.
@@ -16,6 +18,8 @@ pub struct Sampler {
     pub(crate) bounds: Bounds,
     /// For samples that have no room on the thread's.
     pub(crate) alternate: Option<Alternate>,
+    /// Bounds the time of samples.
+    pub(crate) rest: Rest,
     /// System id of its thread.
     os_tid: i32,
     /// The next sample comes from a call that was not to be interrupted.
@@ -58,6 +62,7 @@ impl Sampler {
             settings,
             bounds,
             alternate: Alternate::new(),
+            rest: Rest::default(),
             os_tid,
             after_blocking: AtomicBool::new(false),
             called: AtomicUsize::new(0),

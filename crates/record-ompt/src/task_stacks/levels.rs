@@ -31,8 +31,9 @@ use taskscope_event::models::samples::LEVEL_BYTES;
 use super::undeferred::Undeferred;
 use crate::abi::{self, Data, Frame, GetTaskInfo, Lookup};
 use crate::chain::known_data;
+use crate::sampler::bounds::Bounds;
 use crate::sampler::code_map::{CodeMap, Owner};
-use crate::sampler::walk::{Bounds, Frames, MAX_FRAMES};
+use crate::sampler::walk::{Frames, MAX_FRAMES};
 use crate::tool_data::{EXPLICIT, LEAGUE, STARTED, TEAMS_BODY, ToolData};
 
 /// A flag of `ompt_frame_flag_t`: the exit frame is the program's (`ompt_frame_application`).

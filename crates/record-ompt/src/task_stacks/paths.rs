@@ -14,8 +14,9 @@
 
 use core::ops::Range;
 
+use crate::sampler::bounds::Bounds;
 use crate::sampler::code_map::Owner;
-use crate::sampler::walk::{self, Bounds, Frames};
+use crate::sampler::walk::{self, Frames};
 
 pub const REMEMBERED: usize = 64;
 /// Places in which a path or a creation may be remembered. With one, a program of few creations would often have two that

@@ -12,9 +12,10 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::sampler::bounds::Bounds;
 use crate::sampler::code_map::{self, Owner};
 use crate::sampler::machine::registers_here;
-use crate::sampler::walk::{Bounds, Cache, Frames};
+use crate::sampler::walk::{Cache, Frames};
 
 /// Tasks that are remembered. Of those further out the runtime's word is taken.
 const KEPT: usize = 64;

@@ -70,32 +70,51 @@ static MEMORY: Shared = Shared(core::cell::UnsafeCell::new(Memory {
     path: [0; MAX_PATH_BYTES],
 }));
 
-/// The place of an instruction of a code object, one past its first byte, as return addresses are. `offset_from` returns its offset,
-/// given the address of the first instruction. `None` if there is no such object, or it cannot be described now.
-pub fn place(interpreter: &Interpreter, code: u64, offset_from: impl FnOnce(u64) -> u64) -> Option<u64> {
-    /// Words of a code object that are read.
-    const WORDS: usize = 18;
-    let fields: [u64; WORDS] = words(code)?;
-    let layout = &interpreter.layout.code;
-    let field = |at: usize| fields.get(at / 8).copied();
-    if field(8)? != interpreter.code_type {
-        return None;
+/// Words of a code object that are read.
+pub const WORDS: usize = 18;
+
+/// A code object whose instructions have places.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Code {
+    /// Address of the first instruction, or 0 if instructions are known by their offsets.
+    begin: u64,
+    /// The first place, and their number.
+    places: (u64, u64),
+}
+
+impl Code {
+    /// The place of an instruction, one past its first byte, as return addresses are.
+    pub fn place(&self, instruction: u64) -> u64 {
+        let (start, places) = self.places;
+        start + instruction.saturating_sub(self.begin).min(places.saturating_sub(1)) + 1
     }
-    let first_line = (field(layout.first_line)? >> (layout.first_line % 8 * 8)) as u32;
-    let (file, name, lines) = (field(layout.file)?, field(layout.name)?, field(layout.lines)?);
-    let (begin, bytes) = match layout.instructions {
-        Instructions::Inside(at) => (code + at, field(16)?.checked_mul(2)?),
-        Instructions::Bytes(at) => (0, word(field(at)?.checked_add(16)?)?),
-    };
-    let fingerprint = [file, name, lines, u64::from(first_line), bytes]
-        .iter()
-        .fold(1, |hash: u64, field| (hash ^ field).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
-        | 1;
-    let (start, places) = match find(code, fingerprint) {
-        Some(known) => known,
-        None => describe(interpreter, (code, fingerprint), (file, name, lines), (first_line, bytes))?,
-    };
-    Some(start + offset_from(begin).min(places.saturating_sub(1)) + 1)
+
+    /// The object at this address, with its first words. `None` if that is not one, or it cannot be described now.
+    pub fn of(interpreter: &Interpreter, code: u64, words: &[u64]) -> Option<Code> {
+        let layout = &interpreter.layout.code;
+        let field = |at: usize| words.get(at / 8).copied();
+        if field(8)? != interpreter.code_type {
+            return None;
+        }
+        let first_line = (field(layout.first_line)? >> (layout.first_line % 8 * 8)) as u32;
+        let (file, name, lines) = (field(layout.file)?, field(layout.name)?, field(layout.lines)?);
+        // Their number, or the object that has them.
+        let (begin, instructions) = match layout.instructions {
+            Instructions::Inside(at) => (code + at, field(16)?),
+            Instructions::Bytes(at) => (0, field(at)?),
+        };
+        let fingerprint = [file, name, lines, u64::from(first_line), instructions]
+            .iter()
+            .fold(1, |hash: u64, field| (hash ^ field).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
+            | 1;
+        let places = match find(code, fingerprint) {
+            Some(known) => known,
+            None => {
+                describe(interpreter, (code, fingerprint), (file, name, lines), (first_line, instructions))?
+            }
+        };
+        Some(Code { begin, places })
+    }
 }
 
 fn slots(code: u64, fingerprint: u64) -> impl Iterator<Item = &'static Known> {
@@ -115,7 +134,7 @@ fn describe(
     interpreter: &Interpreter,
     (code, fingerprint): (u64, u64),
     (file, name, lines): (u64, u64, u64),
-    (first_line, bytes): (u32, u64),
+    (first_line, instructions): (u32, u64),
 ) -> Option<(u64, u64)> {
     // SAFETY: no preconditions.
     let process = unsafe { libc::getpid() };
@@ -126,6 +145,10 @@ fn describe(
     }
     let free = slots(code, fingerprint).find(|known| known.fingerprint.load(Relaxed) == 0);
     let made = free.and_then(|free| {
+        let bytes = match interpreter.layout.code.instructions {
+            Instructions::Inside(_) => instructions.checked_mul(2)?,
+            Instructions::Bytes(_) => word(instructions.checked_add(16)?)?,
+        };
         // SAFETY: this thread is the only writer; the handler interrupts no other one in here.
         let Memory { line, table, path } = unsafe { &mut *MEMORY.0.get() };
         let size = word(lines.checked_add(16)?)?;

@@ -20,10 +20,20 @@ pub struct Interpreter {
     pub code_type: u64,
     /// Start of the function with the interpreter's loop.
     pub eval: u64,
+    /// Addresses of its module.
+    module: (u64, u64),
     /// Its structures.
     pub layout: &'static Layout,
     /// Path of the file of names up to the process number.
     pub names: Vec<u8>,
+}
+
+impl Interpreter {
+    /// Whether an address is in the module of the interpreter, whose loops may be in several parts.
+    #[inline(always)]
+    pub fn contains(&self, address: u64) -> bool {
+        (self.module.0..self.module.1).contains(&address)
+    }
 }
 
 static FOUND: AtomicPtr<Interpreter> = AtomicPtr::new(core::ptr::null_mut());
@@ -73,5 +83,6 @@ fn find(module: &Module) -> Option<Interpreter> {
     if layout.describes_itself && word(runtime + 16)? != 0 {
         return None;
     }
-    Some(Interpreter { runtime, code_type, eval, layout, names: Vec::new() })
+    let module = (module.start, module.end);
+    Some(Interpreter { runtime, code_type, eval, module, layout, names: Vec::new() })
 }

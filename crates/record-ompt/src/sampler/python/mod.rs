@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   loader ──▶ look: `_PyRuntime` and its version ▸ layout
-//!   walk   ──▶ chain: thread state ▸ frames, innermost first, each with the C stack of its interpreter loop
+//!   walk, if it has met the interpreter's code
+//!          ──▶ chain: thread state ▸ frames, innermost first, each with the C stack of its interpreter loop
 //!                └──▶ code: code object and instruction ▸ place, an address of its own; its names once to a file
 //!          ──▶ the frames take the place of the loop's native frame
 //! ```
@@ -32,5 +33,6 @@ mod memory;
 mod merge;
 
 pub use chain::Chain;
-pub use interpreter::{interpreter, look};
+pub use interpreter::{Interpreter, interpreter, look};
+pub use memory::Pages;
 pub use merge::Native;

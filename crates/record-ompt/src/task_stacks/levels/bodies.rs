@@ -96,8 +96,9 @@ impl Levels {
 mod tests {
     use super::*;
     use crate::abi::{Data, Frame};
+    use crate::sampler::bounds::Bounds;
     use crate::sampler::code_map::CodeMap;
-    use crate::sampler::walk::{Bounds, Frames};
+    use crate::sampler::walk::Frames;
     use crate::task_stacks::levels::{Entry, IMPLICIT, INITIAL};
     use crate::task_stacks::undeferred::Undeferred;
     use crate::tool_data::{LEAGUE, ToolData};
