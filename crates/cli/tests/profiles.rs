@@ -66,6 +66,69 @@ fn a_profile_and_a_trace_of_one_program_agree() {
     }
 }
 
+/// The states of a report: time by state, and the paths that others' waits for known events are charged to.
+fn states_and_charges(report: &Value) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
+    let mut states: BTreeMap<String, u64> = BTreeMap::new();
+    for row in report["causes"].as_array().into_iter().flatten() {
+        *states.entry(row["state"].as_str().unwrap().to_owned()).or_default() += row["ns"].as_u64().unwrap();
+    }
+    for (name, ns) in report["call_paths"]["run_totals"].as_object().into_iter().flatten() {
+        if let Some(state) = name.strip_prefix("state.") {
+            states.insert(state.to_owned(), ns.as_u64().unwrap());
+        }
+    }
+    let mut charges: BTreeMap<String, u64> = BTreeMap::new();
+    for path in report["call_paths"]["paths"].as_array().unwrap() {
+        for (metric, ns) in path["values"].as_object().unwrap() {
+            if metric.starts_with("given_") {
+                *charges.entry(format!("{metric} {}", path["frames"])).or_default() += ns.as_u64().unwrap();
+            }
+        }
+    }
+    (states, charges)
+}
+
+/// One sequence of callbacks in both modes: in virtual time, threads do the same things at the same times.
+#[test]
+fn a_profile_has_each_cause_and_charge_of_a_trace() {
+    /// Each reading of the clock takes a nanosecond, and the modes read it in different numbers.
+    const READINGS_NS: u64 = 20_000;
+    let here = tempfile::tempdir().unwrap();
+    let program = here.path().join("blamed");
+    let mut options = vec!["-g", "-lm", "-pthread", "-Wl,-z,now"];
+    options.extend(virtual_time_flags().iter().map(String::as_str));
+    Compiler::Clang.build_file(&recorder_programs().join("blamed.c"), &program, &options);
+    for (kind, waited, policy, keeps_ms) in [
+        ("barrier", "barrier", "passive", "0"),
+        ("lock", "lock_wait", "passive", "0"),
+        // Sleeping threads may not be woken for a task.
+        ("group", "taskgroup", "active", "infinite"),
+    ] {
+        let [trace, profile] = [&[][..], &["--mode", "profile"]].map(|mode| {
+            let mut command = record(here.path());
+            command.envs(VIRTUAL_TIME).env("OMP_WAIT_POLICY", policy).env("KMP_BLOCKTIME", keeps_ms);
+            command.env("OMP_NUM_THREADS", "2").env("TASKSCOPE_OS_TIME", "off");
+            command.args(["-q", "--sample", "500", "-o", "run"]).args(mode).arg("--").arg(&program);
+            assert!(output(command.args([kind, "20"])).status.success(), "{kind}");
+            let run = here.path().join("run");
+            let report = parsed(taskscope().args(["report", "--json"]).arg(&run));
+            std::fs::remove_dir_all(&run).unwrap();
+            states_and_charges(&report)
+        });
+        assert!(trace.0[waited] > 9_000_000, "{kind}: {trace:?}");
+        for (what, one, other) in [("state", trace.0, profile.0), ("charge", trace.1, profile.1)] {
+            let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            for name in names {
+                let [first, second] = [&one, &other].map(|times| times.get(name).copied().unwrap_or(0));
+                assert!(
+                    first.abs_diff(second) <= READINGS_NS,
+                    "{kind}, {what} {name}: {first} ns in the trace, {second} in the profile"
+                );
+            }
+        }
+    }
+}
+
 /// A difference of times has its unit, even without a table below.
 #[test]
 fn a_difference_has_a_unit() {
