@@ -26,7 +26,7 @@ fn sleeping(mode: &str) -> Option<Value> {
     let report = report(&here.path().join("trace"));
     let threads = report["thread_states"].as_array().unwrap();
     if threads.iter().any(|thread| thread["off_cpu"] == "unknown") {
-        println!("skipped: no source of times off the CPU here");
+        taskscope_prerequisite::skip("no source of times off the CPU here");
         return None;
     }
     Some(report)
@@ -109,7 +109,7 @@ fn sleep_between_regions_is_blocked_in_traces_and_profiles() {
         if totals["runnable_ns"].is_null()
             && threads.is_none_or(|rows| rows.iter().any(|row| row["off_cpu"] == "unknown"))
         {
-            println!("skipped: no source of times off the CPU here");
+            taskscope_prerequisite::skip("no source of times off the CPU here");
             continue;
         }
         let of_causes = |state: &str| -> u64 {

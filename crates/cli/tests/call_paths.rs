@@ -217,7 +217,7 @@ const OFFLOAD: [&str; 3] =
 fn can_offload() -> bool {
     let can = Path::new("/usr/lib/llvm-19/lib/libomptarget.so").exists();
     if !can {
-        eprintln!("skipped: LLVM's runtime for devices is not installed");
+        taskscope_prerequisite::missing("LLVM's runtime for devices is not installed");
     }
     can
 }

@@ -62,7 +62,7 @@ fn latency_is_found_behind_the_published_formulas_starvation() {
     let mut command = Command::new("mpicc.openmpi");
     command.env("OMPI_CC", Compiler::Clang.command().get_program()).args(["-O2", "-g", "-fopenmp", "-o"]);
     if command.arg(&program).arg(source("latency")).arg("-lpthread").status().is_err() {
-        println!("skipped: no Open MPI (apt-get install openmpi-bin libopenmpi-dev)");
+        taskscope_prerequisite::missing("Open MPI is not installed");
         return;
     }
     let mut command = record(here.path());

@@ -177,7 +177,7 @@ fn built(directory: &Path, source: &str) -> Option<PathBuf> {
     let built = built.is_ok_and(|output| output.status.success());
     let runs = built && Command::new(&program).output().is_ok_and(|output| output.status.success());
     if !runs {
-        eprintln!("not tested: no clang with OpenMP, or no OpenCL device");
+        taskscope_prerequisite::missing("no clang with OpenMP, or no OpenCL device");
     }
     runs.then_some(program)
 }
@@ -187,7 +187,7 @@ fn recorders_are_built() -> bool {
     let is_built = |name: &str| own.join(name).is_file() || own.join("deps").join(name).is_file();
     let all = is_built("libtaskscope_ompt.so") && is_built("libtaskscope_device.so");
     if !all {
-        eprintln!("not tested: the recorders were not built");
+        taskscope_prerequisite::missing("the recorders were not built");
     }
     all
 }
@@ -247,11 +247,11 @@ fn blocking_copies_are_waits_for_the_device() {
         let mut compiler = Command::new("gcc");
         compiler.args(["-O1", "-g", "-w"]).args(flags).arg(source).arg("-o").arg(&program).arg("-lOpenCL");
         if !compiler.output().is_ok_and(|output| output.status.success()) {
-            eprintln!("not tested: there is no gcc, or OpenCL is not installed");
+            taskscope_prerequisite::missing("there is no gcc, or OpenCL is not installed");
             return;
         }
         if Command::new(&program).output().unwrap().status.code() == Some(3) {
-            eprintln!("not tested: there is no OpenCL device");
+            taskscope_prerequisite::missing("there is no OpenCL device");
             return;
         }
         let trace = directory.path().join(format!("t{}", flags.len()));
@@ -352,7 +352,7 @@ fn record_names_its_library_to_cudas_driver_unless_the_user_did() {
     let own = Path::new(env!("CARGO_BIN_EXE_taskscope")).parent().unwrap();
     let is_built = |name: &str| own.join(name).is_file() || own.join("deps").join(name).is_file();
     if !is_built("libtaskscope_ompt.so") || !is_built("libtaskscope_device.so") {
-        eprintln!("not tested: the recorders were not built");
+        taskscope_prerequisite::missing("the recorders were not built");
         return;
     }
     let recorded = |set: Option<&str>, name: &str| {
@@ -406,7 +406,7 @@ fn offloading(directory: &Path, source: &str, printed: &str) -> Option<PathBuf> 
     let own = Path::new(env!("CARGO_BIN_EXE_taskscope")).parent().unwrap();
     let is_built = |name: &str| own.join(name).is_file() || own.join("deps").join(name).is_file();
     if !is_built("libtaskscope_ompt.so") || !is_built("libtaskscope_device.so") {
-        eprintln!("not tested: the recorders were not built");
+        taskscope_prerequisite::missing("the recorders were not built");
         return None;
     }
     let program = directory.join("program");

@@ -16,7 +16,12 @@ fn build(driver: &str, directory: &Path, name: &str, source: &str, options: &[&s
     let built =
         Command::new(driver).arg(program_source(source)).arg("-o").arg(&program).args(options).output();
     if !built.as_ref().is_ok_and(|built| built.status.success()) {
-        eprintln!("skipped: {driver} {options:?} does not build here");
+        // Runtimes of sanitizers are in packages of their own.
+        let lack = format!("{driver} {options:?} does not build here");
+        match options.iter().any(|option| option.starts_with("-fsanitize")) {
+            true => taskscope_prerequisite::skip(lack),
+            false => taskscope_prerequisite::missing(lack),
+        }
         return None;
     }
     Some(program)
@@ -70,7 +75,7 @@ fn programs_with_other_rights_run_untouched() {
     let here = tempfile::tempdir().unwrap();
     let Some(program) = build("gcc", here.path(), "rights", "environment.c", &[]) else { return };
     if std::os::unix::fs::chown(&program, Some(65534), Some(65534)).is_err() {
-        eprintln!("skipped: only root gives files away");
+        taskscope_prerequisite::skip("only root gives files away");
         return;
     }
     for mode in [0o4755, 0o2755] {
@@ -151,7 +156,7 @@ fn go_programs_with_c_code_run_as_alone() {
         .env("GOPATH", here.path().join("path"))
         .output();
     if !built.as_ref().is_ok_and(|built| built.status.success()) {
-        eprintln!("skipped: go does not build here: {built:?}");
+        taskscope_prerequisite::missing(format_args!("go does not build here: {built:?}"));
         return;
     }
     let alone = output(&mut Command::new(&program));
@@ -282,7 +287,7 @@ fn programs_that_restrict_their_system_calls_end_as_alone() {
     }
     let alone = output(Command::new("./restricted").args(["prctl", KILL]).current_dir(here.path()));
     if alone.status.code() != Some(13) {
-        eprintln!("skipped: a program cannot restrict its system calls here");
+        taskscope_prerequisite::skip("a program cannot restrict its system calls here");
         return;
     }
     let warnings = |run: &Output| text(&run.stderr).matches("restricts its system calls").count();
@@ -328,7 +333,7 @@ fn programs_of_a_restricted_process_end_as_alone() {
     let command = ["./restricted", "prctl", "0x80000000", "./plain"];
     let alone = output(Command::new(command[0]).args(&command[1..]).current_dir(here.path()));
     if alone.status.code() != Some(14) {
-        eprintln!("skipped: a program cannot restrict its system calls so here");
+        taskscope_prerequisite::skip("a program cannot restrict its system calls so here");
         return;
     }
     for mode in MODES {
@@ -461,7 +466,7 @@ impl<'a> OtherUser<'a> {
         let own = env!("CARGO_BIN_EXE_taskscope");
         let may = user.command(&[own, "--version"]).output().is_ok_and(|may| may.status.success());
         if !may {
-            println!("skipped: no other user can run {own} here");
+            taskscope_prerequisite::skip(format_args!("no other user can run {own} here"));
         }
         may.then_some(user)
     }

@@ -73,8 +73,7 @@ fn each_rank_may_be_recorded_by_a_command_of_its_own() {
 #[test]
 fn fortran_programs_are_recorded_from_both_modules() {
     // The wrappers come with the libraries, and the compiler that they call does not.
-    if !is_there("gfortran") {
-        println!("skipped: gfortran is not installed (scripts/install-packages)");
+    if !taskscope_prerequisite::has("gfortran") {
         return;
     }
     for mpi in installed().into_iter().filter(|mpi| is_there(mpi.fortran)) {
@@ -119,7 +118,7 @@ fn clocks_of_nodes_are_measured() {
     let other_host = ["unshare", "--uts", "--time", "--monotonic", "1000", "--fork", "sh", "-c"];
     let probe = Command::new(other_host[0]).args(&other_host[1..]).arg("hostname other").output();
     if !probe.is_ok_and(|probe| probe.status.success()) {
-        println!("skipped: no time namespaces here (needs root and unshare of util-linux)");
+        taskscope_prerequisite::skip("no time namespaces here (needs root and unshare of util-linux)");
         return;
     }
     for mpi in installed().into_iter().take(1) {

@@ -140,9 +140,7 @@ fn assert_paths_divide_the_ledger(report: &Value, states: &Sums) {
 /// repeated numbers.
 fn assert_equal_on_the_page(html: &Path) -> Option<usize> {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/browser");
-    let chromium = std::env::var("CHROMIUM").unwrap_or_else(|_| "/usr/bin/chromium".to_string());
-    if !Path::new(&chromium).exists() || !scripts.join("node_modules/playwright-core").is_dir() {
-        eprintln!("skipped: no browser (make test installs it)");
+    if !taskscope_prerequisite::has_browser(&scripts) {
         return None;
     }
     let printed = output(Command::new("node").arg(scripts.join("numbers.js")).arg(html));
@@ -297,7 +295,7 @@ fn numbers_on_pages_of_other_runtimes_are_equal_wherever_they_occur() {
         if trace.is_dir() {
             assert_page_is_one(&trace, here.path());
         } else {
-            eprintln!("skipped: no {}", trace.display());
+            taskscope_prerequisite::skip(format_args!("no {}", trace.display()));
         }
     }
 }
@@ -343,7 +341,7 @@ fn numbers_of_stored_traces_are_equal_wherever_they_occur() {
     // One has streams without an event.
     traces.retain(|trace| trace.is_dir() && !trace.ends_with("nosv-aborted-marks/trace"));
     if traces.is_empty() {
-        eprintln!("skipped: no corpus at {}", corpus.display());
+        taskscope_prerequisite::skip(format_args!("no corpus at {}", corpus.display()));
     }
     for trace in traces {
         let report = parsed(taskscope().args(["report", "--json"]).arg(&trace));

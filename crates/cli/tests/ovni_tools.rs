@@ -127,7 +127,7 @@ fn views_of_some_threads_include_objects_of_the_others() {
 fn ovnis_own_cases_pass_under_the_names_of_its_tools() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/ovni");
     let Ok(index) = fs::read_to_string(corpus.join("INDEX.tsv")) else {
-        eprintln!("skipped: no reference traces in {}", corpus.display());
+        taskscope_prerequisite::skip(format_args!("no reference traces in {}", corpus.display()));
         return;
     };
     let links = tempfile::tempdir().unwrap();
@@ -173,7 +173,7 @@ fn ovnis_own_cases_pass_under_the_names_of_its_tools() {
 fn dumps_and_counts_are_those_of_ovnis_tools() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/ovni");
     if !corpus.exists() {
-        eprintln!("skipped: no reference traces in {}", corpus.display());
+        taskscope_prerequisite::skip(format_args!("no reference traces in {}", corpus.display()));
         return;
     }
     let links = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ fn build(directory: &Path) -> Option<PathBuf> {
     let mut command = Command::new("mpicc.openmpi");
     command.env("OMPI_CC", clang.get_program()).args(["-O2", "-g", "-fopenmp", "-o"]).arg(&program);
     if command.arg(source).args(["-lm", "-lpthread"]).status().is_err() {
-        println!("skipped: no Open MPI (apt-get install openmpi-bin libopenmpi-dev)");
+        taskscope_prerequisite::missing("Open MPI is not installed");
         return None;
     }
     assert!(program.is_file(), "the compiler failed");

@@ -16,7 +16,7 @@ fn python() -> Option<&'static str> {
     let minor: u32 = String::from_utf8(version.stdout).ok()?.trim().parse().ok()?;
     let is_known = (9..=13).contains(&minor);
     if !is_known {
-        eprintln!("skipped: frames of Python 3.{minor} are not known");
+        taskscope_prerequisite::skip(format_args!("frames of Python 3.{minor} are not known"));
     }
     is_known.then_some(INTERPRETER)
 }

@@ -67,7 +67,7 @@ fn check(os_time: &str) {
     let (report, most) = stopped(os_time);
     let threads = report["thread_states"].as_array().unwrap();
     if threads.iter().any(|thread| thread["off_cpu"] == "unknown") {
-        println!("skipped: no source of times off the CPU here");
+        taskscope_prerequisite::skip("no source of times off the CPU here");
         return;
     }
     let number = |value: &Value| value.as_u64().unwrap();

@@ -74,7 +74,7 @@ fn printed_by_pprof(profile: &[u8]) -> Option<String> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), profile).unwrap();
     let Ok(run) = Command::new("go").args(["tool", "pprof", "-raw"]).arg(file.path()).output() else {
-        eprintln!("skipped: go is not installed");
+        taskscope_prerequisite::missing("go is not installed");
         return None;
     };
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));

@@ -33,7 +33,7 @@ fn a_tool_chooses_the_policy_for_full_memory() {
             .arg("-ltaskscope_device")
             .output();
         let Ok(built) = built else {
-            eprintln!("not tested: there is no {compiler}");
+            taskscope_prerequisite::missing(format_args!("there is no {compiler}"));
             continue;
         };
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
@@ -69,7 +69,7 @@ fn pkg_config_knows_header_and_library() {
         .env("PKG_CONFIG_PATH", directory.path())
         .output();
     let Ok(output) = output else {
-        eprintln!("not tested: there is no pkg-config");
+        taskscope_prerequisite::missing("there is no pkg-config");
         return;
     };
     let flags = String::from_utf8(output.stdout).unwrap();
@@ -95,7 +95,7 @@ fn the_example_consumer_keeps_score_ps_rule_through_every_hazard() {
         .args(["-ltaskscope_device", "-lpthread"])
         .output();
     let Ok(built) = built else {
-        eprintln!("not tested: there is no gcc");
+        taskscope_prerequisite::missing("there is no gcc");
         return;
     };
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

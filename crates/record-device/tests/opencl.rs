@@ -15,12 +15,12 @@ fn program(directory: &Path) -> Option<PathBuf> {
     let built =
         Command::new("gcc").arg(source).arg("-o").arg(&program).args(["-lOpenCL", "-lpthread"]).output();
     if !built.is_ok_and(|output| output.status.success()) {
-        eprintln!("not tested: there is no gcc, or OpenCL is not installed");
+        taskscope_prerequisite::missing("there is no gcc, or OpenCL is not installed");
         return None;
     }
     let runs = Command::new(&program).arg("2").output().is_ok_and(|output| output.status.success());
     if !runs {
-        eprintln!("not tested: there is no OpenCL device");
+        taskscope_prerequisite::missing("there is no OpenCL device");
     }
     runs.then_some(program)
 }

@@ -243,7 +243,7 @@ fn a_full_disk_stops_a_drained_stream_only() {
         .arg(&places.0)
         .status();
     if !mounted.is_ok_and(|status| status.success()) {
-        eprintln!("left out: only root can mount a small file system");
+        taskscope_prerequisite::skip("only root can mount a small file system");
         return remove(&places);
     }
     let (drainer, name) = Drainer::start(&places.1).unwrap();
@@ -320,7 +320,7 @@ fn a_thread_runs_on_while_the_file_system_stalls() {
         let root = places.0.clone();
         std::fs::create_dir_all(&root).unwrap();
         let Some(file_system) = Stallable::mount(&root) else {
-            eprintln!("left out: only root can mount a file system on a loop device");
+            taskscope_prerequisite::skip("only root can mount a file system on a loop device");
             return remove(&places);
         };
         places.0 = root.join("trace");

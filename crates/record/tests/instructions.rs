@@ -32,7 +32,7 @@ fn an_event_takes_few_instructions() {
     for (kind, most) in [("empty", 60.0), ("sixteen", 88.0), ("span", 205.0), ("off", 25.0)] {
         let (few, many) = (20_000, 220_000);
         let (Some(less), Some(more)) = (instructions(kind, few), instructions(kind, many)) else {
-            eprintln!("left out: valgrind is not installed");
+            taskscope_prerequisite::missing("valgrind is not installed");
             return;
         };
         let each = more.saturating_sub(less) as f64 / (many - few) as f64;

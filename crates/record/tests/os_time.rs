@@ -177,7 +177,7 @@ fn check_sharing_threads(name: &str, mode: &str) {
     };
     let (napper, rival, sleeper) = (of("napper "), of("rival "), of("sleeper "));
     if napper.run_delay.is_empty() {
-        println!("skipped: no source of times off the CPU here");
+        taskscope_prerequisite::skip("no source of times off the CPU here");
         return;
     }
     for thread in [&napper, &rival] {
@@ -235,7 +235,7 @@ fn run_from_the_begin(name: &str, mode: &str, threads: usize, work: fn()) -> Vec
     let all: Vec<Stored> = stored(&directory).into_values().filter(|own| !own.on_cpu.is_empty()).collect();
     std::fs::remove_dir_all(&directory).unwrap();
     if all.is_empty() {
-        println!("skipped: no source of times off the CPU here");
+        taskscope_prerequisite::skip("no source of times off the CPU here");
     }
     all
 }
@@ -297,7 +297,7 @@ fn many_brief_waits_are_bounded_and_counted() {
     let directory = temporary(NAME);
     assert!(child(NAME, &directory).env("TASKSCOPE_OS_TIME", "switches").status().unwrap().success());
     let Some(own) = stored(&directory).into_values().next() else {
-        println!("skipped: no perf_event_open here");
+        taskscope_prerequisite::skip("no perf_event_open here");
         return;
     };
     // Each round blocks once at least. How many records the kernel keeps depends on when its ring is read.

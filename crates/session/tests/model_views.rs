@@ -76,7 +76,10 @@ fn every_view_of_the_corpus_has_the_values_of_its_reference() {
         }
     }
     if traces == 0 {
-        eprintln!("skipped: there is no {} with traces and what ovniemu made of them", corpus.display());
+        taskscope_prerequisite::skip(format_args!(
+            "there is no {} with traces and what ovniemu made of them",
+            corpus.display()
+        ));
         return;
     }
     assert!(traces > 30 && rows_seen > 1000 && values_seen > 10_000, "{traces} {rows_seen} {values_seen}");
@@ -92,7 +95,7 @@ fn a_view_that_is_not_there_is_none_and_stopping_ends_a_play() {
     let corpus =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/ovni/nosv-task-types/ovni");
     let Ok(views) = ModelViews::open(&corpus) else {
-        eprintln!("skipped: there is no {}", corpus.display());
+        taskscope_prerequisite::skip(format_args!("there is no {}", corpus.display()));
         return;
     };
     assert!(views.view(ViewName { family: View::Thread, number: 9999 }).is_none());

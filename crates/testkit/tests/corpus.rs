@@ -20,7 +20,7 @@ fn corpus(name: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    eprintln!("skipped: no reference traces in {}", path.display());
+    taskscope_prerequisite::skip(format_args!("no reference traces in {}", path.display()));
     None
 }
 

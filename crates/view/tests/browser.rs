@@ -30,30 +30,6 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/browser")
 }
 
-/// The reason why the browser cannot be driven here, if any; installs the driver if only that is missing.
-fn obstacle() -> Option<String> {
-    let browser = std::env::var("CHROMIUM").unwrap_or_else(|_| "/usr/bin/chromium".to_string());
-    if !Path::new(&browser).exists() {
-        return Some(format!("there is no {browser} (apt-get install chromium)"));
-    }
-    if Command::new("node").arg("--version").output().is_err() {
-        return Some("there is no node (apt-get install nodejs npm)".to_string());
-    }
-    if !scripts().join("node_modules/playwright-core").is_dir() {
-        let install =
-            Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(scripts()).output();
-        match install {
-            Err(error) => return Some(format!("npm cannot be run ({error})")),
-            Ok(output) if !output.status.success() => {
-                let text = String::from_utf8_lossy(&output.stderr);
-                return Some(format!("npm cannot install playwright-core: {}", text.trim()));
-            }
-            Ok(_) => {}
-        }
-    }
-    None
-}
-
 /// The first section that a test can use, with its track.
 fn find(page: &Page, wanted: impl Fn(&Span) -> bool) -> (ThreadIndex, Span) {
     let threads = page.execution.threads.iter().enumerate();
@@ -154,8 +130,7 @@ fn queues_alone() -> Page {
 
 #[test]
 fn the_report_and_the_viewer_show_the_library_s_answers() {
-    if let Some(why) = obstacle() {
-        eprintln!("skipped: {why}");
+    if !taskscope_prerequisite::has_browser(&scripts()) {
         return;
     }
     let (page, viewer) = viewer_of(small());
@@ -247,8 +222,7 @@ fn names_in(page: &Page, track: ThreadIndex, from: u64, to: u64) -> Value {
 
 #[test]
 fn the_timeline_shows_names_colours_and_flows() {
-    if let Some(why) = obstacle() {
-        eprintln!("skipped: {why}");
+    if !taskscope_prerequisite::has_browser(&scripts()) {
         return;
     }
     let (page, viewer) = viewer_of(small());
@@ -333,8 +307,7 @@ fn tree(paths: &[(&str, u64)]) -> CallTree {
 
 #[test]
 fn two_runs_are_compared_side_by_side() {
-    if let Some(why) = obstacle() {
-        eprintln!("skipped: {why}");
+    if !taskscope_prerequisite::has_browser(&scripts()) {
         return;
     }
     let side = |name: &str, execution: Execution, paths: &[(&str, u64)]| {

@@ -26,7 +26,7 @@ pub fn installed() -> Vec<Mpi> {
         .filter(|mpi| is_there(mpi.compiler) && is_there(mpi.launcher))
         .collect();
     if found.len() < 2 {
-        println!("skipped in part: only {found:?} is installed (scripts/install-packages)");
+        taskscope_prerequisite::missing(format_args!("only {found:?} of Open MPI and MPICH is installed"));
     }
     found
 }

@@ -7,11 +7,12 @@ use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Show
 use taskscope_event::models::instrument as i;
 use taskscope_trace::{OpenOptions, Trace};
 
-use crate::{CRATE, Programs, is_installed};
+use crate::{CRATE, Programs};
+use taskscope_prerequisite::has;
 
 /// A compiled program; `None` without the compiler.
 fn build(compiler: &str, flags: &[&str], source: &str) -> Option<Programs> {
-    is_installed(compiler).then(|| {
+    has(compiler).then(|| {
         let programs = Programs::new();
         programs.compile(compiler, flags, source, "program");
         programs
@@ -112,7 +113,7 @@ fn the_header_gives_no_warning_in_any_standard() {
                 .arg(format!("-I{CRATE}/include"))
                 .output();
             let Ok(output) = output else {
-                eprintln!("skipped: there is no {compiler}; scripts/install-packages installs it");
+                taskscope_prerequisite::missing(format_args!("{compiler} is not installed"));
                 break;
             };
             let talk = String::from_utf8_lossy(&output.stderr);

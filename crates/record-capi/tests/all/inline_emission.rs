@@ -7,11 +7,12 @@ use taskscope_event::StreamFile;
 use taskscope_event::models::{nosv, ovni};
 use taskscope_trace::{OpenOptions, ReadOrder, Trace};
 
-use crate::{Programs, is_installed};
+use crate::Programs;
+use taskscope_prerequisite::has;
 
 #[test]
 fn inline_emissions_are_in_the_trace() {
-    for compiler in ["gcc", "clang-19", "g++"].into_iter().filter(|name| is_installed(name)) {
+    for compiler in ["gcc", "clang-19", "g++"].into_iter().filter(|name| has(name)) {
         let programs = Programs::new();
         programs.compile(compiler, &["-g"], "tests/programs/inline.c", "program");
         let trace = programs.path("trace");

@@ -14,15 +14,6 @@ mod sites;
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 const WARNINGS: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];
 
-/// Whether the program can be started; says that its tests are skipped if not.
-fn is_installed(program: &str) -> bool {
-    let is = Command::new(program).arg("--version").output().is_ok();
-    if !is {
-        eprintln!("skipped: there is no {program}; scripts/install-packages installs it");
-    }
-    is
-}
-
 /// A directory with the library in `lib`; it is removed with the value.
 struct Programs(TempDir);
 

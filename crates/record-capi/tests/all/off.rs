@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{CRATE, WARNINGS, is_installed};
+use crate::{CRATE, WARNINGS};
+use taskscope_prerequisite::has;
 
 const STANDARDS: [(&str, &str, &[&str]); 4] = [
     ("gcc", "c", &["c99", "c11", "c17", "gnu99", "gnu17"]),
@@ -41,7 +42,7 @@ fn symbols(object: &Path) -> Vec<String> {
 fn nothing_is_left_in_object_files() {
     let directory = tempfile::tempdir().unwrap();
     let (object, on) = (directory.path().join("off.o"), directory.path().join("on.o"));
-    for (compiler, language, standards) in STANDARDS.into_iter().filter(|(name, ..)| is_installed(name)) {
+    for (compiler, language, standards) in STANDARDS.into_iter().filter(|(name, ..)| has(name)) {
         for standard in standards {
             compile(compiler, language, standard, &["-DTASKSCOPE_OFF", "-O2", "-c"], &object);
             let left = symbols(&object);
@@ -62,7 +63,7 @@ fn nothing_is_left_in_object_files() {
 fn no_library_is_needed_without_optimisation_either() {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("program");
-    for (compiler, language, standards) in STANDARDS.into_iter().filter(|(name, ..)| is_installed(name)) {
+    for (compiler, language, standards) in STANDARDS.into_iter().filter(|(name, ..)| has(name)) {
         for level in ["-O0", "-Os"] {
             compile(compiler, language, standards[0], &["-DTASKSCOPE_OFF", "-DPROGRAM", level], &program);
             let output = Command::new(&program).output().unwrap();

@@ -19,7 +19,7 @@ fn pkg_config_knows_header_and_library() {
         .output();
     std::fs::remove_dir_all(directory.path()).unwrap();
     let (Ok(output), Ok(version)) = (output, version) else {
-        eprintln!("skipped: pkg-config is not installed");
+        taskscope_prerequisite::missing("pkg-config is not installed");
         return;
     };
     let flags = String::from_utf8(output.stdout).unwrap();

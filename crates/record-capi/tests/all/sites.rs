@@ -2,11 +2,12 @@
 
 use std::process::Command;
 
-use crate::{Programs, is_installed};
+use crate::Programs;
+use taskscope_prerequisite::has;
 
 /// The directory with `program` and `plugin.so`; `None` without a compiler.
 fn build() -> Option<Programs> {
-    is_installed("gcc").then(|| {
+    has("gcc").then(|| {
         let programs = Programs::new();
         programs.compile("gcc", &[], "tests/programs/sites.c", "program");
         programs.compile("gcc", &["-DPLUGIN", "-shared", "-fPIC"], "tests/programs/sites.c", "plugin.so");
@@ -22,7 +23,7 @@ fn run(command: &mut Command, programs: &Programs) -> std::process::Output {
 
 /// Reads of memory from start to end, as cachegrind counts them; `None` without valgrind.
 fn reads(programs: &Programs, passes: u64) -> Option<u64> {
-    if !is_installed("valgrind") {
+    if !has("valgrind") {
         return None;
     }
     let mut command = Command::new("valgrind");

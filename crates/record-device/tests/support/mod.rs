@@ -25,7 +25,7 @@ pub fn build(flags: &[&str], sources: &[&str], output: &Path, libraries: &[&str]
         .args(libraries)
         .output();
     let Ok(built) = built else {
-        eprintln!("not tested: there is no gcc (apt-get install gcc)");
+        taskscope_prerequisite::missing("gcc is not installed");
         return None;
     };
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

@@ -102,7 +102,7 @@ fn programs_with_thread_sanitizer_keep_its_tool_and_are_not_recorded() {
     }
     const LIBARCHER: &str = "/usr/lib/llvm-19/lib";
     let Some(program) = try_compile(Compiler::Clang, "constructs", &["-pthread", "-fsanitize=thread"]) else {
-        eprintln!("skipped: clang-19 has no ThreadSanitizer here");
+        taskscope_prerequisite::skip("clang-19 has no ThreadSanitizer (libclang-rt-19-dev)");
         return;
     };
     let races = |record: bool| {
@@ -118,7 +118,7 @@ fn programs_with_thread_sanitizer_keep_its_tool_and_are_not_recorded() {
     };
     let (without, _) = races(false);
     if !without.is_empty() {
-        eprintln!("skipped: ThreadSanitizer does not work here: {without}");
+        taskscope_prerequisite::skip(format_args!("ThreadSanitizer does not work here: {without}"));
         return;
     }
     let (with, trace) = races(true);

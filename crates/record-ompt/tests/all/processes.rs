@@ -285,7 +285,7 @@ fn standard_streams_that_are_closed_stay_closed() {
 fn the_tool_exports_its_entries_and_the_functions_that_sampling_interposes() {
     let Ok(output) = Command::new("nm").args(["-D", "--defined-only"]).arg(crate::common::tool()).output()
     else {
-        eprintln!("skipped: nm is not installed");
+        taskscope_prerequisite::missing("nm is not installed");
         return;
     };
     let text = String::from_utf8(output.stdout).unwrap();
@@ -319,7 +319,7 @@ fn interposed_functions_find_the_c_library_at_the_start() {
         Command::new("true").env("LD_PRELOAD", crate::common::tool()).env("LD_DEBUG", "symbols").output();
     let text = String::from_utf8_lossy(&program.unwrap().stderr).into_owned();
     if !text.contains("symbol=") {
-        eprintln!("skipped: the loader does not tell what it looks up");
+        taskscope_prerequisite::skip("the loader does not print what it looks up");
         return;
     }
     for name in

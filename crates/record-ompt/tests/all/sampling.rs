@@ -479,7 +479,7 @@ fn waits_for_the_kernels_queues_are_not_broken_off() {
     }
     let headers = ["/usr/include/liburing.h", "/usr/include/libaio.h"];
     if !headers.iter().all(|header| std::path::Path::new(header).exists()) {
-        eprintln!("skipped: liburing and libaio are not installed (liburing-dev, libaio-dev)");
+        taskscope_prerequisite::missing("liburing-dev or libaio-dev is not installed");
         return;
     }
     let libraries = ["-luring", "-laio"];

@@ -247,7 +247,7 @@ fn worst(truth: &Times, measured: &Times) -> (f64, String) {
 /// Checks that a mode has `state`, and every state its share, in samples and trace.
 fn check(compiler: Compiler, mode: &str, state: &str, flags: &[&str]) {
     let Some((truth, trace, session)) = run(compiler, mode, flags) else {
-        eprintln!("skipped: {mode} cannot be compiled here");
+        taskscope_prerequisite::missing(format_args!("{mode} cannot be compiled here"));
         return;
     };
     let fine = truth.times(|name| match compiler {

@@ -150,9 +150,9 @@ fn with_static_runtime() -> Option<std::path::PathBuf> {
     let named = std::env::var_os("TASKSCOPE_STATIC_LIBOMP").map(Into::into);
     let archive = named.unwrap_or_else(|| std::path::PathBuf::from("/usr/lib/llvm-19/lib/libomp.a"));
     if !Compiler::Clang.is_installed() || !archive.exists() {
-        eprintln!(
-            "skipped: no static OpenMP runtime is installed (Debian has none). TASKSCOPE_STATIC_LIBOMP=libiomp5.a \
-             names one; the package intel-openmp of PyPI contains it"
+        taskscope_prerequisite::skip(
+            "no static OpenMP runtime is installed (Debian has none). TASKSCOPE_STATIC_LIBOMP=libiomp5.a \
+             names one; the package intel-openmp of PyPI contains it",
         );
         return None;
     }

@@ -38,7 +38,7 @@ impl Compiler {
         let installed =
             Command::new(self.command()).arg("--version").output().is_ok() && Path::new(LIBOMP).exists();
         if !installed {
-            eprintln!("skipped: {} or {LIBOMP} is not installed", self.command());
+            taskscope_prerequisite::missing(format_args!("{} or {LIBOMP} is not installed", self.command()));
         }
         installed
     }
