@@ -2,46 +2,15 @@
 
 mod common;
 
+use common::annotations::*;
 use common::*;
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-/// The program that calls the interface as Kokkos does.
-fn program(here: &Path) -> PathBuf {
-    let program = here.join("program");
-    Compiler::Gcc.build_file(&program_source("kokkos.c"), &program, &["-O1", "-pthread", "-ldl"]);
-    program
-}
-
-fn report(here: &Path, trace: &str) -> Value {
-    let mut command = taskscope();
-    command.current_dir(here).args(["report", trace, "--section", "summary,instrumentation", "--json"]);
-    serde_json::from_slice(&output(&mut command).stdout).unwrap()
-}
-
-/// Begins of each kind and name.
-fn begins(report: &Value) -> BTreeMap<(String, String), u64> {
-    let rows = report["instrumentation"]["rows"].as_array().unwrap();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    rows.iter()
-        .map(|row| ((text(&row["kind"]), text(&row["name"])), row["begins"].as_u64().unwrap()))
-        .collect()
-}
-
-fn is_free_of_mistakes(here: &Path, trace: &str) -> bool {
-    let mut check = taskscope();
-    output(check.current_dir(here).args(["check", trace])).status.success()
-}
 
 #[test]
 fn kernels_regions_copies_and_memory_are_counted_by_label() {
     let here = tempfile::tempdir().unwrap();
-    let program = program(here.path());
-    let mut command = record(here.path());
-    let run = output(command.args(["-q", "-o", "trace", "--"]).arg(&program));
-    assert_eq!((run.status.code(), text(&run.stdout).trim()), (Some(0), "recorded"));
-    let report = report(here.path(), "trace");
+    let program = annotated(here.path(), "kokkos.c");
+    assert_eq!(recorded(here.path(), &program, &[]), "recorded");
+    let report = report_of_annotations(here.path());
     let full = "x".repeat(64);
     let long = format!("{} [parallel_for]", "l".repeat(1_000));
     let expected = [
@@ -58,21 +27,14 @@ fn kernels_regions_copies_and_memory_are_counted_by_label() {
         ("state", "residual [parallel_reduce]".to_owned(), 10),
         ("state", "time step [region]".to_owned(), 10),
     ];
-    let expected = expected.map(|(kind, name, begins)| ((kind.to_owned(), name), begins));
-    assert_eq!(begins(&report), BTreeMap::from(expected));
-    assert!(is_free_of_mistakes(here.path(), "trace"));
+    assert_eq!(begins(&report), rows(expected));
+    assert_is_free_of_mistakes(here.path());
 }
 
 #[test]
 fn a_tool_of_the_user_is_kept_whichever_variable_names_it() {
     for variable in ["KOKKOS_TOOLS_LIBS", "KOKKOS_PROFILE_LIBRARY"] {
-        let here = tempfile::tempdir().unwrap();
-        let mut command = record(here.path());
-        command.env(variable, "/opt/kp_timer.so").args(["-o", "trace", "--", "sh", "-c"]);
-        let run = output(command.arg("echo $KOKKOS_TOOLS_LIBS$KOKKOS_PROFILE_LIBRARY"));
-        assert_eq!(text(&run.stdout).trim(), "/opt/kp_timer.so");
-        let expected = format!("goes to /opt/kp_timer.so, which {variable} names");
-        assert!(text(&run.stderr).contains(&expected));
+        assert_tool_of_user_is_kept(variable, "$KOKKOS_TOOLS_LIBS$KOKKOS_PROFILE_LIBRARY");
     }
 }
 
@@ -120,8 +82,6 @@ fn regions_and_loops_are_named_after_the_kernels_that_they_run() {
 #[test]
 fn a_profile_records_nothing_of_kokkos() {
     let here = tempfile::tempdir().unwrap();
-    let program = program(here.path());
-    let mut command = record(here.path());
-    let run = output(command.args(["-q", "--mode", "profile", "-o", "profile", "--"]).arg(&program));
-    assert_eq!((run.status.code(), text(&run.stdout).trim()), (Some(0), "recorded"));
+    let program = annotated(here.path(), "kokkos.c");
+    assert_eq!(recorded(here.path(), &program, &["--mode", "profile"]), "recorded");
 }

@@ -2,34 +2,14 @@
 
 mod common;
 
+use common::annotations::*;
 use common::*;
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-/// The program with tables of NVTX of its own.
-fn program(here: &Path) -> PathBuf {
-    let program = here.join("program");
-    Compiler::Gcc.build_file(&program_source("nvtx.c"), &program, &["-O1", "-pthread", "-ldl"]);
-    program
-}
 
 #[test]
 fn ranges_and_marks_are_counted_by_domain_message_and_category() {
     let here = tempfile::tempdir().unwrap();
-    let program = program(here.path());
-    let mut command = record(here.path());
-    let run = output(command.args(["-q", "-o", "trace", "--"]).arg(&program));
-    assert_eq!((run.status.code(), text(&run.stdout).trim()), (Some(0), "recorded"));
-    let mut command = taskscope();
-    command.current_dir(here.path()).args(["report", "trace", "--section", "instrumentation", "--json"]);
-    let report: Value = serde_json::from_slice(&output(&mut command).stdout).unwrap();
-    let rows = report["instrumentation"]["rows"].as_array().unwrap();
-    let words = |value: &Value| value.as_str().unwrap().to_owned();
-    let found: BTreeMap<_, _> = rows
-        .iter()
-        .map(|row| ((words(&row["kind"]), words(&row["name"])), row["begins"].as_u64().unwrap()))
-        .collect();
+    let program = annotated(here.path(), "nvtx.c");
+    assert_eq!(recorded(here.path(), &program, &[]), "recorded");
     let expected = [
         ("burst", "handed over", 1),
         ("burst", "overlapping", 2),
@@ -42,10 +22,8 @@ fn ranges_and_marks_are_counted_by_domain_message_and_category() {
         ("state", "step", 5),
         ("state", "Δt", 1),
     ];
-    let expected = expected.map(|(kind, name, begins)| ((kind.to_owned(), name.to_owned()), begins));
-    assert_eq!(found, BTreeMap::from(expected));
-    let mut check = taskscope();
-    assert!(output(check.current_dir(here.path()).args(["check", "trace"])).status.success());
+    assert_eq!(begins(&report_of_annotations(here.path())), rows(expected));
+    assert_is_free_of_mistakes(here.path());
     // Payloads are the values of marks.
     let mut dump = taskscope();
     let dump = text(&output(dump.current_dir(here.path()).args(["dump", "trace"])).stdout);
@@ -55,18 +33,11 @@ fn ranges_and_marks_are_counted_by_domain_message_and_category() {
 #[test]
 fn a_profile_records_nothing_of_nvtx() {
     let here = tempfile::tempdir().unwrap();
-    let program = program(here.path());
-    let mut command = record(here.path());
-    let run = output(command.args(["-q", "--mode", "profile", "-o", "profile", "--"]).arg(&program));
-    assert_eq!((run.status.code(), text(&run.stdout).trim()), (Some(0), "not recorded"));
+    let program = annotated(here.path(), "nvtx.c");
+    assert_eq!(recorded(here.path(), &program, &["--mode", "profile"]), "not recorded");
 }
 
 #[test]
 fn a_tool_of_the_user_is_kept() {
-    let here = tempfile::tempdir().unwrap();
-    let mut command = record(here.path());
-    command.env("NVTX_INJECTION64_PATH", "/opt/nvtx.so").args(["-o", "trace", "--", "sh", "-c"]);
-    let run = output(command.arg("echo $NVTX_INJECTION64_PATH"));
-    assert_eq!(text(&run.stdout).trim(), "/opt/nvtx.so");
-    assert!(text(&run.stderr).contains("goes to /opt/nvtx.so, which NVTX_INJECTION64_PATH names"));
+    assert_tool_of_user_is_kept("NVTX_INJECTION64_PATH", "$NVTX_INJECTION64_PATH");
 }

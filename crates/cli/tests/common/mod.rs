@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // each test file uses a part of this
 
+pub mod annotations;
 pub mod call_paths;
 pub mod documented;
 pub mod mpi;
@@ -87,7 +88,7 @@ pub fn recorder_programs() -> PathBuf {
 pub fn has_two_cpus() -> bool {
     let has = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
     if !has {
-        println!("skipped: this process may use one CPU");
+        taskscope_prerequisite::skip("this process may use one CPU");
     }
     has
 }
