@@ -5,7 +5,8 @@ mod common;
 use common::{output, taskscope};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use taskscope_testkit::corpus::{all_traces, on_all_cpus};
 use taskscope_testkit::dice::Dice;
 
 /// Fields that identify the rows of a table.
@@ -129,59 +130,45 @@ fn sums_of(report: &Value) -> Sums {
     sums
 }
 
-/// Stored traces, and those of the corpus beside the project.
-fn traces() -> Vec<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let corpus = here.join("../../../shared/corpus");
-    let mut traces = Vec::new();
-    for (directory, below) in
-        [(here.join("tests/traces"), ""), (corpus.join("runtimes"), "trace"), (corpus.join("ovni"), "ovni")]
-    {
-        let entries = std::fs::read_dir(directory).into_iter().flatten();
-        traces.extend(entries.map(|entry| entry.unwrap().path().join(below)).filter(|path| path.is_dir()));
+/// The tables with sums of a trace, and the sums in which four parts at most differ from the whole.
+fn compare_parts(seed: usize, trace: &Path) -> (BTreeSet<String>, Vec<String>) {
+    let (mut tables, mut wrong) = (BTreeSet::new(), Vec::new());
+    // Damaged traces of the corpus have no report.
+    let Some(whole) = report(trace, None) else { return (tables, wrong) };
+    let mut dice = Dice::new(seed as u64);
+    let wall = whole["wall_ns"].as_u64().unwrap();
+    let mut borders: Vec<u64> = (0..dice.between(1, 3)).map(|_| dice.below(wall.max(1))).collect();
+    borders.extend([0, wall + 1]);
+    borders.sort_unstable();
+    borders.dedup();
+    let ranges: Vec<(u64, u64)> = borders.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    let mut parts = Sums::new();
+    for range in &ranges {
+        let part = report(trace, Some(*range));
+        let part = part.unwrap_or_else(|| panic!("{}: {range:?} has no report", trace.display()));
+        for (name, ns) in sums_of(&part) {
+            *parts.entry(name).or_default() += ns;
+        }
     }
-    traces.sort();
-    traces
+    let whole = sums_of(&whole);
+    for name in whole.keys().chain(parts.keys()).collect::<BTreeSet<_>>() {
+        let table = name.split(['.', '[', ' ']).find(|part| !part.is_empty());
+        tables.insert(table.unwrap_or_default().to_owned());
+        let (of_whole, of_parts) = (whole.get(name).unwrap_or(&0), parts.get(name).unwrap_or(&0));
+        if of_whole != of_parts {
+            let case = format!("{} {ranges:?}", trace.display());
+            wrong.push(format!("{case}: {name}: whole {of_whole}, parts {of_parts}"));
+        }
+    }
+    (tables, wrong)
 }
 
 #[test]
 fn ranges_of_reports_add_up_in_every_table() {
-    let mut tables = BTreeSet::new();
-    let mut wrong = Vec::new();
-    for (seed, trace) in traces().iter().enumerate() {
-        // Damaged traces of the corpus have no report.
-        let Some(whole) = report(trace, None) else { continue };
-        let mut dice = Dice::new(seed as u64);
-        let wall = whole["wall_ns"].as_u64().unwrap();
-        let mut borders: Vec<u64> = (0..dice.between(1, 3)).map(|_| dice.below(wall.max(1))).collect();
-        borders.extend([0, wall + 1]);
-        borders.sort_unstable();
-        borders.dedup();
-        let ranges: Vec<(u64, u64)> = borders.windows(2).map(|pair| (pair[0], pair[1])).collect();
-        let mut parts = Sums::new();
-        for range in &ranges {
-            let part = report(trace, Some(*range));
-            let part = part.unwrap_or_else(|| panic!("{}: {range:?} has no report", trace.display()));
-            for (name, ns) in sums_of(&part) {
-                *parts.entry(name).or_default() += ns;
-            }
-        }
-        let whole = sums_of(&whole);
-        let names: BTreeSet<&String> = whole.keys().chain(parts.keys()).collect();
-        for name in names {
-            tables.insert(
-                name.split(['.', '[', ' ']).find(|part| !part.is_empty()).unwrap_or_default().to_owned(),
-            );
-            let (of_whole, of_parts) = (whole.get(name).unwrap_or(&0), parts.get(name).unwrap_or(&0));
-            if of_whole != of_parts {
-                wrong.push(format!(
-                    "{} {ranges:?}: {name}: whole {of_whole}, parts {of_parts}",
-                    trace.display()
-                ));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{} sums differ:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
+    let all = on_all_cpus(&all_traces(), |seed, trace| compare_parts(seed, trace));
+    let wrong: Vec<&String> = all.iter().flat_map(|(_, wrong)| wrong).collect();
+    assert!(wrong.is_empty(), "{} sums differ: {:#?}", wrong.len(), &wrong[..wrong.len().min(40)]);
+    let tables: BTreeSet<&str> = all.iter().flat_map(|(tables, _)| tables).map(String::as_str).collect();
     for table in [
         "capacity_ns",
         "causes",

@@ -1,6 +1,7 @@
 //! Executions and traces of known shape for tests and benchmarks.
 #![forbid(unsafe_code)]
 
+pub mod corpus;
 pub mod dice;
 pub mod generator;
 pub mod graph_names;

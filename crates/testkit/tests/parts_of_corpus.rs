@@ -1,12 +1,13 @@
 //! Ranges of every reference trace add up to the whole, for every state at every place and every leaf of the task graph.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use taskscope_analysis::book;
 use taskscope_analysis::causes::book_causes_in;
 use taskscope_filter::TimeRange;
 use taskscope_session::selection::Selection;
 use taskscope_session::{ReadProgress, Session};
+use taskscope_testkit::corpus::{on_all_cpus, reference_traces};
 
 type Sums = BTreeMap<String, u64>;
 
@@ -30,44 +31,31 @@ fn add_states(session: &Session, sums: &mut Sums) {
     }
 }
 
-fn traces() -> Vec<PathBuf> {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    let mut traces = Vec::new();
-    for (part, below) in [("ovni", "ovni"), ("runtimes", "trace")] {
-        let Ok(cases) = std::fs::read_dir(corpus.join(part)) else {
-            eprintln!("skipped: no reference traces in {}", corpus.display());
-            continue;
-        };
-        traces.extend(cases.map(|case| case.unwrap().path().join(below)).filter(|trace| trace.is_dir()));
+fn assert_ranges_add_up(trace: &Path) {
+    let Ok(session) = Session::open(trace) else { return };
+    let mut whole = Sums::new();
+    add_states(&session, &mut whole);
+    let mut parts = Sums::new();
+    let ranges = ["..13%", "13%..37.5%", "37.5%..81%", "81%.."].map(|text| TimeRange::parse(text).unwrap());
+    let mut clocks = Vec::new();
+    for range in ranges {
+        let selection = Selection { range, ..Selection::default() };
+        let part = Session::open_part(trace, &selection, &ReadProgress::default()).unwrap();
+        clocks.extend(part.range);
+        add_states(&part, &mut parts);
     }
-    traces.sort();
-    traces
+    assert_eq!(whole, parts, "{}", trace.display());
+    let Ok((graph, _)) = session.task_graph() else { return };
+    let all = book_causes_in(&graph, (0, u64::MAX));
+    let mut times = all.by_cause.map(|_| 0);
+    for range in clocks {
+        let part = book_causes_in(&graph, range);
+        times.iter_mut().zip(part.by_cause).for_each(|(sum, ns)| *sum += ns);
+    }
+    assert_eq!(all.by_cause, times, "{}", trace.display());
 }
 
 #[test]
 fn ranges_of_reference_traces_add_up() {
-    for trace in traces() {
-        let Ok(session) = Session::open(&trace) else { continue };
-        let mut whole = Sums::new();
-        add_states(&session, &mut whole);
-        let mut parts = Sums::new();
-        let ranges =
-            ["..13%", "13%..37.5%", "37.5%..81%", "81%.."].map(|text| TimeRange::parse(text).unwrap());
-        let mut clocks = Vec::new();
-        for range in ranges {
-            let selection = Selection { range, ..Selection::default() };
-            let part = Session::open_part(&trace, &selection, &ReadProgress::default()).unwrap();
-            clocks.extend(part.range);
-            add_states(&part, &mut parts);
-        }
-        assert_eq!(whole, parts, "{}", trace.display());
-        let Ok((graph, _)) = session.task_graph() else { continue };
-        let all = book_causes_in(&graph, (0, u64::MAX));
-        let mut times = all.by_cause.map(|_| 0);
-        for range in clocks {
-            let part = book_causes_in(&graph, range);
-            times.iter_mut().zip(part.by_cause).for_each(|(sum, ns)| *sum += ns);
-        }
-        assert_eq!(all.by_cause, times, "{}", trace.display());
-    }
+    on_all_cpus(&reference_traces(), |_, trace| assert_ranges_add_up(trace));
 }

@@ -1,31 +1,16 @@
 //! The tables of a slice are those of the same time of the whole run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use taskscope_analysis::{Analysis, analyse};
 use taskscope_event::framing::file_header;
 use taskscope_event::models::system;
 use taskscope_execution::State;
 use taskscope_session::Session;
+use taskscope_testkit::corpus::{all_traces, on_all_cpus};
 use taskscope_testkit::dice::Dice;
 use taskscope_testkit::trace_builder::{push_event, push_jumbo};
 use taskscope_trace::{OpenOptions, Slice, Trace};
-
-/// Stored traces, and those of the corpus beside the project.
-fn traces() -> Vec<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let corpus = here.join("../../../shared/corpus");
-    let mut traces = Vec::new();
-    let stored = here.join("../cli/tests/traces");
-    for (directory, below) in
-        [(stored, ""), (corpus.join("runtimes"), "trace"), (corpus.join("ovni"), "ovni")]
-    {
-        let entries = std::fs::read_dir(directory).into_iter().flatten();
-        traces.extend(entries.map(|entry| entry.unwrap().path().join(below)).filter(|path| path.is_dir()));
-    }
-    traces.sort();
-    traces
-}
 
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -129,54 +114,69 @@ fn sums_of(session: &Session, analysis: &Analysis) -> Sums {
     sums
 }
 
-#[test]
-fn tables_of_slices_are_those_of_ranges() {
-    let mut wrong = Vec::new();
-    let (mut slices, mut off_cpu) = (0, 0);
-    for (seed, stored) in traces().iter().enumerate() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("whole");
-        copy(stored, &root);
-        let Ok(session) = Session::open(&root) else { continue };
-        // Events that break rules, and clocks that cannot be true, are raised or left out in a slice.
-        if !session.problems.is_empty()
-            || session.clocks_too_far > 0
-            || stored.to_string_lossy().contains("-bad-")
-        {
+/// What two slices of a trace showed.
+#[derive(Default)]
+struct Compared {
+    slices: u64,
+    /// Compared sums of time off the CPU.
+    off_cpu: u64,
+    /// Sums that differ, as sentences.
+    wrong: Vec<String>,
+}
+
+fn compare_slices(seed: usize, stored: &Path) -> Compared {
+    let mut compared = Compared::default();
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("whole");
+    copy(stored, &root);
+    let Ok(session) = Session::open(&root) else { return compared };
+    // Events that break rules, and clocks that cannot be true, are raised or left out in a slice.
+    if !session.problems.is_empty()
+        || session.clocks_too_far > 0
+        || stored.to_string_lossy().contains("-bad-")
+    {
+        return compared;
+    }
+    let mut dice = Dice::new(seed as u64);
+    add_os_times(&root, &session, &mut dice);
+    let (first, last) = session.execution.range();
+    for case in 0..2 {
+        let mut cuts = [dice.between(first, last + 1), dice.between(first, last + 1)];
+        cuts.sort_unstable();
+        let [begin, end] = cuts;
+        let part = folder.path().join(format!("part{case}"));
+        let trace = Trace::open(&root, &OpenOptions::default()).unwrap();
+        let clocks = Some((begin as i64, end as i64));
+        if trace.write_slice(&Slice { clocks, ..Slice::default() }, &part).unwrap().streams == 0 {
             continue;
         }
-        let mut dice = Dice::new(seed as u64);
-        add_os_times(&root, &session, &mut dice);
-        let (first, last) = session.execution.range();
-        for case in 0..2 {
-            let mut cuts = [dice.between(first, last + 1), dice.between(first, last + 1)];
-            cuts.sort_unstable();
-            let [begin, end] = cuts;
-            let part = folder.path().join(format!("part{case}"));
-            let trace = Trace::open(&root, &OpenOptions::default()).unwrap();
-            let clocks = Some((begin as i64, end as i64));
-            if trace.write_slice(&Slice { clocks, ..Slice::default() }, &part).unwrap().streams == 0 {
-                continue;
-            }
-            let of = |root: &Path| {
-                let mut session = Session::open(root).unwrap();
-                assert!(session.problems.is_empty(), "{}: {:?}", stored.display(), session.problems);
-                session.execution.cut(begin, end);
-                let analysis = analyse(&session.execution).0;
-                sums_of(&session, &analysis)
-            };
-            let (whole, sliced) = (of(&root), of(&part));
-            slices += 1;
-            for name in whole.keys().chain(sliced.keys()).collect::<BTreeSet<_>>() {
-                let [expected, found] = [&whole, &sliced].map(|sums| sums.get(name).copied().unwrap_or(0));
-                off_cpu += u64::from(name.starts_with("off the CPU"));
-                if expected != found {
-                    let case = format!("{} {begin}..{end}", stored.display());
-                    wrong.push(format!("{case}: {name}: {expected}, in the slice {found}"));
-                }
+        let of = |root: &Path| {
+            let mut session = Session::open(root).unwrap();
+            assert!(session.problems.is_empty(), "{}: {:?}", stored.display(), session.problems);
+            session.execution.cut(begin, end);
+            let analysis = analyse(&session.execution).0;
+            sums_of(&session, &analysis)
+        };
+        let (whole, sliced) = (of(&root), of(&part));
+        compared.slices += 1;
+        for name in whole.keys().chain(sliced.keys()).collect::<BTreeSet<_>>() {
+            let [expected, found] = [&whole, &sliced].map(|sums| sums.get(name).copied().unwrap_or(0));
+            compared.off_cpu += u64::from(name.starts_with("off the CPU"));
+            if expected != found {
+                let case = format!("{} {begin}..{end}", stored.display());
+                compared.wrong.push(format!("{case}: {name}: {expected}, in the slice {found}"));
             }
         }
     }
-    assert!(wrong.is_empty(), "{slices} slices, {} sums differ:\n{}", wrong.len(), wrong.join("\n"));
+    compared
+}
+
+#[test]
+fn tables_of_slices_are_those_of_ranges() {
+    let all = on_all_cpus(&all_traces(), |seed, trace| compare_slices(seed, trace));
+    let wrong: Vec<&String> = all.iter().flat_map(|one| &one.wrong).collect();
+    assert!(wrong.is_empty(), "{} sums differ: {wrong:#?}", wrong.len());
+    let sum = |count: fn(&Compared) -> u64| all.iter().map(count).sum::<u64>();
+    let (slices, off_cpu) = (sum(|one| one.slices), sum(|one| one.off_cpu));
     assert!(slices > 0 && off_cpu > 0, "{slices}, {off_cpu}");
 }

@@ -17,6 +17,7 @@ use taskscope_execution::view::NoViews;
 use taskscope_model::{Machine, MachineOptions, Violation, ViolationCode};
 use taskscope_session::instrumentation::Names;
 use taskscope_testkit::bytes;
+use taskscope_testkit::corpus::{on_all_cpus, reference_traces};
 use taskscope_testkit::dice::Dice;
 use taskscope_testkit::generator::{Generator, Runtime};
 use taskscope_testkit::instrumented::InstrumentedThread;
@@ -426,21 +427,9 @@ fn slice_by_threads(root: &Path) -> usize {
 
 #[test]
 fn slices_of_some_threads_of_reference_traces_are_valid() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    if !corpus.exists() {
-        eprintln!("skipped: no reference traces in {}", corpus.display());
-        return;
-    }
-    let mut slices = 0;
-    for (part, below) in [("ovni", "ovni"), ("runtimes", "trace")] {
-        for case in std::fs::read_dir(corpus.join(part)).unwrap() {
-            let trace = case.unwrap().path().join(below);
-            if trace.is_dir() {
-                slices += slice_by_threads(&trace);
-            }
-        }
-    }
-    assert!(slices > 400, "only {slices} slices");
+    let traces = reference_traces();
+    let slices: usize = on_all_cpus(&traces, |_, trace| slice_by_threads(trace)).iter().sum();
+    assert!(traces.is_empty() || slices > 400, "only {slices} slices");
 }
 
 /// A process of three threads that need each other: for moves, CPUs, marks, its rank, and tasks.

@@ -1,0 +1,70 @@
+//! Traces that tests replay, and the replay of many at once.
+//!
+//! Few are stored in the repository; the reference traces, of ovni's own tests and of recorded runtimes, are in
+//! `shared/corpus` beside a checkout, if they are there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The directory of reference traces, which may not exist.
+pub fn reference_directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")
+}
+
+/// Traces stored in the repository, sorted.
+pub fn stored_traces() -> Vec<PathBuf> {
+    traces_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/traces"), "")
+}
+
+/// Reference traces, sorted: ovni's, then those of runtimes. Without them a message says so.
+pub fn reference_traces() -> Vec<PathBuf> {
+    let corpus = reference_directory();
+    if !corpus.is_dir() {
+        taskscope_prerequisite::skip(format_args!("no reference traces in {}", corpus.display()));
+    }
+    let mut traces = traces_in(&corpus.join("ovni"), "ovni");
+    traces.extend(traces_in(&corpus.join("runtimes"), "trace"));
+    traces
+}
+
+/// Reference traces, then stored traces.
+pub fn all_traces() -> Vec<PathBuf> {
+    let mut traces = reference_traces();
+    traces.extend(stored_traces());
+    traces
+}
+
+/// Directories `below` those of a directory.
+fn traces_in(directory: &Path, below: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path().join(below));
+    let mut traces: Vec<PathBuf> = paths.filter(|path| path.is_dir()).collect();
+    traces.sort();
+    traces
+}
+
+/// Does `work` for each item, with its index, on all CPUs; the results are in the order of the items.
+///
+/// # Panics
+///
+/// If `work` panics.
+pub fn on_all_cpus<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let index = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some(item) = items.get(index)
+                {
+                    let result = work(index, item);
+                    done.lock().unwrap().push((index, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap();
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
