@@ -94,16 +94,18 @@ test-tables:
 	@rm -rf target/exported.tables
 	@target/table-readers/bin/python scripts/test-tables target/debug/taskscope target/exported.tables $(wildcard crates/cli/tests/traces/*/)
 
-# The tests of the daily loop. They compile, record and start nothing but the command itself.
-QUICK_CRATES = analysis context event export import model profile reorder session symbol trace
+# The tests of the daily loop. They compile, record and start nothing but the command itself. All are selected in the whole
+# workspace: with -p, Cargo gives other features to packages of others, and builds nearly everything again.
+QUICK_TESTS = blame call_path_views causes_properties conservation graph_of_execution known_answers parts_add_up replay slo_cases \
+	slo_properties golden interleavings restoring events_page imported_device_records neutral starpu compatibility_page file exhaustive \
+	exhaustive_pair hazards model_views damage many_streams order stored_traces tables_page
 QUICK_OF_VIEW = filters models page palette report runtime_pages server shown task_numbers timeline_text
 QUICK_OF_COMMAND = architecture documents module_cycles vocabulary words
 test-quick:
 	@$(step) "build the quick tests" $(cargo) test --workspace --no-run
 	@$(step) "run unit tests" $(CARGO) test --quiet --workspace --lib --bins --no-fail-fast
-	@$(step) "run tests of the reading crates" $(CARGO) test --quiet --no-fail-fast --test '*' $(QUICK_CRATES:%=-p taskscope-%)
-	@$(step) "run tests of views" $(CARGO) test --quiet --no-fail-fast -p taskscope-view $(QUICK_OF_VIEW:%=--test %)
-	@$(step) "run tests of the command" $(CARGO) test --quiet --no-fail-fast -p taskscope $(QUICK_OF_COMMAND:%=--test %)
+	@$(step) "run tests of readers, views and the command" $(CARGO) test --quiet --workspace --no-fail-fast \
+		$(addprefix --test ,$(QUICK_TESTS) $(QUICK_OF_VIEW) $(QUICK_OF_COMMAND))
 
 test-loaded: packages
 	@scripts/clear-killed
@@ -111,11 +113,11 @@ test-loaded: packages
 
 .PHONY: test-parts
 test-parts:
-	@TASKSCOPE_CASES=10000 $(CARGO) test -p taskscope-analysis --release --test parts
+	@TASKSCOPE_CASES=10000 $(CARGO) test -p taskscope-analysis --release --test parts_add_up
 
 .PHONY: test-properties
 test-properties:
-	@TASKSCOPE_CASES=10000 $(CARGO) test -p taskscope-analysis --release --test parts --test slo_properties --test causes_properties --test replay
+	@TASKSCOPE_CASES=10000 $(CARGO) test -p taskscope-analysis --release --test parts_add_up --test slo_properties --test causes_properties --test replay
 
 # tokio's own instrumentation is there only with this cfg, which builds all dependencies anew: a target of its own.
 .PHONY: test-tokio-unstable
