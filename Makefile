@@ -15,7 +15,7 @@ override export CARGO_TARGET_DIR := $(CURDIR)/target
 help:
 	@echo "make test               install what is missing, build, run every test"
 	@echo "make test-quick         unit tests, and integration tests of the crates that read and analyse (90 seconds after building)"
-	@echo "make test-loaded RUNS=N run every test N times (10) beside busy loops, and list the failures of each run"
+	@echo "make test-loaded RUNS=N run the tests that record, keep time or drive a browser N times (10) beside busy loops"
 	@echo "make demo               install what is missing, build, record an example, print its report"
 	@echo "make build              build the command and the recorder (release); debug information is in NAME.debug, installed as .debug/NAME.debug"
 	@echo "make install PREFIX=P   build and install below P (now $(PREFIX))"
@@ -107,9 +107,14 @@ test-quick:
 	@$(step) "run tests of readers, views and the command" $(CARGO) test --quiet --workspace --no-fail-fast \
 		$(addprefix --test ,$(QUICK_TESTS) $(QUICK_OF_VIEW) $(QUICK_OF_COMMAND))
 
+# Tests that record programs, keep time or drive a browser: their answers must not depend on the load of the machine.
+LOADED_TESTS = all bad_programs blocked browser c_abi c_api call_path_names call_paths classic clock cpus cuda data_names \
+	device_records diff docs_commands drain endings examples failures findings first_contact forks guests hangs hostile_files instrument \
+	instrument_times interruption itt kokkos level_zero limits loops modes modules mpi mpi_hangs numbers nvtx opencl os_time pic \
+	prepared_places profiles pti python record record_ovni server signals stopped thread_names thread_waits view wide_names
 test-loaded: packages
 	@scripts/clear-killed
-	@scripts/test-loaded $(or $(RUNS),10)
+	@TESTS="$(or $(TESTS),--workspace $(addprefix --test ,$(LOADED_TESTS)))" scripts/test-loaded $(or $(RUNS),10)
 
 .PHONY: test-parts
 test-parts:

@@ -120,3 +120,33 @@ fn steps_are_named_timed_and_pass_on_their_exit_status() {
     assert_eq!(code, Some(3));
     assert!(talk.contains("    failed after ") && talk.contains("(exit status 3)"), "{talk}");
 }
+
+/// The names behind `NAME = ` in the Makefile, over continued lines.
+fn list_in_makefile(makefile: &str, name: &str) -> Vec<String> {
+    let list = makefile.split(&format!("\n{name} = ")).nth(1).unwrap_or_else(|| panic!("no {name}"));
+    let mut names = Vec::new();
+    for line in list.lines() {
+        names.extend(line.trim_end_matches('\\').split_whitespace().map(str::to_owned));
+        if !line.ends_with('\\') {
+            break;
+        }
+    }
+    names
+}
+
+#[test]
+fn tests_that_the_makefile_selects_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let makefile = std::fs::read_to_string(root.join("Makefile")).unwrap();
+    let crates: Vec<PathBuf> =
+        std::fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for list in ["QUICK_TESTS", "QUICK_OF_VIEW", "QUICK_OF_COMMAND", "LOADED_TESTS"] {
+        let names = list_in_makefile(&makefile, list);
+        assert!(names.len() > 4, "{list}: {names:?}");
+        for name in names {
+            let files = [format!("tests/{name}.rs"), format!("tests/{name}/main.rs")];
+            let is_there = crates.iter().any(|one| files.iter().any(|file| one.join(file).is_file()));
+            assert!(is_there, "{list} of the Makefile selects {name}, which is not a test");
+        }
+    }
+}
