@@ -74,7 +74,7 @@ fn categories_of_own_exports_are_states() {
         spans.filter(|span| span.end > span.start + 1).map(|span| span.section.state).collect();
     let expected =
         [State::Task, State::Idle, State::Unknown, State::LockWait, State::Communication, State::Task];
-    assert_eq!(found, expected);
+    assert_eq!(found, expected, "of one name");
 }
 
 #[test]

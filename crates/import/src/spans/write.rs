@@ -16,6 +16,21 @@ use taskscope_files::{create_directory_below, write_file};
 
 /// State of a thread outside of its spans.
 const OUTSIDE: u32 = instrument::FIRST_OWN_STATE;
+const OUTSIDE_NAME: &str = "not recorded";
+/// Words for the classes of states, by number.
+const CLASS_WORDS: [&str; 11] = [
+    "useful",
+    "runtime",
+    "scheduling",
+    "creation",
+    "synchronisation",
+    "lock",
+    "communication",
+    "idle",
+    "stopped",
+    "yield",
+    "not known",
+];
 
 /// The result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,7 +122,13 @@ fn marks(run: &Run) -> Vec<Vec<(u64, Mark)>> {
 fn names(run: &Run, file: &mut EventFile, at: u64) {
     let none = text("");
     let outside = (OUTSIDE.to_le_bytes(), instrument::class::UNKNOWN.to_le_bytes());
-    file.jumbo(at, instrument::STATE, &[&outside.0, &outside.1, &text("not recorded"), &none]);
+    file.jumbo(at, instrument::STATE, &[&outside.0, &outside.1, &text(OUTSIDE_NAME), &none]);
+    let mut classes: FxHashMap<&str, FxHashSet<u32>> = FxHashMap::default();
+    for kind in &run.kinds {
+        if let Activity::State(class) = kind.activity {
+            classes.entry(&kind.name).or_default().insert(class);
+        }
+    }
     for (row, kind) in run.kinds.iter().enumerate() {
         match kind.activity {
             Activity::Task => {
@@ -116,7 +137,11 @@ fn names(run: &Run, file: &mut EventFile, at: u64) {
             }
             Activity::State(class) => {
                 let numbers = [state_number(row as u32), class].map(u32::to_le_bytes).concat();
-                file.jumbo(at, instrument::STATE, &[&numbers, &text(&kind.name), &none]);
+                // A name has one meaning in a trace.
+                let is_unique = classes[kind.name.as_str()].len() == 1 && !is_built_in(&kind.name);
+                let word = CLASS_WORDS.get(class as usize).copied().unwrap_or_default();
+                let name = if is_unique { kind.name.clone() } else { format!("{} ({word})", kind.name) };
+                file.jumbo(at, instrument::STATE, &[&numbers, &text(&name), &none]);
             }
         }
     }
@@ -144,6 +169,11 @@ fn names(run: &Run, file: &mut EventFile, at: u64) {
 
 /// The key of points; its values are the kinds of points.
 const POINTS: u32 = 1;
+
+/// Whether a state of this name exists in every trace of an import.
+fn is_built_in(name: &str) -> bool {
+    name == OUTSIDE_NAME || instrument::STATES.iter().any(|(known, _)| *known == name)
+}
 
 fn state_number(kind: u32) -> u32 {
     OUTSIDE + 1 + kind
