@@ -348,21 +348,25 @@ fn construct_in(code: &CodePlace, function: Option<&str>, what: &str) -> String 
         (Some(file), Some(line)) => Some(format!("{}:{line}", short(file))),
         _ => None,
     };
-    let what = if code.is_caller { &format!("{what} in code called") } else { what };
+    let what = if code.is_caller { format!("{what} in code called") } else { what.to_owned() };
+    let at = |place: &str| match what.trim() {
+        "" => format!("[at {place}]"),
+        what => format!("[{what} at {place}]"),
+    };
     match (function, line, &code.module) {
-        (Some(function), Some(line), _) => format!("{function} [{what} at {line}]"),
-        (None, Some(line), _) => format!("[{what} at {line}]"),
+        (Some(function), Some(line), _) => format!("{function} {}", at(&line)),
+        (None, Some(line), _) => at(&line),
         (Some(function), None, _) => match code.offset {
             Some(offset) => format!("{function}+{offset:#x} [{what}]"),
             None => match &code.module {
                 // For an outlined body, its own address: the function may have several.
                 Some((module, body)) if code.frame.cut_out => {
-                    format!("{function} [{what} at {module}+{body:#x}]")
+                    format!("{function} {}", at(&format!("{module}+{body:#x}")))
                 }
                 _ => format!("{function} [{what}]"),
             },
         },
-        (None, None, Some((module, offset))) => format!("[{what} at {module}+{offset:#x}]"),
+        (None, None, Some((module, offset))) => at(&format!("{module}+{offset:#x}")),
         (None, None, None) => format!("[{what}]"),
     }
 }
