@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { eventually, passed, ready, settled, startBrowser, step } from './browser.js';
 
 const expected = JSON.parse(readFileSync(join(process.argv[2], 'expected.json'), 'utf8'));
@@ -223,3 +224,13 @@ await step('on a telephone rows have more room than their names', async () => {
 assert.deepEqual(two.problems, []);
 await two.close();
 passed();
+await step('the matrix has the message and the wait of each pair of processes', async () => {
+  const { matrix } = expected.talking;
+  assert.deepEqual(matrix.cells, [{ from: 1, to: 0, messages: 1, bytes: 4096, wait_ns: 30000 }]);
+  await two.page.goto(pathToFileURL(join(process.argv[2], 'talking.html')).href);
+  await ready(two.page);
+  const cells = () => two.page.evaluate(() => [...document.querySelectorAll('.matrix tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.deepEqual(await cells(), [['0', '', ''], ['1', '4\u202f096', '']]);
+  await two.page.selectOption('#communication .measure', 'wait');
+  assert.deepEqual(await cells(), [['0', '', ''], ['1', '30.0 µs', '']]);
+});

@@ -237,14 +237,16 @@ fn the_timeline_shows_names_colours_and_flows() {
         is_split && task.critical_predecessor.is_some() && task.ended.is_some()
     });
     let task = task.expect("the generator makes such tasks");
-    let (_, talking) = viewer_of(talking());
+    let (talking_page, talking) = viewer_of(talking());
+    std::fs::write(folder.path().join("talking.html"), html::report(&talking_page)).unwrap();
+    let matrix = talking_page.communication_matrix(0, talking_page.length());
     let (from, to) = (start, start + 30_000);
     let expected = json!({
         "address": viewer.address(),
         "task": { "answer": task },
         "flows": { "from": from, "to": to, "answer": page.flows(from, to) },
         "totals": { "text": "trsm", "answer": page.search_totals("trsm") },
-        "talking": { "address": talking.address(), "at": 20_000 },
+        "talking": { "address": talking.address(), "at": 20_000, "matrix": matrix },
         "section": { "track": track.0, "answer": page.section_at(track, start) },
         "names": [names_in(&page, track, start, start + 20_000), names_in(&page, track, start - 1000, start + 4000)],
     });

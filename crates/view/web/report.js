@@ -6,6 +6,7 @@ import { icicle, legend, stackChart } from './charts.js';
 import { findings } from './findings.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
+import { communicationMatrix } from './matrix.js';
 import { tables } from './report_tables.js';
 import { csvOf, table, timeColumn } from './table.js';
 import { trackLabel } from './rows.js';
@@ -67,6 +68,7 @@ export function efficiencyTree(report) {
   if (report.samples_alone) return part('efficiency', 'Efficiency', element('p', {}, SAMPLES_ALONE));
   const e = report.efficiency || {};
   const { unit, show } = unitOf(report.capacity_ns);
+  /** @type {any[][]} */
   const rows = [
     ['Parallel efficiency', 'parallel', null, 0], ...(e.cpu_availability_loss_ns > 0 ? [['CPU availability', 'cpu_availability', 'cpu_availability_loss_ns', 1]] : []), ['Load balance', 'load_balance', 'load_balance_loss_ns', 1],
     ['Serialization', 'serialization', 'serialization_loss_ns', 1], ...(e.device_offload_loss_ns > 0 ? [['Device offload', 'device_offload', 'device_offload_loss_ns', 1]] : []),
@@ -148,6 +150,12 @@ function howComputed(report, overview, json) {
     element('p', {}, 'In the overview a pixel shows the state with most time in it, paler if that is a smaller part. Red on top: a wait at least sixteen times as long as the median of its kind. ',
       'Stripes: events were lost, or the state is uncertain. Dotted at the bottom: the operating system kept the thread off its CPU for an eighth of the pixel or more, or for a thousandth of the run at once.'),
     element('p', {}, `taskscope ${overview.version}, ${fitText(String(report.schema), 60)}; the page contains its data and opens no connection. `, save));
+}
+
+/** @param {any} matrix */
+function matrixPart(matrix) {
+  const made = communicationMatrix(matrix);
+  return made && part('communication', 'Communication', made);
 }
 
 /** The title of a column of call paths; time of samples is not time of the ledger. @param {any} paths @param {string} column */
@@ -311,9 +319,9 @@ export function showReport(page, report, overview, source, json) {
     const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), framed, values, host, folded,
       element('p', { class: 'note' }, `${formatNumberOf(rows.buckets, 'bucket')} of ${formatTime(2 ** rows.level)} a row; wheel scrolls, ctrl+wheel zooms, drag pans, shift+drag measures. `,
         rows.left_out_tracks ? `Omitted here: ${formatNumberOf(rows.left_out_tracks, 'thread')}. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
-    const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
+    const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['communication', 'Communication'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
     const sections = [
-      whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, (instance, finding) => frame(shown.timeline, framed, report, overview, instance, finding)), overviewPart, tables(report, overview, theme),
+      whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, (instance, finding) => frame(shown.timeline, framed, report, overview, instance, finding)), overviewPart, tables(report, overview, theme), matrixPart(overview.matrix),
       callPaths(report), !report.capacity_ns || report.samples_alone ? null : part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
       criticalPath(overview.critical_path, theme), howComputed(report, overview, json),
     ].filter((made) => made !== null);

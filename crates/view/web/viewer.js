@@ -16,6 +16,7 @@ import { callPaths, efficiencyTree } from './report.js';
 import { remarksOfQueues, tables } from './report_tables.js';
 import { table } from './table.js';
 import { onPaper } from './paper.js';
+import { communicationMatrix } from './matrix.js';
 import { blameLines, edgesOfSection, edgesOfTask, freeWords, messageLines, operationFacts, remarkLines, shortLines, shortName, sectionTitle, valueWords } from './details.js';
 
 /** Height of the legend of one view's values, pixels. */
@@ -661,6 +662,7 @@ class Viewer {
     const isNewest = this.turnPanel();
     try {
       const report = await this.source.json('report', { from: range.from, to: Math.max(range.to, range.from + 1) });
+      const matrix = await this.source.json('matrix', { from: range.from, to: Math.max(range.to, range.from + 1) });
       if (!isNewest()) return;
       const known = { states: this.overview.states };
       const link = (text) => (text ? element('button', { type: 'button', class: 'link name', title: `highlight ${text.slice(0, 2000)}`, onclick: () => this.highlightName(text) }, fitText(text, NAME)) : nameOf(text));
@@ -668,7 +670,7 @@ class Viewer {
       this.panel.replaceChildren(element('h2', { id: 'part-title', tabindex: -1 }, `report of ${formatTime(length)} from ${formatStart(range.from, length)} on`),
         report.verdict ? element('p', { class: 'verdict' }, fitText(report.verdict, 600)) : '',
         element('p', { class: 'note' }, 'A click on a name highlights its sections. The same numbers: ', element('code', {}, `taskscope report ${report.part} ${shellWord(String(this.report.trace))}`)),
-        efficiencyTree(report), findings(report, known, this.theme, 0, null) || '', tables(report, known, this.theme, link) || '', callPaths(report) || '');
+        efficiencyTree(report), findings(report, known, this.theme, 0, null) || '', tables(report, known, this.theme, link) || '', communicationMatrix(matrix) || '', callPaths(report) || '');
       document.getElementById('part-title')?.focus();
       // For the console and for tests.
       this.part = report;

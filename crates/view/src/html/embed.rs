@@ -99,6 +99,8 @@ pub(super) fn data_of(page: &Page, rows_bytes: usize) -> PageData {
         types: types(page),
         counter_rows: counters(page),
         instance_sections: instances(page),
+        matrix: Some(page.communication_matrix(0, page.length() + 1))
+            .filter(|matrix| !matrix.cells.is_empty()),
         left_out: 0,
     }
 }

@@ -1,6 +1,7 @@
 //! Data of the viewer's requests, embedded in the HTML page.
 
 use super::counters::{BucketStart, CounterBuckets};
+use super::matrix::CommunicationMatrix;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,6 +21,8 @@ pub struct PageData {
     pub counter_rows: Vec<CounterBuckets>,
     /// The surroundings of the worst instance of each finding.
     pub instance_sections: Vec<InstanceSections>,
+    /// Communication between processes over the run; null without any.
+    pub matrix: Option<CommunicationMatrix>,
     /// Rows of long tables of the report that were left out.
     pub left_out: usize,
 }

@@ -5,10 +5,10 @@ use super::query::{Query, Refused, ViewOf, refused};
 use crate::comparison::Comparison;
 use crate::html;
 use crate::page::{
-    Bars, CounterBuckets, CounterKind, Direction, Flows, Found, MAX_SLICE_BYTES, Matches, ModelFamilies,
-    OperationFacts, Overview, Page, Position, RangeTimes, SearchTotals, SectionFacts, ShownList, ShownView,
-    SliceError, TaskFacts, TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with,
-    stacked_rows,
+    Bars, CommunicationMatrix, CounterBuckets, CounterKind, Direction, Flows, Found, MAX_SLICE_BYTES,
+    Matches, ModelFamilies, OperationFacts, Overview, Page, Position, RangeTimes, SearchTotals, SectionFacts,
+    ShownList, ShownView, SliceError, TaskFacts, TaskQuery, ValueFacts, counter_buckets, packed_model_rows,
+    packed_rows_with, stacked_rows,
 };
 use crate::report_json::Report;
 use axum::Router;
@@ -42,6 +42,8 @@ pub struct Answers<'p> {
     totals: SearchTotals,
     /// Arrows of a part of the time.
     flows: Flows,
+    /// Communication between processes in a part of the time.
+    matrix: CommunicationMatrix,
     /// A counter in a window.
     counter: CounterBuckets,
     /// A section of a thread, an operation of a device queue, or a value of a view.
@@ -125,6 +127,7 @@ fn api(page: Arc<Page>) -> Router {
         .route("/counter", get(|State(page): Shared, RawQuery(q)| answer(page, q, counter)))
         .route("/bars", get(|State(page): Shared, RawQuery(q)| answer(page, q, bars)))
         .route("/flows", get(|State(page): Shared, RawQuery(q)| answer(page, q, flows)))
+        .route("/matrix", get(|State(page): Shared, RawQuery(q)| answer(page, q, matrix)))
         .route("/section", get(|State(page): Shared, RawQuery(q)| answer(page, q, section)))
         .route("/filter", get(|State(page): Shared, RawQuery(q)| answer(page, q, filter)))
         .route("/slice", get(|State(page): Shared, RawQuery(q)| bytes(page, q, slice)))
@@ -282,6 +285,10 @@ fn counter(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
 
 fn flows(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     json(&page.flows(query.number("from")?, query.number("to")?))
+}
+
+fn matrix(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    json(&page.communication_matrix(query.number("from")?, query.number("to")?))
 }
 
 /// The names of wide sections of threads; of other rows the page knows the names of values.
