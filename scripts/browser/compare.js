@@ -94,5 +94,24 @@ await step('a server shows sections of both runs, and each in its own viewer', a
   await until(page, () => document.querySelector('#panel')?.textContent?.includes('after.trace'));
   assert.deepEqual(one.problems, []);
 });
+await step('a history has a line of each number, and names the runs at which it changed', async () => {
+  const { history } = expected;
+  await page.goto(pathToFileURL(join(folder, 'history.html')).href);
+  await ready(page);
+  assert.equal(await page.textContent('.verdict'), history.verdict);
+  const wall = history.series.find((row) => row.name === 'wall_ns');
+  assert.deepEqual(wall.changes.map((change) => change.run), [6]);
+  const rows = await page.evaluate(() => [...document.querySelectorAll('#changes tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.equal(rows.length, history.series.flatMap((row) => row.changes).length);
+  const [row] = rows.filter(([name]) => name === wall.label);
+  assert.ok(row[1].startsWith('6.trace') && row[2] === '7' && row[3].includes('→'), row.join(' | '));
+  assert.equal(await page.locator('#runs tbody tr').count(), 12);
+  // The line of the wall time is drawn, and the pointer names a run.
+  const chart = page.locator('#numbers canvas').first();
+  const box = await chart.boundingBox();
+  await page.mouse.move(box.x + box.width - 20, box.y + 60);
+  await eventually(async () => assert.ok((await chart.getAttribute('title'))?.startsWith('11.trace'), await chart.getAttribute('title')));
+  assert.deepEqual(one.problems, []);
+});
 await one.close();
 passed();

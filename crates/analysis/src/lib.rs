@@ -14,6 +14,7 @@ mod by_state;
 pub mod call_paths;
 pub mod call_views;
 pub mod causes;
+pub mod change_points;
 pub mod compare;
 mod cpu_time;
 pub mod critical_path;

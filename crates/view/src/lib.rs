@@ -20,6 +20,7 @@ mod filter_notes;
 mod findings;
 pub mod format;
 mod hang;
+pub mod history;
 pub mod html;
 pub mod info;
 pub mod instrumentation;

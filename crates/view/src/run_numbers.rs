@@ -59,7 +59,7 @@ impl Group {
     }
 
     /// A number of this group in words.
-    fn label(self, name: &str) -> String {
+    pub(crate) fn label(self, name: &str) -> String {
         let words = match self {
             Group::Run => RUN_LABELS.iter().find(|(key, _)| *key == name).map(|(_, label)| *label),
             Group::Efficiency => FACTORS.iter().find(|(key, _)| *key == name).map(|(_, label)| *label),
@@ -369,6 +369,16 @@ impl RunNumbers {
         numbers
     }
 
+    /// A fact about the run, if known.
+    pub(crate) fn value_of(&self, fact: Fact) -> Option<&str> {
+        self.facts.get(&fact).map(String::as_str)
+    }
+
+    /// Findings in words, by their names.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.labels.iter()
+    }
+
     /// Wall time, nanoseconds; 0 if unknown.
     pub fn wall_ns(&self) -> f64 {
         self.numbers.get(&(Group::Run, "wall_ns".to_owned())).copied().unwrap_or(0.0)
@@ -520,10 +530,13 @@ fn compare_facts(before: &[RunNumbers], after: &[RunNumbers]) -> Vec<FactDiffere
     facts.collect()
 }
 
-type Numbers = Vec<BTreeMap<(Group, String), f64>>;
+pub(crate) type Numbers = Vec<BTreeMap<(Group, String), f64>>;
 
 /// The numbers of both sides at their common level of detail, and notes on the omitted ones.
-fn at_common_depth(before: &[RunNumbers], after: &[RunNumbers]) -> (Numbers, Numbers, Vec<String>) {
+pub(crate) fn at_common_depth(
+    before: &[RunNumbers],
+    after: &[RunNumbers],
+) -> (Numbers, Numbers, Vec<String>) {
     let all = || before.iter().chain(after);
     let has = |source: Source| all().any(|run| run.source == source);
     let mut notes = Vec::new();

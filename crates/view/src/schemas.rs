@@ -16,6 +16,7 @@ pub const SCHEMAS: &[NamedSchema] = &[
     ("profile", schema_of::<crate::ProfileReport>),
     ("diff", schema_of::<crate::RunDifferenceReport>),
     ("compare", schema_of::<crate::comparison::Comparison>),
+    ("history", schema_of::<crate::history::History>),
     ("paths-diff", schema_of::<crate::PathsDifferenceReport>),
     ("explain", schema_of::<crate::Explained>),
     ("names", schema_of::<crate::NameList>),

@@ -22,6 +22,7 @@ use taskscope_session::model_views::ViewName;
 use taskscope_testkit::instrumented::write_walker;
 use taskscope_view::comparison::{Comparison, ShownRun, Side};
 use taskscope_view::documents::Notice;
+use taskscope_view::history::{DatedRun, History};
 use taskscope_view::html;
 use taskscope_view::page::{Direction, Page, View, packed_rows};
 use taskscope_view::server::Viewer;
@@ -326,10 +327,27 @@ fn two_runs_are_compared_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let text = html::comparison(&comparison, Some([&first.page, &second.page]));
     std::fs::write(folder.path().join("compare.html"), text).unwrap();
+    // Twelve runs, the last six of which are longer.
+    let runs = (0..12_u64).map(|run| {
+        let length = if run < 6 { 100_000 } else { 180_000 } + 100 * (run % 5);
+        let (shown, _) = ShownRun::of(Session::in_memory("run.trace", run_of_regions(&[length, 50_000])));
+        DatedRun {
+            name: format!("{run}.trace"),
+            start_unix_ns: Some(1_795_819_176_000_000_000 + run),
+            numbers: shown.numbers,
+        }
+    });
+    let history = History::of(runs.collect());
+    std::fs::write(folder.path().join("history.html"), html::history(&history)).unwrap();
     let longest = first.page.length().max(second.page.length());
     let pages = [first.page, second.page].map(Arc::new);
     let viewer = Viewer::start_of_two(&comparison, pages, 0).unwrap();
-    let expected = json!({ "address": viewer.address(), "comparison": comparison, "longest": longest });
+    let expected = json!({
+        "address": viewer.address(),
+        "comparison": comparison,
+        "longest": longest,
+        "history": history,
+    });
     std::fs::write(folder.path().join("expected.json"), expected.to_string()).unwrap();
     run("compare.js", folder.path());
 }

@@ -61,7 +61,8 @@ export function growthOf({ before, after }) {
 /** The growth of a part in words. @param {AlignedPart} part @param {number} digits */
 export function growthWords(part, digits) {
   const growth = growthOf(part);
-  return Number.isFinite(growth) ? `${growth < 0 ? '−' : '+'}${Math.abs(growth * 100).toFixed(digits)} %` : 'new';
+  if (!Number.isFinite(growth)) return 'new';
+  return growth >= 9.5 ? `× ${(growth + 1).toFixed(0)}` : `${growth < 0 ? '−' : '+'}${Math.abs(growth * 100).toFixed(digits)} %`;
 }
 
 /** A change of a length in words. @param {AlignedPart} part */

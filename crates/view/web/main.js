@@ -4,14 +4,17 @@ import { EmbeddedSource, readJson } from './source.js';
 import { showProfile, showReport } from './report.js';
 import { showViewer } from './viewer.js';
 import { openComparison } from './compare.js';
+import { showHistory } from './history.js';
 
 async function start() {
   const page = /** @type {HTMLElement} */ (document.getElementById('page'));
   try {
     const embedded = document.getElementById('overview');
     const report = document.getElementById('report');
-    const comparison = document.getElementById('comparison');
-    if (comparison) {
+    const [comparison, history] = ['comparison', 'history'].map((id) => document.getElementById(id));
+    if (history) {
+      Object.assign(window, { taskscope: showHistory(page, history.textContent || '{}') });
+    } else if (comparison) {
       Object.assign(window, { taskscope: await openComparison(page, comparison.textContent || '{}') });
     } else if (embedded && report) {
       const { source, overview } = await EmbeddedSource.read(embedded);

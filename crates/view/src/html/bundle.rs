@@ -10,7 +10,7 @@ use taskscope_cause::{Group, State};
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 30] = [
+const MODULES: [(&str, &str); 31] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
@@ -40,6 +40,7 @@ const MODULES: [(&str, &str); 30] = [
     ("aligned.js", include_str!("../../web/aligned.js")),
     ("flame_difference.js", include_str!("../../web/flame_difference.js")),
     ("compare.js", include_str!("../../web/compare.js")),
+    ("history.js", include_str!("../../web/history.js")),
     ("main.js", include_str!("../../web/main.js")),
 ];
 

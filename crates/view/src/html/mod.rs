@@ -4,11 +4,13 @@
 mod bundle;
 mod compared;
 mod embed;
+mod history;
 
 pub use crate::page::page_data::PageData;
 pub(crate) use compared::compared_viewer;
 pub use compared::comparison;
 pub use embed::{MAX_REPORT_BYTES, profile_page, report};
+pub use history::history;
 
 use crate::format::harmless;
 use base64::Engine;

@@ -6,6 +6,7 @@ mod call_paths;
 mod comparison;
 mod graph;
 mod graph_args;
+mod history;
 mod page;
 mod profile;
 mod request;
@@ -20,6 +21,9 @@ use std::process::ExitCode;
 
 /// Prints the report.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(file) = args.html.as_ref().filter(|_| !args.history.is_empty()) {
+        return history::run(file, &args.history, &args.selection.parse()?);
+    }
     choose(&mut args.trace)?;
     if let (Some(before), Some(file)) = (&args.compare, &args.html) {
         return comparison::run(file, before, &args.trace, &args.selection.parse()?);

@@ -26,6 +26,10 @@ pub struct Args {
     /// Compare with an earlier run or set of runs on the page; TRACE is the run after (see diff --help).
     #[arg(long, value_name = "BEFORE", requires = "html", conflicts_with_all = ["section", "top", "timeline"])]
     pub compare: Option<PathBuf>,
+    /// Write the numbers of these runs in the order of their starts, and their changes, as the page: traces, or directories
+    /// of traces.
+    #[arg(long, value_name = "DIR", num_args = 1.., requires = "html", conflicts_with_all = ["section", "top", "timeline", "compare"])]
+    pub history: Vec<PathBuf>,
     /// Print a text timeline instead (with --json: docs/timeline.schema.json).
     #[arg(long, conflicts_with_all = ["html", "section"])]
     pub timeline: bool,
