@@ -128,7 +128,7 @@ await step('keys frame what is opened, and mark its time', async () => {
 });
 await step('the legend names what is in sight, and a click on a state highlights it', async () => {
   const named = () => page.evaluate(() => [...document.querySelectorAll('.legends [data-state]')].map((button) => button.dataset.state));
-  const { track, answer } = expected.section;
+  const { answer } = expected.section;
   await timeline('t.show(0, t.length)');
   await settled(page);
   await eventually(async () => assert.ok((await named()).length > 3 && (await named()).includes('barrier'), String(await named())));
@@ -197,6 +197,46 @@ await step('a search counts its matches, forgives, and hints at what was nearly 
   assert.equal(await page.inputValue('#search'), text);
   await page.keyboard.press('Escape');
 });
+await step('rows are filtered by words and put on top, and a link keeps both', async () => {
+  const labels = () => timeline('t.rows.filter((row) => row.kind === "track").map((row) => row.label)');
+  const all = await labels();
+  const wanted = all[2];
+  await page.fill('#only', wanted.toUpperCase());
+  assert.deepEqual(await labels(), all.filter((label) => label.includes(wanted)));
+  assert.ok((await timeline('t.rows.find((row) => row.kind === "view").label')).includes(`of ${all.length} rows`));
+  await timeline('(t.focusRow = t.rows.findIndex((row) => row.kind === "track"), 0)');
+  await page.focus('canvas.timeline');
+  await press('p');
+  await page.fill('#only', '');
+  const [first, ...others] = await labels();
+  assert.ok(first.startsWith(wanted) && others.length === all.length, `${first} before ${others}`);
+  await page.fill('#only', wanted);
+  await eventually(async () => assert.ok(page.url().includes('only=') && page.url().includes('top='), page.url()));
+  await page.reload();
+  await ready(page);
+  await settled(page);
+  assert.equal(await page.inputValue('#only'), wanted);
+  assert.ok((await labels())[0].startsWith(wanted) && (await labels()).length === 2);
+  await page.fill('#only', '');
+  await timeline('(t.focusRow = t.rows.findIndex((row) => row.kind === "track"), 0)');
+  await page.focus('canvas.timeline');
+  await press('p');
+  assert.deepEqual(await labels(), all);
+});
+await step('a click on a value of a legend highlights it, a second one ends that', async () => {
+  await page.selectOption('#view', 'type');
+  await timeline('t.show(0, t.length)');
+  await settled(page);
+  const first = page.locator('.values button').first();
+  await eventually(async () => assert.ok(await first.isVisible()));
+  const label = await first.getAttribute('data-value-name');
+  await first.click();
+  await eventually(async () => assert.ok((await timeline('v.source.filter')).includes(label)));
+  await settled(page);
+  await page.locator(`.values button[data-value-name="${label}"]`).click();
+  await eventually(async () => assert.equal(await timeline('v.source.filter'), ''));
+  await page.selectOption('#view', 'state');
+});
 assert.deepEqual(one.problems, []);
 await one.close();
 
@@ -211,6 +251,16 @@ await step('a call names its message: partner, size, times, the late side, and a
   for (const part of ['from rank 1', '4\u202f096 bytes', 'sent 30.0 µs after its receive was posted']) assert.ok(words.includes(part), words);
   assert.deepEqual(await two.page.evaluate(() => window.taskscope.timeline.edges.map(({ kind, fromTrack, toTrack }) => [kind, fromTrack, toTrack])), [['message', 1, 0]]);
 });
+await step('the matrix has the message and the wait of each pair of processes', async () => {
+  const { matrix } = expected.talking;
+  assert.deepEqual(matrix.cells, [{ from: 1, to: 0, messages: 1, bytes: 4096, wait_ns: 30000 }]);
+  await two.page.goto(pathToFileURL(join(process.argv[2], 'talking.html')).href);
+  await ready(two.page);
+  const cells = () => two.page.evaluate(() => [...document.querySelectorAll('.matrix tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.deepEqual(await cells(), [['0', '', ''], ['1', '4\u202f096', '']]);
+  await two.page.selectOption('#communication .measure', 'wait');
+  assert.deepEqual(await cells(), [['0', '', ''], ['1', '30.0 µs', '']]);
+});
 await step('on a telephone rows have more room than their names', async () => {
   const small = await startBrowser({ width: 390, height: 844, dark: true, touch: true });
   await small.page.goto(expected.address);
@@ -224,13 +274,3 @@ await step('on a telephone rows have more room than their names', async () => {
 assert.deepEqual(two.problems, []);
 await two.close();
 passed();
-await step('the matrix has the message and the wait of each pair of processes', async () => {
-  const { matrix } = expected.talking;
-  assert.deepEqual(matrix.cells, [{ from: 1, to: 0, messages: 1, bytes: 4096, wait_ns: 30000 }]);
-  await two.page.goto(pathToFileURL(join(process.argv[2], 'talking.html')).href);
-  await ready(two.page);
-  const cells = () => two.page.evaluate(() => [...document.querySelectorAll('.matrix tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent)));
-  assert.deepEqual(await cells(), [['0', '', ''], ['1', '4\u202f096', '']]);
-  await two.page.selectOption('#communication .measure', 'wait');
-  assert.deepEqual(await cells(), [['0', '', ''], ['1', '30.0 µs', '']]);
-});

@@ -62,15 +62,17 @@ const NAMED_VALUES = 24;
  * @param {any} words
  * @param {(value: number) => number} colour
  * @param {Map<number, number>} inSight how many pixels show each
+ * @param {(label: string) => void} [pick] what a click on a value does
  */
-export function valueLegend(words, colour, inSight) {
+export function valueLegend(words, colour, inSight, pick = undefined) {
   const room = ([value]) => inSight.get(value) || 0;
   const seen = words.values.filter((row) => row[0] !== 0 && room(row) > 0);
   const named = new Set([...seen].sort((a, b) => room(b) - room(a)).slice(0, NAMED_VALUES));
   const rows = seen.filter((row) => named.has(row)).map(([value, label]) => {
     const swatch = element('span', { class: 'swatch' });
     swatch.style.background = cssColour(colour(value));
-    return element('li', {}, swatch, fitText(label, 40));
+    const name = fitText(label, 40);
+    return element('li', {}, ...(pick ? [element('button', { type: 'button', 'data-value-name': label, title: `highlight: ${label.slice(0, 2000)}`, onclick: () => pick(label) }, swatch, name)] : [swatch, name]));
   });
   const more = seen.length - rows.length;
   return element('ul', { class: 'legend', 'aria-label': words.label }, element('li', {}, element('strong', {}, fitText(words.label, 60))), ...rows, more > 0 ? element('li', {}, `and ${formatCount(more)} more visible`) : null);

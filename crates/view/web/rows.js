@@ -50,30 +50,59 @@ export function placeOf(row) {
   return row.foreign ? { view: row.view, track: row.track } : { track: row.track };
 }
 
+/** Which rows are shown: those whose names have all words, and the ones on top, by their keys in this order. @typedef {{words: string, top: string[]}} Chosen */
+
+/** What names a row of a track among the chosen ones. @param {Row} row */
+export const rowKey = (row) => `${row.view}/${row.track}`;
+
 /**
- * Puts rows one under the other: views, in them nodes, processes, threads; then counters.
+ * Puts rows one under the other: those on top; then views, in them nodes, processes, threads; then counters.
  * @param {any} overview
  * @param {string[]} views
  * @param {Set<string>} collapsed keys of groups that are folded
  * @param {number} rowHeight of a track
+ * @param {Chosen} [chosen]
  * @returns {Row[]}
  */
-export function rowsOf(overview, views, collapsed, rowHeight) {
+export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: '', top: [] }) {
   /** @type {Row[]} */
   const rows = [];
   let y = 0;
   const add = (row) => { rows.push({ ...row, y }); y += row.height; };
-  const { processes, tracks } = overview;
+  const { processes } = overview;
+  const wanted = chosen.words.toLowerCase().split(/\s+/).filter((word) => word);
+  const has = (/** @type {string} */ label) => wanted.every((word) => label.toLowerCase().includes(word));
+  const ofThread = (track, view) => ({ kind: 'track', height: rowHeight, label: trackLabel(track), track: track.track, view });
+  const ofView = (row, view) => ({ kind: 'track', height: rowHeight, label: row.label, track: row.track, view, foreign: true, thread: row.thread });
+  const tracks = wanted.length ? overview.tracks.filter((track) => has(`${trackLabel(track)} ${processLabel(processes[track.process])} ${processes[track.process].node}`)) : overview.tracks;
   const nodes = [...new Set(tracks.map((track) => processes[track.process].node))];
-  if (tracks.length) add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: tracks.filter((track) => track.worker).map((track) => track.track) });
+  if (overview.tracks.length) add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: overview.tracks.filter((track) => track.worker).map((track) => track.track) });
+  /** @type {(key: string) => any[]} */
+  const rowOnTop = (key) => {
+    const at = key.lastIndexOf('/');
+    const [view, track] = [key.slice(0, at), Number(key.slice(at + 1))];
+    const own = overview.views.find((row) => row.name === view);
+    const found = own && (own.rows || overview.tracks).find((row) => row.track === track);
+    if (!found) return [];
+    if (own.rows) return [ofView(found, view)];
+    const row = ofThread(found, view);
+    return [processes.length > 1 ? { ...row, label: `${row.label}, ${processLabel(processes[found.process])}` } : row];
+  };
+  const onTop = chosen.top.flatMap(rowOnTop);
+  if (onTop.length) {
+    add({ kind: 'view', height: HEADER, label: 'on top', key: 'top', folds: onTop.length });
+    if (!collapsed.has('top')) onTop.forEach(add);
+  }
   for (const view of views) {
     const words = overview.views.find((row) => row.name === view);
     if (!words) continue;
-    if (!words.rows && tracks.length === 0) continue;
-    add({ kind: 'view', height: HEADER, label: words.rows ? words.label : `threads: ${words.label}`, key: `view ${view}`, view, ...foldsOf((words.rows || tracks).map((row) => row.track)) });
+    if (!words.rows && overview.tracks.length === 0) continue;
+    const own = words.rows ? words.rows.filter((row) => has(row.label)) : tracks;
+    const all = (words.rows || overview.tracks).length;
+    add({ kind: 'view', height: HEADER, label: `${words.rows ? words.label : `threads: ${words.label}`}${own.length < all ? ` (${own.length} of ${all} rows)` : ''}`, key: `view ${view}`, view, ...foldsOf(own.map((row) => row.track)) });
     if (collapsed.has(`view ${view}`)) continue;
     if (words.rows) {
-      for (const row of words.rows) add({ kind: 'track', height: rowHeight, label: row.label, track: row.track, view, foreign: true, thread: row.thread });
+      for (const row of own) add(ofView(row, view));
       continue;
     }
     for (const node of nodes) {
@@ -93,9 +122,7 @@ export function rowsOf(overview, views, collapsed, rowHeight) {
           add({ kind: 'stack', height: STACK, label: 'threads by state', key, tracks: own.map((track) => track.track) });
           continue;
         }
-        for (const track of own) {
-          add({ kind: 'track', height: rowHeight, label: trackLabel(track), track: track.track, view });
-        }
+        for (const track of own) add(ofThread(track, view));
       }
     }
   }

@@ -6,7 +6,7 @@ import { stackOrder, valueLegend } from './charts.js';
 import { element } from './elements.js';
 import { listen } from './gestures.js';
 import { PAPER_RATIO, isPrinting } from './paper.js';
-import { GUTTER, RULER, ROW_HEIGHTS, fittingHeight, placeNow, placeOf, rowAtHeight, rowsOf } from './rows.js';
+import { GUTTER, RULER, ROW_HEIGHTS, fittingHeight, placeNow, placeOf, rowAtHeight, rowKey, rowsOf } from './rows.js';
 import { drawTracks } from './tracks.js';
 import { drawCounter, drawStack } from './numbers.js';
 import { wordsAt } from './hover.js';
@@ -17,6 +17,9 @@ import { drawEdges, drawMarks } from './marks.js';
 
 /** The least room for names of rows, pixels. */
 const MIN_GUTTER = 60;
+
+/** Views whose values a search finds. */
+const SEARCHED_VIEWS = ['type', 'devices'];
 
 /** The shortest time that a screen shows. */
 const MIN_SPAN_NS = 20;
@@ -59,6 +62,8 @@ export class TimelineView {
     this.views = ['state'];
     /** @type {Set<string>} */
     this.collapsed = new Set();
+    /** @type {import('./rows.js').Chosen} */
+    this.chosen = { words: '', top: [] };
     /** @type {Range | null} */
     this.selection = null;
     this.focusRow = -1;
@@ -125,8 +130,8 @@ export class TimelineView {
 
   /** What is shown and marked, for another timeline of the same run. */
   get shown() {
-    const { from, span, scrollY, views, collapsed, selection, cursor, focusRow } = this;
-    return { from, span, scrollY, views, collapsed, selection, cursor, focusRow };
+    const { from, span, scrollY, views, collapsed, chosen, selection, cursor, focusRow } = this;
+    return { from, span, scrollY, views, collapsed, chosen, selection, cursor, focusRow };
   }
 
   /** Shows what another timeline of the same run showed. @param {any} shown */
@@ -137,7 +142,7 @@ export class TimelineView {
 
   /** Places the rows; the focus stays on its row, wherever that is now. */
   layout() {
-    const place = (/** @type {number} */ height) => rowsOf(this.overview, this.views, this.collapsed, height);
+    const place = (/** @type {number} */ height) => rowsOf(this.overview, this.views, this.collapsed, height, this.chosen);
     const height = this.rowMode === 'fit' ? fittingHeight(place(0), this.host.clientHeight - RULER) : ROW_HEIGHTS[this.rowMode];
     const rows = place(height);
     const had = this.rows && this.rows[this.focusRow];
@@ -261,6 +266,26 @@ export class TimelineView {
   setViews(views) {
     this.views = views;
     this.resize();
+  }
+
+  /** Shows the rows whose names have these words; all for none. @param {string} words */
+  chooseRows(words) {
+    this.chosen = { ...this.chosen, words };
+    this.resize();
+    this.changed();
+  }
+
+  /** Puts the row that has the focus on top, or takes it away from there. */
+  toggleTop() {
+    const row = this.rows[this.focusRow];
+    if (!row || row.kind !== 'track') return;
+    const key = rowKey(row);
+    const { top } = this.chosen;
+    const isOnTop = top.includes(key);
+    this.chosen = { ...this.chosen, top: isOnTop ? top.filter((other) => other !== key) : [...top, key] };
+    this.resize();
+    this.changed();
+    if (this.hooks.onSay) this.hooks.onSay(`${row.label}, ${isOnTop ? 'no longer on top' : 'on top'}`, row);
   }
 
   /** @param {Row | undefined} row */
@@ -427,12 +452,12 @@ export class TimelineView {
     if (this.hooks.onDrawn) this.hooks.onDrawn();
   }
 
-  /** Legends of the shown views whose values have names, for what is in sight. @returns {HTMLElement[]} */
-  valueLegends() {
+  /** Legends of the shown views whose values have names, for what is in sight. @param {(label: string) => void} [pick] what a click on a value does, where a search finds values @returns {HTMLElement[]} */
+  valueLegends(pick = undefined) {
     return this.views.flatMap((view) => {
       const words = this.overview.views.find((row) => row.name === view);
       const [colour, inSight] = [this.coloursOf(view), this.inSight.get(view)];
-      return words && colour && inSight && words.values.length ? [valueLegend(words, colour, inSight)] : [];
+      return words && colour && inSight && words.values.length ? [valueLegend(words, colour, inSight, SEARCHED_VIEWS.includes(view) ? pick : undefined)] : [];
     });
   }
 

@@ -106,6 +106,8 @@ class Viewer {
       onchange: () => { if (this.second.value) this.setViews([...this.timeline.views, this.second.value]); } }));
     this.tall = /** @type {HTMLSelectElement} */ (element('select', { id: 'tall', 'aria-label': 'Height of rows', title: 'height of rows', onchange: () => this.timeline.setRowMode(this.tall.value) },
       ...[['fit', 'fit all rows'], ['compact', 'compact rows'], ['normal', 'normal rows'], ['tall', 'tall rows']].map(([value, label]) => element('option', { value }, label))));
+    this.only = /** @type {HTMLInputElement} */ (element('input', { id: 'only', type: 'search', placeholder: 'rows', title: 'show rows whose names have these words', 'aria-label': 'Filter rows', size: 8, maxlength: 200, oninput: () => this.timeline.chooseRows(this.only.value) }));
+    this.only.addEventListener('keydown', (event) => { if (event.key === 'Enter') this.timeline.canvas.focus(); });
     this.chips = element('span', { id: 'chips' });
     this.status = element('span', { id: 'status', role: 'status' });
     this.matches = element('span', { id: 'matches', role: 'status' });
@@ -117,7 +119,7 @@ class Viewer {
     return element('div', { class: 'toolbar', role: 'toolbar', 'aria-label': 'Viewer' },
       element('strong', {}, 'taskscope'), this.view, this.second, this.chips,
       button('in', '+', 'zoom in (+)', () => this.timeline.zoom(0.5)), button('out', '−', 'zoom out (−)', () => this.timeline.zoom(2)),
-      button('all', 'all', 'the whole run (Home)', () => this.timeline.show(0, this.overview.length_ns)), this.tall,
+      button('all', 'all', 'the whole run (Home)', () => this.timeline.show(0, this.overview.length_ns)), this.tall, this.only, button('top', 'top', 'put the row with the focus on top, or back (p)', () => this.timeline.toggleTop()),
       this.search, button('previous', '◂', 'previous match (shift+n)', () => this.find('previous')), button('next', '▸', 'next match (n)', () => this.find('next')), this.matches,
       this.where, this.flowsButton, button('png', 'PNG', 'save the visible part as PNG', () => this.png()), button('svg', 'SVG', 'save the visible part as SVG', () => this.svg()),
       button('slice-view', 'slice', 'save the visible time as a trace', () => this.slice({ from: Math.floor(this.timeline.from), to: Math.ceil(this.timeline.from + this.timeline.span) })), button('link', 'link', 'copy the address of this view', () => this.copyLink()), button('theme', 'light/dark', 'light or dark', () => this.toggleTheme()),
@@ -204,7 +206,7 @@ class Viewer {
     if (!shown) return [];
     const choose = (kind, label, names) => {
       const list = /** @type {HTMLSelectElement} */ (element('select', { class: kind, 'aria-label': label, title: label, onchange: () => {
-        const { per, behaviour, what } = { ...shown, [kind]: list.value };
+        const { per, behaviour, what } = /** @type {any} */ ({ ...shown, [kind]: list.value });
         this.setViews(this.timeline.views.map((other) => (other === name ? `shown.${per}.${behaviour}.${what}` : other)));
       } }, ...names.map((other) => element('option', { value: other }, kind === 'per' ? `per ${other}` : other))));
       list.value = shown[kind];
@@ -281,7 +283,9 @@ class Viewer {
     if (this.valuing) return;
     this.valuing = setTimeout(() => {
       this.valuing = undefined;
-      this.valuesHost.replaceChildren(...this.timeline.valueLegends());
+      const chosen = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.valueName;
+      this.valuesHost.replaceChildren(...this.timeline.valueLegends((label) => this.highlightName(label)));
+      if (chosen !== undefined) [...this.valuesHost.querySelectorAll('button')].find((button) => button.dataset.valueName === chosen)?.focus();
       const { statesInSight, flagsInSight } = this.timeline;
       const isSeen = new Set(this.overview.states.filter((_, number) => statesInSight[number] > 0).map(({ name }) => name));
       const picked = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.state;
@@ -327,6 +331,7 @@ class Viewer {
     else if (event.key === 'N') { this.find('previous'); event.preventDefault(); }
     else if (event.key === 'h') this.highlight(this.source.filter ? '' : this.search.value.trim());
     else if (event.key === 'e') this.toggleFlows();
+    else if (event.key === 'p') this.timeline.toggleTop();
     else if (event.key === '?') this.showKeys();
     // The timeline's keys work from everywhere, but for those with which a button is pressed or the panel scrolls.
     else if (!at.closest('#panel') && !(at instanceof HTMLButtonElement && [' ', 'Enter'].includes(event.key))) this.timeline.key(event);
@@ -739,7 +744,7 @@ class Viewer {
   showKeys() {
     this.turnPanel();
     const keys = [['+ − / w s', 'zoom'], ['← → / a d', 'pan'], ['↑ ↓', 'thread above, below'], ['PgUp PgDn', 'scroll'], ['Home', 'whole run'], [', .', 'previous, next section of the thread'],
-      ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['h', 'highlight matches'], ['e', 'arrows of the visible part'], ['f', 'zoom to the selection, or to the opened section'], ['m', 'select the time of the opened section'], ['[ ]', 'less, more room for names of rows'], ['Esc', 'clear'],
+      ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['h', 'highlight matches'], ['e', 'arrows of the visible part'], ['p', 'put the row on top, or back'], ['f', 'zoom to the selection, or to the opened section'], ['m', 'select the time of the opened section'], ['[ ]', 'less, more room for names of rows'], ['Esc', 'clear'],
       ['ctrl+wheel', 'zoom'], ['wheel, drag', 'scroll, pan'], ['shift+drag', 'select a range: measure, tables'], ['click', 'open a section and its task'], ['pinch', 'zoom on a touch screen']];
     this.panel.replaceChildren(element('h2', {}, 'Keys'), this.facts(keys));
   }
@@ -764,6 +769,8 @@ class Viewer {
       if (t.rowMode !== 'fit') parts.push(`rows=${t.rowMode}`);
       if (t.selection) parts.push(`select=${t.selection.from}-${t.selection.to}`);
       if (this.source.filter) parts.push(`where=${encodeURIComponent(this.source.filter)}`);
+      if (t.chosen.words) parts.push(`only=${encodeURIComponent(t.chosen.words)}`);
+      if (t.chosen.top.length) parts.push(`top=${encodeURIComponent(t.chosen.top.join('\n'))}`);
       if (t.collapsed.size) parts.push(`folded=${encodeURIComponent([...t.collapsed].join('\n'))}`);
       this.written = `#${parts.join('&')}`;
       history.replaceState(null, '', this.written);
@@ -783,6 +790,8 @@ class Viewer {
     if (shown.length) this.fillViews();
     this.showChosen();
     t.collapsed = new Set((words.get('folded') || '').split('\n').filter((key) => key));
+    t.chosen = { words: words.get('only') || '', top: (words.get('top') || '').split('\n').filter((key) => key) };
+    this.only.value = t.chosen.words;
     t.rowMode = words.get('rows') || 'fit';
     t.setRowMode(t.rowMode);
     this.tall.value = t.rowMode;
