@@ -50,7 +50,7 @@ help:
 	@echo "make test-exports       open exports of stored recordings in Perfetto's trace processor, OTF2's reader, pj_dump, and compare counts and sums"
 	@echo "make test-dask          record the tasks of a Dask cluster, import them (installs distributed below target)"
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
-	@echo "make lint               prose, formatting, clippy, documentation"
+	@echo "make lint               prose, formatting, clippy, documentation, modules of pages"
 	@echo "make docs               the book in target/book; its links, and its commands (installs mdbook below target/tools: minutes)"
 	@echo "make pictures           the pictures of docs/img, from new recordings (Chromium, Node, an idle machine)"
 	@echo "make clean              remove everything that was built"
@@ -215,11 +215,16 @@ schemas:
 causes-page:
 	@TASKSCOPE_WRITE_PAGES=1 $(cargo) test -q -p taskscope-view --lib the_page_and_the_schemas_have_the_vocabulary
 
-lint:
+lint: lint-web
 	@scripts/prose
 	@$(CARGO) fmt --all --check
 	@$(cargo) clippy --workspace --all-targets -- -D warnings
 	@RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(cargo) doc --workspace --no-deps --document-private-items
+
+# The modules of pages: types by their comments, and what is most often wrong.
+.PHONY: lint-web
+lint-web:
+	@scripts/lint-web
 
 # The book of docs/. mdbook is installed below target/tools, once for each version.
 MDBOOK_VERSION = 0.5.4

@@ -18,7 +18,7 @@ import { TimelineView } from './timeline.js';
 const TIMELINE_TALL = 300;
 /** Times below this share of the capacity are one row. */
 const LEAST_SHARE = 0.001;
-const [BEFORE, AFTER] = /** @type {[0, 1]} */ ([0, 1]);
+const BEFORE = 0;
 const SIDES = ['before', 'after'];
 
 /** @typedef {{group: string, name: string, label: string, before: number, after: number, difference: number, growth: number | null, interval_95: [number, number] | null, certain: boolean | null}} NumberRow */

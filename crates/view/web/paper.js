@@ -27,7 +27,7 @@ export function onPaper(begin, end) {
       Object.assign(root.dataset, { printing: '', theme: 'light' });
       // It draws the page anew.
       begin();
-      folded = [...document.querySelectorAll('details:not(.brief)')].filter((part) => !part.open);
+      folded = [.../** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll('details:not(.brief)'))].filter((part) => !part.open);
       folded.forEach((part) => { part.open = true; });
       return;
     }

@@ -35,7 +35,16 @@ class SvgContext {
     this.saved = [];
     this.path = '';
     this.clips = 0;
-    Object.assign(this, { fillStyle: '#000000', strokeStyle: '#000000', globalAlpha: 1, lineWidth: 1, lineJoin: 'miter', font: '11px sans-serif', textAlign: 'left', textBaseline: 'alphabetic', dash: '', clipped: '' });
+    this.fillStyle = '#000000';
+    this.strokeStyle = '#000000';
+    this.globalAlpha = 1;
+    this.lineWidth = 1;
+    this.lineJoin = 'miter';
+    this.font = '11px sans-serif';
+    this.textAlign = 'left';
+    this.textBaseline = 'alphabetic';
+    this.dash = '';
+    this.clipped = '';
   }
 
   setTransform() {}
