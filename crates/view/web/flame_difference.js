@@ -10,7 +10,8 @@ const FRAME_HEIGHT = 19;
 /** Rows of bars on paper at most. */
 const ROWS_ON_PAPER_OF_FLAMES = 12;
 /** Classes of change: a share of the larger side, from which a bar has the class. */
-const [MUCH, SOME] = [0.4, 0.05];
+const MUCH = 0.4;
+const SOME = 0.05;
 
 /**
  * @typedef {{name: string, own: [number, number], sums: [number, number], wide: number, depth: number, above: Frame | null, below: Map<string, Frame>}} Frame

@@ -9,7 +9,9 @@ import { table } from './table.js';
 import { readJson } from './source.js';
 
 /** Height of a chart, and room beside and below it, pixels. */
-const [CHART, LEFT_ROOM, LOW_ROOM] = [150, 70, 20];
+const CHART = 150;
+const LEFT_ROOM = 70;
+const LOW_ROOM = 20;
 /** Series of a chart at most. */
 const LINES = 6;
 
@@ -139,7 +141,7 @@ export function showHistory(page, json) {
         { title: 'chance', number: true, value: ({ chance }) => chance, cell: ({ chance }) => chanceWords(chance) },
         { title: 'changed in the run itself', cell: ({ run }) => nameOf(facts(run)) },
       ], changes.sort((a, b) => a.run - b.run), 20) : element('p', {}, 'No number changed its level.'), ...history.notes.map((note) => element('p', { class: 'note' }, fitText(note, 400)))),
-      part('numbers', 'Numbers over the runs', chart(wall ? [wall] : [], 'wall time'), chart(ofGroup('efficiency'), 'efficiency'), chart(ofGroup('cause'), 'worker time by cause: those with most time'),
+      part('numbers', 'Numbers over the runs', chart(wall ? [wall] : [], 'wall time'), chart(ofGroup('efficiency').filter((row) => row.name === 'parallel' || row.values.some((value) => value !== null && value < 0.9995)), 'efficiency'), chart(ofGroup('cause'), 'worker time by cause: those with most time'),
         chart(ofGroup('finding'), 'findings: those with most time'), chart(ofGroup('task_type'), 'mean task of a type: the longest')),
       part('runs', 'Runs', table('Runs', [
         { title: 'run', number: true, value: ({ run }) => run + 1, cell: ({ run }) => formatCount(run + 1) }, { title: 'trace', cell: ({ run }) => nameOf(history.runs[run].name) }, { title: 'started', cell: ({ run }) => (history.runs[run].start_unix_ns ? formatDate(history.runs[run].start_unix_ns) : '–') },
