@@ -41,7 +41,7 @@ pub use playing::replay::{MAX_RUN_NS, ReadProgress};
 pub use profiles::{MAX_PROFILE_BYTES, MergedProfiles, ProfileProblem, merge_profiles, profile_files};
 pub use run_file::{NotRecorded, Notice, RunFile};
 pub use session::{Session, StreamInfo};
-pub use taskscope_symbol::KeptModules;
+pub use taskscope_symbol::{CodePlace, KeptModules};
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 
 /// The state of the time after an event of this code, if it follows from the event alone.

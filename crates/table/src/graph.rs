@@ -1,14 +1,14 @@
 //! An imported task graph as tables: what it knows, and no more.
 //!
-//! Its workers are locations. `state` has the pieces of tasks, and the time between them without a cause: causes are sums
-//! over a worker, in `ledger` at the depth `graph`.
+//! Its workers are locations. `state` has the pieces of tasks and the time between them, cut where the cause changes: the
+//! sums by cause are those of `ledger` at the depth `graph`.
 
 use crate::data_set::{DataSet, Next};
 use crate::error::TableError;
 use crate::file::TableFile;
-use crate::rows::Value;
-use taskscope_analysis::causes::book_causes_in;
-use taskscope_execution::graph::{NONE, Piece, TaskGraph, TaskType};
+use crate::rows::{ROW_GROUP, Value};
+use taskscope_analysis::causes::{CauseInterval, Causes, book_intervals_in};
+use taskscope_execution::graph::{NONE, TaskGraph, TaskType};
 use taskscope_execution::{Cause, NO_TIME, State};
 
 /// Name of a worker's time outside of tasks, in the column `state`.
@@ -24,6 +24,41 @@ pub struct GraphRun<'a> {
     pub part: (u64, u64),
     /// The part in words; `None` for the whole.
     pub words: Option<&'a str>,
+}
+
+/// A part of a worker's time with one cause and one task.
+struct Section {
+    worker: u32,
+    start: u64,
+    end: u64,
+    cause: Cause,
+    /// The task that runs; [`NONE`] outside of tasks.
+    task: u32,
+}
+
+/// The causes of workers, cut at the begins and ends of pieces of tasks.
+fn sections_of(graph: &TaskGraph, mut intervals: Vec<CauseInterval>) -> Vec<Section> {
+    intervals.sort_unstable_by_key(|interval| (interval.worker, interval.start));
+    let mut sections = Vec::with_capacity(intervals.len());
+    for of_worker in intervals.chunk_by(|one, other| one.worker == other.worker) {
+        let worker = of_worker[0].worker;
+        let mut pieces = graph.pieces.get(worker as usize).iter().peekable();
+        for CauseInterval { start, end, cause, .. } in of_worker {
+            let mut at = *start;
+            while at < *end {
+                while pieces.next_if(|piece| piece.end <= at).is_some() {}
+                let (task, until) = match pieces.peek() {
+                    Some(piece) if piece.start <= at => (piece.task, piece.end),
+                    Some(piece) => (NONE, piece.start),
+                    None => (NONE, *end),
+                };
+                let until = until.min(*end);
+                sections.push(Section { worker, start: at, end: until, cause: *cause, task });
+                at = until;
+            }
+        }
+    }
+    sections
 }
 
 /// Writes the tables of an imported task graph, as the next run of the data set. Returns its number.
@@ -42,8 +77,9 @@ pub fn write_graph(set: &mut DataSet, run: &GraphRun<'_>) -> Result<u32, TableEr
     set.next.task += graph.tasks.len() as u64;
     set.summary.runs.push(run.source.to_owned());
     let tables = Tables { run, number: first.run, first, origin: graph.range().0 };
-    tables.names(set)?;
-    tables.states(set)?;
+    let (causes, intervals) = book_intervals_in(graph, run.part);
+    tables.names(set, &causes)?;
+    tables.states(set, intervals)?;
     tables.tasks(set)?;
     tables.dependences(set)?;
     if !graph.activities.items().is_empty() {
@@ -83,9 +119,8 @@ impl Tables<'_> {
         (start < end).then_some((start, end))
     }
 
-    fn names(&self, set: &mut DataSet) -> Result<(), TableError> {
+    fn names(&self, set: &mut DataSet, causes: &Causes) -> Result<(), TableError> {
         let graph = self.run.graph;
-        let causes = book_causes_in(graph, self.run.part);
         let (begin, end) = graph.range();
         let (begin, end) = (begin.max(self.run.part.0), end.min(self.run.part.1));
         let number: Value<'static> = self.number.into();
@@ -163,34 +198,30 @@ impl Tables<'_> {
         Ok(())
     }
 
-    fn states(&self, set: &mut DataSet) -> Result<(), TableError> {
+    /// The causes and tasks of workers; each row group is a time bucket, sorted by location and start.
+    fn states(&self, set: &mut DataSet, intervals: Vec<CauseInterval>) -> Result<(), TableError> {
         let graph = self.run.graph;
+        let mut sections = sections_of(graph, intervals);
+        sections.sort_unstable_by_key(|section| (section.start, section.worker));
         let mut file = self.begin(set, "state")?;
-        for (row, worker) in graph.workers.iter().enumerate().filter(|(_, worker)| worker.selected) {
-            let location = Self::row(self.first.location, row as u32);
-            let mut push = |start: u64, end: u64, task: u32| {
-                let Some((start, end)) = self.cut(start, end) else { return Ok(()) };
-                let ty = graph.tasks.ty.get(task as usize).copied().unwrap_or(NONE);
+        for bucket in sections.chunks_mut(ROW_GROUP) {
+            bucket.sort_unstable_by_key(|section| (section.worker, section.start));
+            for section in bucket {
+                let ty = graph.tasks.ty.get(section.task as usize).copied().unwrap_or(NONE);
                 file.push([
-                    location,
-                    self.at(start),
-                    self.at(end),
-                    if task == NONE { OUTSIDE } else { State::Task.name() }.into(),
-                    Value::Null,
+                    Self::row(self.first.location, section.worker),
+                    self.at(section.start),
+                    self.at(section.end),
+                    if section.task == NONE { OUTSIDE } else { State::Task.name() }.into(),
+                    section.cause.name().into(),
                     Self::row(self.first.site, ty),
                     Self::row(self.first.task_type, ty),
-                    self.task(task),
+                    self.task(section.task),
                     Value::Null,
                     Value::Null,
-                ])
-            };
-            let mut at = worker.begin;
-            for Piece { task, start, end } in graph.pieces.get(row) {
-                push(at, *start, NONE)?;
-                push(*start, *end, *task)?;
-                at = *end;
+                ])?;
             }
-            push(at, worker.end, NONE)?;
+            file.end_group()?;
         }
         set.close("state", file)
     }

@@ -23,10 +23,11 @@
 //! | --- | --- | --- |
 //! | `schema` | the list of tables | [`TABLES`] |
 //! | `page` | the list as a page of the book | [`page`] |
+//! | `recipes` | stored queries | [`RECIPES`] |
 //! | `rows`, `error`, `file` | rows to a Parquet file | [`rows::Rows`] |
 //! | `data_set` | the directory | [`DataSet`] |
 //! | `numbers`, `by_process` | numbers of a run in its data set; its files | `numbers::Run` |
-//! | `names`, `states`, `tasks`, `waits`, `messages`, `devices`, `samples`, `results` | the rows of each table | `states::write` |
+//! | `names`, `states`, `tasks`, `waits`, `messages`, `devices`, `samples`, `marks`, `results` | the rows of each table | `states::write` |
 //! | `run` | all of a run | [`write_run`] |
 //! | `graph` | an imported task graph | [`write_graph`] |
 #![forbid(unsafe_code)]
@@ -37,10 +38,12 @@ mod devices;
 mod error;
 mod file;
 mod graph;
+mod marks;
 mod messages;
 mod names;
 mod numbers;
 mod page;
+mod recipes;
 mod results;
 pub mod rows;
 mod run;
@@ -54,5 +57,6 @@ pub use data_set::{DataSet, MANIFEST, Summary, TableSummary, VIEWS};
 pub use error::TableError;
 pub use graph::{GraphRun, write_graph};
 pub use page::page;
+pub use recipes::{RECIPES, Recipe, recipe};
 pub use run::write_run;
 pub use schema::{Column, TABLES, Table, Type, VERSION, table};

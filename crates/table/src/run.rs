@@ -3,7 +3,7 @@
 use crate::data_set::DataSet;
 use crate::error::TableError;
 use crate::numbers::Run;
-use crate::{devices, messages, names, results, samples, states, tasks, waits};
+use crate::{devices, marks, messages, names, results, samples, states, tasks, waits};
 use taskscope_analysis::Analysis;
 use taskscope_session::Session;
 
@@ -22,6 +22,7 @@ pub fn write_run(set: &mut DataSet, session: &Session, analysis: &Analysis) -> R
     messages::write(set, run)?;
     devices::write(set, run)?;
     samples::write(set, run)?;
+    marks::write(set, run)?;
     results::write(set, run, analysis)?;
     let calls: usize = session.devices.calls.iter().map(|thread| thread.calls.len()).sum();
     if calls > 0 {

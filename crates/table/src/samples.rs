@@ -7,12 +7,31 @@ use crate::numbers::Run;
 use crate::rows::Value;
 use rustc_hash::FxHashMap;
 use taskscope_execution::{ProcessIndex, ThreadIndex};
+use taskscope_session::CodePlace;
 
 struct Path<'a> {
     number: u64,
     thread: ThreadIndex,
     at: u64,
     addresses: &'a [u64],
+}
+
+/// Places of steps, found once each. Files that were loaded later may have taken the place of others, so a step is known by
+/// its file, too.
+#[derive(Default)]
+struct Places {
+    known: FxHashMap<(ProcessIndex, u64, Option<u64>, bool), CodePlace>,
+}
+
+impl Places {
+    /// The place of a step of a path, in the file that was loaded at this time.
+    fn of(&mut self, run: &Run<'_>, path: &Path<'_>, depth: usize, loaded: Option<u64>) -> &CodePlace {
+        let (process, address) = (run.process_of(path.thread), path.addresses[depth]);
+        let is_return = depth > 0;
+        self.known
+            .entry((process, address, loaded, is_return))
+            .or_insert_with(|| run.session.places.step(process, address, path.at, is_return))
+    }
 }
 
 pub(crate) fn write(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> {
@@ -49,6 +68,7 @@ pub(crate) fn write(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> 
             ])
         },
     )?;
+    let mut places = Places::default();
     by_process(
         set,
         run,
@@ -66,12 +86,16 @@ pub(crate) fn write(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> 
                         && module.at <= path.at
                 };
                 let module = modules.filter(is_its).max_by_key(|module| module.at);
+                let place = places.of(run, &path, depth, module.map(|module| module.at));
                 file.push([
                     path.number.into(),
                     (depth as u64).into(),
                     Value::bits(*address),
                     module.map(|module| module.path.as_str()).into(),
                     module.map_or(Value::Null, |module| Value::bits(address.wrapping_sub(module.bias))),
+                    place.frame.function.as_deref().into(),
+                    place.frame.file.as_deref().into(),
+                    place.frame.line.into(),
                 ])?;
             }
             Ok(())

@@ -1,7 +1,7 @@
 //! The list of tables: every column with type, unit and meaning.
 
 /// Version of the tables, major and minor. A minor version adds tables or nullable columns.
-pub const VERSION: &str = "1.0";
+pub const VERSION: &str = "1.1";
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -224,7 +224,7 @@ pub const TABLES: &[Table] = &[
             START,
             END,
             text("state", "The runtime's word for the activity"),
-            opt(text("cause", "Cause of the time, as in `ledger`; null if it is not known by interval")),
+            opt(text("cause", "Cause of the time, as in `ledger`")),
             opt(i32("site", "Place in the code")),
             opt(i32("task_type", "Task type or worksharing construct that it runs")),
             opt(i64("task", "Innermost explicit task")),
@@ -346,6 +346,26 @@ pub const TABLES: &[Table] = &[
             i64("address", "Instruction or return address, as a bit pattern"),
             opt(text("module", "File that holds the address")),
             opt(i64("offset", "Address in that file")),
+            opt(text("function", "Function, the innermost one of inlined functions")),
+            opt(text("file", "Source file")),
+            opt(i32("line", "Line")),
+        ],
+    ),
+    split(
+        "mark",
+        "A state, value or point of an instrumented or annotated program (ITT, NVTX, Kokkos, `taskscope.h`), by thread",
+        &[
+            LOCATION,
+            START,
+            opt(ns("end_ns", "First nanosecond after it, the start of a point; null if it has not ended")),
+            text(
+                "kind",
+                "`state`; `burst`: a value over a time; `point`: a value at an instant, as those of counters",
+            ),
+            text("name", "Name of the state or key"),
+            opt(i64("value", "Value of a key, as a bit pattern")),
+            opt(text("value_name", "Name of the value")),
+            opt(text("unit", "Unit of the values")),
         ],
     ),
     split(

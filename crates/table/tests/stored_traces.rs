@@ -348,6 +348,9 @@ fn an_imported_graph_has_the_time_of_its_workers() {
     let length = |row: &Row| number(row, "end_ns") - number(row, "start_ns");
     assert_eq!(rows(root.path(), "state").iter().map(length).sum::<i64>(), 1_200);
     assert_eq!(rows(root.path(), "ledger").iter().map(|row| number(row, "ns")).sum::<i64>(), 1_200);
+    let in_states = by_cause(&rows(root.path(), "state"), length);
+    assert_eq!(in_states, by_cause(&rows(root.path(), "ledger"), |row| number(row, "ns")));
+    assert!(in_states.len() > 2, "{in_states:?}");
     assert_eq!(number(&rows(root.path(), "run")[0], "capacity_ns"), 1_200);
     let dependences = rows(root.path(), "dependence");
     assert_eq!(dependences.len(), 1);
@@ -357,4 +360,60 @@ fn an_imported_graph_has_the_time_of_its_workers() {
     assert_eq!(running, [200, 250], "in the part");
     let in_tasks = rows(root.path(), "state").into_iter().filter(|row| text(row, "state") == "task");
     assert_eq!(in_tasks.map(|row| length(&row)).sum::<i64>(), 450);
+}
+
+#[test]
+fn row_groups_of_a_long_run_are_buckets_of_time() {
+    const TASKS: u64 = 40_000;
+    let mut builder = GraphBuilder::new();
+    let ty = builder.add_type(TaskType { name: "t".to_owned(), ..TaskType::default() });
+    for worker in 0..2 {
+        builder.add_worker(worker, 0, 0, TASKS * 20);
+        for number in 0..TASKS {
+            let task = number * 2 + u64::from(worker);
+            builder.add_task(NewTask::new(task, ty));
+            builder.add_piece(worker, task, number * 20 + 3, number * 20 + 13);
+        }
+    }
+    let graph = builder.finish().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let mut set = DataSet::create(root.path()).unwrap();
+    write_graph(&mut set, &GraphRun { source: "g", graph: &graph, part: (0, u64::MAX), words: None })
+        .unwrap();
+    let rows = set.finish().unwrap().tables["state"].rows as usize;
+    assert!(rows > ROW_GROUP, "{rows}");
+    let file = &files_of(root.path(), "state")[0];
+    let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
+    assert_eq!(reader.num_row_groups(), rows.div_ceil(ROW_GROUP));
+    let mut last = i64::MIN;
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).unwrap();
+        assert!(group.metadata().num_rows() as usize <= ROW_GROUP);
+        let rows = group.get_row_iter(None).unwrap();
+        let keys: Vec<(i64, i64)> = rows
+            .map(|row| row.unwrap().into_columns().into_iter().collect::<Row>())
+            .map(|row| (number(&row, "location"), number(&row, "start_ns")))
+            .collect();
+        assert!(keys.is_sorted());
+        let starts = keys.iter().map(|(_, start)| *start);
+        assert!(last <= starts.clone().min().unwrap(), "buckets follow each other in time");
+        last = starts.max().unwrap();
+    }
+}
+
+#[test]
+fn steps_of_sampled_paths_have_functions_and_lines() {
+    let trace = traces().into_iter().find(|trace| trace.ends_with("pic")).unwrap();
+    let written = Written::of(&[Session::open(&trace).unwrap()]);
+    let paths = written.rows("path");
+    let named: Vec<&Row> = paths.iter().filter(|row| !is_null(row, "function")).collect();
+    assert!(!named.is_empty());
+    let in_source = |row: &&&Row| {
+        !is_null(row, "file") && text(row, "file").ends_with("pic.c") && number(row, "line") > 0
+    };
+    let functions: BTreeSet<&str> = named.iter().filter(in_source).map(|row| text(row, "function")).collect();
+    assert!(functions.contains("main"), "{functions:?}");
+    // The outermost known step of the first thread is `main`, called from code without a line.
+    let outermost = named.iter().filter(in_source).filter(|row| text(row, "function") == "main");
+    assert!(outermost.into_iter().all(|row| number(row, "depth") > 0), "main calls others");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use taskscope_table::{TABLES, VIEWS, page};
+use taskscope_table::{RECIPES, TABLES, VIEWS, page};
 
 const MARK: &str = "cargo test -p taskscope-table -->\n";
 
@@ -42,5 +42,18 @@ fn views_have_every_table() {
         let view =
             format!("VIEW {} AS SELECT * FROM read_parquet('{}/{files}.parquet'", table.name, table.name);
         assert!(VIEWS.contains(&view), "{view}");
+    }
+}
+
+#[test]
+fn stored_queries_are_those_of_the_directory() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sql");
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let names: BTreeSet<String> =
+        files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    let known: BTreeSet<String> = RECIPES.iter().map(|recipe| recipe.name.to_owned()).collect();
+    assert_eq!(names, known);
+    for recipe in RECIPES {
+        assert!(recipe.question().ends_with('?'), "{}", recipe.name);
     }
 }

@@ -4,7 +4,7 @@ mod totals;
 
 use super::drain::DrainBlame;
 use super::ready::ReadyAxis;
-use super::tables::{Causes, DataOf};
+use super::tables::{CauseInterval, Causes, DataOf};
 use crate::fine_nanos::Share;
 use crate::keys::{Keys, Who};
 use crate::slo::Deciding;
@@ -52,6 +52,8 @@ pub(super) struct Booking<'a> {
     keys: Keys,
     positions: Vec<Option<(Position, u64)>>,
     spent: FxHashMap<(u32, Position), u64>,
+    /// The intervals of the window, in the order of their ends; `None` if they are not wanted.
+    intervals: Option<Vec<CauseInterval>>,
     ready: ReadyAxis,
     drain: DrainBlame,
     begin: u64,
@@ -80,6 +82,7 @@ impl<'a> Booking<'a> {
             keys,
             positions: vec![None; workers],
             spent: FxHashMap::default(),
+            intervals: None,
             ready: ReadyAxis::new(graph.nodes.len()),
             drain: DrainBlame::new(workers),
             begin: graph.range().0,
@@ -94,9 +97,23 @@ impl<'a> Booking<'a> {
         begin < end && first < end && (begin < last || begin <= first)
     }
 
+    /// Books the window, and keeps its intervals.
+    pub(super) fn run_with_intervals(mut self) -> (Causes, Vec<CauseInterval>) {
+        self.intervals = Some(Vec::new());
+        let booked = self.walk();
+        let intervals = self.intervals.take().unwrap_or_default();
+        (self.finish(&booked), intervals)
+    }
+
+    /// Books the window.
     pub(super) fn run(mut self) -> Causes {
+        let booked = self.walk();
+        self.finish(&booked)
+    }
+
+    fn walk(&mut self) -> Booked {
         if !self.has_time() {
-            return self.finish(&Booked::default());
+            return Booked::default();
         }
         let (begin, end) = self.window;
         let mut is_before = begin > self.begin;
@@ -112,6 +129,7 @@ impl<'a> Booking<'a> {
                 is_before = false;
                 self.become_ready(&mut becoming_ready, begin);
                 self.take(begin);
+                self.intervals.iter_mut().for_each(Vec::clear);
                 self.ready.restart(begin);
             }
             if end <= now {
@@ -143,16 +161,15 @@ impl<'a> Booking<'a> {
             }
         }
         self.become_ready(&mut becoming_ready, last);
-        let booked = self.take(last);
-        self.finish(&booked)
+        self.take(last)
     }
 
     /// Takes out the time booked so far.
     fn take(&mut self, at: u64) -> Booked {
-        for (worker, row) in (0..).zip(&mut self.positions) {
-            if let Some((position, since)) = row.as_mut().filter(|(_, since)| *since < at) {
-                *self.spent.entry((worker, *position)).or_default() += at - *since;
-                *since = at;
+        for worker in 0..self.positions.len() {
+            if let Some((position, since)) = self.positions[worker].filter(|(_, since)| *since < at) {
+                self.spend(worker as u32, position, (since, at));
+                self.positions[worker] = Some((position, at));
             }
         }
         self.forest.charge_all(at);
@@ -235,6 +252,14 @@ impl<'a> Booking<'a> {
         }
     }
 
+    /// Books an interval of a worker.
+    fn spend(&mut self, worker: u32, position: Position, (start, end): (u64, u64)) {
+        *self.spent.entry((worker, position)).or_default() += end - start;
+        if let Some(intervals) = &mut self.intervals {
+            intervals.push(CauseInterval { worker, start, end, cause: position.cause });
+        }
+    }
+
     fn enter(&mut self, worker: u32, now: u64, position: Position) {
         let node = self.graph.workers[worker as usize].node;
         self.positions[worker as usize] = Some((position, now));
@@ -254,7 +279,7 @@ impl<'a> Booking<'a> {
         let Some((position, since)) = self.positions[w].take() else { return };
         let node = self.graph.workers[w].node;
         if now > since {
-            *self.spent.entry((worker, position)).or_default() += now - since;
+            self.spend(worker, position, (since, now));
         }
         if follows_another(position.cause) {
             self.forest.weigh(worker, now, self.class(position), -1);

@@ -19,6 +19,19 @@ pub struct CauseRow {
     pub ns: u64,
 }
 
+/// An interval of a worker in one cause. Those of a worker follow each other without gaps; neighbours may be of one cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CauseInterval {
+    /// Row of the worker.
+    pub worker: u32,
+    /// First nanosecond, of the trace's clock.
+    pub start: u64,
+    /// First nanosecond after it.
+    pub end: u64,
+    /// The cause.
+    pub cause: Cause,
+}
+
 /// The use of time, as a task graph knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GraphEntry {

@@ -5,11 +5,13 @@
 
 mod drawing;
 mod drawn;
+mod marks;
 mod names;
 mod times;
 mod views;
 
 pub use drawn::{Drawn, DrawnName, DrawnRow, DrawnView};
+pub use marks::{Mark, MarkKind, MarkedThread, Marks};
 pub use names::{Named, Names, Space};
 pub use taskscope_context::{Behaviour, Item, Lane, Showing, Shown, ShownPart, Turn};
 pub use times::{Kind, LaneTimes, Row, Times, TimesOptions, Whose};

@@ -185,6 +185,16 @@ impl Places {
         }))
     }
 
+    /// The place of a step of a call path that was sampled at a time: of the instruction at an address, or of the call that
+    /// returns to it.
+    pub fn step(&self, process: ProcessIndex, address: u64, at: u64, is_return: bool) -> CodePlace {
+        self.with_symbolizer(process, |symbolizer| {
+            symbolizer.set_time(at);
+            // A return address is after its call.
+            symbolizer.call_place(if is_return { address } else { address.saturating_add(1) })
+        })
+    }
+
     fn resolve(&self, site: SiteIndex) -> CodePlace {
         let Some(row) = self.catalog.sites.get(site.index()).filter(|row| row.address != 0) else {
             return CodePlace::default();
