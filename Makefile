@@ -47,6 +47,9 @@ help:
 	@echo "make pic-table          the table of examples/pic: 1 x 16 and 4 x 16 workers on a slow link"
 	@echo "make pic-trends         examples/pic with finer fragments, more nodes, a slower link"
 	@echo "make test-tables        read exported tables in DuckDB, DataFusion, polars, pyarrow and pandas (installs them below target)"
+	@echo "make query              build the engine of taskscope query (DataFusion: tens of minutes); make install QUERY=1 installs it"
+	@echo "make test-query         queries of docs/sql in the engine of taskscope query, on tables of stored recordings"
+	@echo "make test-cluster       the same queries on Ballista: a scheduler and two executors on this machine, one of which is killed"
 	@echo "make test-exports       open exports of stored recordings in Perfetto's trace processor, OTF2's reader, pj_dump, and compare counts and sums"
 	@echo "make test-dask          record the tasks of a Dask cluster, import them (installs distributed below target)"
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
@@ -74,6 +77,35 @@ test: packages
 	@$(step) "run the test without instrumentation" $(CARGO) test -p taskscope-record $(small) --no-default-features --test without_instrumentation $(if $(CI),,--quiet)
 	@$(step) "run the tests with tracing, tokio and rayon" $(CARGO) test -p taskscope-record $(small) --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
 	@$(step) "run the tests of tokio's own instrumentation" $(MAKE) --no-print-directory -s test-tokio-unstable
+
+# The engine of `taskscope query`, in a workspace of its own: DataFusion needs more time than all else together.
+query_build = $(cargo) build --manifest-path query/Cargo.toml --target-dir target/query
+.PHONY: query test-query
+query:
+	@$(step) "build the engine for SQL (first time: tens of minutes)" $(query_build) --release --locked
+	@mkdir -p $(release)
+	@install -m 755 target/query/release/taskscope-query $(release)/taskscope-query
+
+# Its tests, with tables of stored recordings.
+test-query:
+	@$(step) "build the command" $(cargo) build -p taskscope
+	@$(step) "build the engine for SQL (first time: tens of minutes)" $(query_build) --locked
+	@TASKSCOPE=$(CURDIR)/target/debug/taskscope $(step) "run the tests of the engine" \
+		$(CARGO) test --manifest-path query/Cargo.toml --target-dir target/query --locked $(if $(CI),,--quiet)
+
+# The same queries on Ballista's own scheduler and executors, installed below target/tools (tens of minutes); one is killed.
+ballista = target/tools/ballista-55.0.0
+.PHONY: test-cluster
+test-cluster:
+	@$(step) "build the command" $(cargo) build -p taskscope
+	@$(step) "build the engine for SQL (first time: tens of minutes)" $(query_build) --locked
+	@[ -x $(ballista)/bin/ballista-executor ] || $(step) "install Ballista (first time: tens of minutes)" \
+		env CARGO_TARGET_DIR=target/query $(cargo) install --debug --locked --root $(ballista) \
+		ballista-scheduler@55.0.0 ballista-executor@55.0.0
+	@rm -rf target/cluster target/cluster.tables
+	@target/debug/taskscope export --to parquet -o target/cluster.tables $(wildcard crates/cli/tests/traces/*/) >/dev/null
+	@TASKSCOPE_QUERY=$(CURDIR)/target/query/debug/taskscope-query scripts/test-cluster target/debug/taskscope \
+		$(ballista) target/cluster target/cluster.tables
 
 # Exports of stored recordings in programs that read them.
 .PHONY: test-tables test-exports
@@ -138,7 +170,8 @@ build:
 demo: packages build
 	@$(step) "build the example, record it, print its report" scripts/demo
 
-install: build
+# QUERY=1: with the engine for SQL.
+install: build $(if $(QUERY),query)
 	@$(step) "install below $(DESTDIR)$(PREFIX)" env DESTDIR="$(DESTDIR)" scripts/install "$(PREFIX)"
 
 uninstall:
@@ -218,6 +251,7 @@ causes-page:
 lint: lint-web
 	@scripts/prose
 	@$(CARGO) fmt --all --check
+	@$(CARGO) fmt --manifest-path query/Cargo.toml --check
 	@$(cargo) clippy --workspace --all-targets -- -D warnings
 	@RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(cargo) doc --workspace --no-deps --document-private-items
 

@@ -42,8 +42,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use taskscope_view::format::{harmless, shell_word};
 use verbs::{
-    check, diff, doctor, dump, emulate, explain, export, generate, import, info, record, report, slice, sort,
-    sync, top, view,
+    check, diff, doctor, dump, emulate, explain, export, generate, import, info, query, record, report,
+    slice, sort, sync, top, view,
 };
 
 /// Records task-parallel programs and explains their lost time.
@@ -76,6 +76,7 @@ enum Verb {
     Sync(sync::Args),
     Import(import::Args),
     Export(export::Args),
+    Query(query::Args),
     Diff(diff::Args),
     Doctor(doctor::Args),
     #[command(hide = true)]
@@ -94,6 +95,7 @@ impl Verb {
             Verb::Emulate(args) => emulate::run(args),
             Verb::Import(args) => import::run(args),
             Verb::Export(args) => export::run(args),
+            Verb::Query(args) => query::run(args),
             Verb::Diff(args) => diff::run(args),
             Verb::Generate(args) => generate::run(args, CommandLine::command()),
             Verb::Top(args) => top::run(args),

@@ -61,7 +61,11 @@ impl Watch {
                 if signal != 0 {
                     line.finish();
                     if let Some(path) = &lock(&watched_now).unfinished {
-                        let _ = std::fs::remove_file(path);
+                        let _ = if path.is_dir() {
+                            std::fs::remove_dir_all(path)
+                        } else {
+                            std::fs::remove_file(path)
+                        };
                     }
                     messages::print(&Failure::new("interrupted").kept("the trace is as it was").into());
                     // 128 plus the signal number, as in shells.
@@ -94,7 +98,7 @@ impl Watch {
         lock(&self.now).stage = stage;
     }
 
-    /// A file that is to be taken away if the command is interrupted; `None` when it is whole.
+    /// A file or directory that is to be taken away if the command is interrupted; `None` when it is whole.
     pub fn unfinished(&self, path: Option<&Path>) {
         lock(&self.now).unfinished = path.map(Path::to_path_buf);
     }

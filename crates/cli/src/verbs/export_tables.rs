@@ -2,6 +2,7 @@
 
 use crate::messages::Failure;
 use crate::output;
+use crate::watch::Watch;
 use std::io::Write;
 use std::path::Path;
 use taskscope_event::layout;
@@ -26,20 +27,27 @@ pub struct Request<'a> {
 /// # Errors
 /// If a trace cannot be read, or the directory cannot be written.
 pub fn run(request: &Request<'_>) -> anyhow::Result<()> {
+    print(&write(request, &Watch::start())?, request.directory)
+}
+
+/// Writes the tables of traces into a directory.
+///
+/// # Errors
+/// If a trace cannot be read, or the directory cannot be written.
+pub fn write(request: &Request<'_>, watch: &Watch) -> anyhow::Result<Summary> {
     let begun = match request.directory {
         Some(directory) => DataSet::create(directory),
         None => DataSet::counting(),
     };
     let mut set = begun.map_err(|error| cannot_write(request, error))?;
     for trace in &request.traces {
-        add(&mut set, trace, request)?;
+        add(&mut set, trace, request, watch)?;
     }
-    let summary = set.finish().map_err(|error| cannot_write(request, error))?;
-    print(&summary, request.directory)
+    set.finish().map_err(|error| cannot_write(request, error).into())
 }
 
 /// Adds a trace: its task graph, if it was imported, else its execution.
-fn add(set: &mut DataSet, trace: &Path, request: &Request<'_>) -> anyhow::Result<()> {
+fn add(set: &mut DataSet, trace: &Path, request: &Request<'_>, watch: &Watch) -> anyhow::Result<()> {
     let selection = &request.selection;
     if trace.join(layout::GRAPH_METADATA).exists() {
         match read_graph(trace) {
@@ -68,7 +76,7 @@ fn add(set: &mut DataSet, trace: &Path, request: &Request<'_>) -> anyhow::Result
             }
         }
     }
-    let session = super::open_part(trace, selection)?;
+    let session = super::open_part_watched(trace, selection, watch)?;
     let (analysis, _) = taskscope_analysis::analyse(&session.execution);
     write_run(set, &session, &analysis).map_err(|error| cannot_write(request, error))?;
     Ok(())

@@ -20,6 +20,7 @@ pub mod import_device_records;
 pub mod info;
 pub mod no_streams;
 pub mod profiles;
+pub mod query;
 pub mod record;
 pub mod report;
 mod run_sets;
