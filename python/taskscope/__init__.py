@@ -1,4 +1,4 @@
-"""Tables of taskscope's recordings: pyarrow, pandas, polars, DuckDB.
+"""Tables of taskscope's recordings: pyarrow, pandas, polars, DuckDB, pipit, hatchet.
 
 >>> run = taskscope.tables("run.trace")
 >>> run.pandas("task")
@@ -72,9 +72,82 @@ class Tables:
             self._connection = connection
         return self._connection.sql(sql)
 
+    def pipit(self, run=0):
+        """A run as a pipit Trace: sections of workers by task type, or by state without one.
+
+        Processes are the data set's, threads its locations. Raises KeyError if there is no such run.
+        """
+        import pipit
+
+        return pipit.Trace(None, self._events(run))
+
+    def _events(self, run):
+        """Begins and ends of the sections of a run's workers, in the columns of pipit."""
+        import pandas
+
+        places = self.pandas("location")
+        places = places.loc[places["run"] == run, ["location", "process"]]
+        if places.empty:
+            raise KeyError(run)
+        types = self.pandas("task_type").set_index("task_type")["name"]
+        columns = ["location", "start_ns", "end_ns", "state", "task_type"]
+        sections = self["state"].to_table(columns=columns).to_pandas().merge(places, on="location")
+        sections["Name"] = sections["task_type"].map(types).fillna(sections["state"])
+        sections = sections.rename(columns={"process": "Process", "location": "Thread"})
+        ends = [
+            sections[["Process", "Thread", "Name", column]]
+            .rename(columns={column: "Timestamp (ns)"})
+            .assign(**{"Event Type": kind, "order": order})
+            for order, kind, column in ((0, "Leave", "end_ns"), (1, "Enter", "start_ns"))
+        ]
+        # At one time, a section ends before the next begins.
+        events = pandas.concat(ends).sort_values(["Timestamp (ns)", "order"], kind="stable", ignore_index=True)
+        events = events.astype({"Process": "int32", "Timestamp (ns)": "float64"})
+        return events[["Timestamp (ns)", "Event Type", "Name", "Process", "Thread"]]
+
+    def hatchet(self, run=0):
+        """The samples of a run as a hatchet GraphFrame: seconds by call path. Raises TaskscopeError without samples."""
+        import hatchet
+
+        return hatchet.GraphFrame.from_literal(self._call_tree(run))
+
+    def _call_tree(self, run):
+        """Call paths of the samples of a run, in the literal form of hatchet."""
+        places = self.pandas("location")
+        samples = self.pandas("sample")
+        samples = samples[samples["location"].isin(places.loc[places["run"] == run, "location"])]
+        if samples.empty:
+            raise TaskscopeError(f"{self.path} has no samples of run {run}: taskscope record --sample 100")
+        weights = samples.groupby("path")["weight_ns"].sum()
+        steps = self.pandas("path")
+        steps = steps[steps["path"].isin(weights.index)].sort_values(["path", "depth"], ascending=[True, False])
+        roots = {}
+        for path, rows in steps.groupby("path", sort=False):
+            children, node = roots, None
+            for function, module, offset in zip(rows["function"], rows["module"], rows["offset"]):
+                name = function if isinstance(function, str) else _unnamed(module, offset)
+                node = children.setdefault(name, {"own": 0, "children": {}})
+                children = node["children"]
+            node["own"] += int(weights[path])
+
+        def literal(name, node):
+            children = [literal(*item) for item in node["children"].items()]
+            total = node["own"] / 1e9 + sum(child["metrics"]["time (inc)"] for child in children)
+            frame = {"name": name, "type": "function"}
+            return {"frame": frame, "metrics": {"time": node["own"] / 1e9, "time (inc)": total}, "children": children}
+
+        return [literal(*item) for item in roots.items()]
+
     def __repr__(self):
         rows = sum(table["rows"] for table in self.manifest["tables"].values())
         return f"<taskscope.Tables {self.path}: {len(self.manifest['runs'])} runs, {rows} rows>"
+
+
+def _unnamed(module, offset):
+    """The name of a step without a function."""
+    if not isinstance(module, str):
+        return "unknown code"
+    return f"{os.path.basename(module)}+{int(offset):#x}" if offset == offset else os.path.basename(module)
 
 
 def tables(*sources, directory=None, range=None):
