@@ -31,7 +31,7 @@ fn marks_have_names_values_and_ends() {
     let mut stream = thread().execute(10, 0).end(50);
     stream.own = Some(marks.standard);
     stream.write(&place.path().join("trace")).unwrap();
-    let session = Session::open(&place.path().join("trace")).unwrap();
+    let session = Session::open(place.path().join("trace")).unwrap();
     let tables = place.path().join("tables");
     let mut set = DataSet::create(&tables).unwrap();
     write_run(&mut set, &session, &analyse(&session.execution).0).unwrap();

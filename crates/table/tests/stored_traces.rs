@@ -370,7 +370,7 @@ fn row_groups_of_a_long_run_are_buckets_of_time() {
     for worker in 0..2 {
         builder.add_worker(worker, 0, 0, TASKS * 20);
         for number in 0..TASKS {
-            let task = number * 2 + u64::from(worker);
+            let task = number * 2 + worker;
             builder.add_task(NewTask::new(task, ty));
             builder.add_piece(worker, task, number * 20 + 3, number * 20 + 13);
         }
