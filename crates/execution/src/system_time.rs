@@ -77,6 +77,31 @@ impl Execution {
         self.system_time = all;
     }
 
+    /// Replaces the times that the system took from some threads by those that are known from the run that this execution is a
+    /// part of. Empty times, and the parts that overlap an earlier one, are left out.
+    pub fn replace_system_time(
+        &mut self,
+        is_replaced: impl Fn(ThreadIndex) -> bool,
+        mut times: Vec<SystemTime>,
+    ) {
+        self.system_time.retain(|part| !is_replaced(part.thread));
+        times.retain(|part| is_replaced(part.thread));
+        times.sort_unstable_by_key(|part| (part.thread, part.start));
+        let mut last: Option<(ThreadIndex, u64)> = None;
+        times.retain_mut(|part| {
+            if let Some((_, until)) = last.filter(|(thread, _)| *thread == part.thread) {
+                part.start = part.start.max(until);
+            }
+            let is_kept = part.start < part.end;
+            if is_kept {
+                last = Some((part.thread, part.end));
+            }
+            is_kept
+        });
+        self.system_time.append(&mut times);
+        self.system_time.sort_by_key(|part| (part.thread, part.start));
+    }
+
     /// Sets the source of each CPU to that of the threads that may run on it.
     fn set_sources_of_cpus(&mut self) {
         let rank = |source: OsSource| match source {

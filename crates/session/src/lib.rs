@@ -16,6 +16,7 @@
 //! | `side` | facts that no event states: CPUs, times off the CPU, ranks | `side::add_facts` |
 //! | `session`, `open`, `in_memory`, `task_graph` | an opened trace | [`Session::open`] |
 //! | [`graph`], [`model_views`], [`instrumentation`] | other readings of a trace | |
+//! | `off_cpu_of_run` | times off the CPU, for slices | [`off_cpu_of_run()`] |
 #![forbid(unsafe_code)]
 
 pub mod cache;
@@ -25,6 +26,7 @@ mod in_memory;
 pub mod instrumentation;
 pub mod model_views;
 mod names;
+mod off_cpu_of_run;
 mod open;
 mod playing;
 mod profiles;
@@ -37,6 +39,7 @@ mod task_graph;
 
 pub use devices::work::{CallWait, call_waits};
 pub use names::{Caller, Places, name_call_paths};
+pub use off_cpu_of_run::off_cpu_of_run;
 pub use playing::replay::{MAX_RUN_NS, ReadProgress};
 pub use profiles::{MAX_PROFILE_BYTES, MergedProfiles, ProfileProblem, merge_profiles, profile_files};
 pub use run_file::{NotRecorded, Notice, RunFile};

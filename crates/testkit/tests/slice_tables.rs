@@ -6,7 +6,7 @@ use taskscope_analysis::{Analysis, analyse};
 use taskscope_event::framing::file_header;
 use taskscope_event::models::system;
 use taskscope_execution::State;
-use taskscope_session::Session;
+use taskscope_session::{Session, off_cpu_of_run};
 use taskscope_testkit::corpus::{all_traces, on_all_cpus};
 use taskscope_testkit::dice::Dice;
 use taskscope_testkit::trace_builder::{push_event, push_jumbo};
@@ -24,7 +24,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Adds side streams: times in which threads were blocked or had no CPU, and readings of the CPUs' times between them.
+/// Adds side streams: times in which threads were blocked or had no CPU, sums of such times, and readings of the CPUs' times
+/// between them.
 fn add_os_times(root: &Path, session: &Session, dice: &mut Dice) {
     let execution = &session.execution;
     let (first, last) = execution.range();
@@ -47,13 +48,21 @@ fn add_os_times(root: &Path, session: &Session, dice: &mut Dice) {
                 let start = at + dice.below(longest);
                 let (ns, delay) = (dice.between(1, longest), dice.below(longest / 4 + 1) as u32);
                 at = start + ns + u64::from(delay);
+                let period = (at - start) as u32;
+                let some = dice.below(at - start + 1).to_le_bytes();
                 let ns = (at - start).to_le_bytes();
                 let number = number.to_le_bytes();
-                events.push(match dice.below(2) {
+                events.push(match dice.below(4) {
                     0 => (at, system::PREEMPTED, [&ns[..], &number].concat()),
-                    _ => (at, system::BLOCKED, [&ns[..], &delay.to_le_bytes(), &number].concat()),
+                    1 => (at, system::BLOCKED, [&ns[..], &delay.to_le_bytes(), &number].concat()),
+                    2 => (at, system::RUN_DELAY, [&some[..], &period.to_le_bytes(), &number].concat()),
+                    _ => (at, system::BLOCKED_SUM, [&some[..], &period.to_le_bytes(), &number].concat()),
                 });
             }
+        }
+        // With fewer CPUs than workers, which of those that wait lose time to the system is a choice.
+        if dice.chance(50) {
+            events.push((process.first, system::CPUS, [&1_u32.to_le_bytes()[..], &[1]].concat()));
         }
         // The same of every process: they share the CPUs.
         for at in (first..=last).step_by(((last - first) / 20 + 1) as usize) {
@@ -63,7 +72,7 @@ fn add_os_times(root: &Path, session: &Session, dice: &mut Dice) {
         events.sort_by_key(|(at, code, _)| (*at, *code != system::THREAD));
         let mut bytes = file_header().to_vec();
         for (at, code, payload) in &events {
-            match *code == system::CPU_TIME {
+            match matches!(*code, system::CPU_TIME | system::CPUS) {
                 true => push_jumbo(&mut bytes, *code, *at, payload),
                 false => push_event(&mut bytes, *code, *at, payload),
             }
@@ -139,6 +148,7 @@ fn compare_slices(seed: usize, stored: &Path) -> Compared {
     }
     let mut dice = Dice::new(seed as u64);
     add_os_times(&root, &session, &mut dice);
+    let known = off_cpu_of_run(&Session::open(&root).unwrap().execution);
     let (first, last) = session.execution.range();
     for case in 0..2 {
         let mut cuts = [dice.between(first, last + 1), dice.between(first, last + 1)];
@@ -147,7 +157,8 @@ fn compare_slices(seed: usize, stored: &Path) -> Compared {
         let part = folder.path().join(format!("part{case}"));
         let trace = Trace::open(&root, &OpenOptions::default()).unwrap();
         let clocks = Some((begin as i64, end as i64));
-        if trace.write_slice(&Slice { clocks, ..Slice::default() }, &part).unwrap().streams == 0 {
+        let off_cpu = Some(known.clone());
+        if trace.write_slice(&Slice { clocks, off_cpu, ..Slice::default() }, &part).unwrap().streams == 0 {
             continue;
         }
         let of = |root: &Path| {

@@ -61,7 +61,7 @@ pub use merge::{Merged, MergedEvent};
 pub use options::{ClockSource, OpenOptions, ReadOrder};
 pub use problem::{Problem, ProblemKind};
 pub use rewrite::replace_file;
-pub use slice::{Slice, Sliced};
+pub use slice::{OffCpuOfRun, OffCpuTimes, Slice, Sliced};
 pub use stream::{FoundEvents, Stream, SurveyedFile, ThreadEvents};
 pub use taskscope_metadata::ThreadMetadata;
 pub use trace::{OpenError, Trace};

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_filter::TimeRange;
 use taskscope_session::selection::Part;
-use taskscope_trace::Slice;
+use taskscope_session::{Session, off_cpu_of_run};
+use taskscope_trace::{OffCpuOfRun, Slice, Trace};
 use taskscope_view::format::{counted, shell_word};
 
 /// Cut a trace by time, threads and models. The result is a valid trace.
@@ -57,8 +58,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let clock = |time: i64| if time == i64::MAX { time } else { selected.origin_ns.saturating_add(time) };
         (clock(selected.begin_ns.max(0)), clock(selected.end_ns))
     });
-    let models = args.models.iter().map(|model| model.0.name.to_owned()).collect();
-    let slice = Slice { clocks, threads: args.threads, models };
+    let models: Vec<String> = args.models.iter().map(|model| model.0.name.to_owned()).collect();
+    // Without some sections, times off the CPU are in other states than in the whole run.
+    let is_whole = models.is_empty() && part.selection.filter.is_none();
+    let off_cpu = if is_whole { off_cpu(trace, &args.threads) } else { None };
+    let slice = Slice { clocks, threads: args.threads, models, off_cpu };
     let interruption = Interruption::watch()?;
     let mut progress = part.progress();
     let sliced = trace.write_part(
@@ -91,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let (events, threads) = (counted(sliced.events, "event"), counted(sliced.streams, "thread"));
     eprintln!("{events} of {threads}{added} in {}", taskscope_view::format::path(&args.output));
-    let limits = trace.limits_of_slices();
+    let limits = trace.limits_of_slice(&slice);
     for limit in &limits {
         eprintln!("note: {limit}");
     }
@@ -109,6 +113,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         eprintln!("note: to cut by time, --range keeps the states at its begin");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The times off the CPU in the whole run, which decides what they are; `None` if it has none, or cannot be analysed.
+fn off_cpu(trace: &Trace, threads: &[i64]) -> Option<OffCpuOfRun> {
+    let whole = trace.has_os_times().then(|| Session::open(trace.root()).ok())??;
+    let mut off_cpu = off_cpu_of_run(&whole.execution);
+    // Without some of its threads, a CPU has other states.
+    off_cpu.rows.retain(|row| threads.is_empty() || row.pid.is_some());
+    Some(off_cpu)
 }
 
 /// Whether a directory, which need not exist yet, is inside another.

@@ -24,6 +24,9 @@ events! {
     BLOCKS = b"YCo" plain (ns: u64, thread: u32) Rule, "thread {thread} has been blocked for {ns} ns and still is";
     RUN_DELAY = b"YDd" plain (ns: u64, period_ns: u32, thread: u32) Rule, "within the last {period_ns} ns, thread {thread} was runnable without a CPU for {ns} ns";
     BLOCKED_SUM = b"YDb" plain (ns: u64, period_ns: u32, thread: u32) Rule, "within the last {period_ns} ns, thread {thread} was blocked for {ns} ns";
+    KNOWN = b"YRk" plain (source: u32, thread: u32) Rule, "times off the CPU of thread {thread}, and their causes, are those of the run that this slice is of (source {source}: 0 not known, 1 context switches, 2 estimated)";
+    TAKEN = b"YRt" plain (ns: u64, cause: u32, thread: u32) Rule, "in the run that this slice is of, cause {cause} (0: no CPU, 1: more workers than CPUs, 2: blocked, 3: a device) took the last {ns} ns of thread {thread}";
+    TAKEN_OF_CPU = b"YRc" plain (ns: u64, cause: u32, cpu: u32) Rule, "in the run that this slice is of, cause {cause} (as of threads) took the last {ns} ns of CPU {cpu}, a worker";
     UNTOLD = b"YLu" plain (records: u64, thread: u32) Rule, "{records} records about thread {thread} before this point are missing";
     CPUS = b"YAp" jumbo (online: u32, mask: rest) Rule, "is in a process that may use the CPUs of the mask {mask}, on a node with {online} CPUs online (0: not known)";
     BOUND = b"YAt" jumbo (at: u64, tid: u64, mask: rest) Rule, "found at {at}, and at the next reading, that thread {tid} may use the CPUs of the mask {mask}";

@@ -15,8 +15,9 @@ use taskscope_trace::Trace;
 pub(crate) fn add_facts(trace: &Trace, threads: &Threads, devices: &Devices, execution: &mut Execution) {
     let Threads { threads, names, .. } = threads;
     cpus::add_cpus(trace, threads, names, execution);
-    os_time::add_os_times(trace, names, execution);
+    let known = os_time::add_os_times(trace, names, execution);
     execution.attribute_system_time_and_devices(&device_waits(execution, devices));
+    execution.replace_system_time(|thread| known.threads.contains(&thread), known.times);
     ranks::add_ranks(trace, threads, execution);
     for (stream, thread) in trace.streams().iter().zip(threads) {
         let since = stream.asleep_since_ns().map(|since| since.max(0) as u64);

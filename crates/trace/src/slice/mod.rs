@@ -18,6 +18,7 @@
 mod bytes;
 mod capacity;
 mod instrument;
+mod known_times;
 mod metadata;
 mod os_time;
 mod regions;
@@ -27,4 +28,4 @@ mod slicer;
 mod thread_state;
 mod waits;
 
-pub use self::request::{Slice, Sliced};
+pub use self::request::{OffCpuOfRun, OffCpuTimes, Slice, Sliced};

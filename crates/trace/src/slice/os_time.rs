@@ -4,12 +4,16 @@
 //! Records keep their clocks, even if their intervals reach beyond the range: readers cut them to the
 //! lifetimes of threads, which a slice ends at the range's borders. The clocks of side streams are not
 //! corrected.
+//!
+//! Which of these times are losses, and the places of sums, depend on all threads and on all time of the run. If the caller has
+//! analysed the run, the results replace the records of each thread: see `known_times`.
 
-use super::bytes::push;
+use super::known_times::{KnownOfProcess, Record};
 use crate::Event;
 use crate::location::Location;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::RangeInclusive;
+use taskscope_event::Code;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::system;
 
@@ -22,12 +26,14 @@ pub(super) struct OsTimes<'a> {
     pub clocks: Option<(i64, i64)>,
     /// Threads of the slice by their ids, each with the clock of its last event in the whole trace.
     pub threads: &'a FxHashMap<i64, i64>,
+    /// The results of the analysis of the whole run.
+    pub known: KnownOfProcess<'a>,
 }
 
 impl OsTimes<'_> {
     /// The file of the part; `None` if no record concerns a thread of the slice.
     pub fn file_of(&self, location: &Location) -> Option<Vec<u8>> {
-        let mut numbers = FxHashSet::default();
+        let mut numbers: FxHashMap<u32, i64> = FxHashMap::default();
         // Blocked threads by number, with a return that is not recorded yet.
         let mut blocked: FxHashSet<u32> = FxHashSet::default();
         for event in location.events() {
@@ -36,7 +42,7 @@ impl OsTimes<'_> {
                 (system::THREAD, Some(tid), Some(number))
                     if self.threads.contains_key(&tid.cast_signed()) =>
                 {
-                    numbers.insert(number);
+                    numbers.insert(number, tid.cast_signed());
                 }
                 (system::BLOCKS, _, Some(number)) => _ = blocked.insert(number),
                 (system::BLOCKED, _, Some(number)) => _ = blocked.remove(&number),
@@ -45,18 +51,34 @@ impl OsTimes<'_> {
         }
         let masks = self.masks(location);
         let readings = self.readings(location);
-        let mut bytes = file_header().to_vec();
+        let known = self.known.records(self.clocks, &numbers);
+        let mut records = Vec::new();
         for (place, event) in location.events().enumerate() {
-            let is_of_others = number_of(&event).is_some_and(|number| !numbers.contains(&number));
+            let number = number_of(&event);
+            let is_of_others = number.is_some_and(|number| !numbers.contains_key(&number));
+            let is_known = match event.code {
+                system::KEPT => self.known.stops.is_some(),
+                system::TAKEN_OF_CPU => !known.is_empty(),
+                code if is_of_time(code) => {
+                    let tid = number.and_then(|number| numbers.get(&number));
+                    tid.is_some_and(|tid| self.known.threads.contains_key(tid))
+                }
+                _ => false,
+            };
             let is_kept = match event.code {
                 system::CPU_TIME => readings.as_ref().is_some_and(|kept| kept.contains(&place)),
                 _ => self.keeps(&event, &blocked, &masks),
             };
-            if is_kept && !is_of_others {
-                push(&mut bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
+            if is_kept && !is_of_others && !is_known {
+                records.push(Record::of(&event));
             }
         }
-        (!numbers.is_empty()).then_some(bytes)
+        let has_threads = !numbers.is_empty() || !known.is_empty();
+        records.extend(known);
+        records.sort_by_key(Record::order);
+        let mut bytes = file_header().to_vec();
+        records.iter().for_each(|record| record.push(&mut bytes));
+        has_threads.then_some(bytes)
     }
 
     /// Places among the events of the readings of CPU times that the range needs; those around its borders belong to
@@ -94,6 +116,7 @@ impl OsTimes<'_> {
                 let end = word(event.payload, 8);
                 first.zip(end).is_some_and(|(start, end)| self.meets(start.cast_signed(), end.cast_signed()))
             }
+            system::TAKEN | system::TAKEN_OF_CPU => self.meets(since(first), at),
             system::UNTOLD => self.meets(at, at),
             // Sums over the life of a thread; the part is unknown.
             system::TOTAL_ON_CPU | system::TOTAL_RUN_DELAY => self.clocks.is_none(),
@@ -139,6 +162,21 @@ impl OsTimes<'_> {
     }
 }
 
+/// Whether an event names a thread, or has times of it that the analysis of the run has, too.
+fn is_of_time(code: Code) -> bool {
+    matches!(
+        code,
+        system::THREAD
+            | system::KNOWN
+            | system::TAKEN
+            | system::PREEMPTED
+            | system::BLOCKED
+            | system::BLOCKS
+            | system::RUN_DELAY
+            | system::BLOCKED_SUM
+    )
+}
+
 /// The number of the thread that an event is about, if it is about one.
 fn number_of(event: &Event<'_>) -> Option<u32> {
     match event.code {
@@ -149,7 +187,8 @@ fn number_of(event: &Event<'_>) -> Option<u32> {
         | system::PREEMPTED
         | system::BLOCKS
         | system::UNTOLD => half(event.payload, 8),
-        system::BLOCKED | system::RUN_DELAY | system::BLOCKED_SUM => half(event.payload, 12),
+        system::KNOWN => half(event.payload, 4),
+        system::BLOCKED | system::RUN_DELAY | system::BLOCKED_SUM | system::TAKEN => half(event.payload, 12),
         _ => None,
     }
 }

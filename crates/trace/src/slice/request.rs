@@ -9,6 +9,38 @@ pub struct Slice {
     pub threads: Vec<i64>,
     /// Names of models besides `ovni`; empty keeps all.
     pub models: Vec<String>,
+    /// Times off the CPU by the analysis of the whole run: readers of the slice use them in place of an analysis of their own,
+    /// which lacks the time before and after. `None` if not known.
+    pub off_cpu: Option<OffCpuOfRun>,
+}
+
+/// Times off the CPU of all threads of a run, in corrected clocks, with their causes.
+#[derive(Clone, Debug, Default)]
+pub struct OffCpuOfRun {
+    /// One row a thread, and one a CPU that is a worker.
+    pub rows: Vec<OffCpuTimes>,
+    /// Times in which signals had stopped a process, by loom and process id.
+    pub stops: Vec<((String, i64), Vec<(i64, i64)>)>,
+}
+
+/// Times off the CPU of a thread, or of a CPU; each list is in order, without overlaps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OffCpuTimes {
+    /// The loom of its process.
+    pub loom: String,
+    /// Process id; `None` of a CPU.
+    pub pid: Option<i64>,
+    /// Thread id, or the number of the CPU.
+    pub id: i64,
+    /// The number of the source of the times, as in the event that records it.
+    pub source: u32,
+    /// Times in which it could run: first nanosecond, and first nanosecond after it.
+    pub runnable: Vec<(i64, i64)>,
+    /// Times in which it was blocked.
+    pub blocked: Vec<(i64, i64)>,
+    /// Times that the operating system took: first nanosecond, first nanosecond after it, and the number of the cause, as in
+    /// the event that records it.
+    pub taken: Vec<(i64, i64, u32)>,
 }
 
 /// Loom and process id.

@@ -1,6 +1,7 @@
 //! The run file of a slice: the command of the whole, its notices, and one about the slice.
 
 use super::os_time::OS_TIME;
+use super::request::Slice;
 use crate::trace::Trace;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -15,19 +16,28 @@ const MAX_BYTES: u64 = 8 << 20;
 const KEPT: [&str; 6] = ["command", "program", "mode", "cwd", "host", "notices"];
 
 impl Trace {
-    /// Reasons why causes in a slice may differ from those of the same time in the whole run, in sentences.
-    pub fn limits_of_slices(&self) -> Vec<&'static str> {
+    /// Whether it has times that the operating system took, which [`Slice::off_cpu`] keeps as the whole run has them.
+    pub fn has_os_times(&self) -> bool {
+        self.locations().iter().any(|location| location.metadata["kind"] == OS_TIME)
+    }
+
+    /// Reasons why causes in this slice may differ from those of the same time in the whole run, in sentences.
+    pub fn limits_of_slice(&self, slice: &Slice) -> Vec<&'static str> {
         let of_kind =
             |kind| self.locations().iter().filter(move |location| location.metadata["kind"] == kind);
         let is_sum = |code| matches!(code, system::RUN_DELAY | system::BLOCKED_SUM);
         let has_sums = || of_kind(OS_TIME).any(|location| location.events().any(|event| is_sum(event.code)));
         let mut limits = Vec::new();
+        let knows_times = slice.off_cpu.is_some();
         if of_kind("device-queue").next().is_some() {
-            limits.push(
-                "device queues are not in it, and time of waits for them counts to the states of the threads",
-            );
+            limits.push(match knows_times {
+                true => "device queues are not in it, so waits for them have no operations",
+                false => {
+                    "device queues are not in it, and time of waits for them counts to the states of the threads"
+                }
+            });
         }
-        if has_sums() {
+        if !knows_times && has_sums() {
             limits.push(
                 "sums of times off the CPU that reach across its borders are spread over what is in it",
             );
@@ -38,7 +48,7 @@ impl Trace {
 
 /// Writes the run file of a slice of `trace` into `output`. Times and the exit status are those of the whole run, and
 /// left out.
-pub(super) fn write_run_file(trace: &Trace, output: &Path) -> io::Result<()> {
+pub(super) fn write_run_file(trace: &Trace, slice: &Slice, output: &Path) -> io::Result<()> {
     let bytes = read_regular(&trace.root().join(layout::RUN_FILE), MAX_BYTES).unwrap_or_default();
     let whole: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let mut run = json!({});
@@ -47,8 +57,8 @@ pub(super) fn write_run_file(trace: &Trace, output: &Path) -> io::Result<()> {
             run[key] = value.clone();
         }
     }
-    let text =
-        std::iter::once("part of a run").chain(trace.limits_of_slices()).collect::<Vec<_>>().join("; ");
+    let limits = trace.limits_of_slice(slice);
+    let text = std::iter::once("part of a run").chain(limits).collect::<Vec<_>>().join("; ");
     if !run["notices"].is_array() {
         run["notices"] = json!([]);
     }

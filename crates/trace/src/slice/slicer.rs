@@ -5,6 +5,7 @@ mod borders;
 use super::bytes::{events_in, first_u32, place_clocks, push};
 use super::capacity::{Capacity, Seen};
 use super::instrument::{self, Instrumented};
+use super::known_times::Known;
 use super::metadata::Declared;
 use super::os_time::{OS_TIME, OsTimes};
 use super::regions::Regions;
@@ -301,10 +302,10 @@ impl<'a> Slicer<'a> {
                 self.write_stream(stream, output, &standard[index], &own[index], &metadata, shift)?;
             }
         }
-        self.write_os_times(output, &touched)?;
+        self.write_os_times(output, &touched, shift.unwrap_or(0))?;
         self.write_clock_offsets(output, &touched, shift.unwrap_or(0))?;
         if sliced.streams > 0 {
-            run_file::write_run_file(self.trace, output)?;
+            run_file::write_run_file(self.trace, self.slice, output)?;
             self.write_modules(output)?;
         }
         sliced.added -= sliced.events;
@@ -312,10 +313,13 @@ impl<'a> Slicer<'a> {
     }
 
     /// Writes the times off the CPU of the threads that the slice has.
-    fn write_os_times(&self, output: &Path, touched: &[bool]) -> io::Result<()> {
+    fn write_os_times(&self, output: &Path, touched: &[bool], shift: i64) -> io::Result<()> {
         if !self.keeps_model(system::THREAD) {
             return Ok(());
         }
+        // Clocks of side streams are not shifted.
+        let known = self.slice.off_cpu.as_ref().filter(|_| shift == 0).map(|off_cpu| Known::of(off_cpu));
+        let mut known = known.unwrap_or_default();
         for location in self.trace.locations().iter().filter(|location| location.metadata["kind"] == OS_TIME)
         {
             let metadata = &location.metadata;
@@ -323,7 +327,9 @@ impl<'a> Slicer<'a> {
             let streams = self.trace.streams().iter().enumerate();
             let own = streams.filter(|(index, _)| touched[*index] && self.process_of(*index) == process);
             let threads = own.filter_map(|(_, stream)| Some((stream.tid()?, stream.last_clock_ns()?)));
-            let part = OsTimes { clocks: self.slice.clocks, threads: &threads.collect() };
+            let threads = threads.collect();
+            let known = known.take(process, &threads);
+            let part = OsTimes { clocks: self.slice.clocks, threads: &threads, known };
             if let Some(bytes) = part.file_of(location) {
                 let below = location.directory.strip_prefix(self.trace.root());
                 self.write_files(

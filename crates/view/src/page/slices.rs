@@ -2,6 +2,7 @@
 
 use super::Page;
 use std::io;
+use taskscope_session::off_cpu_of_run;
 use taskscope_trace::{OpenOptions, Slice, Trace};
 
 /// Larger slices are left to the command line, which writes them to disk.
@@ -28,7 +29,8 @@ impl Page {
         let trace = Trace::open(&self.root, &OpenOptions::default())
             .map_err(|error| SliceError::Io(io::Error::other(error)))?;
         let clock = |at: u64| i64::try_from(self.start().saturating_add(at)).unwrap_or(i64::MAX);
-        let slice = Slice { clocks: Some((clock(from), clock(to))), ..Slice::default() };
+        let off_cpu = trace.has_os_times().then(|| off_cpu_of_run(&self.execution));
+        let slice = Slice { clocks: Some((clock(from), clock(to))), off_cpu, ..Slice::default() };
         let folder = tempfile::tempdir().map_err(SliceError::Io)?;
         let root = folder.path().join("slice");
         let sliced = trace.write_slice(&slice, &root).map_err(SliceError::Io)?;
