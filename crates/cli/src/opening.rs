@@ -17,7 +17,7 @@ use taskscope_event::layout;
 use taskscope_execution::view::ViewObserver;
 use taskscope_filter::{Filter, TimeRange};
 use taskscope_model::Machine;
-use taskscope_session::selection::{FIELDS_OF_EVENTS, Selected, Selection};
+use taskscope_session::selection::{Extent, FIELDS_OF_EVENTS, Selected, Selection};
 use taskscope_session::{OpenError, Session};
 use taskscope_trace::{ClockSource, MergedEvent, OpenOptions, Trace};
 use taskscope_view::format::{counted, shell_word};
@@ -201,7 +201,7 @@ impl TracePart {
 /// different units is known only for a trace.
 pub fn require_range(trace: &Trace, (begin_ns, end_ns): (i64, i64)) -> Result<(), Failure> {
     let seconds = |ns: i64| format!("{:.9} s", ns as f64 / 1e9);
-    let length_ns = trace.length_ns();
+    let length_ns = Extent::of(trace).length_ns;
     let why = if begin_ns >= end_ns {
         format!("the range would begin at {} and end at {}", seconds(begin_ns), seconds(end_ns))
     } else if end_ns <= 0 {
@@ -262,7 +262,12 @@ fn with_events(
     let (begin, end) = session.execution.range();
     if let Some(part) = session.part.as_deref().filter(|_| session.events == 0) {
         // In a range without events all threads continue earlier sections.
-        if selection.filter.is_none() && begin < end {
+        let (from, to) = session.times;
+        let mut operations = session.devices.queues.iter().flat_map(|queue| &queue.operations);
+        // So do operations of devices, if the trace has nothing else.
+        let has_operations = session.execution.threads.is_empty()
+            && operations.any(|operation| operation.start < to && operation.end > from);
+        if selection.filter.is_none() && (begin < end || has_operations) {
             return Ok(session);
         }
         return Err(Failure::new(format!("no events match {part}"))

@@ -79,6 +79,29 @@ fn columns_of_other_names_are_printed_under_the_usual_ones_too() {
 }
 
 #[test]
+fn ranges_of_device_queues_alone_count_from_the_first_operation_and_add_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, trace) = (directory.path().join("x.csv"), directory.path().join("t"));
+    std::fs::write(&file, "queue,id,start,end\nq,1,1000,2000\nq,2,3000,5000\n").unwrap();
+    let import = ["import", "--from", "device-records", text(&file), "-o", text(&trace)];
+    assert!(taskscope(&import).status.success());
+    let times = |range: &str| -> Vec<u64> {
+        let output = taskscope(&["report", "--json", "--range", range, text(&trace)]);
+        assert!(output.status.success(), "{range}: {}", String::from_utf8_lossy(&output.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let times = report["devices"]["queues"][0]["time_ns"].as_object().unwrap();
+        times.values().map(|ns| ns.as_u64().unwrap()).collect()
+    };
+    let whole = times("0%..100%");
+    assert_eq!(whole.iter().sum::<u64>(), 4000);
+    // From 1500 to 2000 a kernel runs, then none until 3000.
+    assert_eq!(times("500ns..2500ns").iter().sum::<u64>(), 2000);
+    let parts = ["..12.5%", "12.5%..500ns", "500ns..2.5us", "2.5us.."].map(times);
+    let sums: Vec<u64> = (0..whole.len()).map(|at| parts.iter().map(|part| part[at]).sum()).collect();
+    assert_eq!(sums, whole);
+}
+
+#[test]
 fn a_queue_that_is_cut_makes_a_trace_incomplete() {
     let directory = tempfile::tempdir().unwrap();
     let (file, trace) = (directory.path().join("x.csv"), directory.path().join("t"));

@@ -33,7 +33,7 @@ const ROOMS: &[(&str, &str, &[&str])] = &[
     // Events to an execution; facts without an event are added above it.
     ("session", "playing", &["cache", "names::places", "recorders", "selection"]),
     ("session", "side", &["devices::work", "playing::threads", "recorders"]),
-    ("session", "selection", &[]),
+    ("session", "selection", &["devices"]),
     ("session", "names", &[]),
 ];
 

@@ -9,9 +9,9 @@
 //! | modules | content | begin at |
 //! | --- | --- | --- |
 //! | `run_file`, `profiles`, `cache` | files beside the events | [`RunFile::load`], [`merge_profiles`], [`cache::Cache`] |
+//! | [`devices`] | device queues, and the calls that concern them | [`devices::read_devices`] |
 //! | [`selection`] | which events a command is about | [`selection::Selection`] |
 //! | `names` | code sites, data and call paths in words | [`Places`], [`name_call_paths`] |
-//! | [`devices`] | device queues, and the calls that concern them | [`devices::read_devices`] |
 //! | `recorders`, `playing` | events through the models into an execution | `playing::play` |
 //! | `side` | facts that no event states: CPUs, times off the CPU, ranks | `side::add_facts` |
 //! | `session`, `open`, `in_memory`, `task_graph` | an opened trace | [`Session::open`] |

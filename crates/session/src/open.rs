@@ -7,7 +7,7 @@ use crate::playing::threads::requires;
 use crate::playing::uncertain::known_until;
 use crate::playing::{self, Counts, Played};
 use crate::run_file::RunFile;
-use crate::selection::{Part, Selection};
+use crate::selection::{Extent, Part, Selection};
 use crate::session::{Session, StreamInfo};
 use crate::side;
 use rustc_hash::FxHashSet;
@@ -98,12 +98,12 @@ fn open(
 /// Begin and end of the selected range, nanoseconds of the trace's clock; `None` for the whole. Events with
 /// clocks after `latest` were taken at that time.
 fn clocks_of_range(trace: &Trace, selection: &Selection, latest: Option<u64>) -> Option<(u64, u64)> {
-    let origin_ns = selection.of(trace).origin_ns;
+    let Extent { origin_ns, length_ns } = Extent::of(trace);
     let clock_at = |time_ns: i64| {
         let clock = origin_ns.saturating_add(time_ns).max(0) as u64;
         clock.min(latest.unwrap_or(u64::MAX))
     };
-    let (begin_ns, end_ns) = selection.range.resolve(trace.length_ns());
+    let (begin_ns, end_ns) = selection.range.resolve(length_ns);
     (selection.range != TimeRange::default()).then(|| (clock_at(begin_ns.max(0)), clock_at(end_ns)))
 }
 

@@ -10,6 +10,7 @@ mod event_record;
 
 pub use event_record::{EVENT_FIELDS, EventRecord, FIELDS_OF_EVENTS, field_of_stream, model_name};
 
+use crate::devices::read_devices;
 use event_record::{STREAM_FIELDS, StreamRecord};
 use taskscope_event::Code;
 use taskscope_event::models::{dictionary, instrument, nanos6, nosv, omp, openmp, ovni, recorder};
@@ -34,14 +35,38 @@ impl Selection {
     /// The selection in a trace; shares refer to the trace's length.
     pub fn of<'a>(&'a self, trace: &'a Trace) -> Selected<'a> {
         let range = if self.whole { TimeRange::default() } else { self.range };
-        let (begin_ns, end_ns) = range.resolve(trace.length_ns());
-        let origin_ns = trace.first_clock_ns().unwrap_or(0);
+        let Extent { origin_ns, length_ns } = Extent::of(trace);
+        let (begin_ns, end_ns) = range.resolve(length_ns);
         Selected { trace, filter: self.filter.as_ref(), begin_ns, end_ns, origin_ns }
     }
 
     /// Whether it selects everything.
     pub fn is_everything(&self) -> bool {
         self.filter.is_none() && (self.whole || self.range == TimeRange::default())
+    }
+}
+
+/// The time that ranges refer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Corrected clock of the trace's first event, which is time 0 of ranges.
+    pub origin_ns: i64,
+    /// Nanoseconds from it to the last event or sign of life.
+    pub length_ns: i64,
+}
+
+impl Extent {
+    /// The time of a trace: of its threads, or of the operations of its device queues if these are all that it has.
+    pub fn of(trace: &Trace) -> Extent {
+        if let Some(origin_ns) = trace.first_clock_ns() {
+            return Extent { origin_ns, length_ns: trace.length_ns() };
+        }
+        let devices = read_devices(trace);
+        let operations = || devices.queues.iter().flat_map(|queue| &queue.operations);
+        let first = operations().map(|operation| operation.start).filter(|start| *start > 0).min();
+        let last = operations().map(|operation| operation.end).max();
+        let [first, last] = [first, last].map(|at| at.and_then(|at| i64::try_from(at).ok()).unwrap_or(0));
+        Extent { origin_ns: first, length_ns: last.saturating_sub(first).max(0) }
     }
 }
 
