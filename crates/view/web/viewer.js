@@ -642,7 +642,7 @@ class Viewer {
       const number = (name) => this.overview.states.findIndex((state) => state.name === name);
       const states = Object.entries(answer.states).sort((a, b) => b[1] - a[1]);
       const useful = (row) => this.overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
-      const command = `taskscope slice ${shellWord(String(this.report.trace))} --range ${range.from}ns..${range.to}ns -o part.trace`;
+      const command = `taskscope slice ${shellWord(String(this.report.trace))} --range ${answer.range} -o part.trace`;
       this.panel.replaceChildren(element('h2', { id: 'range-title' }, `selected: ${formatTime(answer.wall_ns)}`),
         this.facts([['from', formatStart(range.from, range.to - range.from)], ['to', formatStart(range.to, range.to - range.from)], ['tasks begun', formatCount(answer.tasks_begun)]]),
         element('button', { type: 'button', onclick: () => this.timeline.show(range.from, range.to) }, 'zoom to it (f)'), ' ',

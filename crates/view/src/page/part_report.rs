@@ -8,7 +8,6 @@ use taskscope_session::cache::Key;
 use taskscope_session::{ReadProgress, Session};
 
 use taskscope_session::selection::Selection;
-use taskscope_trace::{OpenOptions, Trace};
 
 impl Page {
     /// The report of `[from, to)`, nanoseconds since the start of the trace. The trace is replayed and cut, so that
@@ -38,17 +37,23 @@ impl Page {
         Ok(Page::reported(self.session_of_range(from, to)?))
     }
 
+    /// The range `[from, to)`, nanoseconds since the start of the trace, as `--range` takes it: since the first event of a thread,
+    /// which device queues may precede.
+    pub(super) fn words_of_range(&self, from: u64, to: u64) -> String {
+        let origin = match self.execution.whole().range() {
+            (0, 0) => self.start(),
+            (origin, _) => origin,
+        };
+        let since_origin = |at: u64| self.start().saturating_add(at).saturating_sub(origin);
+        format!("{}ns..{}ns", since_origin(from), since_origin(to))
+    }
+
     /// Replays the trace and cuts the range out.
     fn session_of_range(&self, from: u64, to: u64) -> Result<Session, String> {
         if self.key.is_some() && self.key != Key::of(&self.root) {
             return Err("the trace has changed since it was opened".to_owned());
         }
-        let trace =
-            Trace::open(&self.root, &OpenOptions::default()).map_err(|error| format!("no trace: {error}"))?;
-        // Ranges count from the first event of a thread, which device queues may precede.
-        let origin = trace.first_clock_ns().and_then(|clock| u64::try_from(clock).ok()).unwrap_or(0);
-        let since_origin = |at: u64| self.start().saturating_add(at).saturating_sub(origin);
-        let words = format!("{}ns..{}ns", since_origin(from), since_origin(to));
+        let words = self.words_of_range(from, to);
         let range = TimeRange::parse(&words).map_err(|error| error.text)?;
         let selection = Selection { range, words: Some(format!("--range {words}")), ..Selection::default() };
         Session::open_part(&self.root, &selection, &ReadProgress::default())

@@ -25,6 +25,8 @@ pub struct RangeTimes {
     pub from: u64,
     /// End of the range (not included).
     pub to: u64,
+    /// The range as `--range` takes it, which counts from the first event of a thread.
+    pub range: String,
     /// Its length, nanoseconds.
     pub wall_ns: u64,
     /// Thread-nanoseconds by state.
@@ -111,6 +113,7 @@ impl Page {
         RangeTimes {
             from,
             to,
+            range: self.words_of_range(from, to),
             wall_ns: to.saturating_sub(from),
             states: by_state(&total),
             threads: threads.collect(),
