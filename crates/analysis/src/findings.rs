@@ -13,7 +13,8 @@ use crate::teams::Worksharing;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Blamed, Cause, Execution, Group, Pattern, Place, PlaceKind, Section, Starts, State, ThreadIndex,
+    Blamed, Cause, Execution, Group, NO_TIME, Pattern, Place, PlaceKind, Section, Span, Starts, State,
+    ThreadIndex, ThreadKind, join_intervals,
 };
 
 /// Confidence in the cause.
@@ -119,6 +120,8 @@ pub(crate) struct Facts<'e> {
     charged: FxHashMap<Culprit, ByState>,
     /// Whether the runtime's sections were recorded.
     has_sections: bool,
+    /// Whether CPUs that are workers wait mostly before the first task or after the last one.
+    lacks_tasks: bool,
 }
 
 /// The blame for a loss.
@@ -148,6 +151,7 @@ impl<'e> Facts<'e> {
             created,
             charged: charges.iter().map(|charge| (charge.culprit, charge.by_state)).collect(),
             has_sections: ledger.causes.iter().any(|row| row.state.group() == Group::Runtime),
+            lacks_tasks: lacks_tasks(execution, charges),
         }
     }
 
@@ -179,9 +183,55 @@ impl<'e> Facts<'e> {
             }
             _ => (Cause::Wait, Blamed::Nobody),
         };
-        let pattern = is_outside_team((cause, blamed), by_state).then_some(Pattern::OutsideTeam);
+        let waits_for_nobody = charge.culprit == Culprit::Nobody(Place::UNKNOWN);
+        let pattern = match is_outside_team((cause, blamed), by_state) {
+            true => Some(Pattern::OutsideTeam),
+            false => (waits_for_nobody && self.lacks_tasks).then_some(Pattern::NoTasks),
+        };
         Some(Verdict { cause, blamed, pattern, state, place, grain: None })
     }
+}
+
+/// Whether CPUs are the workers, and more than half of the time in which all wait and nobody is blamed is before the first task
+/// begins or after the last one ends.
+fn lacks_tasks(execution: &Execution, charges: &[Charge]) -> bool {
+    let tasks = &execution.tasks;
+    let times = |column: &[u64]| column.iter().copied().filter(|at| *at != NO_TIME).collect::<Vec<_>>();
+    let (begun, ended) = (times(&tasks.began), times(&tasks.ended));
+    let (Some(first), Some(last)) = (begun.into_iter().min(), ended.into_iter().max()) else { return false };
+    if execution.workers().any(|(_, thread)| thread.kind != ThreadKind::Cpu) {
+        return false;
+    }
+    let is_outside = |span: &Span| span.start < first || span.end > last;
+    let mut waits: Vec<Span> = Vec::new();
+    let mut busy: Vec<(u64, u64)> = Vec::new();
+    for (thread, _) in execution.workers() {
+        for span in execution.spans_of_run(thread).filter(is_outside) {
+            match span.section.state.group() {
+                Group::Idle => waits.push(span),
+                _ => busy.push((span.start, span.end)),
+            }
+        }
+    }
+    join_intervals(&mut busy);
+    let outside: u64 = waits
+        .iter()
+        .map(|wait| {
+            let parts = [(wait.start, wait.end.min(first)), (wait.start.max(last), wait.end)];
+            let parts = parts.into_iter().filter(|(start, end)| start < end);
+            parts.map(|(start, end)| end - start - overlap(&busy, start, end)).sum::<u64>()
+        })
+        .sum();
+    let nobodys = charges.iter().filter(|charge| charge.culprit == Culprit::Nobody(Place::UNKNOWN));
+    let all: u64 = nobodys.map(|charge| charge.by_state.of_group(Group::Idle)).sum();
+    outside > all / 2
+}
+
+/// Nanoseconds from `start` to `end` that are in these intervals, which are in order and apart.
+fn overlap(intervals: &[(u64, u64)], start: u64, end: u64) -> u64 {
+    let from = intervals.partition_point(|interval| interval.1 <= start);
+    let inside = intervals[from..].iter().take_while(|interval| interval.0 < end);
+    inside.map(|interval| interval.1.min(end) - interval.0.max(start)).sum()
 }
 
 /// Whether workers spent most of the lost time outside of all regions while code of a region is blamed: they were not in

@@ -10,7 +10,8 @@ use taskscope_analysis::span::span;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{kernel, nanos6, nosv, ovni, system};
 use taskscope_execution::{
-    Blamed, Cause, Execution, OsSource, OsTimes, RuntimeRole, State, TaskStatus, ThreadIndex, ThreadKind,
+    Blamed, Cause, Execution, OsSource, OsTimes, Pattern, RuntimeRole, State, TaskStatus, ThreadIndex,
+    ThreadKind,
 };
 use taskscope_session::Session;
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
@@ -83,6 +84,37 @@ fn a_cpu_in_sponge_mode_absorbs_noise_in_report_ledger_and_diagnosis() {
         let rows = diagnose(&graph, &causes, &span(&graph, &costs)).rows;
         assert!(rows.iter().any(|row| (row.cause, row.ns) == (Cause::RuntimeNoise, 500)), "{rows:?}");
     }
+}
+
+/// Two tasks on the only CPU, from `begin` and from `second` on for 100 ns each, in a run from 1000 to 9000.
+fn waits_for_nobody(begin: u64, second: u64) -> Option<Pattern> {
+    let root = tempfile::tempdir().unwrap();
+    let main = StreamBuilder::new(0, 1, 10).require(&["ovni", "nanos6"]).cpus(1).execute(1000, -1);
+    main.jumbo(1010, nanos6::TYPE_CREATE, &type_payload(1, "solve"))
+        .event(1020, nanos6::TASK_CREATE, &pair(1, 1))
+        .event(1020, nanos6::TASK_CREATE, &pair(2, 1))
+        .end(9000)
+        .write(root.path())
+        .unwrap();
+    for (thread, task, at) in [(11, 1, begin), (12, 2, second)] {
+        StreamBuilder::new(0, 1, thread)
+            .require(&["ovni", "nanos6"])
+            .execute(at, 0)
+            .event(at, nanos6::TASK_EXECUTE, &id(task))
+            .event(at + 100, nanos6::TASK_END, &id(task))
+            .end(at + 100)
+            .write(root.path())
+            .unwrap();
+    }
+    let (_, analysis) = opened(root.path());
+    let mut of_nobody = analysis.findings.iter().filter(|finding| finding.blamed == Blamed::Nobody);
+    of_nobody.find(|finding| finding.cause == Cause::Wait).expect("a finding").pattern
+}
+
+#[test]
+fn a_cpu_waits_without_tasks_before_the_first_and_after_the_last_one() {
+    assert_eq!(waits_for_nobody(4000, 5000), Some(Pattern::NoTasks));
+    assert_eq!(waits_for_nobody(2000, 8000), None, "most of the time is between the tasks");
 }
 
 #[test]

@@ -79,6 +79,7 @@ fn subject(finding: &NamedFinding) -> String {
             format!("events or the driver, for which {} waits", finding.place)
         }
         (Some(Pattern::TooFine), _) => format!("tasks that are too small: {}", finding.place),
+        (Some(Pattern::NoTasks), _) => "time before the first task and after the last one".to_owned(),
         (Some(Pattern::OutsideTeam), _) => match finding.place.as_str() {
             "" => "workers outside of a team".to_owned(),
             place => format!("workers outside of the team that runs {place}"),

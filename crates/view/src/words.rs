@@ -253,6 +253,9 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
             ),
             None => format!("tasks are too small: {place}"),
         },
+        (Some(Pattern::NoTasks), _) => {
+            format!("{workers} have no task: none has begun, or all have ended")
+        }
         (Some(Pattern::OutsideTeam), _) => {
             format!("{workers} are not, or not yet, in the team that runs {place}")
         }
