@@ -162,6 +162,8 @@ fn a_job_that_is_killed_while_it_works_did_not_hang() {
             let report = report(&here.path().join(mode));
             let findings = report["findings"].as_array().unwrap();
             assert!(findings.iter().all(|finding| finding["pattern"] != "hung"), "{mode}: {findings:?}");
+            let is_aborted = report["verdict"].as_str().unwrap().contains(" aborted the job after ");
+            assert_eq!(is_aborted, mode == "abort", "{}", report["verdict"]);
         }
     }
 }

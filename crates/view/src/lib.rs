@@ -27,6 +27,7 @@ pub mod instrumentation;
 mod mpi_calls;
 mod named_finding;
 mod names;
+mod outcome;
 pub mod page;
 mod ranks;
 mod report_json;

@@ -18,6 +18,7 @@ pub use text::{findings_text, next_text, verdict_text};
 
 use crate::CallPaths;
 use crate::named_finding::NamedFinding;
+use crate::outcome;
 use crate::verdict::{Total, verdict_on_workers};
 use crate::words;
 use taskscope_analysis::Analysis;
@@ -44,6 +45,12 @@ impl Findings {
 
     /// Collects the findings of a trace.
     pub fn of(session: &Session, analysis: &Analysis) -> Findings {
+        let found = Findings::of_times(session, analysis);
+        let verdict = found.verdict.map(|verdict| outcome::verdict(session, verdict));
+        Findings { verdict, ..found }
+    }
+
+    fn of_times(session: &Session, analysis: &Analysis) -> Findings {
         match Whose::of(session, analysis) {
             Whose::Queues => return queues::findings(session),
             Whose::Threads => {

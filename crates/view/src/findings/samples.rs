@@ -81,8 +81,10 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
             _ => sentence(finding, &source),
         };
     }
-    let threads = counted(execution.threads.iter().filter(|thread| thread.selected).count() as u64, "thread");
-    let parts = [("ran", running), ("had no CPU", no_cpu), ("were blocked", blocked)];
+    let number = execution.threads.iter().filter(|thread| thread.selected).count() as u64;
+    let threads = counted(number, "thread");
+    let (were_blocked, their) = if number == 1 { ("was blocked", "its") } else { ("were blocked", "their") };
+    let parts = [("ran", running), ("had no CPU", no_cpu), (were_blocked, blocked)];
     let parts = parts.map(|(word, ns)| format!("{word} {}", percent(ns, all)));
     let of_blocked = match execution.thread_waits.waits.is_empty() {
         true => "whether being blocked was a loss, samples do not show",
@@ -95,7 +97,7 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
             None => format!("{no_runtime}."),
         },
         0 => format!("Samples alone show the call paths of {threads}; whether time was lost is not known."),
-        _ => format!("{threads} {}, {} and {} of their time; {of_blocked}.", parts[0], parts[1], parts[2]),
+        _ => format!("{threads} {}, {} and {} of {their} time; {of_blocked}.", parts[0], parts[1], parts[2]),
     };
     let mut rows = numbered(found, |_| Some(Runtime::Threads));
     for row in rows.iter_mut().filter(|row| is_empty && row.cause == Cause::Unknown) {

@@ -51,7 +51,10 @@ fn print_report(run: &RunFile, trace: &TraceDirectory, about: &str) -> bool {
 
 /// The lines after a run that left nothing.
 pub fn print_not_recorded(run: &RunFile, reason: &NotRecorded) {
-    let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
+    let mut wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
+    if let Some(code) = run.exit_code {
+        wall += &format!("  exit code {code}");
+    }
     reason.lines(&wall, run.mode.name()).iter().for_each(|line| say(line));
 }
 
