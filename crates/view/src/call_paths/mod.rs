@@ -4,6 +4,7 @@ pub(crate) mod columns;
 mod difference;
 pub mod json;
 pub(crate) mod profile_facts;
+mod python;
 mod text;
 mod totals;
 
@@ -76,6 +77,8 @@ pub struct CallPaths {
     pub unfit: u64,
     /// Effects of a filter on the numbers, if there was one.
     pub filtered: Vec<String>,
+    /// A note on functions of Python that are not known.
+    pub unknown_python: Option<String>,
 }
 
 const BOLD: Style = Style::new().bold();
@@ -109,7 +112,16 @@ impl CallPaths {
     /// Names the paths of a profile, with files that were kept of modules.
     pub fn of(profile: &Profile, kept: KeptModules, quality: Option<SampleQuality>) -> CallPaths {
         let (tree, missing) = taskscope_session::name_call_paths(profile, kept);
-        CallPaths { tree, missing, quality, unfit: profile.tree.unfit(), filtered: Vec::new() }
+        let unknown_python =
+            python::unknown_functions(profile.modules.iter().map(|module| module.path.as_str()));
+        CallPaths {
+            tree,
+            missing,
+            quality,
+            unfit: profile.tree.unfit(),
+            filtered: Vec::new(),
+            unknown_python,
+        }
     }
 
     /// Whether times are those of the samples. In traces they are the workers' ledger, apportioned among samples.
@@ -200,7 +212,7 @@ impl CallPaths {
                 count(self.unfit)
             ));
         }
-        notes.extend(self.filtered.iter().cloned());
+        notes.extend(self.filtered.iter().chain(&self.unknown_python).cloned());
         notes.extend(missing_names(&self.missing).iter().map(|why| format!("names are missing: {why}")));
         notes
     }

@@ -194,7 +194,7 @@ mod tests {
     fn estimated_states_are_marked() {
         let text = |tree: &CallTree| {
             let (tree, missing, filtered) = (tree.clone(), Vec::new(), Vec::new());
-            let paths = CallPaths { tree, missing, quality: None, unfit: 0, filtered };
+            let paths = CallPaths { tree, missing, quality: None, unfit: 0, filtered, unknown_python: None };
             let tables = paths.tables(&TableOptions::whole(false, None, 10));
             let report = ProfileReport::of(String::new(), Findings::of_profile(&paths), tables);
             let run = &report.call_paths;
