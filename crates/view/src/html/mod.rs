@@ -4,13 +4,13 @@
 mod bundle;
 mod compared;
 mod embed;
-mod history;
+mod many_runs;
 
 pub use crate::page::page_data::PageData;
 pub(crate) use compared::compared_viewer;
 pub use compared::comparison;
 pub use embed::{MAX_REPORT_BYTES, profile_page, report};
-pub use history::history;
+pub use many_runs::history;
 
 use crate::format::harmless;
 use base64::Engine;
