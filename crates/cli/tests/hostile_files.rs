@@ -501,7 +501,7 @@ fn names_in_profiles_do_not_act_on_a_terminal() {
     let modules = vec![Module { build_id: EVIL.to_owned(), path: format!("/{EVIL}") }];
     let totals = [("wall_ns", 5_000_000), ("capacity_ns", 5_000_000), (EVIL, 7), ("state.task", 5_000_000)];
     let totals = totals.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-    let profile = Profile { processes: vec![process], modules, tree, totals };
+    let profile = Profile { processes: vec![process], modules, tree, totals, ..Profile::default() };
     let mut file = File::create(trace.join("host.1.tsprof")).unwrap();
     profile.write(&mut file).unwrap();
     assert_trace_is_harmless(&trace);

@@ -58,16 +58,22 @@ impl Ways {
         Ways { here, program }
     }
 
-    /// The waits that the report of a run has. The program's result and output are those without a recorder.
+    /// The waits that the report of a trace has. The program's result and output are those without a recorder.
     fn waits(&self, way: &str) -> Vec<Value> {
+        self.waits_in("trace", way)
+    }
+
+    /// The same in a mode of recording.
+    fn waits_in(&self, mode: &str, way: &str) -> Vec<Value> {
         let mut command = record(self.here.path());
         command.current_dir(self.here.path());
-        command.args(["-q", "--threads", "-o", way, "--"]).arg(&self.program).arg(way);
+        let recording = if mode == "trace" { way.to_owned() } else { format!("{way}.{mode}") };
+        command.args(["-q", "--threads", "--mode", mode, "-o", &recording, "--"]).arg(&self.program).arg(way);
         let run = output(&mut command);
         assert!(run.status.success(), "{way}: {:?} {}", run.status, text(&run.stderr));
         assert_eq!(text(&run.stdout), format!("{way}\n"));
         let mut command = taskscope();
-        command.current_dir(self.here.path()).args(["report", "--json", "--section", "waits", way]);
+        command.current_dir(self.here.path()).args(["report", "--json", "--section", "waits", &recording]);
         let report: Value = serde_json::from_slice(&output(&mut command).stdout).unwrap();
         let waits = report["thread_waits"].as_array().cloned().unwrap_or_default();
         for wait in &waits {
@@ -77,6 +83,9 @@ impl Ways {
         waits
     }
 }
+
+/// Both charge the same places.
+const MODES: [&str; 2] = ["trace", "profile"];
 
 fn ns(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is not a time"))
@@ -126,10 +135,12 @@ fn waits_for_locks_are_charged_to_the_place_that_took_them() {
         ("spin", "spin lock", "spin_lock", "spins", "holds the spin lock"),
     ];
     for (way, kind, object, waiting, holding) in cases {
-        let waits = ways.waits(way);
-        let wait = at(&waits, kind, waiting);
-        assert_eq!(wait["object"], object, "{wait}");
-        assert_blamed(wait, "holds", holding);
+        for mode in MODES {
+            let waits = ways.waits_in(mode, way);
+            let wait = at(&waits, kind, waiting);
+            assert_eq!(wait["object"], object, "{wait}");
+            assert_blamed(wait, "holds", holding);
+        }
     }
 }
 
@@ -149,32 +160,36 @@ fn other_waits_are_charged_to_the_thread_that_ended_them() {
         ("semaphore", "semaphore", "waits for an item", "posts"),
     ];
     for (way, kind, waiting, waking) in cases {
-        assert_blamed(at(&ways.waits(way), kind, waiting), "wakes", waking);
+        for mode in MODES {
+            assert_blamed(at(&ways.waits_in(mode, way), kind, waiting), "wakes", waking);
+        }
     }
 }
 
 #[test]
 fn each_wait_in_a_loop_is_charged_to_its_own_signal() {
-    let waits = Ways::new().waits("wrong");
-    let wait = at(&waits, "condition", "waits for the condition");
-    assert_eq!(wait["waits"], 2, "{wait}");
-    for comment in ["signals", "signals too early"] {
-        let line = line_of(comment);
-        let part = parts(wait).iter().find(|part| part["by"]["line"] == line);
-        assert!(part.is_some_and(|part| ns(&part["ns"]) > 0), "{comment}: {wait}");
+    let ways = Ways::new();
+    for mode in MODES {
+        let waits = ways.waits_in(mode, "wrong");
+        let wait = at(&waits, "condition", "waits for the condition");
+        assert_eq!(wait["waits"], 2, "{wait}");
+        for comment in ["signals", "signals too early"] {
+            let line = line_of(comment);
+            let part = parts(wait).iter().find(|part| part["by"]["line"] == line);
+            assert!(part.is_some_and(|part| ns(&part["ns"]) > 0), "{mode} {comment}: {wait}");
+        }
     }
 }
 
 #[test]
 fn a_join_is_charged_to_the_routine_of_the_joined_thread() {
-    let waits = Ways::new().waits("join");
-    let wait = at(&waits, "thread", "joins");
-    let part = largest(wait);
-    assert_eq!(
-        (&part["by"]["role"], &part["by"]["function"]),
-        (&"joined".into(), &"slow_child".into()),
-        "{wait}"
-    );
+    let ways = Ways::new();
+    for mode in MODES {
+        let waits = ways.waits_in(mode, "join");
+        let wait = at(&waits, "thread", "joins");
+        let by = &largest(wait)["by"];
+        assert_eq!((&by["role"], &by["function"]), (&"joined".into(), &"slow_child".into()), "{wait}");
+    }
 }
 
 /// In headers and libraries of the language, a wait is named after the program's code that calls them. A lock that is taken there
@@ -208,13 +223,14 @@ fn waits_in_the_library_of_cpp_are_named_after_their_callers() {
 fn futex_waits_of_cpp_and_rust_are_charged_to_the_thread_that_wakes() {
     let line = |comment: &str| line_in("thread_waits.cpp", comment);
     let cases = [
-        ("latch", "waits for the latch", "arrive_late", "opens the latch"),
-        ("atomic", "waits for the flag", "set_flag", "notifies"),
-        ("promise", "waits for the promise", "fulfil", "fulfils"),
+        ("latch", "waits for the latch", "arrive_late", "opens the latch", "trace"),
+        ("atomic", "waits for the flag", "set_flag", "notifies", "trace"),
+        ("promise", "waits for the promise", "fulfil", "fulfils", "trace"),
+        ("promise", "waits for the promise", "fulfil", "fulfils", "profile"),
     ];
     let ways = Ways::of_cpp("-O2");
-    for (way, waiting, function, waking) in cases {
-        let waits = ways.waits(way);
+    for (way, waiting, function, waking, mode) in cases {
+        let waits = ways.waits_in(mode, way);
         let at_line = |wait: &&Value| wait["kind"] == "futex" && wait["line"] == line(waiting);
         let wait = waits.iter().find(at_line).unwrap_or_else(|| panic!("{way}: {waits:?}"));
         let by = &largest(wait)["by"];
@@ -223,10 +239,12 @@ fn futex_waits_of_cpp_and_rust_are_charged_to_the_thread_that_wakes() {
     }
     let ways = Ways::of_rust();
     let line = |comment: &str| line_in("thread_waits.rs", comment);
-    for (way, waiting, waking) in
-        [("mutex", "waits for the mutex", "releases the mutex"), ("channel", "receives", "sends")]
-    {
-        let waits = ways.waits(way);
+    for (way, waiting, waking, mode) in [
+        ("mutex", "waits for the mutex", "releases the mutex", "trace"),
+        ("channel", "receives", "sends", "trace"),
+        ("channel", "receives", "sends", "profile"),
+    ] {
+        let waits = ways.waits_in(mode, way);
         let at_line = |wait: &&Value| wait["kind"] == "futex" && wait["line"] == line(waiting);
         let wait = waits.iter().find(at_line).unwrap_or_else(|| panic!("{way}: {waits:?}"));
         assert_eq!(largest(wait)["by"]["line"], line(waking), "{way}: {wait}");
@@ -267,8 +285,11 @@ fn waits_for_channels_of_the_process_are_charged_to_the_thread_at_the_other_end(
     ];
     let ways = Ways::of_c(PROGRAM);
     for (way, kind, waiting, waking) in cases {
-        let waits = ways.waits(way);
-        assert_charged(wait_in(&waits, PROGRAM, kind, waiting), line_in(PROGRAM, waking));
+        let has_both = ["pipe", "full", "timed", "once"].contains(&way);
+        for mode in MODES.iter().take(1 + usize::from(has_both)) {
+            let waits = ways.waits_in(mode, way);
+            assert_charged(wait_in(&waits, PROGRAM, kind, waiting), line_in(PROGRAM, waking));
+        }
     }
 }
 
@@ -303,44 +324,53 @@ fn culprits_by_construction_have_at_least_95_percent_of_the_charged_time() {
     ];
     for (program, kind, waiting, blamed, least_waits) in cases {
         let ways = Ways::of_c(program);
-        let waits = ways.waits("run");
-        let wait = wait_in(&waits, program, kind, waiting);
-        assert_charged(wait, line_in(program, blamed));
-        assert!(wait["waits"].as_u64() >= Some(least_waits), "{wait}");
+        for mode in MODES {
+            let waits = ways.waits_in(mode, "run");
+            let wait = wait_in(&waits, program, kind, waiting);
+            assert_charged(wait, line_in(program, blamed));
+            assert!(wait["waits"].as_u64() >= Some(least_waits), "{mode}: {wait}");
+        }
     }
 }
 
 #[test]
 fn the_root_of_an_inversion_is_the_third_thread() {
     const PROGRAM: &str = "inversion.c";
-    let waits = Ways::of_c(PROGRAM).waits("run");
-    let wait = wait_in(&waits, PROGRAM, "mutex", "is urgent");
-    let charged: u64 =
-        parts(wait).iter().filter(|part| !part["by"].is_null()).map(|part| ns(&part["ns"])).sum();
-    let root = line_in(PROGRAM, "has worked");
-    let of_root: u64 =
-        parts(wait).iter().filter(|part| part["root"]["line"] == root).map(|part| ns(&part["ns"])).sum();
-    let largest = largest(wait);
-    assert_eq!((&largest["root"]["line"], &largest["chain"]), (&root.into(), &2.into()), "{wait}");
-    // The third thread has worked for 60 ms; what the minor one does before it releases the lock is its own.
-    assert!(of_root >= 60_000_000 && of_root <= charged, "{wait}");
+    let ways = Ways::of_c(PROGRAM);
+    for mode in MODES {
+        let waits = ways.waits_in(mode, "run");
+        let wait = wait_in(&waits, PROGRAM, "mutex", "is urgent");
+        let sum = |is: &dyn Fn(&Value) -> bool| -> u64 {
+            parts(wait).iter().filter(|part| is(part)).map(|part| ns(&part["ns"])).sum()
+        };
+        let root = line_in(PROGRAM, "has worked");
+        let charged = sum(&|part| !part["by"].is_null());
+        let of_root = sum(&|part| part["root"]["line"] == root);
+        let largest = largest(wait);
+        assert_eq!((&largest["root"]["line"], &largest["chain"]), (&root.into(), &2.into()), "{wait}");
+        // The third thread has worked for 60 ms; what the minor one does before it releases the lock is its own.
+        assert!(of_root >= 60_000_000 && of_root <= charged, "{mode}: {wait}");
+    }
 }
 
 #[test]
 fn each_reader_is_charged_from_the_end_of_the_one_before() {
     const PROGRAM: &str = "several_readers.c";
-    let waits = Ways::of_c(PROGRAM).waits("run");
-    let wait = wait_in(&waits, PROGRAM, "read-write lock", "writes");
-    let at = |comment| {
-        let line = line_in(PROGRAM, comment);
-        let of_line = parts(wait).iter().filter(|part| part["by"]["line"] == line);
-        of_line.map(|part| ns(&part["ns"])).sum::<u64>()
-    };
-    let readers = ["reads first", "reads second", "reads third"].map(at);
-    let charged = parts(wait).iter().filter(|part| !part["by"].is_null());
-    assert_eq!(readers.iter().sum::<u64>(), charged.map(|part| ns(&part["ns"])).sum::<u64>(), "{wait}");
-    // Each has worked for 60 ms while the writer waited.
-    assert!(readers.iter().all(|ns| *ns >= 50_000_000), "{readers:?}: {wait}");
+    let ways = Ways::of_c(PROGRAM);
+    for mode in MODES {
+        let waits = ways.waits_in(mode, "run");
+        let wait = wait_in(&waits, PROGRAM, "read-write lock", "writes");
+        let at = |comment| {
+            let line = line_in(PROGRAM, comment);
+            let of_line = parts(wait).iter().filter(|part| part["by"]["line"] == line);
+            of_line.map(|part| ns(&part["ns"])).sum::<u64>()
+        };
+        let readers = ["reads first", "reads second", "reads third"].map(at);
+        let charged = parts(wait).iter().filter(|part| !part["by"].is_null());
+        assert_eq!(readers.iter().sum::<u64>(), charged.map(|part| ns(&part["ns"])).sum::<u64>(), "{wait}");
+        // Each has worked for 60 ms while the writer waited.
+        assert!(readers.iter().all(|ns| *ns >= 50_000_000), "{mode} {readers:?}: {wait}");
+    }
 }
 
 #[test]
@@ -424,12 +454,26 @@ fn parts_of_the_time_sum_to_the_whole() {
 }
 
 #[test]
-fn profiles_have_no_waits_of_threads() {
-    let here = tempfile::tempdir().unwrap();
-    let mut command = record(here.path());
-    let run = output(command.args(["--threads", "--mode", "profile", "--", "true"]));
-    assert_eq!(run.status.code(), Some(125));
-    assert!(text(&run.stderr).contains("--threads is for traces"), "{}", text(&run.stderr));
+fn findings_of_a_profile_name_the_lock_and_sum_to_the_threads_time() {
+    let ways = Ways::new();
+    ways.waits_in("profile", "chain");
+    let profile = ways.here.path().join("chain.profile");
+    let report = report(&profile);
+    let findings = report["findings"].as_array().unwrap();
+    let sum: u64 = findings.iter().map(|finding| ns(&finding["ns"])).sum();
+    assert_eq!((&report["findings_of"], sum), (&"threads".into(), ns(&report["findings_base_ns"])));
+    let lock =
+        findings.iter().find(|finding| finding["text"].as_str().unwrap().contains("mutex second_mutex"));
+    let lock = lock.unwrap_or_else(|| panic!("{findings:?}"));
+    assert_eq!(lock["cause"], "lock", "{lock}");
+    let root = format!("held by evict [lock at thread_waits.c:{}]", line_of("holds the mutex"));
+    assert!(lock["text"].as_str().unwrap().contains(&root), "{lock}");
+    let id = lock["id"].as_str().unwrap();
+    let explained = output(taskscope().args(["explain", id]).arg(&profile));
+    let shown = text(&explained.stdout);
+    assert!(explained.status.success() && shown.contains("second_mutex"), "{shown}");
+    let shown = text(&output(taskscope().args(["report", "--section", "waits"]).arg(&profile)).stdout);
+    assert!(shown.contains("mutex cache_mutex: between [lock at "), "{shown}");
 }
 
 #[test]

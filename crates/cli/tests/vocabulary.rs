@@ -213,8 +213,13 @@ fn write_profile(root: &Path) {
     totals.insert(key::WALL_NS.to_owned(), 40_000_000);
     let process = [(key::WORKERS, "4"), (key::CPUS, "2"), (key::NO_CPU, "schedstat"), (key::FINISHED, "yes")];
     let process = process.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let profile =
-        Profile { processes: vec![process.into_iter().collect()], modules: Vec::new(), tree, totals };
+    let profile = Profile {
+        processes: vec![process.into_iter().collect()],
+        modules: Vec::new(),
+        tree,
+        totals,
+        ..Profile::default()
+    };
     std::fs::create_dir(root).unwrap();
     profile.write(&mut std::fs::File::create(root.join("host.1.tsprof")).unwrap()).unwrap();
 }

@@ -19,6 +19,7 @@ mod metric;
 pub mod named;
 mod profile;
 mod read;
+mod thread_waits;
 mod tree;
 mod write;
 
@@ -26,4 +27,5 @@ pub use frame::{Frame, FrameKind, Marker, NO_MODULE};
 pub use metric::{Metric, Name, Unit};
 pub use profile::{Balance, FIRST_MS, Module, Process, Profile, conservation, key, move_to, settle};
 pub use read::{ReadError, ReadErrorKind};
+pub use thread_waits::{WaitCall, WaitEnd, WaitPart, WaitRow, WaitTie};
 pub use tree::{NodeId, ROOT, Tree};

@@ -1,6 +1,6 @@
 //! A profile: the tree with the modules of its frames, the process, and sums for the whole run.
 
-use crate::{Frame, FrameKind, Marker, Metric, NO_MODULE, ROOT, Tree};
+use crate::{Frame, FrameKind, Marker, Metric, NO_MODULE, NodeId, ROOT, Tree, WaitRow};
 use std::collections::{BTreeMap, HashMap};
 
 /// A file that was loaded.
@@ -78,7 +78,11 @@ pub struct Profile {
     /// `state.oversubscribed` (more workers than CPUs): `no_cpu.NAME` is the time moved there from a state.
     /// `runnable_ns` is the workers' run delay, as `run_delay` counts it: it includes delays without a loss,
     /// while others ran that they waited for.
+    /// `thread_waits.NAME` is about [`thread_waits`](Self::thread_waits): `threads_ns`, the life of all threads; `lost` and `lost_ns`,
+    /// waits that found no room before they were summed up; `unfit`, waits and parts without a row of their own.
     pub totals: BTreeMap<String, u64>,
+    /// Waits of threads for each other (`record --threads`).
+    pub thread_waits: Vec<WaitRow>,
 }
 
 /// Adds the sums of a run in parallel to this one: elapsed time is not added.
@@ -109,12 +113,17 @@ impl Profile {
             })
             .collect();
         self.modules.extend(new);
-        self.tree.absorb(&other.tree, |tree, parent, frame| {
-            let module = here.get(frame.module as usize).copied().unwrap_or(NO_MODULE);
+        let module_here = |module: u32| here.get(module as usize).copied().unwrap_or(NO_MODULE);
+        let nodes = self.tree.absorb(&other.tree, |tree, parent, frame| {
+            let module = module_here(frame.module);
             // Numbers of regions are meaningless outside their process.
             let offset = if frame.kind == FrameKind::Pending { 0 } else { frame.offset };
             tree.child(parent, Frame { module, offset, ..frame })
         });
+        let node_here = |node: NodeId| nodes.get(node.0 as usize).copied().unwrap_or(ROOT);
+        let first_process = self.processes.len() as u32;
+        let moved = |row: &WaitRow| row.clone().moved(first_process, node_here, module_here);
+        self.thread_waits.extend(other.thread_waits.iter().map(moved));
         merge_totals(&mut self.totals, &other.totals);
         self.processes.extend(other.processes.iter().cloned());
     }
@@ -166,7 +175,7 @@ pub fn conservation(tree: &Tree) -> Vec<Balance> {
 
 /// Divides waiting among paths in proportion to their `shares`, in whole numbers that sum to it, and adds it
 /// as `metric` (of the family given or shared). Without shares it is unattributed.
-pub fn settle(tree: &mut Tree, metric: Metric, owed: u64, shares: &[(crate::NodeId, u128)]) {
+pub fn settle(tree: &mut Tree, metric: Metric, owed: u64, shares: &[(NodeId, u128)]) {
     let total: u128 = shares.iter().map(|(_, share)| share).sum();
     // Keeps the products within 128 bits; the lost bits are far below a nanosecond in a year.
     let spare = (128 - total.leading_zeros()).saturating_sub(63);
@@ -191,7 +200,7 @@ pub fn settle(tree: &mut Tree, metric: Metric, owed: u64, shares: &[(crate::Node
 /// whole numbers. The total is unchanged, and time moved before is not moved again.
 pub fn move_to(tree: &mut Tree, metric: Metric, marker: Marker, ns: u64) {
     let keeps = |frame: Frame| matches!(frame.marker(), Some(Marker::OutOfCpu | Marker::Oversubscribed));
-    let nodes: Vec<(crate::NodeId, u64)> = (std::iter::once(ROOT).chain(tree.ids()))
+    let nodes: Vec<(NodeId, u64)> = (std::iter::once(ROOT).chain(tree.ids()))
         .filter(|node| !keeps(tree.frame(*node)))
         .map(|node| (node, tree.value(node, metric)))
         .filter(|(_, value)| *value > 0)
@@ -251,7 +260,7 @@ mod tests {
             [module("aa", "/x/prog"), module("", "/lib/plain.so"), module("bb", "/x/prog")]
         );
         assert_eq!(all.tree.len(), 4);
-        assert_eq!(all.tree.value(crate::NodeId(2), Metric::TIME), 12);
+        assert_eq!(all.tree.value(NodeId(2), Metric::TIME), 12);
         assert_eq!((all.totals["wall_ns"], all.totals["capacity_ns"], all.processes.len()), (10, 40, 2));
     }
 

@@ -3,7 +3,10 @@
 
 use crate::form::{MAGIC, VERSION, tag};
 use crate::frame::FrameKind;
-use crate::{Frame, Metric, Module, NO_MODULE, NodeId, Process, Profile, ROOT};
+use crate::{
+    Frame, Metric, Module, NO_MODULE, NodeId, Process, Profile, ROOT, WaitCall, WaitEnd, WaitPart, WaitRow,
+    WaitTie,
+};
 use std::fmt;
 use taskscope_event::{FNV_START, fnv1a};
 
@@ -30,6 +33,8 @@ pub enum ReadErrorKind {
     Node,
     /// A metric's number is too large.
     MetricNumber,
+    /// A wait has a number that is too large, or an unknown kind of part.
+    Wait,
     /// A section holds more bytes than its rows take.
     Excess,
     /// The sum over the bytes is not the one that was written.
@@ -63,6 +68,7 @@ impl fmt::Display for ReadError {
             ReadErrorKind::Module => write!(f, "the frame at byte {at} is in an unlisted file"),
             ReadErrorKind::Node => write!(f, "the values at byte {at} have no path"),
             ReadErrorKind::MetricNumber => write!(f, "the metric at byte {at} has an impossible number"),
+            ReadErrorKind::Wait => write!(f, "the wait at byte {at} has an impossible number"),
             ReadErrorKind::Excess => write!(f, "the section that ends at byte {at} is too long"),
             ReadErrorKind::Checksum => write!(f, "its checksum is wrong"),
             ReadErrorKind::AfterEnd => write!(f, "there are bytes after its end section, from byte {at} on"),
@@ -176,6 +182,14 @@ impl Profile {
                         *sum = sum.saturating_add(value);
                     }
                 }
+                tag::THREAD_WAITS => {
+                    for _ in 0..section.varint()? {
+                        let row =
+                            Waits { section: &mut section, modules: profile.modules.len(), nodes: &nodes }
+                                .row()?;
+                        profile.thread_waits.push(row);
+                    }
+                }
                 tag::LOSSES => {
                     let unfit = section.varint()?.saturating_add(profile.tree.unfit());
                     profile.tree.set_unfit(unfit);
@@ -246,4 +260,67 @@ fn values(section: &mut Bytes<'_>, profile: &mut Profile, nodes: &[NodeId]) -> R
         profile.tree.add(node, Metric::from_file_number(metric), value);
     }
     Ok(())
+}
+
+/// Waits of threads.
+struct Waits<'a, 'b> {
+    section: &'a mut Bytes<'b>,
+    modules: usize,
+    nodes: &'a [NodeId],
+}
+
+impl Waits<'_, '_> {
+    fn small(&mut self) -> Result<u32, ReadError> {
+        let at = self.section.at;
+        u32::try_from(self.section.varint()?).map_err(|_| ReadError { kind: ReadErrorKind::Wait, at })
+    }
+
+    fn module(&mut self) -> Result<u32, ReadError> {
+        let at = self.section.at;
+        match self.section.varint()? {
+            0 => Ok(NO_MODULE),
+            number if number <= self.modules as u64 => Ok((number - 1) as u32),
+            _ => Err(ReadError { kind: ReadErrorKind::Module, at }),
+        }
+    }
+
+    fn row(&mut self) -> Result<WaitRow, ReadError> {
+        let (process, kind, module) = (self.small()?, self.small()?, self.module()?);
+        let (object, call) = (self.section.varint()?, self.call()?);
+        let (waits, threads, longest_ns) = (self.section.varint()?, self.small()?, self.section.varint()?);
+        let mut parts = Vec::new();
+        for _ in 0..self.section.varint()? {
+            parts.push(self.part()?);
+        }
+        Ok(WaitRow { process, kind, module, object, call, waits, threads, longest_ns, parts })
+    }
+
+    fn part(&mut self) -> Result<WaitPart, ReadError> {
+        let at = self.section.at;
+        let end = WaitEnd::of(self.section.byte()?).ok_or(ReadError { kind: ReadErrorKind::Wait, at })?;
+        let (first, last) = (self.tie()?, self.tie()?);
+        let blocked = match self.small()? {
+            0 => None,
+            kind => Some((kind, self.call()?)),
+        };
+        Ok(WaitPart { end, first, last, blocked, length: self.small()?, ns: self.section.varint()? })
+    }
+
+    fn tie(&mut self) -> Result<Option<WaitTie>, ReadError> {
+        let at = self.section.at;
+        Ok(match self.section.byte()? {
+            0 => None,
+            1 => Some(WaitTie::Holds(self.call()?)),
+            2 => Some(WaitTie::Wakes(self.call()?)),
+            3 => Some(WaitTie::IsJoined(self.call()?)),
+            _ => return Err(ReadError { kind: ReadErrorKind::Wait, at }),
+        })
+    }
+
+    fn call(&mut self) -> Result<WaitCall, ReadError> {
+        let (module, offset, at) = (self.module()?, self.section.varint()?, self.section.at);
+        let node = usize::try_from(self.section.varint()?).ok().and_then(|node| self.nodes.get(node));
+        let path = *node.ok_or(ReadError { kind: ReadErrorKind::Node, at })?;
+        Ok(WaitCall { module, offset, path })
+    }
 }

@@ -1,7 +1,7 @@
 //! Writes a profile, with a buffer of a few kilobytes.
 
 use crate::form::{MAGIC, VERSION, tag};
-use crate::{Metric, NO_MODULE, Profile, ROOT};
+use crate::{Metric, NO_MODULE, Profile, ROOT, WaitCall, WaitPart, WaitRow, WaitTie};
 use std::io::{self, Write};
 use taskscope_event::{FNV_START, fnv1a};
 
@@ -68,6 +68,11 @@ impl Profile {
             sections.varint(*value);
             sections.row_ends()?;
         }
+        sections.begin(tag::THREAD_WAITS)?;
+        for row in &self.thread_waits {
+            sections.wait_row(row);
+            sections.row_ends()?;
+        }
         sections.end(self.tree.unfit())
     }
 }
@@ -93,6 +98,54 @@ impl Sections<'_> {
     fn text(&mut self, text: &str) {
         self.varint(text.len() as u64);
         self.rows.extend_from_slice(text.as_bytes());
+    }
+
+    fn module(&mut self, module: u32) {
+        self.varint(if module == NO_MODULE { 0 } else { u64::from(module) + 1 });
+    }
+
+    fn wait_row(&mut self, row: &WaitRow) {
+        self.varint(row.process.into());
+        self.varint(row.kind.into());
+        self.module(row.module);
+        self.varint(row.object);
+        self.call(row.call);
+        for number in [row.waits, row.threads.into(), row.longest_ns, row.parts.len() as u64] {
+            self.varint(number);
+        }
+        row.parts.iter().for_each(|part| self.wait_part(part));
+    }
+
+    fn wait_part(&mut self, part: &WaitPart) {
+        self.rows.push(part.end as u8);
+        self.tie(part.first);
+        self.tie(part.last);
+        match part.blocked {
+            Some((kind, call)) => {
+                self.varint(kind.into());
+                self.call(call);
+            }
+            None => self.varint(0),
+        }
+        self.varint(part.length.into());
+        self.varint(part.ns);
+    }
+
+    fn call(&mut self, WaitCall { module, offset, path }: WaitCall) {
+        self.module(module);
+        self.varint(offset);
+        self.varint(path.0.into());
+    }
+
+    fn tie(&mut self, tie: Option<WaitTie>) {
+        let (number, call) = match tie {
+            None => return self.rows.push(0),
+            Some(WaitTie::Holds(call)) => (1, call),
+            Some(WaitTie::Wakes(call)) => (2, call),
+            Some(WaitTie::IsJoined(call)) => (3, call),
+        };
+        self.rows.push(number);
+        self.call(call);
     }
 
     fn row_ends(&mut self) -> io::Result<()> {

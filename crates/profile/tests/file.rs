@@ -2,7 +2,10 @@
 
 use std::time::Instant;
 use taskscope_event::{FNV_START, fnv1a};
-use taskscope_profile::{Frame, Marker, Metric, Module, Process, Profile, ROOT, ReadErrorKind, Tree};
+use taskscope_profile::{
+    Frame, Marker, Metric, Module, NO_MODULE, NodeId, Process, Profile, ROOT, ReadErrorKind, Tree, WaitCall,
+    WaitEnd, WaitPart, WaitRow, WaitTie,
+};
 
 /// A generator with the same numbers in every run.
 struct Random(u64);
@@ -43,7 +46,35 @@ fn some_profile(seed: u64, paths: usize) -> Profile {
         profile.tree.add(node, metric, random.next());
     }
     profile.totals.insert("state.task".to_string(), u64::MAX);
+    profile.thread_waits =
+        (0..(paths as u64 / 20).min(50)).map(|_| some_waits(&mut random, &profile)).collect();
     profile
+}
+
+fn some_waits(random: &mut Random, profile: &Profile) -> WaitRow {
+    let nodes = profile.tree.len() as u64;
+    let call = |random: &mut Random| {
+        let module = if random.below(3) == 0 { NO_MODULE } else { random.below(5) as u32 };
+        WaitCall { module, offset: random.next(), path: NodeId(random.below(nodes) as u32) }
+    };
+    let tie = |random: &mut Random| match random.below(4) {
+        0 => None,
+        1 => Some(WaitTie::Holds(call(random))),
+        2 => Some(WaitTie::Wakes(call(random))),
+        _ => Some(WaitTie::IsJoined(call(random))),
+    };
+    let parts = (0..random.below(4)).map(|_| WaitPart {
+        end: WaitEnd::ALL[random.below(8) as usize],
+        first: tie(random),
+        last: tie(random),
+        blocked: if random.below(2) == 0 { None } else { Some((1 + random.below(30) as u32, call(random))) },
+        length: random.below(5) as u32,
+        ns: random.next(),
+    });
+    let parts = parts.collect();
+    let (module, object) = (random.below(5) as u32, random.next());
+    let (waits, longest_ns) = (random.next(), random.next());
+    WaitRow { process: 0, kind: 12, module, object, call: call(random), waits, threads: 3, longest_ns, parts }
 }
 
 fn bytes_of(profile: &Profile) -> Vec<u8> {
@@ -73,6 +104,7 @@ fn written_profiles_are_read_back() {
         assert_eq!(read.modules, profile.modules);
         assert_eq!(read.totals, profile.totals);
         assert_eq!(rows(&read.tree), rows(&profile.tree));
+        assert_eq!(read.thread_waits, profile.thread_waits);
         // A process without metadata is not written.
         assert_eq!(read.processes, profile.processes[..1]);
         assert!(bytes_of(&read) == bytes, "the same profile is the same file");

@@ -179,6 +179,12 @@ impl Moment<'_> {
         site
     }
 
+    /// The return address and the path of the program's call into this library.
+    pub(crate) fn call_from_program(&mut self) -> (u64, u32) {
+        let found = self.find_path(core::ptr::null(), self.thread.exit_here());
+        (found.caller, found.path)
+    }
+
     fn record_known_path_of_call(&mut self, site: u32, path: u32) {
         let Some(content) = &mut self.thread.paths.0 else { return };
         let Some(last) = content.last_of_calls.get_mut(site as usize % TYPES) else { return };

@@ -8,11 +8,13 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::frames::Open;
+pub use crate::profiling::{WaitCall, WaitEvent};
 pub use crate::recording::start_recording;
 pub use crate::sampler::blocking::{
     Blocking, MIN_BLOCKED_NS, Recorder as BlockingRecorder, Returned, Syscall, begin as begin_blocking,
     end as end_blocking, set_recorder as record_blocking,
 };
+use crate::sampler::is_active;
 pub use crate::sampler::machine::copy_from_anywhere;
 use crate::sections::END_OF_MPI;
 pub use crate::sections::SectionCodes;
@@ -102,5 +104,44 @@ impl Moment<'_> {
     /// Returns the code site of a return address; 0 if the address identifies none.
     pub fn code_site(&mut self, return_address: *const c_void) -> u32 {
         self.known_site(return_address)
+    }
+
+    /// Whether waits of threads are events of a profile ([`count_wait`](Self::count_wait)), not of a trace.
+    pub fn counts_waits(&self) -> bool {
+        self.thread.profile.is_some()
+    }
+
+    /// Counts an event of a wait in a profile.
+    pub fn count_wait(&mut self, event: WaitEvent) {
+        if !self.thread.is_paused
+            && let Some(follower) = &self.thread.profile
+        {
+            follower.count_wait(self.at, event);
+        }
+    }
+
+    /// The calling thread's waits are counted in a profile from now on, as soon as it has one.
+    pub fn begin_to_count_waits(&mut self) {
+        if let Some(follower) = &self.thread.profile {
+            follower.begin_to_count_waits();
+        }
+    }
+
+    /// A call in a profile: it returns to `return_address`.
+    pub fn wait_call(&mut self, return_address: *const c_void) -> WaitCall {
+        if !is_active() || return_address.is_null() {
+            return WaitCall { site: return_address as u64, ..WaitCall::default() };
+        }
+        let path = self.path_here(return_address, self.thread.exit_here());
+        WaitCall { site: return_address as u64, path, context: self.context() }
+    }
+
+    /// The program's call into this library in a profile.
+    pub fn wait_call_from_program(&mut self) -> WaitCall {
+        if !is_active() {
+            return WaitCall::default();
+        }
+        let (site, path) = self.call_from_program();
+        WaitCall { site, path, context: self.context() }
     }
 }

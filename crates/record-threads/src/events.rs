@@ -1,9 +1,11 @@
-//! Events of the calling thread.
+//! Events of the calling thread: of a trace, or of a profile, which sums them up (`taskscope_ompt::shared::WaitEvent`).
 
 use core::ffi::{c_int, c_void};
 
 use taskscope_event::models::wait::{self, outcome};
-use taskscope_ompt::shared::{Moment, record_outside_openmp, record_outside_openmp_untimed};
+use taskscope_ompt::shared::{
+    Moment, WaitCall, WaitEvent, record_outside_openmp, record_outside_openmp_untimed,
+};
 
 use crate::objects::Mark;
 use crate::switches;
@@ -70,6 +72,11 @@ fn object_site_kind(object: usize, site: u32, kind: u32) -> [u8; 16] {
 /// A wait of this kind begins, in a call that returns to `caller`; the lock's holder as it was found.
 pub fn begin(kind: u32, object: usize, caller: usize, found: Option<Mark>) {
     with_moment(|moment| {
+        if moment.counts_waits() {
+            let found = found.map_or((0, 0), |mark| (mark.holder as u64, mark.site as u64));
+            let call = moment.wait_call(caller as *const c_void);
+            return moment.count_wait(WaitEvent::Begins { kind, object: object as u64, call, found });
+        }
         let number = site(moment, caller);
         moment.record_call_path(number, caller as *const c_void);
         let found = found.map(|mark| (mark.holder as u64, site(moment, mark.site)));
@@ -86,6 +93,9 @@ pub fn begin(kind: u32, object: usize, caller: usize, found: Option<Mark>) {
 pub fn end(kind: u32, outcome: u32) {
     switches::note_wait();
     with_moment(|moment| {
+        if moment.counts_waits() {
+            return moment.count_wait(WaitEvent::Ends { outcome });
+        }
         let mut payload = [0; 8];
         payload[..4].copy_from_slice(&kind.to_le_bytes());
         payload[4..].copy_from_slice(&outcome.to_le_bytes());
@@ -97,6 +107,11 @@ pub fn end(kind: u32, outcome: u32) {
 /// to `taken_at`.
 pub fn hands_over(kind: u32, object: usize, taken_at: usize, caller: usize) {
     with_moment(|moment| {
+        if moment.counts_waits() {
+            let path = moment.wait_call(caller as *const c_void);
+            let call = WaitCall { site: taken_at as u64, ..path };
+            return moment.count_wait(WaitEvent::HandsOver { kind, object: object as u64, call });
+        }
         let site = site(moment, taken_at);
         moment.record_call_path(site, caller as *const c_void);
         moment.recorder.own_point(moment.at, wait::HANDED_OVER, object_site_kind(object, site, kind));
@@ -106,6 +121,15 @@ pub fn hands_over(kind: u32, object: usize, taken_at: usize, caller: usize) {
 /// This thread wakes one thread that waits for the object, or all of them.
 pub fn wakes(kind: u32, object: usize, caller: usize, all: bool) {
     with_moment(|moment| {
+        if moment.counts_waits() {
+            let call = moment.wait_call(caller as *const c_void);
+            return moment.count_wait(WaitEvent::Wakes {
+                kind,
+                object: object as u64,
+                call,
+                threads: count_of(all),
+            });
+        }
         let number = site(moment, caller);
         moment.record_call_path(number, caller as *const c_void);
         let code = if all { wait::WAKES_ALL } else { wait::WAKES_ONE };
@@ -113,21 +137,45 @@ pub fn wakes(kind: u32, object: usize, caller: usize, all: bool) {
     });
 }
 
-/// This thread is about to make a call that returns to `caller` and may wake others. Returns the call's site.
-pub fn prepare_to_wake(caller: usize) -> u32 {
-    let mut number = 0;
+/// The threads that a wake of one or of all may wake.
+fn count_of(all: bool) -> u32 {
+    if all { u32::MAX } else { 1 }
+}
+
+/// The place of a wake, before it: its site in a trace, its call in a profile.
+#[derive(Clone, Copy, Default)]
+pub struct WakePlace {
+    site: u32,
+    call: WaitCall,
+}
+
+/// This thread is about to make a call that returns to `caller` and may wake others. Returns the call's place.
+pub fn prepare_to_wake(caller: usize) -> WakePlace {
+    let mut place = WakePlace::default();
     with_moment(|moment| {
-        number = site(moment, caller);
-        moment.record_call_path(number, caller as *const c_void);
+        if moment.counts_waits() {
+            place.call = moment.wait_call(caller as *const c_void);
+            return;
+        }
+        place.site = site(moment, caller);
+        moment.record_call_path(place.site, caller as *const c_void);
     });
-    number
+    place
 }
 
 /// This thread has woken so many threads that wait for the object, or all of them, in the call that [`prepare_to_wake`] was
 /// called before: at that time, since a woken thread may have recorded its end by now.
-pub fn has_woken(kind: u32, object: usize, site: u32, threads: Woken) {
+pub fn has_woken(kind: u32, object: usize, place: WakePlace, threads: Woken) {
     with_untimed_moment(|moment| {
-        let payload = object_site_kind(object, site, kind);
+        if moment.counts_waits() {
+            let threads = match threads {
+                Woken::All => u32::MAX,
+                Woken::Some(count) => count,
+            };
+            let (object, call) = (object as u64, place.call);
+            return moment.count_wait(WaitEvent::Wakes { kind, object, call, threads });
+        }
+        let payload = object_site_kind(object, place.site, kind);
         match threads {
             Woken::All => moment.recorder.own_point(moment.at, wait::WAKES_ALL, payload),
             Woken::Some(count) => {
@@ -149,6 +197,10 @@ pub enum Woken {
 /// This thread wakes one thread that waits for the object, or all of them, in a call of the program's.
 pub fn wakes_by_call(kind: u32, object: u64, all: bool) {
     with_moment(|moment| {
+        if moment.counts_waits() {
+            let call = moment.wait_call_from_program();
+            return moment.count_wait(WaitEvent::Wakes { kind, object, call, threads: count_of(all) });
+        }
         let site = moment.record_call_from_program();
         let code = if all { wait::WAKES_ALL } else { wait::WAKES_ONE };
         moment.recorder.own_point(moment.at, code, object_site_kind(object as usize, site, kind));
@@ -172,6 +224,11 @@ pub struct Waited {
 /// This thread has waited in a call of the program's.
 pub fn waited(wait: &Waited) {
     with_moment(|moment| {
+        if moment.counts_waits() {
+            let &Waited { kind, object, outcome, time, is_of_others } = wait;
+            let call = moment.wait_call_from_program();
+            return moment.count_wait(WaitEvent::Waited { kind, outcome, is_of_others, object, call, time });
+        }
         let site = moment.record_call_from_program();
         let at = moment.at;
         let ago = |time: u64| at.saturating_sub(time).to_le_bytes();
@@ -194,6 +251,13 @@ pub fn waited(wait: &Waited) {
 /// Names of this thread in the events of others; it runs `routine`, 0 if unknown.
 pub fn starts(handle: usize, pointer: usize, routine: usize) {
     with_moment(|moment| {
+        if moment.counts_waits() {
+            moment.begin_to_count_waits();
+            let site = if routine == 0 { 0 } else { routine as u64 + 1 };
+            let routine = WaitCall { site, ..WaitCall::default() };
+            let (handle, pointer) = (handle as u64, pointer as u64);
+            return moment.count_wait(WaitEvent::Starts { handle, pointer, routine });
+        }
         // Sites are return addresses: the preceding instruction is looked up.
         let site = if routine == 0 { 0 } else { site(moment, routine + 1) };
         let parts: [&[u8]; 3] =

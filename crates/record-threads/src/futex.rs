@@ -73,14 +73,14 @@ pub unsafe fn call(caller: usize, arguments: [usize; 6], next: Syscall) -> c_lon
             result
         }
         Operation::Wake(most) | Operation::Requeue(most) if counter.load(Relaxed) > 0 => {
-            let site = events::prepare_to_wake(caller);
+            let place = events::prepare_to_wake(caller);
             let result = whole();
             if result > 0 {
                 let woken = match most {
                     c_int::MAX => Woken::All,
                     most => Woken::Some(result.min(c_long::from(most)).max(0) as u32),
                 };
-                events::has_woken(kind::FUTEX, address, site, woken);
+                events::has_woken(kind::FUTEX, address, place, woken);
             }
             result
         }

@@ -326,6 +326,25 @@ pub fn shell_word(path: &Path) -> String {
     }
 }
 
+/// Whether a table names the process of each row: only if its rows are of several.
+pub(crate) struct Pids {
+    are_several: bool,
+}
+
+impl Pids {
+    pub fn of(mut pids: impl Iterator<Item = Option<i64>>) -> Pids {
+        let first = pids.next().flatten();
+        Pids { are_several: pids.any(|pid| pid != first) }
+    }
+
+    pub fn beside(&self, name: &str, pid: Option<i64>) -> String {
+        match pid {
+            Some(pid) if self.are_several => format!("{name}, process {pid}"),
+            _ => name.to_owned(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,38 +6,20 @@ use crate::documents::{Named, Notice};
 use crate::efficiency_text::EfficiencyBlock;
 use crate::findings::{Whose, findings_text, next_text, verdict_text};
 use crate::format::{
-    Unit, byte_count, count, counted, fit, narrowed, percent, shell_word, short_count, short_counted, time,
-    wrap,
+    Pids, Unit, byte_count, count, counted, fit, narrowed, percent, shell_word, short_count, short_counted,
+    time, wrap,
 };
 use crate::report_json::Report;
 use crate::report_rows::StateTimes;
 use crate::section::Section;
 use crate::sheet::{BOLD, DIM, Sheet};
 use crate::thread_split::thread_split_text;
+use crate::thread_waits_text::write_waits;
 use crate::verdict::FLOOR;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use taskscope_execution::{Group, State, ThreadKind};
-
-/// Whether a table names the process of each row: only if its rows are of several.
-struct Pids {
-    are_several: bool,
-}
-
-impl Pids {
-    fn of(mut pids: impl Iterator<Item = Option<i64>>) -> Pids {
-        let first = pids.next().flatten();
-        Pids { are_several: pids.any(|pid| pid != first) }
-    }
-
-    fn beside(&self, name: &str, pid: Option<i64>) -> String {
-        match pid {
-            Some(pid) if self.are_several => format!("{name}, process {pid}"),
-            _ => name.to_owned(),
-        }
-    }
-}
 
 /// Output options.
 #[derive(Clone, Debug)]
@@ -608,27 +590,9 @@ impl Page<'_> {
     /// Waits of threads for each other: of all threads, beside the capacity.
     fn waits(&mut self) {
         let rows = &self.report.thread_waits;
-        if rows.is_empty() {
-            return;
-        }
-        let waited = format!("waited {}", self.unit.short());
-        let columns = [(&*waited, 10), ("waits", 10), ("longest", 10)];
-        self.heading("Waits of threads for each other (all threads)", &columns);
         let pids = Pids::of(rows.iter().map(|row| row.pid));
-        for row in rows.iter().take(self.options.top) {
-            let values = [self.unit.show(row.waited_ns), count(row.waits), time(row.longest_ns)];
-            let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
-            let place = row.place.as_deref().unwrap_or("code that is not known");
-            let name = match &row.object {
-                Some(object) => format!("{} {object}: {place}", row.kind),
-                None => format!("{}: {place}", row.kind),
-            };
-            self.row(0, &pids.beside(&name, row.pid), &columns);
-            for part in row.parts.iter().take(self.options.top) {
-                self.row(4, &part.text(), &[(&self.unit.show(part.ns), 10)]);
-            }
-        }
-        self.more(rows.len().saturating_sub(self.options.top), Section::Waits);
+        let size = (self.unit, self.options.top);
+        write_waits(&mut self.sheet, rows, size, |name, pid| pids.beside(name, pid));
     }
 
     fn is_allowed(&self, notice: &Notice) -> bool {

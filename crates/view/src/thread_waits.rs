@@ -107,6 +107,20 @@ pub(crate) const fn kind_word(wait_kind: u32) -> &'static str {
     }
 }
 
+/// The name of an object; `None` of a kind that has none. `of_memory` returns the name of an address.
+pub(crate) fn object_name(wait_kind: u32, number: u64, of_memory: impl FnOnce() -> String) -> Option<String> {
+    match wait_kind {
+        kind::SLEEP | kind::SEVERAL | kind::PROCESS => None,
+        // As in the links of /proc/PID/fd.
+        kind::PIPE | kind::PIPE_ROOM => Some(format!("pipe:[{number}]")),
+        kind::SOCKET | kind::SOCKET_PAIR | kind::SOCKET_PAIR_ROOM => Some(format!("socket:[{number}]")),
+        kind::EVENT | kind::TIMER | kind::FILE | kind::TERMINAL | kind::DESCRIPTOR | kind::FILE_LOCK => {
+            Some(format!("descriptor {number}"))
+        }
+        _ => Some(of_memory()),
+    }
+}
+
 const fn end_name(root: Root) -> &'static str {
     match root {
         Root::Ran => "ran",
@@ -124,10 +138,14 @@ const fn end_name(root: Root) -> &'static str {
 /// parts with the same words one part.
 pub(crate) fn rows(session: &Session, analysis: &Analysis) -> Vec<ThreadWaitTimes> {
     let mut words = WaitWords::of(session);
+    joined(analysis.thread_waits.iter().map(|waits| words.row(waits)))
+}
+
+/// Rows with the same words become one.
+pub(crate) fn joined(waits: impl Iterator<Item = ThreadWaitTimes>) -> Vec<ThreadWaitTimes> {
     let mut rows: Vec<ThreadWaitTimes> = Vec::new();
     let mut numbers = FxHashMap::default();
-    for waits in &analysis.thread_waits {
-        let row = words.row(waits);
+    for row in waits {
         let key = (row.kind.clone(), row.object.clone(), row.pid, row.place.clone());
         let number = *numbers.entry(key).or_insert(rows.len());
         match rows.get_mut(number) {
@@ -212,16 +230,7 @@ impl WaitWords<'_> {
     pub fn object_name(&self, wait_kind: u32, object: ObjectIndex) -> Option<String> {
         let session = self.session;
         let number = session.execution.catalog.objects.get(object.index())?.id;
-        match wait_kind {
-            kind::SLEEP | kind::SEVERAL | kind::PROCESS => None,
-            // As in the links of /proc/PID/fd.
-            kind::PIPE | kind::PIPE_ROOM => Some(format!("pipe:[{number}]")),
-            kind::SOCKET | kind::SOCKET_PAIR | kind::SOCKET_PAIR_ROOM => Some(format!("socket:[{number}]")),
-            kind::EVENT | kind::TIMER | kind::FILE | kind::TERMINAL | kind::DESCRIPTOR | kind::FILE_LOCK => {
-                Some(format!("descriptor {number}"))
-            }
-            _ => Some(session.places.name_of_memory(object)),
-        }
+        object_name(wait_kind, number, || session.places.name_of_memory(object))
     }
 
     fn write_call(&mut self, what: &'static str, tie: Tie) -> Written {
@@ -281,7 +290,7 @@ impl WaitWords<'_> {
 }
 
 /// The call in which a thread waits.
-const fn verb(wait_kind: u32) -> &'static str {
+pub(crate) const fn verb(wait_kind: u32) -> &'static str {
     match wait_kind {
         kind::JOIN => "join",
         kind::CONDITION

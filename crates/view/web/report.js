@@ -7,7 +7,7 @@ import { findings } from './findings.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
 import { communicationMatrix } from './matrix.js';
-import { tables } from './report_tables.js';
+import { tables, waitsTable } from './report_tables.js';
 import { csvOf, table, timeColumn } from './table.js';
 import { trackLabel } from './rows.js';
 import { TimelineView } from './timeline.js';
@@ -206,6 +206,7 @@ export function showProfile(page, report, json) {
   const build = () => page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope profile')), verdict(report),
     part('what', 'What ran', element('p', { class: 'command' }, nameOf(report.trace)), stateTotals(report.call_paths?.run_totals || {})),
     findings(report, {}, null, 600, null),
+    ...[waitsTable(report)].filter((made) => made !== null).map((made) => part('waits', 'Waits', made)),
     callPaths(report) || element('p', {}, 'The profile has no call paths.'),
     part('how', 'The same as JSON', element('p', {}, `${fitText(String(report.schema), 60)}; the page contains its data and opens no connection. `, saveButton(json))));
   build();

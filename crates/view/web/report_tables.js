@@ -23,6 +23,17 @@ function mostOfWaits(row) {
   return `${words.join(', ')} (${formatPercent(part.ns, row.waited_ns)})`;
 }
 
+/** Waits between threads, of a trace or a profile; null without any. @param {any} report */
+export function waitsTable(report, name = nameOf) {
+  const rows = report.thread_waits || [];
+  return rows.length === 0 ? null : table('Waits of threads for each other (all threads)', [
+    { title: 'object', cell: (row) => name(row.object ? `${row.kind} ${row.object}` : row.kind) }, { title: 'place', cell: (row) => name(row.where) }, ...processColumn(rows),
+    { title: 'waits', number: true, value: (row) => row.waits, cell: (row) => formatCount(row.waits) }, timeColumn('waited', (row) => row.waited_ns, formatTime),
+    timeColumn('longest', (row) => row.longest_ns, formatTime),
+    { title: 'most by', cell: (row) => mostOfWaits(row) },
+  ], rows);
+}
+
 /** @param {any} report @param {any} overview @param {any} theme */
 export function tables(report, overview, theme, name = nameOf) {
   const made = [];
@@ -89,14 +100,8 @@ export function tables(report, overview, theme, name = nameOf) {
       { title: 'most by', cell: (row) => name(row.holders && row.holders[0] ? row.holders[0].where : null) },
     ], report.locks));
   }
-  if ((report.thread_waits || []).length) {
-    made.push(table('Waits of threads for each other (all threads)', [
-      { title: 'object', cell: (row) => name(row.object ? `${row.kind} ${row.object}` : row.kind) }, { title: 'place', cell: (row) => name(row.where) }, ...processColumn(report.thread_waits),
-      { title: 'waits', number: true, value: (row) => row.waits, cell: (row) => formatCount(row.waits) }, timeColumn('waited', (row) => row.waited_ns, formatTime),
-      timeColumn('longest', (row) => row.longest_ns, formatTime),
-      { title: 'most by', cell: (row) => mostOfWaits(row) },
-    ], report.thread_waits));
-  }
+  const waitsOfThreads = waitsTable(report, name);
+  if (waitsOfThreads) made.push(waitsOfThreads);
   if (report.starvation) {
     made.push(table('Tasks that were able to run waited for', [
       { title: 'task type', cell: (row) => name(row.where) }, timeColumn('others waited', (row) => row.waited_ns, formatTime),

@@ -6,7 +6,8 @@ use super::account::Account;
 use super::idleness::{Idled, Role, SampleOf};
 use super::locks::Held;
 use super::recent::Recent;
-use super::run::Counted;
+use super::run::{Counted, current};
+use super::thread_waits::WaitEvent;
 use super::waits::Waits;
 use super::{teams, threads};
 
@@ -75,6 +76,23 @@ impl Follower {
     pub fn context_of(&self, region: u32) -> Option<u32> {
         let member = self.members.iter().rev().find(|member| member.region == region)?;
         Some(member.context)
+    }
+
+    /// Counts an event of a wait for another thread.
+    pub fn count_wait(&self, at: u64, event: WaitEvent) {
+        if self.counted.waits.push(at, event)
+            && let Some(run) = current()
+        {
+            run.housekeeping.wake();
+        }
+    }
+
+    /// Provides the memory for waits for other threads.
+    pub fn begin_to_count_waits(&self) {
+        self.counted.waits.prepare();
+        if let Some(run) = current() {
+            run.thread_waits.use_rings();
+        }
     }
 
     /// The thread is at its end; it has closed everything.

@@ -8,10 +8,12 @@
 use std::time::{Duration, Instant};
 
 use taskscope_profile::FIRST_MS;
+use taskscope_record::clock;
 use taskscope_record::own_threads::{self, OwnThread};
 
 use super::live;
 use super::run::{Run, current};
+use super::thread_waits;
 use super::write::write;
 use crate::sampler::{Clock, code_map, now};
 
@@ -46,7 +48,11 @@ fn keep_house(run: &Run) {
     let mut took = Duration::ZERO;
     loop {
         // A requested interval is kept; otherwise rounds become rarer.
-        run.housekeeping.sleep(&own, interval.unwrap_or_else(|| pause_after(began.elapsed(), took)));
+        let pause = interval.unwrap_or_else(|| pause_after(began.elapsed(), took));
+        run.housekeeping.sleep(&own, pause, || {
+            run.thread_waits.round(clock::now());
+            run.thread_waits.is_used().then_some(thread_waits::ROUND)
+        });
         if run.housekeeping.has_ended() {
             return;
         }

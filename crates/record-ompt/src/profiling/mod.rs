@@ -6,6 +6,8 @@
 //!   callbacks ▶ follow ┬ waits ─▶ counts of the thread (counts) ┴─▶ run ─▶ write: HOST.PID.tsprof
 //!                      └ account: time by state ─▶ idleness ────────▶ live: HOST.PID.live.jsonl
 //! ```
+//! Waits of threads for each other, without OpenMP, have a way of their own (`thread_waits`).
+//!
 //! A path in a thread's tree starts at its *context*: the creation path of the region or task that the
 //! thread is in, as a number (`contexts`). Contexts are few: of recursive tasks those that repeat are
 //! one. They become frames when counts are collected.
@@ -33,6 +35,7 @@ mod samples;
 mod sink;
 mod states;
 mod teams;
+mod thread_waits;
 mod threads;
 mod waits;
 mod workers;
@@ -49,6 +52,7 @@ pub use run::{Counted, sample_no_cpu};
 pub use samples::{Sample, is_work};
 pub use sink::Profile;
 pub use states::State;
+pub use thread_waits::{Call as WaitCall, WaitEvent};
 #[cfg_attr(test, allow(unused_imports, reason = "tests preload nothing"))]
 pub use write::write_before_exit;
 pub use write::write_last;

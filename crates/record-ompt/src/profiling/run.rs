@@ -23,6 +23,7 @@ use super::rows::Rows;
 use super::samples::SampleTree;
 use super::states::{STATES, State, Sums, book};
 use super::teams;
+use super::thread_waits::{Ring, ThreadWaits};
 use super::workers::Workers;
 use crate::worker_count;
 
@@ -39,6 +40,8 @@ pub struct Counted {
     pub counts: DoubleBuffer<Counts>,
     /// Counts of callbacks, by context.
     pub rows: Rows,
+    /// Its waits for other threads.
+    pub waits: Arc<Ring>,
 }
 
 impl Counted {
@@ -106,6 +109,8 @@ pub struct Run {
     /// Their time without a CPU.
     pub no_cpu: Observed,
     pub housekeeping: Housekeeping,
+    /// Waits of its threads for each other.
+    pub thread_waits: ThreadWaits,
 }
 
 static RUN: AtomicPtr<Run> = AtomicPtr::new(core::ptr::null_mut());
@@ -182,6 +187,7 @@ impl Run {
             workers: Workers::new(began),
             no_cpu: Observed::new(began, os_time::is_wanted()),
             housekeeping: Housekeeping::default(),
+            thread_waits: ThreadWaits::default(),
         }
     }
 
@@ -211,6 +217,7 @@ impl Run {
             samples,
             counts: DoubleBuffer::new(Counts::new(), Counts::without_memory()),
             rows: Rows::new(),
+            waits: self.thread_waits.new_ring(),
         });
         lock(&self.threads).push(counted.clone());
         counted
@@ -219,6 +226,7 @@ impl Run {
     /// Ends a thread's counting: its counts are added to the run's.
     pub fn end_thread(&self, counted: &Arc<Counted>) {
         self.read_no_cpu(counted.account, true);
+        counted.waits.end(clock::now());
         let _writing = lock(&self.writing);
         lock(&self.threads).retain(|known| !Arc::ptr_eq(known, counted));
         // Until its account is free: `totals` finds the thread as one that lives or as one that has ended.

@@ -66,12 +66,14 @@ pub(super) fn write(run: &Run, finished: bool) {
     idleness::add_unsampled(&mut tree, &run.workers, clock::now(), period_ns);
     idleness::settle(&mut tree, &run.workers.pool, idle, &all.late);
     move_blame(&mut tree, &all);
-    let profile = Profile {
+    let mut profile = Profile {
         processes: vec![describe(run, name, all.wall, threads, finished)],
         modules: code_map::all_modules(),
         tree,
         totals: totals(&all, run.no_cpu.runnable_ns()),
+        thread_waits: Vec::new(),
     };
+    run.thread_waits.add_to(&mut profile, clock::now(), finished);
     store(run, &profile, finished);
 }
 

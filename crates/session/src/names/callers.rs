@@ -110,5 +110,5 @@ impl Places {
 }
 
 /// Functions that a statically linked C library starts threads and programs with.
-const START: [&str; 7] =
+pub(super) const START: [&str; 7] =
     ["start_thread", "clone3", "__clone3", "clone", "__clone", "_start", "execute_native_thread_routine"];

@@ -74,7 +74,7 @@ fn depths(
     depths
 }
 
-fn words(place: &VariablePlace, depth: usize) -> String {
+pub(super) fn words(place: &VariablePlace, depth: usize) -> String {
     let indices = place.indices.iter().take(depth).map(|index| format!("[{index}]"));
     let mut name = place.name.clone() + &indices.collect::<String>();
     if place.offset > 0 {

@@ -5,7 +5,9 @@ mod callers;
 mod data_names;
 mod kernels;
 mod places;
+mod profile_waits;
 
 pub use call_tree::name_call_paths;
 pub use callers::Caller;
-pub use places::Places;
+pub use places::{Places, words_of_code};
+pub use profile_waits::ProfileWaitNames;

@@ -221,8 +221,7 @@ impl Places {
 
     /// The words for a place of code with what is written there.
     pub fn construct_of(&self, what: &str, code: &CodePlace) -> String {
-        let function = code.frame.function.as_deref().map(without_parameters);
-        construct_in(code, function.as_deref().map(abbreviated).as_deref(), what)
+        words_of_code(what, code)
     }
 
     /// The words for a construct at a site: function, abbreviated, and the construct in brackets.
@@ -351,6 +350,12 @@ impl Places {
 /// Process, function, file with line and column or the body's address, and whether it is a construct with a
 /// body or within one.
 type Written = (ProcessIndex, Option<String>, (String, u64, u32), (bool, bool));
+
+/// The words for a place of code with what is written there: function, abbreviated, and that in brackets.
+pub fn words_of_code(what: &str, code: &CodePlace) -> String {
+    let function = code.frame.function.as_deref().map(without_parameters);
+    construct_in(code, function.as_deref().map(abbreviated).as_deref(), what)
+}
 
 /// The words for code with what is written there.
 fn construct_in(code: &CodePlace, function: Option<&str>, what: &str) -> String {

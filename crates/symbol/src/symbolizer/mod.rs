@@ -165,6 +165,16 @@ impl Symbolizer {
         }
     }
 
+    /// [`runtime_call_place`](Self::runtime_call_place) of the call that returns to an address of a file.
+    pub fn runtime_call_place_in_file(&mut self, path: &str, build_id: &str, returns_to: u64) -> CodePlace {
+        self.place_of_call(path, build_id, returns_to)
+    }
+
+    /// The static variable at an address of a file, and the position in it.
+    pub fn variable_in_file(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<VariablePlace> {
+        self.file(path, build_id)?.variable(in_file)
+    }
+
     /// The loops around an address of a file, outer ones before inner ones. Empty if the code is not available, or for
     /// processors other than x86-64.
     pub fn loops_around(&mut self, path: &str, build_id: &str, in_file: u64) -> Vec<LoopCode> {

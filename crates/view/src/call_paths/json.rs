@@ -6,6 +6,7 @@ use super::{CallPaths, PathsView, flat_name};
 use crate::documents::Word;
 use crate::efficiency_factors::EfficiencyFactors;
 use crate::findings::{FindingRow, Findings, Losses, Whose, finding_row};
+use crate::thread_waits::ThreadWaitTimes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,6 +33,10 @@ pub struct ProfileReport {
     pub findings: Vec<FindingRow>,
     /// The efficiency and its factors, as of traces; null if workers have no time.
     pub efficiency: Option<EfficiencyFactors>,
+    /// Waits between threads outside a runtime's constructs, sleep and I/O (`record --threads`), by the time charged to other
+    /// threads, largest first; absent without any. They cover all threads and are not part of the capacity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thread_waits: Vec<ThreadWaitTimes>,
     /// Time, waiting and blame by call paths.
     pub call_paths: CallPathTables,
 }
@@ -43,7 +48,12 @@ impl ProfileReport {
     }
 
     /// Creates the document of the profile at a path.
-    pub fn of(trace: String, findings: Findings, call_paths: CallPathTables) -> ProfileReport {
+    pub fn of(
+        trace: String,
+        findings: Findings,
+        thread_waits: Vec<ThreadWaitTimes>,
+        call_paths: CallPathTables,
+    ) -> ProfileReport {
         ProfileReport {
             trace,
             efficiency: efficiency_of(&call_paths.run_totals, &findings),
@@ -51,6 +61,7 @@ impl ProfileReport {
             findings_of: findings.whose,
             findings_base_ns: findings.base_ns,
             findings: findings.rows.into_iter().map(|finding| finding_row(finding, None)).collect(),
+            thread_waits,
             call_paths,
         }
     }

@@ -15,6 +15,7 @@ pub use totals::{profile_efficiency, profile_summary, profile_times};
 use crate::filter_notes::notes_of_filter;
 use crate::format::{count, counted};
 use crate::names::missing_names;
+use crate::profile_waits::{ProfileWaits, missing_waits};
 use anstyle::Style;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
 use taskscope_analysis::call_views::{Column, FlatBy, FlatRow};
@@ -75,6 +76,8 @@ pub struct CallPaths {
     pub quality: Option<SampleQuality>,
     /// Number of paths that found no room in the recorder.
     pub unfit: u64,
+    /// Waits of threads for each other, of a profile.
+    pub waits: ProfileWaits,
     /// Effects of a filter on the numbers, if there was one.
     pub filtered: Vec<String>,
     /// A note on functions of Python that are not known.
@@ -111,6 +114,7 @@ impl CallPaths {
 
     /// Names the paths of a profile, with files that were kept of modules.
     pub fn of(profile: &Profile, kept: KeptModules, quality: Option<SampleQuality>) -> CallPaths {
+        let waits = ProfileWaits::of(profile, kept.clone());
         let (tree, missing) = taskscope_session::name_call_paths(profile, kept);
         let unknown_python =
             python::unknown_functions(profile.modules.iter().map(|module| module.path.as_str()));
@@ -119,6 +123,7 @@ impl CallPaths {
             missing,
             quality,
             unfit: profile.tree.unfit(),
+            waits,
             filtered: Vec::new(),
             unknown_python,
         }
@@ -213,6 +218,7 @@ impl CallPaths {
             ));
         }
         notes.extend(self.filtered.iter().chain(&self.unknown_python).cloned());
+        notes.extend(missing_waits(&self.tree.totals));
         notes.extend(missing_names(&self.missing).iter().map(|why| format!("names are missing: {why}")));
         notes
     }

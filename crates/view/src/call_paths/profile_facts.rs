@@ -194,9 +194,11 @@ mod tests {
     fn estimated_states_are_marked() {
         let text = |tree: &CallTree| {
             let (tree, missing, filtered) = (tree.clone(), Vec::new(), Vec::new());
-            let paths = CallPaths { tree, missing, quality: None, unfit: 0, filtered, unknown_python: None };
+            let waits = Default::default();
+            let paths =
+                CallPaths { tree, missing, quality: None, unfit: 0, waits, filtered, unknown_python: None };
             let tables = paths.tables(&TableOptions::whole(false, None, 10));
-            let report = ProfileReport::of(String::new(), Findings::of_profile(&paths), tables);
+            let report = ProfileReport::of(String::new(), Findings::of_profile(&paths), Vec::new(), tables);
             let run = &report.call_paths;
             profile_summary(run, "", 100) + &profile_efficiency(&report, 100) + &profile_times(run, 100)
         };

@@ -11,6 +11,7 @@ mod queues;
 mod rows;
 mod samples;
 mod text;
+mod threads;
 
 pub(crate) use rows::finding_row;
 pub use rows::{CpuTimes, FindingRow, Findings, Losses, Whose};
@@ -76,7 +77,7 @@ impl Findings {
 
     /// Collects the findings of a profile.
     pub fn of_profile(paths: &CallPaths) -> Findings {
-        profile::findings(&paths.tree)
+        threads::findings(paths).unwrap_or_else(|| profile::findings(&paths.tree))
     }
 }
 

@@ -178,9 +178,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Requested features that would not work.
 fn without_effect(args: &Args) -> Option<&'static str> {
     let profiled = args.mode == RecordMode::Profile;
-    if args.threads && profiled {
-        return Some("--threads is for traces: leave --mode profile out");
-    }
     if args.live.is_some() && !profiled {
         return Some("--live is for profiles: add --mode profile");
     }

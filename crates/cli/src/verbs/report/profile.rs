@@ -11,12 +11,18 @@ use std::process::ExitCode;
 use taskscope_view::format::{narrowed, shell_word};
 use taskscope_view::{
     CallPaths, Findings, PathsOptions, ProfileReport, Section, findings_text, html, next_text,
-    profile_efficiency, profile_summary, profile_times, verdict_text,
+    profile_efficiency, profile_summary, profile_times, profile_waits_text, verdict_text,
 };
 
 /// The sections of a report that a profile has.
-const SECTIONS: [Section; 5] =
-    [Section::Summary, Section::Efficiency, Section::Time, Section::Findings, Section::CallPaths];
+const SECTIONS: [Section; 6] = [
+    Section::Summary,
+    Section::Efficiency,
+    Section::Time,
+    Section::Findings,
+    Section::Waits,
+    Section::CallPaths,
+];
 
 /// Reports profiles, if the path is one or a directory of some.
 ///
@@ -36,7 +42,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
         Form::Text | Form::Timeline { .. } => paths_options.tables(&paths),
         Form::Json | Form::Page(_) => request.paths.whole_tables(),
     };
-    let report = ProfileReport::of(trace, findings, paths.tables(&tables));
+    let report = ProfileReport::of(trace, findings, paths.waits.table(), paths.tables(&tables));
     let mut out = output::results();
     match &request.form {
         Form::Page(file) => return write_page(file, &html::profile_page(&report), None).map(Some),
@@ -71,6 +77,9 @@ fn text(request: &Request, report: &ProfileReport, paths: &PathsOptions) -> Stri
             let command = format!("taskscope explain {id} {}", shell_word(&request.trace));
             text += &next_text(&[command], width);
         }
+    }
+    if names(Section::Waits) {
+        text += &profile_waits_text(&report.thread_waits, request.top.unwrap_or(3), width);
     }
     if names(Section::CallPaths) || request.paths.is_asked {
         if !text.is_empty() {

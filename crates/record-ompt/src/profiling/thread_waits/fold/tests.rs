@@ -1,0 +1,206 @@
+use super::*;
+
+const LOCK: u64 = 0x10;
+const OTHER: u64 = 0x20;
+const MUTEX: u32 = kind::MUTEX;
+
+fn call(site: u64) -> Call {
+    Call { site, path: site as u32, context: 0 }
+}
+
+fn begins(of: u32, object: u64, site: u64) -> WaitEvent {
+    WaitEvent::Begins { kind: of, object, call: call(site), found: (0, 0) }
+}
+
+fn hands_over(object: u64, site: u64) -> WaitEvent {
+    WaitEvent::HandsOver { kind: MUTEX, object, call: call(site) }
+}
+
+fn wakes(of: u32, object: u64, site: u64, threads: u32) -> WaitEvent {
+    WaitEvent::Wakes { kind: of, object, call: call(site), threads }
+}
+
+fn slept(site: u64, from: u64, until: u64) -> WaitEvent {
+    let (outcome, is_of_others) = (outcome::DONE, false);
+    WaitEvent::Waited {
+        kind: kind::SLEEP,
+        outcome,
+        is_of_others,
+        object: 0,
+        call: call(site),
+        time: (from, until),
+    }
+}
+
+const ENDS: WaitEvent = WaitEvent::Ends { outcome: outcome::DONE };
+
+/// A part in short: its end, the sites of the first and the last thread, of the sleep, and the length of the chain.
+type Short = (WaitEnd, u64, u64, u64, u32);
+
+fn site(tie: Option<Tie>) -> u64 {
+    match tie {
+        Some(Tie::Holds(call) | Tie::Wakes(call) | Tie::IsJoined(call)) => call.site,
+        None => 0,
+    }
+}
+
+/// The parts of the waits in the call at a site. Those of each row sum to the waits.
+fn parts_at(events: &[(u32, u64, WaitEvent)], at: u64, now: u64) -> Vec<(Short, u64)> {
+    let mut fold = Fold::default();
+    events.iter().for_each(|(thread, at, event)| fold.take(*thread, *at, *event));
+    let (rows, _) = fold.rows_at(now);
+    let of_call = rows.rows.iter().filter(|((_, _, call), _)| call.site == at);
+    let mut found: Vec<(Short, u64)> = of_call
+        .flat_map(|(_, row)| &row.parts)
+        .map(|(blame, ns)| {
+            let blocked = blame.blocked.map_or(0, |(_, call)| call.site);
+            ((blame.end, site(blame.first), site(blame.last), blocked, blame.length), *ns)
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn a_wait_for_a_lock_is_cut_at_the_releases() {
+    let events = [
+        (1, 100, begins(MUTEX, LOCK, 7)),
+        (2, 150, begins(MUTEX, LOCK, 8)),
+        (0, 200, hands_over(LOCK, 1)),
+        (1, 210, ENDS),
+        (1, 300, hands_over(LOCK, 2)),
+        (2, 310, ENDS),
+    ];
+    assert_eq!(
+        parts_at(&events, 7, 400),
+        [((WaitEnd::Ran, 1, 1, 0, 1), 100), ((WaitEnd::Handover, 0, 0, 0, 0), 10)]
+    );
+    assert_eq!(
+        parts_at(&events, 8, 400),
+        [
+            ((WaitEnd::Ran, 1, 1, 0, 1), 50),
+            ((WaitEnd::Ran, 2, 2, 0, 1), 90),
+            ((WaitEnd::Handover, 0, 0, 0, 0), 10),
+            // The second holder had been woken, and did not run yet.
+            ((WaitEnd::Handover, 2, 2, 0, 1), 10),
+        ]
+    );
+}
+
+/// Thread 0 sleeps while it holds the first lock, for which thread 1 waits while it holds the second, for which thread 2 waits.
+#[test]
+fn a_chain_is_followed_to_the_sleep_at_its_end() {
+    let events = [
+        (1, 100, begins(MUTEX, LOCK, 7)),
+        (2, 120, begins(MUTEX, OTHER, 8)),
+        (0, 190, slept(5, 110, 190)),
+        (0, 200, hands_over(LOCK, 1)),
+        (1, 200, ENDS),
+        (1, 250, hands_over(OTHER, 2)),
+        (2, 250, ENDS),
+    ];
+    assert_eq!(
+        parts_at(&events, 8, 300),
+        [
+            ((WaitEnd::Ran, 2, 1, 0, 2), 10),
+            ((WaitEnd::Ran, 2, 2, 0, 1), 50),
+            ((WaitEnd::Slept, 2, 1, 5, 2), 70),
+        ]
+    );
+}
+
+#[test]
+fn a_signal_wakes_one_thread_and_a_broadcast_all() {
+    let condition = kind::CONDITION;
+    let events = [
+        (1, 100, begins(condition, LOCK, 7)),
+        (2, 110, begins(condition, LOCK, 8)),
+        (0, 200, wakes(condition, LOCK, 1, 1)),
+        (3, 210, wakes(condition, LOCK, 2, 1)),
+        (2, 220, ENDS),
+        (1, 230, ENDS),
+        (1, 300, begins(condition, LOCK, 7)),
+        (2, 310, begins(condition, LOCK, 8)),
+        (0, 400, wakes(condition, LOCK, 3, u32::MAX)),
+        (1, 400, ENDS),
+        (2, 400, ENDS),
+    ];
+    assert_eq!(
+        parts_at(&events, 7, 500),
+        [
+            ((WaitEnd::Ran, 2, 2, 0, 1), 110),
+            ((WaitEnd::Ran, 3, 3, 0, 1), 100),
+            ((WaitEnd::Handover, 0, 0, 0, 0), 20)
+        ]
+    );
+    assert_eq!(
+        parts_at(&events, 8, 500),
+        [
+            ((WaitEnd::Ran, 1, 1, 0, 1), 90),
+            ((WaitEnd::Ran, 3, 3, 0, 1), 90),
+            ((WaitEnd::Handover, 0, 0, 0, 0), 20)
+        ]
+    );
+}
+
+#[test]
+fn a_join_is_charged_to_the_routine_through_its_own_waits() {
+    let starts =
+        WaitEvent::Starts { handle: 77, pointer: 0x99, routine: Call { site: 3, path: 0, context: 0 } };
+    let events =
+        [(0, 100, begins(kind::JOIN, 77, 7)), (1, 110, starts), (1, 180, slept(5, 150, 180)), (0, 200, ENDS)];
+    assert_eq!(
+        parts_at(&events, 7, 300),
+        [((WaitEnd::Ran, 3, 3, 0, 1), 70), ((WaitEnd::Slept, 3, 3, 5, 1), 30)]
+    );
+}
+
+#[test]
+fn a_lock_that_is_not_released_belongs_to_the_holder_that_was_found() {
+    let starts = WaitEvent::Starts { handle: 77, pointer: 0x99, routine: Call::default() };
+    let found = WaitEvent::Begins { kind: MUTEX, object: LOCK, call: call(7), found: (0x99, 4) };
+    let events = [(0, 10, starts), (1, 100, found)];
+    assert_eq!(parts_at(&events, 7, 160), [((WaitEnd::Ran, 4, 4, 0, 1), 60)], "not over at the end");
+    let timed_out = WaitEvent::Ends { outcome: outcome::TIMED_OUT };
+    let events = [(0, 10, starts), (1, 100, found), (1, 150, timed_out)];
+    assert_eq!(parts_at(&events, 7, 160), [((WaitEnd::Ran, 4, 4, 0, 1), 50)]);
+}
+
+/// The end of the chain is not known if threads wait for each other; nothing hangs.
+#[test]
+fn a_deadlock_ends_as_not_known() {
+    let pointer = |pointer| WaitEvent::Starts { handle: pointer, pointer, routine: Call::default() };
+    let waits = |object, site, holder| WaitEvent::Begins {
+        kind: MUTEX,
+        object,
+        call: call(site),
+        found: (holder, 4),
+    };
+    let events = [
+        (0, 1, pointer(0x90)),
+        (1, 2, pointer(0x91)),
+        (0, 100, waits(LOCK, 7, 0x91)),
+        (1, 110, waits(OTHER, 8, 0x90)),
+    ];
+    assert_eq!(
+        parts_at(&events, 7, 200),
+        [((WaitEnd::Ran, 4, 4, 0, 1), 10), ((WaitEnd::NotKnown, 4, 4, 0, 1), 90)]
+    );
+}
+
+#[test]
+fn threads_that_end_are_forgotten_in_the_end() {
+    let mut fold = Fold::default();
+    for thread in 0..10_000 {
+        let at = u64::from(thread) * 10;
+        let handle = u64::from(thread);
+        fold.take(thread, at, WaitEvent::Starts { handle, pointer: handle, routine: Call::default() });
+        fold.take(thread, at + 5, slept(5, at, at + 5));
+        fold.end_thread(thread, at + 8);
+    }
+    assert!(
+        fold.threads.len() <= MAX_ENDED && fold.by_handle.len() <= MAX_ENDED && fold.by_pointer.is_empty()
+    );
+    let (rows, lived) = fold.rows_at(1_000_000);
+    assert_eq!((rows.rows.len(), lived), (1, 80_000));
+}

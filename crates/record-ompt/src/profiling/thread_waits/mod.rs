@@ -1,0 +1,193 @@
+//! Waits of threads for each other in a profile (`record --threads --mode profile`).
+//!
+//! ```text
+//!   thread: ring ─┐
+//!   thread: ring ─┼─ the profile's own thread ─▶ fold ─▶ rows ─▶ HOST.PID.tsprof
+//!   thread: ring ─┘   (in the order of time)
+//! ```
+//! Threads store events in rings of a fixed size, without a lock. The profile's own thread takes them out a few times a second, and
+//! when a ring is half full. It takes those until a moment ago, as a thread may be about to store one. A thread that ends the process takes
+//! them all. [`fold`] has the rules, [`ring`] and [`rows`] the bounds: what finds no room is counted, and written with the profile.
+
+mod fold;
+mod history;
+mod ring;
+mod rows;
+
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use core::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+use taskscope_profile::{NO_MODULE, NodeId, Profile, WaitCall, WaitPart, WaitRow, WaitTie};
+
+use super::contexts::{body_of, descend_path, expand};
+use super::places::Places;
+use fold::Fold;
+use history::{Blame, Tie};
+pub use ring::{Call, Ring, WaitEvent};
+use taskscope_event::models::wait::kind;
+use taskscope_profile::FrameKind;
+
+/// Time between two rounds.
+pub const ROUND: Duration = Duration::from_millis(200);
+/// A thread may store an event this long after its time, nanoseconds.
+const GUARD_NS: u64 = 2_000_000;
+
+/// The waits of a process's threads.
+#[derive(Default)]
+pub struct ThreadWaits {
+    rings: Mutex<Vec<(u32, Arc<Ring>)>>,
+    fold: Mutex<Fold>,
+    next: AtomicU32,
+    is_used: AtomicBool,
+    lost: AtomicU64,
+    lost_ns: AtomicU64,
+}
+
+/// A forked child has waits of its own: nobody holds these for ever.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ThreadWaits {
+    /// The ring of a thread that begins.
+    pub fn new_ring(&self) -> Arc<Ring> {
+        let ring = Arc::new(Ring::default());
+        lock(&self.rings).push((self.next.fetch_add(1, Relaxed), ring.clone()));
+        ring
+    }
+
+    /// Waits are recorded from now on.
+    pub fn use_rings(&self) {
+        self.is_used.store(true, Release);
+    }
+
+    /// Whether waits are recorded.
+    pub fn is_used(&self) -> bool {
+        self.is_used.load(Acquire)
+    }
+
+    /// Takes the events until a moment ago; at time `now`.
+    pub fn round(&self, now: u64) {
+        self.take_until(now.saturating_sub(GUARD_NS));
+    }
+
+    fn take_until(&self, until: u64) {
+        if !self.is_used() {
+            return;
+        }
+        // One round at a time. Threads that begin or end wait for the list alone.
+        let mut fold = lock(&self.fold);
+        let mut events: Vec<(u64, u32, WaitEvent)> = Vec::new();
+        for (thread, ring) in &*lock(&self.rings) {
+            ring.take(until, |at, event| events.push((at, *thread, event)));
+            let (lost, lost_ns) = ring.take_lost();
+            self.lost.fetch_add(lost, Relaxed);
+            self.lost_ns.fetch_add(lost_ns, Relaxed);
+        }
+        // Stable: those of one thread stay in their order.
+        events.sort_by_key(|(at, ..)| *at);
+        for (at, thread, event) in events {
+            fold.take(thread, at, event);
+        }
+        lock(&self.rings).retain(|(thread, ring)| {
+            let ended = ring.ended();
+            if let Some(at) = ended {
+                fold.end_thread(*thread, at);
+            }
+            ended.is_none()
+        });
+    }
+
+    /// Adds the waits until now to a profile; of an unfinished process those until a moment ago.
+    pub fn add_to(&self, profile: &mut Profile, now: u64, is_finished: bool) {
+        if !self.is_used() {
+            return;
+        }
+        match is_finished {
+            true => self.take_until(u64::MAX),
+            false => self.round(now),
+        }
+        let (rows, lived_ns) = lock(&self.fold).rows_at(now);
+        let mut calls = Calls { profile, known: FxHashMap::default(), places: Places::now() };
+        let written: Vec<WaitRow> = (rows.rows.iter())
+            .map(|((of, object, call), row)| {
+                let (module, object) = calls.object(*of, *object);
+                let parts = row.parts.iter().map(|(blame, ns)| calls.part(blame, *ns)).collect();
+                let (waits, threads, longest_ns) = (row.waits, row.threads(), row.longest_ns);
+                WaitRow {
+                    process: 0,
+                    kind: *of,
+                    module,
+                    object,
+                    call: calls.call(*call),
+                    waits,
+                    threads,
+                    longest_ns,
+                    parts,
+                }
+            })
+            .collect();
+        profile.thread_waits = written;
+        let sums = [
+            ("thread_waits.lost", self.lost.load(Relaxed)),
+            ("thread_waits.lost_ns", self.lost_ns.load(Relaxed)),
+            ("thread_waits.unfit", rows.unfit),
+            ("thread_waits.threads_ns", lived_ns),
+        ];
+        profile
+            .totals
+            .extend(sums.into_iter().filter(|(_, sum)| *sum > 0).map(|(name, sum)| (name.to_owned(), sum)));
+    }
+}
+
+/// Calls as places of a profile.
+struct Calls<'a> {
+    profile: &'a mut Profile,
+    known: FxHashMap<(u32, u32), NodeId>,
+    places: Places,
+}
+
+impl Calls<'_> {
+    fn call(&mut self, Call { site, path, context }: Call) -> WaitCall {
+        let tree = &mut self.profile.tree;
+        let path = *self.known.entry((context, path)).or_insert_with(|| {
+            let from = expand(tree, context);
+            if path == 0 { from } else { descend_path(tree, from, body_of(context), path) }
+        });
+        if site == 0 {
+            return WaitCall { module: NO_MODULE, offset: 0, path };
+        }
+        let frame = self.places.frame(FrameKind::User, site - 1);
+        WaitCall { module: frame.module, offset: frame.offset, path }
+    }
+
+    fn tie(&mut self, tie: Tie) -> WaitTie {
+        match tie {
+            Tie::Holds(call) => WaitTie::Holds(self.call(call)),
+            Tie::Wakes(call) => WaitTie::Wakes(self.call(call)),
+            Tie::IsJoined(call) => WaitTie::IsJoined(self.call(call)),
+        }
+    }
+
+    fn part(&mut self, blame: &Blame, ns: u64) -> WaitPart {
+        WaitPart {
+            end: blame.end,
+            first: blame.first.map(|tie| self.tie(tie)),
+            last: blame.last.map(|tie| self.tie(tie)),
+            blocked: blame.blocked.map(|(kind, call)| (kind, self.call(call))),
+            length: blame.length,
+            ns,
+        }
+    }
+
+    /// The module that contains an object, and its address there.
+    fn object(&mut self, of: u32, object: u64) -> (u32, u64) {
+        if kind::is_blocking(of) || object == 0 {
+            return (NO_MODULE, object);
+        }
+        let frame = self.places.frame(FrameKind::User, object);
+        (frame.module, frame.offset)
+    }
+}

@@ -1,0 +1,197 @@
+//! Events of a thread's waits, on their way to the thread that sums them up: one writer, one reader, no lock.
+//!
+//! A ring has a fixed size. When it is full, a wait is not stored; its time is counted as lost, so that the sums stay exact.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::OnceLock;
+
+/// Events that a ring holds.
+pub const ROOM: usize = 1024;
+/// Free places that the begin of a wait needs: its end, and the wakes until then, have room.
+const RESERVE: usize = 16;
+
+/// A call: the return address of its site, its path, and the context that the path is in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct Call {
+    /// The return address; 0 if unknown.
+    pub site: u64,
+    /// Number of the path; 0 if unknown.
+    pub path: u32,
+    /// Number of the context.
+    pub context: u32,
+}
+
+/// An event, with the fields that it has in `taskscope_event::models::wait`. Times are nanoseconds.
+#[allow(missing_docs, reason = "the fields are documented there")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitEvent {
+    /// Begins to wait. The holder that the thread found: its thread pointer, and the place where it took the lock.
+    Begins { kind: u32, object: u64, call: Call, found: (u64, u64) },
+    /// Ends its wait.
+    Ends { outcome: u32 },
+    /// Releases a lock that others wait for.
+    HandsOver { kind: u32, object: u64, call: Call },
+    /// Wakes so many threads that wait; `u32::MAX` are all.
+    Wakes { kind: u32, object: u64, call: Call, threads: u32 },
+    /// Has waited, from `begun` until `ended`.
+    Waited { kind: u32, outcome: u32, is_of_others: bool, object: u64, call: Call, time: (u64, u64) },
+    /// Has this handle and thread pointer, and runs the routine at a place.
+    Starts { handle: u64, pointer: u64, routine: Call },
+}
+
+type Slot = UnsafeCell<(u64, WaitEvent)>;
+
+/// The ring of one thread.
+#[derive(Default)]
+pub struct Ring {
+    slots: OnceLock<Box<[Slot]>>,
+    /// Events written and read so far.
+    written: AtomicUsize,
+    read: AtomicUsize,
+    /// Begin of a wait that was not stored; 0 without one.
+    skipped: AtomicU64,
+    lost: AtomicU64,
+    lost_ns: AtomicU64,
+    /// When its thread ended; 0 before.
+    ended: AtomicU64,
+}
+
+// SAFETY: a slot is written by the ring's thread before `written` grows over it, and read by the one reader before `read` does.
+unsafe impl Sync for Ring {}
+
+impl Ring {
+    /// Provides the memory: until then, the thread records no waits.
+    pub fn prepare(&self) {
+        self.slots
+            .get_or_init(|| (0..ROOM).map(|_| Slot::new((0, WaitEvent::Ends { outcome: 0 }))).collect());
+    }
+
+    /// Stores an event of time `at`, on the ring's thread. Returns whether the ring should be read soon.
+    pub fn push(&self, at: u64, event: WaitEvent) -> bool {
+        let Some(slots) = self.slots.get() else { return false };
+        let written = self.written.load(Relaxed);
+        let used = written - self.read.load(Acquire);
+        let skipped = self.skipped.load(Relaxed);
+        let fits = match event {
+            WaitEvent::Begins { .. } => used + RESERVE <= ROOM,
+            WaitEvent::Ends { .. } => skipped == 0 && used < ROOM,
+            _ => used + 1 < ROOM,
+        };
+        if !fits {
+            let lost_ns = match event {
+                WaitEvent::Begins { .. } => {
+                    self.skipped.store(at, Relaxed);
+                    0
+                }
+                WaitEvent::Ends { .. } => {
+                    self.skipped.store(0, Relaxed);
+                    self.lost.fetch_add(1, Relaxed);
+                    at.saturating_sub(skipped)
+                }
+                WaitEvent::Waited { time, .. } => {
+                    self.lost.fetch_add(1, Relaxed);
+                    time.1.saturating_sub(time.0)
+                }
+                _ => 0,
+            };
+            self.lost_ns.fetch_add(lost_ns, Relaxed);
+            return true;
+        }
+        if let Some(slot) = slots.get(written % ROOM) {
+            // SAFETY: free, and only this thread writes.
+            unsafe { *slot.get() = (at, event) };
+            self.written.store(written + 1, Release);
+        }
+        used + 1 == ROOM / 2
+    }
+
+    /// Takes the events until a time, in their order. For one reader at a time.
+    pub fn take(&self, until: u64, mut take: impl FnMut(u64, WaitEvent)) {
+        let Some(slots) = self.slots.get() else { return };
+        let (written, mut read) = (self.written.load(Acquire), self.read.load(Relaxed));
+        while read != written {
+            let Some(slot) = slots.get(read % ROOM) else { return };
+            // SAFETY: written before `written` grew, and not overwritten before `read` grows.
+            let (at, event) = unsafe { *slot.get() };
+            if at > until {
+                break;
+            }
+            take(at, event);
+            read += 1;
+        }
+        self.read.store(read, Release);
+    }
+
+    /// Whether all events are taken.
+    fn is_empty(&self) -> bool {
+        self.written.load(Acquire) == self.read.load(Relaxed)
+    }
+
+    /// Number and nanoseconds of waits that were not stored since the last call.
+    pub fn take_lost(&self) -> (u64, u64) {
+        (self.lost.swap(0, Relaxed), self.lost_ns.swap(0, Relaxed))
+    }
+
+    /// The thread writes no more from this time on.
+    pub fn end(&self, at: u64) {
+        self.ended.store(at, Release);
+    }
+
+    /// When its thread ended, if all its events are taken.
+    pub fn ended(&self) -> Option<u64> {
+        let at = self.ended.load(Acquire);
+        (at != 0 && self.is_empty()).then_some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGINS: WaitEvent =
+        WaitEvent::Begins { kind: 12, object: 1, call: Call { site: 1, path: 1, context: 0 }, found: (0, 0) };
+    const ENDS: WaitEvent = WaitEvent::Ends { outcome: 0 };
+
+    #[test]
+    fn events_are_taken_once_and_in_order() {
+        let ring = Ring::default();
+        ring.push(1, BEGINS);
+        assert!(ring.is_empty(), "no memory yet");
+        ring.prepare();
+        let mut times = Vec::new();
+        for at in 1..3000 {
+            ring.push(2 * at, BEGINS);
+            ring.push(2 * at + 1, ENDS);
+            if at % 400 == 0 {
+                ring.take(u64::MAX, |at, _| times.push(at));
+            }
+        }
+        ring.take(5998, |at, _| times.push(at));
+        assert!(!ring.is_empty());
+        ring.take(u64::MAX, |at, _| times.push(at));
+        assert_eq!(times, (2..6000).collect::<Vec<u64>>());
+        assert_eq!(ring.take_lost(), (0, 0));
+    }
+
+    #[test]
+    fn waits_without_room_are_lost_whole_and_counted() {
+        let ring = Ring::default();
+        ring.prepare();
+        for at in 0..1000 {
+            ring.push(10 * at, BEGINS);
+            ring.push(10 * at + 3, ENDS);
+        }
+        let mut open = 0_i64;
+        let (mut begins, mut wakes) = (0, 0);
+        ring.take(u64::MAX, |_, event| match event {
+            WaitEvent::Begins { .. } => (open, begins) = (open + 1, begins + 1),
+            WaitEvent::Ends { .. } => open -= 1,
+            _ => wakes += 1,
+        });
+        assert_eq!((open, wakes), (0, 0));
+        assert_eq!(ring.take_lost(), (1000 - begins, 3 * (1000 - begins)));
+        assert!(begins > 500);
+        assert_eq!(ring.take_lost(), (0, 0));
+    }
+}
