@@ -86,3 +86,53 @@ fn call_paths_have_functions_of_python() {
         }
     }
 }
+
+/// Two threads that take turns: each waits for the interpreter's lock while the other one runs.
+const TURNS: &str = "\
+import threading
+
+def first(n):
+    total = 0
+    for i in range(n):
+        total += i * i % 7
+    return total
+
+def second(n):
+    total = 0
+    for i in range(n):
+        total += i * i % 5
+    return total
+
+threads = [threading.Thread(target=routine, args=(1500000,)) for routine in (first, second)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print('done')
+";
+
+#[test]
+fn the_interpreters_lock_is_held_by_a_function() {
+    let Some(interpreter) = python() else { return };
+    let here = tempfile::tempdir().unwrap();
+    std::fs::write(here.path().join("turns.py"), TURNS).unwrap();
+    for mode in ["trace", "profile"] {
+        let mut command = record(here.path());
+        command.args(["-q", "--threads", "--mode", mode, "-o", mode, "--", interpreter, "turns.py"]);
+        assert_eq!(String::from_utf8(output(&mut command).stdout).unwrap(), "done\n");
+        let printed = output(taskscope().args(["report", "--json"]).arg(here.path().join(mode)));
+        let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+        let waits = report["thread_waits"].as_array().unwrap();
+        for (waiting, holding) in [("first", "second"), ("second", "first")] {
+            let of = |wait: &&Value| wait["object"] == "GIL" && wait["function"] == waiting;
+            let wait = waits.iter().find(of).unwrap_or_else(|| panic!("{mode} {waiting}: {waits:?}"));
+            assert_eq!(wait["kind"], "interpreter lock", "{wait}");
+            let parts = wait["parts"].as_array().unwrap();
+            let ns = |part: &Value| part["ns"].as_u64().unwrap();
+            assert_eq!(parts.iter().map(ns).sum::<u64>(), wait["waited_ns"].as_u64().unwrap(), "{wait}");
+            let charged = parts.iter().filter(|part| !part["by"].is_null());
+            let by = &charged.max_by_key(|part| ns(part)).unwrap()["by"];
+            assert_eq!((&by["role"], &by["function"]), (&"holds".into(), &holding.into()), "{mode}: {wait}");
+        }
+    }
+}

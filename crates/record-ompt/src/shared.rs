@@ -20,6 +20,13 @@ use crate::sections::END_OF_MPI;
 pub use crate::sections::SectionCodes;
 pub use crate::thread::{Moment, record, record_outside_openmp, record_outside_openmp_untimed};
 
+/// The data of CPython's runtime (`_PyRuntime`) in this process: first address and the first one after it. `None` if there is no
+/// interpreter of a known version, or one without a global lock.
+pub fn python_runtime() -> Option<core::ops::Range<u64>> {
+    let interpreter = crate::sampler::python_interpreter()?;
+    Some(interpreter.runtime..interpreter.runtime.saturating_add(interpreter.runtime_bytes))
+}
+
 /// Is called on each thread that starts to record: `routine` is the address of the thread's routine, 0 where not known.
 pub type ThreadStart = fn(routine: usize);
 

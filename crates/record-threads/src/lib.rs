@@ -42,6 +42,8 @@
 //! **Futex calls** of the program by `syscall` ([`futex`]) are waits for a word of memory without a holder. The interposed
 //! `syscall` compares the number and passes all other calls on.
 //!
+//! **The lock of CPython** ([`gil`]) is a lock of its own kind, in the place of the condition that it is made of.
+//!
 //! **Sleep and I/O** ([`blocking`]) are recorded when they are over, if they took 50 µs and the thread gave up its CPU.
 //! The sampler intercepts calls that signals interrupt, and calls this recorder; the others are in `waits`.
 //!
@@ -68,6 +70,7 @@ mod descriptors;
 mod entry;
 mod events;
 mod futex;
+mod gil;
 mod join;
 mod lock;
 mod next;

@@ -12,6 +12,7 @@ use libc::{clockid_t, timespec};
 use taskscope_event::models::wait::kind;
 
 use crate::events::{self, C11, Codes, POSIX};
+use crate::gil;
 use crate::next::call;
 use crate::objects::{Object, Released, this_thread};
 use crate::read_holds;
@@ -146,6 +147,7 @@ macro_rules! unlocks {
         pub unsafe extern "C-unwind" fn $name(lock: Pointer, caller: usize) -> c_int {
             if let Some(thread) = this_thread() {
                 before_release($kind, lock as usize, thread, caller);
+                gil::unlocks(lock as usize);
             }
             // SAFETY: the program's own call, passed on.
             unsafe { call!($name(lock: Pointer) -> c_int) }

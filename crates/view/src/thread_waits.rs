@@ -14,7 +14,7 @@ use taskscope_session::Session;
 /// The waits of threads for an object, in calls at one place.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadWaitTimes {
-    /// The kind of object: mutex, read-write lock, spin lock, condition, barrier, semaphore, thread, futex, once; of sleep and
+    /// The kind of object: mutex, read-write lock, spin lock, condition, barrier, semaphore, thread, futex, once, interpreter lock; of sleep and
     /// I/O: sleep, pipe, full pipe (waits for room in it), socket, socket pair, full socket pair, eventfd, timer, file, file lock,
     /// terminal, descriptors (several), descriptor, other process.
     pub kind: String,
@@ -103,6 +103,7 @@ pub(crate) const fn kind_word(wait_kind: u32) -> &'static str {
         kind::SOCKET_PAIR_ROOM => "full socket pair",
         kind::FILE_LOCK => "file lock",
         kind::ONCE => "once",
+        kind::GIL => "interpreter lock",
         _ => "object",
     }
 }
@@ -111,6 +112,7 @@ pub(crate) const fn kind_word(wait_kind: u32) -> &'static str {
 pub(crate) fn object_name(wait_kind: u32, number: u64, of_memory: impl FnOnce() -> String) -> Option<String> {
     match wait_kind {
         kind::SLEEP | kind::SEVERAL | kind::PROCESS => None,
+        kind::GIL => Some("GIL".to_owned()),
         // As in the links of /proc/PID/fd.
         kind::PIPE | kind::PIPE_ROOM => Some(format!("pipe:[{number}]")),
         kind::SOCKET | kind::SOCKET_PAIR | kind::SOCKET_PAIR_ROOM => Some(format!("socket:[{number}]")),

@@ -101,6 +101,9 @@ pub mod kind {
     /// For the routine of `pthread_once`, which another thread runs.
     pub const ONCE: u32 = 34;
 
+    /// For the global interpreter lock of CPython; the object is its condition.
+    pub const GIL: u32 = 35;
+
     /// Whether waits of this kind are for sleep, a descriptor or another process: they are recorded when they are over.
     pub const fn is_blocking(kind: u32) -> bool {
         matches!(kind, SLEEP..=FILE_LOCK)
@@ -108,7 +111,7 @@ pub mod kind {
 
     /// Whether waits of this kind are for an object that has a holder.
     pub const fn has_holder(kind: u32) -> bool {
-        matches!(kind, MUTEX | RW_LOCK | SPIN_LOCK | ONCE)
+        matches!(kind, MUTEX | RW_LOCK | SPIN_LOCK | ONCE | GIL)
     }
 }
 

@@ -45,6 +45,7 @@ pub use bounds::Bounds;
 pub use host::{Host, set_host};
 pub use machine::{read_anywhere, stack_pointer_here};
 pub use own_stack::OwnStack;
+pub use python::interpreter as python_interpreter;
 pub use settings::{Clock, now, settings};
 pub use thread_sampler::Sampler;
 

@@ -10,6 +10,11 @@ const MAX_CHAIN: u64 = 1 << 16;
 
 /// The address of an exported symbol. Tables that do not fit give none.
 pub fn address_of(module: &Module, name: &str) -> Option<u64> {
+    Some(symbol_of(module, name)?.0)
+}
+
+/// Address and size of an exported symbol.
+pub fn symbol_of(module: &Module, name: &str) -> Option<(u64, u64)> {
     const DYNAMIC: u32 = 2;
     const HASH: u64 = 0x6fff_fef5;
     let header: [u64; 8] = words(module.start)?;
@@ -38,7 +43,7 @@ pub fn address_of(module: &Module, name: &str) -> Option<u64> {
 
 /// Looks a name up in a table of GNU's form: buckets, first symbol, size of the filter and its shift; the filter, buckets,
 /// and the hash of each symbol, with the lowest bit set in the last one of a bucket.
-fn find(name: &str, names: u64, symbols: u64, hashes: u64, bias: u64) -> Option<u64> {
+fn find(name: &str, names: u64, symbols: u64, hashes: u64, bias: u64) -> Option<(u64, u64)> {
     let hash = name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
     let [one, two]: [u64; 2] = words(hashes)?;
     let (buckets, first) = (one & 0xffff_ffff, one >> 32);
@@ -50,9 +55,9 @@ fn find(name: &str, names: u64, symbols: u64, hashes: u64, bias: u64) -> Option<
     for number in lowest..lowest + MAX_CHAIN {
         let of_symbol = half(chains.checked_add((number - first).checked_mul(4)?)?)?;
         if of_symbol | 1 == u64::from(hash | 1) {
-            let [text, value]: [u64; 2] = words(symbols.checked_add(number.checked_mul(24)?)?)?;
+            let [text, value, size]: [u64; 3] = words(symbols.checked_add(number.checked_mul(24)?)?)?;
             if value != 0 && has_name(names.checked_add(text & 0xffff_ffff)?, name) {
-                return Some(bias.wrapping_add(value));
+                return Some((bias.wrapping_add(value), size));
             }
         }
         if of_symbol & 1 == 1 {

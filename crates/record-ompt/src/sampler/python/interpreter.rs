@@ -16,6 +16,8 @@ const DIRECTORY: &str = "modules";
 pub struct Interpreter {
     /// Address of `_PyRuntime`.
     pub runtime: u64,
+    /// Its size, bytes.
+    pub runtime_bytes: u64,
     /// Address of `PyCode_Type`.
     pub code_type: u64,
     /// Start of the function with the interpreter's loop.
@@ -69,7 +71,8 @@ fn is_pythons(module: &Module) -> bool {
 
 fn find(module: &Module) -> Option<Interpreter> {
     let address = |name: &str| exported::address_of(module, name);
-    let (runtime, code_type) = (address("_PyRuntime")?, address("PyCode_Type")?);
+    let (runtime, runtime_bytes) = exported::symbol_of(module, "_PyRuntime")?;
+    let code_type = address("PyCode_Type")?;
     let eval = address("_PyEval_EvalFrameDefault")?;
     let version = match address("Py_Version") {
         Some(at) => word(at)? as u32,
@@ -84,5 +87,6 @@ fn find(module: &Module) -> Option<Interpreter> {
         return None;
     }
     let module = (module.start, module.end);
-    Some(Interpreter { runtime, code_type, eval, module, layout, names: Vec::new() })
+    let names = Vec::new();
+    Some(Interpreter { runtime, runtime_bytes, code_type, eval, module, layout, names })
 }
