@@ -596,8 +596,8 @@ fn findings_have_sentences_of_their_own() {
     assert_eq!(
         texts,
         [
-            "the trace does not tell what ran",
-            "the trace does not tell what ran: threads run outside of all parts of their runtime"
+            "the trace does not record what ran",
+            "the trace does not record what ran: threads run outside of all parts of their runtime"
         ]
     );
 }

@@ -68,6 +68,8 @@ pub(crate) fn evidence(finding: &NamedFinding) -> String {
 fn subject(finding: &NamedFinding) -> String {
     let at = |words: &str| match finding.place.as_str() {
         "" => words.to_owned(),
+        // Time outside of constructs is named by the one before it.
+        place if place.starts_with("after ") => format!("{words} {place}"),
         place => format!("{words} in {place}"),
     };
     match (finding.pattern, finding.blamed) {

@@ -310,11 +310,11 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
         (_, Blamed::Nobody) if finding.cause == Cause::Unknown => match finding.state {
             State::NoSubsystem => {
                 format!(
-                    "the {} does not tell what ran: threads run outside of all parts of their runtime",
+                    "the {} does not record what ran: threads run outside of all parts of their runtime",
                     source.what
                 )
             }
-            _ => format!("the {} does not tell what ran", source.what),
+            _ => format!("the {} does not record what ran", source.what),
         },
         (_, Blamed::Nobody) => {
             let reason = match source.knows_off_cpu {

@@ -27,7 +27,7 @@ use taskscope_view::format::shell_word;
 /// perfetto, otf2, chrome and paje contain the run over time, as far as these formats can: a note lists what is lost.
 /// flamegraph, speedscope and pprof contain call paths; talp-json contains efficiencies; sarif contains findings;
 /// neutral, dot, graphml and graph-json contain the task graph, with the data of each edge;
-/// parquet contains everything, as tables.
+/// parquet contains the run as tables.
 #[derive(clap::Args)]
 pub struct Args {
     /// Trace directory; or a profile, or a directory of profiles [default: the newest in the working directory].
@@ -141,7 +141,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         return over_time(&args, format);
     }
     if !args.selection.is_empty() || args.dry_run {
-        return Err(Failure::new(format!("{} is made of all of one trace", args.to.name()))
+        return Err(Failure::new(format!("{} contains one whole trace", args.to.name()))
             .why("--range, --where and --dry-run are for formats over time and parquet")
             .into());
     }

@@ -130,7 +130,8 @@ pub struct Args {
     clock: SampleClock,
 
     /// Record which threads wait for which, in programs whose threads wait in the C library: mutexes, read-write locks, spin
-    /// locks, conditions, barriers, semaphores, joins. Also take 100 samples per second, unless --sample is given.
+    /// locks, conditions, barriers, semaphores, joins, Python's GIL, sleep and I/O. Also take 100 samples per second, unless
+    /// --sample is given.
     #[arg(long)]
     threads: bool,
 

@@ -23,11 +23,11 @@ pub struct Args {
     /// Write the report as one self-contained HTML file, and print nothing.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub html: Option<PathBuf>,
-    /// Compare with an earlier run or set of runs on the page; TRACE is the run after (see diff --help).
+    /// With --html: compare with an earlier run or set of runs; TRACE is the run after (see diff --help).
     #[arg(long, value_name = "BEFORE", requires = "html", conflicts_with_all = ["section", "top", "timeline"])]
     pub compare: Option<PathBuf>,
-    /// Write the numbers of these runs in the order of their starts, and their changes, as the page: traces, or directories
-    /// of traces.
+    /// With --html: show the numbers of many runs in the order of their starts, and the changes. DIR is a trace, or a
+    /// directory of traces.
     #[arg(long, value_name = "DIR", num_args = 1.., requires = "html", conflicts_with_all = ["section", "top", "timeline", "compare"])]
     pub history: Vec<PathBuf>,
     /// Print a text timeline instead (with --json: docs/timeline.schema.json).
