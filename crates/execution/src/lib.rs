@@ -22,7 +22,7 @@
 //! | `cpus`, `os_times`, `system_cause`, `anomalies`, `uncertain`, `catalog`, `execution` | an execution |
 //! | `growing`, `task_tables`, `storing`, `open_thread`, `observer`, `messages_builder`, `builder` | building one from changes |
 //! | `cpu_groups`, `holders`, `off_cpu`, `system_time`, `join_tables`, `cut` | what follows from one; a part of one |
-//! | `lod`, `graph`, `devices`, `view` | rooms of their own: levels of detail, task graph, device queues, views of models |
+//! | `lod`, `graph`, `devices`, `view` | modules of their own: levels of detail, task graph, device queues, views of models |
 #![forbid(unsafe_code)]
 
 mod activities;

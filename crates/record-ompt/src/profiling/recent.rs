@@ -18,7 +18,7 @@ pub struct Recent {
     weights: [u64; KEPT],
     /// Windows, with the last one.
     used: usize,
-    /// A window of this weight is full.
+    /// Weight of a full window.
     full: u64,
     /// State of a generator of random numbers (xorshift).
     random: u32,
@@ -50,13 +50,13 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// Forgets all: a synchronisation is over.
+    /// Removes all samples, after a synchronisation.
     #[inline(always)]
     pub fn clear(&mut self) {
         (self.used, self.full) = (0, 0);
     }
 
-    /// Whether there is none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
@@ -104,7 +104,7 @@ impl Recent {
         self.full = (0..self.used).map(|window| self.weight_of(window) / self.used as u64).sum();
     }
 
-    /// In `part` of `all` cases.
+    /// Returns true with the probability `part / all`.
     fn happens(&mut self, part: u64, all: u64) -> bool {
         u128::from(self.next_random()) * u128::from(all) < u128::from(part) << 32
     }
@@ -159,7 +159,7 @@ impl Recent {
     }
 }
 
-/// A part of the remainder: parts taken one after the other leave nothing.
+/// A share of the remainder: shares that are taken one after the other leave no rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     weight: u64,
@@ -167,7 +167,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Takes it from `left`.
+    /// Subtracts the share from `left`, and returns it.
     pub fn take_from(self, left: &mut u64) -> u64 {
         let part = u128::from(*left) * u128::from(self.weight) / u128::from(self.of.max(1));
         *left -= part as u64;

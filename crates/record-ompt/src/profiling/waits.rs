@@ -40,7 +40,7 @@ pub struct InTeam {
     pub team: u32,
     /// Number of the team's record.
     pub record: u32,
-    /// The how manieth with that record.
+    /// Number of the barrier with that record.
     pub round: u32,
 }
 
@@ -50,7 +50,7 @@ pub struct InTeam {
 pub struct Wait {
     /// Start of the current part; [`INTERRUPTED`] if no part is running.
     since: u64,
-    /// Waited so far.
+    /// Time waited so far, nanoseconds.
     pub taken: u64,
     /// The part of that for the last member to arrive, which is not known yet.
     pending: u64,
@@ -71,7 +71,7 @@ pub struct Wait {
 /// Open waits of a thread, innermost last, with their blame: that of the innermost is at the end.
 #[repr(C)]
 pub struct Waits {
-    /// Depth of the innermost, which every callback of small tasks reads.
+    /// Depth of the innermost wait, which every callback of small tasks reads.
     depth: u32,
     list: Vec<Wait>,
     blame: Vec<Blame>,
@@ -87,12 +87,12 @@ impl Default for Waits {
 pub struct Settled<'a> {
     pub unattributed: u64,
     pub blame: &'a [Blame],
-    /// For the work of the last to arrive, in shares by weight.
+    /// Charge for the work of the last member to arrive, in shares by weight.
     pub for_work: Option<(u64, &'a Recent)>,
 }
 
 impl Waits {
-    /// The innermost.
+    /// The innermost wait.
     #[inline(always)]
     pub fn innermost(&mut self) -> Option<&mut Wait> {
         self.list.last_mut()
@@ -119,7 +119,7 @@ impl Waits {
         }
     }
 
-    /// A wait begins, in the call that returns to `codeptr`.
+    /// Begins a wait, in the call that returns to `codeptr`.
     #[inline(always)]
     pub fn begin(&mut self, kind: Marker, depth: usize, at: u64, (context, codeptr): (u32, u64)) {
         let wait = self.begun(kind, at, (context, codeptr));
@@ -127,13 +127,13 @@ impl Waits {
         self.depth = depth as u32;
     }
 
-    /// Whether one more needs no memory.
+    /// Whether one more wait fits without allocation.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
         self.list.len() < self.list.capacity()
     }
 
-    /// [`begin`](Self::begin).
+    /// As [`begin`](Self::begin), without allocation.
     ///
     /// # Safety
     /// There is [room](Self::has_room).
@@ -155,16 +155,16 @@ impl Waits {
         }
     }
 
-    /// The innermost, if none of its parts until now may have a cause.
+    /// The innermost wait, if none of its parts so far may have a cause.
     #[inline(always)]
     pub fn short_so_far(&self) -> Option<&Wait> {
         self.list.last().filter(|wait| !wait.is_long)
     }
 
-    /// The innermost is over, and counted.
+    /// Removes the innermost wait, which is over and counted.
     ///
     /// # Safety
-    /// There is one.
+    /// There is a wait.
     #[inline(always)]
     pub unsafe fn forget_innermost(&mut self) {
         // SAFETY: by contract; it is plain.

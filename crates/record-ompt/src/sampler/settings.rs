@@ -10,15 +10,15 @@ use crate::mode;
 pub const RATE_VARIABLE: &str = "TASKSCOPE_SAMPLE";
 /// `wall` (the default) or `cpu`.
 pub const CLOCK_VARIABLE: &str = "TASKSCOPE_SAMPLE_CLOCK";
-/// Rates above this are brought down to it.
+/// Maximum rate; higher ones are reduced to it.
 const MAX_RATE: f64 = 20_000.0;
 
 /// Clock of the timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Time that passes.
+    /// Wall time.
     Wall,
-    /// Time that the thread is on a CPU.
+    /// CPU time of the thread.
     Cpu,
 }
 
@@ -27,7 +27,7 @@ pub enum Clock {
 pub struct Settings {
     /// Nanoseconds between two samples of a thread.
     pub period_ns: u64,
-    /// By which clock.
+    /// Clock of the period.
     pub clock: Clock,
 }
 

@@ -12,7 +12,7 @@ pub(super) struct Waits<'a> {
     entries: Vec<(u32, Event<'a>)>,
     /// The last place of each function of MPI.
     calls: Vec<(u32, Event<'a>)>,
-    /// Acquired and not released.
+    /// Acquisitions of locks that are still held.
     held: Vec<Event<'a>>,
     /// The start of the thread, by which others name it.
     start: Option<Event<'a>>,
@@ -69,7 +69,7 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// Writes it as events of the thread's own models.
+    /// Writes the waits and locks as events of the thread's own models.
     pub fn write(&self, clock_ns: i64, own: &mut Vec<u8>) {
         let entries = self.entries.iter().chain(&self.calls).map(|(_, event)| event);
         for event in self.start.iter().chain(&self.held).chain(entries).chain(&self.open) {

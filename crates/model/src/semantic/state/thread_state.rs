@@ -47,7 +47,7 @@ pub struct ThreadState {
     /// Regions of the teams that the thread belongs to, innermost last. The barrier at a region's end is
     /// outside the section of its implicit task.
     pub member_of: Vec<RegionIndex>,
-    /// The task that it created last.
+    /// The task that the thread created last.
     pub last_created: Option<(TaskIndex, TypeIndex)>,
     pub last_task: Option<LastTask>,
     pub last_block: Option<LastBlock>,
@@ -71,7 +71,7 @@ pub struct ThreadState {
 }
 
 impl ThreadState {
-    /// A thread that has not begun, of which this recorder writes.
+    /// Creates the state of a thread that has not begun, recorded by this recorder.
     pub fn of(recorder: ProcessIndex) -> ThreadState {
         ThreadState {
             process: recorder,
