@@ -6,7 +6,7 @@ use taskscope_session::Session;
 /// A note on a filter that affects every number of a session; `None` without one.
 pub(crate) fn filtered(session: &Session) -> Option<&'static str> {
     session.filtered.then_some(
-        "--where leaves events out: states, and who is to blame for waiting, are as the other events tell them; \
+        "--where leaves events out: states and blame follow from the remaining events; \
          --range takes a part of the time without loss",
     )
 }
@@ -17,7 +17,7 @@ pub fn selected(session: &Session) -> Option<String> {
     let asked = threads.iter().filter(|thread| thread.selected).count();
     (asked < threads.len()).then(|| {
         format!(
-            "--where: times, tasks and waits are those of {asked} of {}; who made them wait is looked for among all; the \
+            "--where: times, tasks and waits are those of {asked} of {}; culprits are searched among all; the \
              critical path, what-if, and the balance of loops and regions are of the whole run",
             format::counted(threads.len() as u64, "thread")
         )
