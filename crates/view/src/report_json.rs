@@ -220,11 +220,11 @@ pub fn report_of(
     let run = session.run.as_ref();
     let wants = |section: Section| sections.contains(&section);
     // Names are resolved first, so that notices can say which were missing.
-    let samples_alone = words::knows_samples_alone(analysis);
+    let samples_alone = words::knows_samples_alone(execution);
     let has_splits = samples_alone || !execution.thread_waits.waits.is_empty();
     let has_findings = wants(Section::Summary) || wants(Section::Findings);
     let findings =
-        if has_findings { Findings::of(session, analysis) } else { Findings::none(session, analysis) };
+        if has_findings { Findings::of(session, analysis) } else { Findings::none(session) };
     let mpi_calls = table(wants(Section::Calls), || crate::mpi_calls::rows(session));
     let causes = table(wants(Section::Time), || causes(session, analysis));
     let blame = table(wants(Section::Blame), || charges(session, analysis));

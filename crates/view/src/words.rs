@@ -9,9 +9,9 @@ use crate::names::{missing_names, rank_or_process};
 use crate::verdict;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_analysis::{Analysis, ByState, Culprit, Finding, ShortReason, ShortTeam};
+use taskscope_analysis::{Analysis, Culprit, Finding, ShortReason, ShortTeam};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
-use taskscope_execution::{CpuFacts, Doubt, Group, SiteIndex, State, ThreadKind, Uncertain};
+use taskscope_execution::{CpuFacts, Doubt, Execution, SiteIndex, State, ThreadKind, Uncertain};
 use taskscope_session::{Places, ProblemKind, Session};
 
 /// All findings of threads with events, with names: hangs first, then the largest.
@@ -439,22 +439,20 @@ fn summed<K: Eq + std::hash::Hash + Ord>(rows: impl Iterator<Item = (K, u64)>) -
     sums
 }
 
-/// Whether samples are the only source of activity, as for a program without OpenMP.
-pub fn knows_samples_alone(analysis: &Analysis) -> bool {
-    let is_not_known = |by_state: &ByState| {
-        // A thread of the program may outlive the initial one, whose absence can also be due to the system.
-        let absent =
-            by_state.get(State::NotStarted) + by_state.get(State::Ended) + by_state.of_group(Group::Off);
-        let unknown = by_state.get(State::Unknown);
-        unknown > 0 && unknown + absent == by_state.total()
-    };
-    let ledger = &analysis.ledger;
-    // Selected threads need not be workers.
-    let mut others = ledger.threads.iter().filter(|thread| thread.by_state.total() > 0).peekable();
-    match ledger.capacity_ns {
-        0 => others.peek().is_some() && others.all(|thread| is_not_known(&thread.by_state)),
-        _ => is_not_known(&ledger.by_state),
-    }
+/// Whether samples are the only source of activity, as for a program without OpenMP. It is a fact of the whole run of the
+/// selected workers, or of the selected threads if none is a worker: parts of a run are judged alike.
+pub fn knows_samples_alone(execution: &Execution) -> bool {
+    let has_workers = execution.selected_workers().next().is_some();
+    let threads = execution.threads.iter().zip(&execution.whole().threads);
+    let threads = threads.filter(|(thread, _)| thread.selected && thread.worker == has_workers);
+    let mut states = threads.flat_map(|(_, whole)| whole.track.spans()).map(|span| span.section.state);
+    // A thread of the program may outlive the initial one.
+    let mut is_not_known = false;
+    let is_silent = states.all(|state| {
+        is_not_known |= state == State::Unknown;
+        matches!(state, State::Unknown | State::NotStarted | State::Ended)
+    });
+    is_silent && is_not_known
 }
 
 /// The end of a program that failed: `exit code 2`, `signal 11`; `None` if it did not, or if that is not known.

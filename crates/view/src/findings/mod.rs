@@ -28,10 +28,10 @@ use taskscope_session::Session;
 
 impl Whose {
     /// The owners of the time of a trace.
-    fn of(session: &Session, analysis: &Analysis) -> Whose {
+    fn of(session: &Session) -> Whose {
         match session.execution.range() {
             (0, 0) if !session.devices.queues.is_empty() => Whose::Queues,
-            _ if words::knows_samples_alone(analysis) => Whose::Threads,
+            _ if words::knows_samples_alone(&session.execution) => Whose::Threads,
             _ => Whose::Workers,
         }
     }
@@ -39,8 +39,8 @@ impl Whose {
 
 impl Findings {
     /// No findings of a trace.
-    pub(crate) fn none(session: &Session, analysis: &Analysis) -> Findings {
-        let whose = Whose::of(session, analysis);
+    pub(crate) fn none(session: &Session) -> Findings {
+        let whose = Whose::of(session);
         Findings { rows: Vec::new(), base_ns: 0, whose, verdict: None, cpu_time: None }
     }
 
@@ -52,7 +52,7 @@ impl Findings {
     }
 
     fn of_times(session: &Session, analysis: &Analysis) -> Findings {
-        match Whose::of(session, analysis) {
+        match Whose::of(session) {
             Whose::Queues => return queues::findings(session),
             Whose::Threads => {
                 let of_threads =
