@@ -120,8 +120,8 @@ pub(crate) struct Facts<'e> {
     charged: FxHashMap<Culprit, ByState>,
     /// Whether the runtime's sections were recorded.
     has_sections: bool,
-    /// Whether CPUs that are workers wait mostly before the first task or after the last one.
-    lacks_tasks: bool,
+    /// From the begin of the first task to the end of the last one, if CPUs that are workers wait mostly outside of it.
+    lacks_tasks_outside: Option<(u64, u64)>,
 }
 
 /// The blame for a loss.
@@ -151,13 +151,14 @@ impl<'e> Facts<'e> {
             created,
             charged: charges.iter().map(|charge| (charge.culprit, charge.by_state)).collect(),
             has_sections: ledger.causes.iter().any(|row| row.state.group() == Group::Runtime),
-            lacks_tasks: lacks_tasks(execution, charges),
+            lacks_tasks_outside: time_of_tasks(execution)
+                .filter(|time| lacks_tasks(execution, *time, charges)),
         }
     }
 
-    /// The blame for the charges of a culprit of the run, or of a part of it; `None` if findings at other
+    /// The blame for the charges of a culprit of the run, or of a part of its time; `None` if findings at other
     /// places have these waits.
-    fn verdict(&self, charge: &Charge) -> Option<Verdict> {
+    fn verdict(&self, charge: &Charge, part: (u64, u64)) -> Option<Verdict> {
         let by_state = self.charged.get(&charge.culprit).unwrap_or(&charge.by_state);
         let (state, place) = match charge.culprit {
             Culprit::Code(state, place) => (state, place),
@@ -184,21 +185,27 @@ impl<'e> Facts<'e> {
             _ => (Cause::Wait, Blamed::Nobody),
         };
         let waits_for_nobody = charge.culprit == Culprit::Nobody(Place::UNKNOWN);
+        let is_outside = |(first, last): (u64, u64)| part.0 < first || part.1 > last;
         let pattern = match is_outside_team((cause, blamed), by_state) {
             true => Some(Pattern::OutsideTeam),
-            false => (waits_for_nobody && self.lacks_tasks).then_some(Pattern::NoTasks),
+            false => (waits_for_nobody && self.lacks_tasks_outside.is_some_and(is_outside))
+                .then_some(Pattern::NoTasks),
         };
         Some(Verdict { cause, blamed, pattern, state, place, grain: None })
     }
 }
 
+/// From the begin of the first task to the end of the last one.
+fn time_of_tasks(execution: &Execution) -> Option<(u64, u64)> {
+    let known = |at: &u64| *at != NO_TIME;
+    let first = execution.tasks.began.iter().copied().filter(known).min()?;
+    let last = execution.tasks.ended.iter().copied().filter(known).max()?;
+    Some((first, last))
+}
+
 /// Whether CPUs are the workers, and more than half of the time in which all wait and nobody is blamed is before the first task
 /// begins or after the last one ends.
-fn lacks_tasks(execution: &Execution, charges: &[Charge]) -> bool {
-    let tasks = &execution.tasks;
-    let times = |column: &[u64]| column.iter().copied().filter(|at| *at != NO_TIME).collect::<Vec<_>>();
-    let (begun, ended) = (times(&tasks.began), times(&tasks.ended));
-    let (Some(first), Some(last)) = (begun.into_iter().min(), ended.into_iter().max()) else { return false };
+fn lacks_tasks(execution: &Execution, (first, last): (u64, u64), charges: &[Charge]) -> bool {
     if execution.workers().any(|(_, thread)| thread.kind != ThreadKind::Cpu) {
         return false;
     }
@@ -255,7 +262,7 @@ pub(crate) fn findings(
 ) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
     for charge in charges {
-        let Some(verdict) = facts.verdict(charge) else { continue };
+        let Some(verdict) = facts.verdict(charge, execution.part_of_time()) else { continue };
         let Verdict { cause, blamed, pattern, state, place, grain } = verdict;
         let tasks_created = created.get(&(state, place)).copied().unwrap_or(0);
         let work = match place.kind() {
