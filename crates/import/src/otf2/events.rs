@@ -7,17 +7,23 @@ use crate::spans::{Kind, Operation, Queue, Run, Span, Thread, ThreadRow};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::device;
 
-/// Kinds of event records. Others are skipped.
+/// Kinds of records of a location.
 mod kind {
     pub const TIMESTAMP: u8 = 5;
+    /// Kinds below are of the file itself: times, attributes.
+    pub const FIRST_EVENT: u8 = 10;
     pub const ENTER: u8 = 12;
     pub const LEAVE: u8 = 13;
     pub const MPI_SEND: u8 = 14;
     pub const MPI_ISEND: u8 = 15;
+    pub const MPI_ISEND_COMPLETE: u8 = 16;
+    pub const MPI_IRECEIVE_REQUEST: u8 = 17;
     pub const MPI_RECEIVE: u8 = 18;
     pub const MPI_IRECEIVE: u8 = 19;
     pub const METRIC: u8 = 31;
+    pub const TASK_CREATE: u8 = 59;
     pub const TASK_SWITCH: u8 = 60;
+    pub const TASK_COMPLETE: u8 = 61;
 }
 
 /// A task: its team, the thread that created it, its number there.
@@ -117,6 +123,16 @@ impl LocationReader<'_> {
                 kind::METRIC => {
                     let why = "a trace has no counters of programs";
                     run.losses.add("values of metrics", why, || format!("location {}", self.id));
+                }
+                // The messages and switches have the times that are used of these.
+                kind::MPI_ISEND_COMPLETE
+                | kind::MPI_IRECEIVE_REQUEST
+                | kind::TASK_CREATE
+                | kind::TASK_COMPLETE => {}
+                other if other >= kind::FIRST_EVENT => {
+                    let why = "of events, sections, task switches and messages are read";
+                    let place = || format!("kind {other}, location {}, byte {}", self.id, record.at);
+                    run.losses.add("events of other kinds", why, place);
                 }
                 _ => {}
             }

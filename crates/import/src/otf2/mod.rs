@@ -15,7 +15,8 @@
 //! | MPI sends and receives, blocking or not | flows, matched by communicator, ranks and tag in order |
 //! | locations of accelerator streams | device queues |
 //!
-//! Records with an unknown kind are skipped by their length and counted. The layout of records is that of libotf2 3.
+//! Events of other kinds are skipped by their length and counted as lost; attributes of events are skipped. The layout of
+//! records is that of libotf2 3.
 
 mod activity;
 mod definitions;
