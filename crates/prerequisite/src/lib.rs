@@ -4,7 +4,8 @@
 //! installs all of them, and continuous integration runs it, so there a missing one is a failure:
 //!
 //! - [`missing`]: a package that `scripts/install-packages` installs. Fails the test if `CI=true`.
-//! - [`skip`]: a property of the machine, of the user or of the kernel, or files outside of the repository. Never fails.
+//! - [`skip`]: a property of the machine, of the network, of the user or of the kernel, or files outside of the repository.
+//!   Never fails.
 //!
 //! Both print a line that begins with `skipped: `; `cargo test -- --nocapture` shows it.
 
@@ -42,25 +43,27 @@ pub fn has(program: &str) -> bool {
     has
 }
 
-/// Whether the scripts of a directory can drive a browser. Reports a missing Chromium or Node as [`missing`].
+/// Whether the scripts of a directory can drive a browser. Reports a missing Chromium or Node as [`missing`], a package
+/// registry that cannot be reached as [`skip`].
 ///
 /// Installs the directory's npm packages (Playwright) if they are not there. `CHROMIUM` names another browser.
 #[track_caller]
 pub fn has_browser(scripts: &Path) -> bool {
     static INSTALLING: Mutex<()> = Mutex::new(());
     let browser = std::env::var("CHROMIUM").unwrap_or_else(|_| "/usr/bin/chromium".to_owned());
-    let lack = if !Path::new(&browser).exists() {
-        Some(format!("there is no {browser}"))
-    } else if Command::new("node").arg("--version").output().is_err() {
-        Some("node is not installed".to_owned())
-    } else {
-        let _one = INSTALLING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        install_npm_packages(scripts).err()
-    };
-    if let Some(lack) = &lack {
-        missing(lack);
+    if !Path::new(&browser).exists() {
+        missing(format_args!("there is no {browser}"));
+        return false;
     }
-    lack.is_none()
+    if !has("node") || !has("npm") {
+        return false;
+    }
+    let _one = INSTALLING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let installed = install_npm_packages(scripts).or_else(|_| install_npm_packages(scripts));
+    if let Err(lack) = &installed {
+        skip(lack);
+    }
+    installed.is_ok()
 }
 
 fn install_npm_packages(scripts: &Path) -> Result<(), String> {
