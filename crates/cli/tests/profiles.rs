@@ -91,8 +91,9 @@ fn states_and_charges(report: &Value) -> (BTreeMap<String, u64>, BTreeMap<String
 /// One sequence of callbacks in both modes: in virtual time, threads do the same things at the same times.
 #[test]
 fn a_profile_has_each_cause_and_charge_of_a_trace() {
-    /// Each reading of the clock takes a nanosecond, and the modes read it in different numbers.
-    const READINGS_NS: u64 = 20_000;
+    /// Each reading of the clock takes a nanosecond, and the modes read it in different numbers; the program looks every 10 µs
+    /// whether its task has begun, and the number of looks depends on the readings. A hundredth of the shortest wait.
+    const READINGS_NS: u64 = 100_000;
     let here = tempfile::tempdir().unwrap();
     let program = here.path().join("blamed");
     let mut options = vec!["-g", "-lm", "-pthread", "-Wl,-z,now"];
