@@ -1,6 +1,7 @@
 //! `taskscope-run.json`: facts of the run stored by `taskscope record`.
 
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 use taskscope_event::layout::{self, RUN_FILE};
 use taskscope_files::read_regular;
@@ -44,6 +45,10 @@ pub struct RunFile {
     pub cwd: String,
     /// Host name.
     pub host: String,
+    /// The launcher of the job, and its number of processes.
+    pub launcher: Option<String>,
+    /// Variables of the environment that set up runtimes and libraries; `None` if they were not recorded.
+    pub settings: Option<BTreeMap<String, String>>,
     /// Nanoseconds since 1970 (UTC) at the start of the program.
     pub start_unix_ns: Option<u64>,
     /// Time from just before the start to just after the end of the program.

@@ -91,6 +91,12 @@ pub struct Info {
     pub command: Option<Vec<String>>,
     /// The host that recorded it.
     pub host: Option<String>,
+    /// The launcher of the job, and its number of processes, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<String>,
+    /// Variables of the environment that set up runtimes and libraries; missing if they were not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<BTreeMap<String, String>>,
     /// Start of the program, nanoseconds since 1970 (UTC).
     pub start_unix_ns: Option<u64>,
     /// Nanoseconds from the start to the end of the program.
@@ -240,6 +246,15 @@ impl ProfileInfo {
     }
 }
 
+/// Settings in a line, as a shell takes them.
+pub(crate) fn settings_text(settings: &BTreeMap<String, String>) -> String {
+    let shown = settings.iter().map(|(name, value)| match value.contains(char::is_whitespace) {
+        true => format!("{name}='{value}'"),
+        false => format!("{name}={value}"),
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
 impl Info {
     /// Describes an opened trace.
     pub fn of(session: &Session) -> Info {
@@ -279,6 +294,8 @@ impl Info {
             trace: session.root.display().to_string(),
             command: run.map(|run| run.command.clone()),
             host: run.map(|run| run.host.clone()),
+            launcher: run.and_then(|run| run.launcher.clone()),
+            settings: run.and_then(|run| run.settings.clone()),
             start_unix_ns: run.and_then(|run| run.start_unix_ns),
             run_wall_ns: run.and_then(|run| run.wall_ns),
             exit_code: run.and_then(|run| run.exit_code),
@@ -331,6 +348,12 @@ impl Info {
             let wall = self.run_wall_ns.map(|ns| format!(", {}", time(ns))).unwrap_or_default();
             let host = self.host.as_deref().unwrap_or_default();
             line("recorded", &format!("{}{host}{wall}", when.unwrap_or_default()));
+            if let Some(launcher) = &self.launcher {
+                line("launcher", launcher);
+            }
+            if let Some(settings) = self.settings.as_ref().filter(|settings| !settings.is_empty()) {
+                line("settings", &settings_text(settings));
+            }
         }
         line("covers", &time(self.wall_ns));
         let open = self.threads.iter().filter(|thread| !(thread.finished && thread.whole)).count();

@@ -20,6 +20,7 @@ use crate::thread_waits::ThreadWaitTimes;
 use crate::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use taskscope_analysis::{Analysis, Problem};
 use taskscope_cause::{Blamed, Cause};
 use taskscope_execution::State;
@@ -37,6 +38,12 @@ pub struct Report {
     pub command: Option<Vec<String>>,
     /// The host on which it was started; null if unknown.
     pub host: Option<String>,
+    /// The launcher of the job, and its number of processes, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<String>,
+    /// Variables of the environment that set up runtimes and libraries; missing if they were not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<BTreeMap<String, String>>,
     /// Nanoseconds since 1970 (UTC) at the start of the program under `taskscope record`; null if unknown.
     #[serde(default)]
     pub start_unix_ns: Option<u64>,
@@ -223,8 +230,7 @@ pub fn report_of(
     let samples_alone = words::knows_samples_alone(execution);
     let has_splits = samples_alone || !execution.thread_waits.waits.is_empty();
     let has_findings = wants(Section::Summary) || wants(Section::Findings);
-    let findings =
-        if has_findings { Findings::of(session, analysis) } else { Findings::none(session) };
+    let findings = if has_findings { Findings::of(session, analysis) } else { Findings::none(session) };
     let mpi_calls = table(wants(Section::Calls), || crate::mpi_calls::rows(session));
     let causes = table(wants(Section::Time), || causes(session, analysis));
     let blame = table(wants(Section::Blame), || charges(session, analysis));
@@ -238,6 +244,8 @@ pub fn report_of(
         trace: session.root.display().to_string(),
         command: run.map(|run| run.command.clone()),
         host: run.map(|run| run.host.clone()),
+        launcher: run.and_then(|run| run.launcher.clone()),
+        settings: run.and_then(|run| run.settings.clone()),
         start_unix_ns: run.and_then(|run| run.start_unix_ns),
         exit_code: run.and_then(|run| run.exit_code),
         signal: run.and_then(|run| run.signal),

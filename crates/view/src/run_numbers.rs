@@ -88,6 +88,8 @@ pub enum Fact {
     Mode,
     /// The host.
     Host,
+    /// Variables of the environment that set up runtimes and libraries.
+    Settings,
     /// The runtime that schedules the work.
     Runtime,
     /// Number of processes.
@@ -103,10 +105,11 @@ pub enum Fact {
 }
 
 impl Fact {
-    pub(crate) const ALL: [Fact; 9] = [
+    pub(crate) const ALL: [Fact; 10] = [
         Fact::Command,
         Fact::Mode,
         Fact::Host,
+        Fact::Settings,
         Fact::Runtime,
         Fact::Processes,
         Fact::Workers,
@@ -121,6 +124,7 @@ impl Fact {
             Fact::Command => "command",
             Fact::Mode => "mode",
             Fact::Host => "host",
+            Fact::Settings => "settings",
             Fact::Runtime => "runtime",
             Fact::Processes => "processes",
             Fact::Workers => "workers",
@@ -282,6 +286,10 @@ impl RunNumbers {
         if let Some(run) = &session.run {
             self.fact(Fact::Command, run.command.join(" "));
             self.fact(Fact::Host, run.host.clone());
+            if let Some(settings) = &run.settings {
+                let text = crate::info::settings_text(settings);
+                self.fact(Fact::Settings, if text.is_empty() { "none".to_owned() } else { text });
+            }
             // A slice has its times from the run that it is cut from.
             let slice = run.notices.iter().find(|notice| notice.name == "slice");
             self.fact(Fact::Part, slice.map(|notice| notice.text.clone()).unwrap_or_default());

@@ -19,6 +19,11 @@ function verdict(report) {
   return report.verdict ? element('p', { class: 'verdict' }, fitText(report.verdict, 600)) : '';
 }
 
+/** @param {Record<string, string>} settings */
+function settingsText(settings) {
+  return fitText(Object.entries(settings).map(([name, value]) => `${name}=${value}`).join(' '), 1000);
+}
+
 /** @param {any} report @param {any} overview */
 function whatRan(report, overview) {
   const command = report.command ? (Array.isArray(report.command) ? report.command.join(' ') : report.command) : report.trace;
@@ -29,6 +34,8 @@ function whatRan(report, overview) {
     ['trace', nameOf(report.trace)],
     ...(report.part ? [['part of it', element('span', { class: 'warn' }, `${fitText(String(report.part), 300)}; points in time count from its begin`)]] : []),
     ['host', nameOf(report.host && (report.host.name || (typeof report.host === 'string' ? report.host : JSON.stringify(report.host))))],
+    ...(report.launcher ? [['launcher', nameOf(report.launcher)]] : []),
+    ...(report.settings && Object.keys(report.settings).length ? [['settings', settingsText(report.settings)]] : []),
     ...(report.start_unix_ns ? [['started', formatDate(report.start_unix_ns)]] : []),
     // Device queues have a time of their own.
     report.wall_ns || overview.length_ns <= 1 ? ['wall time', number('wall_ns', report.wall_ns, formatTime)] : ['time of the queues', formatTime(overview.length_ns)],

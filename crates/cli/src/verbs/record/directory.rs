@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn rank(rank: u32) -> Option<Rank> {
-        Some(Rank { rank, job: "7".into() })
+        Some(Rank { rank, job: "7".into(), launcher: "Slurm".into() })
     }
 
     #[test]

@@ -12,17 +12,24 @@ pub struct Rank {
     pub rank: u32,
     /// A name that all processes of the job know: its id, or else its size (`np4`).
     pub job: String,
+    /// The launcher and the number of processes: `Slurm, 8 ranks`.
+    pub launcher: String,
 }
 
-/// Rank, size and job variables, the most specific first. Slurm sets its rank variable in a batch script too, outside
+/// Name, and rank, size and job variables, the most specific first. Slurm sets its rank variable in a batch script too, outside
 /// of steps; that is not a rank.
-const LAUNCHERS: [(&str, &str, &[&str]); 6] = [
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", &["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"]),
-    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", &[]),
-    ("PALS_RANKID", "PALS_SIZE", &["PALS_APID"]),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", &["SLURM_JOB_ID", "SLURM_STEP_ID"]),
-    ("PMIX_RANK", "PMIX_SIZE", &["PMIX_NAMESPACE"]),
-    ("PMI_RANK", "PMI_SIZE", &["PMI_JOBID"]),
+const LAUNCHERS: [(&str, &str, &str, &[&str]); 6] = [
+    (
+        "Open MPI",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        &["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"],
+    ),
+    ("MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", &[]),
+    ("PALS", "PALS_RANKID", "PALS_SIZE", &["PALS_APID"]),
+    ("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", &["SLURM_JOB_ID", "SLURM_STEP_ID"]),
+    ("PMIx", "PMIX_RANK", "PMIX_SIZE", &["PMIX_NAMESPACE"]),
+    ("PMI", "PMI_RANK", "PMI_SIZE", &["PMI_JOBID"]),
 ];
 
 /// Job ids of batch systems, for launchers that give none.
@@ -34,7 +41,7 @@ pub fn rank() -> Option<Rank> {
 }
 
 fn rank_of(variable: impl Fn(&str) -> Option<String>) -> Option<Rank> {
-    LAUNCHERS.iter().find_map(|(rank, size, job)| {
+    LAUNCHERS.iter().find_map(|(name, rank, size, job)| {
         let rank = variable(rank)?.parse().ok()?;
         let size = variable(size);
         let ids: Vec<String> = job.iter().filter_map(|name| variable(name)).collect();
@@ -43,10 +50,15 @@ fn rank_of(variable: impl Fn(&str) -> Option<String>) -> Option<Rank> {
         }
         // Open MPI's names are alternatives for one id; Slurm's are its parts.
         let id = if job.contains(&"SLURM_STEP_ID") { Some(ids.join(".")) } else { ids.into_iter().next() };
+        let launcher = match size.as_deref().map(str::parse::<u64>) {
+            Some(Ok(ranks)) => format!("{name}, {}", taskscope_view::format::counted(ranks, "rank")),
+            _ => (*name).to_owned(),
+        };
         let id = id.or_else(|| BATCH_JOBS.iter().find_map(|name| variable(name)));
         let job = id.or_else(|| size.map(|size| format!("np{size}"))).unwrap_or_else(|| "job".to_owned());
         Some(Rank {
             rank,
+            launcher,
             job: job
                 .chars()
                 .map(|c| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' })
@@ -109,22 +121,21 @@ mod tests {
             ("PMIX_RANK", "3"),
             ("PMIX_NAMESPACE", "prterun-node1-77@1"),
         ];
-        assert_eq!(rank_with(&open_mpi), Some(Rank { rank: 3, job: "prterun-node1-77_1".into() }));
+        let expected = |rank, job: &str, launcher: &str| {
+            Some(Rank { rank, job: job.to_owned(), launcher: launcher.to_owned() })
+        };
+        assert_eq!(rank_with(&open_mpi), expected(3, "prterun-node1-77_1", "Open MPI, 4 ranks"));
         let slurm = [
             ("SLURM_PROCID", "1"),
             ("SLURM_JOB_ID", "77"),
             ("SLURM_STEP_ID", "2"),
             ("SLURM_STEP_NUM_TASKS", "8"),
         ];
-        assert_eq!(rank_with(&slurm), Some(Rank { rank: 1, job: "77.2".into() }));
-        assert_eq!(
-            rank_with(&[("PMI_RANK", "0"), ("PMI_SIZE", "16")]),
-            Some(Rank { rank: 0, job: "np16".into() })
-        );
-        assert_eq!(
-            rank_with(&[("PMI_RANK", "0"), ("PMI_SIZE", "16"), ("PBS_JOBID", "9.host")]),
-            Some(Rank { rank: 0, job: "9.host".into() })
-        );
+        assert_eq!(rank_with(&slurm), expected(1, "77.2", "Slurm, 8 ranks"));
+        let hydra = [("PMI_RANK", "0"), ("PMI_SIZE", "16"), ("PBS_JOBID", "9.host")];
+        assert_eq!(rank_with(&hydra[..2]), expected(0, "np16", "PMI, 16 ranks"));
+        assert_eq!(rank_with(&hydra), expected(0, "9.host", "PMI, 16 ranks"));
+        assert_eq!(rank_with(&hydra[..1]), expected(0, "job", "PMI"));
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod program;
 pub mod recorder_library;
 mod run_file;
 mod run_time_code;
+mod settings;
 mod summary;
 mod tails;
 mod threads;
@@ -214,7 +215,7 @@ fn record(
         notices.iter().for_each(summary::print_notice);
     }
     let typed: Vec<String> = args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    let mut run_file = RunFile::begin(typed, program, args.mode, rank.map(|rank| rank.rank), notices);
+    let mut run_file = RunFile::begin(typed, program, args.mode, rank, notices);
     write_run_file(&run_file, &trace);
 
     let start = std::time::SystemTime::now();

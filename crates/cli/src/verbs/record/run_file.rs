@@ -1,8 +1,11 @@
 //! `taskscope-run.json`: the command, its end, and all facts about the recording for readers of the trace. Written
 //! before the program starts, and again, completed, after its end.
 
+use super::launcher::Rank;
+use super::settings::settings;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -68,6 +71,11 @@ pub struct RunFile {
     /// Position in a job of several processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
+    /// The launcher of the job, and its number of processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<String>,
+    /// Variables of the environment that set up runtimes and libraries.
+    pub settings: BTreeMap<String, String>,
     /// The process that records: `PID:START`, its start as in field 22 of `/proc/PID/stat`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorder: Option<String>,
@@ -141,7 +149,7 @@ impl RunFile {
         command: Vec<String>,
         program: &Path,
         mode: RecordMode,
-        rank: Option<u32>,
+        rank: Option<Rank>,
         notices: Vec<Notice>,
     ) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
@@ -153,7 +161,9 @@ impl RunFile {
             mode,
             cwd: std::env::current_dir().unwrap_or_default().display().to_string(),
             host: host.to_string_lossy().into_owned(),
-            rank,
+            rank: rank.as_ref().map(|rank| rank.rank),
+            launcher: rank.map(|rank| rank.launcher),
+            settings: settings(),
             recorder: taskscope_record::drain::this_process(),
             start_unix_ns: since_1970.as_nanos() as u64,
             wall_ns: None,
