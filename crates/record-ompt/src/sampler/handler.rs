@@ -34,7 +34,7 @@ pub unsafe extern "C-unwind" fn on_signal(number: c_int, info: *mut libc::siginf
 ///
 /// # Safety
 /// Called from the handler with its context.
-unsafe fn sample_with_room(host: &Host, recording: InHandler, context: *const libc::ucontext_t) {
+unsafe fn sample_with_room(host: &Host, mut recording: InHandler, context: *const libc::ucontext_t) {
     // SAFETY: by contract.
     unsafe {
         let Some(sampler) = (host.sampler_of)(recording.user()) else { return };
@@ -47,10 +47,11 @@ unsafe fn sample_with_room(host: &Host, recording: InHandler, context: *const li
             None => sampler.bounds.have_room_below(sp),
         };
         if has_room {
-            (host.take_sample)(recording, context);
+            (host.take_sample)(&mut recording, context);
         } else if let Some(own) = own {
-            own.call(|| (host.take_sample)(recording, context));
+            own.call(|| (host.take_sample)(&mut recording, context));
         }
+        // Before the recording is left: a thread that ends the process frees the sampler then.
         sampler.rest.end(&begun, sampler.period_ns());
     }
 }

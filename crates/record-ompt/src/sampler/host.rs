@@ -10,8 +10,8 @@ use super::Sampler;
 pub struct Host {
     /// The sampler of the thread with this user data, if it is sampled. Async-signal-safe.
     pub sampler_of: unsafe fn(user: *mut ()) -> Option<&'static Sampler>,
-    /// Takes a sample of the calling thread. Async-signal-safe; the context is the kernel's.
-    pub take_sample: unsafe fn(InHandler, *const libc::ucontext_t),
+    /// Takes a sample of the calling thread, which stays in its recorder. Async-signal-safe; the context is the kernel's.
+    pub take_sample: unsafe fn(&mut InHandler, *const libc::ucontext_t),
     /// Starts recording on the calling thread, which is to run the routine at this address.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub begin_thread: fn(routine: usize),

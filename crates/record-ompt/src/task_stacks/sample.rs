@@ -21,7 +21,7 @@ use crate::thread_sampler::ThreadSampler;
 /// # Safety
 /// Called from the handler with its context.
 #[inline(never)]
-pub unsafe fn take_sample(mut recording: InHandler, context: *const libc::ucontext_t) {
+pub unsafe fn take_sample(recording: &mut InHandler, context: *const libc::ucontext_t) {
     let at = recording.now();
     let thread = recording.user().cast::<Thread>();
     // SAFETY: `attach` gave the recorder this thread's state. Only this thread changes it, and not now.
