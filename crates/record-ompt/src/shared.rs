@@ -118,9 +118,10 @@ impl Moment<'_> {
         self.thread.profile.is_some()
     }
 
-    /// Counts an event of a wait in a profile.
+    /// Counts an event of a wait in a profile; in a pause the ends of waits, which would last until the next one, and starts.
     pub fn count_wait(&mut self, event: WaitEvent) {
-        if !self.thread.is_paused
+        let is_for_pauses = matches!(event, WaitEvent::Ends { .. } | WaitEvent::Starts { .. });
+        if (is_for_pauses || !self.thread.is_paused)
             && let Some(follower) = &self.thread.profile
         {
             follower.count_wait(self.at, event);

@@ -6,6 +6,7 @@ use taskscope_event::models::wait::{self, outcome};
 use taskscope_ompt::shared::{
     Moment, WaitCall, WaitEvent, record_outside_openmp, record_outside_openmp_untimed,
 };
+use taskscope_record::thread;
 
 use crate::objects::Mark;
 use crate::switches;
@@ -41,6 +42,10 @@ fn with_moment(record: impl FnOnce(&mut Moment<'_>)) {
     unsafe {
         let errno = libc::__errno_location();
         let kept = *errno;
+        if thread::was_forked() {
+            // A child's first thread starts without the hook of threads.
+            record_outside_openmp(|moment| announce(moment, own_handle(), thread::pointer(), 0));
+        }
         record_outside_openmp(record);
         *errno = kept;
     }
@@ -250,20 +255,28 @@ pub fn waited(wait: &Waited) {
 
 /// Names of this thread in the events of others; it runs `routine`, 0 if unknown.
 pub fn starts(handle: usize, pointer: usize, routine: usize) {
-    with_moment(|moment| {
-        if moment.counts_waits() {
-            moment.begin_to_count_waits();
-            let site = if routine == 0 { 0 } else { routine as u64 + 1 };
-            let routine = WaitCall { site, ..WaitCall::default() };
-            let (handle, pointer) = (handle as u64, pointer as u64);
-            return moment.count_wait(WaitEvent::Starts { handle, pointer, routine });
-        }
-        // Sites are return addresses: the preceding instruction is looked up.
-        let site = if routine == 0 { 0 } else { site(moment, routine + 1) };
-        let parts: [&[u8]; 3] =
-            [&(handle as u64).to_le_bytes(), &(pointer as u64).to_le_bytes(), &site.to_le_bytes()];
-        moment.recorder.own_jumbo(moment.at, wait::THREAD_STARTS, &parts);
-    });
+    with_moment(|moment| announce(moment, handle, pointer, routine));
+}
+
+fn own_handle() -> usize {
+    // SAFETY: no preconditions.
+    unsafe { libc::pthread_self() as usize }
+}
+
+fn announce(moment: &mut Moment<'_>, handle: usize, pointer: usize, routine: usize) {
+    if moment.counts_waits() {
+        moment.begin_to_count_waits();
+        let site = if routine == 0 { 0 } else { routine as u64 + 1 };
+        let routine = WaitCall { site, ..WaitCall::default() };
+        let (handle, pointer) = (handle as u64, pointer as u64);
+        return moment.count_wait(WaitEvent::Starts { handle, pointer, routine });
+    }
+    // Sites are return addresses: the preceding instruction is looked up.
+    let site = if routine == 0 { 0 } else { site(moment, routine + 1) };
+    let parts: [&[u8]; 3] =
+        [&(handle as u64).to_le_bytes(), &(pointer as u64).to_le_bytes(), &site.to_le_bytes()];
+    // A recording that begins paused has them, too.
+    moment.write_anyway(|moment| moment.recorder.own_jumbo(moment.at, wait::THREAD_STARTS, &parts));
 }
 
 #[cfg(test)]

@@ -27,11 +27,14 @@ const PART_OF_CPU: u32 = 250;
 /// Starts it; without it there is a profile at the end only.
 pub fn start(run: &'static Run) {
     if !own_threads::may_start() {
-        return;
+        return run.housekeeping.end();
     }
     own_threads::ends_by(|| current()?.housekeeping.give_way());
     let thread = std::thread::Builder::new().name("taskscope-profile".to_owned()).stack_size(256 << 10);
     let started = own_threads::start(|| thread.spawn(|| keep_house(run)));
+    if started.is_err() {
+        run.housekeeping.end();
+    }
     run.housekeeping.set_thread(started.ok());
 }
 

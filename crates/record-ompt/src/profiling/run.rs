@@ -227,6 +227,10 @@ impl Run {
     pub fn end_thread(&self, counted: &Arc<Counted>) {
         self.read_no_cpu(counted.account, true);
         counted.waits.end(clock::now());
+        if self.housekeeping.has_ended() {
+            // Nobody else takes the rings' events out, and frees those of ended threads.
+            self.thread_waits.round(clock::now());
+        }
         let _writing = lock(&self.writing);
         lock(&self.threads).retain(|known| !Arc::ptr_eq(known, counted));
         // Until its account is free: `totals` finds the thread as one that lives or as one that has ended.

@@ -54,7 +54,12 @@ impl ThreadWaits {
     /// The ring of a thread that begins.
     pub fn new_ring(&self) -> Arc<Ring> {
         let ring = Arc::new(Ring::default());
-        lock(&self.rings).push((self.next.fetch_add(1, Relaxed), ring.clone()));
+        let mut rings = lock(&self.rings);
+        if !self.is_used() {
+            // No round takes those of ended threads out.
+            rings.retain(|(_, ring)| ring.ended().is_none());
+        }
+        rings.push((self.next.fetch_add(1, Relaxed), ring.clone()));
         ring
     }
 

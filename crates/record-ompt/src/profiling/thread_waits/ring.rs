@@ -3,7 +3,7 @@
 //! A ring has a fixed size. When it is full, a wait is not stored; its time is counted as lost, so that the sums stay exact.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::OnceLock;
 
 /// Events that a ring holds.
@@ -51,6 +51,8 @@ pub struct Ring {
     read: AtomicUsize,
     /// Begin of a wait that was not stored; 0 without one.
     skipped: AtomicU64,
+    /// Whether the begin that was stored last has no end yet.
+    is_open: AtomicBool,
     lost: AtomicU64,
     lost_ns: AtomicU64,
     /// When its thread ended; 0 before.
@@ -73,6 +75,10 @@ impl Ring {
         let written = self.written.load(Relaxed);
         let used = written - self.read.load(Acquire);
         let skipped = self.skipped.load(Relaxed);
+        // The end of a wait that began in a pause, or around another one.
+        if matches!(event, WaitEvent::Ends { .. }) && skipped == 0 && !self.is_open.load(Relaxed) {
+            return false;
+        }
         let fits = match event {
             WaitEvent::Begins { .. } => used + RESERVE <= ROOM,
             WaitEvent::Ends { .. } => skipped == 0 && used < ROOM,
@@ -102,6 +108,11 @@ impl Ring {
             // SAFETY: free, and only this thread writes.
             unsafe { *slot.get() = (at, event) };
             self.written.store(written + 1, Release);
+        }
+        match event {
+            WaitEvent::Begins { .. } => self.is_open.store(true, Relaxed),
+            WaitEvent::Ends { .. } => self.is_open.store(false, Relaxed),
+            _ => {}
         }
         used + 1 == ROOM / 2
     }
@@ -172,6 +183,21 @@ mod tests {
         ring.take(u64::MAX, |at, _| times.push(at));
         assert_eq!(times, (2..6000).collect::<Vec<u64>>());
         assert_eq!(ring.take_lost(), (0, 0));
+    }
+
+    #[test]
+    fn ends_without_a_begin_are_not_stored() {
+        let ring = Ring::default();
+        ring.prepare();
+        (1..3000).for_each(|at| _ = ring.push(at, ENDS));
+        assert!(ring.is_empty());
+        assert_eq!(ring.take_lost(), (0, 0));
+        ring.push(3000, BEGINS);
+        ring.push(3001, ENDS);
+        ring.push(3002, ENDS);
+        let mut times = Vec::new();
+        ring.take(u64::MAX, |at, _| times.push(at));
+        assert_eq!(times, [3000, 3001]);
     }
 
     #[test]
