@@ -22,6 +22,7 @@ use taskscope_ompt::shared;
 
 use crate::events;
 use crate::objects::Object;
+use crate::switches;
 
 /// The condition and the mutex of the lock; 0 before they are known.
 static CONDITION: AtomicUsize = AtomicUsize::new(0);
@@ -52,12 +53,14 @@ fn learn(condition: usize, mutex: usize) -> bool {
 
 /// The calling thread is about to wait for the lock, maybe again.
 pub fn begins(condition: usize, caller: usize) {
-    if !WAITS.replace(true) {
-        if let Some(object) = Object::of(condition) {
-            object.begin_waiting();
-        }
-        events::begin(kind::GIL, condition, caller, None);
+    if WAITS.replace(true) {
+        // The end notes the last one alone.
+        return switches::note_wait();
     }
+    if let Some(object) = Object::of(condition) {
+        object.begin_waiting();
+    }
+    events::begin(kind::GIL, condition, caller, None);
 }
 
 /// A thread unlocks a mutex: if it waited for the lock, it has it now.
