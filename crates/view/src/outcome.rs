@@ -2,7 +2,7 @@
 
 use crate::format::time;
 use taskscope_cause::State;
-use taskscope_session::Session;
+use taskscope_session::{RunFile, Session};
 
 /// Recorded runs below this length have no verdict: the start of threads and of the recorder is a large part of them, and a
 /// single wait for a CPU can be all of the rest.
@@ -11,8 +11,10 @@ const MIN_RUN_NS: u64 = 1_000_000;
 /// The verdict on a run, after its outcome.
 pub(crate) fn verdict(session: &Session, of_times: String) -> String {
     let (first, last) = session.execution.whole().range();
-    // Other traces need not have real times.
-    let too_short = session.run.as_ref().and_then(|_| too_short(last.saturating_sub(first)));
+    // Other traces need not have real times, and a slice is as short as its range.
+    let is_whole = |run: &&RunFile| !run.notices.iter().any(|notice| notice.name == "slice");
+    let run = session.run.as_ref().filter(is_whole);
+    let too_short = run.and_then(|_| too_short(last.saturating_sub(first)));
     match too_short {
         Some(too_short) => too_short,
         None => match aborted(session) {

@@ -167,13 +167,13 @@ impl ThreadWaitTimes {
     /// their own.
     fn charged_ns(&self) -> u64 {
         let is_charged = |part: &&ThreadWaitPart| part.by.as_ref().is_some_and(|by| by.role != "joined");
-        self.parts.iter().filter(is_charged).map(|part| part.ns).sum()
+        self.parts.iter().filter(is_charged).fold(0, |sum: u64, part| sum.saturating_add(part.ns))
     }
 
     fn add(&mut self, other: ThreadWaitTimes) {
-        self.waits += other.waits;
+        self.waits = self.waits.saturating_add(other.waits);
         self.threads = self.threads.max(other.threads);
-        self.waited_ns += other.waited_ns;
+        self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
         self.parts.extend(other.parts);
     }
@@ -189,7 +189,7 @@ impl ThreadWaitTimes {
             let key = (part.end.clone(), tied(&part.by), tied(&part.root), tied(&part.blocked), part.chain);
             let number = *numbers.entry(key).or_insert(joined.len());
             match joined.get_mut(number) {
-                Some(known) => known.ns += part.ns,
+                Some(known) => known.ns = known.ns.saturating_add(part.ns),
                 None => joined.push(part),
             }
         }

@@ -92,9 +92,11 @@ impl ProfileWaitNames<'_> {
             return None;
         }
         let mut place = match self.profile.modules.get(call.module as usize) {
-            Some(file) => {
-                self.symbolizer.runtime_call_place_in_file(&file.path, &file.build_id, call.offset + 1)
-            }
+            Some(file) => self.symbolizer.runtime_call_place_in_file(
+                &file.path,
+                &file.build_id,
+                call.offset.saturating_add(1),
+            ),
             None => self.symbolizer.place_of_run_time_code(call.offset),
         };
         // The code that uses guards and methods of locks: all of it would be one place else.
