@@ -251,7 +251,8 @@ fn number_or_zero(text: &str) -> u64 {
 /// The kind, as far as it follows from the vendors' words.
 pub(crate) fn kind_of(kind: &str, name: &str) -> u32 {
     let (kind, name) = (kind.to_ascii_lowercase(), name.to_ascii_lowercase());
-    let direction = format!("{kind} {name}");
+    // A kernel of threads does not read.
+    let direction = format!("{kind} {name}").replace("thread", "");
     let has = |words: &[&str]| words.iter().any(|word| direction.contains(word));
     if kind.contains("kernel") || kind.contains("ndrange") {
         device::kind::KERNEL

@@ -2,7 +2,7 @@
 //!
 //! Rows are cut out of the text first and read one by one, so that every error knows its line.
 
-use super::rows::{CopyRow, DataRow, Rows, RuntimeRow, Source, TaskRow, WorkerRow, role};
+use super::rows::{CopyRow, DataRow, MAX_ERRORS, Rows, RuntimeRow, Source, TaskRow, WorkerRow, role};
 use crate::{ImportError, ImportErrors};
 use serde::Deserialize;
 use serde_json::Value;
@@ -156,7 +156,12 @@ pub fn read_json(text: &str) -> Result<Case, ImportErrors> {
         });
         rows.workers.push(WorkerRow { id: row.id, node: row.node, begin: row.begin, end: row.end, role });
     });
-    errors.extend(wrong_kinds.into_iter().map(|(row, text)| source.error(Table::Workers, row, "kind", text)));
+    errors.extend(
+        wrong_kinds
+            .into_iter()
+            .take(MAX_ERRORS)
+            .map(|(row, text)| source.error(Table::Workers, row, "kind", text)),
+    );
     source.read(Table::Tasks, &mut errors, |row: JsonTask<'_>| {
         rows.tasks.push(TaskRow {
             id: row.id,
@@ -194,7 +199,7 @@ pub fn read_json(text: &str) -> Result<Case, ImportErrors> {
         rows.data.push(DataRow { id, producer, produced: produced.unwrap_or(0), home, bytes, name });
     });
     source.copy_rows = copy_rows;
-    for row in without_time {
+    for row in without_time.into_iter().take(MAX_ERRORS) {
         errors.push(source.error(
             Table::Data,
             row,
@@ -311,7 +316,7 @@ impl<'a> JsonSource<'a> {
         for (row, raw) in rows.iter().enumerate() {
             match serde_json::from_str::<T>(raw.get()) {
                 Ok(value) => take(value),
-                Err(_) if errors.len() >= 100 => return,
+                Err(_) if errors.len() >= MAX_ERRORS => return,
                 Err(error) => errors.push(self.explain(name, row, raw, &error)),
             }
         }

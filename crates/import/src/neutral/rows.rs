@@ -17,6 +17,9 @@ pub(super) struct WorkerRow {
     pub role: Option<Role>,
 }
 
+/// Errors of a file that are listed: the line of each is counted from the begin of the file.
+pub(super) const MAX_ERRORS: usize = 100;
+
 /// Values of the field `kind` of a worker.
 const ROLES: [(&str, Role); 2] = [("worker", Role::Executes), ("runtime", Role::Runtime)];
 
@@ -125,7 +128,7 @@ impl Rows {
         let mut input_rows = Vec::new();
         for (row, task) in self.tasks.into_iter().enumerate() {
             match node_of.get(&task.worker) {
-                Some(node) if *node != task.node => {
+                Some(node) if *node != task.node && errors.len() < MAX_ERRORS => {
                     let (id, on, worker) = (task.id, task.node, task.worker);
                     let text =
                         format!("task {id} is on node {on}, but its worker {worker} is on node {node}");
@@ -133,7 +136,7 @@ impl Rows {
                 }
                 _ => {}
             }
-            if of_runtime.contains(&task.worker) {
+            if of_runtime.contains(&task.worker) && errors.len() < MAX_ERRORS {
                 let text =
                     format!("worker {} has the kind `runtime`, so it cannot execute tasks", task.worker);
                 errors.push(source.error(Table::Tasks, row, "worker", text));

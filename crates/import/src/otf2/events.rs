@@ -29,6 +29,9 @@ mod kind {
 /// A task: its team, the thread that created it, its number there.
 type TaskId = (u32, u32, u32);
 
+/// The implicit task of a location. Its number is 0 in each team, and switches to it name the team.
+const IMPLICIT: TaskId = (u32::MAX, u32::MAX, 0);
+
 /// Regions that are open: the region and the time since it is on the thread.
 type Stack = Vec<(u32, u64)>;
 
@@ -49,7 +52,7 @@ impl LocationReader<'_> {
         let (mut first, mut now, mut ticks_before) = (None, None, 0);
         let mut open: Stack = Vec::new();
         let mut put_down: FxHashMap<TaskId, Stack> = FxHashMap::default();
-        let mut current: TaskId = (u32::MAX, u32::MAX, 0);
+        let mut current = IMPLICIT;
         let is_thread = self.location.ty == LocationType::Thread;
         let shape = |kind| match kind {
             kind::TIMESTAMP => Shape::EightBytes,
@@ -109,6 +112,7 @@ impl LocationReader<'_> {
                 }
                 kind::TASK_SWITCH => {
                     let next = (fields.u32()?, fields.u32()?, fields.u32()?);
+                    let next = if next.2 == IMPLICIT.2 { IMPLICIT } else { next };
                     if next != current {
                         let left = std::mem::take(&mut open);
                         spans.extend(left.iter().map(|(region, since)| (*region, *since, at)));
@@ -139,8 +143,10 @@ impl LocationReader<'_> {
             Ok(())
         })?;
         let last = now.unwrap_or(0);
-        let left = open.into_iter().chain(put_down.into_values().flatten());
-        for (region, since) in left {
+        // Their time before they were put down is in spans.
+        let put_down = put_down.values().map(|regions| regions.len() as u64).sum();
+        run.losses.add_many("ends of sections", "their tasks do not resume on this location", put_down);
+        for (region, since) in open {
             let why = "the archive has none: they are open until the last event of their location";
             run.losses.add("ends of open sections", why, || format!("location {}", self.id));
             spans.push((region, since, last));

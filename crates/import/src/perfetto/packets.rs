@@ -68,7 +68,16 @@ struct Track {
     thread_name: String,
     is_counter: bool,
     thread: Option<ThreadRow>,
-    open: Vec<(u64, KindRow)>,
+    halves: Vec<Half>,
+}
+
+/// The begin or the end of a slice.
+struct Half {
+    time: u64,
+    /// Its place in the file.
+    at: usize,
+    /// The kind of the begin; none for an end.
+    begins: Option<KindRow>,
 }
 
 /// A slice or an instant that has a flow.
@@ -141,6 +150,7 @@ impl Packets {
         })?;
         if packet.is_other && packet.timestamp.is_some() {
             self.lose(at, "packets of other data sources", "track events alone are read");
+            self.sequences.entry(packet.sequence).or_default().advance(&packet);
             return Ok(());
         }
         let sequence = self.sequences.entry(packet.sequence).or_default();
@@ -169,6 +179,8 @@ impl Packets {
         }
         if let Some(snapshot) = packet.snapshot {
             sequence.follow(snapshot)?;
+        } else if packet.event.is_none() {
+            sequence.advance(&packet);
         }
         if let Some(descriptor) = packet.descriptor {
             self.describe(descriptor)?;
@@ -214,18 +226,10 @@ impl Packets {
             run.kind(Kind { name: name.clone(), file, line, activity: activity_of(&category) })
         };
         match ty {
-            event::BEGIN => {
-                let kind = kind(&mut self.run);
-                self.tracks.entry(track).or_default().open.push((time, kind));
+            event::BEGIN | event::END => {
+                let begins = (ty == event::BEGIN).then(|| kind(&mut self.run));
+                self.tracks.entry(track).or_default().halves.push(Half { time, at, begins });
             }
-            event::END => match self.tracks.entry(track).or_default().open.pop() {
-                Some((start, kind)) => {
-                    // Times of a track may go back; a slice is never shorter than 0.
-                    let end = time.max(start);
-                    self.run.threads[thread as usize].spans.push(Span { start, end, kind });
-                }
-                None => self.lose(at, "ends of sections", "they have no begin"),
-            },
             event::INSTANT => {
                 let kind = kind(&mut self.run);
                 self.run.threads[thread as usize].points.push(Point { at: time, kind });
@@ -272,8 +276,8 @@ impl Packets {
             self.names.insert(pid, process_name);
         }
         let known = self.tracks.entry(uuid).or_default();
-        let (thread, open) = (known.thread, std::mem::take(&mut known.open));
-        *known = Track { thread, open, ..found };
+        let (thread, halves) = (known.thread, std::mem::take(&mut known.halves));
+        *known = Track { thread, halves, ..found };
         Ok(())
     }
 
@@ -297,12 +301,7 @@ impl Packets {
         let uuids: Vec<u64> = self.tracks.keys().copied().collect();
         for uuid in uuids {
             let Some(thread) = self.tracks[&uuid].thread else { continue };
-            for (start, kind) in std::mem::take(&mut self.tracks.entry(uuid).or_default().open) {
-                let why = "the file has none: they are open until its last time";
-                self.run.losses.add("ends of open sections", why, String::new);
-                let end = self.last.max(start);
-                self.run.threads[thread as usize].spans.push(Span { start, end, kind });
-            }
+            self.join_halves(uuid, thread);
             let process = self.process_of(uuid);
             let track = &self.tracks[&uuid];
             let name = if track.thread_name.is_empty() { &track.name } else { &track.thread_name };
@@ -311,6 +310,31 @@ impl Packets {
         }
         self.add_flows();
         self.run
+    }
+
+    /// Gives each end the newest open begin of its track, in the order of time: packets of several sequences, which may
+    /// share a track, are in the order in which they were written.
+    fn join_halves(&mut self, uuid: u64, thread: ThreadRow) {
+        let mut halves = std::mem::take(&mut self.tracks.entry(uuid).or_default().halves);
+        halves.sort_by_key(|half| half.time);
+        let mut open = Vec::new();
+        for Half { time, at, begins } in halves {
+            match begins {
+                Some(kind) => open.push((time, kind)),
+                None => match open.pop() {
+                    Some((start, kind)) => {
+                        self.run.threads[thread as usize].spans.push(Span { start, end: time, kind });
+                    }
+                    None => self.lose(at, "ends of sections", "they have no begin"),
+                },
+            }
+        }
+        for (start, kind) in open {
+            let why = "the file has none: they are open until its last time";
+            self.run.losses.add("ends of open sections", why, String::new);
+            let end = self.last.max(start);
+            self.run.threads[thread as usize].spans.push(Span { start, end, kind });
+        }
     }
 
     /// The process of a track: its own, or that of a track above it.
@@ -409,11 +433,19 @@ impl Sequence {
         };
         for (id, time, is_incremental, unit) in clocks {
             if id >= FIRST_OWN_CLOCK {
-                let offset = common - time * unit;
+                let offset = common - time.saturating_mul(unit);
                 self.clocks.insert(id, OwnClock { offset, unit, is_incremental, last: time });
             }
         }
         Ok(())
+    }
+
+    /// Takes the time of a packet without an event: times of an incremental clock are differences to the packet before.
+    fn advance(&mut self, packet: &Packet<'_>) {
+        let clock = self.clocks.get_mut(&packet.clock.unwrap_or(self.default_clock));
+        if let Some((own, time)) = clock.filter(|own| own.is_incremental).zip(packet.timestamp) {
+            own.last += i128::from(time);
+        }
     }
 
     /// Nanoseconds of the common clock.
@@ -425,7 +457,7 @@ impl Sequence {
                     own.last += now;
                     now = own.last;
                 }
-                own.offset + now * own.unit
+                own.offset.saturating_add(now.saturating_mul(own.unit))
             }
             None if clock >= FIRST_OWN_CLOCK => return Err(format!("clock {clock} has no snapshot before")),
             None => i128::from(time),

@@ -8,6 +8,7 @@ use super::thread_events::{Irregular, Mark, Step, play};
 use crate::new_trace::NewTrace;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use taskscope_event::models::{instrument, ovni};
@@ -52,13 +53,16 @@ pub fn write_run(run: &Run, root: &Path) -> io::Result<Written> {
     let marks = marks(run);
     let mut written = Written::default();
     let mut named = FxHashSet::default();
+    let classes = classes(run);
+    let mut own: Vec<Vec<&Thread>> = vec![Vec::new(); run.processes.len()];
+    run.threads.iter().for_each(|thread| own[thread.process as usize].push(thread));
     let mut tasks = vec![0_u64; run.processes.len()];
     for (row, thread) in run.threads.iter().enumerate() {
         let process = thread.process as usize;
         let life = lives[row];
         let mut file = EventFile::new();
         if named.insert(process) {
-            names(run, &mut file, life.0);
+            names(run, &own[process], &classes, &mut file, life.0);
         }
         let irregular = thread_events(run, thread, &marks[row], life, &mut tasks[process], &mut file);
         written.overlaps += irregular.overlaps;
@@ -118,25 +122,35 @@ fn marks(run: &Run) -> Vec<Vec<(u64, Mark)>> {
     marks
 }
 
-/// The meanings of all numbers, which each process has.
-fn names(run: &Run, file: &mut EventFile, at: u64) {
-    let none = text("");
-    let outside = (OUTSIDE.to_le_bytes(), instrument::class::UNKNOWN.to_le_bytes());
-    file.jumbo(at, instrument::STATE, &[&outside.0, &outside.1, &text(OUTSIDE_NAME), &none]);
-    let mut classes: FxHashMap<&str, FxHashSet<u32>> = FxHashMap::default();
+/// The classes of states of one name.
+type Classes<'r> = FxHashMap<&'r str, FxHashSet<u32>>;
+
+fn classes(run: &Run) -> Classes<'_> {
+    let mut classes = Classes::default();
     for kind in &run.kinds {
         if let Activity::State(class) = kind.activity {
             classes.entry(&kind.name).or_default().insert(class);
         }
     }
-    for (row, kind) in run.kinds.iter().enumerate() {
+    classes
+}
+
+/// The meanings of the numbers that the threads of a process use.
+fn names(run: &Run, threads: &[&Thread], classes: &Classes<'_>, file: &mut EventFile, at: u64) {
+    let none = text("");
+    let outside = (OUTSIDE.to_le_bytes(), instrument::class::UNKNOWN.to_le_bytes());
+    file.jumbo(at, instrument::STATE, &[&outside.0, &outside.1, &text(OUTSIDE_NAME), &none]);
+    let used: BTreeSet<u32> =
+        threads.iter().flat_map(|thread| thread.spans.iter().map(|span| span.kind)).collect();
+    for row in used {
+        let kind = &run.kinds[row as usize];
         match kind.activity {
             Activity::Task => {
-                let numbers = [row as u32 + 1, kind.line].map(u32::to_le_bytes).concat();
+                let numbers = [row + 1, kind.line].map(u32::to_le_bytes).concat();
                 file.jumbo(at, instrument::TASK_KIND, &[&numbers, &text(&kind.name), &text(&kind.file)]);
             }
             Activity::State(class) => {
-                let numbers = [state_number(row as u32), class].map(u32::to_le_bytes).concat();
+                let numbers = [state_number(row), class].map(u32::to_le_bytes).concat();
                 // A name has one meaning in a trace.
                 let is_unique = classes[kind.name.as_str()].len() == 1 && !is_built_in(&kind.name);
                 let word = CLASS_WORDS.get(class as usize).copied().unwrap_or_default();
@@ -149,7 +163,7 @@ fn names(run: &Run, file: &mut EventFile, at: u64) {
         let number = (instrument::FIRST_OWN_DOMAIN + row as u32).to_le_bytes();
         file.jumbo(at, instrument::DOMAIN, &[&number, &text(domain), &none]);
     }
-    if run.threads.iter().any(|thread| !thread.points.is_empty()) {
+    if threads.iter().any(|thread| !thread.points.is_empty()) {
         let key = [POINTS, instrument::level::USER, 0].map(u32::to_le_bytes).concat();
         file.jumbo(
             at,
@@ -157,7 +171,7 @@ fn names(run: &Run, file: &mut EventFile, at: u64) {
             &[&key, &text("points"), &text("moments of the imported file"), &none],
         );
         let mut of_points: Vec<u32> =
-            run.threads.iter().flat_map(|thread| thread.points.iter().map(|point| point.kind)).collect();
+            threads.iter().flat_map(|thread| thread.points.iter().map(|point| point.kind)).collect();
         of_points.sort_unstable();
         of_points.dedup();
         for row in of_points {
