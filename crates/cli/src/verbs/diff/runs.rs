@@ -33,7 +33,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     out.flush().context("cannot write the comparison")?;
     let grown = match (args.fail_over, difference.of_run(args.of.name())) {
         (Some(percent), Some(comparison)) => comparison.has_grown_over(percent / 100.0),
-        _ => false,
+        (Some(_), None) => {
+            return Err(Failure::new(format!("--fail-over cannot judge {}", args.of.name()))
+                .why("a side does not have this number")
+                .remedy("--of wall")
+                .into());
+        }
+        (None, _) => false,
     };
     let gate = Gate { of: args.of.name(), fail_over: args.fail_over, has_failed: grown };
     for (file, text) in [(&args.junit, report.junit(gate)), (&args.markdown, report.markdown(gate))] {
