@@ -59,4 +59,16 @@ impl JoinedPaths {
             rows,
         }
     }
+
+    /// These paths without the last ones, of which no more than `most` are left.
+    pub(crate) fn shortened(&self, most: usize) -> JoinedPaths {
+        let mut short = self.clone();
+        for row in short.rows.drain(most.min(self.rows.len())..) {
+            [0, 1].iter().for_each(|side| short.left_out[*side] += row.own[*side]);
+        }
+        // Names are in the order of the paths.
+        let last = short.rows.iter().flat_map(|row| &row.path).max();
+        short.names.truncate(last.map_or(0, |last| *last as usize + 1));
+        short
+    }
 }

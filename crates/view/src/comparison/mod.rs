@@ -21,7 +21,7 @@ use crate::run_numbers::{RunDifferenceReport, RunNumbers, compare_runs};
 use schemars::JsonSchema;
 use serde::Serialize;
 use taskscope_analysis::call_paths::TaskContext;
-use taskscope_analysis::call_views::Column;
+use taskscope_analysis::call_views::{Column, total};
 use taskscope_profile::named::CallTree;
 use taskscope_session::Session;
 
@@ -96,7 +96,12 @@ impl Comparison {
         };
         let paths = before.tree.as_ref().zip(after.tree.as_ref()).map(|(before, after)| {
             let (first, second) = (Column::main_of(&before.tree), Column::main_of(&after.tree));
-            let column = if first == second { first } else { Column::Time };
+            let have = |column: &Column| [before, after].iter().all(|side| total(&side.tree, *column) > 0);
+            let column = match first == second {
+                true => first,
+                // A run with samples against one without: a column of both.
+                false => [Column::Time, Column::Waiting].into_iter().find(have).unwrap_or(Column::Waiting),
+            };
             JoinedPaths::of(before, after, column)
         });
         Comparison { difference, shown, alignment, paths }

@@ -20,6 +20,9 @@ pub fn comparison(comparison: &Comparison, pages: Option<[&Page; 2]>) -> String 
     let text = |rows: usize, table_rows: usize| {
         let mut numbers = json!(comparison);
         shorten(&mut numbers, table_rows);
+        if let Some(paths) = &comparison.paths {
+            numbers["paths"] = json!(paths.shortened(table_rows));
+        }
         let mut data = vec![("comparison", numbers.to_string())];
         for (id, page) in ["before", "after"].into_iter().zip(pages.into_iter().flatten()) {
             let overview = Overview {

@@ -21,6 +21,10 @@ pub fn history(history: &History) -> String {
         shorten(&mut data, runs);
         for series in data["series"].as_array_mut().into_iter().flatten() {
             shorten(series, runs);
+            // Changes at runs that are left out have no name.
+            if let Some(changes) = series["changes"].as_array_mut() {
+                changes.retain(|change| change["run"].as_u64().is_some_and(|run| run < runs as u64));
+            }
         }
         data["left_out"] = left_out.into();
         let text = document("taskscope history", &policy, &program, &[("history", data.to_string())]);
