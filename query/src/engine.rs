@@ -11,6 +11,7 @@ use datafusion::execution::context::SQLOptions;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionConfig, SessionContext};
 use std::fmt::Write;
+use std::path::Path;
 
 /// A session with the tables and views of a data set.
 ///
@@ -26,7 +27,7 @@ pub async fn session(set: &DataSet, cluster: Option<&str>) -> Result<SessionCont
         if table.by_node {
             options = options.table_partition_cols(vec![("node".to_owned(), DataType::Int32)]);
         }
-        let place = format!("{}/{}/", set.root.display(), table.name);
+        let place = url_of(&set.root.join(&table.name));
         session.register_parquet(&table.name, &place, options).await.map_err(|error| {
             Failure::new(format!("cannot read table {} in {}", table.name, set.root.display()))
                 .why(error.strip_backtrace())
@@ -41,6 +42,19 @@ pub async fn session(set: &DataSet, cluster: Option<&str>) -> Result<SessionCont
         }
     }
     Ok(session)
+}
+
+/// The URL of a directory. In a path, the engine takes brackets, stars and question marks for a pattern.
+fn url_of(directory: &Path) -> String {
+    let mut url = "file://".to_owned();
+    for byte in directory.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'~' => url.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => url.push(char::from(*byte)),
+            byte => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    url + "/"
 }
 
 /// Places of errors in the text of a query.

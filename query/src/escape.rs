@@ -50,11 +50,7 @@ impl<W: Write> Escaping<W> {
                 if number > 0 {
                     self.out.write_all(b"\t")?;
                 }
-                // Lines of CSV may end with a carriage return.
-                match part.strip_suffix('\r') {
-                    Some(part) => write!(self.out, "{}\r", escaped(part))?,
-                    None => self.out.write_all(escaped(part).as_bytes())?,
-                }
+                self.out.write_all(escaped(part).as_bytes())?;
             }
         }
         Ok(())
@@ -86,13 +82,13 @@ mod tests {
 
     #[test]
     fn characters_that_act_are_escaped_whole_or_in_parts() {
-        let text = "a\u{1b}[31m\t\u{202e}日\u{85}\n";
+        let text = "a\u{1b}[31m\r\t\u{202e}日\u{85}\n";
         let mut whole = Escaping::on(Vec::new());
         whole.write_all(text.as_bytes()).unwrap();
         let mut parts = Escaping::on(Vec::new());
         text.as_bytes().iter().for_each(|byte| parts.write_all(&[*byte]).unwrap());
         assert_eq!(whole.out, parts.out);
-        assert_eq!(String::from_utf8(whole.out).unwrap(), "a\\u001b[31m\t\\u202e日\\u0085\n");
+        assert_eq!(String::from_utf8(whole.out).unwrap(), "a\\u001b[31m\\u000d\t\\u202e日\\u0085\n");
         assert_eq!(escaped("a\nb"), "a\\u000ab");
     }
 }
