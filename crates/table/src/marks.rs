@@ -8,7 +8,7 @@ use crate::rows::Value;
 use rustc_hash::FxHashMap;
 use taskscope_event::models::{instrument, model_of};
 use taskscope_execution::ThreadIndex;
-use taskscope_session::instrumentation::{Mark, MarkKind, Marks};
+use taskscope_session::instrumentation::{Mark, Marks};
 
 /// Writes the marks of selected threads that overlap the exported part. Their times are whole.
 pub(crate) fn write(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> {
@@ -23,8 +23,8 @@ pub(crate) fn write(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> 
     let thread = |mark: &Mark| threads[mark.thread as usize];
     let is_in = |mark: &Mark| {
         let last = mark.end.unwrap_or(u64::MAX);
-        // A point has no length.
-        mark.start < end && (begin < last || begin == last && mark.kind == MarkKind::Point)
+        // Marks without a length are in the part in which they begin.
+        mark.start < end && (begin < last || begin <= mark.start)
     };
     let is_selected =
         |mark: &Mark| run.execution.threads.get(thread(mark).index()).is_some_and(|thread| thread.selected);
