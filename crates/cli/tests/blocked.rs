@@ -145,7 +145,9 @@ fn a_thread_that_outlives_main_voids_no_report() {
         assert_eq!(printed.contains("running"), is_known, "{printed}");
         // Unknown sections of states and waiting are omitted, not filled.
         let all = text(&output(taskscope().args(["report", "--section", "all"]).arg(&trace)).stdout);
-        for absent in ["efficiency", "does not record what", "not a worker", "no worker", "<nobody>", "waiting"] {
+        for absent in
+            ["efficiency", "does not record what", "not a worker", "no worker", "<nobody>", "waiting"]
+        {
             assert!(!all.contains(absent), "{absent}: {all}");
         }
         assert_eq!(all.contains("running"), is_known, "{all}");
