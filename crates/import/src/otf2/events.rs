@@ -24,6 +24,8 @@ mod kind {
     pub const TASK_CREATE: u8 = 59;
     pub const TASK_SWITCH: u8 = 60;
     pub const TASK_COMPLETE: u8 = 61;
+    pub const PROGRAM_BEGIN: u8 = 83;
+    pub const PROGRAM_END: u8 = 84;
 }
 
 /// A task: its team, the thread that created it, its number there.
@@ -128,11 +130,13 @@ impl LocationReader<'_> {
                     let why = "a trace has no counters of programs";
                     run.losses.add("values of metrics", why, || format!("location {}", self.id));
                 }
-                // The messages and switches have the times that are used of these.
+                // Their times alone are used, or those of the messages and switches that belong to them.
                 kind::MPI_ISEND_COMPLETE
                 | kind::MPI_IRECEIVE_REQUEST
                 | kind::TASK_CREATE
-                | kind::TASK_COMPLETE => {}
+                | kind::TASK_COMPLETE
+                | kind::PROGRAM_BEGIN
+                | kind::PROGRAM_END => {}
                 other if other >= kind::FIRST_EVENT => {
                     let why = "of events, sections, task switches and messages are read";
                     let place = || format!("kind {other}, location {}, byte {}", self.id, record.at);
