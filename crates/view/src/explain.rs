@@ -401,6 +401,8 @@ explanations! {
     "Waits of threads for each other", "wait of threads" {
     "read-write lock": "A pthread_rwlock_t, or the like of a library."; "From the call to its return."; "Shorter sections; readers need not wait for readers.";
     "spin lock": "A pthread_spinlock_t."; "From the call to its return; the thread uses its CPU meanwhile."; "A mutex, where the holder may lose its CPU.";
+    "interpreter lock": "The global interpreter lock of CPython: only the thread that holds it runs Python code."; "From the first wait for its condition to the unlock of its mutex; CPython waits 5 ms at a time."; "Processes instead of threads, or native code that releases the lock.";
+    "GIL": "The global interpreter lock of CPython, an interpreter lock."; "As for interpreter lock."; "As for interpreter lock.";
     "condition": "A condition variable: the thread waits until another one wakes it."; "From the call to its return, without the wait for the mutex after it."; "The code that wakes the thread is charged: wake it earlier.";
     "semaphore": "A sem_t: the thread waits until another one posts."; "From the call to its return."; "As for condition.";
     "handover": "The awaited lock was free, or the thread was woken, and it did not run yet."; "From the release or the wake-up to the end of the wait."; "Free CPUs; fewer wake-ups.";

@@ -15,12 +15,10 @@ pub(crate) fn verdict(session: &Session, of_times: String) -> String {
     let is_whole = |run: &&RunFile| !run.notices.iter().any(|notice| notice.name == "slice");
     let run = session.run.as_ref().filter(is_whole);
     let too_short = run.and_then(|_| too_short(last.saturating_sub(first)));
-    match too_short {
-        Some(too_short) => too_short,
-        None => match aborted(session) {
-            Some(aborted) => format!("{aborted} {of_times}"),
-            None => of_times,
-        },
+    let of_times = too_short.unwrap_or(of_times);
+    match aborted(session) {
+        Some(aborted) => format!("{aborted} {of_times}"),
+        None => of_times,
     }
 }
 

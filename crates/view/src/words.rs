@@ -244,7 +244,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
         place => place,
     };
     match (finding.pattern, finding.blamed) {
-        (Some(Pattern::Hung), _) => format!("hung: threads wait for what cannot come in {place}"),
+        (Some(Pattern::Hung), _) => format!("hung: threads wait for an event that cannot come, in {place}"),
         (Some(Pattern::TooFine), _) => match finding.grain {
             Some(grain) => format!(
                 "tasks are too small: {place} takes {}, running one costs {}",
@@ -262,7 +262,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
         (_, Blamed::Holder) if waits_for_turn(finding) => {
             format!("threads wait for their turn while another is in {place}")
         }
-        (_, Blamed::Holder) => format!("threads wait for what is held by {place}"),
+        (_, Blamed::Holder) => format!("lock held by {place} makes threads wait"),
         (_, Blamed::Waker) => format!("threads wait until {place}"),
         (_, Blamed::Serial) => format!("{workers} have nothing to do during {place}"),
         (_, Blamed::Task) if alone => format!("{workers} wait while {place} runs alone"),
@@ -301,7 +301,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
                 .to_string()
         }
         (_, Blamed::Runtime) if finding.cause == Cause::Lock => {
-            format!("others wait while locks are taken that nobody holds: {place}")
+            format!("uncontended lock overhead delays others: {place}")
         }
         (_, Blamed::Runtime) if !has_place => finding.state.label().to_string(),
         (_, Blamed::Runtime) => format!("{}: {place}", finding.state.label()),
