@@ -109,6 +109,8 @@ fn put_run(file: &Path, run: &Run, output: &Path) -> anyhow::Result<ExitCode> {
     }
     let mut losses = run.losses.clone();
     losses.add_many("sections in thousands of others", "a trace has no room for them", written.too_deep);
+    let why = "threads have one stack of sections: each end below them costs events";
+    losses.add_many("sections that outlast many others", why, written.too_crossed);
     for loss in losses.iter() {
         let first = if loss.first.is_empty() { String::new() } else { format!("; first: {}", loss.first) };
         eprintln!("note: not imported: {} {} ({}{first})", loss.count, loss.content, loss.why);

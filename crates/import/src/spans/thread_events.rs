@@ -13,6 +13,10 @@ use std::collections::BinaryHeap;
 /// Spans that may be open at one time. Contexts of tasks have room for 4096.
 const MAX_DEPTH: usize = 4000;
 
+/// Open spans that may end before a new one does: each of these ends suspends and resumes it. So a span has at most
+/// `2 + 2 * MAX_CROSSED` events.
+const MAX_CROSSED: usize = 64;
+
 /// A moment in a thread, with the row of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mark {
@@ -46,6 +50,8 @@ pub(super) struct Irregular {
     pub overlaps: u64,
     /// Spans inside of too many others, which were left out.
     pub too_deep: u64,
+    /// Spans that outlast too many others in which they begin, which were left out.
+    pub too_crossed: u64,
 }
 
 /// Hands the steps of a thread to `take`, in the order of time. `marks` are sorted.
@@ -75,6 +81,11 @@ pub(super) fn play(thread: &Thread, marks: &[(u64, Mark)], mut take: impl FnMut(
                 let Some(row) = order.next() else { break };
                 if open.len() == MAX_DEPTH {
                     irregular.too_deep += 1;
+                    continue;
+                }
+                let is_outlasted = |other: &&u32| spans[**other as usize].end < spans[row as usize].end;
+                if open.iter().filter(is_outlasted).nth(MAX_CROSSED).is_some() {
+                    irregular.too_crossed += 1;
                     continue;
                 }
                 open.push(row);
@@ -153,7 +164,7 @@ mod tests {
     fn a_span_that_ends_below_others_suspends_them() {
         let (steps, irregular) = steps(&[(0, 10), (2, 6), (4, 8)], &[]);
         assert_eq!(steps, ["0 +0", "2 +1", "4 +2", "6 <2", "6 -1", "6 >2", "8 -2", "10 -0"]);
-        assert_eq!(irregular, Irregular { overlaps: 1, too_deep: 0 });
+        assert_eq!(irregular, Irregular { overlaps: 1, ..Irregular::default() });
     }
 
     #[test]
@@ -170,5 +181,16 @@ mod tests {
         let spans: Vec<_> = (0..MAX_DEPTH as u64 + 2).map(|depth| (depth, 100_000 - depth)).collect();
         let (steps, irregular) = steps(&spans, &[]);
         assert_eq!((steps.len(), irregular.too_deep), (2 * MAX_DEPTH, 2));
+    }
+
+    #[test]
+    fn spans_that_outlast_too_many_others_are_counted() {
+        let spans: Vec<_> = (0..1000).map(|begin| (begin, begin + 500)).collect();
+        let (steps, irregular) = steps(&spans, &[]);
+        assert!(irregular.too_crossed > 0 && irregular.too_deep == 0, "{irregular:?}");
+        let kept = 1000 - irregular.too_crossed as usize;
+        assert!(steps.len() <= kept * (2 + 2 * MAX_CROSSED), "{kept}: {}", steps.len());
+        let count = |sign: &str| steps.iter().filter(|step| step.contains(sign)).count();
+        assert_eq!((count("+"), count("-"), count("<")), (kept, kept, count(">")));
     }
 }

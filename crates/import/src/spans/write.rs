@@ -40,6 +40,8 @@ pub struct Written {
     pub overlaps: u64,
     /// Spans in thousands of others, which were left out.
     pub too_deep: u64,
+    /// Sections that outlast too many others in which they begin, which are left out.
+    pub too_crossed: u64,
 }
 
 /// Writes a run into the directory `root`, which is new or empty. It appears when it is complete.
@@ -67,6 +69,7 @@ pub fn write_run(run: &Run, root: &Path) -> io::Result<Written> {
         let irregular = thread_events(run, thread, &marks[row], life, &mut tasks[process], &mut file);
         written.overlaps += irregular.overlaps;
         written.too_deep += irregular.too_deep;
+        written.too_crossed += irregular.too_crossed;
         write_thread(run, row, &numbers, life, &file, trace.path())?;
     }
     write_devices(run, &numbers, trace.path())?;
