@@ -129,7 +129,7 @@ impl Random {
     /// Fisher and Yates' shuffle.
     fn shuffle(&mut self, values: &mut [f64]) {
         for last in (1..values.len()).rev() {
-            let other = (u128::from(self.next()) * (last as u128 + 1) >> 64) as usize;
+            let other = ((u128::from(self.next()) * (last as u128 + 1)) >> 64) as usize;
             values.swap(last, other);
         }
     }

@@ -72,9 +72,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// The content of a file.
 enum Content {
     /// A task graph, and names in the file that its form does not have.
-    Graph(TaskGraph, Vec<String>),
+    Graph(Box<TaskGraph>, Vec<String>),
     /// A run over time.
-    Run(Run),
+    Run(Box<Run>),
 }
 
 fn unwritable(output: &Path, error: &std::io::Error) -> Failure {
@@ -155,26 +155,26 @@ fn read(path: &Path) -> anyhow::Result<Content> {
             .kept("nothing: a trace with wrong times or ids would give wrong answers")
     };
     if let Some(anchor) = anchor_of(path) {
-        return Ok(Content::Run(read_otf2(&anchor).map_err(broken)?));
+        return Ok(Content::Run(Box::new(read_otf2(&anchor).map_err(broken)?)));
     }
     if path.is_dir() {
         let (graph, unread) = read_tables(path)?.map_err(broken)?;
-        return Ok(Content::Graph(graph, unread));
+        return Ok(Content::Graph(Box::new(graph), unread));
     }
     let bytes = read_bytes(path)?;
     if is_perfetto(&bytes) {
-        return Ok(Content::Run(read_perfetto(&bytes).map_err(broken)?));
+        return Ok(Content::Run(Box::new(read_perfetto(&bytes).map_err(broken)?)));
     }
     let text = text_of(path, bytes)?;
     if is_chrome(&text) {
-        return Ok(Content::Run(read_chrome(&text).map_err(broken)?));
+        return Ok(Content::Run(Box::new(read_chrome(&text).map_err(broken)?)));
     }
     if text.trim_start().starts_with('{') {
         let case = read_json(&text).map_err(broken)?;
-        return Ok(Content::Graph(case.graph, case.unread));
+        return Ok(Content::Graph(Box::new(case.graph), case.unread));
     }
     if is_tasks_rec(&text) {
-        return Ok(Content::Graph(read_tasks_rec(&text).map_err(broken)?, Vec::new()));
+        return Ok(Content::Graph(Box::new(read_tasks_rec(&text).map_err(broken)?), Vec::new()));
     }
     Err(Failure::new(format!("{shown} has a form that is not known"))
         .why("it is not JSON of the neutral form or of trace events, a trace of Perfetto, an OTF2 archive, a directory of CSV tables, or a tasks.rec")

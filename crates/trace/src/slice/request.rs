@@ -20,8 +20,11 @@ pub struct OffCpuOfRun {
     /// One row a thread, and one a CPU that is a worker.
     pub rows: Vec<OffCpuTimes>,
     /// Times in which signals had stopped a process, by loom and process id.
-    pub stops: Vec<((String, i64), Vec<(i64, i64)>)>,
+    pub stops: Vec<(ProcessId, Vec<(i64, i64)>)>,
 }
+
+/// A process: its loom and process id.
+pub type ProcessId = (String, i64);
 
 /// Times off the CPU of a thread, or of a CPU; each list is in order, without overlaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

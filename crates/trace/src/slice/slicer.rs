@@ -318,7 +318,7 @@ impl<'a> Slicer<'a> {
             return Ok(());
         }
         // Clocks of side streams are not shifted.
-        let known = self.slice.off_cpu.as_ref().filter(|_| shift == 0).map(|off_cpu| Known::of(off_cpu));
+        let known = self.slice.off_cpu.as_ref().filter(|_| shift == 0).map(Known::of);
         let mut known = known.unwrap_or_default();
         for location in self.trace.locations().iter().filter(|location| location.metadata["kind"] == OS_TIME)
         {
