@@ -172,6 +172,7 @@ impl Run<'_> {
         }
         let (plain, named): (Vec<&Found>, Vec<&Found>) =
             others.iter().partition(|found| found.key == "threads");
+        let parts_are_of_plain_threads = parts.is_empty() && named.is_empty();
         if !named.is_empty() {
             parts.push(format!("uses {}{threads}, which --sample and --threads record", listed(&named)));
         } else if !plain.is_empty() || !threads.is_empty() {
@@ -183,7 +184,9 @@ impl Run<'_> {
             _ => "other-runtime",
         };
         let is_silent = parts.is_empty();
-        if is_silent && loads_libraries {
+        // Threads without a name may be those of a runtime that it loaded after the last look at its libraries.
+        let may_have_openmp = is_silent || parts_are_of_plain_threads;
+        if may_have_openmp && loads_libraries {
             remedies.push(format!(
                 "taskscope record --preload -- {command}        (OpenMP of libraries that it loads itself)"
             ));
@@ -361,6 +364,22 @@ mod tests {
             "{later:?}"
         );
         assert!(later.remedies[0].starts_with("taskscope record --preload"), "{later:?}");
+    }
+
+    #[test]
+    fn threads_may_be_those_of_openmp_in_a_library_that_was_loaded_after_the_last_look() {
+        let file =
+            RunFile::begin(vec!["./app".into()], Path::new("app"), RecordMode::Trace, None, Vec::new());
+        let preloads = |libraries: &[&str], threads, loads_libraries| {
+            let seen = seen(libraries, threads);
+            let run = Run { file: &file, programs: &[], seen: &seen, uses_ovni: false };
+            let found = particular(found_in(&[], &seen).into_iter().collect(), threads);
+            let (_, _, remedies) = run.by_findings("./app", &found, loads_libraries);
+            remedies.iter().any(|remedy| remedy.starts_with("taskscope record --preload"))
+        };
+        assert!(preloads(&[], 2, true) && preloads(&[], 1, true));
+        assert!(!preloads(&[], 2, false), "it loads nothing by itself");
+        assert!(!preloads(&["libjvm.so"], 9, true), "these are known threads");
     }
 
     #[test]

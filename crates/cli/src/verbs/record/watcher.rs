@@ -78,12 +78,6 @@ impl<'a> Watcher<'a> {
         }
         let seen = &mut self.seen;
         seen.processes.insert(process);
-        let mapped = read(&directory.join("maps"), MAX_MAPS);
-        for name in mapped.lines().filter_map(file_of_mapping) {
-            if seen.libraries.len() < MAX_NAMES && !seen.libraries.contains(name) {
-                seen.libraries.insert(name.to_owned());
-            }
-        }
         if seen.programs.len() < MAX_PROCESSES {
             seen.programs.insert(program);
         }
@@ -101,6 +95,13 @@ impl<'a> Watcher<'a> {
             }
         }
         seen.threads = seen.threads.max(threads);
+        // After the threads: the library that started a thread is seen with it, unless the process ended.
+        let mapped = read(&directory.join("maps"), MAX_MAPS);
+        for name in mapped.lines().filter_map(file_of_mapping) {
+            if seen.libraries.len() < MAX_NAMES && !seen.libraries.contains(name) {
+                seen.libraries.insert(name.to_owned());
+            }
+        }
     }
 }
 
