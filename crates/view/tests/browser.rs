@@ -1,4 +1,4 @@
-//! The report and the viewer in a real browser: `scripts/browser/test.js` drives Chromium.
+//! The report and the viewer in a real browser: the scripts of `scripts/browser` drive Chromium.
 //!
 //! Skipped, with the reason, without Node, Chromium, or a way to get Playwright.
 
@@ -199,7 +199,9 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     let range = queues.range(&[], queues.length() / 4, queues.length() / 2);
     answers["queues"] = json!({ "address": viewer_of_queues.address(), "range": range, "remarks": remarks });
     write("expected.json", answers.to_string());
-    run("test.js", folder.path());
+    for script in ["report.js", "pages.js", "viewer.js", "models.js", "doubtful.js"] {
+        run(script, folder.path());
+    }
 }
 
 /// Runs a script of the browser with a folder.

@@ -10,7 +10,7 @@ use taskscope_cause::{Group, State};
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 31] = [
+const MODULES: [(&str, &str); 38] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
@@ -36,6 +36,13 @@ const MODULES: [(&str, &str); 31] = [
     ("report_tables.js", include_str!("../../web/report_tables.js")),
     ("report.js", include_str!("../../web/report.js")),
     ("details.js", include_str!("../../web/details.js")),
+    ("views.js", include_str!("../../web/views.js")),
+    ("panel.js", include_str!("../../web/panel.js")),
+    ("search.js", include_str!("../../web/search.js")),
+    ("selection.js", include_str!("../../web/selection.js")),
+    ("address.js", include_str!("../../web/address.js")),
+    ("toolbar.js", include_str!("../../web/toolbar.js")),
+    ("tips.js", include_str!("../../web/tips.js")),
     ("viewer.js", include_str!("../../web/viewer.js")),
     ("aligned.js", include_str!("../../web/aligned.js")),
     ("flame_difference.js", include_str!("../../web/flame_difference.js")),

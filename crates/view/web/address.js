@@ -1,0 +1,69 @@
+// The address of what is shown: written, read and copied.
+
+import { element } from './elements.js';
+
+/** @typedef {import('./viewer.js').Viewer} Viewer */
+
+/** Writes what is shown into the address, so that it can be sent to somebody. @param {Viewer} viewer */
+export function writeAddress(viewer) {
+  clearTimeout(viewer.remembering);
+  viewer.remembering = setTimeout(() => {
+    // The address still names views that are not known yet.
+    if (viewer.unknownViews) return;
+    const t = viewer.timeline;
+    const parts = [`from=${Math.round(t.from)}`, `to=${Math.round(t.from + t.span)}`, `views=${t.views.join('+')}`, `y=${Math.round(t.scrollY)}`];
+    if (t.rowMode !== 'fit') parts.push(`rows=${t.rowMode}`);
+    if (t.selection) parts.push(`select=${t.selection.from}-${t.selection.to}`);
+    if (viewer.source.filter) parts.push(`where=${encodeURIComponent(viewer.source.filter)}`);
+    if (t.chosen.words) parts.push(`only=${encodeURIComponent(t.chosen.words)}`);
+    if (t.chosen.top.length) parts.push(`top=${encodeURIComponent(t.chosen.top.join('\n'))}`);
+    if (t.collapsed.size) parts.push(`folded=${encodeURIComponent([...t.collapsed].join('\n'))}`);
+    viewer.written = `#${parts.join('&')}`;
+    history.replaceState(null, '', viewer.written);
+  }, 120);
+}
+
+/** Shows what the address says. @param {Viewer} viewer */
+export function readAddress(viewer) {
+  const words = new URLSearchParams(location.hash.slice(1).replace(/\+/g, '%2B'));
+  const t = viewer.timeline;
+  const wanted = (words.get('views') || '').split('+').filter((name) => name);
+  const shown = wanted.filter((name) => viewer.shownView(name));
+  const known = wanted.filter((name) => viewer.overview.views.some((row) => row.name === name));
+  // Those of the models are known a little later, and then this is done again.
+  viewer.unknownViews = known.length < wanted.length;
+  if (known.length) t.views = known;
+  if (shown.length) viewer.fillViews();
+  viewer.showChosen();
+  t.collapsed = new Set((words.get('folded') || '').split('\n').filter((key) => key));
+  t.chosen = { words: words.get('only') || '', top: (words.get('top') || '').split('\n').filter((key) => key) };
+  viewer.only.value = t.chosen.words;
+  t.rowMode = words.get('rows') || 'fit';
+  t.setRowMode(t.rowMode);
+  viewer.tall.value = t.rowMode;
+  const [from, to] = [Number(words.get('from')), Number(words.get('to'))];
+  if (words.has('from') && Number.isFinite(from) && Number.isFinite(to) && to > from) t.show(from, to);
+  const y = Number(words.get('y'));
+  if (Number.isFinite(y)) t.scroll(y - t.scrollY);
+  viewer.wantedY = Number.isFinite(y) ? y : undefined;
+  viewer.loadShown();
+  const filter = words.get('where') || '';
+  if (filter !== viewer.source.filter) {
+    viewer.search.value = filter;
+    viewer.highlight(filter);
+  }
+  const select = /^(\d+)-(\d+)$/.exec(words.get('select') || '');
+  if (select) t.select(Number(select[1]), Number(select[2]));
+  else if (t.selection) t.clearSelection();
+}
+
+/** @param {Viewer} viewer */
+export async function copyLink(viewer) {
+  viewer.turnPanel();
+  writeAddress(viewer);
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  const link = new URL(location.href);
+  link.searchParams.set('token', viewer.source.token);
+  viewer.panel.replaceChildren(element('p', {}, 'the address of viewer view (anyone who has it can read the trace while the viewer runs):'), element('code', { id: 'address' }, link.href));
+  if (navigator.clipboard) await navigator.clipboard.writeText(link.href).catch(() => {});
+}
