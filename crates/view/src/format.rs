@@ -128,6 +128,20 @@ pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "–".to_string() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
 
+/// A difference with its sign and so many decimals: `+1.5`, `−1.5`. The minus sign is U+2212 in all texts and pages.
+pub fn signed(value: f64, decimals: usize) -> String {
+    let size = format!("{:.decimals$}", value.abs());
+    // A difference that is rounded to zero has not fallen.
+    let is_zero = size.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    let sign = if value < 0.0 && !is_zero { '−' } else { '+' };
+    format!("{sign}{size}")
+}
+
+/// A relative change in percent with its sign: `−18.6 %`.
+pub fn growth(share: f64) -> String {
+    format!("{} %", signed(share * 100.0, 1))
+}
+
 /// A bar of eighths, `width` characters for 1.
 pub fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
@@ -348,6 +362,12 @@ impl Pids {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn differences_are_signed_and_zero_has_not_fallen() {
+        assert_eq!([signed(1.25, 1), signed(-0.5, 3), signed(-0.0004, 3)], ["+1.2", "−0.500", "+0.000"]);
+        assert_eq!(growth(-0.1861), "−18.6 %");
+    }
 
     #[test]
     fn numbers_stay_beside_their_units() {

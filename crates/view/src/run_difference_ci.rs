@@ -2,7 +2,7 @@
 //!
 //! Both show the numbers of the whole run and the judged one of them; its result is that of `diff --fail-over`.
 
-use crate::format::harmless;
+use crate::format::{self, harmless};
 use crate::run_numbers::{Group, NumberDifference, RunDifferenceReport, time};
 use std::fmt::Write;
 
@@ -105,7 +105,7 @@ impl RunDifferenceReport {
 fn change(row: &NumberDifference) -> String {
     match row.growth {
         Some(_) if row.after == 0.0 => "gone".to_owned(),
-        Some(growth) => format!("{:+.1} %", growth * 100.0),
+        Some(growth) => format::growth(growth),
         None if row.after == 0.0 => "0".to_owned(),
         None => "new".to_owned(),
     }

@@ -128,16 +128,17 @@ impl NumberDifference {
         let is_share = group == Group::Efficiency;
         let value = |value: f64| if is_share { format!("{value:.3}") } else { time(value) };
         let change = match self.growth {
-            _ if is_share => format!("{:+.3}", self.difference),
+            _ if is_share => format::signed(self.difference, 3),
             Some(_) if self.after == 0.0 => "gone".to_owned(),
             Some(growth) if growth >= FACTOR => format!("× {:.0}", growth + 1.0),
-            Some(growth) => format!("{:+.1} %", growth * 100.0),
+            Some(growth) => format::growth(growth),
             None => "new".to_owned(),
         };
         let (before, after) = (value(self.before), value(self.after));
         let interval = self.interval_95.map_or(String::new(), |[low, high]| {
             let sure = if self.certain == Some(true) { "" } else { ", may be chance" };
-            format!("   {} to {}{sure}", value(low), value(high))
+            let bound = |ns: f64| if is_share { format::signed(ns, 3) } else { time(ns) };
+            format!("   {} to {}{sure}", bound(low), bound(high))
         });
         let mut lines = wrap(&self.label, name.saturating_sub(1));
         let last = lines.pop().unwrap_or_default();
