@@ -3,7 +3,7 @@
 use crate::Report;
 use crate::findings::FindingRow;
 use serde_json::{Map, Value, json};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// Share of the time from which a finding is a warning.
@@ -71,17 +71,18 @@ pub fn sarif(report: &Report, root: &Path, floor: f64) -> Value {
 fn location(finding: &FindingRow, root: &Path) -> Option<Value> {
     let code = finding.code.as_ref()?;
     let file = code.file.as_deref().filter(|file| !file.is_empty())?;
+    let file = normalised(file);
     let mut artifact = Map::new();
-    match Path::new(file).strip_prefix(root) {
+    match file.strip_prefix(root) {
         Ok(relative) => {
             artifact.insert("uri".to_owned(), uri(&relative.to_string_lossy()).into());
             artifact.insert("uriBaseId".to_owned(), "%SRCROOT%".into());
         }
-        Err(_) if file.starts_with('/') => {
-            artifact.insert("uri".to_owned(), format!("file://{}", uri(file)).into());
+        Err(_) if file.is_absolute() => {
+            artifact.insert("uri".to_owned(), format!("file://{}", uri(&file.to_string_lossy())).into());
         }
         Err(_) => {
-            artifact.insert("uri".to_owned(), uri(file).into());
+            artifact.insert("uri".to_owned(), uri(&file.to_string_lossy()).into());
         }
     }
     let mut physical = json!({"artifactLocation": artifact});
@@ -93,6 +94,21 @@ fn location(finding: &FindingRow, root: &Path) -> Option<Value> {
         location["logicalLocations"] = json!([{"name": function, "kind": "function"}]);
     }
     Some(location)
+}
+
+/// The path without `.` and, after a name, without `..`: code hosts compare names of files. The file need not be here, so links
+/// are not followed.
+fn normalised(path: &str) -> PathBuf {
+    let mut normalised = PathBuf::new();
+    for component in Path::new(path).components() {
+        let last = normalised.components().next_back();
+        match (component, last) {
+            (Component::CurDir, _) | (Component::ParentDir, Some(Component::RootDir)) => {}
+            (Component::ParentDir, Some(Component::Normal(_))) => drop(normalised.pop()),
+            _ => normalised.push(component),
+        }
+    }
+    normalised
 }
 
 /// A path as a part of a URI: all but unreserved bytes are escaped.
@@ -110,7 +126,22 @@ fn uri(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::uri;
+    use super::{normalised, uri};
+    use std::path::Path;
+
+    #[test]
+    fn paths_are_normalised() {
+        for (path, expected) in [
+            ("./lock.c", "lock.c"),
+            ("/src/./a/../lock.c", "/src/lock.c"),
+            ("a/./b.c", "a/b.c"),
+            ("../../b.c", "../../b.c"),
+            ("a/../../b.c", "../b.c"),
+            ("/../b.c", "/b.c"),
+        ] {
+            assert_eq!(normalised(path), Path::new(expected), "{path}");
+        }
+    }
 
     #[test]
     fn paths_are_escaped() {
