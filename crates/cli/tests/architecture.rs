@@ -13,9 +13,8 @@ fn root() -> PathBuf {
 /// The table "Crate map" of `ARCHITECTURE.md`: crate to the words of its third column.
 fn allowed() -> BTreeMap<String, String> {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let rooms =
-        page.split("## Crate map").nth(1).expect("a section Crate map").split("\n## ").next().unwrap();
-    let rows = rooms.lines().filter_map(|line| line.strip_prefix("| `"));
+    let map = page.split("## Crate map").nth(1).expect("a section Crate map").split("\n## ").next().unwrap();
+    let rows = map.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         (cells[0].trim_end_matches('`').to_owned(), cells[2].to_owned())

@@ -24,8 +24,8 @@ fn modules_of_a_crate_do_not_import_each_other_in_cycles() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Directories of a crate that import nothing of it but themselves and the modules named.
-const ROOMS: &[(&str, &str, &[&str])] = &[
+/// Crate, directory of it, and the only modules outside of the directory that it imports.
+const LAYERS: &[(&str, &str, &[&str])] = &[
     // Usable by any recorder: it knows no OpenMP.
     ("record-ompt", "sampler", &["mode", "pause"]),
     // Events to an execution: it knows no rules of ovni's, as `machine` does.
@@ -39,16 +39,16 @@ const ROOMS: &[(&str, &str, &[&str])] = &[
 
 #[test]
 fn modules_import_only_lower_layers() {
-    for (krate, room, beneath) in ROOMS {
+    for (krate, directory, lower) in LAYERS {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(krate).join("src");
         let graph = Graph::of_crate(&source);
-        let is_in_room = |path: &ModulePath| path.first().is_some_and(|first| first == room);
-        let inside: Vec<_> = graph.edges.iter().filter(|(from, _)| is_in_room(from)).collect();
-        assert!(!inside.is_empty(), "{krate} has no {room}");
+        let is_inside = |path: &ModulePath| path.first().is_some_and(|first| first == directory);
+        let inside: Vec<_> = graph.edges.iter().filter(|(from, _)| is_inside(from)).collect();
+        assert!(!inside.is_empty(), "{krate} has no {directory}");
         for (from, to) in inside {
             for target in to.keys() {
-                let is_beneath = is_in_room(target) || beneath.contains(&target.join("::").as_str());
-                assert!(is_beneath, "{} of {krate} imports {}", from.join("::"), target.join("::"));
+                let is_allowed = is_inside(target) || lower.contains(&target.join("::").as_str());
+                assert!(is_allowed, "{} of {krate} imports {}", from.join("::"), target.join("::"));
             }
         }
     }

@@ -58,6 +58,7 @@ pub use call_paths::{
     profile_summary, profile_times,
 };
 pub use causes::{CausesOptions, CausesReport, WhatIf, causes_report, causes_text};
+pub use devices::order_source;
 pub use explain_report::{Explained, NameList};
 pub use filter_notes::notes_of_filter;
 pub use findings::{Findings, Losses, Whose, findings_of, findings_text, next_text, verdict_text};

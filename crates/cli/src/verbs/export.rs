@@ -50,7 +50,7 @@ pub struct Args {
     task_context: Choice<TaskContext>,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// Print size and content of the export, and what the format cannot hold, and write nothing
+    /// Print size, content and losses of the export, and write nothing (perfetto, otf2, chrome, paje, parquet)
     #[arg(long)]
     dry_run: bool,
 }

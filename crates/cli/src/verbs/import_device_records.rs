@@ -95,7 +95,7 @@ fn print(imported: &Imported, root: &Path, out: &mut impl Write) -> std::io::Res
             count(queue.delivered),
             Noun(queue.delivered, "operation"),
             queue.order,
-            queue.order_from,
+            taskscope_view::order_source(queue.order_from),
             queue.sequence_from,
             if queue.lanes > 1 { format!(", {} lanes", queue.lanes) } else { String::new() }
         )?;

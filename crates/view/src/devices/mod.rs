@@ -7,3 +7,4 @@ mod text;
 
 pub use document::*;
 pub use facts::{facts, in_time};
+pub use text::order_source;

@@ -3,7 +3,7 @@
 use super::document::{
     DeviceCalls, DeviceClock, DeviceQueue, DeviceQueueInTime, Devices, DevicesInTime, QueueTimes,
 };
-use crate::format::{Cell, count, counted, fit, percent, time};
+use crate::format::{Cell, count, counted, fit, percent, signed, time};
 use crate::sheet::{BOLD, DIM, Sheet};
 use std::fmt::Write;
 
@@ -147,6 +147,15 @@ impl QueueTimes {
     }
 }
 
+/// The source of a queue's order (`order_from` of documents) in words.
+pub fn order_source(order_from: &str) -> &str {
+    match order_from {
+        "told" => "stated",
+        "overlaps" => "observed",
+        other => other,
+    }
+}
+
 impl Devices {
     /// Operations of all queues.
     pub(crate) fn recorded(&self) -> u64 {
@@ -161,15 +170,15 @@ impl Devices {
         }
         let _ = writeln!(
             page,
-            "\n  {BOLD}{:<26}{:<22}{:>9}{:>10}{:>10}{:>6}{:>7}{BOLD:#}",
+            "\n  {BOLD}{:<24}{:<24}{:>9}{:>10}{:>10}{:>6}{:>7}{BOLD:#}",
             "device queue", "order", "appended", "delivered", "cancelled", "lost", "lanes"
         );
         for queue in &self.queues {
             let _ = writeln!(
                 page,
-                "  {:<26}{:<22}{:>9}{:>10}{:>10}{:>6}{:>7}",
-                Cell(fit(&queue.name, 25)),
-                Cell(format!("{} ({})", queue.order, queue.order_from)),
+                "  {:<24}{:<24}{:>9}{:>10}{:>10}{:>6}{:>7}",
+                Cell(fit(&queue.name, 23)),
+                Cell(format!("{} ({})", queue.order, order_source(&queue.order_from))),
                 count(queue.account_of("appended")),
                 count(queue.account_of("delivered")),
                 count(queue.account_of("cancelled")),
@@ -210,7 +219,7 @@ impl DeviceClock {
         let pieces = clock.knots.len().saturating_sub(1).max(1);
         let _ = write!(text, "{} through {}", counted(pieces as u64, "line"), counted(clock.bounds, "bound"));
         if clock.drift_ppm.abs() >= 0.05 {
-            let _ = write!(text, ", drift {:+.1} ppm", clock.drift_ppm);
+            let _ = write!(text, ", drift {} ppm", signed(clock.drift_ppm, 1));
         }
         let room = |slack: Option<u64>| slack.map_or("–".to_owned(), time);
         let _ = write!(
