@@ -95,6 +95,34 @@ fn commands(lines: &[&str], begin: usize, end: usize) -> Vec<Command> {
     commands
 }
 
+/// Numbered lines of a page with the commands that it mentions and does not run: between backquotes, and lines of blocks other than
+/// `console`. Brackets, ellipses and explanations after two blanks are left out.
+pub fn mentioned(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut block: Option<bool> = None;
+    for (number, line) in text.lines().enumerate() {
+        if let Some(info) = line.strip_prefix("```") {
+            block = if block.is_some() { None } else { Some(info.starts_with("console")) };
+            continue;
+        }
+        let commands: Vec<&str> = match block {
+            Some(true) => Vec::new(),
+            Some(false) => vec![line],
+            None => line.split('`').skip(1).step_by(2).collect(),
+        };
+        // `cargo test -p taskscope` is a command of another program.
+        let commands = commands
+            .into_iter()
+            .filter(|command| command.contains("taskscope ") && !command.contains("-p taskscope "));
+        let plain = commands.map(|command| {
+            let command = command.trim_start().split("  ").next().unwrap_or_default();
+            command.replace(['[', ']', '…'], "").replace("SUBCOMMAND", "").trim_end().to_owned()
+        });
+        found.extend(plain.map(|command| (number + 1, command)));
+    }
+    found
+}
+
 /// Splits a shell command into simple commands of words. Quotes are removed, redirections left out.
 pub fn simple_commands(text: &str) -> Vec<Vec<String>> {
     let mut all = vec![Vec::new()];
