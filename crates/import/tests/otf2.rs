@@ -130,6 +130,15 @@ fn damaged_archives_are_refused_with_file_and_byte() {
             changed("traces.def", |bytes| bytes[18] = 99),
             "/traces.def: byte 0: the clock is not defined, or has no ticks",
         ),
+        // The first location's number, and the first clock offset of the second one.
+        (
+            changed("traces.def", set(159, &[0xff])),
+            "/traces.def: byte 157: a location has the number of none, 2^64 - 1",
+        ),
+        (
+            changed("traces/1.def", set(0x35, &[0, 0, 0, 0, 0, 0, 0, 0x80])),
+            "/traces/1.evt: byte 18: time 1000 is not on the global clock by the location's clock offsets",
+        ),
     ] {
         let error = result.unwrap_err();
         assert!(error.starts_with(expected), "{error}\ninstead of\n{expected}");

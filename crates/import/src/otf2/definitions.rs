@@ -139,6 +139,9 @@ impl Definitions {
             }
             kind::LOCATION => {
                 let (id, name) = (fields.u64()?, fields.u32()?);
+                if id == u64::MAX {
+                    return Err((record.at, "a location has the number of none, 2^64 - 1".to_owned()));
+                }
                 let ty = match fields.byte()? {
                     2 => LocationType::Stream,
                     3 => LocationType::Metric,
@@ -245,20 +248,27 @@ impl Local {
         self.communicators.get(&id).copied().unwrap_or(id)
     }
 
-    /// A tick of the global clock: offsets between two measurements are interpolated, those outside are constant.
-    pub fn corrected(&self, ticks: u64) -> u64 {
+    /// A tick of the global clock, none below 0 or beyond 64 bits: offsets between two measurements are interpolated,
+    /// those outside are constant.
+    pub fn corrected(&self, ticks: u64) -> Option<u64> {
         let after = self.offsets.partition_point(|(time, _)| *time <= ticks);
         let at = |row: usize| self.offsets.get(row).copied();
         let offset = match (after.checked_sub(1).and_then(at), at(after)) {
-            (Some((from, first)), Some((to, second))) => {
-                let part = i128::from(ticks - from) * (i128::from(second) - i128::from(first));
-                i128::from(first) + part / i128::from(to - from)
-            }
+            (Some((from, first)), Some((to, second))) => interpolated(first, second, ticks - from, to - from),
             (Some((_, offset)), None) | (None, Some((_, offset))) => offset.into(),
             (None, None) => 0,
         };
-        u64::try_from(i128::from(ticks) + offset).unwrap_or(0)
+        u64::try_from(i128::from(ticks) + offset).ok()
     }
+}
+
+/// The value `part` of `whole` on the way from `first` to `second`. Exact for all values: the product of two of 64 bits has
+/// 128 without a sign.
+fn interpolated(first: i64, second: i64, part: u64, whole: u64) -> i128 {
+    let change = u128::from(first.abs_diff(second)) * u128::from(part) / u128::from(whole);
+    // At most the difference, as `part` is at most `whole`.
+    let change = change as i128;
+    i128::from(first) + if second < first { -change } else { change }
 }
 
 /// A map of numbers: all of them in order, or pairs.
@@ -275,4 +285,24 @@ fn read_map(fields: &mut Cursor<'_>) -> Result<FxHashMap<u32, u32>, Error> {
         }
     }
     Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_of_all_sizes_are_interpolated_exactly() {
+        let local = |offsets: &[(u64, i64)]| Local { offsets: offsets.to_vec(), ..Local::default() };
+        let two = local(&[(100, 10), (200, -10)]);
+        assert_eq!(
+            [50, 100, 105, 150, 199, 200, 300].map(|ticks| two.corrected(ticks).unwrap()),
+            [60, 110, 114, 150, 190, 190, 290]
+        );
+        let wide = local(&[(0, i64::MIN), (u64::MAX, i64::MAX)]);
+        assert_eq!(wide.corrected(1 << 61), None, "below 0");
+        assert_eq!(wide.corrected(u64::MAX - 1), None, "beyond 64 bits");
+        assert_eq!(wide.corrected(1 << 63), Some(1 << 63));
+        assert_eq!(local(&[(5, 1)]).corrected(u64::MAX), None);
+    }
 }

@@ -72,7 +72,13 @@ impl LocationReader<'_> {
                     ));
                 }
                 ticks_before = ticks;
-                let ns = self.definitions.clock.nanoseconds(self.local.corrected(ticks));
+                let global = self.local.corrected(ticks).ok_or_else(|| {
+                    (
+                        record.at,
+                        format!("time {ticks} is not on the global clock by the location's clock offsets"),
+                    )
+                })?;
+                let ns = self.definitions.clock.nanoseconds(global);
                 let ns =
                     ns.ok_or_else(|| (record.at, format!("time {ticks} is beyond the clock of 2^63 ns")))?;
                 now = Some(now.map_or(ns, |before: u64| before.max(ns)));
@@ -219,5 +225,10 @@ impl LocationReader<'_> {
 
 /// A thread of a location.
 fn thread_of(process: u32, id: u64, name: &str) -> Thread {
-    Thread { process, tid: i64::try_from(id + 1).ok(), name: name.to_owned(), ..Thread::default() }
+    Thread {
+        process,
+        tid: id.checked_add(1).and_then(|tid| i64::try_from(tid).ok()),
+        name: name.to_owned(),
+        ..Thread::default()
+    }
 }
