@@ -1,6 +1,7 @@
 //! The second pass: the output of the ordering core, written as one location for each queue.
 
 use super::account::{Foreign, Imported, ImportedQueue, clock_json};
+use super::kind_of;
 use super::plan::Plan;
 use super::table::Table;
 use super::{Error, account};
@@ -246,37 +247,6 @@ fn words(words: &[u64]) -> Vec<u8> {
 /// Threads are numbers wherever a system gives them; another name is kept in the columns.
 fn number_or_zero(text: &str) -> u64 {
     text.parse().unwrap_or(0)
-}
-
-/// The kind, as far as it follows from the vendors' words.
-pub(crate) fn kind_of(kind: &str, name: &str) -> u32 {
-    let (kind, name) = (kind.to_ascii_lowercase(), name.to_ascii_lowercase());
-    // A kernel of threads does not read.
-    let direction = format!("{kind} {name}").replace("thread", "");
-    let has = |words: &[&str]| words.iter().any(|word| direction.contains(word));
-    if kind.contains("kernel") || kind.contains("ndrange") {
-        device::kind::KERNEL
-    } else if has(&["memcpy", "memorycopy", "mem_copy", "copy", "read", "write"]) {
-        if has(&["m2d", "h2d", "htod", "write", "to_device"]) {
-            device::kind::COPY_IN
-        } else if has(&["d2m", "d2h", "dtoh", "read", "from_device"]) {
-            device::kind::COPY_OUT
-        } else {
-            device::kind::COPY
-        }
-    } else if has(&["memset", "fill"]) {
-        device::kind::FILL
-    } else if has(&["sync", "barrier", "marker"]) {
-        device::kind::SYNCHRONISATION
-    } else if has(&["overhead"]) {
-        device::kind::OVERHEAD
-    } else if has(&["runtime", "api", "call"]) {
-        device::kind::OTHER_CALL
-    } else if name.contains("kernel") {
-        device::kind::KERNEL
-    } else {
-        device::kind::OTHER
-    }
 }
 
 /// The clock of a dump's stamps: they are taken unchanged, and contradictions are counted.

@@ -16,6 +16,7 @@
 mod account;
 mod error;
 mod locations;
+mod operation_kind;
 mod options;
 mod plan;
 mod table;
@@ -27,7 +28,7 @@ pub use table::ReadError;
 
 pub(crate) use account::clock_json;
 use locations::Locations;
-pub(crate) use locations::kind_of;
+pub(crate) use operation_kind::kind_of;
 use plan::Plan;
 use std::path::{Path, PathBuf};
 use table::Table;
