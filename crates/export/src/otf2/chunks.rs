@@ -8,15 +8,14 @@
 
 use super::folder::Folder;
 use std::io;
+use taskscope_otf2::{CHUNK_HEADER, CHUNK_HEADER_BYTES, END_OF_CHUNK, END_OF_FILE, LITTLE_ENDIAN, event};
 
 pub(super) const EVENT_CHUNK: u64 = 256 << 10;
 pub(super) const DEFINITION_CHUNK: u64 = 4 << 20;
-/// Chunk header and byte order (little endian).
-pub(super) const HEAD: [u8; 2] = [0x03, 0x42];
-const HEAD_BYTES: usize = 18;
-const TIMESTAMP: u8 = 0x05;
+/// Chunk header and byte order.
+pub(super) const HEAD: [u8; 2] = [CHUNK_HEADER, LITTLE_ENDIAN];
 /// End of the file, and of the buffer.
-pub(super) const END: [u8; 2] = [0x02, 0x01];
+pub(super) const END: [u8; 2] = [END_OF_FILE, END_OF_CHUNK];
 
 /// The content of a record.
 #[derive(Default)]
@@ -105,7 +104,7 @@ impl Chunks {
 
     /// Writes the number of the last event into the header.
     fn close(&mut self) {
-        self.bytes[HEAD_BYTES - 8..HEAD_BYTES].copy_from_slice(&self.events.to_le_bytes());
+        self.bytes[CHUNK_HEADER_BYTES - 8..CHUNK_HEADER_BYTES].copy_from_slice(&self.events.to_le_bytes());
     }
 
     /// Adds an event.
@@ -113,7 +112,7 @@ impl Chunks {
         self.make_room(record.len() + 9, folder)?;
         if self.time != Some(at) {
             self.time = Some(at);
-            self.bytes.push(TIMESTAMP);
+            self.bytes.push(event::TIMESTAMP);
             self.bytes.extend(at.to_le_bytes());
         }
         self.bytes.extend(record);
@@ -133,7 +132,7 @@ impl Chunks {
         if self.bytes.len() + length + END.len() <= self.size {
             return Ok(());
         }
-        if HEAD_BYTES + length + END.len() > self.size {
+        if CHUNK_HEADER_BYTES + length + END.len() > self.size {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a name is too long for OTF2"));
         }
         self.close();

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use taskscope_event::{FNV_START, fnv1a};
 use taskscope_execution::{Group, ProcessIndex, State};
+use taskscope_otf2::{MAGIC, definition as kind, group, location, paradigm, role};
 
 /// Communicator of the messages; those of the processes' threads follow it.
 pub(super) const MESSAGES: u32 = 0;
@@ -14,36 +15,9 @@ const NO_REFERENCE: u32 = u32::MAX;
 /// A signed zero.
 const NO_EXPONENT: u8 = 0;
 
-/// Kinds of definition records.
-mod kind {
-    pub const CLOCK: u8 = 5;
-    pub const PARADIGM: u8 = 6;
-    pub const STRING: u8 = 10;
-    pub const NODE: u8 = 12;
-    pub const LOCATION_GROUP: u8 = 13;
-    pub const LOCATION: u8 = 14;
-    pub const REGION: u8 = 15;
-    pub const GROUP: u8 = 18;
-    pub const METRIC_MEMBER: u8 = 19;
-    pub const METRIC_CLASS: u8 = 20;
-    pub const METRIC_INSTANCE: u8 = 21;
-    pub const COMMUNICATOR: u8 = 22;
-}
-
 /// Numbers of enumerations.
 mod value {
-    pub const CPU_THREAD: u8 = 1;
-    pub const STREAM: u8 = 2;
-    pub const METRIC_LOCATION: u8 = 3;
     pub const PROCESS: u8 = 1;
-    pub const COMM_LOCATIONS: u8 = 4;
-    pub const COMM_GROUP: u8 = 5;
-    pub const USER: u8 = 1;
-    pub const OPENMP: u8 = 3;
-    pub const MPI: u8 = 4;
-    pub const OPENCL: u8 = 19;
-    pub const MEASUREMENT: u8 = 6;
-    pub const CODE: u8 = 4;
     pub const FORK_JOIN: u8 = 1;
     pub const METRIC_OF_USER: u8 = 3;
     /// Absolute, from this time on.
@@ -90,14 +64,14 @@ impl Definitions<'_> {
         let description = self.string(&code.kind)?;
         let file = if code.file.is_empty() { NO_REFERENCE } else { self.string(&code.file)? };
         let paradigm = match code.state {
-            Some(State::Communication | State::MpiStart) => value::MPI,
-            Some(state) if state.group() == Group::Useful => value::USER,
-            Some(_) => value::OPENMP,
-            None if code.kind == "uncertain" => value::MEASUREMENT,
-            None => value::OPENCL,
+            Some(State::Communication | State::MpiStart) => paradigm::MPI,
+            Some(state) if state.group() == Group::Useful => paradigm::USER,
+            Some(_) => paradigm::OPENMP,
+            None if code.kind == "uncertain" => paradigm::MEASUREMENT,
+            None => paradigm::OPENCL,
         };
         let fields = Fields::default().u32(number).u32(name).u32(description).byte(0).u32(file);
-        let fields = fields.u32(code.line).u32(code.line).u32(function).byte(value::CODE);
+        let fields = fields.u32(code.line).u32(code.line).u32(function).byte(role::CODE);
         self.add(kind::REGION, fields.byte(paradigm).u32(0))
     }
 
@@ -134,9 +108,11 @@ pub(super) fn write(
     let unix_ns = timeline.run().start_unix_ns.unwrap_or(u64::MAX);
     let clock = Fields::default().u64(1_000_000_000).u64(begin).u64(end - begin + 1).u64(unix_ns);
     definitions.add(kind::CLOCK, clock)?;
-    for (paradigm, name) in [(value::OPENMP, "OpenMP"), (value::MPI, "MPI"), (value::USER, "program")] {
+    for (paradigm, name) in
+        [(paradigm::OPENMP, "OpenMP"), (paradigm::MPI, "MPI"), (paradigm::USER, "program")]
+    {
         let name = definitions.string(name)?;
-        let class = if paradigm == value::OPENMP { value::FORK_JOIN } else { 0 };
+        let class = if paradigm == paradigm::OPENMP { value::FORK_JOIN } else { 0 };
         definitions.add(kind::PARADIGM, Fields::default().byte(paradigm).u32(name).byte(class))?;
     }
     write_locations(timeline, events, processes, &mut definitions)?;
@@ -184,10 +160,10 @@ fn write_locations(
     }
     let group_of = |process: ProcessIndex| process.0.min(other_group(timeline));
     let lanes = timeline.lanes().iter().map(|lane| {
-        let ty = if matches!(lane.kind, LaneKind::Queue(..)) { value::STREAM } else { value::CPU_THREAD };
+        let ty = if matches!(lane.kind, LaneKind::Queue(..)) { location::STREAM } else { location::THREAD };
         (lane.name.clone(), ty, lane.process)
     });
-    let counters = processes.iter().map(|process| ("counters".to_owned(), value::METRIC_LOCATION, *process));
+    let counters = processes.iter().map(|process| ("counters".to_owned(), location::METRIC, *process));
     for (number, ((name, ty, process), events)) in lanes.chain(counters).zip(events).enumerate() {
         let name = definitions.string(&name)?;
         let fields = Fields::default().u64(number as u64).u32(name).byte(ty).u64(*events);
@@ -210,16 +186,16 @@ fn write_communicators(timeline: &Timeline<'_>, definitions: &mut Definitions<'_
     };
     let masters: Vec<u64> = (0..processes).map(first).collect();
     let all: Vec<u64> = (0..masters.len() as u64).collect();
-    definitions.group(0, "processes", value::COMM_LOCATIONS, value::MPI, &masters)?;
-    definitions.group(1, "all processes", value::COMM_GROUP, value::MPI, &all)?;
+    definitions.group(0, "processes", group::COMM_LOCATIONS, paradigm::MPI, &masters)?;
+    definitions.group(1, "all processes", group::COMM_GROUP, paradigm::MPI, &all)?;
     definitions.communicator(MESSAGES, "messages", 1)?;
     let locations: Vec<u64> = threads().map(|(_, number)| number).collect();
-    definitions.group(2, "threads", value::COMM_LOCATIONS, value::OPENMP, &locations)?;
+    definitions.group(2, "threads", group::COMM_LOCATIONS, paradigm::OPENMP, &locations)?;
     for process in 0..processes {
         let of_process = threads().enumerate().filter(|(_, (lane, _))| lane.process.0 == process);
         let members: Vec<u64> = of_process.map(|(place, _)| place as u64).collect();
         let name = format!("threads of {}", timeline.process_name(ProcessIndex(process)));
-        definitions.group(3 + process, &name, value::COMM_GROUP, value::OPENMP, &members)?;
+        definitions.group(3 + process, &name, group::COMM_GROUP, paradigm::OPENMP, &members)?;
         definitions.communicator(1 + process, &name, 3 + process)?;
     }
     Ok(())
@@ -256,7 +232,7 @@ fn write_metrics(
 /// The anchor: versions, sizes of chunks, numbers of locations and definitions, identity.
 fn anchor(timeline: &Timeline<'_>, events: &[u64], definitions: u64) -> Vec<u8> {
     let mut bytes = HEAD.to_vec();
-    bytes.extend(b"OTF2\0");
+    bytes.extend(MAGIC);
     // Forms of the anchor and of the trace; the version of the library with this form.
     bytes.extend([3, 2, 3, 0, 0]);
     bytes.extend(EVENT_CHUNK.to_le_bytes());

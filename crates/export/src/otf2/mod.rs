@@ -22,18 +22,7 @@ use chunks::{Chunks, EVENT_CHUNK, Fields};
 use std::collections::BTreeMap;
 use std::io;
 use taskscope_execution::{ProcessIndex, TaskIndex, TaskStatus};
-
-/// Kinds of event records.
-mod event {
-    pub const ENTER: u8 = 12;
-    pub const LEAVE: u8 = 13;
-    pub const MPI_SEND: u8 = 14;
-    pub const MPI_RECEIVE: u8 = 18;
-    pub const METRIC: u8 = 31;
-    pub const TASK_CREATE: u8 = 59;
-    pub const TASK_SWITCH: u8 = 60;
-    pub const TASK_COMPLETE: u8 = 61;
-}
+use taskscope_otf2::event;
 
 /// Type of a metric's values: signed, 8 bytes.
 const INT64: u8 = 8;

@@ -5,30 +5,8 @@ use super::records::{Chunked, Cursor, Error, Record, Shape};
 use crate::spans::{Activity, activity_of};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use taskscope_otf2::{definition as kind, group, local_definition, location, mapping, paradigm};
 
-/// Kinds of records of global definitions.
-mod kind {
-    pub const CLOCK: u8 = 5;
-    pub const STRING: u8 = 10;
-    pub const NODE: u8 = 12;
-    pub const LOCATION_GROUP: u8 = 13;
-    pub const LOCATION: u8 = 14;
-    pub const REGION: u8 = 15;
-    pub const GROUP: u8 = 18;
-    pub const COMMUNICATOR: u8 = 22;
-}
-
-/// Kinds of records of a location's definitions.
-mod local {
-    pub const MAPPING: u8 = 5;
-    pub const CLOCK_OFFSET: u8 = 6;
-    pub const REGIONS: u8 = 3;
-    pub const COMMUNICATORS: u8 = 6;
-}
-
-/// Type of groups that list the locations of processes.
-const COMM_LOCATIONS: u8 = 4;
-const PARADIGM_MPI: u8 = 4;
 const NANOSECONDS: u128 = 1_000_000_000;
 
 /// Properties of the clock.
@@ -143,8 +121,8 @@ impl Definitions {
                     return Err((record.at, "a location has the number of none, 2^64 - 1".to_owned()));
                 }
                 let ty = match fields.byte()? {
-                    2 => LocationType::Stream,
-                    3 => LocationType::Metric,
+                    location::STREAM => LocationType::Stream,
+                    location::METRIC => LocationType::Metric,
                     _ => LocationType::Thread,
                 };
                 self.locations.insert(id, Location { name, ty, events: fields.u64()?, group: fields.u32()? });
@@ -167,7 +145,7 @@ impl Definitions {
                 for _ in 0..count {
                     members.push(fields.u64()?);
                 }
-                if fields.byte()? == COMM_LOCATIONS && fields.byte()? == PARADIGM_MPI {
+                if fields.byte()? == group::COMM_LOCATIONS && fields.byte()? == paradigm::MPI {
                     self.mpi_locations.clone_from(&members);
                 }
                 self.groups.insert(id, members);
@@ -215,16 +193,16 @@ impl Local {
             |record| {
                 let mut fields = record.fields;
                 match record.kind {
-                    local::MAPPING => {
+                    local_definition::MAPPING => {
                         let ty = fields.byte()?;
                         let map = read_map(&mut fields)?;
                         match ty {
-                            local::REGIONS => all.regions = map,
-                            local::COMMUNICATORS => all.communicators = map,
+                            mapping::REGIONS => all.regions = map,
+                            mapping::COMMUNICATORS => all.communicators = map,
                             _ => {}
                         }
                     }
-                    local::CLOCK_OFFSET => {
+                    local_definition::CLOCK_OFFSET => {
                         let time = fields.fixed_u64()?;
                         let offset = fields.u64()? as i64;
                         all.offsets.push((time, offset));

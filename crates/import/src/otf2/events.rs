@@ -6,27 +6,7 @@ use super::records::{Chunked, Cursor, Error, Shape};
 use crate::spans::{Kind, Operation, Queue, Run, Span, Thread, ThreadRow};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::device;
-
-/// Kinds of records of a location.
-mod kind {
-    pub const TIMESTAMP: u8 = 5;
-    /// Kinds below are of the file itself: times, attributes.
-    pub const FIRST_EVENT: u8 = 10;
-    pub const ENTER: u8 = 12;
-    pub const LEAVE: u8 = 13;
-    pub const MPI_SEND: u8 = 14;
-    pub const MPI_ISEND: u8 = 15;
-    pub const MPI_ISEND_COMPLETE: u8 = 16;
-    pub const MPI_IRECEIVE_REQUEST: u8 = 17;
-    pub const MPI_RECEIVE: u8 = 18;
-    pub const MPI_IRECEIVE: u8 = 19;
-    pub const METRIC: u8 = 31;
-    pub const TASK_CREATE: u8 = 59;
-    pub const TASK_SWITCH: u8 = 60;
-    pub const TASK_COMPLETE: u8 = 61;
-    pub const PROGRAM_BEGIN: u8 = 83;
-    pub const PROGRAM_END: u8 = 84;
-}
+use taskscope_otf2::event as kind;
 
 /// A task: its team, the thread that created it, its number there.
 type TaskId = (u32, u32, u32);
@@ -143,7 +123,7 @@ impl LocationReader<'_> {
                 | kind::TASK_COMPLETE
                 | kind::PROGRAM_BEGIN
                 | kind::PROGRAM_END => {}
-                other if other >= kind::FIRST_EVENT => {
+                other if other >= kind::FIRST => {
                     let why = "of events, sections, task switches and messages are read";
                     let place = || format!("kind {other}, location {}, byte {}", self.id, record.at);
                     run.losses.add("events of other kinds", why, place);

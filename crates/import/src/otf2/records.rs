@@ -4,15 +4,11 @@
 //! record is its kind and, but for Enter and Leave, its length and content. Numbers are a byte with their length and that
 //! many bytes, lowest first; 0 and the largest number are that byte alone.
 
+use taskscope_otf2::{CHUNK_HEADER, CHUNK_HEADER_BYTES, END_OF_CHUNK, END_OF_FILE, LITTLE_ENDIAN, MAGIC};
+
 /// The byte of an error, and a sentence.
 pub(super) type Error = (usize, String);
 
-const CHUNK_HEADER: u8 = 0x03;
-const CHUNK_HEADER_BYTES: usize = 18;
-const LITTLE_ENDIAN: u8 = 0x42;
-const END_OF_CHUNK: u8 = 0x01;
-const END_OF_FILE: u8 = 0x02;
-const MAGIC: &[u8; 5] = b"OTF2\0";
 /// Format of traces that is read, at most.
 const NEWEST: u8 = 3;
 const NO_END: &str = "the file ends without its end mark";
