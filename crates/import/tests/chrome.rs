@@ -1,10 +1,12 @@
 //! Chrome's trace events: accepted files, and error messages of rejected ones.
 
+mod common;
+
+use common::opened;
 use std::collections::BTreeMap;
 use taskscope_execution::{State, TaskIndex};
 use taskscope_import::chrome::{is_chrome, read_chrome};
 use taskscope_import::spans::{Flow, Run, write_run};
-use taskscope_session::Session;
 
 /// A document with these rows, each on a line of its own from line 2 on.
 fn document(rows: &[&str]) -> String {
@@ -22,16 +24,6 @@ fn error(rows: &[&str]) -> String {
 /// The losses as `count content`, with the place of the first.
 fn losses(run: &Run) -> Vec<String> {
     run.losses.iter().map(|loss| format!("{} {} ({})", loss.count, loss.content, loss.first)).collect()
-}
-
-fn opened(run: &Run) -> Session {
-    let root = tempfile::tempdir().unwrap();
-    let target = root.path().join("t");
-    write_run(run, &target).unwrap();
-    let session = Session::open(&target).unwrap();
-    assert!(session.problems.is_empty() && session.is_complete(), "{:?}", session.problems);
-    assert!(session.execution.anomalies.by_name.is_empty(), "{:?}", session.execution.anomalies);
-    session
 }
 
 const OUTER: &str = r#"{"ph":"X","pid":7,"tid":8,"ts":10,"dur":20.5,"name":"outer"}"#;

@@ -1,11 +1,14 @@
 //! OTF2: an archive written by libotf2, own exports, and damaged archives.
 
+mod common;
+
+use common::opened;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use taskscope_execution::State;
 use taskscope_import::otf2::{anchor_of, read_otf2};
-use taskscope_import::spans::{Run, write_run};
+use taskscope_import::spans::Run;
 use taskscope_session::Session;
 
 /// An archive of two ranks, written by the Python package otf2 3.2 with a resolution of a microsecond. The second location
@@ -16,16 +19,6 @@ fn archive() -> PathBuf {
 
 fn read(directory: &Path) -> Result<Run, String> {
     read_otf2(&anchor_of(directory).expect("an anchor")).map_err(|errors| errors.to_string())
-}
-
-fn opened(run: &Run) -> Session {
-    let root = tempfile::tempdir().unwrap();
-    let target = root.path().join("t");
-    write_run(run, &target).unwrap();
-    let session = Session::open(&target).unwrap();
-    assert!(session.problems.is_empty() && session.is_complete(), "{:?}", session.problems);
-    assert!(session.execution.anomalies.by_name.is_empty(), "{:?}", session.execution.anomalies);
-    session
 }
 
 /// Time of each state and name over all threads, nanoseconds.

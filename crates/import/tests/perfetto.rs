@@ -1,22 +1,14 @@
 //! Perfetto's protocol buffers: a file in the form of its SDK, own exports, and damaged files.
 
+mod common;
+
+use common::opened;
 use taskscope_import::perfetto::{is_perfetto, read_perfetto};
-use taskscope_import::spans::{Flow, Run, Span, write_run};
-use taskscope_session::Session;
+use taskscope_import::spans::{Flow, Span};
 
 /// Written with the Python package perfetto 0.59.1: two tracks of a process with an incremental clock, interned names, a
 /// flow, an instant, a counter.
 const SDK: &[u8] = include_bytes!("sdk.pftrace");
-
-fn opened(run: &Run) -> Session {
-    let root = tempfile::tempdir().unwrap();
-    let target = root.path().join("t");
-    write_run(run, &target).unwrap();
-    let session = Session::open(&target).unwrap();
-    assert!(session.problems.is_empty() && session.is_complete(), "{:?}", session.problems);
-    assert!(session.execution.anomalies.by_name.is_empty(), "{:?}", session.execution.anomalies);
-    session
-}
 
 #[test]
 fn a_file_of_the_sdk_is_read() {
