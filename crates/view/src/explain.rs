@@ -298,6 +298,20 @@ explanations! {
         "Inflation: smaller working sets per task, first touch on the node that uses it, tasks placed near their data.";
 
     }
+    "Words of the report", "word of the report" {
+    "capacity": "The time of all workers: the budget that the report divides.";
+        "Workers × time from the first to the last event of their process, summed over processes. Programs without a task runtime have CPUs in the place of workers.";
+        "Compare losses with it: their shares are shares of the capacity.";
+    "confidence": "How surely the blamed code caused the loss: high, medium or low.";
+        "High if that code held the awaited lock, or was the sole cause in at least 70 % of the loss. Medium from 30 % on, or if the load balance of a construct is at most 0.9. Low otherwise.";
+        "Begin with findings of high confidence. Look at the timeline before you change code for others.";
+    "evidence": "The states in which the time of a finding was lost, and the part of it in which the blamed code was the sole cause.";
+        "Sole cause: meanwhile no other worker ran code, and no other thread held the awaited object.";
+        "The states lead to the rows of section time.";
+    "finding": "A loss with its cause, blamed code and place, F1 being the largest.";
+        "Entries of the ledger with the same cause, blamed code and place, summed. Waits belong to the code that caused them.";
+        "taskscope explain F1 has its remedy and evidence.";
+    }
     "Efficiency factors", "efficiency factor" {
     "efficiency": "Useful time over capacity: the part of the workers' time in which the program's own code ran.";
         "Capacity is workers × time from the first to the last event of the process. A worker is a thread that ever was in a team; without any region the initial thread. Efficiency = CPU availability × serialization × load balance × device offload × blocked × runtime overhead (× known), exactly: each factor is what remains after removing one kind of loss, in this order (as TALP does for OpenMP).";

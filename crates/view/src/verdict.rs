@@ -56,7 +56,7 @@ pub(crate) fn evidence(finding: &NamedFinding) -> String {
     }
     if finding.sole_ns > 0 {
         let alone = percent(finding.sole_ns, finding.ns);
-        parts.push(format!("in {alone} of it the cause was the only thing that ran or held"));
+        parts.push(format!("sole cause in {alone} of it"));
     }
     if finding.culprits.len() > 1 && !finding.place.is_empty() {
         parts.push(format!("{} places of this name", finding.culprits.len()));

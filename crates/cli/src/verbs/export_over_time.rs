@@ -9,6 +9,7 @@ use taskscope_export::otf2::{Folder, NewDirectory, Otf2Writer};
 use taskscope_export::paje::PajeWriter;
 use taskscope_export::perfetto::PerfettoWriter;
 use taskscope_export::timeline::{Export, Held, Timeline, holdings, losses};
+use taskscope_view::format::count;
 
 /// Size from which viewers in a browser fail to open a file, bytes.
 const LARGE: u64 = 1_500_000_000;
@@ -90,7 +91,7 @@ pub fn preview(format: OverTime, name: &str, timeline: &Timeline<'_>) -> anyhow:
     let mut counted = Counted(0);
     format.write(timeline, &mut counted)?;
     let mut out = results();
-    writeln!(out, "{name}: {} bytes in {} lanes", counted.0, timeline.lanes().len())?;
+    writeln!(out, "{name}: {} bytes in {} lanes", count(counted.0), timeline.lanes().len())?;
     let mut nothing = io::sink();
     let export = format.export(&mut nothing);
     for row in holdings(timeline, export.as_ref()) {

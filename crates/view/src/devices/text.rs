@@ -217,14 +217,14 @@ impl DeviceClock {
             let _ = write!(text, "{}; ", clock.source);
         }
         let pieces = clock.knots.len().saturating_sub(1).max(1);
-        let _ = write!(text, "{} through {}", counted(pieces as u64, "line"), counted(clock.bounds, "bound"));
+        let _ = write!(text, "{} within {}", counted(pieces as u64, "line"), counted(clock.bounds, "bound"));
         if clock.drift_ppm.abs() >= 0.05 {
             let _ = write!(text, ", drift {} ppm", signed(clock.drift_ppm, 1));
         }
         let room = |slack: Option<u64>| slack.map_or("–".to_owned(), time);
         let _ = write!(
             text,
-            ", room {} below and {} above",
+            ", slack {} below and {} above",
             room(clock.lower_slack_ns),
             room(clock.upper_slack_ns)
         );
