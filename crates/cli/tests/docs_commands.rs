@@ -1,6 +1,6 @@
-//! Runs the commands of the book: tutorial, how-to pages, questions. `common/documented.rs` has the form of their blocks.
+//! Runs the commands of the book: tutorial, how-to pages, questions, some of the reference. `common/documented.rs` has the form of their blocks.
 //!
-//! Each page runs twice, in a copy of `examples/` with two threads, in one shell:
+//! Each page runs twice, in a copy of `examples/` and `docs/sql/` with two threads, in one shell:
 //!
 //! - Live: all commands run, and their exit codes are compared.
 //! - Stored: `taskscope record` copies the trace that `tests/shown/PAGE` has of this name. All other commands
@@ -55,6 +55,8 @@ pages! {
     crashed: "howto/crashed.md",
     ovni_paraver: "howto/ovni-paraver.md",
     device_queues: "howto/device-queues.md",
+    sql: "howto/sql.md",
+    call_paths: "call-paths.md",
     openmp: "runtimes/openmp.md",
 }
 
@@ -212,6 +214,7 @@ fn outputs(page: &str, runnable: &[&Block], recordings: Recordings) -> Vec<Outpu
     let here = tempfile::tempdir().unwrap();
     let here = here.path().canonicalize().unwrap();
     copy(&docs().join("../examples"), &here.join("examples"));
+    copy(&docs().join("sql"), &here.join("docs/sql"));
     // `clang` is the newest installed one; `taskscope` is the command under test.
     let programs = here.join("programs");
     fs::create_dir(&programs).unwrap();
