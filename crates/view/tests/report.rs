@@ -34,7 +34,8 @@ fn program() -> Script {
 }
 
 fn written(script: &Script) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
+    // Lines break by the length of the path, so that does not depend on TMPDIR.
+    let directory = tempfile::tempdir_in("/tmp").unwrap();
     script.write(directory.path()).unwrap();
     directory
 }
